@@ -1,0 +1,51 @@
+# `make demo` and `make test` are all a newcomer needs; each sets up what it uses. `make help` lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fix bench lock openapi clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+setup: $(READY) ## Make the virtual environment with the locked dependencies
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Menuwatch needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Name another with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) has no venv module; on Debian: apt-get install python3-venv"; exit 1; }
+	@echo "Setting up $(VENV) (once, about a minute) ..."
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY) ## See it work: a simulated market, found, crawled and compared
+	@$(BIN)/menuwatch demo
+
+test: $(READY) check ## Everything that must hold: style, types, imports, tests
+	@$(BIN)/python -m pytest -n $(JOBS) -rs
+
+check: $(READY) ## Style, types and the import contract
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-cache > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
+
+fix: $(READY) ## Mend style where that can be done by itself
+	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
+
+bench: $(READY) ## Measure against the limits; prints ratios
+	@$(BIN)/python bench/refresh.py
+
+openapi: $(READY) ## Write openapi.json anew
+	@$(BIN)/python -m menuwatch.api.openapi
+
+lock: ## Choose the newest dependencies and pin them with hashes (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock pyproject.toml
+
+clean: ## Remove what set-up and runs made (not your data)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis dist build

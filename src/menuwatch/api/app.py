@@ -1,0 +1,50 @@
+"""The app: every route, on the parts it is given."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from menuwatch import __version__
+from menuwatch.api import openapi, problems, reference
+from menuwatch.api.observe import Observe, Traffic
+from menuwatch.api.routes import capacity, health, payloads, products, schedules, stores, tasks
+from menuwatch.api.system import System
+
+__all__ = ["System", "create_app"]
+
+
+def _named(route: APIRoute) -> str:
+    return route.name
+
+
+def bare_app() -> FastAPI:
+    """The app without anything to stand on: enough to describe it."""
+    app = FastAPI(
+        title="Menuwatch",
+        version=__version__,
+        summary="Retail menus, watched: stores, products, prices, stock, and how they change.",
+        description=openapi.DESCRIPTION,
+        openapi_tags=openapi.TAGS,
+        # The usual reference pages load their scripts from elsewhere; ours works without a network (reference.py).
+        docs_url=None,
+        redoc_url=None,
+        generate_unique_id_function=_named,
+    )
+    app.include_router(schedules.generating)
+    # /api/tasks/capacity comes before /api/tasks/{task_id}.
+    for noun in (health, capacity, tasks, schedules, payloads, stores, products):
+        app.include_router(noun.router)
+    reference.install(app)
+    problems.install(app)
+    openapi.install(app)
+    return app
+
+
+def create_app(system: System) -> FastAPI:
+    """The app on its parts. They stay the caller's: it opens them before and closes them after."""
+    app = bare_app()
+    app.state.system = system
+    app.state.traffic = Traffic()
+    app.add_middleware(Observe, traffic=app.state.traffic)
+    return app

@@ -1,0 +1,124 @@
+"""What happens around every request: its id, its line in the log, its share of the metrics, the limit of its body, and the last
+net under faults."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from typing import Any
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from menuwatch.api.problems import Fault, respond
+from menuwatch.core.telemetry import get_logger
+
+log = get_logger(__name__)
+
+MAX_BODY_BYTES = 1_000_000
+"""Largest body of a request that is read, in bytes."""
+
+_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Asked every few seconds by machines: logged only when something is wrong."""
+
+
+class Traffic:
+    """Counts of one app's requests, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        labels = ("route", "method")
+        self.requests = Counter(
+            "menuwatch_http_requests", "HTTP requests answered.", (*labels, "status"), registry=self.registry
+        )
+        self.seconds = Histogram(
+            "menuwatch_http_request_duration_seconds",
+            "Time from the request to the last byte of its answer, in seconds.",
+            labels,
+            registry=self.registry,
+            buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+        )
+
+
+class Observe:
+    """ASGI middleware. An `X-Request-Id` that comes in is kept when it is plain, else one is made; it goes out with the answer,
+    into the log, and into problems as `trace_id`."""
+
+    def __init__(self, app: ASGIApp, traffic: Traffic) -> None:
+        self._app = app
+        self._traffic = traffic
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        trace_id = _trace_id(request.headers.get("x-request-id"))
+        request.state.trace_id = trace_id
+        status = 0
+        started = time.perf_counter()
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", trace_id.encode())]
+            await send(message)
+
+        taken = 0
+
+        async def receiving() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > MAX_BODY_BYTES:
+                raise HTTPException(413)
+            return message
+
+        with structlog.contextvars.bound_contextvars(trace_id=trace_id):
+            try:
+                await self._app(scope, receiving, sending)
+            except Exception:
+                log.exception("request failed", action="http_fault", method=scope["method"], path=scope["path"])
+                if status:
+                    raise  # half an answer is out: only a broken connection tells the client
+                await respond(request, Fault("an unexpected error; the log has it under this trace_id"))(
+                    scope, receive, sending
+                )
+            finally:
+                self._note(scope, status, time.perf_counter() - started)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = route_of(scope)
+        # A client may make methods up; each would be a series of its own for as long as the process lives.
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._traffic.requests.labels(route, method, str(status)).inc()
+        self._traffic.seconds.labels(route, method).observe(seconds)
+        if status >= 500 or scope["path"] not in _QUIET:
+            log.info(
+                "request",
+                action="http_request",
+                method=scope["method"],
+                path=scope["path"],
+                route=route,
+                status=status,
+                ms=round(seconds * 1000, 1),
+            )
+
+
+def _trace_id(given: str | None) -> str:
+    if given is not None and _GIVEN_ID.fullmatch(given):
+        return given
+    return uuid.uuid4().hex
+
+
+def route_of(scope: Scope) -> str:
+    """The path pattern that answered, so that metrics have one series a route, not one an address."""
+    route: Any = scope.get("route")
+    return getattr(route, "path", None) or "unmatched"

@@ -1,0 +1,100 @@
+"""The description of the API (OpenAPI 3.1), as the app serves it and as it lies in `openapi.json`.
+
+python -m menuwatch.api.openapi [FILE]     writes it, to openapi.json where no file is named
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic.json_schema import models_json_schema
+
+from menuwatch.api.problems import MEDIA_TYPE
+from menuwatch.api.schemas.common import ProblemDetails
+
+DESCRIPTION = """\
+**Lists** answer `{"items": […], "next": cursor}`. Ask for the next page with `cursor=` and the same path, order and filters; `next` is
+null on the last page. Pages neither lose nor repeat rows when others are added meanwhile. `limit` is 1 to 200, 50 by default.
+
+**Errors** are `application/problem+json` (RFC 9457): `detail` says what is wrong and what would be right, `errors` names single
+values, `type` leads to a page about the kind of problem, `trace_id` finds the request in the log. A query parameter that is not known
+is an error, not ignored.
+
+**Amounts** are JSON numbers with exactly the stored digits: read them as decimals. **Times** are ISO 8601 in UTC.
+
+**Caching**: every answer to a GET has an `ETag`; `If-None-Match` gets `304`. Archived documents never change.
+
+**Requests** have an id: `X-Request-Id`, taken over when you send one.
+"""
+
+TAGS = [
+    {
+        "name": "catalogue",
+        "description": "What stores offer and offered: products, history, changes, brands, categories.",
+    },
+    {"name": "stores", "description": "Shops with a menu."},
+    {"name": "payloads", "description": "The archive: raw answers of platforms, whole."},
+    {"name": "tasks", "description": "The queue: what is to be done, is being done and was done."},
+    {"name": "schedules", "description": "What is enqueued by itself, and what is generated on demand."},
+    {"name": "health", "description": "Probes and metrics."},
+]
+
+_UNFAILING = {"healthz", "readyz", "metrics"}
+
+
+def _with_problems(document: dict[str, Any]) -> dict[str, Any]:
+    schemas = document["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    _, definitions = models_json_schema(
+        [(ProblemDetails, "serialization")], ref_template="#/components/schemas/{model}"
+    )
+    schemas.update(definitions["$defs"])
+    problem = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}}
+    for path in document["paths"].values():
+        for operation in path.values():
+            responses = operation["responses"]
+            responses.pop("422", None)
+            for response in responses.values():
+                if response["description"] == "Successful Response":
+                    response["description"] = "As asked."
+            if operation["operationId"] not in _UNFAILING:
+                responses["default"] = {"description": "A problem: its `status` is the HTTP status.", **problem}
+    document["components"]["schemas"] = dict(sorted(schemas.items()))
+    return document
+
+
+def install(app: FastAPI) -> None:
+    """Has the app describe its errors as they are."""
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _with_problems(plain())
+        return app.openapi_schema
+
+    # FastAPI's own way to adjust the description is to put another function in this place.
+    app.openapi = described  # type: ignore[method-assign]
+
+
+def text(document: dict[str, Any]) -> str:
+    """The description as the file has it."""
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the file."""
+    from menuwatch.api.app import bare_app
+
+    target = Path(arguments[0] if arguments else "openapi.json")
+    target.write_text(text(bare_app().openapi()), encoding="utf-8")
+    print(f"wrote {target}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,303 @@
+"""What went wrong, as `application/problem+json` (RFC 9457).
+
+Every kind of problem is a class: its docstring is the page that its `type` leads to. Answers say what is wrong and what would be
+right; what only a developer can use goes to the log, under the `trace_id` of the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+import psycopg
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from menuwatch.core.errors import MenuwatchError, Permanent, Refused
+from menuwatch.core.telemetry import get_logger
+from menuwatch.operations.refusals import Conflict, NotFound, Unusable
+
+log = get_logger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(Exception):
+    """The request could not be carried out."""
+
+    status: ClassVar[int] = 400
+    title: ClassVar[str] = "The request cannot be carried out"
+
+    def __init__(
+        self, detail: str, errors: Sequence[Mapping[str, str]] = (), headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.headers = dict(headers or {})
+
+    @classmethod
+    def slug(cls) -> str:
+        """The last part of the problem's `type`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+
+
+class RefusedRequest(Problem):
+    """The request was understood, and what it asks for cannot be done. `detail` says what would be right."""
+
+    status = 400
+    title = "Refused"
+
+
+class BadCursor(Problem):
+    """The `cursor` is none that this server gave for this list. A cursor is `next` of a page as it came; it works with the path,
+    order and filters that it was given for, and with any `limit`."""
+
+    status = 400
+    title = "Bad cursor"
+
+
+class BadValue(Problem):
+    """A value of the request is of the right form, but the database cannot hold it: a number out of range, a text with a NUL."""
+
+    status = 400
+    title = "A value cannot be used"
+
+
+class MalformedBody(Problem):
+    """The body of the request is not JSON. `detail` says where reading it stopped."""
+
+    status = 400
+    title = "The body is not JSON"
+
+
+class Missing(Problem):
+    """There is nothing at this address, or what it names does not exist."""
+
+    status = 404
+    title = "Not found"
+
+
+class WrongMethod(Problem):
+    """The address exists, but not for this method. The `Allow` header names the methods it has."""
+
+    status = 405
+    title = "Method not allowed"
+
+
+class ConflictingState(Problem):
+    """What the request names exists, but the state it is in does not allow this."""
+
+    status = 409
+    title = "Conflict"
+
+
+class Changed(Problem):
+    """`If-Match` names another version than the current one: someone else changed it. Fetch it again and decide anew."""
+
+    status = 412
+    title = "It was changed meanwhile"
+
+
+class BodyTooLarge(Problem):
+    """The body of the request is larger than this server reads."""
+
+    status = 413
+    title = "The body is too large"
+
+
+class NotJson(Problem):
+    """The body is of a media type that this address does not take. Send JSON with `Content-Type: application/json`."""
+
+    status = 415
+    title = "Unsupported media type"
+
+
+class InvalidRequest(Problem):
+    """Some values of the request are not what they must be. `errors` names each: `pointer` is where it stands in the body (a JSON
+    Pointer), `parameter` its name in the query or path; `detail` says what is allowed."""
+
+    status = 422
+    title = "Invalid request"
+
+
+class Fault(Problem):
+    """Something went wrong on our side. The log has it under the `trace_id` of this answer."""
+
+    status = 500
+    title = "Internal error"
+
+
+class Unavailable(Problem):
+    """The database cannot be reached or is overloaded. Try again after the time in `Retry-After` (seconds)."""
+
+    status = 503
+    title = "Unavailable"
+
+
+KINDS: tuple[type[Problem], ...] = (
+    RefusedRequest,
+    BadCursor,
+    BadValue,
+    MalformedBody,
+    Missing,
+    WrongMethod,
+    ConflictingState,
+    Changed,
+    BodyTooLarge,
+    NotJson,
+    InvalidRequest,
+    Fault,
+    Unavailable,
+)
+"""Every kind of problem that an answer can have."""
+
+_BY_STATUS: dict[int, type[Problem]] = {
+    404: Missing,
+    405: WrongMethod,
+    413: BodyTooLarge,
+    415: NotJson,
+    500: Fault,
+    503: Unavailable,
+}
+
+
+def trace_id(request: Request) -> str:
+    """The id of this request, in answer and log."""
+    found: str = getattr(request.state, "trace_id", "")
+    return found
+
+
+def respond(request: Request, problem: Problem) -> Response:
+    """The problem as an answer."""
+    body: dict[str, Any] = {
+        "type": f"/problems/{problem.slug()}",
+        "title": problem.title,
+        "status": problem.status,
+        "detail": problem.detail,
+        "instance": request.url.path,
+        "trace_id": trace_id(request),
+    }
+    if problem.errors:
+        body["errors"] = problem.errors
+    return Response(
+        msgspec.json.encode(body), status_code=problem.status, headers=problem.headers, media_type=MEDIA_TYPE
+    )
+
+
+def of_refusal(error: MenuwatchError) -> Problem:
+    """The problem that one of our own errors is to who asked."""
+    text = str(error)
+    match error:
+        case NotFound():
+            return Missing(text)
+        case Conflict():
+            return ConflictingState(text)
+        case Unusable():
+            return RefusedRequest(text, [{"pointer": f"#/{error.field}", "detail": text}])
+        case Refused() | Permanent():
+            return RefusedRequest(text)
+        case _:
+            return Unavailable(text, headers={"Retry-After": "30"})
+
+
+def of_database(error: psycopg.Error) -> Problem:
+    """The problem that a fault of the database is; what the server said is for the log alone."""
+    match error:
+        case psycopg.DataError():
+            return BadValue("a value of the request is out of range or holds characters that the database cannot store")
+        case psycopg.errors.IntegrityError():
+            return ConflictingState("this does not agree with what is stored: something was added or removed meanwhile")
+        case psycopg.OperationalError():
+            return Unavailable("the database cannot be reached or is overloaded", headers={"Retry-After": "5"})
+        case _:
+            return Fault("an unexpected error; the log has it under this trace_id")
+
+
+def _pointer(location: Sequence[Any]) -> str:
+    parts = [str(part).replace("~", "~0").replace("/", "~1") for part in location]
+    return "#" + "".join(f"/{part}" for part in parts)
+
+
+def _error(found: Mapping[str, Any]) -> dict[str, str]:
+    place, *inside = found["loc"]
+    text = str(found["msg"]).removeprefix("Value error, ")
+    if found["type"] == "extra_forbidden":
+        text = "is not known here"
+    if place == "body":
+        return {"pointer": _pointer(inside), "detail": text}
+    return {"parameter": ".".join(str(part) for part in inside), "in": str(place), "detail": text}
+
+
+def of_validation(request: Request, error: RequestValidationError) -> Problem:
+    """The problem that values of the wrong form are."""
+    found = error.errors()
+    if any(e["type"] == "json_invalid" for e in found):
+        where = found[0]["loc"][-1]
+        return MalformedBody(f"the body is not JSON: {found[0]['ctx']['error']} at character {where}")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if any(e["loc"] == ("body",) for e in found) and not (kind == "application/json" or kind.endswith("+json")):
+        return NotJson("send the body as JSON, with Content-Type: application/json")
+    errors = [_error(e) for e in found]
+    said = "; ".join(
+        f"{e.get('parameter') or e['pointer'].removeprefix('#/') or 'the body'}: {e['detail']}" for e in errors
+    )
+    return InvalidRequest(said, errors)
+
+
+def _methods(request: Request) -> str:
+    """The methods that an address takes, over all routes that have it (the framework names those of the first alone)."""
+    allowed: set[str] = set()
+    for path, methods in request.app.openapi()["paths"].items():
+        if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)), request.url.path):
+            allowed |= {method.upper() for method in methods}
+    return ", ".join(sorted(allowed)) or "GET"
+
+
+def _of_http(request: Request, error: HTTPException) -> Problem:
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        headers = {"Allow": _methods(request)}
+    kind = _BY_STATUS.get(error.status_code, RefusedRequest if error.status_code < 500 else Fault)
+    detail = {
+        404: "there is nothing at this address",
+        405: f"this address takes {headers.get('Allow')}",
+        413: "the body is larger than this server reads",
+    }.get(error.status_code, str(error.detail))
+    return kind(detail, headers=headers)
+
+
+def install(app: FastAPI) -> None:
+    """Has the app answer every error with a problem. Unexpected ones are caught further out (observe.py)."""
+
+    async def http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException), "registered for it"
+        return respond(request, _of_http(request, error))
+
+    async def validation(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError), "registered for it"
+        return respond(request, of_validation(request, error))
+
+    async def raised(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Problem), "registered for it"
+        return respond(request, error)
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, MenuwatchError), "registered for it"
+        return respond(request, of_refusal(error))
+
+    async def database(request: Request, error: Exception) -> Response:
+        assert isinstance(error, psycopg.Error), "registered for it"
+        problem = of_database(error)
+        if problem.status >= 500:
+            log.error("database error", action="http_database_error", path=request.url.path, exc_info=error)
+        return respond(request, problem)
+
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(RequestValidationError, validation)
+    app.add_exception_handler(Problem, raised)
+    app.add_exception_handler(MenuwatchError, refused)
+    app.add_exception_handler(psycopg.Error, database)

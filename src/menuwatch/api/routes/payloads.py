@@ -1,0 +1,211 @@
+"""The archive: list, look at, download, compare, release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from menuwatch.api import paging
+from menuwatch.api.answers import answer, matches, page
+from menuwatch.api.schemas.common import BIGINT_MAX, PayloadPath, StorePath
+from menuwatch.api.schemas.payloads import (
+    LatestQuery,
+    Payload,
+    PayloadDiff,
+    PayloadPage,
+    PayloadQuery,
+    Released,
+    StorePayloadQuery,
+)
+from menuwatch.api.system import Reading, Sys, Writing
+from menuwatch.catalog.diff import Change, Item
+from menuwatch.operations import payloads
+from menuwatch.operations.payloads import Compared
+from menuwatch.payloads.store import Payload as Archived
+
+router = APIRouter(prefix="/api/payloads", tags=["payloads"])
+
+
+def _page(request: Request, mark: str, found: list[Any], limit: int) -> Response:
+    shown = found[:limit]
+    last = shown[-1] if len(found) > limit else None
+    return page(request, shown, paging.encode(mark, last.fetched_at, last.id) if last else None)
+
+
+def _before(cursor: str | None, mark: str) -> tuple[datetime, int] | None:
+    return None if cursor is None else paging.decode(cursor, mark, tuple[datetime, int])
+
+
+@router.get("", response_model=PayloadPage, summary="List archived payloads, newest first")
+async def list_payloads(request: Request, conn: Reading, query: Annotated[PayloadQuery, Query()]) -> Response:
+    """Every answer of a platform that was archived, with what is known of it."""
+    mark = paging.mark("payloads", query.dispensary_id, query.status)
+    found = await payloads.page(
+        conn,
+        dispensary_id=query.dispensary_id,
+        status=query.status,
+        before=_before(query.cursor, mark),
+        limit=query.limit + 1,
+    )
+    return _page(request, mark, found, query.limit)
+
+
+@router.get("/{payload_id}", response_model=Payload, summary="One payload's metadata")
+async def get_payload(request: Request, conn: Reading, payload_id: PayloadPath) -> Response:
+    """What is known of one archived answer; its content is at `/api/payloads/{id}/data`."""
+    return answer(request, await payloads.one(conn, payload_id))
+
+
+def takes_gzip(header: str | None) -> bool:
+    """Whether an Accept-Encoding header allows gzip (RFC 9110 section 12.5.3); without the header nothing but plain is sent."""
+    if header is None:
+        return False
+    weights: dict[str, float] = {}
+    for part in header.split(","):
+        name, _, more = part.partition(";")
+        key, _, value = more.partition("=")
+        try:
+            weights[name.strip().lower()] = float(value) if key.strip().lower() == "q" else 1.0
+        except ValueError:
+            weights[name.strip().lower()] = 0.0
+    return weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0))) > 0
+
+
+@router.get(
+    "/{payload_id}/data",
+    summary="The archived document itself",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The document: `pages` holds the platform's answers verbatim, in order; `broken` holds answers that are "
+            "not JSON, Base64-encoded.",
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        },
+        304: {"description": "The client has it already."},
+    },
+)
+async def get_payload_data(request: Request, system: Sys, payload_id: PayloadPath) -> Response:
+    """The file as it was archived, compressed for clients that take gzip. It never changes: its ETag is its SHA-256."""
+    async with system.pool.connection(timeout=10) as conn:
+        payload = await payloads.one(conn, payload_id)
+    headers = {
+        "ETag": f'"{payload.sha256}"',
+        "Cache-Control": "private, max-age=31536000, immutable",
+        "Vary": "Accept-Encoding",
+    }
+    if matches(request.headers.get("if-none-match"), headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    if takes_gzip(request.headers.get("accept-encoding")):
+        headers["Content-Encoding"] = "gzip"
+        body = await payloads.packed(system.archive, payload)
+    else:
+        body = await payloads.unpacked(system.archive, payload)
+    return Response(body, headers=headers, media_type="application/json")
+
+
+@router.get("/store/{dispensary_id}", response_model=PayloadPage, summary="One store's payloads, newest first")
+async def list_store_payloads(
+    request: Request, conn: Reading, dispensary_id: StorePath, query: Annotated[StorePayloadQuery, Query()]
+) -> Response:
+    """Every answer that was archived for one store."""
+    mark = paging.mark("store payloads", dispensary_id, query.status)
+    found = await payloads.of_store(
+        conn, dispensary_id, status=query.status, before=_before(query.cursor, mark), limit=query.limit + 1
+    )
+    return _page(request, mark, found, query.limit)
+
+
+@router.get("/store/{dispensary_id}/latest", response_model=Payload, summary="One store's newest payload")
+async def get_latest_payload(
+    request: Request, conn: Reading, dispensary_id: StorePath, query: Annotated[LatestQuery, Query()]
+) -> Response:
+    """The newest archived answer of a store, whatever its status unless one is asked for."""
+    return answer(request, await payloads.latest(conn, dispensary_id, query.status))
+
+
+@router.get(
+    "/store/{dispensary_id}/diff", response_model=PayloadDiff, summary="What differs between two of a store's menus"
+)
+async def diff_payloads(
+    request: Request,
+    system: Sys,
+    dispensary_id: StorePath,
+    older: Annotated[
+        int | None,
+        Query(
+            alias="from", ge=1, le=BIGINT_MAX, description="The older payload; the ok one before `to` when left out."
+        ),
+    ] = None,
+    newer: Annotated[
+        int | None,
+        Query(alias="to", ge=1, le=BIGINT_MAX, description="The newer payload; the newest ok one when left out."),
+    ] = None,
+) -> Response:
+    """Compares two archived menus product by product, as if they followed each other. Without parameters these are the two newest
+    ok ones; naming a quarantined one shows what it would change."""
+    async with system.pool.connection(timeout=10) as conn:
+        first, second = await payloads.to_compare(conn, dispensary_id, older, newer)
+    # Normalizing takes a while: no connection is held meanwhile.
+    return answer(request, _diff(await payloads.compare(system.archive, system.platforms, first, second)))
+
+
+@router.post("/{payload_id}/release", response_model=Released, summary="Take a payload out of quarantine")
+async def release_payload(request: Request, conn: Writing, payload_id: PayloadPath) -> Response:
+    """A person has looked at a suspect menu and it is right: it counts as `ok` from now on, and is applied ahead of other work."""
+    task_id = await payloads.release(conn, payload_id)
+    return answer(request, {"payload": await payloads.one(conn, payload_id), "task_id": task_id})
+
+
+def _diff(found: Compared) -> dict[str, Any]:
+    d = found.diff
+    return {
+        "success": True,
+        "from": _side(found.older),
+        "to": _side(found.newer),
+        "diff": {
+            "added": len(d.added),
+            "removed": len(d.removed),
+            "priceChanges": len(d.price_changes),
+            "stockChanges": len(d.stock_changes),
+        },
+        "details": {
+            "added": [_item(item) for item in d.added],
+            "removed": [_item(item) for item in d.removed],
+            "priceChanges": [_change(c, _prices(c.before), _prices(c.after)) for c in d.price_changes],
+            "stockChanges": [_change(c, _stock(c.before), _stock(c.after)) for c in d.stock_changes],
+        },
+    }
+
+
+def _side(payload: Archived) -> dict[str, Any]:
+    return {"id": payload.id, "fetchedAt": payload.fetched_at, "productCount": payload.product_count}
+
+
+def _item(item: Item) -> dict[str, Any]:
+    return {
+        "providerProductId": item.provider_product_id,
+        "name": item.name,
+        "brandName": item.brand_name,
+        "priceRec": item.price_rec,
+        "stockStatus": item.stock_status,
+    }
+
+
+def _change(change: Change, before: Any, after: Any) -> dict[str, Any]:
+    return {"providerProductId": change.provider_product_id, "name": change.name, "before": before, "after": after}
+
+
+_PRICES = ("option", "priceRec", "priceRecSpecial", "priceMed", "priceMedSpecial")
+_STOCK = ("option", "stockStatus", "quantity", "capped")
+
+
+def _prices(options: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    return [dict(zip(_PRICES, option, strict=True)) for option in options]
+
+
+def _stock(side: tuple[str, Iterable[tuple[Any, ...]]]) -> dict[str, Any]:
+    status, options = side
+    return {"stockStatus": status, "options": [dict(zip(_STOCK, option, strict=True)) for option in options]}

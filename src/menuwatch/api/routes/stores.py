@@ -1,0 +1,80 @@
+"""Stores: list, look at, add, switch on and off."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from menuwatch.api import paging
+from menuwatch.api.answers import answer, matches, page, tag_of
+from menuwatch.api.problems import Changed
+from menuwatch.api.routes.products import listing
+from menuwatch.api.schemas.common import StorePath
+from menuwatch.api.schemas.products import ProductPage, StoreProductQuery
+from menuwatch.api.schemas.stores import AddedStore, NewStore, StoreChange, StoreDetail, StorePage, StoreQuery
+from menuwatch.api.system import Reading, Sys, Writing
+from menuwatch.operations import stores
+
+router = APIRouter(prefix="/api/stores", tags=["stores"])
+
+
+@router.get("", response_model=StorePage, summary="List stores")
+async def list_stores(request: Request, conn: Reading, query: Annotated[StoreQuery, Query()]) -> Response:
+    """Every store that is watched or could be, by number."""
+    mark = paging.mark("stores", query.platform, query.state, query.crawl_enabled, query.q)
+    after = paging.decode(query.cursor, mark, tuple[int])[0] if query.cursor is not None else None
+    found = await stores.page(
+        conn,
+        platform=query.platform,
+        states=query.state,
+        crawl_enabled=query.crawl_enabled,
+        q=query.q,
+        after=after,
+        limit=query.limit + 1,
+    )
+    shown = found[: query.limit]
+    return page(request, shown, paging.encode(mark, shown[-1]["id"]) if len(found) > query.limit else None)
+
+
+@router.post("", response_model=AddedStore, status_code=201, summary="Add a store by the address of its menu")
+async def add_store(request: Request, system: Sys, conn: Writing, new: NewStore) -> Response:
+    """The store is there at once; a worker then asks the platform which store it is, and makes its first crawl."""
+    store_id, task_id = await stores.add_by_url(conn, system.platforms, new.menu_url)
+    store = await stores.one(conn, store_id)
+    headers = {"Location": f"/api/stores/{store_id}"}
+    return answer(request, {"store": store, "task_id": task_id}, status=201, headers=headers)
+
+
+@router.get("/{store_id}", response_model=StoreDetail, summary="One store")
+async def get_store(request: Request, conn: Reading, store_id: StorePath) -> Response:
+    """One store with what its last crawl changed."""
+    return answer(request, await stores.one(conn, store_id))
+
+
+@router.patch("/{store_id}", response_model=StoreDetail, summary="Change a store")
+async def change_store(
+    request: Request,
+    conn: Writing,
+    store_id: StorePath,
+    change: StoreChange,
+    if_match: Annotated[
+        str | None, Header(description="ETag of the store as it was read: refused when it was changed since.")
+    ] = None,
+) -> Response:
+    """Switches crawling on or off. A store that is off is never contacted."""
+    await stores.lock(conn, store_id)
+    if if_match is not None and not matches(if_match, tag_of(await stores.one(conn, store_id))):
+        raise Changed(f"store {store_id} was changed since you read it: fetch it again")
+    await stores.set_crawl_enabled(conn, store_id, change.crawl_enabled)
+    now = await stores.one(conn, store_id)
+    return answer(request, now, headers={"ETag": tag_of(now)})
+
+
+@router.get("/{store_id}/products", response_model=ProductPage, summary="One store's products")
+async def list_store_products(
+    request: Request, conn: Reading, store_id: StorePath, query: Annotated[StoreProductQuery, Query()]
+) -> Response:
+    """The menu of one store, with what was on it before."""
+    await stores.one(conn, store_id)
+    return await listing(request, conn, query, [store_id])

@@ -1,0 +1,137 @@
+"""The queue: list, count, look at, enqueue, recover, cancel."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Path, Query, Request, Response
+
+from menuwatch.api import paging
+from menuwatch.api.answers import answer, page
+from menuwatch.api.schemas.common import PageQuery, StorePath, TaskPath
+from menuwatch.api.schemas.tasks import (
+    ActiveTask,
+    AnyRole,
+    EnqueuedTask,
+    LastCompletion,
+    NewTask,
+    Recovered,
+    RecoverStale,
+    Task,
+    TaskCountQuery,
+    TaskCounts,
+    TaskPage,
+    TaskQuery,
+)
+from menuwatch.api.system import Reading, Sys, Writing
+from menuwatch.db.pool import Connection
+from menuwatch.operations import tasks
+from menuwatch.operations.tasks import TaskFilter
+from menuwatch.tasks.model import Status
+
+router = APIRouter(prefix="/api/tasks", tags=["tasks"])
+
+RolePath = Annotated[AnyRole, Path(description="The kind of work, by its present or former name.")]
+
+
+def _filter(query: TaskCountQuery | TaskQuery) -> TaskFilter:
+    return TaskFilter(
+        roles=query.role,
+        statuses=query.status,
+        dispensary_id=query.dispensary_id,
+        platform=query.platform,
+        created_after=query.created_after,
+        created_before=query.created_before,
+    )
+
+
+async def _page(request: Request, conn: Connection, where: TaskFilter, query: PageQuery) -> Response:
+    mark = paging.mark("tasks", where)
+    after = paging.decode(query.cursor, mark, tuple[int])[0] if query.cursor is not None else None
+    found = await tasks.page(conn, where, after=after, limit=query.limit + 1)
+    shown = found[: query.limit]
+    return page(request, shown, paging.encode(mark, shown[-1]["id"]) if len(found) > query.limit else None)
+
+
+@router.get("", response_model=TaskPage, summary="List tasks, newest first")
+async def list_tasks(request: Request, conn: Reading, query: Annotated[TaskQuery, Query()]) -> Response:
+    """Tasks that wait, run or are over, as long as they are kept."""
+    return await _page(request, conn, _filter(query), query)
+
+
+@router.post(
+    "",
+    response_model=EnqueuedTask,
+    status_code=201,
+    responses={200: {"model": EnqueuedTask, "description": "Such a task was waiting already: it is that one."}},
+    summary="Enqueue a task",
+)
+async def create_task(request: Request, system: Sys, conn: Writing, new: NewTask) -> Response:
+    """Has work done. Of the same work for the same store only one task waits: asking again gives that one, and may raise its
+    priority."""
+    task_id, created = await tasks.enqueue(
+        conn,
+        role=new.role,
+        dispensary_id=new.dispensary_id,
+        platforms=tuple(system.platforms),
+        platform=new.platform,
+        priority=new.priority,
+        scheduled_for=new.scheduled_for,
+        payload=new.payload,
+    )
+    body = {"task": await tasks.one(conn, task_id), "created": created}
+    return answer(request, body, status=201 if created else 200, headers={"Location": f"/api/tasks/{task_id}"})
+
+
+@router.get("/counts", response_model=TaskCounts, summary="Count tasks")
+async def count_tasks(request: Request, conn: Reading, query: Annotated[TaskCountQuery, Query()]) -> Response:
+    """How many tasks there are by status, of those that the filters select."""
+    by_role = await tasks.count(conn, _filter(query))
+    totals = {str(s): sum(statuses.get(s, 0) for statuses in by_role.values()) for s in Status}
+    return answer(request, {"total": sum(totals.values()), **totals, "by_role": by_role})
+
+
+@router.post("/recover-stale", response_model=Recovered, summary="Take tasks back from silent workers")
+async def recover_stale_tasks(
+    request: Request, system: Sys, conn: Writing, which: Annotated[RecoverStale | None, Body()] = None
+) -> Response:
+    """Tasks whose worker has been silent for that long wait again, or fail where no retry is left. Workers do so by themselves all the
+    time; this is for who cannot wait."""
+    threshold = which.threshold_minutes if which is not None and which.threshold_minutes is not None else None
+    minutes = threshold if threshold is not None else system.settings.stale_after_minutes
+    return answer(request, {"recovered": await tasks.recover_stale(conn, minutes), "threshold_minutes": minutes})
+
+
+@router.get("/role/{role}/last-completion", response_model=LastCompletion, summary="When a role last succeeded")
+async def get_last_completion(request: Request, conn: Reading, role: RolePath) -> Response:
+    """The newest task of that role that was completed."""
+    task = await tasks.last_completion(conn, role)
+    return answer(request, {"role": role, "completed_at": task["completed_at"] if task else None, "task": task})
+
+
+@router.get("/role/{role}/recent", response_model=TaskPage, summary="A role's newest tasks")
+async def list_recent_tasks(
+    request: Request, conn: Reading, role: RolePath, query: Annotated[PageQuery, Query()]
+) -> Response:
+    """Tasks of one role in any state, newest first."""
+    return await _page(request, conn, TaskFilter(roles=[role]), query)
+
+
+@router.get("/store/{dispensary_id}/active", response_model=ActiveTask, summary="What is being done for a store")
+async def get_active_task(request: Request, conn: Reading, dispensary_id: StorePath) -> Response:
+    """The task that a worker holds for this store: there is at most one."""
+    task = await tasks.active_of_store(conn, dispensary_id)
+    return answer(request, {"dispensary_id": dispensary_id, "active": task is not None, "task": task})
+
+
+@router.get("/{task_id}", response_model=Task, summary="One task")
+async def get_task(request: Request, conn: Reading, task_id: TaskPath) -> Response:
+    """Where one task stands."""
+    return answer(request, await tasks.one(conn, task_id))
+
+
+@router.post("/{task_id}/cancel", response_model=Task, summary="Cancel a task")
+async def cancel_task(request: Request, conn: Writing, task_id: TaskPath) -> Response:
+    """It is not done any more. A worker that is at it loses it and stops."""
+    await tasks.cancel(conn, task_id)
+    return answer(request, await tasks.one(conn, task_id))

@@ -1,0 +1,167 @@
+"""The queue."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
+
+from menuwatch.api.schemas.common import Input, Instant, JsonObject, Page, PageQuery, StoreId, Text
+from menuwatch.core.errors import Refused
+from menuwatch.tasks.model import PRIORITY_CHAINED, ROLE_ALIASES, Role, Status, parse_role
+
+PRIORITY_MAX = 1000
+
+
+def _role(value: Any) -> Role:
+    try:
+        return parse_role(str(value))
+    except Refused as error:
+        raise ValueError(str(error)) from None
+
+
+_EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+
+
+def _sensible(moment: datetime) -> datetime:
+    if not _EARLIEST <= moment < _LATEST:
+        raise ValueError("must lie between the years 2000 and 2100")
+    return moment
+
+
+_ROLE_SCHEMA = {"type": "string", "enum": [*Role, *ROLE_ALIASES]}
+
+AnyRole = Annotated[Role, BeforeValidator(_role), WithJsonSchema(_ROLE_SCHEMA, mode="validation")]
+"""A role by its name, or by its former one."""
+
+
+class _Filters(Input):
+    role: list[AnyRole] | None = Field(None, description="Only these roles (repeat for several).")
+    status: list[Status] | None = Field(None, description="Only these states (repeat for several).")
+    dispensary_id: StoreId | None = Field(None, description="Only tasks for this store.")
+    platform: Text | None = Field(None, description="Only tasks of this platform.")
+    created_after: Instant | None = Field(
+        None, description="Only tasks enqueued at this time or later (ISO 8601 with offset)."
+    )
+    created_before: Instant | None = Field(
+        None, description="Only tasks enqueued before this time (ISO 8601 with offset)."
+    )
+
+
+class TaskCountQuery(_Filters):
+    """Which tasks are counted."""
+
+
+class TaskQuery(_Filters, PageQuery):
+    """Which tasks."""
+
+
+class Task(BaseModel):
+    """One piece of work."""
+
+    id: int = Field(description="Number of the task.")
+    role: str = Field(description="Its kind of work.")
+    dispensary_id: int | None = Field(description="The store it is for; null for work that is for no single one.")
+    platform: str = Field(description="The platform.")
+    status: Status = Field(description="Where it stands. `stale`: its worker has gone silent.")
+    priority: int = Field(description="Higher is sooner: 0 scheduled, 10 chained and on demand, 20 and more urgent.")
+    scheduled_for: datetime | None = Field(description="Not before this time.")
+    worker_id: str | None = Field(description="Who works or worked on it.")
+    claimed_at: datetime | None = Field(description="When it was claimed.")
+    started_at: datetime | None = Field(description="When work began.")
+    completed_at: datetime | None = Field(description="When it was over.")
+    last_heartbeat_at: datetime | None = Field(description="The last sign of its worker.")
+    result: dict[str, Any] | None = Field(description="What came of it.")
+    error_message: str | None = Field(description="Why it failed, waits for another try or was cancelled.")
+    retry_count: int = Field(description="Retries that were used up.")
+    max_retries: int = Field(description="Retries that it has.")
+    payload: dict[str, Any] = Field(description="What it was asked with.")
+    attempt: int = Field(description="How often it was claimed.")
+    created_at: datetime = Field(description="When it was enqueued.")
+    updated_at: datetime = Field(description="When anything about it last changed.")
+
+
+class NewTask(Input):
+    """A task to enqueue."""
+
+    role: AnyRole = Field(description="Its kind of work; `product_resync` is the former name of `payload_fetch`.")
+    dispensary_id: StoreId | None = Field(
+        None, description="The store it is for: needed by roles that work on one store, only by them."
+    )
+    platform: Text | None = Field(None, description="The platform; the store's when left out.")
+    priority: int = Field(
+        PRIORITY_CHAINED, ge=0, le=PRIORITY_MAX, description="Higher is sooner: 10 on demand, 20 and more urgent."
+    )
+    scheduled_for: Annotated[Instant, AfterValidator(_sensible)] | None = Field(
+        None, description="Not before this time (ISO 8601 with offset); at once when left out."
+    )
+    payload: JsonObject | None = Field(
+        None, description='What the work needs to know: `{"payload_id": 1}` for product_refresh.'
+    )
+
+
+class EnqueuedTask(BaseModel):
+    """What became of a request for a task."""
+
+    task: Task = Field(description="The task.")
+    created: bool = Field(
+        description="False when such a task was waiting already: it is that one, and no second was made."
+    )
+
+
+class TaskCounts(BaseModel):
+    """How many tasks there are, of those that the filters select."""
+
+    total: int = Field(description="All of them.")
+    pending: int = Field(description="Waiting.")
+    claimed: int = Field(description="Claimed by a worker, not begun.")
+    running: int = Field(description="Being worked on.")
+    completed: int = Field(description="Done.")
+    failed: int = Field(description="Failed for good.")
+    stale: int = Field(description="Held by a worker that has gone silent.")
+    cancelled: int = Field(description="Cancelled.")
+    by_role: dict[str, dict[str, int]] = Field(
+        description="Role to status to number; combinations without a task are left out."
+    )
+
+
+class LastCompletion(BaseModel):
+    """The last success of a role."""
+
+    role: str = Field(description="The role.")
+    completed_at: datetime | None = Field(
+        description="When it was; null when there was none, or none is kept any more."
+    )
+    task: Task | None = Field(description="The task.")
+
+
+class ActiveTask(BaseModel):
+    """What is being done for a store."""
+
+    dispensary_id: int = Field(description="The store.")
+    active: bool = Field(description="Whether a worker is at it.")
+    task: Task | None = Field(description="The task.")
+
+
+class RecoverStale(Input):
+    """Which silence counts."""
+
+    threshold_minutes: float | None = Field(
+        None,
+        ge=0,
+        le=1440,
+        allow_inf_nan=False,
+        description="Minutes without a sign of the worker; the server's STALE_AFTER_MINUTES when left out.",
+    )
+
+
+class Recovered(BaseModel):
+    """Tasks that were taken back."""
+
+    recovered: int = Field(description="How many.")
+    threshold_minutes: float = Field(description="The silence that counted, in minutes.")
+
+
+class TaskPage(Page[Task]):
+    """One page of tasks."""

@@ -1,0 +1,49 @@
+"""What the app is given to work with, and how routes get at it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from menuwatch.archive.files import FileArchive
+from menuwatch.core.settings import Settings
+from menuwatch.db.pool import Connection, Pool
+from menuwatch.platforms.base import Platform
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """The parts that the API stands on. `platforms` are the adapters by name."""
+
+    pool: Pool
+    archive: FileArchive
+    platforms: Mapping[str, Platform]
+    settings: Settings
+
+
+def _system(request: Request) -> System:
+    system: System = request.app.state.system
+    return system
+
+
+Sys = Annotated[System, Depends(_system)]
+
+
+async def _reading(system: Sys) -> AsyncIterator[Connection]:
+    async with system.pool.connection(timeout=10) as conn:
+        yield conn
+
+
+async def _writing(system: Sys) -> AsyncIterator[Connection]:
+    async with system.pool.connection(timeout=10) as conn, conn.transaction():
+        yield conn
+
+
+Reading = Annotated[Connection, Depends(_reading, scope="function")]
+"""A connection for a route that changes nothing."""
+
+Writing = Annotated[Connection, Depends(_writing, scope="function")]
+"""A connection in the one transaction of the request: it is committed before the answer is sent, and rolled back on any error."""

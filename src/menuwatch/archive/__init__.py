@@ -1,0 +1,1 @@
+"""Raw answers, kept for ever: what was fetched can always be normalized again."""

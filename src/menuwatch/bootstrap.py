@@ -1,0 +1,190 @@
+"""The composition root: from settings to the parts that work, in the order in which a start must happen.
+
+database up → migrations → storage check → orphan clean-up → (stale recovery, in the worker and server) →
+(default schedules → due schedules at once → poll loop, in the server) → ready
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from fastapi import FastAPI
+
+from menuwatch.api import app as api
+from menuwatch.api.app import create_app
+from menuwatch.archive.files import FileArchive
+from menuwatch.core.clock import Clock, SystemClock
+from menuwatch.core.errors import Refused
+from menuwatch.core.settings import Settings
+from menuwatch.core.telemetry import get_logger
+from menuwatch.db import embedded, migrate
+from menuwatch.db.pool import Pool, open_pool
+from menuwatch.engine.scheduler import Scheduler
+from menuwatch.engine.worker import Options, Worker
+from menuwatch.fetch.rotator import Rotator
+from menuwatch.operations import proxies
+from menuwatch.payloads import store as payloads
+from menuwatch.pipeline.parts import Parts
+from menuwatch.pipeline.registry import handlers
+from menuwatch.platforms.base import Platform
+from menuwatch.platforms.dutchie.adapter import Dutchie
+from menuwatch.proxies import store as proxy_rows
+from menuwatch.schedules import store as schedules
+from menuwatch.tasks import store as tasks
+from menuwatch.tasks.model import NETWORK_ROLES, Role
+
+log = get_logger(__name__)
+
+ORPHAN_AGE_SECONDS = 3600.0
+"""A staged file without a row is another worker's, still in its transaction, until it is older than any task can be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """What every command, the server and the workers are made of."""
+
+    settings: Settings
+    database_url: str
+    pool: Pool
+    archive: FileArchive
+    clock: Clock
+    platforms: Mapping[str, Platform]
+
+
+def platforms(settings: Settings) -> dict[str, Platform]:
+    """Every platform adapter by name."""
+    dutchie = Dutchie(
+        base_url=settings.dutchie_base_url,
+        graphql_path=settings.dutchie_graphql_path,
+        hashes=settings.dutchie_hashes,
+        retry_base_seconds=settings.fetch_retry_base_seconds,
+    )
+    return {dutchie.name: dutchie}
+
+
+async def recover_archive(
+    pool: Pool, archive: FileArchive, *, older_than: float = ORPHAN_AGE_SECONDS
+) -> tuple[int, int]:
+    """Finishes what a crash left between a payload's row and its file; returns how many files were (published, removed).
+
+    `older_than` is in seconds; a file without a row that is younger may belong to a transaction that is still open.
+    """
+    staged = list(archive.staged())
+    async with pool.connection() as conn:
+        rows = await payloads.hashes(conn, [file.path for file, _ in staged])
+    published = removed = 0
+    for file, age in staged:
+        # Two attempts may have staged one path; the row is of one of them.
+        if file.path in rows and archive.holds(file, rows[file.path]):
+            archive.publish(file)
+            published += 1
+        elif age >= older_than:
+            archive.discard(file)
+            removed += 1
+    if published or removed:
+        log.info("archive recovered", action="archive_recovered", published=published, removed=removed)
+    return published, removed
+
+
+@asynccontextmanager
+async def open_system(settings: Settings, *, clock: Clock | None = None, pool_size: int = 10) -> AsyncIterator[System]:
+    """Brings everything up to where work can begin; raises Refused with what is wrong where it cannot."""
+    with embedded.database_url(settings) as url:
+        migrated = await asyncio.to_thread(migrate.migrate, url)
+        if migrated.changed:
+            log.info("database migrated", action="migrated", before=migrated.before, after=migrated.after)
+        archive = FileArchive(settings.storage)
+        archive.check()
+        async with open_pool(url, max_size=pool_size) as pool:
+            await recover_archive(pool, archive)
+            yield System(
+                settings=settings,
+                database_url=url,
+                pool=pool,
+                archive=archive,
+                clock=clock or SystemClock(),
+                platforms=platforms(settings),
+            )
+
+
+def parts(system: System) -> Parts:
+    """What handlers are given to work with."""
+    rotator = Rotator(system.pool, system.settings, clock=system.clock)
+    return Parts(
+        pool=system.pool,
+        clock=system.clock,
+        archive=system.archive,
+        platforms=system.platforms,
+        open_session=rotator.open,
+        suspect_share=system.settings.suspect_share,
+        blocked_wait=timedelta(seconds=system.settings.blocked_wait_seconds),
+    )
+
+
+async def recover_tasks(system: System) -> int:
+    """Takes back what workers that died left behind; returns how many tasks."""
+    async with system.pool.connection() as conn:
+        return await tasks.recover_stale(conn, system.settings.stale_after_minutes)
+
+
+async def default_schedules(system: System) -> int:
+    """Creates the schedules that every installation has, where they are missing; returns how many."""
+    async with system.pool.connection() as conn:
+        return await schedules.create_missing(conn, system.clock.now())
+
+
+@asynccontextmanager
+async def scheduling(system: System) -> AsyncIterator[Scheduler]:
+    """Fires schedules for as long as the context lasts; those that are due have been fired when it begins."""
+    await default_schedules(system)
+    scheduler = Scheduler(system.pool, clock=system.clock)
+    await scheduler.step()
+    task = asyncio.create_task(scheduler.run(), name="scheduler")
+    try:
+        yield scheduler
+    finally:
+        scheduler.stop()
+        await task
+
+
+async def worker(system: System) -> Worker:
+    """A worker that is ready to run. Raises Refused for roles that do not exist, and when no proxy is active."""
+    options = Options.from_settings(system.settings)
+    await proxies.require_active(system.pool)
+
+    async def may_claim() -> frozenset[Role]:
+        async with system.pool.connection() as conn:
+            active = await proxy_rows.active_count(conn)
+        # All proxies may go down while it runs: then what needs none goes on, and the rest waits for them.
+        return frozenset(Role) if active else frozenset(Role) - NETWORK_ROLES
+
+    runner = Worker(
+        system.pool, system.database_url, handlers(parts(system)), options, may_claim=may_claim, clock=system.clock
+    )
+    if not runner.roles:
+        asked = ", ".join(system.settings.worker_role)
+        raise Refused(f"WORKER_ROLE={asked}: this version has no handler for it, so the worker would never do anything")
+    return runner
+
+
+@asynccontextmanager
+async def working(system: System) -> AsyncIterator[Worker]:
+    """A worker at work in this process for as long as the context lasts. Raises what ended it, if it ended by itself."""
+    runner = await worker(system)
+    task = asyncio.create_task(runner.run(), name="worker")
+    try:
+        yield runner
+    finally:
+        runner.stop()
+        await task
+
+
+def app(system: System) -> FastAPI:
+    """The HTTP API on this system."""
+    return create_app(
+        api.System(pool=system.pool, archive=system.archive, platforms=system.platforms, settings=system.settings)
+    )

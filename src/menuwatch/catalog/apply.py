@@ -1,0 +1,365 @@
+"""One menu into the catalogue: what is new, what changed, what is missing, in one transaction of the caller's.
+
+An item whose raw bytes are the stored ones is not decoded, normalized or written. New products are copied straight into
+their tables, known ones that differ go through a staging table and set-based SQL; the caller holds the store's row, so nobody
+else writes this store's products meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from psycopg import AsyncConnection
+
+from menuwatch.catalog import rows
+from menuwatch.catalog.model import Product, ProductWarning
+from menuwatch.catalog.stock import MISSES_UNTIL_OOS, absent
+from menuwatch.core.errors import MenuwatchError
+from menuwatch.db import sql
+from menuwatch.db.pool import Pool
+
+_q = sql.load(__package__)
+_CHUNK = 250
+"""Items normalized between two writes to the server, which works on the last chunk meanwhile."""
+_BAD_SHARE = 0.2
+"""With more malformed items than this share, the platform's schema has changed and nothing is taken."""
+
+
+class NormalizedItems(Protocol):
+    """What a platform makes of raw items."""
+
+    @property
+    def products(self) -> Sequence[Product]: ...
+    @property
+    def warnings(self) -> Sequence[ProductWarning]: ...
+
+
+class Reader(Protocol):
+    """The part of a platform that reads items; see `platforms.base.Platform`."""
+
+    @property
+    def normalizer_version(self) -> int: ...
+    def identity(self, item: msgspec.Raw, /) -> str | None: ...
+    def normalize(self, items: Iterable[msgspec.Raw], /) -> NormalizedItems: ...
+
+
+class SuspectMenu(MenuwatchError):
+    """The menu cannot be taken as the store's truth; nothing of it was applied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MenuToApply:
+    """One archived menu. `items` are the raw items of all its pages, in order; `previous` is the store's last applied crawl."""
+
+    dispensary_id: int
+    provider: str
+    payload_id: int
+    crawled_at: datetime
+    previous: datetime | None
+    items: Sequence[msgspec.Raw]
+    whole: bool = True
+    """False for a part of a menu: what is not in it may well be there, and has no miss."""
+    trusted: bool = False
+    """A person released it: it is applied however odd it looks."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Applied:
+    """What one menu changed. `missing` counts absent products whose misses went up."""
+
+    products: int = 0
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    returned: int = 0
+    missing: int = 0
+    out_of_stock: int = 0
+    price_changes: int = 0
+    stock_changes: int = 0
+    warnings: list[ProductWarning] = field(default_factory=list)
+
+    def counts(self) -> dict[str, int]:
+        """The figures by name, without the warnings."""
+        return {
+            "products": self.products,
+            "new": self.new,
+            "changed": self.changed,
+            "unchanged": self.unchanged,
+            "returned": self.returned,
+            "missing": self.missing,
+            "out_of_stock": self.out_of_stock,
+            "price_changes": self.price_changes,
+            "stock_changes": self.stock_changes,
+        }
+
+
+class _Known(NamedTuple):
+    id: int
+    provider_product_id: str
+    content_hash: bytes
+    misses: int
+    current: bool
+    """It was in the last crawl, and could be read."""
+
+
+class _Item(NamedTuple):
+    """A raw item that must be read: its product has no row yet (`row` None), or other bytes, or comes back after a miss."""
+
+    raw: msgspec.Raw
+    content_hash: bytes
+    row: int | None
+    earlier: msgspec.Raw | None = None
+    """Another item with the same id, before this one."""
+
+
+class _Sorted(NamedTuple):
+    """A menu's items by what is known of them."""
+
+    same: set[int]
+    """Rows of the products whose bytes are the stored ones."""
+    new: list[_Item]
+    changed: list[_Item]
+    nameless: list[msgspec.Raw]
+    """Items without an id that can be read."""
+
+
+def _sort(menu: MenuToApply, known: Sequence[_Known], reader: Reader) -> _Sorted:
+    """Tells new, changed and unchanged items apart without decoding more than the ids of those that are not unchanged.
+
+    Menus repeat items (pinned ones stand on every page): of several with one id the last counts.
+    """
+    # Products behind a gap must be written even when their bytes are the stored ones: they have come back.
+    by_hash = {row.content_hash: row.id for row in known if row.current}
+    rows_by_id = {row.provider_product_id: row.id for row in known}
+    suffix = reader.normalizer_version.to_bytes(2, "big")
+    same: dict[int, int] = {}
+    read: dict[str, tuple[int, _Item]] = {}
+    nameless = []
+    for position, raw in enumerate(menu.items):
+        digest = sha256(raw)
+        digest.update(suffix)
+        key = digest.digest()[:16]
+        row = by_hash.get(key)
+        if row is not None:
+            same[row] = position
+            continue
+        name = reader.identity(raw)
+        if name is None:
+            nameless.append(raw)
+        else:
+            before = read.get(name)
+            read[name] = (position, _Item(raw, key, rows_by_id.get(name), before[1].raw if before else None))
+    new: list[_Item] = []
+    changed: list[_Item] = []
+    for position, item in read.values():
+        if item.row is None:
+            new.append(item)
+        elif same.get(item.row, -1) < position:
+            same.pop(item.row, None)
+            changed.append(item)
+    return _Sorted(set(same), new, changed, nameless)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Normalizes items a chunk at a time, and counts those that cannot be read."""
+
+    reader: Reader
+    warnings: list[ProductWarning]
+    menu: MenuToApply
+    unread: int = 0
+    unread_rows: set[int] = field(default_factory=set)
+    """Rows of known products that the menu holds in a form that cannot be read."""
+
+    def chunks(self, items: Sequence[_Item]) -> Iterator[list[tuple[_Item, Product]]]:
+        """The items with their products; items that give none are left out. Raises SuspectMenu when they are too many."""
+        for start in range(0, len(items), _CHUNK):
+            chunk = items[start : start + _CHUNK]
+            made = self.reader.normalize(item.raw for item in chunk)
+            if len(made.products) == len(chunk):
+                self.warnings.extend(made.warnings)
+                yield list(zip(chunk, made.products, strict=True))
+            else:
+                # Some item gave no product: one at a time tells which.
+                yield [pair for item in chunk for pair in self._one(item)]
+
+    def _one(self, item: _Item) -> Iterator[tuple[_Item, Product]]:
+        made = self.reader.normalize((item.raw,))
+        self.warnings.extend(made.warnings)
+        if not made.products and item.earlier is not None:
+            made = self.reader.normalize((item.earlier,))
+        if not made.products:
+            if item.row is not None:
+                self.unread_rows.add(item.row)
+            self.failed(1)
+        for product in made.products:
+            yield item, product
+
+    def failed(self, count: int) -> None:
+        """Counts items that cannot be read."""
+        self.unread += count
+        total = len(self.menu.items)
+        if self.unread > _BAD_SHARE * total and not self.menu.trusted:
+            first = next((w for w in self.warnings if w.fatal), None)
+            detail = f", first: {first.field}: {first.message}" if first else ""
+            raise SuspectMenu(f"schema changed: {self.unread} or more of {total} items cannot be read{detail}")
+
+
+async def _copy_new(conn: AsyncConnection[Any], menu: MenuToApply, new: Sequence[_Item], reading: _Reading) -> int:
+    """Writes products that have no row; returns how many there were."""
+    if not new:
+        return 0
+    cursor = await conn.execute(_q.reserve_ids, {"n": len(new)})
+    ids = iter([row[0] for row in await cursor.fetchall()])
+    at = menu.crawled_at.isoformat()
+    states: list[str] = []
+    async with (
+        conn.cursor() as cur,
+        cur.copy(f"COPY catalog_products ({rows.PRODUCT_COLUMNS}, {rows.IDENTITY_COLUMNS}) FROM STDIN") as copy,
+    ):
+        # The server stores a chunk while the next one is normalized.
+        for chunk in reading.chunks(new):
+            lines = []
+            for item, product in chunk:
+                product_id = next(ids)
+                identity = rows.identity_line(menu.dispensary_id, menu.provider, product, at)
+                lines.append(f"{rows.product_line(product_id, item.content_hash, product)}\t{identity}\n")
+                states.append(f"{product_id}\t{at}\t{rows.state_line(product)}\n")
+            await copy.write("".join(lines))
+    async with (
+        conn.cursor() as cur,
+        cur.copy(f"COPY product_states (product_id, seen_from, {rows.STATE_COLUMNS}) FROM STDIN") as copy,
+    ):
+        await copy.write("".join(states))
+    return len(states)
+
+
+async def _merge_changed(
+    conn: AsyncConnection[Any], menu: MenuToApply, changed: Sequence[_Item], reading: _Reading, applied: Applied
+) -> None:
+    """Writes products whose items differ from the stored ones."""
+    if not changed:
+        return
+    await conn.execute(_q.create_stage)
+    written = 0
+    async with (
+        conn.cursor() as cur,
+        cur.copy(f"COPY catalog_stage ({rows.PRODUCT_COLUMNS}, prices, stock) FROM STDIN") as copy,
+    ):
+        for chunk in reading.chunks(changed):
+            written += len(chunk)
+            lines = []
+            for item, product in chunk:
+                assert item.row is not None, "a changed product has a row"
+                prices, stock = rows.state_json(product)
+                lines.append(f"{rows.product_line(item.row, item.content_hash, product)}\t{prices}\t{stock}\n")
+            await copy.write("".join(lines))
+    cursor = await conn.execute(_q.merge_stage, {"crawled_at": menu.crawled_at, "previous": menu.previous})
+    row = await cursor.fetchone()
+    assert row is not None, "an aggregate gives a row"
+    really, returned, prices, stock, newly_oos, staged = row
+    assert staged == written, "every staged product has a row and a state"
+    applied.changed = really
+    applied.unchanged += staged - really
+    applied.returned = returned
+    applied.price_changes += prices
+    applied.stock_changes += stock
+    applied.out_of_stock += newly_oos
+
+
+class _Gap(NamedTuple):
+    """A known product that this crawl has no state for; `seen` is when it was last seen, None for "as known"."""
+
+    row: int
+    misses: int
+    seen: datetime | None
+    declared_oos: bool
+    counted: bool
+
+
+def _gaps(menu: MenuToApply, known: Iterable[_Known], found: _Sorted, reading: _Reading) -> list[_Gap]:
+    """What becomes of the known products that were not written: absent ones, and present ones that cannot be read."""
+    written = found.same | {item.row for item in found.changed}
+    gaps = []
+    for row in known:
+        if row.id in reading.unread_rows:
+            # It is there, so the misses are not in a row any more; what it is like now is not known.
+            gaps.append(_Gap(row.id, 0, menu.crawled_at, declared_oos=False, counted=False))
+        elif row.id in written or row.misses == MISSES_UNTIL_OOS:
+            continue
+        elif not menu.whole or (found.nameless and row.current):
+            # It may be in the part that is not here, or be one of the items without an id: a gap, and no miss on a guess.
+            gaps.append(_Gap(row.id, row.misses, None, declared_oos=False, counted=False))
+        else:
+            step = absent(row.misses)
+            gaps.append(_Gap(row.id, step.misses, None, step.declared_oos, counted=True))
+    return gaps
+
+
+async def _record_gaps(conn: AsyncConnection[Any], menu: MenuToApply, gaps: Sequence[_Gap], applied: Applied) -> None:
+    if not gaps:
+        return
+    declared = [gap.row for gap in gaps if gap.declared_oos]
+    await conn.execute(
+        _q.record_gaps,
+        {
+            "ids": [gap.row for gap in gaps],
+            # The third miss comes with the new state, below: a row with three misses is out of stock.
+            "misses": [min(gap.misses, MISSES_UNTIL_OOS - 1) for gap in gaps],
+            "seen": [gap.seen for gap in gaps],
+            "previous": menu.previous,
+        },
+    )
+    applied.missing = sum(gap.counted for gap in gaps)
+    if declared:
+        cursor = await conn.execute(_q.declare_oos, {"ids": declared, "crawled_at": menu.crawled_at})
+        row = await cursor.fetchone()
+        assert row is not None, "an aggregate gives a row"
+        applied.out_of_stock += row[0]
+        applied.stock_changes += row[1]
+
+
+async def apply_menu(conn: AsyncConnection[Any], menu: MenuToApply, reader: Reader) -> Applied:
+    """Applies one menu. The caller holds a transaction and the store's row, and the menu is newer than the last one applied.
+
+    Raises SuspectMenu when too many items are malformed to be the fault of single products: roll back then.
+    """
+    cursor = await conn.execute(
+        _q.known_products, {"dispensary_id": menu.dispensary_id, "provider": menu.provider}, binary=True
+    )
+    known = [_Known(*row) for row in await cursor.fetchall()]
+    if not menu.items and not menu.trusted:
+        raise SuspectMenu("the menu holds no item")
+    found = _sort(menu, known, reader)
+    applied = Applied()
+    reading = _Reading(reader, applied.warnings, menu)
+    if found.nameless:
+        applied.warnings.extend(reader.normalize(found.nameless).warnings)
+        reading.failed(len(found.nameless))
+    applied.new = await _copy_new(conn, menu, found.new, reading)
+    applied.unchanged = len(found.same)
+    await _merge_changed(conn, menu, found.changed, reading, applied)
+    applied.products = applied.new + applied.changed + applied.unchanged
+    await _record_gaps(conn, menu, _gaps(menu, known, found, reading), applied)
+    await conn.execute(
+        _q.record_crawl,
+        {
+            "dispensary_id": menu.dispensary_id,
+            "crawled_at": menu.crawled_at,
+            "payload_id": menu.payload_id,
+            "warnings": rows.dump(applied.warnings),
+            **applied.counts(),
+        },
+    )
+    return applied
+
+
+async def ensure_partition(pool: Pool, instant: datetime) -> None:
+    """Makes sure that states beginning at `instant` have a partition; run before the transaction that writes them."""
+    async with pool.connection() as conn:
+        await conn.execute(_q.ensure_partition, {"instant": instant})

@@ -1,0 +1,49 @@
+"""Reading the catalogue: what there is, what changed, how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+
+from menuwatch.db import sql
+
+_q = sql.load(__package__)
+
+
+async def _rows(conn: AsyncConnection[Any], query: Any, values: dict[str, Any]) -> list[dict[str, Any]]:
+    async with conn.cursor(row_factory=dict_row) as cur:
+        await cur.execute(query, values)
+        return await cur.fetchall()
+
+
+async def stock_counts(conn: AsyncConnection[Any], stores: Sequence[int]) -> dict[str, int]:
+    """Products in these stores' last crawls, by stock status."""
+    cursor = await conn.execute(_q.stock_counts, {"stores": list(stores)})
+    return {str(status): int(count) for status, count in await cursor.fetchall()}
+
+
+async def products(conn: AsyncConnection[Any], *, dispensary_id: int | None, limit: int | None) -> list[dict[str, Any]]:
+    """Products by store and name; None for every store, None for no limit."""
+    return await _rows(conn, _q.products_of, {"dispensary_id": dispensary_id, "limit": limit})
+
+
+async def changes(
+    conn: AsyncConnection[Any], *, since: datetime | None, dispensary_id: int | None, limit: int | None
+) -> list[dict[str, Any]]:
+    """Price and stock changes, newest first. Prices are what the cheapest option costs, specials included."""
+    return await _rows(conn, _q.changes_since, {"since": since, "dispensary_id": dispensary_id, "limit": limit})
+
+
+async def price_drops(conn: AsyncConnection[Any], limit: int) -> list[dict[str, Any]]:
+    """The largest price drops, by share of the price before."""
+    return await _rows(conn, _q.price_drops, {"limit": limit})
+
+
+async def totals(conn: AsyncConnection[Any]) -> dict[str, int]:
+    """`products, snapshots, price_changes, stock_changes, out_of_stock` over everything that was crawled."""
+    (row,) = await _rows(conn, _q.totals, {})
+    return {key: int(value) for key, value in row.items()}

@@ -1,0 +1,80 @@
+"""`menuwatch`: the command line. Each command lives in a module of its own; this one joins them and turns refusals into one line."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Annotated
+
+import psycopg
+import typer
+from psycopg_pool import PoolTimeout
+
+import menuwatch
+from menuwatch.cli import demo, doctor, payloads, products, proxies, replay, run, schedules, stores
+from menuwatch.cli.output import errors, plain
+from menuwatch.core.errors import MenuwatchError, Refused
+from menuwatch.db import address
+
+app = typer.Typer(
+    name="menuwatch",
+    help="Watches retail menus: finds stores, crawls their menus, keeps price, stock and potency history.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        sys.stdout.write(f"menuwatch {menuwatch.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Settings come from the environment: see docs/reference/settings.md."""
+
+
+app.command("demo")(demo.demo)
+app.command("replay")(replay.replay)
+app.command("products")(products.products)
+app.command("changes")(products.changes)
+app.command("server")(run.server)
+app.command("worker")(run.worker)
+app.command("migrate")(run.migrate)
+app.command("doctor")(doctor.doctor)
+app.add_typer(payloads.app, name="payloads")
+app.add_typer(proxies.app, name="proxies")
+app.add_typer(schedules.app, name="schedules")
+app.add_typer(stores.app, name="stores")
+
+
+def main() -> None:
+    """Entry point. Exit codes: 0 done, 1 it ran and something failed, 2 refused, 130 interrupted."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # As Ctrl-C: whatever was started is stopped again, the embedded database too. Server and worker stop more gently.
+        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        app()
+    except Refused as error:
+        errors.print(f"menuwatch: {plain(str(error))}", markup=False, soft_wrap=True)
+        sys.exit(2)
+    except (psycopg.Error, PoolTimeout) as error:
+        away = not isinstance(error, psycopg.Error) or address.unreachable(error)
+        what = "the database cannot be reached" if away else "the database refused"
+        errors.print(f"menuwatch: {what}: {address.safe_reason(error)}", markup=False, soft_wrap=True)
+        sys.exit(1)
+    except MenuwatchError as error:
+        errors.print(f"menuwatch: {plain(str(error))}", markup=False, soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

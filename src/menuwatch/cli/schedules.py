@@ -1,0 +1,88 @@
+"""`menuwatch schedules`: what is enqueued by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from typing import Annotated
+
+import typer
+
+from menuwatch import bootstrap
+from menuwatch.cli.output import Format, console, plural, print_rows
+from menuwatch.cli.process import settings
+from menuwatch.operations import schedules as operations
+from menuwatch.schedules.model import Schedule
+
+app = typer.Typer(help="What is enqueued by itself, and when.", no_args_is_help=True)
+
+NameArgument = Annotated[str, typer.Argument(help="Name or number of the schedule.", metavar="SCHEDULE")]
+
+
+@app.command("list")
+def list_(fmt: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE) -> None:
+    """List schedules with their last and next run."""
+    rows = [dataclasses.asdict(one) for one in asyncio.run(_list())]
+    print_rows(
+        rows,
+        (
+            ("id", "#"),
+            ("name", "Name"),
+            ("role", "Role"),
+            ("enabled", "Enabled"),
+            ("interval_hours", "Hours"),
+            ("priority", "Priority"),
+            ("state_code", "State"),
+            ("last_run_at", "Last run"),
+            ("last_task_count", "Tasks"),
+            ("next_run_at", "Next run"),
+            ("last_error", "Last error"),
+        ),
+        fmt,
+        empty="No schedules.",
+    )
+
+
+@app.command("trigger")
+def trigger(name: NameArgument) -> None:
+    """Fire a schedule now, besides its times."""
+    found, made = asyncio.run(_trigger(name))
+    console.print(f"{found.name}: {plural(made, 'new task')}.", markup=False)
+
+
+@app.command("enable")
+def enable(name: NameArgument) -> None:
+    """Let a schedule fire. A running server fires it within a minute if its time has passed."""
+    found = asyncio.run(_switch(name, True))
+    console.print(f"{found.name} is enabled; it fires next at {found.next_run_at:%Y-%m-%d %H:%M} UTC.", markup=False)
+
+
+@app.command("disable")
+def disable(name: NameArgument) -> None:
+    """Keep a schedule from firing; it can still be triggered."""
+    console.print(f"{asyncio.run(_switch(name, False)).name} is disabled.", markup=False)
+
+
+async def _list() -> list[Schedule]:
+    async with bootstrap.open_system(settings()) as system:
+        await bootstrap.default_schedules(system)
+        async with system.pool.connection() as conn:
+            return await operations.listed(conn)
+
+
+async def _trigger(name: str) -> tuple[Schedule, int]:
+    async with bootstrap.open_system(settings()) as system:
+        await bootstrap.default_schedules(system)
+        async with system.pool.connection() as conn, conn.transaction():
+            found = await operations.find(conn, name)
+            return await operations.trigger(conn, found.id, now=system.clock.now())
+
+
+async def _switch(name: str, enabled: bool) -> Schedule:
+    async with bootstrap.open_system(settings()) as system:
+        await bootstrap.default_schedules(system)
+        async with system.pool.connection() as conn, conn.transaction():
+            found = await operations.find(conn, name)
+            return await operations.change(
+                conn, found.id, {"enabled": enabled}, platforms=tuple(system.platforms), now=system.clock.now()
+            )

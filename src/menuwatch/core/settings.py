@@ -1,0 +1,179 @@
+"""Every setting, read once from the environment: its variable, its default, its unit, what it means.
+
+`Settings.from_env` is the only reader; everything else is handed the values it needs. `docs/reference/settings.md` lists
+the same fields, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from menuwatch.core.errors import Refused
+
+
+def _setting(variable: str, default: Any, parse: Callable[[str], Any], doc: str) -> Any:
+    metadata = {"variable": variable, "parse": parse, "doc": doc}
+    if callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text)
+        if not low <= value <= high:
+            raise ValueError(f"must be between {low} and {high}")
+        return value
+
+    return parse
+
+
+def _number(low: float, high: float) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        value = float(text)
+        if not low <= value <= high:
+            raise ValueError(f"must be between {low:g} and {high:g}")
+        return value
+
+    return parse
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+def _roles(text: str) -> tuple[str, ...]:
+    if text.strip().lower() in {"", "any"}:
+        return ()
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _hashes(text: str) -> dict[str, str]:
+    value = json.loads(text)
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+        raise ValueError('must be a JSON object of operation name to hash, as {"FilteredProducts": "ee29c0…"}')
+    return value
+
+
+def _url(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise ValueError("must start with http:// or https://")
+    return text.rstrip("/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings of one process."""
+
+    home: Path = _setting(
+        "MENUWATCH_HOME", lambda: Path(".menuwatch"), _path, "Data folder: embedded database and storage live in it."
+    )
+    database_url: str | None = _setting(
+        "DATABASE_URL", None, str, "PostgreSQL 15 or newer, as a URL. Unset: an embedded server in the data folder."
+    )
+    storage_path: Path | None = _setting(
+        "STORAGE_PATH", None, _path, "Root of archive and images. Unset: `storage` in the data folder."
+    )
+    host: str = _setting("HOST", "127.0.0.1", str, "Address that the server listens on.")
+    port: int = _setting("PORT", 8640, _whole(0, 65535), "Port that the server listens on; 0 takes a free one.")
+    log_format: str = _setting("LOG_FORMAT", "console", str, "`console` for people, `json` for machines.")
+    log_level: str = _setting("LOG_LEVEL", "info", str, "`debug`, `info`, `warning` or `error`.")
+
+    worker_role: tuple[str, ...] = _setting(
+        "WORKER_ROLE", (), _roles, "Roles that a worker may claim, comma-separated. Unset or `any`: all."
+    )
+    worker_id: str | None = _setting("WORKER_ID", None, str, "Name of this worker in the database. Unset: generated.")
+    poll_interval_ms: int = _setting(
+        "POLL_INTERVAL_MS", 5000, _whole(10, 3_600_000), "Longest wait for new work when no notification comes, ms."
+    )
+    heartbeat_interval_ms: int = _setting(
+        "HEARTBEAT_INTERVAL_MS", 30_000, _whole(100, 3_600_000), "Time between two heartbeats of a worker, ms."
+    )
+    max_concurrent_tasks: int = _setting(
+        "MAX_CONCURRENT_TASKS", 3, _whole(1, 500), "Tasks that one worker runs at once."
+    )
+    stale_after_minutes: float = _setting(
+        "STALE_AFTER_MINUTES",
+        10.0,
+        _number(0.01, 1440),
+        "Silence after which a worker's tasks are taken back, minutes.",
+    )
+    task_retry_base_seconds: float = _setting(
+        "TASK_RETRY_BASE_SECONDS", 30.0, _number(0, 86_400), "First wait before a failed task is tried again, seconds."
+    )
+    shutdown_grace_seconds: float = _setting(
+        "SHUTDOWN_GRACE_SECONDS", 30.0, _number(0, 3600), "Time that running tasks get to finish at a stop, seconds."
+    )
+
+    dutchie_base_url: str = _setting(
+        "DUTCHIE_BASE_URL", "https://dutchie.com", _url, "Scheme and host of the Dutchie API."
+    )
+    dutchie_graphql_path: str = _setting("DUTCHIE_GRAPHQL_PATH", "/api-3/graphql", str, "Path of its GraphQL endpoint.")
+    dutchie_hashes: Mapping[str, str] = _setting(
+        "DUTCHIE_HASHES",
+        dict,
+        _hashes,
+        "Persisted-query hashes by operation, a JSON object; merged over the built-in ones.",
+    )
+    fetch_timeout_seconds: float = _setting(
+        "FETCH_TIMEOUT_SECONDS", 30.0, _number(0.1, 600), "Longest wait for one answer of a platform, seconds."
+    )
+    fetch_retry_base_seconds: float = _setting(
+        "FETCH_RETRY_BASE_SECONDS", 1.0, _number(0, 600), "First wait before one request is tried again, seconds."
+    )
+    blocked_wait_seconds: float = _setting(
+        "BLOCKED_WAIT_SECONDS",
+        900.0,
+        _number(0, 86_400),
+        "Wait before a store is tried again that refused several identities, s.",
+    )
+    fetch_max_bytes: int = _setting(
+        "FETCH_MAX_BYTES", 64_000_000, _whole(1000, 2_000_000_000), "Largest decoded answer that is accepted, bytes."
+    )
+    suspect_share: float = _setting(
+        "SUSPECT_SHARE", 0.4, _number(0, 1), "A menu below this share of the store's usual size is quarantined."
+    )
+
+    @property
+    def storage(self) -> Path:
+        """Root of archive and images."""
+        return self.storage_path if self.storage_path is not None else self.home / "storage"
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
+        """Reads the environment; `overrides` (from the command line) win where they are not None.
+
+        Raises Refused naming the variable, what it holds and what it may hold.
+        """
+        environ = os.environ if environ is None else environ
+        values: dict[str, Any] = {}
+        for spec in dataclasses.fields(cls):
+            if overrides.get(spec.name) is not None:
+                values[spec.name] = overrides[spec.name]
+                continue
+            text = environ.get(spec.metadata["variable"])
+            if text is None or text == "":
+                continue
+            try:
+                values[spec.name] = spec.metadata["parse"](text)
+            except ValueError as error:
+                raise Refused(f"{spec.metadata['variable']}={text!r} cannot be used: {error}") from error
+        return cls(**values)
+
+
+def variables() -> list[tuple[str, str, str]]:
+    """(variable, default, meaning) of every setting, in the order of the class."""
+    rows = []
+    for spec in dataclasses.fields(Settings):
+        default = spec.default
+        if spec.default_factory is not dataclasses.MISSING:
+            default = spec.default_factory()
+        shown = "" if default in (None, (), {}) else str(default)
+        rows.append((spec.metadata["variable"], shown, spec.metadata["doc"]))
+    return rows

@@ -1,0 +1,44 @@
+"""Connections: how every part of Menuwatch opens them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+from psycopg_pool import AsyncConnectionPool
+
+from menuwatch.db.address import with_settings
+
+Connection = AsyncConnection[TupleRow]
+Pool = AsyncConnectionPool[AsyncConnection[TupleRow]]
+
+
+async def _check(conn: Connection) -> None:
+    """A connection may have died while it lay in the pool (server restart); find out before it is handed out."""
+    await AsyncConnectionPool.check_connection(conn)
+
+
+@asynccontextmanager
+async def open_pool(url: str, *, max_size: int = 10, name: str = "menuwatch") -> AsyncIterator[Pool]:
+    """A pool of autocommit connections; use `conn.transaction()` for more than one statement."""
+    pool: Pool = AsyncConnectionPool(
+        with_settings(url),
+        kwargs={"autocommit": True, "application_name": name},
+        min_size=1,
+        max_size=max_size,
+        open=False,
+        check=_check,
+        name=name,
+    )
+    await pool.open(wait=True, timeout=30)
+    try:
+        yield pool
+    finally:
+        await pool.close()
+
+
+async def connect(url: str, *, name: str = "menuwatch") -> Connection:
+    """One connection outside any pool, for LISTEN and for one-shot commands."""
+    return await AsyncConnection.connect(with_settings(url), autocommit=True, application_name=name)

@@ -1,0 +1,58 @@
+"""Hears of new work through LISTEN, on a connection of its own (a pooler in transaction mode would swallow it)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import ClassVar
+
+from psycopg import sql
+
+from menuwatch.db.pool import Connection, connect
+from menuwatch.engine.loop import Loop
+from menuwatch.tasks.store import CHANNEL
+
+
+class Listener(Loop):
+    """Calls `on_work` for new work and `on_lost` when a running task was cancelled; a lost connection is opened again."""
+
+    name: ClassVar[str] = "listener"
+
+    def __init__(
+        self, url: str, *, on_work: Callable[[], None], on_lost: Callable[[], None], interval: float = 30.0
+    ) -> None:
+        """`interval`: seconds after which a silent connection is probed."""
+        super().__init__(interval=interval)
+        self._url = url
+        self._on_work = on_work
+        self._on_lost = on_lost
+        self._conn: Connection | None = None
+
+    async def step(self) -> float | None:
+        try:
+            if self._conn is None:
+                self._conn = await connect(self._url, name="menuwatch-listen")
+                await self._conn.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
+                # What was announced while nobody listened is found by looking.
+                self._on_work()
+                self._on_lost()
+            heard = False
+            async for notice in self._conn.notifies(timeout=self.interval, stop_after=1):
+                heard = True
+                if notice.payload.startswith("lost"):
+                    self._on_lost()
+                else:
+                    self._on_work()
+            if not heard:
+                await self._conn.execute("SELECT 1")
+        except BaseException:
+            await self.close()
+            raise
+        return 0.0
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        conn, self._conn = self._conn, None
+        if conn is not None:
+            with contextlib.suppress(Exception):
+                await conn.close()

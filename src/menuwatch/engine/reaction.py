@@ -1,0 +1,30 @@
+"""What an error of a handler means for its task. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from menuwatch.core.errors import MenuwatchError, Permanent, Refused, Throttled
+from menuwatch.tasks.outcome import Fail, Outcome, Postpone, Retry
+
+THROTTLED_WAIT = timedelta(seconds=60)
+"""Wait when a target asked us to slow down but named no time."""
+
+
+def outcome_of(error: Exception, now: datetime) -> Outcome:
+    """Permanent and Refused fail at once, Throttled postpones, everything else is tried again."""
+    match error:
+        case Permanent() | Refused():
+            return Fail(reason=str(error))
+        case Throttled():
+            wait = THROTTLED_WAIT if error.retry_after is None else timedelta(seconds=max(0.0, error.retry_after))
+            return Postpone(until=now + wait, reason=str(error))
+        case MenuwatchError():
+            return Retry(reason=str(error))
+        case _:
+            return Retry(reason=f"{type(error).__name__}: {error}")
+
+
+def expected(error: Exception) -> bool:
+    """Whether the error was raised on purpose; anything else deserves a traceback."""
+    return isinstance(error, MenuwatchError)

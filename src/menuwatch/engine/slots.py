@@ -1,0 +1,87 @@
+"""The attempts that a worker runs at this moment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from menuwatch.engine.handler import TaskContext
+from menuwatch.tasks.model import Task
+from menuwatch.tasks.store import Held
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """One attempt at one task: from its claim until its outcome is settled."""
+
+    task: Task
+    ctx: TaskContext
+    started: float
+    work: asyncio.Task[object] | None = None
+    settling: bool = False
+    stopped: bool = False
+    """Cancelled because the worker stops, not because the task was lost."""
+
+    def cancel(self) -> None:
+        """Cancels the handler, not the settling of what it returned."""
+        if self.work is not None and not self.settling:
+            self.work.cancel()
+
+
+@dataclass(slots=True)
+class Slots:
+    """At most `limit` attempts. `idle` is set while there are none."""
+
+    limit: int
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+    _attempts: dict[tuple[int, int], Attempt] = field(
+        default_factory=dict
+    )  # a worker may lose a task and claim it anew
+
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise ValueError(f"a worker needs at least one slot, got {self.limit}")
+        self.idle.set()
+
+    def __len__(self) -> int:
+        return len(self._attempts)
+
+    def __iter__(self) -> Iterator[Attempt]:
+        return iter(list(self._attempts.values()))
+
+    def runs(self, task_id: int, attempt: int) -> bool:
+        """Whether this very attempt is running or settling."""
+        return (task_id, attempt) in self._attempts
+
+    @property
+    def free(self) -> int:
+        """How many more attempts there is room for."""
+        return max(0, self.limit - len(self._attempts))
+
+    def add(self, attempt: Attempt) -> None:
+        """Takes a slot."""
+        self._attempts[attempt.task.id, attempt.task.attempt] = attempt
+        self.idle.clear()
+
+    def remove(self, attempt: Attempt) -> None:
+        """Frees the slot."""
+        self._attempts.pop((attempt.task.id, attempt.task.attempt), None)
+        if not self._attempts:
+            self.idle.set()
+
+    def held(self, now: float) -> list[Held]:
+        """What to beat for; `now` on the clock of `Attempt.started`."""
+        return [
+            Held(task_id=a.task.id, attempt=a.task.attempt, ran=max(0.0, now - a.started))
+            for a in self._attempts.values()
+        ]
+
+    def lose(self, task_id: int, attempt: int) -> bool:
+        """Cancels an attempt that is no longer ours; False if it is not running (any more) or already settling."""
+        found = self._attempts.get((task_id, attempt))
+        if found is None or found.settling or found.ctx.lost.is_set():
+            return False
+        found.ctx.lost.set()
+        found.cancel()
+        return True

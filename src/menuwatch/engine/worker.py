@@ -1,0 +1,311 @@
+"""A worker: the loops together, from registration to a graceful stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import socket
+import zlib
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from random import Random
+from typing import Self
+
+import psycopg
+
+from menuwatch.core.backoff import Backoff
+from menuwatch.core.clock import Clock, SystemClock
+from menuwatch.core.settings import Settings
+from menuwatch.core.telemetry import get_logger
+from menuwatch.db.pool import Pool
+from menuwatch.engine.executor import Executor
+from menuwatch.engine.handler import Handlers, MayClaim
+from menuwatch.engine.heartbeat import Heartbeat
+from menuwatch.engine.listener import Listener
+from menuwatch.engine.loop import Loop
+from menuwatch.engine.producer import Producer
+from menuwatch.engine.reaper import Reaper
+from menuwatch.engine.settler import Settler
+from menuwatch.engine.slots import Slots
+from menuwatch.engine.waker import Waker
+from menuwatch.tasks import store as tasks
+from menuwatch.tasks.model import NewTask, Role, parse_role
+from menuwatch.workers import registry
+from menuwatch.workers.names import NAMES, friendly_name
+from menuwatch.workers.registry import Identity
+
+log = get_logger(__name__)
+
+_HURRIED_PATIENCE = 10.0
+"""Seconds that a stopping worker waits for a database that is away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a worker works. Times in seconds; `roles` None takes every role that has a handler."""
+
+    worker_id: str | None = None
+    pod: str | None = None
+    roles: frozenset[Role] | None = None
+    slots: int = 3
+    poll_interval: float = 5.0
+    heartbeat_interval: float = 30.0
+    reap_interval: float = 60.0
+    stale_after: timedelta = timedelta(minutes=10)
+    backoff: Backoff = Backoff(base=30.0)
+    grace: float = 30.0
+    patience: float = 300.0
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Raises Refused for a role that does not exist, with the list of those that do."""
+        stale_after = timedelta(minutes=settings.stale_after_minutes)
+        return cls(
+            worker_id=settings.worker_id,
+            roles=frozenset(parse_role(name) for name in settings.worker_role) or None,
+            slots=settings.max_concurrent_tasks,
+            poll_interval=settings.poll_interval_ms / 1000,
+            heartbeat_interval=min(settings.heartbeat_interval_ms / 1000, stale_after.total_seconds() / 3),
+            reap_interval=min(60.0, stale_after.total_seconds() / 2),
+            stale_after=stale_after,
+            backoff=Backoff(base=settings.task_retry_base_seconds),
+            grace=settings.shutdown_grace_seconds,
+            patience=stale_after.total_seconds() / 2,
+        )
+
+
+def identify(options: Options, roles: Collection[Role] | None) -> Identity:
+    """A worker's identity: unique per start, so that nobody mistakes a restarted worker for the one that owned a task."""
+    host = socket.gethostname()
+    pid = os.getpid()
+    worker_id = f"{options.worker_id or f'{host}-{pid}'}-{secrets.token_hex(4)}"
+    return Identity(
+        worker_id=worker_id,
+        friendly_name=friendly_name(zlib.crc32(worker_id.encode()) % len(NAMES)),
+        host=host,
+        pid=pid,
+        pod=options.pod,
+        roles=None if roles is None else tuple(sorted(roles)),
+    )
+
+
+class Worker:
+    """Runs tasks until told to stop. One instance is one run: it is not started twice."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        url: str,
+        handlers: Handlers,
+        options: Options | None = None,
+        *,
+        may_claim: MayClaim | None = None,
+        clock: Clock | None = None,
+        rng: Random | None = None,
+    ) -> None:
+        """`url` is for the connection that listens; it must reach the same database as `pool`."""
+        options = options or Options()
+        clock = clock or SystemClock()
+        rng = rng or Random()  # noqa: S311 - jitter, no secret
+        self.identity = identify(options, options.roles)
+        self.roles = frozenset(handlers) if options.roles is None else options.roles & frozenset(handlers)
+        self._pool = pool
+        self._options = options
+        self._clock = clock
+        self._stop = asyncio.Event()
+        self.slots = Slots(options.slots)
+        self.waker = Waker(pool, own=self._takes)
+        self.settler = Settler(
+            pool,
+            self.worker_id,
+            backoff=options.backoff,
+            clock=clock,
+            rng=rng,
+            patience=options.patience,
+            on_follow_ups=self._on_follow_ups,
+        )
+        self.executor = Executor(
+            handlers, self.settler, self.slots, worker_id=self.worker_id, clock=clock, on_free=self._on_free
+        )
+        self.producer = Producer(
+            pool,
+            self.executor,
+            self.slots,
+            worker_id=self.worker_id,
+            roles=self.roles,
+            interval=options.poll_interval,
+            may_claim=may_claim,
+        )
+        self.heartbeat = Heartbeat(
+            pool, self.slots, self.identity, status=self._status, clock=clock, interval=options.heartbeat_interval
+        )
+        self.reaper = Reaper(pool, stale_after=options.stale_after, interval=options.reap_interval)
+        self.listener = Listener(url, on_work=self.producer.wake, on_lost=self.heartbeat.wake)
+
+    @property
+    def worker_id(self) -> str:
+        """Its id in the database: unique per start."""
+        return self.identity.worker_id
+
+    def stop(self) -> None:
+        """Asks for a graceful stop; `run` returns when it is done. May be called from a signal handler of the event loop."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Works until `stop`. Raises what ended a loop that must not end."""
+        async with self._working() as loops:
+            stopped = asyncio.create_task(self._stop.wait(), name="stop")
+            try:
+                await asyncio.wait({stopped, *loops}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                stopped.cancel()
+            _raise_first(loops)
+
+    async def run_until_idle(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the message says what is left
+        """Works until nothing is left to do for its roles, then stops.
+
+        Left to do is every task of its roles that is ready, parked or active (whoever runs it), that is due, or that waits for another
+        attempt (retries and postponements are waited for); a first attempt that is scheduled for later is not. Returns early
+        after `stop`. Raises TimeoutError after `timeout` seconds.
+        """
+        async with self._working() as loops:
+            try:
+                async with asyncio.timeout(timeout):
+                    while not self._stop.is_set() and await self._left() > 0:
+                        _raise_first(loops)
+                        await self._pause()
+            except TimeoutError as error:
+                raise TimeoutError(
+                    f"after {timeout:g} seconds there are still tasks to do for {self.worker_id}"
+                ) from error
+            _raise_first(loops)
+
+    async def _left(self) -> int:
+        try:
+            async with self._pool.connection() as conn:
+                return await tasks.unfinished(conn, self.roles)
+        except psycopg.OperationalError:
+            return 1  # a database that is away for a moment does not mean that the work is done
+
+    async def _pause(self) -> None:
+        """Until the slots are empty, or a moment when they are."""
+        if self.slots.idle.is_set():
+            await asyncio.sleep(0.02)
+        else:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self.slots.idle.wait()
+
+    @asynccontextmanager
+    async def _working(self) -> AsyncIterator[list[asyncio.Task[None]]]:
+        await self._register()
+        await self._first_look()
+        parts: list[Loop] = [self.listener, self.producer, self.heartbeat, self.reaper, self.waker]
+        loops = [asyncio.create_task(part.run(), name=part.name) for part in parts]
+        grace = self._options.grace
+        try:
+            yield loops
+        except BaseException:
+            grace = 0.0
+            raise
+        finally:
+            await self._wind_down(parts, loops, grace)
+
+    async def _wind_down(self, parts: list[Loop], loops: list[asyncio.Task[None]], grace: float) -> None:
+        self._stop.set()
+        log.info("stopping", action="worker_stopping", running=len(self.slots), worker_id=self.worker_id)
+        self.producer.stop()
+        # A claim that is under way comes to its end, so that what it claims is known and given back.
+        producing = loops[parts.index(self.producer)]
+        await asyncio.wait({producing}, timeout=10)
+        producing.cancel()
+        await asyncio.wait({producing}, timeout=1)
+        self.settler.patience = min(self.settler.patience, _HURRIED_PATIENCE)
+        await self.executor.drain(grace)
+        await self._give_back()
+        for part in parts:
+            part.stop()
+        loops[parts.index(self.listener)].cancel()
+        await asyncio.wait(loops, timeout=5)
+        for loop in loops:
+            loop.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
+        await self.listener.close()
+        await self._deregister()
+
+    async def _give_back(self) -> None:
+        """Whatever the database still says is ours must not wait for recovery."""
+        try:
+            async with self._pool.connection(timeout=5) as conn:
+                await self.producer.give_back(conn, running=True)
+        except psycopg.Error as error:
+            log.warning(
+                "tasks could not be given back",
+                action="task_release_failed",
+                worker_id=self.worker_id,
+                error=str(error),
+            )
+
+    async def _first_look(self) -> None:
+        try:
+            await self.reaper.step()
+        except psycopg.OperationalError as error:
+            log.warning(
+                "the first look at the queue failed", action="loop_failed", loop=self.reaper.name, error=str(error)
+            )
+
+    async def _register(self) -> None:
+        try:
+            async with self._pool.connection() as conn:
+                await registry.register(conn, self.identity)
+        except psycopg.Error as error:
+            log.warning(
+                "registering failed; working all the same",
+                action="registry_failed",
+                worker_id=self.worker_id,
+                error=str(error),
+            )
+        log.info(
+            "worker started",
+            action="worker_started",
+            worker_id=self.worker_id,
+            name=self.identity.friendly_name,
+            roles=sorted(str(role) for role in self.roles),
+            slots=self.slots.limit,
+        )
+
+    async def _deregister(self) -> None:
+        try:
+            async with self._pool.connection(timeout=5) as conn:
+                await registry.deregister(conn, self.worker_id)
+        except psycopg.Error as error:
+            log.warning("deregistering failed", action="registry_failed", worker_id=self.worker_id, error=str(error))
+        log.info("worker stopped", action="worker_stopped", worker_id=self.worker_id)
+
+    def _status(self) -> str:
+        return "stopping" if self._stop.is_set() else "active"
+
+    def _on_free(self) -> None:
+        self.producer.wake()
+
+    def _on_follow_ups(self, made: Sequence[NewTask]) -> None:
+        self.producer.wake()
+        self.waker.announce(made)
+
+    def _takes(self, made: Sequence[NewTask]) -> bool:
+        """Whether this worker will claim all of these at once. The slot of the task that made them is about to come free."""
+        return (
+            not self._stop.is_set()
+            and len(made) <= self.slots.free + 1
+            and all(task.role in self.roles for task in made)
+        )
+
+
+def _raise_first(loops: list[asyncio.Task[None]]) -> None:
+    for loop in loops:
+        if loop.done() and not loop.cancelled() and (error := loop.exception()) is not None:
+            raise error

@@ -1,0 +1,51 @@
+"""Attempts: one row per request that was made, written with the outcome of the task that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+
+from menuwatch.db import sql
+from menuwatch.fetch.verdict import Verdict
+
+_q = sql.load(__package__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One request. `host` has its port where the address names one; `rotated`: the identity was changed because of it; `bytes`
+    is the decoded size of the answer; `error` says what went wrong, without passwords."""
+
+    task_id: int | None
+    dispensary_id: int | None
+    host: str
+    proxy_id: int
+    profile: str
+    verdict: Verdict
+    status: int | None
+    rotated: bool
+    bytes: int
+    elapsed_ms: float
+    error: str | None
+    attempted_at: datetime
+
+
+async def insert(conn: AsyncConnection[Any], attempts: Sequence[Attempt]) -> None:
+    """Writes the rows, in order, within whatever transaction the connection is in."""
+    if attempts:
+        columns = {spec.name: [getattr(attempt, spec.name) for attempt in attempts] for spec in fields(Attempt)}
+        await conn.execute(_q.insert_attempts, columns)
+
+
+async def traffic(conn: AsyncConnection[Any]) -> dict[str, int]:
+    """`requests`, `blocked` (refusals met), `rotations` (identities changed), `bytes` (decoded), over all attempts on record."""
+    async with conn.cursor(row_factory=dict_row) as cur:
+        await cur.execute(_q.traffic)
+        row = await cur.fetchone()
+    assert row is not None, "an aggregate gives a row"
+    return {key: int(value) for key, value in row.items()}

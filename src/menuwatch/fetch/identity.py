@@ -1,0 +1,125 @@
+"""An identity: one proxy, one browser, one locale, used together and rotated together. Pure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from menuwatch.core.http import Expect
+from menuwatch.fetch.profiles import GIVEN, LANGUAGE, PROFILES, SITE, Kind, Profile
+from menuwatch.proxies.model import Proxy
+
+# A browser weighs its languages; the ones that browsers ask for when installed in that place.
+_LANGUAGES = {
+    "en-US": ("en-US", "en"),
+    "en-CA": ("en-CA", "en-US", "en"),
+    "fr-CA": ("fr-CA", "fr", "en-CA", "en"),
+    "es-PR": ("es-PR", "es", "en"),
+}
+_KINDS: Mapping[Expect, Kind] = {"json": "fetch", "any": "fetch", "html": "document", "image": "image"}
+# These mean something to an HTTP/2 server only; a browser that speaks HTTP/1.1 leaves them out.
+_HTTP2_ONLY = frozenset({"priority", "te"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who asks. `locale` is a language tag, as `en-US`."""
+
+    proxy: Proxy
+    profile: Profile
+    locale: str
+
+    @property
+    def accept_language(self) -> str:
+        """The header as this browser writes it."""
+        return accept_language(self.locale, self.profile.language_steps)
+
+
+def locale_of(country: str | None, state: str | None) -> str:
+    """The locale of a place, by two-letter codes; where it is not known, the United States' English."""
+    country, state = (country or "US").upper(), (state or "").upper()
+    if country == "CA":
+        return "fr-CA" if state == "QC" else "en-CA"
+    return "es-PR" if "PR" in (country, state) else "en-US"
+
+
+def accept_language(locale: str, steps: Literal["tenths", "even"]) -> str:
+    """Languages with their weights: by tenths (Chrome, Safari), or spread evenly (Firefox)."""
+    languages = _LANGUAGES[locale]
+    parts = [languages[0]]
+    for position, language in enumerate(languages[1:], 1):
+        weight = 1 - position / 10 if steps == "tenths" else 1 - position / len(languages)
+        parts.append(f"{language};q={int(weight * 10 + 0.5) / 10:g}")
+    return ",".join(parts)
+
+
+def assume(proxy: Proxy, *, store_state: str | None, rng: random.Random, avoid: Collection[str] = ()) -> Identity:
+    """An identity behind that proxy: its place decides the locale, else the store's; the browser is drawn by weight.
+
+    `avoid` names profiles that were refused just now; they are drawn only when there is no other.
+    """
+    choice = [profile for profile in PROFILES if profile.name not in avoid] or list(PROFILES)
+    (profile,) = rng.choices(choice, weights=[profile.weight for profile in choice])
+    placed = proxy.country is not None or proxy.state is not None
+    locale = locale_of(proxy.country, proxy.state) if placed else locale_of(None, store_state)
+    return Identity(proxy=proxy, profile=profile, locale=locale)
+
+
+def site_relation(url: str, initiator: str | None) -> str:
+    """The value of Sec-Fetch-Site: how the page that asks (its address or origin) relates to what it asks for.
+
+    Two hosts count as one site when their last two labels are equal, which is right for the shops this is used on.
+    Source: Fetch Metadata Request Headers, W3C, section 2.3.
+    """
+    if initiator is None:
+        return "none"
+    here, there = urlsplit(initiator), urlsplit(url)
+    if (here.scheme, here.netloc) == (there.scheme, there.netloc):
+        return "same-origin"
+    ours, theirs = (here.hostname or "").split("."), (there.hostname or "").split(".")
+    return "same-site" if here.scheme == there.scheme and ours[-2:] == theirs[-2:] else "cross-site"
+
+
+def browser_headers(
+    identity: Identity, *, method: str, url: str, expect: Expect, given: Mapping[str, str]
+) -> tuple[list[tuple[str, str]], str]:
+    """The headers of one request as this browser sends them, and their order as a comma-separated list.
+
+    `given` are the caller's own: they replace the browser's of the same name in its place, and stand behind Accept where the
+    browser has no place for them. A POST gets the Origin that a browser adds; a request of a page is taken to come from the
+    same origin unless Origin or Referer say otherwise.
+    """
+    kind = _KINDS[expect]
+    parts = urlsplit(url)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    own = {name.lower(): (name, value) for name, value in given.items()}
+    if kind == "fetch" and method != "GET":
+        own.setdefault("origin", ("Origin", origin))
+    initiator = (own.get("origin") or own.get("referer") or ("", None))[1]
+    if initiator is None and kind != "document":
+        initiator = origin
+    headers: list[tuple[str, str]] = []
+    order = ["Host"]
+    for name, value in identity.profile.templates[kind]:
+        key = name.lower()
+        if parts.scheme == "http" and key in _HTTP2_ONLY:
+            continue
+        order.append(name)
+        if key in own:
+            headers.append((name, own.pop(key)[1]))
+        elif value == LANGUAGE:
+            headers.append((name, identity.accept_language))
+        elif value == SITE:
+            headers.append((name, site_relation(url, initiator)))
+        elif value != GIVEN:
+            headers.append((name, value))
+        if key == "accept":
+            here = len(headers), len(order)
+    at_header, at_order = here
+    extra = list(own.values())
+    headers[at_header:at_header] = extra
+    order[at_order:at_order] = [name for name, _ in extra]
+    return headers, ",".join(order)

@@ -1,0 +1,186 @@
+"""The only module that opens a connection: one curl session for one identity, always through its proxy.
+
+Traps of curl_cffi 0.16 that this module is built around:
+- `trust_env` is stored and never read; libcurl itself reads the environment. An explicit proxy beats `HTTPS_PROXY`, but only an
+  explicit empty NOPROXY beats `NO_PROXY`, which would otherwise let a request leave directly.
+- An https:// proxy, and `extra_fp` beside `impersonate`, warn on every request; both are set as curl options instead. Options
+  are a session's, so the header order of a request is set on the session: one request at a time.
+- Plain http:// targets are otherwise offered an upgrade to HTTP/2, which no browser does, and are sent to an HTTP proxy
+  without a tunnel.
+- A session that is closed while a request runs resolves that request with nothing; whoever owns a transport closes it only
+  when it is idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+from curl_cffi import CurlError, CurlInfo, CurlOpt
+from curl_cffi.requests import AsyncSession
+from curl_cffi.requests import Response as CurlResponse
+
+from menuwatch.core.http import Expect, Response
+from menuwatch.fetch.identity import Identity, browser_headers
+from menuwatch.fetch.verdict import Fault
+from menuwatch.proxies.model import Proxy
+
+Method = Literal["GET", "POST"]
+
+_INFOS = [CurlInfo.HTTP_CONNECTCODE, CurlInfo.PROXY_ERROR, CurlInfo.REQUEST_SIZE, CurlInfo.PRETRANSFER_TIME]
+_ADVICE = ". See https://curl.se/"
+# What JavaScript's encodeURIComponent leaves as it is, besides letters and digits.
+_UNESCAPED = "-_.!~*'()"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """What came of one request: an answer, or a fault. `elapsed_ms` counts from the call to the end, the proxy's part included."""
+
+    answer: Response | None
+    fault: Fault | None
+    elapsed_ms: float
+
+    @property
+    def bytes(self) -> int:
+        """Decoded size of the answer's body."""
+        return 0 if self.answer is None else len(self.answer.body)
+
+
+def proxy_options(proxy: Proxy) -> dict[CurlOpt, Any]:
+    """The curl options that send everything through this proxy: names resolved there, targets reached by tunnel."""
+    if not proxy.host or not 1 <= proxy.port <= 65535:
+        raise ValueError(f"proxy {proxy.id} has no address, and nothing leaves without one")
+    host = f"[{proxy.host}]" if ":" in proxy.host else proxy.host
+    scheme = "socks5h" if proxy.protocol == "socks5" else proxy.protocol
+    options: dict[CurlOpt, Any] = {
+        CurlOpt.PROXY: f"{scheme}://{host}:{proxy.port}",
+        CurlOpt.NOPROXY: "",
+        CurlOpt.HTTPPROXYTUNNEL: 1,
+        CurlOpt.PROXY_CREDENTIAL_NO_REUSE: 1,
+        CurlOpt.SUPPRESS_CONNECT_HEADERS: 1,
+        CurlOpt.PROTOCOLS_STR: "http,https",
+    }
+    if proxy.username:
+        options[CurlOpt.PROXYUSERNAME] = proxy.username
+        options[CurlOpt.PROXYPASSWORD] = proxy.password or ""
+    return options
+
+
+class Transport:
+    """One identity's connections and cookies. Not for use by two requests at once; close it when it is idle."""
+
+    def __init__(
+        self, identity: Identity, *, timeout_seconds: float, max_bytes: int, ca_file: str | None = None
+    ) -> None:
+        self.identity = identity
+        self._closed = False
+        self._options = proxy_options(identity.proxy)
+        self._options[CurlOpt.MAXFILESIZE_LARGE] = max_bytes
+        self._options[CurlOpt.CONNECTTIMEOUT_MS] = int(timeout_seconds * 1000)
+        self._client: AsyncSession[CurlResponse] = AsyncSession(
+            impersonate=identity.profile.target,
+            default_headers=False,
+            trust_env=False,
+            verify=True,
+            timeout=timeout_seconds,
+            allow_redirects=False,
+            max_clients=1,
+            curl_infos=list(_INFOS),
+            curl_options=self._options,
+        )
+        if ca_file is not None:
+            self._options[CurlOpt.CAINFO] = ca_file
+            self._options[CurlOpt.PROXY_CAINFO] = ca_file
+
+    def __repr__(self) -> str:
+        return f"<Transport {self.identity.profile.name} through proxy {self.identity.proxy.id}>"
+
+    async def send(
+        self,
+        method: Method,
+        url: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        json: Any | None = None,
+        headers: Mapping[str, str] | None = None,
+        expect: Expect = "json",
+    ) -> Exchange:
+        """Asks once. Redirects are not followed. Raises nothing but cancellation: what goes wrong is in the exchange."""
+        target = with_params(url, params)
+        parts = urlsplit(target)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+            return _failed(Fault(code=3, message="the address is no http(s) URL without a login"), 0.0)
+        given = dict(headers or {})
+        body: bytes | None = None
+        if json is not None:
+            body = msgspec.json.encode(json)
+            if not any(name.lower() == "content-type" for name in given):
+                given["Content-Type"] = "application/json"
+        lines, order = browser_headers(self.identity, method=method, url=target, expect=expect, given=given)
+        self._options[CurlOpt.HTTPHEADER_ORDER] = order
+        try:
+            raw = await self._client.request(
+                method,
+                target,
+                data=body,
+                headers=lines,
+                accept_encoding=self.identity.profile.accept_encoding,
+                http_version="v1" if parts.scheme == "http" else None,
+                quote=False,
+            )
+        except CurlError as error:
+            return self._fault(error)
+        return self._answer(raw, target)
+
+    def _answer(self, raw: CurlResponse, url: str) -> Exchange:
+        names: dict[str, str] = {}
+        for name, value in raw.headers.multi_items():
+            key = name.lower()
+            names[key] = f"{names[key]}, {value}" if key in names else value or ""
+        total = raw.elapsed.total_seconds()
+        infos: Mapping[Any, Any] = raw.infos
+        waited = total - float(infos.get(CurlInfo.PRETRANSFER_TIME, 0.0))
+        answer = Response(
+            status=raw.status_code, headers=names, body=raw.content, url=url, elapsed_ms=max(waited, 0.0) * 1000
+        )
+        return Exchange(answer=answer, fault=None, elapsed_ms=total * 1000)
+
+    def _fault(self, error: CurlError) -> Exchange:
+        response = getattr(error, "response", None)
+        infos: Mapping[Any, Any] = response.infos if response is not None else {}
+        elapsed = response.elapsed.total_seconds() if response is not None else 0.0
+        message = str(error).partition(_ADVICE)[0].removeprefix("Failed to perform, ")
+        for secret in (self.identity.proxy.password, quote(self.identity.proxy.password or "", safe="")):
+            if secret:
+                message = message.replace(secret, "***")
+        fault = Fault(
+            code=int(error.code or 0),
+            connect_code=int(infos.get(CurlInfo.HTTP_CONNECTCODE, 0)),
+            proxy_error=int(infos.get(CurlInfo.PROXY_ERROR, 0)),
+            # libcurl counts the bytes of the request itself, not those of CONNECT or of a handshake.
+            sent=int(infos.get(CurlInfo.REQUEST_SIZE, 0)) > 0,
+            message=message,
+        )
+        return _failed(fault, elapsed * 1000)
+
+    async def close(self) -> None:
+        """Closes its connections; the transport cannot be used again. Once more does nothing."""
+        if not self._closed:
+            self._closed = True
+            await self._client.close()
+
+
+def with_params(url: str, params: Mapping[str, str] | None) -> str:
+    """The address with these parameters added, encoded as a browser's encodeURIComponent does."""
+    if not params:
+        return url
+    query = urlencode(params, quote_via=quote, safe=_UNESCAPED)
+    return f"{url}{'&' if urlsplit(url).query else '?'}{query}"
+
+
+def _failed(fault: Fault, elapsed_ms: float) -> Exchange:
+    return Exchange(answer=None, fault=fault, elapsed_ms=elapsed_ms)

@@ -1,0 +1,212 @@
+"""What happened to a request, and who is to blame. Pure.
+
+Sources: libcurl's error codes (libcurl-errors) and CURLINFO_PROXY_ERROR; RFC 9110 sections 10.2.3 and 15; RFC 1928. Faults were
+matched to their codes with a proxy that produces each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+
+from menuwatch.core.http import Expect
+
+
+class Verdict(StrEnum):
+    """What happened. The values are written to `fetch_attempts.verdict`."""
+
+    OK = "ok"
+    RATE_LIMITED = "rate_limited"
+    BLOCKED = "blocked"
+    CHALLENGE = "challenge"
+    PROXY_CONFIG = "proxy_config"
+    PROXY_DOWN = "proxy_down"
+    TARGET_DOWN = "target_down"
+    PATH_RESET = "path_reset"
+    TLS_UNTRUSTED = "tls_untrusted"
+    TOO_LARGE = "too_large"
+    CLIENT_BUG = "client_bug"
+
+
+class Blame(StrEnum):
+    """Who caused it. `proxy_or_target`: other proxies will tell."""
+
+    NOBODY = "nobody"
+    PROXY = "proxy"
+    IDENTITY = "identity"
+    TARGET = "target"
+    US = "us"
+    PROXY_OR_TARGET = "proxy_or_target"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A request that got no whole answer.
+
+    `code` is libcurl's error, 0 when the request could not even be made. `connect_code` is the proxy's answer to CONNECT, 0 when
+    there was none (SOCKS never has one). `proxy_error` is CURLINFO_PROXY_ERROR. `sent`: bytes of the request itself went out
+    through the tunnel, so the proxy had done its part. `message` holds no password.
+    """
+
+    code: int
+    connect_code: int = 0
+    proxy_error: int = 0
+    sent: bool = False
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """`retry_after` in seconds, for rate_limited only, None when the target named no time it meant."""
+
+    verdict: Verdict
+    blame: Blame
+    reason: str
+    retry_after: float | None = None
+
+
+_HEAD = 4096
+"""Bytes of a body that are looked at."""
+
+_MARKS = (
+    b"/cdn-cgi/challenge-platform",
+    b"cf-challenge",
+    b"captcha-delivery.com",
+    b"_incapsula_resource",
+    b"px-captcha",
+    b"_pxcaptcha",
+    b"g-recaptcha",
+    b"hcaptcha.com",
+    b"just a moment...",
+)
+_OUR_MISTAKE = frozenset({400, 405, 406, 411, 413, 414, 415, 416, 417, 422, 426, 428, 431})
+
+# libcurl's numbers, by what they mean for us.
+_RESOLVE_PROXY, _RESOLVE_HOST, _CONNECT, _WEIRD_REPLY, _HTTP2 = 5, 6, 7, 8, 16
+_TIMEOUT, _TLS_CONNECT, _TOO_LARGE, _HTTP2_STREAM, _PROXY = 28, 35, 63, 92, 97
+_CLIENT = frozenset({0, 1, 2, 3, 4, 23, 26, 27, 41, 42, 43, 48, 49, 53, 54, 58, 59, 66, 77})
+_UNTRUSTED = frozenset({51, 60, 83, 90, 91})
+_BROKEN_OFF = frozenset({18, 52, 55, 56, 61, _HTTP2})
+# CURLproxycode: wrong protocol version, no common login method, too long a user or password, user rejected.
+_SOCKS_CONFIG = frozenset({2, 10, 11, 12, 33})
+# CURLproxycode for SOCKS replies 5, 4, 3 and 6: refused, host and network unreachable, TTL expired.
+_SOCKS_UNREACHABLE = frozenset({19, 21, 22, 24, 27})
+_SOCKS_NOT_ALLOWED = 23
+
+
+LONGEST_WAIT = 7 * 86_400.0
+"""Seconds. A target may ask for days; a figure beyond a week is a slip or a trap, and would put a store to sleep for good."""
+
+
+def retry_after(value: str | None, now: datetime) -> float | None:
+    """The wait that a Retry-After header names, in seconds: a whole number or a date. None where it names none that lies ahead."""
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:9]), LONGEST_WAIT)
+    try:
+        at = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    seconds = (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() - now.timestamp()
+    return min(seconds, LONGEST_WAIT) if seconds >= 0 else None
+
+
+def judge_answer(status: int, headers: Mapping[str, str], body: bytes, *, expect: Expect, now: datetime) -> Judgement:
+    """What an answer means. `headers` have lower-case names; only the start of `body` is looked at.
+
+    An answer that is not what was expected but carries no mark of a challenge is `ok`: what it is worth is for whoever asked to
+    say, and only so its bytes are kept.
+    """
+    if _is_challenge(status, headers, body[:_HEAD], expect):
+        return Judgement(verdict=Verdict.CHALLENGE, blame=Blame.IDENTITY, reason=f"a challenge page (HTTP {status})")
+    wait = retry_after(headers.get("retry-after"), now)
+    if status == 429 or (status == 503 and wait is not None):
+        named = "" if wait is None else f", wait {wait:.0f} s"
+        return Judgement(
+            verdict=Verdict.RATE_LIMITED, blame=Blame.NOBODY, reason=f"HTTP {status}{named}", retry_after=wait
+        )
+    if status in (403, 451):
+        return Judgement(verdict=Verdict.BLOCKED, blame=Blame.IDENTITY, reason=f"refused with HTTP {status}")
+    if status >= 500 or status in (408, 421, 425):
+        return Judgement(verdict=Verdict.TARGET_DOWN, blame=Blame.TARGET, reason=f"HTTP {status}")
+    if status in _OUR_MISTAKE:
+        return Judgement(verdict=Verdict.CLIENT_BUG, blame=Blame.US, reason=f"HTTP {status}")
+    return Judgement(verdict=Verdict.OK, blame=Blame.NOBODY, reason=f"HTTP {status}")
+
+
+def _is_challenge(status: int, headers: Mapping[str, str], start: bytes, expect: Expect) -> bool:
+    if headers.get("cf-mitigated", "").lower() == "challenge":
+        return True
+    if status in (301, 302, 303, 307, 308):
+        return any(mark in headers.get("location", "").lower().encode() for mark in _MARKS)
+    # Pages of a site in good health carry these scripts too, so they mean something only where a refusal or data was due.
+    text = start.lower()
+    unexpected = status in (401, 403, 405, 429, 503) or (expect in ("json", "image") and text.lstrip()[:1] == b"<")
+    return unexpected and any(mark in text for mark in _MARKS)
+
+
+def judge_fault(fault: Fault) -> Judgement:
+    """What a request without a whole answer means."""
+    verdict, blame, what = _cause(fault)
+    said = f": {fault.message}" if fault.message else ""
+    return Judgement(verdict=verdict, blame=blame, reason=f"{what}{said}")
+
+
+def _cause(fault: Fault) -> tuple[Verdict, Blame, str]:
+    code, connected = fault.code, fault.connect_code == 200
+    if code in _CLIENT:
+        return Verdict.CLIENT_BUG, Blame.US, "the request could not be made"
+    if code == _TOO_LARGE:
+        return Verdict.TOO_LARGE, Blame.TARGET, "the answer is larger than FETCH_MAX_BYTES"
+    if code == _RESOLVE_PROXY:
+        return Verdict.PROXY_DOWN, Blame.PROXY, "the proxy's name is not known"
+    if code == _PROXY:
+        return _socks(fault.proxy_error)
+    if fault.connect_code and not connected:
+        return _refused_connect(fault.connect_code)
+    if code in _UNTRUSTED:
+        # Either the target's certificate is wrong for everybody, or this proxy puts its own in its place.
+        return Verdict.TLS_UNTRUSTED, Blame.PROXY_OR_TARGET, "the certificate is not trusted"
+    if code == _HTTP2_STREAM and "ENHANCE_YOUR_CALM" in fault.message:
+        return Verdict.RATE_LIMITED, Blame.NOBODY, "the target asked to slow down (ENHANCE_YOUR_CALM)"
+    if fault.sent:
+        if code == _TIMEOUT:
+            return Verdict.TARGET_DOWN, Blame.TARGET, "no whole answer in time"
+        if code == _WEIRD_REPLY:
+            return Verdict.TARGET_DOWN, Blame.TARGET, "the answer is no HTTP"
+        return Verdict.PATH_RESET, Blame.NOBODY, "the connection broke off"
+    if connected:
+        if code == _TIMEOUT:
+            return Verdict.TARGET_DOWN, Blame.TARGET, "no TLS handshake in time"
+        return Verdict.PATH_RESET, Blame.NOBODY, "the connection broke off in the TLS handshake"
+    if code == _TIMEOUT:
+        # A proxy that hangs and a target that lets every proxy hang look the same from here.
+        return Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET, "no connection through the proxy in time"
+    if code == _TLS_CONNECT:
+        return Verdict.PATH_RESET, Blame.NOBODY, "the TLS handshake failed"
+    if code == _RESOLVE_HOST:
+        return Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET, "the target's name is not known"
+    return Verdict.PROXY_DOWN, Blame.PROXY, "the proxy does not answer"
+
+
+def _refused_connect(status: int) -> tuple[Verdict, Blame, str]:
+    if status in (401, 407):
+        return Verdict.PROXY_CONFIG, Blame.PROXY, "the proxy refuses the user or password"
+    if status == 502:
+        return Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET, "the proxy cannot reach the target"
+    return Verdict.PROXY_DOWN, Blame.PROXY, f"the proxy refuses to connect (HTTP {status})"
+
+
+def _socks(error: int) -> tuple[Verdict, Blame, str]:
+    if error in _SOCKS_CONFIG:
+        return Verdict.PROXY_CONFIG, Blame.PROXY, "the proxy refuses the user or password"
+    if error in _SOCKS_UNREACHABLE:
+        return Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET, "the proxy cannot reach the target"
+    if error == _SOCKS_NOT_ALLOWED:
+        return Verdict.PROXY_DOWN, Blame.PROXY, "the proxy's rules forbid the target"
+    return Verdict.PROXY_DOWN, Blame.PROXY, "the proxy does not answer"

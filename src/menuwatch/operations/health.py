@@ -1,0 +1,83 @@
+"""Whether what the server stands on is as it must be. Checks never raise: they say what they found, without internals."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import psycopg
+
+from menuwatch.archive.files import FileArchive
+from menuwatch.core.errors import Refused
+from menuwatch.db import migrate, sql
+from menuwatch.db.pool import Pool
+from menuwatch.operations.reading import row
+
+_q = sql.load(__package__)
+_PATIENCE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that was looked at."""
+
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """Everything that was looked at."""
+
+    database: Check
+    migrations: Check
+    storage: Check
+    proxies: Check
+
+    @property
+    def ready(self) -> bool:
+        """Whether the server can work. It can without proxies: only workers cannot."""
+        return self.database.ok and self.migrations.ok and self.storage.ok
+
+
+async def _database(pool: Pool) -> tuple[Check, Check, Check]:
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS), pool.connection(timeout=_PATIENCE_SECONDS) as conn:
+            database = Check(ok=True, detail="answers")
+            try:
+                found = await row(conn, _q.schema_revision, {})
+            except psycopg.errors.UndefinedTable:
+                found = None
+            newest = await asyncio.to_thread(migrate.newest)
+            if found is None or found["version_num"] != newest:
+                at = "empty" if found is None else f"at schema {found['version_num']}"
+                wrong = Check(
+                    ok=False, detail=f"the database is {at}, this version needs {newest}: run `menuwatch migrate`"
+                )
+                return database, wrong, Check(ok=False, detail="unknown until the database is migrated")
+            count = await row(conn, _q.active_proxies, {})
+            active = count["n"] if count else 0
+            return database, Check(ok=True, detail=f"at schema {newest}"), _proxies(active)
+    except (psycopg.Error, OSError, TimeoutError):
+        unknown = Check(ok=False, detail="unknown while the database cannot be reached")
+        return Check(ok=False, detail="the database cannot be reached"), unknown, unknown
+
+
+def _proxies(active: int) -> Check:
+    if active:
+        return Check(ok=True, detail=f"{active} active")
+    return Check(ok=False, detail="no active proxy: workers do not start; add one with `menuwatch proxies add`")
+
+
+async def _storage(archive: FileArchive) -> Check:
+    try:
+        await asyncio.to_thread(archive.check)
+    except Refused as error:
+        return Check(ok=False, detail=str(error))
+    return Check(ok=True, detail="can be written")
+
+
+async def check(pool: Pool, archive: FileArchive) -> Health:
+    """Looks at everything, within a few seconds."""
+    (database, migrations, proxies), storage = await asyncio.gather(_database(pool), _storage(archive))
+    return Health(database=database, migrations=migrations, storage=storage, proxies=proxies)

@@ -1,0 +1,205 @@
+"""The catalogue as people look at it: products with filters, one product's history, what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from menuwatch.db import sql
+from menuwatch.operations.reading import Row, pattern, row, rows
+from menuwatch.operations.refusals import NotFound
+
+_q = sql.load(__package__)
+
+
+class Order(StrEnum):
+    """How a list of products is sorted. `updated` is the newest change first; a product without a price comes last."""
+
+    NAME = "name"
+    PRICE = "price"
+    PRICE_DESCENDING = "-price"
+    UPDATED = "updated"
+
+
+_BY_ORDER = {
+    Order.NAME: _q.products_by_name,
+    Order.PRICE: _q.products_by_price,
+    Order.PRICE_DESCENDING: _q.products_by_price_descending,
+    Order.UPDATED: _q.products_by_updated,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductFilter:
+    """Which products; None takes all. `q` is text that the name contains, in any case; prices are those of the cheapest
+    option, specials included. `present` asks whether the product was in its store's last crawl."""
+
+    stores: Sequence[int] | None = None
+    brands: Sequence[str] | None = None
+    categories: Sequence[str] | None = None
+    strain_types: Sequence[str] | None = None
+    stock: Sequence[str] | None = None
+    present: bool | None = None
+    q: str | None = None
+    price_min: Decimal | None = None
+    price_max: Decimal | None = None
+
+    def values(self) -> dict[str, Any]:
+        """The filter as query parameters."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return values | {"q": None if self.q is None else pattern(self.q)}
+
+
+Key = str | Decimal | datetime
+"""The value that a list of products is sorted by: of the type that its order has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductPage:
+    """Some products, and where the next page starts (None at the end)."""
+
+    rows: list[Row]
+    next: tuple[Key, int] | None
+
+
+async def page(
+    conn: AsyncConnection[Any],
+    where: ProductFilter,
+    *,
+    order: Order = Order.NAME,
+    after: tuple[Key, int] | None = None,
+    limit: int = 50,
+) -> ProductPage:
+    """Products in that order, after the one whose (key, id) is `after`."""
+    key, product_id = after if after is not None else (None, None)
+    values = {**where.values(), "after_key": key, "after_id": product_id, "limit": limit + 1}
+    found = await rows(conn, _BY_ORDER[order], values)
+    shown = found[:limit]
+    details = await rows(conn, _q.products_in_brief, {"ids": [r["id"] for r in shown]}) if shown else []
+    more = len(found) > limit
+    return ProductPage(rows=details, next=(shown[-1]["key"], shown[-1]["id"]) if more else None)
+
+
+async def one(conn: AsyncConnection[Any], product_id: int) -> Row:
+    """Everything that is known of one product; raises NotFound."""
+    found = await row(conn, _q.get_product, {"id": product_id})
+    if found is None:
+        raise NotFound(f"product {product_id} does not exist")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A stretch of time: from `since` on, before `until`."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """States of one product, newest first, and the gaps in what is known between them."""
+
+    states: list[Row]
+    gaps: list[Row]
+    next: datetime | None
+
+
+async def history(
+    conn: AsyncConnection[Any], product_id: int, span: Span, *, after: datetime | None = None, limit: int = 50
+) -> History:
+    """The product's states that touch `span`, those that began before `after`; raises NotFound.
+
+    Gaps are those of the time that the page covers, so every gap is on some page.
+    """
+    await one(conn, product_id)
+    values = {"id": product_id, "since": span.since, "until": span.until, "after": after, "limit": limit + 1}
+    found = await rows(conn, _q.product_states, values)
+    shown, more = found[:limit], len(found) > limit
+    covered = {
+        "id": product_id,
+        "since": shown[-1]["from"] if more else span.since,
+        "until": after if after is not None else span.until,
+    }
+    gaps = await rows(conn, _q.product_gaps, covered)
+    return History(states=shown, gaps=gaps, next=shown[-1]["from"] if more else None)
+
+
+async def snapshots(
+    conn: AsyncConnection[Any], product_id: int, span: Span, *, after: datetime | None = None, limit: int = 50
+) -> list[Row]:
+    """The product as each crawl saw it, newest first, those before `after`; raises NotFound."""
+    await one(conn, product_id)
+    values = {"id": product_id, "since": span.since, "until": span.until, "after": after, "limit": limit}
+    return await rows(conn, _q.product_snapshots, values)
+
+
+async def changes(
+    conn: AsyncConnection[Any],
+    span: Span,
+    *,
+    kind: str | None = None,
+    stores: Sequence[int] | None = None,
+    after: tuple[datetime, int] | None = None,
+    limit: int = 50,
+) -> list[Row]:
+    """Changes of price or stock, newest first, after the one whose (changed_at, product_id) is `after`.
+
+    `kind` is `price` or `stock`, None for both. Each row has the product `before` and `after` it.
+    """
+    at, product_id = after if after is not None else (None, None)
+    return await rows(
+        conn,
+        _q.list_changes,
+        {
+            "kind": kind,
+            "stores": stores,
+            "since": span.since,
+            "until": span.until,
+            "after_at": at,
+            "after_id": product_id,
+            "limit": limit,
+        },
+    )
+
+
+async def _names(
+    conn: AsyncConnection[Any],
+    query: Any,
+    stores: Sequence[int] | None,
+    q: str | None,
+    after: str | None,
+    limit: int,
+) -> list[Row]:
+    values = {"stores": stores, "q": None if q is None else pattern(q), "after": after, "limit": limit}
+    return await rows(conn, query, values)
+
+
+async def brands(
+    conn: AsyncConnection[Any],
+    *,
+    stores: Sequence[int] | None = None,
+    q: str | None = None,
+    after: str | None = None,
+    limit: int = 50,
+) -> list[Row]:
+    """Brand names after `after`, with how many products and stores have them."""
+    return await _names(conn, _q.list_brands, stores, q, after, limit)
+
+
+async def categories(
+    conn: AsyncConnection[Any],
+    *,
+    stores: Sequence[int] | None = None,
+    q: str | None = None,
+    after: str | None = None,
+    limit: int = 50,
+) -> list[Row]:
+    """Category names after `after`, with how many products and stores have them."""
+    return await _names(conn, _q.list_categories, stores, q, after, limit)

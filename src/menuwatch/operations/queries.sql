@@ -1,0 +1,304 @@
+-- Read models: what screens and the API show. Every list is a keyset page: the last row's sort values and id are the next page's
+-- start, so a page costs the same wherever it lies and rows that are inserted meanwhile shift nothing.
+
+-- name: list_stores
+SELECT id, platform, platform_dispensary_id, slug, name, menu_url, address, city, state, country, zipcode, latitude, longitude,
+       timezone, phone, is_recreational, is_medical, crawl_enabled, crawl_interval_hours, first_crawled_at, last_crawled_at,
+       last_payload_id, last_attempt_at, last_error, product_count, created_at, updated_at
+  FROM dispensaries
+ WHERE (%(platform)s::text IS NULL OR platform = %(platform)s)
+   AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s))
+   AND (%(crawl_enabled)s::boolean IS NULL OR crawl_enabled = %(crawl_enabled)s)
+   AND (%(q)s::text IS NULL OR name ILIKE %(q)s OR city ILIKE %(q)s OR slug ILIKE %(q)s)
+   AND (%(after)s::integer IS NULL OR id > %(after)s)
+ ORDER BY id LIMIT %(limit)s;
+
+-- name: get_store
+SELECT id, platform, platform_dispensary_id, slug, name, menu_url, address, city, state, country, zipcode, latitude, longitude,
+       timezone, phone, is_recreational, is_medical, crawl_enabled, crawl_interval_hours, first_crawled_at, last_crawled_at,
+       last_payload_id, last_attempt_at, last_error, product_count, created_at, updated_at
+  FROM dispensaries WHERE id = %(id)s;
+
+-- name: last_crawl
+SELECT crawled_at, payload_id, products, new_products, changed, unchanged, returned, missing, out_of_stock, price_changes,
+       stock_changes, warnings
+  FROM store_crawls WHERE dispensary_id = %(id)s ORDER BY crawled_at DESC LIMIT 1;
+
+-- name: products_by_name
+-- The price that is filtered and sorted by is what the cheapest option costs, specials included; medical only where there
+-- is no recreational one. An order is a statement of its own, so that each can have the index it needs.
+SELECT p.id, lower(p.name) AS key
+  FROM catalog_products p
+ WHERE (%(stores)s::integer[] IS NULL OR p.dispensary_id = ANY (%(stores)s))
+   AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
+   AND (%(categories)s::text[] IS NULL OR p.category = ANY (%(categories)s))
+   AND (%(strain_types)s::text[] IS NULL OR p.strain_type = ANY (%(strain_types)s))
+   AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
+   AND (%(present)s::boolean IS NULL OR (p.consecutive_misses = 0) = %(present)s)
+   AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
+   AND (%(price_min)s::numeric IS NULL
+        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) >= %(price_min)s)
+   AND (%(price_max)s::numeric IS NULL
+        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) <= %(price_max)s)
+   AND (%(after_id)s::bigint IS NULL OR (lower(p.name), p.id) > (%(after_key)s::text, %(after_id)s))
+ ORDER BY lower(p.name), p.id LIMIT %(limit)s;
+
+-- name: products_by_price
+-- Products without a price come last.
+SELECT p.id, coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special), 'Infinity') AS key
+  FROM catalog_products p
+ WHERE (%(stores)s::integer[] IS NULL OR p.dispensary_id = ANY (%(stores)s))
+   AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
+   AND (%(categories)s::text[] IS NULL OR p.category = ANY (%(categories)s))
+   AND (%(strain_types)s::text[] IS NULL OR p.strain_type = ANY (%(strain_types)s))
+   AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
+   AND (%(present)s::boolean IS NULL OR (p.consecutive_misses = 0) = %(present)s)
+   AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
+   AND (%(price_min)s::numeric IS NULL
+        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) >= %(price_min)s)
+   AND (%(price_max)s::numeric IS NULL
+        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) <= %(price_max)s)
+   AND (%(after_id)s::bigint IS NULL
+        OR (coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special), 'Infinity'), p.id)
+           > (%(after_key)s::numeric, %(after_id)s))
+ ORDER BY 2, 1 LIMIT %(limit)s;
+
+-- name: products_by_price_descending
+SELECT p.id, coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special), '-Infinity') AS key
+  FROM catalog_products p
+ WHERE (%(stores)s::integer[] IS NULL OR p.dispensary_id = ANY (%(stores)s))
+   AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
+   AND (%(categories)s::text[] IS NULL OR p.category = ANY (%(categories)s))
+   AND (%(strain_types)s::text[] IS NULL OR p.strain_type = ANY (%(strain_types)s))
+   AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
+   AND (%(present)s::boolean IS NULL OR (p.consecutive_misses = 0) = %(present)s)
+   AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
+   AND (%(price_min)s::numeric IS NULL
+        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) >= %(price_min)s)
+   AND (%(price_max)s::numeric IS NULL
+        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) <= %(price_max)s)
+   AND (%(after_id)s::bigint IS NULL
+        OR (coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special), '-Infinity'), p.id)
+           < (%(after_key)s::numeric, %(after_id)s))
+ ORDER BY 2 DESC, 1 DESC LIMIT %(limit)s;
+
+-- name: products_by_updated
+-- Newest change first. A product that changes while someone pages moves in front of where they are.
+SELECT p.id, p.changed_at AS key
+  FROM catalog_products p
+ WHERE (%(stores)s::integer[] IS NULL OR p.dispensary_id = ANY (%(stores)s))
+   AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
+   AND (%(categories)s::text[] IS NULL OR p.category = ANY (%(categories)s))
+   AND (%(strain_types)s::text[] IS NULL OR p.strain_type = ANY (%(strain_types)s))
+   AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
+   AND (%(present)s::boolean IS NULL OR (p.consecutive_misses = 0) = %(present)s)
+   AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
+   AND (%(price_min)s::numeric IS NULL
+        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) >= %(price_min)s)
+   AND (%(price_max)s::numeric IS NULL
+        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) <= %(price_max)s)
+   AND (%(after_id)s::bigint IS NULL OR (p.changed_at, p.id) < (%(after_key)s::timestamptz, %(after_id)s))
+ ORDER BY p.changed_at DESC, p.id DESC LIMIT %(limit)s;
+
+-- name: products_in_brief
+-- The products of those ids, in the order of the ids.
+SELECT p.id, p.dispensary_id, d.name AS store, p.provider, p.provider_product_id, p.name, p.brand_name, p.category, p.subcategory,
+       p.strain_type, coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) AS price,
+       p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.stock_status, p.is_in_stock, p.quantity,
+       p.quantity_capped, p.variants,
+       CASE WHEN p.thc_lo IS NOT NULL THEN json_build_object('lo', p.thc_lo, 'hi', p.thc_hi, 'unit', p.thc_unit) END AS thc,
+       CASE WHEN p.cbd_lo IS NOT NULL THEN json_build_object('lo', p.cbd_lo, 'hi', p.cbd_hi, 'unit', p.cbd_unit) END AS cbd,
+       p.image_url, p.consecutive_misses, p.first_seen_at, p.last_seen_at, p.updated_at
+  FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id
+ WHERE p.id = ANY (%(ids)s::bigint[])
+ ORDER BY array_position(%(ids)s::bigint[], p.id);
+
+-- name: get_product
+SELECT p.id, p.dispensary_id, d.name AS store, p.provider, p.provider_product_id, p.name, p.brand_name, p.category, p.subcategory,
+       p.strain_type, coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) AS price,
+       p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.stock_status, p.is_in_stock, p.quantity,
+       p.quantity_capped, p.variants,
+       CASE WHEN p.thc_lo IS NOT NULL THEN json_build_object('lo', p.thc_lo, 'hi', p.thc_hi, 'unit', p.thc_unit) END AS thc,
+       CASE WHEN p.cbd_lo IS NOT NULL THEN json_build_object('lo', p.cbd_lo, 'hi', p.cbd_hi, 'unit', p.cbd_unit) END AS cbd,
+       p.image_url, p.consecutive_misses, p.first_seen_at, p.last_seen_at, p.updated_at,
+       p.name_raw, p.brand_name_raw, p.status_raw, p.description,
+       coalesce(p.cannabinoids, '[]') AS cannabinoids, coalesce(p.specials, '[]') AS specials, coalesce(p.images, '[]') AS images,
+       p.local_image_path, p.platform_created_at, p.platform_updated_at, p.extra
+  FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id
+ WHERE p.id = %(id)s;
+
+-- name: product_states
+-- What a product cost, how much there was and how strong it was, newest first; "to" is null while a state lasts.
+SELECT s.seen_from AS "from", s.seen_to AS "to", s.present,
+       coalesce(least(s.price_rec, s.price_rec_special), least(s.price_med, s.price_med_special)) AS price,
+       s.price_rec, s.price_rec_special, s.price_med, s.price_med_special,
+       (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'price_rec', e -> 1, 'price_rec_special', e -> 2,
+               'price_med', e -> 3, 'price_med_special', e -> 4)), '[]') FROM jsonb_array_elements(s.prices) e) AS prices,
+       s.stock_status, s.quantity, s.quantity_capped,
+       (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'stock_status', e -> 1, 'quantity', e -> 2, 'capped', e -> 3)), '[]')
+          FROM jsonb_array_elements(s.stock) e) AS stock,
+       CASE WHEN s.thc_lo IS NOT NULL THEN json_build_object('lo', s.thc_lo, 'hi', s.thc_hi, 'unit', s.thc_unit) END AS thc,
+       CASE WHEN s.cbd_lo IS NOT NULL THEN json_build_object('lo', s.cbd_lo, 'hi', s.cbd_hi, 'unit', s.cbd_unit) END AS cbd
+  FROM product_states s
+ WHERE s.product_id = %(id)s
+   AND (%(since)s::timestamptz IS NULL OR s.seen_to IS NULL OR s.seen_to >= %(since)s)
+   AND (%(until)s::timestamptz IS NULL OR s.seen_from < %(until)s)
+   AND (%(after)s::timestamptz IS NULL OR s.seen_from < %(after)s)
+ ORDER BY s.seen_from DESC LIMIT %(limit)s;
+
+-- name: product_gaps
+-- Times of which nothing is known. `absent`: the store was crawled, and the product was in none of the menus. `unobserved`: the store
+-- was not crawled for more than twice its interval. A gap reaches from the last crawl before it to the first one after it.
+WITH product AS (
+  SELECT p.dispensary_id, p.first_seen_at, 2 * d.crawl_interval_hours * interval '1 hour' AS longest
+    FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_id WHERE p.id = %(id)s
+), spans AS (
+  SELECT present, seen_to, lead(seen_from) OVER (ORDER BY seen_from) AS next_from FROM product_states WHERE product_id = %(id)s
+), crawls AS (
+  SELECT c.crawled_at, lead(c.crawled_at) OVER (ORDER BY c.crawled_at) AS next_at
+    FROM store_crawls c JOIN product p ON p.dispensary_id = c.dispensary_id AND c.crawled_at >= p.first_seen_at
+), gaps AS (
+  SELECT 'absent' AS reason, s.seen_to AS "from", s.next_from AS "to"
+    FROM spans s
+   WHERE s.present AND s.seen_to IS NOT NULL
+     AND EXISTS (SELECT FROM crawls c WHERE c.crawled_at > s.seen_to AND (s.next_from IS NULL OR c.crawled_at < s.next_from))
+  UNION ALL
+  SELECT 'unobserved', c.crawled_at, c.next_at
+    FROM crawls c, product p
+   WHERE coalesce(c.next_at, now()) - c.crawled_at > p.longest
+)
+SELECT "from", "to", reason FROM gaps
+ WHERE (%(since)s::timestamptz IS NULL OR "to" IS NULL OR "to" > %(since)s)
+   AND (%(until)s::timestamptz IS NULL OR "from" < %(until)s)
+ ORDER BY "from" DESC, reason;
+
+-- name: product_snapshots
+-- One row per crawl that saw the product, newest first.
+SELECT s.crawled_at, s.payload_id, s.state_since,
+       coalesce(least(s.price_rec, s.price_rec_special), least(s.price_med, s.price_med_special)) AS price,
+       s.price_rec, s.price_rec_special, s.price_med, s.price_med_special,
+       (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'price_rec', e -> 1, 'price_rec_special', e -> 2,
+               'price_med', e -> 3, 'price_med_special', e -> 4)), '[]') FROM jsonb_array_elements(s.prices) e) AS prices,
+       s.stock_status, s.is_in_stock, s.quantity, s.quantity_capped,
+       (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'stock_status', e -> 1, 'quantity', e -> 2, 'capped', e -> 3)), '[]')
+          FROM jsonb_array_elements(s.stock) e) AS stock,
+       CASE WHEN s.thc_lo IS NOT NULL THEN json_build_object('lo', s.thc_lo, 'hi', s.thc_hi, 'unit', s.thc_unit) END AS thc,
+       CASE WHEN s.cbd_lo IS NOT NULL THEN json_build_object('lo', s.cbd_lo, 'hi', s.cbd_hi, 'unit', s.cbd_unit) END AS cbd
+  FROM store_product_snapshots s
+ WHERE s.store_product_id = %(id)s
+   AND (%(since)s::timestamptz IS NULL OR s.crawled_at >= %(since)s)
+   AND (%(until)s::timestamptz IS NULL OR s.crawled_at < %(until)s)
+   AND (%(after)s::timestamptz IS NULL OR s.crawled_at < %(after)s)
+ ORDER BY s.crawled_at DESC LIMIT %(limit)s;
+
+-- name: list_changes
+-- The page is cut before anything is built for it.
+WITH page AS MATERIALIZED (
+  SELECT * FROM product_changes c
+   WHERE (%(stores)s::integer[] IS NULL OR c.dispensary_id = ANY (%(stores)s))
+     AND (%(since)s::timestamptz IS NULL OR c.changed_at >= %(since)s)
+     AND (%(until)s::timestamptz IS NULL OR c.changed_at < %(until)s)
+     AND (%(kind)s::text IS NULL OR (%(kind)s = 'price' AND c.price_changed) OR (%(kind)s = 'stock' AND c.stock_changed))
+     AND (%(after_at)s::timestamptz IS NULL OR (c.changed_at, c.product_id) < (%(after_at)s, %(after_id)s::bigint))
+   ORDER BY c.changed_at DESC, c.product_id DESC LIMIT %(limit)s
+)
+SELECT c.product_id, c.dispensary_id, d.name AS store, c.provider_product_id, c.name, c.brand_name, c.category, c.changed_at,
+       c.price_changed, c.stock_changed, c.present,
+       json_build_object(
+         'price', coalesce(least(c.price_rec_before, c.price_rec_special_before), least(c.price_med_before, c.price_med_special_before)),
+         'price_rec', c.price_rec_before, 'price_rec_special', c.price_rec_special_before,
+         'price_med', c.price_med_before, 'price_med_special', c.price_med_special_before,
+         'prices', (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'price_rec', e -> 1, 'price_rec_special', e -> 2,
+                    'price_med', e -> 3, 'price_med_special', e -> 4)), '[]') FROM jsonb_array_elements(c.prices_before) e),
+         'stock_status', c.stock_status_before, 'quantity', c.quantity_before,
+         'stock', (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'stock_status', e -> 1, 'quantity', e -> 2,
+                    'capped', e -> 3)), '[]') FROM jsonb_array_elements(c.stock_before) e)) AS before,
+       json_build_object(
+         'price', coalesce(least(c.price_rec_after, c.price_rec_special_after), least(c.price_med_after, c.price_med_special_after)),
+         'price_rec', c.price_rec_after, 'price_rec_special', c.price_rec_special_after,
+         'price_med', c.price_med_after, 'price_med_special', c.price_med_special_after,
+         'prices', (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'price_rec', e -> 1, 'price_rec_special', e -> 2,
+                    'price_med', e -> 3, 'price_med_special', e -> 4)), '[]') FROM jsonb_array_elements(c.prices_after) e),
+         'stock_status', c.stock_status_after, 'quantity', c.quantity_after,
+         'stock', (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'stock_status', e -> 1, 'quantity', e -> 2,
+                    'capped', e -> 3)), '[]') FROM jsonb_array_elements(c.stock_after) e)) AS after
+  FROM page c JOIN dispensaries d ON d.id = c.dispensary_id
+ ORDER BY c.changed_at DESC, c.product_id DESC;
+
+-- name: list_brands
+SELECT p.brand_name AS name, count(*) AS products, count(*) FILTER (WHERE p.is_in_stock) AS in_stock,
+       count(DISTINCT p.dispensary_id) AS stores
+  FROM catalog_products p
+ WHERE p.brand_name IS NOT NULL
+   AND (%(stores)s::integer[] IS NULL OR p.dispensary_id = ANY (%(stores)s))
+   AND (%(q)s::text IS NULL OR p.brand_name ILIKE %(q)s)
+   AND (%(after)s::text IS NULL OR p.brand_name > %(after)s)
+ GROUP BY p.brand_name ORDER BY p.brand_name LIMIT %(limit)s;
+
+-- name: list_categories
+SELECT p.category AS name, count(*) AS products, count(*) FILTER (WHERE p.is_in_stock) AS in_stock,
+       count(DISTINCT p.dispensary_id) AS stores
+  FROM catalog_products p
+ WHERE p.category IS NOT NULL
+   AND (%(stores)s::integer[] IS NULL OR p.dispensary_id = ANY (%(stores)s))
+   AND (%(q)s::text IS NULL OR p.category ILIKE %(q)s)
+   AND (%(after)s::text IS NULL OR p.category > %(after)s)
+ GROUP BY p.category ORDER BY p.category LIMIT %(limit)s;
+
+-- name: two_newest_ok
+-- The payloads that a diff compares when none is named: the newest ok one up to `to`'s time, and the ok one before it.
+SELECT id FROM raw_crawl_payloads
+ WHERE dispensary_id = %(dispensary_id)s AND status = 'ok'
+   AND (%(before_at)s::timestamptz IS NULL OR (fetched_at, id) < (%(before_at)s, %(before_id)s::bigint))
+ ORDER BY fetched_at DESC, id DESC LIMIT %(limit)s;
+
+-- name: payload_counts
+SELECT status, count(*) AS n FROM raw_crawl_payloads GROUP BY status;
+
+-- name: list_tasks
+-- Newest first. Ids are given in the order of enqueueing, and both tables behind the view have an index on them, so a page
+-- reads no more of the history than it shows.
+SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worker_id, claimed_at, started_at, completed_at,
+       last_heartbeat_at, result, error_message, retry_count, max_retries, payload, attempt, created_at, updated_at
+  FROM worker_tasks
+ WHERE (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
+   AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
+   AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
+   AND (%(platform)s::text IS NULL OR platform = %(platform)s)
+   AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
+   AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
+   AND (%(after)s::bigint IS NULL OR id < %(after)s)
+ ORDER BY id DESC LIMIT %(limit)s;
+
+-- name: get_task
+SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worker_id, claimed_at, started_at, completed_at,
+       last_heartbeat_at, result, error_message, retry_count, max_retries, payload, attempt, created_at, updated_at
+  FROM worker_tasks WHERE id = %(id)s;
+
+-- name: count_tasks
+SELECT role, status, count(*) AS n
+  FROM worker_tasks
+ WHERE (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
+   AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
+   AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
+   AND (%(platform)s::text IS NULL OR platform = %(platform)s)
+   AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
+   AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
+ GROUP BY role, status;
+
+-- name: last_completion
+SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worker_id, claimed_at, started_at, completed_at,
+       last_heartbeat_at, result, error_message, retry_count, max_retries, payload, attempt, created_at, updated_at
+  FROM worker_tasks WHERE role = %(role)s AND status = 'completed'
+ ORDER BY completed_at DESC, id DESC LIMIT 1;
+
+-- name: active_of_store
+SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worker_id, claimed_at, started_at, completed_at,
+       last_heartbeat_at, result, error_message, retry_count, max_retries, payload, attempt, created_at, updated_at
+  FROM worker_tasks WHERE dispensary_id = %(dispensary_id)s AND status IN ('claimed', 'running', 'stale');
+
+-- name: schema_revision
+SELECT version_num FROM alembic_version;
+
+-- name: active_proxies
+SELECT count(*) AS n FROM proxies WHERE is_active;

@@ -1,0 +1,246 @@
+"""Recorded answers through archive, normalizer and catalogue: raw files as if crawled now, archive files as of their own time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from menuwatch.archive import document
+from menuwatch.archive.document import Document
+from menuwatch.archive.files import Staged
+from menuwatch.catalog.apply import Applied
+from menuwatch.core.errors import Refused
+from menuwatch.payloads import extent
+from menuwatch.payloads import store as payloads
+from menuwatch.payloads.judge import suspicion
+from menuwatch.payloads.store import NewPayload, Payload
+from menuwatch.pipeline.parts import Parts
+from menuwatch.pipeline.product_refresh import refresh
+from menuwatch.pipeline.recorded import NoMenu, RecordedMenu, collect
+from menuwatch.pipeline.shelving import Shelf, shelving
+from menuwatch.platforms.base import Platform
+from menuwatch.stores import store as stores
+from menuwatch.stores.store import Details, Store
+from menuwatch.tasks.outcome import Fail
+
+_PLATFORM_ID = re.compile(r"[0-9a-f]{24}")
+"""What a platform's id of a store looks like, where a person gives one; a slug may look like anything else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What one menu led to. `refused` says why it was archived but not applied, `part` what part of the menu the files held
+    (None where all of it)."""
+
+    store: Store
+    payload_id: int
+    counts: dict[str, Any]
+    warnings: tuple[dict[str, Any], ...] = ()
+    refused: str | None = None
+    part: str | None = None
+
+
+async def replay(
+    parts: Parts, platform: Platform, files: Sequence[Path], *, store: str | None = None
+) -> list[Replayed]:
+    """Replays files. Raw ones of one store are pages of one menu, and the same bytes again change nothing; archive files are
+    a menu each. `store` names the store where the files do not, or the slug that a new store gets.
+
+    Raises Refused in one line for a file that cannot be used; the bytes of a raw answer that is no menu are archived as
+    rejected when the store is known.
+    """
+    try:
+        menus = collect(parts.platforms, platform, files, store=store)
+    except NoMenu as error:
+        if store is not None:
+            await _keep_rejected(parts, platform, error, store)
+        raise
+    return [await _replay_menu(parts, menu, store) for menu in menus]
+
+
+async def _replay_menu(parts: Parts, menu: RecordedMenu, text: str | None) -> Replayed:
+    store, payload = await _archived(parts, menu, text)
+    part = menu.shortfall
+    if payload.applied_at is not None:
+        return Replayed(store=store, payload_id=payload.id, counts=await _unchanged(parts, payload), part=part)
+    if payload.status != "ok":
+        return Replayed(store=store, payload_id=payload.id, counts={}, refused=payload.reason, part=part)
+    outcome = await refresh(parts, payload)
+    async with parts.pool.connection() as conn, conn.transaction():
+        assert outcome.writes is not None, "a refresh writes"
+        wrote = await outcome.writes(conn)
+    if isinstance(outcome, Fail) or wrote is None or wrote.result is None:
+        reason = outcome.reason if isinstance(outcome, Fail) else "failed"
+        return Replayed(store=store, payload_id=payload.id, counts={}, refused=reason, part=part)
+    counts = dict(wrote.result)
+    warnings = tuple(counts.pop("warnings", ()))
+    refused = counts.get("quarantined")
+    if counts.get("already_applied"):
+        counts = await _unchanged(parts, payload)
+    elif counts.get("superseded"):
+        refused, counts = f"superseded: the catalogue shows a newer crawl of the store than {_said(payload)}", {}
+    return Replayed(store=store, payload_id=payload.id, counts=counts, warnings=warnings, refused=refused, part=part)
+
+
+def _said(payload: Payload) -> str:
+    return f"the one of {payload.fetched_at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+async def _unchanged(parts: Parts, payload: Payload) -> dict[str, Any]:
+    """The figures of a menu that was applied before: all its products are there, and none changed."""
+    async with parts.pool.connection() as conn:
+        applied = await payloads.products_applied(conn, payload.id)
+    products = payload.product_count if applied is None else applied
+    return {**Applied(products=products, unchanged=products).counts(), "already_applied": True}
+
+
+async def _archived(parts: Parts, menu: RecordedMenu, text: str | None) -> tuple[Store, Payload]:
+    """The menu's store and row: the row that it has already, else a new one. Holds the store's row, so that replays at the same
+    time find each other's payloads and never share an instant."""
+    async with shelving(parts.pool, parts.archive) as (conn, shelf):
+        store = await stores.lock(conn, await _store(conn, menu, text))
+        assert store is not None, "it was found or added in this transaction"
+        doc = Document(
+            platform=menu.platform.name,
+            platform_dispensary_id=store.platform_dispensary_id or "",
+            fetched_at=menu.fetched_at or await _instant(conn, store, parts.clock.now()),
+            whole=menu.shortfall is None,
+            pages=tuple(menu.pages),
+        )
+        known = await _known(conn, store, menu, doc)
+        return store, known or await _insert(conn, shelf, parts, store, menu, doc)
+
+
+async def _store(conn: AsyncConnection[Any], menu: RecordedMenu, text: str | None) -> int:
+    """The id of the menu's store, which is added where it is new; `text` is what a person called it."""
+    chosen = await stores.find(conn, text) if text is not None else None
+    if menu.store is None:
+        assert text is not None, "files that name no store were refused"
+        return chosen.id if chosen is not None else await _added(conn, menu.platform, text)
+    found = await stores.by_platform_id(conn, menu.platform.name, menu.store)
+    if chosen is not None and chosen.id != (found or chosen).id:
+        raise Refused(
+            f"--store {text}: is store {chosen.id}, the file is of store {(found or chosen).id}, {menu.store}"
+        )
+    if found is not None:
+        return found.id
+    if chosen is None:
+        name = text or menu.store
+        details = Details(platform_dispensary_id=menu.store, slug=name, name=name, name_raw=name)
+        return (await stores.promote(conn, menu.platform.name, details))[0]
+    if chosen.platform_dispensary_id is not None:
+        raise Refused(f"--store {text}: is store {chosen.platform_dispensary_id}, the file is of {menu.store}")
+    slug = chosen.slug or menu.store
+    details = Details(platform_dispensary_id=menu.store, slug=slug, name=chosen.name, name_raw=chosen.name_raw)
+    await stores.update_details(conn, chosen.id, details)
+    return chosen.id
+
+
+async def _added(conn: AsyncConnection[Any], platform: Platform, text: str) -> int:
+    """Adds the store that a person named and the file did not."""
+    if text.isdecimal():
+        raise Refused(f"--store {text}: there is no store with that number")
+    if _PLATFORM_ID.fullmatch(text):
+        details = Details(platform_dispensary_id=text, slug=text, name=text, name_raw=text)
+        return (await stores.promote(conn, platform.name, details))[0]
+    try:
+        # A slug is no id: the platform's own is found before the first crawl.
+        return (await stores.add_by_url(conn, platform=platform.name, slug=text)).id
+    except Refused:
+        found = await stores.find(conn, text)
+        if found is None:
+            raise
+        return found.id
+
+
+async def _instant(conn: AsyncConnection[Any], store: Store, now: datetime) -> datetime:
+    """Now, or as soon after as makes it later than the last crawl and no other payload's instant. The caller holds the store's row."""
+    step = timedelta(microseconds=1)
+    if store.last_crawled_at is not None:
+        now = max(now, store.last_crawled_at + step)
+    taken = await payloads.instants(conn, store.id, now)
+    while now in taken:
+        now += step
+    return now
+
+
+async def _known(conn: AsyncConnection[Any], store: Store, menu: RecordedMenu, doc: Document) -> Payload | None:
+    """The menu's payload, if it was archived before."""
+    if menu.fetched_at is None:
+        return await payloads.same_content(conn, store.id, doc.content_sha256, crawled_at=store.last_crawled_at)
+    found = await payloads.at(conn, store.id, menu.fetched_at)
+    if found is not None and found.content_sha256 != doc.content_sha256:
+        raise Refused(f"{menu.source}: store {store.id} has another menu of that very instant, payload {found.id}")
+    return found
+
+
+async def _insert(
+    conn: AsyncConnection[Any], shelf: Shelf, parts: Parts, store: Store, menu: RecordedMenu, doc: Document
+) -> Payload:
+    reason = None
+    if doc.whole:
+        # A part is small by its nature, and what it lacks counts as no miss.
+        usual = await payloads.usual_counts(conn, store.id)
+        reason = suspicion(menu.product_count, usual, parts.suspect_share)
+    part = menu.shortfall
+    staged = await shelf.put(store.id, doc)
+    payload_id = await payloads.insert(
+        conn,
+        _row(
+            store,
+            doc,
+            staged,
+            status="quarantined" if reason else "ok",
+            reason=reason,
+            product_count=menu.product_count,
+            total_count=menu.total_count,
+            notes=(extent.REPLAYED, part, extent.NOT_WHOLE) if part else (extent.REPLAYED,),
+        ),
+    )
+    row = await payloads.get(conn, payload_id)
+    assert row is not None, "it was added a moment ago"
+    return row
+
+
+def _row(store: Store, doc: Document, staged: Staged, **more: Any) -> NewPayload:
+    return NewPayload(
+        task_id=None,
+        dispensary_id=store.id,
+        platform=doc.platform,
+        page_count=len(doc.pages) + len(doc.broken),
+        is_first=store.first_crawled_at is None,
+        fetched_at=doc.fetched_at,
+        path=staged.path,
+        bytes=staged.size,
+        raw_bytes=staged.raw_size,
+        sha256=staged.sha256,
+        content_sha256=staged.content_sha256,
+        **more,
+    )
+
+
+async def _keep_rejected(parts: Parts, platform: Platform, error: NoMenu, text: str) -> None:
+    good, bad = document.bodies((error.body,))
+    async with shelving(parts.pool, parts.archive) as (conn, shelf):
+        found = await stores.find(conn, text)
+        store = await stores.lock(conn, found.id) if found is not None else None
+        if store is None:
+            return
+        doc = Document(
+            platform=platform.name,
+            platform_dispensary_id=store.platform_dispensary_id or "",
+            fetched_at=await _instant(conn, store, parts.clock.now()),
+            pages=good,
+            broken=bad,
+        )
+        if await payloads.same_rejected(conn, store.id, doc.content_sha256) is None:
+            staged = await shelf.put(store.id, doc)
+            await payloads.insert(
+                conn, _row(store, doc, staged, status="rejected", reason=error.reason, notes=(extent.REPLAYED,))
+            )

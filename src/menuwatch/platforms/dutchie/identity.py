@@ -1,0 +1,52 @@
+"""Which product an item is: `id`, else `_id`.
+
+The one place that decides it, for items that are only told apart and for those that are read: were the two to differ, a
+product would be stored under one id and looked for under another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from menuwatch.platforms.dutchie import lenient
+
+
+class _Ids(msgspec.Struct, gc=False):
+    id: str | None = None
+    _id: str | None = None
+
+
+_decoder = msgspec.json.Decoder(_Ids)
+
+
+def chosen(*candidates: Any) -> str | None:
+    """The first that is a text and, without NUL (which no column takes), not empty."""
+    for candidate in candidates:
+        if isinstance(candidate, str):
+            name = candidate.replace("\0", "") if "\0" in candidate else candidate
+            if name:
+                return name
+    return None
+
+
+def identity(item: msgspec.Raw) -> str | None:
+    """The product id of a raw item, None where it has none that can be read."""
+    try:
+        found = _decoder.decode(item)
+        return chosen(found.id, found._id)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        pass
+    except RecursionError:
+        return None
+    try:
+        plain = lenient.read(bytes(item))
+    except (ValueError, RecursionError):
+        return None
+    return of_plain(plain) if isinstance(plain, dict) else None
+
+
+def of_plain(plain: dict[str, Any]) -> str | None:
+    """The product id of an item that was read leniently."""
+    return chosen(*(lenient.writable(entry) for entry in (plain.get("id"), plain.get("_id")) if isinstance(entry, str)))

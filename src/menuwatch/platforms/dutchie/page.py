@@ -1,0 +1,164 @@
+"""One page of a menu: the envelope around the items, and what is said when it is none.
+
+`data.filteredProducts.{products[], queryInfo{totalCount, totalPages}}`. Everything else that a web server can put into a body with
+status 200 (a challenge page, half an answer, GraphQL errors, nothing) is a BadPayload whose kind and message say which.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from menuwatch.core.errors import BadPayload
+from menuwatch.platforms.dutchie.identity import identity
+from menuwatch.platforms.dutchie.text import mend_escapes
+
+_BOM = b"\xef\xbb\xbf"
+_TITLE = re.compile(rb"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_NOT_PERSISTED = re.compile(r"persisted[\s_-]*query[\s_-]*(?:not[\s_-]*(?:found|supported)|is not|hash)", re.IGNORECASE)
+
+_MOST_PRODUCTS = 1_000_000_000
+"""A total beyond this is none."""
+
+
+class _QueryInfo(msgspec.Struct, gc=False):
+    totalCount: Any = None  # noqa: N815 - the wire's name
+    totalPages: Any = None  # noqa: N815
+
+
+class _FilteredProducts(msgspec.Struct):
+    products: list[msgspec.Raw] | None = None
+    queryInfo: _QueryInfo | None = None  # noqa: N815
+
+
+class _Data(msgspec.Struct):
+    filteredProducts: _FilteredProducts | None = None  # noqa: N815
+    filteredDispensaries: list[msgspec.Raw] | None = None  # noqa: N815
+
+
+class _Answer(msgspec.Struct):
+    data: _Data | None = None
+    errors: Any = None
+
+
+_decoder = msgspec.json.Decoder(_Answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a menu. The totals are None where the answer names none that make sense."""
+
+    items: list[msgspec.Raw]
+    total_count: int | None
+    total_pages: int | None
+
+    def ids(self) -> tuple[str | None, ...]:
+        """The product id of each item, None where it has none that can be read."""
+        return tuple(identity(item) for item in self.items)
+
+
+def read(body: bytes, status: int = 200) -> Page:
+    """The page in a body; an empty one is a page as well. Raises BadPayload of kind html, truncated, errors, no_data, schema or
+    persisted_query; `status` (HTTP) is only told in the message."""
+    data = _data(body, status)
+    found = data.filteredProducts
+    if found is None or found.products is None:
+        what = "data.filteredProducts" if found is None else "data.filteredProducts.products"
+        raise BadPayload("no_data", _said(f"the answer has no menu: {what} is missing or null", status), body)
+    info = found.queryInfo
+    return Page(found.products, _whole(info and info.totalCount), _whole(info and info.totalPages))
+
+
+def split(body: bytes) -> list[msgspec.Raw]:
+    """The raw items of a page that has some; raises BadPayload as `read` does, and of kind empty where it has none."""
+    items = read(body).items
+    if not items:
+        raise BadPayload("empty", "the menu has no products: data.filteredProducts.products is []", body)
+    return items
+
+
+def read_stores(body: bytes, status: int = 200) -> list[msgspec.Raw]:
+    """The raw records of a ConsumerDispensaries answer, in order. Raises BadPayload as `read` does."""
+    records = _data(body, status).filteredDispensaries
+    if records is None:
+        raise BadPayload(
+            "no_data", _said("the answer has no stores: data.filteredDispensaries is missing or null", status), body
+        )
+    return records
+
+
+def _data(body: bytes, status: int) -> _Data:
+    text = body.removeprefix(_BOM).lstrip()
+    try:
+        try:
+            answer = _decoder.decode(text)
+        except msgspec.ValidationError:
+            raise
+        except msgspec.DecodeError:
+            if b"\\u" not in text:
+                raise
+            answer = _decoder.decode(mend_escapes(text))
+    except msgspec.ValidationError as error:
+        raise BadPayload("schema", _said(f"the answer has another shape than a menu: {error}", status), body) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _no_json(text, error, body, status) from error
+    except RecursionError as error:
+        raise BadPayload("schema", _said("the answer is nested too deeply to be read", status), body) from error
+    if answer.errors:
+        raise _errors(answer.errors, body, status)
+    if answer.data is None:
+        raise BadPayload("no_data", _said("the answer has no data, and names no error", status), body)
+    return answer.data
+
+
+def _no_json(text: bytes, error: Exception, body: bytes, status: int) -> BadPayload:
+    if not text:
+        return BadPayload("truncated", _said("the answer is empty (0 bytes)", status), body)
+    if text.startswith(b"<"):
+        title = _TITLE.search(text[:20_000])
+        named = f" titled “{_excerpt(title[1])}”" if title else ""
+        return BadPayload("html", _said(f"the answer is a web page{named}, not JSON", status), body)
+    if not text.startswith((b"{", b"[")):
+        return BadPayload("html", _said(f"the answer is text, not JSON: “{_excerpt(text[:200])}”", status), body)
+    if "truncated" in str(error):
+        return BadPayload("truncated", _said(f"the answer was cut off after {len(body):,} bytes", status), body)
+    return BadPayload("schema", _said(f"the answer is broken JSON: {error}", status), body)
+
+
+def _errors(errors: Any, body: bytes, status: int) -> BadPayload:
+    listed = errors if isinstance(errors, list) else [errors]
+    texts = [_message(entry) for entry in listed]
+    more = f" (and {len(listed) - 1} more)" if len(listed) > 1 else ""
+    if any(_NOT_PERSISTED.search(f"{text} {_code(entry)}") for text, entry in zip(texts, listed, strict=True)):
+        return BadPayload("persisted_query", _said(f"the persisted query is refused: {texts[0]}", status), body)
+    return BadPayload("errors", _said(f"GraphQL error: {texts[0]}{more}", status), body)
+
+
+def _message(entry: Any) -> str:
+    found = entry.get("message") if isinstance(entry, dict) else entry
+    return _excerpt((found if isinstance(found, str) else str(entry)).encode()) or "without a message"
+
+
+def _code(entry: Any) -> str:
+    extensions = entry.get("extensions") if isinstance(entry, dict) else None
+    return str(extensions.get("code", "")) if isinstance(extensions, dict) else ""
+
+
+def _excerpt(text: bytes) -> str:
+    shown = " ".join(text.decode("utf-8", "replace").split())
+    return shown if len(shown) <= 160 else shown[:159] + "…"
+
+
+def _said(message: str, status: int) -> str:
+    return message if status < 400 else f"{message} (HTTP {status})"
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10:
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_PRODUCTS else None

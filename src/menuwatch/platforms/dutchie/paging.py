@@ -1,0 +1,258 @@
+"""Which page to ask for next, and whether what came is the whole menu. Pure: answers in, steps out.
+
+Nothing that a page says of the whole can be taken at its word. The server clamps `perPage`, repeats pinned products on several
+pages, and menus change while they are read; blocks and races show as empty pages.
+
+| what came | what follows |
+|-----------|--------------|
+| page with news, more pages by `totalPages` | the next page |
+| page with news, `totalPages` reached | end of the pass |
+| the same, but a full page, or the only one and not as long as the total says | one page more, beyond `totalPages` |
+| page with news, no `totalPages` | end of the pass when the page is short or the total is reached, else the next page |
+| page without a new id (a repeated page) | end of the pass |
+| the same, but no copy of an earlier page and `totalPages` promises more | the next page; a second such page ends the pass |
+| first page empty, total above 0 | asked again, 2 times at most; then the menu is empty |
+| first page empty, total 0 or unknown | the menu is empty |
+| empty page where all products have come, beyond `totalPages`, or after a short page | end of the pass (noted) |
+| empty page after a full page, products missing | asked again, 2 times at most; then partial |
+| the same, but the rows (repeats counted) are within 2 % of the total | end of the pass after those 2 times |
+| more than 500 pages | partial |
+
+| end of a pass | outcome |
+|---------------|---------|
+| the total stood still, and as many rows came as it says (repeats counted) | complete |
+| the total stood still and is too high, all pages full but the last, which is short, or last by `totalPages` too | complete, noted |
+| first pass, the total changed or rows are missing | one more pass over all pages; the union counts |
+| second pass, at most 2 % of the last total missing | complete, noted |
+| second pass, more missing | partial |
+
+A page is *full* when it has as many rows as the largest page so far, once a later page has shown that the server clamps;
+until then, when it has as many rows as were asked for. A first page that stays the only one although more are promised is taken
+for clamped if it has as many rows as one clamps to (tens and dozens), else for the menu's end. An item whose id cannot
+be read counts as a row of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+MAX_PAGES = 500
+MAX_PASSES = 2
+MAX_RETRIES = 2
+TOLERATED_SHARE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask for this page (from 0). `again` says that it is the page that was asked for last."""
+
+    page: int
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The crawl has ended. `complete` is false when products are known to be missing; `empty` when there was none at all."""
+
+    complete: bool
+    empty: bool = False
+
+
+@dataclass(slots=True)
+class _Pass:
+    """What one walk over the pages has shown."""
+
+    number: int
+    page: int = 0
+    rows: int = 0
+    ids: set[str] = field(default_factory=set)
+    sizes: list[int] = field(default_factory=list)
+    pages: set[frozenset[str]] = field(default_factory=set)
+    stale: int = 0
+    totals: list[int] = field(default_factory=list)
+    retries: int = 0
+
+
+class Pager:
+    """The state of one menu's crawl. Begin with page 0, feed every answer, do as the step says."""
+
+    def __init__(self, per_page: int) -> None:
+        self._per_page = per_page
+        self._pass = _Pass(1)
+        self._union: set[str] = set()
+        self._nameless = 0
+        self._repeats = 0
+        self._notes: list[str] = []
+        self._total: int | None = None
+        self._total_pages: int | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was odd, in the order in which it showed."""
+        return tuple(self._notes)
+
+    @property
+    def product_count(self) -> int:
+        """Distinct products so far; items without a readable id count as one each."""
+        return len(self._union) + self._nameless
+
+    @property
+    def total_count(self) -> int | None:
+        """The total that the menu said last."""
+        return self._total
+
+    def feed(self, ids: Sequence[str | None], total_count: int | None, total_pages: int | None) -> Ask | Stop:
+        """Takes the answer to the page asked for last; `ids` has one entry per row."""
+        if total_count is not None:
+            self._total = total_count
+            self._pass.totals.append(total_count)
+        if total_pages is not None:
+            self._total_pages = total_pages
+        return self._filled(ids) if ids else self._empty()
+
+    def _filled(self, ids: Sequence[str | None]) -> Ask | Stop:
+        now = self._pass
+        named = {i for i in ids if i is not None}
+        nameless = sum(1 for i in ids if i is None)
+        new = len(named - now.ids)
+        now.retries = 0
+        self._union |= named
+        if now.number == 1:
+            self._nameless += nameless
+        if now.page and not new and not nameless:
+            copy = named in now.pages
+            now.stale += 1
+            if not copy:
+                # Rows that the total counts, and the menu repeats: pinned products.
+                self._count(ids, new)
+            if copy or now.stale > 1 or not self._promised():
+                self._note(f"page {now.page + 1} only repeated what had come")
+                return self._end_of_pass()
+            return self._next()
+        now.stale = 0
+        self._count(ids, new)
+        now.sizes.append(len(ids))
+        now.pages.add(frozenset(named))
+        now.ids |= named
+        if now.page + 1 >= MAX_PAGES:
+            self._note(f"stopped after {MAX_PAGES} pages")
+            return Stop(complete=False)
+        return self._end_of_pass() if self._is_last() else self._next()
+
+    def _is_last(self) -> bool:
+        """Whether the page that just came was the last one of its pass."""
+        now = self._pass
+        if self._promised():
+            return False
+        if self._is_full(now.sizes[-1]):
+            return False  # a total that is too low would end the crawl here: one more page tells
+        if self._proven_clamp():
+            return True  # shorter than the pages before it
+        # The only page so far, shorter than asked for: where the total does not agree with it, it may be clamped, and one
+        # more page tells.
+        if self._total is None:
+            return self._total_pages is not None
+        return self._total in (now.rows, len(now.ids))
+
+    def _promised(self) -> bool:
+        return self._total_pages is not None and self._pass.page + 1 < self._total_pages
+
+    def _count(self, ids: Sequence[str | None], new: int) -> None:
+        self._pass.rows += len(ids)
+        if self._pass.number == 1:
+            self._repeats += sum(1 for i in ids if i is not None) - new
+
+    def _empty(self) -> Ask | Stop:
+        now = self._pass
+        if now.page == 0:
+            if self._total and now.retries < MAX_RETRIES:
+                return self._again()
+            if now.number == 1:
+                return Stop(complete=False, empty=True)
+            self._note("the second pass found the menu empty")
+            return Stop(complete=False)
+        beyond = self._total_pages is not None and now.page >= self._total_pages
+        enough = self._total is None or now.rows >= self._total
+        # Repeats count as rows, so rows alone do not tell that a page which was promised holds nothing new.
+        settled = enough and (self._total is None or self._total_pages is None or len(now.ids) >= self._total)
+        if beyond or settled or self._is_short(now.sizes[-1]):
+            if not enough:
+                self._note(f"page {now.page + 1} was empty before the total of {self._total}, after the menu's end")
+            return self._end_of_pass()
+        if now.retries < MAX_RETRIES:
+            return self._again()
+        self._note(f"page {now.page + 1} stayed empty, {now.rows} rows of {self._total} had come")
+        if self._too_many(self._missing()) and not self._ended():
+            return Stop(complete=False)
+        return self._end_of_pass()
+
+    def _end_of_pass(self) -> Ask | Stop:
+        now = self._pass
+        if self._repeats and now.number == 1:
+            self._note(f"{self._repeats} rows were repeats")
+        changed = len(set(now.totals)) > 1
+        missing = self._missing()
+        if changed:
+            self._note(f"the total changed from {now.totals[0]} to {now.totals[-1]} in pass {now.number}")
+        elif missing <= 0:
+            if missing < 0 and not self._repeats:
+                self._note(f"the total of {self._total} is too low: {self.product_count} products came")
+            return Stop(complete=True)
+        elif self._ended():
+            self._note(f"the total of {self._total} is too high: the menu ended after {now.rows} rows")
+            return Stop(complete=True)
+        if now.number < MAX_PASSES:
+            self._note("read once more from the first page")
+            self._pass = _Pass(now.number + 1)
+            return Ask(0)
+        if missing > 0:
+            self._note(f"{missing} of {self._total} products are missing")
+        return Stop(complete=not self._too_many(missing))
+
+    def _missing(self) -> int:
+        """Rows short of the last total. Repeats are rows: the server counts them, and a product pushed to the next page by a
+        new one before it comes twice."""
+        if self._total is None:
+            return 0
+        return self._total - max(self._pass.rows, self.product_count)
+
+    def _too_many(self, missing: int) -> bool:
+        return self._total is not None and missing >= 1 and missing > TOLERATED_SHARE * self._total
+
+    def _proven_clamp(self) -> bool:
+        """Pages after the first have come, so the largest of them tells how many rows a page holds."""
+        return len(self._pass.sizes) > 1
+
+    def _is_full(self, size: int) -> bool:
+        return size >= self._per_page or (self._proven_clamp() and size >= max(self._pass.sizes))
+
+    def _is_short(self, size: int) -> bool:
+        return self._proven_clamp() and size < max(self._pass.sizes)
+
+    def _ended(self) -> bool:
+        """Whether the pages have the shape of a menu that was read to its end: all full but the last, which is short or has
+        nothing behind it by `totalPages` and by an empty answer."""
+        sizes = self._pass.sizes
+        if not sizes or any(size != max(sizes) for size in sizes[:-1]):
+            return False
+        if self._total_pages is not None and self._pass.page >= self._total_pages:
+            return True
+        if len(sizes) == 1:
+            # One page, and nothing where more were promised: the end, if no server would clamp to such a number.
+            return sizes[0] < self._per_page and sizes[0] % 10 != 0 and sizes[0] % 12 != 0
+        return sizes[-1] < max(sizes)
+
+    def _next(self) -> Ask:
+        self._pass.page += 1
+        self._pass.retries = 0
+        return Ask(self._pass.page)
+
+    def _again(self) -> Ask:
+        self._pass.retries += 1
+        self._note(f"page {self._pass.page + 1} came empty and was asked for again")
+        return Ask(self._pass.page, again=True)
+
+    def _note(self, text: str) -> None:
+        if text not in self._notes:
+            self._notes.append(text)

@@ -1,0 +1,73 @@
+"""Schedules as values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from menuwatch.core.errors import Refused
+
+PRIORITIES = (-1000, 1000)
+INTERVALS = (Decimal("0.01"), Decimal(8760))
+"""Shortest and longest interval, in hours: 36 seconds, a year."""
+
+ROLES = ("payload_fetch", "store_discovery", "analytics_refresh")
+"""What a schedule can enqueue by itself: work that needs no more than a store, and work without one."""
+
+STATES = frozenset(
+    re.findall(
+        "[A-Z]{2}",
+        "AL AK AZ AR CA CO CT DE DC FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA "
+        "PR RI SC SD TN TX UT VT VA VI GU WA WV WI WY AB BC MB NB NL NS NT NU ON PE QC SK YT",
+    )
+)
+"""States of the USA with the federal district and territories, and provinces of Canada (ISO 3166-2)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """One row of `task_schedules`. `last_task_count` counts the tasks that the last run added."""
+
+    id: int
+    name: str
+    role: str
+    platform: str
+    enabled: bool
+    interval_hours: Decimal
+    priority: int
+    state_code: str | None
+    catch_up: str
+    last_run_at: datetime | None
+    next_run_at: datetime
+    last_task_count: int | None
+    last_error: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSchedule:
+    """A schedule to create."""
+
+    name: str
+    role: str
+    interval_hours: Decimal
+    priority: int = 0
+    platform: str = "dutchie"
+
+
+DEFAULTS = (
+    NewSchedule(name="payload_fetch_all", role="payload_fetch", interval_hours=Decimal(4)),
+    NewSchedule(name="store_discovery_dutchie", role="store_discovery", interval_hours=Decimal(24), priority=5),
+)
+"""Created where they are missing. `analytics_refresh` (6 h) joins them with its handler: until then its tasks would only wait."""
+
+
+def parse_state(text: str) -> str:
+    """A state or province by its two letters, in any case; raises Refused."""
+    code = text.strip().upper()
+    if code not in STATES:
+        raise Refused(f"state {text!r} does not exist: name it by two letters, as AZ or ON")
+    return code

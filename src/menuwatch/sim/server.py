@@ -1,0 +1,141 @@
+"""The whole outside world in one process: GraphQL, images, forward proxies, and a control port for whoever runs it.
+
+Control: `GET /stats`, `GET /ledger?store&tick`, `POST /tick`, `/misbehave`, `/reset`, `/hashes`, `/proxy`; bodies and answers JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from menuwatch.sim.graphql import HASHES, Endpoint
+from menuwatch.sim.http import Answer, HttpServer, Request
+from menuwatch.sim.images import picture
+from menuwatch.sim.ledger import Ledger
+from menuwatch.sim.market import IMAGE_BASE, Market
+from menuwatch.sim.misbehave import Mischief
+from menuwatch.sim.model import Rates
+from menuwatch.sim.pages import Menus
+from menuwatch.sim.proxies import ProxyFarm, start_proxies
+from menuwatch.sim.recorded import Recorded
+from menuwatch.sim.stats import Stats
+
+GRAPHQL_PATH = "/api-3/graphql"
+_GRAPHQL = re.compile(r"(/api-\d+)?/graphql/?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Everything that a simulation depends on."""
+
+    stores: int = 12
+    products: int = 150
+    seed: int = 1
+    port: int = 0
+    proxies: int = 0
+    recorded: Path | None = None
+    rates: Rates = field(default_factory=Rates)
+    image_base: str = IMAGE_BASE
+    misbehave: dict[str, Any] = field(default_factory=dict)
+    refuse_hashes: bool = False
+
+    def market(self) -> Market:
+        """The market of this world."""
+        return Market(
+            seed=self.seed, stores=self.stores, products=self.products, rates=self.rates, image_base=self.image_base
+        )
+
+
+class SimServer:
+    """The servers of one world. `start`, then `hello` says where they are."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._market = world.market()
+        self._mischief = Mischief(world.seed)
+        self._mischief.set(world.misbehave)
+        self._stats = Stats()
+        recorded = Recorded(world.recorded) if world.recorded is not None else None
+        self._endpoint = Endpoint(Menus(self._market), self._mischief, self._stats, recorded)
+        if world.refuse_hashes:
+            self._endpoint.hashes.clear()
+        self._ledger = Ledger(self._market)
+        self._data = HttpServer(self._answer)
+        self._images = HttpServer(self._image)
+        self._control = HttpServer(self._steer)
+        self._farm = ProxyFarm()
+
+    async def start(self) -> None:
+        """Starts to listen. Raises OSError where the port is taken."""
+        await self._data.start(self._world.port)
+        await self._images.start()
+        await self._control.start()
+        self._farm = await start_proxies(self._world.proxies, seed=self._world.seed)
+
+    async def close(self) -> None:
+        """Stops everything."""
+        await self._farm.close()
+        for server in (self._data, self._images, self._control):
+            await server.close()
+
+    def hello(self) -> dict[str, Any]:
+        """Addresses and proxies."""
+        return {
+            "base_url": self._data.url,
+            "graphql_url": self._data.url + GRAPHQL_PATH,
+            "image_url": self._images.url,
+            "control_url": self._control.url,
+            "proxies": [asdict(info) for info in self._farm.infos],
+            "stores": [{"id": s.id, "slug": s.slug, "name": s.name, "state": s.state} for s in self._market.stores],
+        }
+
+    async def _answer(self, request: Request) -> Answer:
+        if _GRAPHQL.fullmatch(request.path):
+            proxy = self._farm.origin_of(request.peer_port)
+            return self._endpoint.answer(request, (proxy, request.headers.get("user-agent", "")))
+        return Answer(404, b"<html><body>Not found</body></html>", "text/html")
+
+    async def _image(self, request: Request) -> Answer:
+        self._stats.images += 1
+        return picture(request)
+
+    async def _steer(self, request: Request) -> Answer:
+        try:
+            body = msgspec.json.decode(request.body) if request.body else {}
+            found = await self._command(request.method, request.path, request.query, body)
+        except (ValueError, KeyError, IndexError, TypeError, msgspec.MsgspecError) as error:
+            return Answer(400, msgspec.json.encode({"error": str(error)}))
+        if found is None:
+            return Answer(404, msgspec.json.encode({"error": f"{request.method} {request.path} does nothing"}))
+        return Answer(200, msgspec.json.encode(found))
+
+    async def _command(self, method: str, path: str, query: Any, body: dict[str, Any]) -> Any:
+        if method == "GET" and path == "/stats":
+            counts = [asdict(c) for c in self._farm.counts()]
+            return {"tick": self._endpoint.tick, **self._stats.document(), "proxies": counts}
+        if method == "GET" and path == "/ledger":
+            return {i: asdict(row) for i, row in self._ledger.rows(query["store"], int(query["tick"])).items()}
+        if method != "POST":
+            return None
+        if path == "/tick":
+            by = int(body.get("by", 1))
+            if by < 0:
+                raise ValueError(f"the market only goes forward, got {by}")
+            self._endpoint.tick += by
+        elif path == "/misbehave":
+            self._mischief.set(body)
+        elif path == "/reset":
+            self._stats.reset()
+        elif path == "/hashes":
+            self._endpoint.hashes = dict(HASHES) if body["accept"] is None else dict(body["accept"])
+        elif path == "/proxy":
+            await self._farm.fault(
+                int(body["index"]), body["kind"], times=body.get("times"), after_bytes=int(body.get("after_bytes", 300))
+            )
+        else:
+            return None
+        return {"tick": self._endpoint.tick}

@@ -1,0 +1,93 @@
+-- Stores and where they were found.
+
+-- name: get_store
+SELECT * FROM dispensaries WHERE id = %(id)s;
+
+-- name: lock_store
+-- Whoever applies a menu holds this row, so one menu of a store is applied at a time.
+SELECT * FROM dispensaries WHERE id = %(id)s FOR NO KEY UPDATE;
+
+-- name: find_store
+-- By id, slug or platform id, whichever the text is.
+SELECT * FROM dispensaries
+ WHERE slug = %(text)s OR platform_dispensary_id = %(text)s OR (%(id)s::integer IS NOT NULL AND id = %(id)s)
+ ORDER BY (slug = %(text)s) DESC, id LIMIT 1;
+
+-- name: by_platform_id
+SELECT * FROM dispensaries WHERE platform = %(platform)s AND platform_dispensary_id = %(platform_dispensary_id)s;
+
+-- name: list_stores
+SELECT * FROM dispensaries
+ WHERE (%(state)s::text IS NULL OR state = %(state)s)
+   AND (%(crawl_enabled)s::boolean IS NULL OR crawl_enabled = %(crawl_enabled)s)
+   AND (%(after)s::integer IS NULL OR id > %(after)s)
+ ORDER BY id LIMIT %(limit)s;
+
+-- name: crawlable_stores
+SELECT id FROM dispensaries WHERE crawl_enabled AND platform_dispensary_id IS NOT NULL ORDER BY id;
+
+-- name: insert_by_url
+INSERT INTO dispensaries (platform, slug, name, name_raw, menu_url)
+VALUES (%(platform)s, %(slug)s, %(slug)s, %(slug)s, %(menu_url)s)
+RETURNING *;
+
+-- name: update_details
+-- What the platform says of a store that is known; a value it no longer gives is kept.
+UPDATE dispensaries SET
+       platform_dispensary_id = %(platform_dispensary_id)s, slug = %(slug)s, name = %(name)s, name_raw = %(name_raw)s,
+       menu_url = coalesce(menu_url, %(menu_url)s), address = coalesce(%(address)s, address), city = coalesce(%(city)s, city),
+       state = coalesce(%(state)s, state), country = coalesce(%(country)s, country), zipcode = coalesce(%(zipcode)s, zipcode),
+       latitude = coalesce(%(latitude)s, latitude), longitude = coalesce(%(longitude)s, longitude),
+       timezone = coalesce(%(timezone)s, timezone), phone = coalesce(%(phone)s, phone),
+       is_recreational = coalesce(%(is_recreational)s, is_recreational), is_medical = coalesce(%(is_medical)s, is_medical),
+       enterprise_id = coalesce(%(enterprise_id)s, enterprise_id), last_error = NULL, updated_at = now()
+ WHERE id = %(id)s;
+
+-- name: adopt
+-- A store that was added by its address alone turns out to be this one, unless the platform's id is another row's already.
+UPDATE dispensaries d SET platform_dispensary_id = %(platform_dispensary_id)s, updated_at = now()
+ WHERE d.platform = %(platform)s AND d.slug = %(slug)s AND d.platform_dispensary_id IS NULL
+   AND NOT EXISTS (SELECT FROM dispensaries o
+                    WHERE o.platform = %(platform)s AND o.platform_dispensary_id = %(platform_dispensary_id)s)
+RETURNING crawl_enabled;
+
+-- name: promote
+-- A found store becomes one that is crawled; one that is known gets its details. `inserted` tells which.
+INSERT INTO dispensaries (platform, platform_dispensary_id, slug, name, name_raw, menu_url, address, city, state, country, zipcode,
+       latitude, longitude, timezone, phone, is_recreational, is_medical, enterprise_id)
+VALUES (%(platform)s, %(platform_dispensary_id)s, %(slug)s, %(name)s, %(name_raw)s, %(menu_url)s, %(address)s, %(city)s, %(state)s,
+       %(country)s, %(zipcode)s, %(latitude)s, %(longitude)s, %(timezone)s, %(phone)s, %(is_recreational)s, %(is_medical)s,
+       %(enterprise_id)s)
+ON CONFLICT (platform, platform_dispensary_id) WHERE platform_dispensary_id IS NOT NULL DO UPDATE SET
+       slug = EXCLUDED.slug, name = EXCLUDED.name, name_raw = EXCLUDED.name_raw,
+       address = coalesce(EXCLUDED.address, dispensaries.address), city = coalesce(EXCLUDED.city, dispensaries.city),
+       state = coalesce(EXCLUDED.state, dispensaries.state), country = coalesce(EXCLUDED.country, dispensaries.country),
+       zipcode = coalesce(EXCLUDED.zipcode, dispensaries.zipcode), latitude = coalesce(EXCLUDED.latitude, dispensaries.latitude),
+       longitude = coalesce(EXCLUDED.longitude, dispensaries.longitude), timezone = coalesce(EXCLUDED.timezone, dispensaries.timezone),
+       phone = coalesce(EXCLUDED.phone, dispensaries.phone),
+       is_recreational = coalesce(EXCLUDED.is_recreational, dispensaries.is_recreational),
+       is_medical = coalesce(EXCLUDED.is_medical, dispensaries.is_medical),
+       enterprise_id = coalesce(EXCLUDED.enterprise_id, dispensaries.enterprise_id), updated_at = now()
+RETURNING id, xmax = 0 AS inserted;
+
+-- name: record_location
+INSERT INTO dutchie_discovery_locations (platform_dispensary_id, slug, name, city, state, country, status, reason, dispensary_id, raw)
+VALUES (%(platform_dispensary_id)s, %(slug)s, %(name)s, %(city)s, %(state)s, %(country)s, %(status)s, %(reason)s, %(dispensary_id)s, %(raw)s)
+ON CONFLICT (platform_dispensary_id) DO UPDATE SET
+       slug = EXCLUDED.slug, name = EXCLUDED.name, city = EXCLUDED.city, state = EXCLUDED.state, country = EXCLUDED.country,
+       status = EXCLUDED.status, reason = EXCLUDED.reason, raw = EXCLUDED.raw, last_seen_at = now(),
+       dispensary_id = coalesce(EXCLUDED.dispensary_id, dutchie_discovery_locations.dispensary_id);
+
+-- name: attempted
+UPDATE dispensaries SET last_attempt_at = %(at)s, last_error = %(error)s WHERE id = %(id)s;
+
+-- name: close_duplicate
+UPDATE dispensaries SET crawl_enabled = false, last_attempt_at = %(at)s, last_error = %(error)s, updated_at = now() WHERE id = %(id)s;
+
+-- name: crawled
+UPDATE dispensaries SET last_crawled_at = %(crawled_at)s, last_payload_id = %(payload_id)s, product_count = %(products)s,
+       first_crawled_at = coalesce(first_crawled_at, %(crawled_at)s), last_error = NULL, updated_at = now()
+ WHERE id = %(id)s;
+
+-- name: set_crawl_enabled
+UPDATE dispensaries SET crawl_enabled = %(enabled)s, updated_at = now() WHERE id = %(id)s RETURNING id;

@@ -1,0 +1,73 @@
+"""What a handler returns. It never writes task state: the engine does, from this value, in one transaction.
+
+The transaction holds the fence (the worker still owns this attempt), the handler's own `writes`, the task's new state and
+the follow-up tasks: all of it or nothing. `settle` is called once the fate of that transaction is known, with True after a
+commit and False after a rollback; it is not called when the fate is unknown (the connection was lost during COMMIT, or the process
+died), so whatever it tidies must also be tidied at the next start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from menuwatch.tasks.model import NewTask
+
+Writes = Callable[[AsyncConnection[Any]], Awaitable["Wrote | None"]]
+Settle = Callable[[bool], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrote:
+    """What the domain writes led to: merged into the result, and added to the follow-ups, of the same transaction."""
+
+    result: Mapping[str, Any] | None = None
+    then: Sequence[NewTask] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """It worked. `then` are the follow-up tasks (the chain)."""
+
+    result: Mapping[str, Any] | None = None
+    then: Sequence[NewTask] = ()
+    writes: Writes | None = None
+    settle: Settle | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """It may work later. `after` overrides the computed backoff; out of retries the task fails with `reason`."""
+
+    reason: str
+    after: timedelta | None = None
+    result: Mapping[str, Any] | None = None
+    writes: Writes | None = None
+    settle: Settle | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Postpone:
+    """Not now, through no fault of the task (throttled, no proxy): no retry is used up, to a limit."""
+
+    until: datetime
+    reason: str
+    writes: Writes | None = None
+    settle: Settle | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fail:
+    """It will never work as asked."""
+
+    reason: str
+    result: Mapping[str, Any] | None = None
+    writes: Writes | None = None
+    settle: Settle | None = None
+
+
+Outcome = Done | Retry | Postpone | Fail

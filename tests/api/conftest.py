@@ -1,0 +1,42 @@
+"""The app on a fresh database and archive."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from menuwatch.api.app import System, create_app
+from menuwatch.archive.files import FileArchive
+from menuwatch.core.settings import Settings
+from menuwatch.db.pool import Pool
+from menuwatch.platforms.base import Platform
+from menuwatch.platforms.dutchie.adapter import Dutchie
+from tests.api.shop import START, Shop
+
+
+@pytest.fixture
+def platforms() -> dict[str, Platform]:
+    return {"dutchie": Dutchie()}
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> FileArchive:
+    return FileArchive(tmp_path / "storage")
+
+
+@pytest.fixture
+def app(pool: Pool, archive: FileArchive, platforms: dict[str, Platform]) -> FastAPI:
+    return create_app(System(pool=pool, archive=archive, platforms=platforms, settings=Settings()))
+
+
+@pytest.fixture
+async def shop(app: FastAPI, pool: Pool, archive: FileArchive, platforms: dict[str, Platform]) -> AsyncIterator[Shop]:
+    """A client of the app, with the means to give it something to show."""
+    async with pool.connection() as conn:
+        await conn.execute("SELECT ensure_product_states_partition(%s)", [START])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://menuwatch") as http:
+        yield Shop(pool=pool, archive=archive, platforms=platforms, http=http, description=app.openapi())

@@ -1,0 +1,110 @@
+"""Probes and metrics."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from menuwatch import __version__
+from menuwatch.db import migrate
+from tests.api.shop import Shop, item
+
+PROXY = "INSERT INTO proxies (host, port, password) VALUES ('proxy.test', 8080, 'hunter2')"
+
+
+async def test_healthz_looks_at_nothing(shop: Shop) -> None:
+    await shop.pool.close()
+    assert await shop.ask("/healthz") == {"status": "ok", "version": __version__}
+
+
+async def test_ready_with_everything(shop: Shop) -> None:
+    await shop.execute(PROXY)
+    found = await shop.ask("/readyz")
+    assert (found["status"], found["warnings"]) == ("ready", [])
+    assert all(check["ok"] for check in found["checks"].values())
+    assert found["checks"]["migrations"]["detail"] == f"at schema {migrate.newest()}"
+    assert found["checks"]["proxies"]["detail"] == "1 active"
+
+
+async def test_no_active_proxy_is_a_warning(shop: Shop) -> None:
+    await shop.execute(PROXY)
+    await shop.execute("UPDATE proxies SET is_active = false")
+    found = await shop.ask("/readyz")
+    assert found["status"] == "ready"
+    assert found["checks"]["proxies"]["ok"] is False
+    (warning,) = found["warnings"]
+    assert "menuwatch proxies add" in warning
+
+
+async def _unready(shop: Shop, *failing: str) -> dict[str, dict[str, str]]:
+    answer = await shop.http.get("/readyz")
+    body = answer.json()
+    assert (answer.status_code, body["status"], body["warnings"]) == (503, "not_ready", [])
+    assert [name for name, check in body["checks"].items() if not check["ok"]] == list(failing)
+    checks: dict[str, dict[str, str]] = body["checks"]
+    return checks
+
+
+async def test_a_schema_of_another_version_is_not_ready(shop: Shop) -> None:
+    await shop.execute(PROXY)
+    await shop.execute("UPDATE alembic_version SET version_num = '0001'")
+    checks = await _unready(shop, "migrations", "proxies")
+    assert "menuwatch migrate" in checks["migrations"]["detail"]
+    await shop.execute("DROP TABLE alembic_version")
+    assert "is empty" in (await _unready(shop, "migrations", "proxies"))["migrations"]["detail"]
+
+
+async def test_storage_that_cannot_be_written_is_not_ready(shop: Shop) -> None:
+    await shop.execute(PROXY)
+    shop.archive._root.parent.joinpath("storage").write_text("a file where the folder should be")
+    checks = await _unready(shop, "storage")
+    assert "cannot be written" in checks["storage"]["detail"]
+
+
+async def test_a_database_that_is_gone_is_not_ready(shop: Shop, server_url: str) -> None:
+    async with shop.pool.connection() as conn:
+        name = conn.info.dbname
+    with psycopg.connect(server_url, autocommit=True) as admin:
+        admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false'.encode())
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+    checks = await _unready(shop, "database", "migrations", "proxies")
+    assert checks["database"]["detail"] == "the database cannot be reached"
+    await shop.pool.close()
+    assert "menuwatch_database_up 0.0" in (await shop.http.get("/metrics")).text
+    with psycopg.connect(server_url, autocommit=True) as admin:
+        admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true'.encode())
+
+
+async def test_metrics_count_requests_tasks_and_payloads(shop: Shop) -> None:
+    store = await shop.store()
+    await shop.crawl(store, 0, [item("a")])
+    await shop.archived(store, 1, b"<html>", status="rejected", reason="html: a page")
+    await shop.http.post("/api/tasks", json={"role": "payload_fetch", "dispensary_id": store})
+    for number in (1, 2, 3):
+        await shop.http.get(f"/api/products/{number}")
+    await shop.http.get("/nowhere")
+    text = (await shop.http.get("/metrics")).text
+    samples = {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+    def value(name: str, **labels: str) -> float | None:
+        return samples.get((name, tuple(sorted(labels.items()))))
+
+    one = "/api/products/{product_id}"
+    assert value("menuwatch_http_requests_total", route=one, method="GET", status="200") == 1
+    assert value("menuwatch_http_requests_total", route=one, method="GET", status="404") == 2
+    assert value("menuwatch_http_requests_total", route="unmatched", method="GET", status="404") == 1
+    assert value("menuwatch_http_request_duration_seconds_count", route=one, method="GET") == 3
+    assert value("menuwatch_tasks", role="payload_fetch", status="pending") == 1
+    assert value("menuwatch_payloads", status="ok") == 1
+    assert value("menuwatch_payloads", status="rejected") == 1
+    assert value("menuwatch_database_up") == 1
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+async def test_probes_are_not_below_api(shop: Shop, path: str) -> None:
+    await shop.refused(f"/api{path}", 404)

@@ -1,0 +1,198 @@
+"""The archive over HTTP: lists, the document itself, comparisons, release from quarantine."""
+
+from __future__ import annotations
+
+import gzip
+from hashlib import sha256
+
+import msgspec
+import pytest
+
+from menuwatch.api.routes.payloads import takes_gzip
+from tests.api.shop import Shop, at, item, menu
+
+
+async def test_lists_newest_first_and_by_filter(shop: Shop) -> None:
+    one, two = await shop.store("one"), await shop.store("two")
+    ids = [await shop.crawl(one, hour, [item("a", options=[("1g", 5 + hour, 1)])]) for hour in range(3)]
+    other = await shop.archived(two, 1, b"<html>", status="rejected", reason="html: a page")
+    assert [p["id"] for p in await shop.walk("/api/payloads", limit=1)] == [ids[2], other, ids[1], ids[0]]
+    assert [p["id"] for p in await shop.walk("/api/payloads", dispensary_id=one)] == ids[::-1]
+    assert [p["id"] for p in await shop.walk("/api/payloads", status="rejected")] == [other]
+    assert [p["id"] for p in await shop.walk(f"/api/payloads/store/{one}", limit=2)] == ids[::-1]
+    assert (await shop.ask(f"/api/payloads/store/{one}/latest"))["id"] == ids[2]
+    assert (await shop.ask(f"/api/payloads/store/{two}/latest"))["id"] == other
+    assert "status ok" in (await shop.refused(f"/api/payloads/store/{two}/latest?status=ok", 404))["detail"]
+    found = await shop.ask(f"/api/payloads/{ids[0]}")
+    assert (found["status"], found["product_count"], found["fetched_at"]) == ("ok", 1, "2026-03-01T12:00:00Z")
+    assert found["applied_at"] is not None
+    for path in (
+        "/api/payloads/99",
+        "/api/payloads/99/data",
+        "/api/payloads/store/99",
+        "/api/payloads/store/99/latest",
+    ):
+        assert "99 does not exist" in (await shop.refused(path, 404))["detail"]
+
+
+async def test_data_is_the_stored_file(shop: Shop) -> None:
+    store = await shop.store()
+    payload_id = await shop.crawl(store, 0, [item("a")])
+    meta = await shop.ask(f"/api/payloads/{payload_id}")
+    path = f"/api/payloads/{payload_id}/data"
+
+    plain = await shop.http.get(path, headers={"Accept-Encoding": "identity"})
+    assert plain.status_code == 200
+    assert "content-encoding" not in plain.headers
+    assert sha256(plain.content).hexdigest() == meta["sha256"]
+    assert plain.headers["etag"] == f'"{meta["sha256"]}"'
+    assert "immutable" in plain.headers["cache-control"]
+    assert plain.headers["vary"] == "Accept-Encoding"
+    assert msgspec.json.decode(plain.content)["pages"][0]["data"]["filteredProducts"]["products"][0]["id"] == "a"
+
+    async with shop.http.stream("GET", path, headers={"Accept-Encoding": "br, gzip;q=0.5"}) as packed:
+        raw = b"".join([chunk async for chunk in packed.aiter_raw()])
+    assert packed.headers["content-encoding"] == "gzip"
+    assert len(raw) == meta["bytes"] == int(packed.headers["content-length"])
+    assert gzip.decompress(raw) == plain.content
+
+    for tag in (plain.headers["etag"], f'"other", W/{plain.headers["etag"]}', "*"):
+        again = await shop.http.get(path, headers={"If-None-Match": tag})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", plain.headers["etag"])
+    assert (await shop.http.get(path, headers={"If-None-Match": '"other"'})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("header", "taken"),
+    [
+        (None, False), ("", False), ("gzip", True), ("GZIP", True), ("x-gzip", True), ("*", True), ("deflate", False),
+        ("gzip;q=0", False), ("gzip; q=0.0, *", False), ("identity, *;q=0", False),
+        ("br;q=1, gzip;q=0.1", True), ("gzip;q=nonsense", False),
+    ],
+)  # fmt: skip
+def test_who_takes_gzip(header: str | None, taken: bool) -> None:
+    assert takes_gzip(header) is taken
+
+
+async def test_a_file_that_is_gone_or_damaged(shop: Shop) -> None:
+    store = await shop.store()
+    payload_id = await shop.crawl(store, 0, [item("a")])
+    meta = await shop.ask(f"/api/payloads/{payload_id}")
+    file = shop.archive._final(meta["path"])
+    whole = file.read_bytes()
+    file.write_bytes(whole[:40])
+    problem = await shop.refused(f"/api/payloads/{payload_id}/data", 404, headers={"Accept-Encoding": "identity"})
+    assert "damaged" in problem["detail"]
+    file.unlink()
+    problem = await shop.refused(f"/api/payloads/{payload_id}/data", 404)
+    assert "is missing" in problem["detail"]
+    assert str(file) not in problem["detail"], "where the storage lies is nobody's business"
+
+
+async def test_diff_has_the_agreed_form(shop: Shop) -> None:
+    store = await shop.store()
+    first = await shop.crawl(
+        store,
+        0,
+        [item("a", "Apple"), item("b", "Berry"), item("c", "Cherry"), item("gone", "Gone"), item("same", "Same")],
+    )
+    second = await shop.crawl(
+        store,
+        1,
+        [
+            item("a", "Apple", options=[("1/8oz", "35.50", 5)]),
+            item("b", "Berry", options=[("1/8oz", 40, 0)]),
+            item("c", "Cherry", options=[("1/8oz", 42, 25)], special=[41]),
+            item("new", "New", options=[("1g", 7, None)]),
+            item("same", "Same"),
+        ],
+    )
+    found = await shop.ask(f"/api/payloads/store/{store}/diff")
+    assert list(found) == ["success", "from", "to", "diff", "details"]
+    assert found["success"] is True
+    assert found["from"] == {"id": first, "fetchedAt": "2026-03-01T12:00:00Z", "productCount": 5}
+    assert found["to"] == {"id": second, "fetchedAt": "2026-03-01T13:00:00Z", "productCount": 5}
+    assert found["diff"] == {"added": 1, "removed": 1, "priceChanges": 2, "stockChanges": 2}
+    details = found["details"]
+    assert details["added"] == [
+        {"providerProductId": "new", "name": "New", "brandName": "Acme", "priceRec": 7, "stockStatus": "unknown"}
+    ]
+    assert [row["name"] for row in details["removed"]] == ["Gone"]
+
+    def prices(rec: float, special: float | None = None) -> list[dict[str, object]]:
+        return [
+            {"option": "1/8oz", "priceRec": rec, "priceRecSpecial": special, "priceMed": None, "priceMedSpecial": None}
+        ]
+
+    assert details["priceChanges"] == [
+        {"providerProductId": "a", "name": "Apple", "before": prices(40), "after": prices(35.5)},
+        {"providerProductId": "c", "name": "Cherry", "before": prices(40), "after": prices(42, 41)},
+    ]
+
+    def stock(status: str, quantity: int, capped: bool = False) -> dict[str, object]:
+        option = {"option": "1/8oz", "stockStatus": status, "quantity": quantity, "capped": capped}
+        return {"stockStatus": status, "options": [option]}
+
+    assert details["stockChanges"] == [
+        {"providerProductId": "b", "name": "Berry", "before": stock("in_stock", 5), "after": stock("oos", 0)},
+        {
+            "providerProductId": "c",
+            "name": "Cherry",
+            "before": stock("in_stock", 5),
+            "after": stock("in_stock", 25, True),
+        },
+    ]
+    backwards = await shop.ask(f"/api/payloads/store/{store}/diff", params={"from": second, "to": first})
+    assert [row["name"] for row in backwards["details"]["added"]] == ["Gone"]
+
+
+async def test_which_payloads_a_diff_takes(shop: Shop) -> None:
+    store, other = await shop.store("one"), await shop.store("two")
+    problem = await shop.refused(f"/api/payloads/store/{store}/diff", 409)
+    assert "does not have two ok payloads" in problem["detail"]
+    one = await shop.crawl(store, 0, [item("a"), item("b")])
+    await shop.refused(f"/api/payloads/store/{store}/diff", 409)
+    suspect = await shop.archived(store, 1, menu([item("a")]), count=1, status="quarantined", reason="shrunk")
+    two = await shop.crawl(store, 2, [item("a"), item("b"), item("c")])
+    three = await shop.crawl(store, 3, [item("a")])
+    broken = await shop.archived(store, 4, b"<html>blocked", status="rejected", reason="html: a page")
+    stranger = await shop.crawl(other, 0, [item("a")])
+
+    async def pair(**params: int) -> tuple[int, int]:
+        found = await shop.ask(f"/api/payloads/store/{store}/diff", params=params)
+        return found["from"]["id"], found["to"]["id"]
+
+    assert await pair() == (two, three)
+    assert await pair(to=two) == (one, two), "the quarantined one between them is passed over"
+    assert await pair(**{"from": one}) == (one, three)
+    assert await pair(to=suspect) == (one, suspect), "what a suspect menu would change can be seen"
+    problem = await shop.refused(f"/api/payloads/store/{store}/diff?to={broken}", 409)
+    assert f"payload {broken} is rejected and holds no menu" in problem["detail"]
+    problem = await shop.refused(f"/api/payloads/store/{store}/diff?from={stranger}&to={two}", 404)
+    assert f"is of store {other}, not of store {store}" in problem["detail"]
+    assert (
+        "payload 999 does not exist"
+        in (await shop.refused(f"/api/payloads/store/{store}/diff?from=999", 404))["detail"]
+    )
+    assert "store 99 does not exist" in (await shop.refused("/api/payloads/store/99/diff", 404))["detail"]
+
+
+async def test_release_counts_at_once_and_has_it_applied(shop: Shop) -> None:
+    store = await shop.store()
+    ok = await shop.crawl(store, 0, [item("a"), item("b")])
+    suspect = await shop.archived(
+        store, 1, menu([item("a")]), count=1, status="quarantined", reason="shrunk: 1 product"
+    )
+    released = await shop.ask(f"/api/payloads/{suspect}/release", method="POST")
+    assert (released["payload"]["status"], released["payload"]["reason"]) == ("ok", None)
+    assert released["payload"]["released_at"] is not None
+    task = await shop.ask(f"/api/tasks/{released['task_id']}")
+    assert (task["role"], task["priority"], task["payload"]) == ("product_refresh", 20, {"payload_id": suspect})
+    assert (task["status"], task["dispensary_id"]) == ("pending", store)
+
+    problem = await shop.refused(f"/api/payloads/{suspect}/release", 409, method="POST")
+    assert problem["detail"] == f"payload {suspect} is ok: only a quarantined payload can be released"
+    await shop.refused(f"/api/payloads/{ok}/release", 409, method="POST")
+    await shop.refused("/api/payloads/99/release", 404, method="POST")
+    assert (await shop.ask("/api/tasks/counts"))["total"] == 1, "what is refused enqueues nothing"
+    assert at(1).isoformat()[:16] == released["payload"]["fetched_at"][:16]

@@ -1,0 +1,85 @@
+"""Stores over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.api.shop import Shop, item
+
+
+async def test_lists_and_shows_stores(shop: Shop) -> None:
+    ids = [
+        await shop.store("north", state="AZ", city="Mesa"),
+        await shop.store("south", state="NJ"),
+        await shop.store("east", state="AZ"),
+    ]
+    assert [s["id"] for s in await shop.walk("/api/stores", limit=1)] == ids
+    assert [s["id"] for s in await shop.walk("/api/stores", state="AZ")] == [ids[0], ids[2]]
+    assert [s["id"] for s in await shop.walk("/api/stores", state=["AZ", "NJ"])] == ids
+    assert [s["id"] for s in await shop.walk("/api/stores", q="mes")] == [ids[0]]
+    assert await shop.walk("/api/stores", platform="other") == []
+    assert await shop.walk("/api/stores", crawl_enabled="false") == []
+
+    before = await shop.ask(f"/api/stores/{ids[0]}")
+    assert (before["name"], before["crawl_interval_hours"], before["last_crawl"]) == ("North", 4, None)
+    payload = await shop.crawl(ids[0], 0, [item("a"), {"id": "bad", "Name": None}] + [item(str(n)) for n in range(5)])
+    crawl = (await shop.ask(f"/api/stores/{ids[0]}"))["last_crawl"]
+    assert (crawl["payload_id"], crawl["products"], crawl["new_products"]) == (payload, 6, 6)
+    assert [(w["product_id"], w["field"], w["fatal"]) for w in crawl["warnings"]] == [("bad", "Name", True)]
+    await shop.refused("/api/stores/99", 404)
+
+
+async def test_adding_by_address_makes_the_store_and_its_task_or_neither(shop: Shop) -> None:
+    answer = await shop.http.post("/api/stores", json={"menu_url": "https://dutchie.com/embedded-menu/green-leaf/menu"})
+    assert answer.status_code == 201, answer.text
+    added = answer.json()
+    store = added["store"]
+    assert answer.headers["location"] == f"/api/stores/{store['id']}"
+    assert (store["slug"], store["platform"], store["platform_dispensary_id"]) == ("green-leaf", "dutchie", None)
+    task = await shop.ask(f"/api/tasks/{added['task_id']}")
+    assert (task["role"], task["priority"], task["dispensary_id"]) == ("entry_point_discovery", 10, store["id"])
+
+    body = {"menu_url": "https://dutchie.com/dispensary/green-leaf"}
+    problem = await shop.refused("/api/stores", 409, method="POST", json=body)
+    assert problem["detail"] == f"store 'green-leaf' is known already, as number {store['id']}"
+    counts = await shop.ask("/api/tasks/counts")
+    assert (counts["total"], len(await shop.walk("/api/stores"))) == (1, 1)
+
+
+NO_MENUS: list[tuple[dict[str, Any], int, str]] = [
+    ({"menu_url": "https://example.com/menu"}, 400, "dutchie.com/dispensary/<slug>"),
+    ({"menu_url": "not an address"}, 400, "no address of a menu"),
+    ({"menu_url": "https://dutchie.com/about"}, 400, "no address of a menu"),
+    ({"menu_url": "https://[bad/dispensary/x"}, 400, "no address of a menu"),
+    ({"menu_url": ""}, 422, "at least 1 character"),
+    ({"menu_url": "x" * 3000}, 422, "at most 2000 characters"),
+    ({"menu_url": "https://dutchie.com/dispensary/a\x00b"}, 422, "NUL"),
+    ({"menu_url": None}, 422, "valid string"),
+    ({}, 422, "required"),
+]
+
+
+async def test_what_is_no_menu_is_refused_with_what_would_be(shop: Shop) -> None:
+    for body, status, says in NO_MENUS:
+        problem = await shop.refused("/api/stores", status, method="POST", json=body)
+        assert says in problem["detail"], body
+        assert problem["errors"][0]["pointer"] == "#/menu_url"
+    assert await shop.walk("/api/stores") == []
+    assert (await shop.ask("/api/tasks/counts"))["total"] == 0
+
+
+async def test_crawling_is_switched_off_and_on(shop: Shop) -> None:
+    store = await shop.store()
+    path = f"/api/stores/{store}"
+    tag = (await shop.http.get(path)).headers["etag"]
+    off = await shop.http.patch(path, json={"crawl_enabled": False}, headers={"If-Match": tag})
+    assert (off.status_code, off.json()["crawl_enabled"]) == (200, False)
+    assert off.headers["etag"] == (await shop.http.get(path)).headers["etag"] != tag
+    assert [s["id"] for s in await shop.walk("/api/stores", crawl_enabled="false")] == [store]
+    problem = await shop.refused(path, 412, method="PATCH", json={"crawl_enabled": True}, headers={"If-Match": tag})
+    assert "was changed since you read it" in problem["detail"]
+    assert (await shop.ask(path))["crawl_enabled"] is False
+    assert (await shop.ask(path, method="PATCH", json={"crawl_enabled": True}))["crawl_enabled"] is True
+    await shop.refused("/api/stores/99", 404, method="PATCH", json={"crawl_enabled": True})
+    for bad in ({}, {"crawl_enabled": "perhaps"}, {"crawl_enabled": True, "name": "x"}):
+        await shop.refused(path, 422, method="PATCH", json=bad)

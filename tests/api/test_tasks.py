@@ -1,0 +1,170 @@
+"""The queue over HTTP."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.api.shop import Shop
+
+
+async def _add(shop: Shop, status: int = 201, **body: Any) -> Any:
+    return await shop.ask("/api/tasks", method="POST", status=status, json=body)
+
+
+async def _finish(shop: Shop, verb: str = "done") -> None:
+    """A worker claims the next task and ends it."""
+    await shop.execute(
+        "SELECT finish_tasks('w1', array_agg(id), array_agg(attempt), array_agg(%s::text), array_agg('why'::text), "
+        "array_agg('{\"n\": 1.50}'::jsonb), array_agg(0::float8), array_agg(now()), array_agg(1::float8)) FROM claim_task(NULL, 'w1')",
+        [verb],
+    )
+
+
+async def test_enqueue_once_however_often_it_is_asked_for(shop: Shop) -> None:
+    store = await shop.store()
+    first = await _add(shop, role="product_resync", dispensary_id=store)
+    assert (first["created"], first["task"]["role"], first["task"]["priority"]) == (True, "payload_fetch", 10)
+    assert (first["task"]["status"], first["task"]["platform"], first["task"]["payload"]) == ("pending", "dutchie", {})
+    again = await _add(shop, 200, role="payload_fetch", dispensary_id=store, priority=30)
+    assert (again["created"], again["task"]["id"], again["task"]["priority"]) == (False, first["task"]["id"], 30)
+    later = datetime.now(UTC) + timedelta(hours=3)
+    discovery = await _add(
+        shop, role="store_discovery", scheduled_for=later.isoformat(), payload={"state": "AZ", "note": "ä"}
+    )
+    assert discovery["task"]["scheduled_for"] == later.isoformat().replace("+00:00", "Z")
+    assert discovery["task"]["payload"] == {"state": "AZ", "note": "ä"}
+    answer = await shop.http.post("/api/tasks", json={"role": "entry_point_discovery", "dispensary_id": store})
+    assert answer.headers["location"] == f"/api/tasks/{answer.json()['task']['id']}"
+    for number in (1, 2):
+        refresh = await _add(shop, role="product_refresh", dispensary_id=store, payload={"payload_id": number})
+        assert refresh["created"], "a refresh of another payload is other work"
+    assert (await shop.ask("/api/tasks/counts"))["pending"] == 5
+
+
+# fmt: off
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({}, "#/role", "required"),
+    ({"role": "sweep"}, "#/role", "payload_fetch, product_refresh, analytics_refresh, product_resync"),
+    ({"role": 7}, "#/role", "does not exist"),
+    ({"role": "payload_fetch"}, "#/dispensary_id", "needs the store"),
+    ({"role": "payload_fetch", "dispensary_id": 999}, "#/dispensary_id", "store 999 does not exist"),
+    ({"role": "payload_fetch", "dispensary_id": 2**40}, "#/dispensary_id", "less than or equal to 2147483647"),
+    ({"role": "payload_fetch", "dispensary_id": "x"}, "#/dispensary_id", "integer"),
+    ({"role": "analytics_refresh"}, "#/role", "would wait for ever"),
+    ({"role": "store_discovery", "dispensary_id": 1}, "#/dispensary_id", "leave it out"),
+    ({"role": "store_discovery", "priority": -1}, "#/priority", "greater than or equal to 0"),
+    ({"role": "store_discovery", "priority": 10**30}, "#/priority", "less than or equal to 1000"),
+    ({"role": "store_discovery", "platform": "nowhere"}, "#/platform", "it is one of dutchie"),
+    ({"role": "store_discovery", "scheduled_for": "2026-01-01T00:00:00"}, "#/scheduled_for", "timezone"),
+    ({"role": "store_discovery", "scheduled_for": "0001-01-01T00:00:00+14:00"}, "#/scheduled_for", "years 2000 and 2100"),
+    ({"role": "store_discovery", "scheduled_for": "tomorrow"}, "#/scheduled_for", "datetime"),
+    ({"role": "store_discovery", "payload": [1]}, "#/payload", "dictionary"),
+    ({"role": "store_discovery", "payload": {"a": ["\x00"]}}, "#/payload", "NUL"),
+    ({"role": "product_refresh", "dispensary_id": 1, "payload": {"payload_id": "1"}}, "#/payload", '{"payload_id": number}'),
+    ({"role": "store_discovery", "prio": 1}, "#/prio", "not known"),
+]
+# fmt: on
+
+
+async def test_what_cannot_be_enqueued_is_named(shop: Shop) -> None:
+    await shop.store()
+    for body, pointer, says in REFUSED:
+        answer = await shop.http.post("/api/tasks", json=body)
+        assert answer.status_code in (400, 422), body
+        problem = await shop.refused("/api/tasks", answer.status_code, method="POST", json=body)
+        (error,) = problem["errors"]
+        assert error["pointer"] == pointer, body
+        assert says in error["detail"], body
+    assert (await shop.ask("/api/tasks/counts"))["total"] == 0
+
+
+async def test_lists_follow_their_filters_and_so_do_counts(shop: Shop) -> None:
+    one, two = await shop.store("one"), await shop.store("two")
+    await _add(shop, role="payload_fetch", dispensary_id=one, priority=30)
+    await _finish(shop)
+    await _add(shop, role="payload_fetch", dispensary_id=one, priority=30)
+    await _finish(shop, "fail")
+    await _add(shop, role="payload_fetch", dispensary_id=two)
+    await _add(shop, role="store_discovery")
+
+    tasks = await shop.walk("/api/tasks", limit=1)
+    assert [(t["role"], t["status"], t["dispensary_id"]) for t in tasks] == [
+        ("store_discovery", "pending", None),
+        ("payload_fetch", "pending", two),
+        ("payload_fetch", "failed", one),
+        ("payload_fetch", "completed", one),
+    ]
+    assert (tasks[2]["error_message"], tasks[3]["result"], tasks[3]["attempt"]) == ("why", {"n": 1.5}, 1)
+    assert '"result":{"n": 1.50}' in (await shop.http.get(f"/api/tasks/{tasks[3]['id']}")).text, (
+        "numbers keep their digits"
+    )
+
+    async def ids(**params: Any) -> list[int]:
+        found = await shop.walk("/api/tasks", **params)
+        counted = await shop.ask("/api/tasks/counts", params=params)
+        assert counted["total"] == len(found), "counts follow the filters"
+        return [t["id"] for t in found]
+
+    everything = [t["id"] for t in tasks]
+    assert await ids() == everything
+    assert await ids(status=["failed", "completed"]) == everything[2:]
+    assert await ids(role="product_resync", status="pending") == [everything[1]]
+    assert await ids(dispensary_id=one) == everything[2:]
+    assert await ids(platform="other") == []
+    assert await ids(created_after=tasks[1]["created_at"]) == everything[:2]
+    assert await ids(created_before=tasks[1]["created_at"]) == everything[2:]
+    counts = await shop.ask("/api/tasks/counts")
+    assert (counts["pending"], counts["completed"], counts["failed"], counts["running"]) == (2, 1, 1, 0)
+    assert counts["by_role"] == {
+        "payload_fetch": {"completed": 1, "failed": 1, "pending": 1},
+        "store_discovery": {"pending": 1},
+    }
+
+
+async def test_per_role_and_per_store(shop: Shop) -> None:
+    store = await shop.store()
+    nothing = await shop.ask("/api/tasks/role/payload_fetch/last-completion")
+    assert nothing == {"role": "payload_fetch", "completed_at": None, "task": None}
+    first = await _add(shop, role="payload_fetch", dispensary_id=store)
+    await _finish(shop)
+    await _add(shop, role="payload_fetch", dispensary_id=store)
+    last = await shop.ask("/api/tasks/role/product_resync/last-completion")
+    assert (last["role"], last["task"]["id"]) == ("payload_fetch", first["task"]["id"])
+    assert last["completed_at"] == last["task"]["completed_at"]
+    recent = await shop.ask("/api/tasks/role/payload_fetch/recent", params={"limit": 1})
+    assert (recent["items"][0]["status"], len(recent["items"])) == ("pending", 1)
+    assert recent["next"] is not None
+    problem = await shop.refused("/api/tasks/role/sweep/recent", 422)
+    assert (problem["errors"][0]["parameter"], "product_resync" in problem["detail"]) == ("role", True)
+
+    assert await shop.ask(f"/api/tasks/store/{store}/active") == {"dispensary_id": store, "active": False, "task": None}
+    await shop.execute("SELECT claim_task(NULL, 'w1')")
+    active = await shop.ask(f"/api/tasks/store/{store}/active")
+    assert (active["active"], active["task"]["status"], active["task"]["worker_id"]) == (True, "claimed", "w1")
+    await shop.refused("/api/tasks/store/99/active", 404)
+    await shop.refused("/api/tasks/99", 404)
+
+
+async def test_recovery_takes_tasks_from_the_silent(shop: Shop) -> None:
+    store = await shop.store()
+    task = (await _add(shop, role="payload_fetch", dispensary_id=store))["task"]["id"]
+    await shop.execute("SELECT claim_task(NULL, 'w1')")
+    assert await shop.ask("/api/tasks/recover-stale", method="POST") == {"recovered": 0, "threshold_minutes": 10}
+    await shop.execute("UPDATE task_live SET claimed_at = now() - interval '7 minutes', last_heartbeat_at = NULL")
+    found = await shop.ask("/api/tasks/recover-stale", method="POST", json={"threshold_minutes": 5})
+    assert found == {"recovered": 1, "threshold_minutes": 5}
+    now = await shop.ask(f"/api/tasks/{task}")
+    assert (now["status"], now["retry_count"], now["worker_id"]) == ("pending", 1, None)
+    for bad in (-1, 1e9, "soon"):
+        problem = await shop.refused("/api/tasks/recover-stale", 422, method="POST", json={"threshold_minutes": bad})
+        assert problem["errors"][0]["pointer"] == "#/threshold_minutes"
+
+
+async def test_cancel_what_is_not_over(shop: Shop) -> None:
+    store = await shop.store()
+    waiting = (await _add(shop, role="payload_fetch", dispensary_id=store))["task"]["id"]
+    assert (await shop.ask(f"/api/tasks/{waiting}/cancel", method="POST"))["status"] == "cancelled"
+    problem = await shop.refused(f"/api/tasks/{waiting}/cancel", 409, method="POST")
+    assert problem["detail"] == f"task {waiting} is cancelled and cannot be cancelled any more"
+    await shop.refused("/api/tasks/99/cancel", 404, method="POST")

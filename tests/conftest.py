@@ -1,0 +1,106 @@
+"""Real PostgreSQL for every test: one embedded server for the run, one database cloned from a migrated template for each test."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from menuwatch.db import embedded, migrate
+from menuwatch.db.pool import Pool, open_pool
+
+ROOT = Path(__file__).resolve().parents[1]
+_serial = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Path:
+    """The folder of recorded real answers; it is no part of the project, so it may be absent."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the recorded answers (../shared/data) are not on this machine")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server_url() -> Iterator[str]:
+    """A PostgreSQL server for the whole run: TEST_DATABASE_URL (a superuser's), else an embedded one."""
+    given = os.environ.get("TEST_DATABASE_URL")
+    if given:
+        yield given
+        return
+    # Not below pytest's own folder: another run as root closes that to the user that the server runs as.
+    with tempfile.TemporaryDirectory(prefix="menuwatch-tests-") as folder, contextlib.ExitStack() as running:
+        url, stack = embedded.start(Path(folder) / "data")
+        running.enter_context(stack)
+        with psycopg.connect(url, autocommit=True) as conn:
+            # Tests look at behaviour, not at durability across power loss; chaos tests start servers of their own.
+            conn.execute("ALTER SYSTEM SET fsync = off")
+            conn.execute("ALTER SYSTEM SET full_page_writes = off")
+            conn.execute("SELECT pg_reload_conf()")
+        yield url
+
+
+def with_database(url: str, name: str) -> str:
+    """The same server, another database."""
+    return psycopg.conninfo.make_conninfo(url, dbname=name) if "://" not in url else _replace(url, name)
+
+
+def _replace(url: str, name: str) -> str:
+    head, _, tail = url.partition("?")
+    base = head.rsplit("/", 1)[0]
+    return f"{base}/{name}" + (f"?{tail}" if tail else "")
+
+
+def create_database(url: str, name: str, template: str = "template0") -> str:
+    with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template)))
+    return with_database(url, name)
+
+
+def drop_database(url: str, name: str) -> None:
+    with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _unique(prefix: str) -> str:
+    return f"{prefix}_{os.getpid()}_{next(_serial)}"
+
+
+@pytest.fixture(scope="session")
+def template(server_url: str) -> Iterator[str]:
+    """Name of a database at the newest schema, to be cloned."""
+    name = _unique("template")
+    migrate.migrate(create_database(server_url, name))
+    yield name
+    drop_database(server_url, name)
+
+
+@pytest.fixture
+def empty_database(server_url: str) -> Iterator[str]:
+    """The address of a database that holds nothing."""
+    name = _unique("empty")
+    yield create_database(server_url, name)
+    drop_database(server_url, name)
+
+
+@pytest.fixture
+def database_url(server_url: str, template: str) -> Iterator[str]:
+    """The address of a fresh database at the newest schema."""
+    name = _unique("test")
+    yield create_database(server_url, name, template)
+    drop_database(server_url, name)
+
+
+@pytest.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    """A pool on a fresh database."""
+    async with open_pool(database_url) as opened:
+        yield opened

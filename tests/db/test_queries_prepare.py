@@ -1,0 +1,57 @@
+"""Every statement of every `queries.sql` is one that the migrated schema understands."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from importlib import resources
+
+import psycopg
+import pytest
+from psycopg import pq
+
+import menuwatch
+from menuwatch.db import sql
+
+_TEMPORARY = re.compile(r"^\s*CREATE TEMP", re.IGNORECASE | re.MULTILINE)
+_PARAMETER = re.compile(r"%\((\w+)\)s")
+
+
+def _packages() -> list[str]:
+    names = [info.name for info in pkgutil.walk_packages(menuwatch.__path__, "menuwatch.") if info.ispkg]
+    return sorted(name for name in names if resources.files(name).joinpath("queries.sql").is_file())
+
+
+def _numbered(statement: str) -> str:
+    """The statement as the server gets it: `%(name)s` as $1, $2 …, `%%` as `%`."""
+    numbers: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        return f"${numbers.setdefault(match[1], len(numbers) + 1)}"
+
+    numbered = _PARAMETER.sub(number, statement)
+    return numbered.replace("%%", "%") if numbers else numbered
+
+
+@pytest.mark.parametrize("package", _packages())
+def test_every_statement_prepares(database_url: str, package: str) -> None:
+    importlib.import_module(package)
+    queries = sql.load(package)
+    assert len(queries) > 0
+    wrong = []
+    with psycopg.connect(database_url, autocommit=True) as conn:
+        for statement in queries.values():
+            if _TEMPORARY.search(statement):  # others of the file work on it
+                conn.execute(statement)
+        for name, statement in queries.items():
+            if _TEMPORARY.search(statement):
+                continue
+            answer = conn.pgconn.prepare(b"", _numbered(statement).encode())
+            if answer.status != pq.ExecStatus.COMMAND_OK:
+                wrong.append(f"{name}: {answer.error_message.decode(errors='replace')}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_queue_is_among_them() -> None:
+    assert "menuwatch.tasks" in _packages()

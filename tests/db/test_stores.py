@@ -1,0 +1,80 @@
+"""One row for one shop, however it became known."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from menuwatch.core.errors import Refused
+from menuwatch.db.pool import Pool
+from menuwatch.stores import store as stores
+from menuwatch.stores.store import Details
+
+GREEN = Details(
+    platform_dispensary_id="5f00000000000000000000bb", slug="green", name="Green", name_raw="Green ", city="Ajax"
+)
+
+
+async def _rows(conn: AsyncConnection[Any]) -> list[tuple[Any, ...]]:
+    cursor = await conn.execute("SELECT id, platform_dispensary_id, slug, name FROM dispensaries ORDER BY id")
+    return await cursor.fetchall()
+
+
+async def test_a_store_added_by_its_address_is_the_one_that_is_found(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        added = await stores.add_by_url(
+            conn, platform="dutchie", slug="green", menu_url="https://dutchie.com/dispensary/green"
+        )
+        assert await stores.promote(conn, "dutchie", GREEN) == (added.id, True), "its first crawl is still to be made"
+        assert await stores.promote(conn, "dutchie", GREEN) == (added.id, False)
+        assert await _rows(conn) == [(added.id, GREEN.platform_dispensary_id, "green", "Green")]
+        found = await stores.get(conn, added.id)
+        assert found is not None
+        assert (found.menu_url, found.city) == ("https://dutchie.com/dispensary/green", "Ajax")
+
+
+async def test_a_store_that_may_not_be_crawled_stays_so_when_it_is_found(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        added = await stores.add_by_url(conn, platform="dutchie", slug="green")
+        await stores.set_crawl_enabled(conn, added.id, False)
+        assert await stores.promote(conn, "dutchie", GREEN) == (added.id, False)
+        found = await stores.get(conn, added.id)
+        assert found is not None
+        assert not found.crawl_enabled
+
+
+async def test_a_slug_that_changed_hands_is_not_adopted_by_a_store_that_is_known(pool: Pool) -> None:
+    """The shop had its row under another name before somebody added its new address: both rows stay, one is resolved later."""
+    async with pool.connection() as conn:
+        known, _ = await stores.promote(conn, "dutchie", Details(**{**GREEN.values(), "slug": "verdant"}))
+        added = await stores.add_by_url(conn, platform="dutchie", slug="green")
+        assert await stores.promote(conn, "dutchie", GREEN) == (known, False)
+        assert [(i, p) for i, p, *_ in await _rows(conn)] == [(known, GREEN.platform_dispensary_id), (added.id, None)]
+
+
+async def test_finding_and_adding_at_once_leaves_one_row(pool: Pool) -> None:
+    async def find() -> None:
+        async with pool.connection() as conn, conn.transaction():
+            await stores.promote(conn, "dutchie", GREEN)
+
+    async with pool.connection() as conn:
+        await stores.add_by_url(conn, platform="dutchie", slug="green")
+    await asyncio.gather(*(find() for _ in range(6)))
+    async with pool.connection() as conn:
+        assert [row[1:3] for row in await _rows(conn)] == [(GREEN.platform_dispensary_id, "green")]
+
+
+async def test_adding_one_address_many_times_at_once_adds_one(pool: Pool) -> None:
+    async def add() -> int:
+        async with pool.connection() as conn:
+            return (await stores.add_by_url(conn, platform="dutchie", slug="green")).id
+
+    ended = await asyncio.gather(*(add() for _ in range(6)), return_exceptions=True)
+    assert [type(end) for end in ended if not isinstance(end, int)] == [Refused] * 5
+    async with pool.connection() as conn:
+        assert len(await _rows(conn)) == 1
+        with pytest.raises(Refused, match="known already, as number"):
+            await stores.add_by_url(conn, platform="dutchie", slug="green")

@@ -1,0 +1,104 @@
+"""`menuwatch replay` as a person runs it: exit codes, one-line refusals, and the recorded real answers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.recordings import NOW, archived, page, product
+
+
+@dataclass
+class Command:
+    """`menuwatch replay` as a person runs it."""
+
+    database_url: str
+    home: Path
+
+    def run(self, *args: object) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "DATABASE_URL": self.database_url, "MENUWATCH_HOME": str(self.home)}
+        return subprocess.run(
+            [sys.executable, "-m", "menuwatch.cli.main", "replay", *map(str, args)],
+            capture_output=True, text=True, check=False, timeout=120, env=env,
+        )  # fmt: skip
+
+    def report(self, *args: object) -> dict[str, Any]:
+        run = self.run(*args, "--json")
+        assert run.returncode == 0, run.stderr
+        return dict(json.loads(run.stdout))
+
+    def refused(self, *args: object) -> str:
+        """The one line that says why."""
+        run = self.run(*args)
+        assert (run.returncode, run.stdout) == (2, "")
+        (line,) = run.stderr.splitlines()
+        return line
+
+
+@pytest.fixture
+def command(database_url: str, tmp_path: Path) -> Command:
+    return Command(database_url, tmp_path / "home")
+
+
+@pytest.mark.parametrize(
+    ("name", "products", "part"),
+    [
+        ("pa_filteredProducts_page_2025-11-09.json", 25, "25 of 814 products"),
+        ("on_filteredProducts_last_page_2023-11-29.json", 38, "38 of 138 products"),
+    ],
+)
+def test_a_recorded_page(command: Command, recorded: Path, tmp_path: Path, name: str, products: int, part: str) -> None:
+    file = recorded / "dutchie" / name
+    first = command.report(file)
+    assert {key: first[key] for key in ("products", "new", "changed", "unchanged", "missing")} == {
+        "products": products, "new": products, "changed": 0, "unchanged": 0, "missing": 0,
+    }  # fmt: skip
+    assert first["in_stock"] + first["out_of_stock"] + first["unknown_stock"] == products
+    assert [store["part"] for store in first["stores"]] == [part]
+    packed = tmp_path / "again.json.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    for again in (command.report(file), command.report(packed)):
+        assert (again["products"], again["new"], again["changed"], again["unchanged"]) == (products, 0, 0, products)
+        assert [(s["payload_id"], s["already_applied"]) for s in again["stores"]] == [
+            (first["stores"][0]["payload_id"], True)
+        ]
+
+
+def test_what_is_no_menu_is_refused_in_one_line(command: Command, recorded: Path, tmp_path: Path) -> None:
+    truncated = recorded / "dutchie" / "on_truncated_body_2023-11-30.txt"
+    assert command.refused(truncated).endswith("truncated: the answer was cut off after 8,694 bytes")
+    html = tmp_path / "block.json"
+    html.write_text("<html><title>Just a moment...</title></html>")
+    assert f"{html}: html: " in command.refused(html)
+    empty = tmp_path / "empty.json"
+    empty.write_bytes(b"")
+    assert command.refused(empty).endswith(f"{empty}: the file is empty")
+    assert command.refused(tmp_path / "none.json").endswith("there is no such file")
+    assert command.refused(tmp_path).endswith("is a folder; name the files in it")
+    cut = tmp_path / "cut.json.gz"
+    cut.write_bytes(gzip.compress(page([product(1)]))[:-9])
+    assert f"{cut}: cannot be read" in command.refused(cut)
+    nameless = tmp_path / "nameless.json"
+    nameless.write_bytes(page([product(1, store=None)]))
+    assert command.refused(nameless).endswith("does not say which store it is of; name it with --store")
+
+
+def test_an_old_archive_file_exits_with_1_and_says_why(command: Command, tmp_path: Path) -> None:
+    new, old = tmp_path / "new.json", tmp_path / "old.json"
+    new.write_bytes(page([product(1)]))
+    old.write_bytes(archived(NOW, page([product(1, price=9)])))
+    command.report(new)
+    run = command.run(old)
+    assert run.returncode == 1
+    assert (
+        "not applied: superseded: the catalogue shows a newer crawl of the store than the one of 2026-03-01 12:00:00 UTC"
+        in run.stderr
+    )

@@ -1,0 +1,84 @@
+"""Schedules as an operator meets them: a server that fires them, and the commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+MENUWATCH = [sys.executable, "-m", "menuwatch.cli.main"]
+
+
+@pytest.fixture
+def surroundings(database_url: str, tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+
+
+@pytest.fixture
+def run(surroundings: dict[str, str]) -> Run:
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*MENUWATCH, "schedules", *arguments], env=surroundings, capture_output=True, text=True, timeout=60
+        )
+
+    return command
+
+
+def _rows(url: str, query: str) -> list[Any]:
+    with psycopg.connect(url) as conn:
+        return conn.execute(query.encode()).fetchall()
+
+
+def test_a_server_makes_the_defaults_and_fires_what_is_due_before_it_listens(
+    database_url: str, surroundings: dict[str, str]
+) -> None:
+    server = subprocess.Popen(
+        [*MENUWATCH, "server", "--port", "0"],
+        env=surroundings,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert server.stderr is not None
+        for line in server.stderr:
+            if "listens on" in line:
+                break
+        names = (
+            "SELECT s.name, r.error FROM schedule_runs r JOIN task_schedules s ON s.id = r.schedule_id ORDER BY s.id"
+        )
+        assert _rows(database_url, names) == [("payload_fetch_all", None), ("store_discovery_dutchie", None)]
+        assert _rows(database_url, "SELECT role, priority FROM worker_tasks") == [("store_discovery", 5)]
+    finally:
+        server.terminate()
+        server.communicate(timeout=30)
+    assert server.returncode == 0, "it ends when it is told to"
+
+
+def test_the_commands(database_url: str, run: Run) -> None:
+    listed = run("list", "--format", "json")
+    assert listed.returncode == 0, listed.stderr
+    assert [(one["name"], one["enabled"]) for one in json.loads(listed.stdout)] == [
+        ("payload_fetch_all", True),
+        ("store_discovery_dutchie", True),
+    ]
+    assert run("disable", "2").stdout == "store_discovery_dutchie is disabled.\n"
+    assert run("trigger", "store_discovery_dutchie").stdout == "store_discovery_dutchie: 1 new task.\n"
+    assert _rows(database_url, "SELECT enabled, last_task_count FROM task_schedules ORDER BY id") == [
+        (True, None),
+        (False, 1),
+    ]
+    assert run("enable", "store_discovery_dutchie").stdout.startswith(
+        "store_discovery_dutchie is enabled; it fires next at "
+    )
+    unknown = run("trigger", "nightly")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert "'nightly' does not exist: there is payload_fetch_all, store_discovery_dutchie" in unknown.stderr

@@ -1,0 +1,205 @@
+"""Schedulers side by side on one database, over many days of a clock that the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import psycopg
+import pytest
+
+from menuwatch.core.clock import ManualClock
+from menuwatch.db.pool import Pool, open_pool
+from menuwatch.engine.scheduler import Scheduler
+from menuwatch.schedules import store as schedules
+from menuwatch.schedules.model import DEFAULTS, NewSchedule, Schedule
+
+T0 = datetime(2026, 3, 1, tzinfo=UTC)
+H = timedelta(hours=1)
+HALF_HOURLY = NewSchedule(name="often", role="analytics_refresh", interval_hours=Decimal("0.5"))
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(T0)
+
+
+@pytest.fixture
+async def pools(database_url: str) -> AsyncIterator[list[Pool]]:
+    """Three of them, as three servers would have."""
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(open_pool(database_url, max_size=2)) for _ in range(3)]
+
+
+async def _do(pool: Pool, query: str, values: Any = None) -> list[Any]:
+    async with pool.connection() as conn:
+        cursor = await conn.execute(query, values)  # type: ignore[arg-type]
+        return await cursor.fetchall() if cursor.description else []
+
+
+async def _stores(pool: Pool, count: int) -> None:
+    await _do(
+        pool,
+        "INSERT INTO dispensaries (platform_dispensary_id, name, name_raw, state) "
+        "SELECT 'id-' || n, 's', 's', CASE WHEN mod(n, 2) = 0 THEN 'AZ' ELSE 'MI' END FROM generate_series(1, %s) n",
+        [count],
+    )
+
+
+async def _create(pool: Pool, *wanted: NewSchedule) -> int:
+    async with pool.connection() as conn:
+        return await schedules.create_missing(conn, T0, wanted)
+
+
+async def _get(pool: Pool, name: str) -> Schedule:
+    async with pool.connection() as conn:
+        found = await schedules.find(conn, name)
+    assert found is not None
+    return found
+
+
+async def _runs(pool: Pool, name: str) -> list[tuple[datetime, int, str | None]]:
+    return await _do(
+        pool,
+        "SELECT r.fire_at, r.task_count, r.error FROM schedule_runs r JOIN task_schedules s ON s.id = r.schedule_id "
+        "WHERE s.name = %s ORDER BY r.fire_at",
+        [name],
+    )
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+async def test_each_schedule_once_per_period_for_many_days(
+    pools: list[Pool], clock: ManualClock, replicas: int
+) -> None:
+    pool, rng, days, count = pools[0], Random(replicas), 12, 5
+    await _stores(pool, count)
+    assert await _create(pool, *DEFAULTS, HALF_HOURLY) == 3
+    assert await _create(pool, *DEFAULTS, HALF_HOURLY) == 0
+    running = [Scheduler(one, clock=clock) for one in pools[:replicas]]
+    end = T0 + timedelta(days=days)
+    while clock.now() < end:
+        await asyncio.gather(*(one.step() for one in running))
+        # Their crawls end some time after the firing, and the queue is empty again.
+        await _do(
+            pool,
+            "UPDATE dispensaries SET last_crawled_at = %s WHERE id IN (SELECT dispensary_id FROM task_live)",
+            [clock.now() + timedelta(minutes=rng.randrange(50))],
+        )
+        await _do(pool, "SELECT cancel_tasks(array_agg(id)) FROM task_live HAVING count(*) > 0")
+        clock.advance(timedelta(seconds=rng.randrange(60, 1799)))
+    for name, every, tasks in (
+        ("payload_fetch_all", 4 * H, count),
+        ("store_discovery_dutchie", 24 * H, 1),
+        ("often", H / 2, 1),
+    ):
+        runs = await _runs(pool, name)
+        assert runs == [(T0 + every * n, tasks, None) for n in range(timedelta(days=days) // every)]
+        made = await _do(pool, "SELECT count(*) FROM task_history WHERE role = %s", [(await _get(pool, name)).role])
+        assert made == [(tasks * len(runs),)]
+        assert (await _get(pool, name)).next_run_at == end
+
+
+async def test_missed_runs_collapse_into_one(pools: list[Pool], clock: ManualClock) -> None:
+    pool = pools[0]
+    await _create(pool, *DEFAULTS)
+    both = [Scheduler(one, clock=clock) for one in pools[:2]]
+    await asyncio.gather(*(one.step() for one in both))
+    clock.advance(timedelta(days=9, hours=3))
+    for _ in range(3):
+        await asyncio.gather(*(one.step() for one in both))
+    assert [run[0] for run in await _runs(pool, "store_discovery_dutchie")] == [T0, T0 + timedelta(days=9)]
+    assert [run[0] for run in await _runs(pool, "payload_fetch_all")] == [T0, T0 + timedelta(days=9)]
+    found = await _get(pool, "payload_fetch_all")
+    assert (found.last_run_at, found.next_run_at) == (clock.now(), T0 + timedelta(days=9, hours=4)), "no drift"
+
+
+async def test_one_that_fails_is_noted_hinders_none_and_is_tried_again(pools: list[Pool], clock: ManualClock) -> None:
+    pool = pools[0]
+    await _stores(pool, 3)
+    await _create(pool, DEFAULTS[1], DEFAULTS[0])
+    await _do(
+        pool,
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'out of order'; END $$",
+    )
+    await _do(
+        pool,
+        "CREATE TRIGGER refuse BEFORE INSERT ON task_live FOR EACH ROW WHEN (NEW.role = 'store_discovery')"
+        " EXECUTE FUNCTION refuse()",
+    )
+    scheduler = Scheduler(pool, clock=clock)
+    for _ in range(2):
+        await scheduler.step()
+        assert await _runs(pool, "payload_fetch_all") == [(T0, 3, None)]
+        assert await _runs(pool, "store_discovery_dutchie") == [(T0, 0, "RaiseException: out of order")]
+        broken = await _get(pool, "store_discovery_dutchie")
+        assert (broken.last_error, broken.last_run_at) == ("RaiseException: out of order", None)
+        assert broken.next_run_at == T0, "it stays due"
+    await _do(pool, "DROP TRIGGER refuse ON task_live")
+    clock.advance(timedelta(minutes=1))
+    await scheduler.step()
+    assert await _runs(pool, "store_discovery_dutchie") == [(T0, 1, None)]
+    mended = await _get(pool, "store_discovery_dutchie")
+    assert (mended.last_error, mended.last_task_count, mended.next_run_at) == (None, 1, T0 + 24 * H)
+
+
+async def test_a_scheduler_that_dies_in_the_middle_leaves_nothing_and_blocks_nobody(
+    pools: list[Pool], clock: ManualClock
+) -> None:
+    await _stores(pools[0], 2)
+    await _create(pools[0], DEFAULTS[0])
+    async with pools[0].connection() as conn:
+        with contextlib.suppress(psycopg.OperationalError):
+            async with conn.transaction():
+                taken = await schedules.take_due(conn, T0)
+                assert taken is not None
+                assert await schedules.fire(conn, taken.id, fire_at=T0, now=T0, next_run_at=T0 + 4 * H) == 2
+                await Scheduler(pools[1], clock=clock).step()
+                assert await _runs(pools[1], "payload_fetch_all") == [], "another one's: passed over"
+                await _do(pools[1], "SELECT pg_terminate_backend(%s)", [conn.info.backend_pid])
+                await conn.execute("SELECT 1")
+        assert conn.closed
+    await Scheduler(pools[1], clock=clock).step()
+    assert await _runs(pools[1], "payload_fetch_all") == [(T0, 2, None)]
+    assert await _do(pools[1], "SELECT count(*) FROM task_live") == [(2,)]
+
+
+async def test_which_stores_a_firing_is_for(pools: list[Pool], clock: ManualClock) -> None:
+    pool = pools[0]
+    await _stores(pool, 8)
+    await _create(pool, DEFAULTS[0])
+    # Of 4 h at a schedule of 4 h: due when over by 2 h from now, the firing nearest to it.
+    for store, hours in ((2, 1.9), (3, 2.0), (4, 9.0)):
+        await _do(pool, "UPDATE dispensaries SET last_crawled_at = %s WHERE id = %s", [T0 - hours * H, store])
+    await _do(pool, "UPDATE dispensaries SET crawl_enabled = false WHERE id = 5")
+    await _do(pool, "UPDATE dispensaries SET platform_dispensary_id = NULL, slug = 'x' WHERE id = 6")
+    await _do(pool, "UPDATE dispensaries SET platform = 'other' WHERE id = 7")
+    await _do(pool, "INSERT INTO worker_tasks (role, dispensary_id) VALUES ('payload_fetch', 8)")
+    await Scheduler(pool, clock=clock).step()
+    waiting = await _do(pool, "SELECT dispensary_id, priority FROM task_live ORDER BY dispensary_id")
+    assert waiting == [(1, 0), (3, 0), (4, 0), (8, 0)]
+    assert (await _get(pool, "payload_fetch_all")).last_task_count == 3, "store 8 had one waiting"
+
+    await _do(pool, "SELECT cancel_tasks(array_agg(id)) FROM task_live")
+    await _do(pool, "UPDATE task_schedules SET state_code = 'MI', priority = 7")
+    clock.advance(4 * H)
+    await Scheduler(pool, clock=clock).step()
+    waiting = await _do(pool, "SELECT dispensary_id, priority FROM task_live ORDER BY dispensary_id")
+    assert waiting == [(1, 7), (3, 7)], "odd ones are in Michigan"
+
+
+async def test_a_disabled_one_does_not_fire_and_a_discovery_names_its_state(
+    pools: list[Pool], clock: ManualClock
+) -> None:
+    pool = pools[0]
+    await _create(pool, *DEFAULTS)
+    await _do(pool, "UPDATE task_schedules SET enabled = false WHERE name = 'payload_fetch_all'")
+    await _do(pool, "UPDATE task_schedules SET state_code = 'ON' WHERE name = 'store_discovery_dutchie'")
+    await Scheduler(pool, clock=clock).step()
+    assert await _runs(pool, "payload_fetch_all") == []
+    assert await _do(pool, "SELECT role, priority, payload FROM task_live") == [("store_discovery", 5, {"state": "ON"})]

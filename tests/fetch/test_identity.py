@@ -1,0 +1,199 @@
+"""What each browser sends, as it arrives, and how an identity comes about."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from curl_cffi.requests.impersonate import BrowserType
+
+from menuwatch.fetch.identity import accept_language, assume, browser_headers, locale_of, site_relation
+from menuwatch.fetch.profiles import PROFILES
+from menuwatch.sim.proxies import ProxyFarm
+from tests.fetch.conftest import Opener, as_row
+from tests.fetch.target import NAME, Target
+
+WINDOWS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64)"
+MACINTOSH = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)"
+CHROME = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+BRANDS = '"Google Chrome";v="131", "Chromium";v="131", "Not_A Brand";v="24"'
+
+
+def chrome(agent: str, platform: str, origin: str) -> list[tuple[str, str]]:
+    return [
+        ("Content-Length", "10"),
+        ("sec-ch-ua-platform", platform),
+        ("User-Agent", f"{agent} {CHROME}"),
+        ("sec-ch-ua", BRANDS),
+        ("Content-Type", "application/json"),
+        ("sec-ch-ua-mobile", "?0"),
+        ("Accept", "*/*"),
+        ("x-client", "web"),
+        ("Origin", origin),
+        ("Sec-Fetch-Site", "same-origin"),
+        ("Sec-Fetch-Mode", "cors"),
+        ("Sec-Fetch-Dest", "empty"),
+        ("Referer", f"{origin}/stores"),
+        ("Accept-Encoding", "gzip, deflate, br, zstd"),
+        ("Accept-Language", "en-US,en;q=0.9"),
+    ]
+
+
+def golden(name: str, origin: str) -> list[tuple[str, str]]:
+    """A POST with JSON over HTTP/1.1, where the target's TLS offers no HTTP/2."""
+    if name == "chrome-131-windows":
+        return chrome(WINDOWS, '"Windows"', origin)
+    if name == "chrome-131-macos":
+        return chrome(MACINTOSH, '"macOS"', origin)
+    if name == "firefox-133-windows":
+        return [
+            ("User-Agent", "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:133.0) Gecko/20100101 Firefox/133.0"),
+            ("Accept", "*/*"),
+            ("x-client", "web"),
+            ("Accept-Language", "en-US,en;q=0.5"),
+            ("Accept-Encoding", "gzip, deflate, br, zstd"),
+            ("Referer", f"{origin}/stores"),
+            ("Content-Type", "application/json"),
+            ("Content-Length", "10"),
+            ("Origin", origin),
+            ("Sec-Fetch-Dest", "empty"),
+            ("Sec-Fetch-Mode", "cors"),
+            ("Sec-Fetch-Site", "same-origin"),
+        ]
+    assert name == "safari-17.2-macos"
+    return [
+        ("Content-Type", "application/json"),
+        ("Accept", "*/*"),
+        ("x-client", "web"),
+        ("Sec-Fetch-Site", "same-origin"),
+        ("Accept-Language", "en-US,en;q=0.9"),
+        ("Accept-Encoding", "gzip, deflate, br"),
+        ("Sec-Fetch-Mode", "cors"),
+        ("Origin", origin),
+        ("User-Agent", f"{MACINTOSH} AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.2 Safari/605.1.15"),
+        ("Content-Length", "10"),
+        ("Referer", f"{origin}/stores"),
+        ("Sec-Fetch-Dest", "empty"),
+    ]
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+async def test_a_request_for_data_arrives_with_the_browsers_headers_in_its_order(
+    profile: object, target: Target, transport: Opener
+) -> None:
+    name = profile.name  # type: ignore[attr-defined]
+    origin = f"http://{NAME}:{target.port}"
+    each = transport(0, profile=name)
+    for _ in range(2):
+        exchange = await each.send(
+            "POST", target.url("/graphql"), json={"page": 1}, headers={"x-client": "web", "referer": f"{origin}/stores"}
+        )
+        assert exchange.answer is not None
+    for seen in target.seen:
+        assert seen.headers == [("Host", f"{NAME}:{target.port}"), *golden(name, origin)]
+        assert seen.body == b'{"page":1}'
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+async def test_over_tls_a_page_is_asked_for_as_by_navigation(
+    profile: object, secure_target: Target, transport: Opener, certificate: tuple[Path, Path]
+) -> None:
+    name = profile.name  # type: ignore[attr-defined]
+    exchange = await transport(1, profile=name, ca_file=certificate[0]).send("GET", secure_target.url(), expect="html")
+    assert exchange.answer is not None
+    seen = secure_target.seen[0]
+    assert seen["accept"].startswith("text/html,application/xhtml+xml,application/xml;q=0.9,")
+    assert (seen["sec-fetch-dest"], seen["sec-fetch-mode"], seen["sec-fetch-site"]) == ("document", "navigate", "none")
+    assert "Origin" not in seen.names
+    assert ("sec-ch-ua" in seen.names) == name.startswith("chrome")
+
+
+async def test_an_image_is_asked_for_as_from_a_page(target: Target, transport: Opener) -> None:
+    await transport(0, profile="chrome-131-macos").send(
+        "GET", target.url("/a.png"), expect="image", headers={"Referer": "http://shop.invalid/"}
+    )
+    seen = target.seen[0]
+    assert seen["accept"] == "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8"
+    # menus.invalid beside shop.invalid: another site.
+    assert (seen["sec-fetch-dest"], seen["sec-fetch-mode"], seen["sec-fetch-site"]) == (
+        "image",
+        "no-cors",
+        "cross-site",
+    )
+
+
+def test_every_profile_names_a_target_of_this_curl_exactly() -> None:
+    known = {target.value for target in BrowserType}
+    for profile in PROFILES:
+        assert profile.target in known
+        assert any(char.isdigit() for char in profile.target), "short names move between releases"
+    assert len({profile.name for profile in PROFILES}) == len(PROFILES) == 4
+
+
+def test_what_http2_alone_understands_is_left_out_for_plain_targets(farm: ProxyFarm) -> None:
+    row = as_row(farm.infos[0])
+    for profile in PROFILES:
+        identity = replace(assume(row, store_state=None, rng=random.Random(1)), profile=profile)
+        for scheme, expected in (("http", False), ("https", profile.name.startswith(("chrome", "firefox")))):
+            headers, order = browser_headers(
+                identity, method="GET", url=f"{scheme}://h.example/", expect="json", given={}
+            )
+            assert ("Priority" in dict(headers)) == expected
+            assert [name for name, _ in headers] == [name for name in order.split(",") if name in dict(headers)]
+
+
+@pytest.mark.parametrize(
+    ("country", "state", "locale"),
+    [
+        ("US", "AZ", "en-US"), (None, "AZ", "en-US"), (None, None, "en-US"), ("CA", "ON", "en-CA"), ("ca", "qc", "fr-CA"),
+        ("CA", None, "en-CA"), ("US", "PR", "es-PR"), ("PR", None, "es-PR"), (None, "CA", "en-US"),
+    ],
+)  # fmt: skip
+def test_a_place_has_a_locale(country: str | None, state: str | None, locale: str) -> None:
+    assert locale_of(country, state) == locale
+
+
+def test_languages_are_weighed_as_each_browser_does() -> None:
+    assert accept_language("en-US", "tenths") == "en-US,en;q=0.9"
+    assert accept_language("en-US", "even") == "en-US,en;q=0.5"
+    assert accept_language("en-CA", "tenths") == "en-CA,en-US;q=0.9,en;q=0.8"
+    assert accept_language("en-CA", "even") == "en-CA,en-US;q=0.7,en;q=0.3"
+    assert accept_language("fr-CA", "even") == "fr-CA,fr;q=0.8,en-CA;q=0.5,en;q=0.3"
+
+
+def test_the_proxys_place_decides_and_the_stores_only_where_the_proxy_has_none(farm: ProxyFarm) -> None:
+    row = as_row(farm.infos[0])
+    quebec = replace(row, country="CA", state="QC")
+    nowhere = replace(row, country=None, state=None)
+    rng = random.Random(3)
+    assert assume(quebec, store_state="AZ", rng=rng).locale == "fr-CA"
+    assert assume(nowhere, store_state="PR", rng=rng).locale == "es-PR"
+    assert assume(nowhere, store_state=None, rng=rng).locale == "en-US"
+
+
+def test_browsers_are_drawn_by_weight_and_refused_ones_avoided_while_there_are_others(farm: ProxyFarm) -> None:
+    row, rng = as_row(farm.infos[0]), random.Random(5)
+    names = [profile.name for profile in PROFILES]
+    drawn = Counter(assume(row, store_state=None, rng=rng).profile.name for _ in range(2000))
+    assert drawn.most_common(1)[0][0] == "chrome-131-windows"
+    assert 0.4 < drawn["chrome-131-windows"] / 2000 < 0.6  # weight 5 of 10
+    assert {assume(row, store_state=None, rng=rng, avoid=names[:3]).profile.name for _ in range(20)} == {names[3]}
+    assert assume(row, store_state=None, rng=rng, avoid=names).profile.name in names
+
+
+@pytest.mark.parametrize(
+    ("url", "initiator", "relation"),
+    [
+        ("https://a.example/x", None, "none"),
+        ("https://a.example/x", "https://a.example/y", "same-origin"),
+        ("https://a.example/x", "https://a.example:444", "same-site"),
+        ("https://api.a.example/x", "https://www.a.example", "same-site"),
+        ("https://a.example/x", "http://a.example", "cross-site"),
+        ("https://a.example/x", "https://b.test", "cross-site"),
+    ],
+)
+def test_sites_are_related_as_the_standard_says(url: str, initiator: str | None, relation: str) -> None:
+    assert site_relation(url, initiator) == relation

@@ -1,0 +1,101 @@
+"""The simulator as a child process, steered through its handle."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from decimal import Decimal
+
+import httpx
+import psutil
+import pytest
+
+from menuwatch.sim.model import Rates
+from menuwatch.sim.process import Simulator, SimulatorError
+from tests.sim.client import client, products
+
+
+async def test_what_is_served_is_what_the_ledger_says() -> None:
+    async with Simulator(stores=3, products=110, seed=9, misbehave={"pinned": 1}) as simulator:
+        async with client(simulator.graphql_url) as c:
+            for tick in range(4):
+                for store in simulator.market.stores:
+                    pages = await c.menu(store.id)
+                    served = {item["id"]: item for page in pages for item in page}
+                    rows = simulator.truth.rows(store.slug, tick)
+                    assert served.keys() == rows.keys()
+                    for product_id, row in rows.items():
+                        item = served[product_id]
+                        assert [o.option for o in row.options] == item["Options"]
+                        assert [o.price_rec for o in row.options] == [Decimal(str(p)) for p in item["recPrices"]]
+                assert await simulator.tick() == tick + 1 == simulator.now
+        known, counts = await simulator.ledger()
+        assert await simulator.crawls() == {store.slug: [0, 1, 2, 3] for store in simulator.market.stores}
+        assert counts == simulator.truth.expect(await simulator.crawls())
+        assert counts.products == sum(len(of_store) for of_store in known.values())
+        assert counts.products > 330
+        assert counts.snapshots > 4 * 300
+        stats = await simulator.stats()
+        assert stats["tick"] == 4
+        assert (stats["blocked"], stats["direct"]) == (0, stats["requests"]["FilteredProducts"])
+        await simulator.reset_stats()
+        assert await simulator.crawls() == {}
+
+
+async def test_the_handle_steers_everything() -> None:
+    rates = Rates(unchanged=1)
+    async with Simulator(stores=2, products=20, seed=4, proxies=2, rates=rates) as simulator:
+        store = simulator.market.stores[0]
+        assert [p.protocol for p in simulator.proxies] == ["http", "socks5"]
+        assert simulator.proxies[0].url.startswith("http://user0:")
+        assert simulator.proxies[0].password not in repr(simulator.proxies[0])
+        async with client(simulator.graphql_url) as c:
+            before = (await c.page(store.id)).content
+            await simulator.tick(3)
+            assert (await c.page(store.id)).content == before
+            await simulator.misbehave({"server_error": {"status": 503}})
+            assert (await c.page(store.id)).status_code == 503
+            await simulator.misbehave(None)
+            await simulator.accept_hashes({})
+            assert (await c.page(store.id)).json()["errors"][0]["message"] == "PersistedQueryNotFound"
+            await simulator.accept_hashes(None)
+            assert products(await c.page(store.id))[1] == 20
+        async with client(simulator.graphql_url, proxy=simulator.proxies[0].url) as c:
+            assert products(await c.page(store.id))[1] == 20
+        await simulator.break_proxy(0, "connect_502")
+        async with client(simulator.graphql_url, proxy=simulator.proxies[0].url) as c:
+            assert (await c.page(store.id)).status_code == 502
+        with pytest.raises(SimulatorError, match="no misbehaviour"):
+            await simulator.misbehave({"rudeness": 1})
+        async with httpx.AsyncClient(trust_env=False) as http:
+            assert (await http.get(f"{simulator.image_url}/a")).content == (
+                await http.get(f"{simulator.image_url}/a")
+            ).content
+
+
+async def test_it_says_so_when_it_cannot_start(capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SimulatorError, match="did not start"):
+        async with Simulator(stores=1, products=1, port=taken.getsockname()[1]):
+            pass
+    with pytest.raises(SimulatorError, match="did not start"):
+        async with Simulator(stores=1, products=1, misbehave={"rudeness": 1}):
+            pass
+    assert "no misbehaviour" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("way", ["closed", "terminated"])
+async def test_it_ends_with_its_input_or_on_sigterm(way: str) -> None:
+    simulator = Simulator(stores=1, products=5)
+    async with simulator:
+        child = psutil.Process(simulator.pid)
+        if way == "terminated":
+            os.kill(simulator.pid, signal.SIGTERM)
+            assert simulator._child is not None
+            assert await asyncio.wait_for(simulator._child.wait(), 10) == 0
+            with pytest.raises(SimulatorError, match="gone"):
+                await simulator.tick()
+    assert not child.is_running()
+    assert simulator._child is not None
+    assert simulator._child.returncode == 0

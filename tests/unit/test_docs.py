@@ -1,0 +1,53 @@
+"""The documentation says what is there: every setting, every command."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import typer.main
+
+from menuwatch.cli.main import app
+from menuwatch.core.settings import variables
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _table(name: str) -> dict[str, list[str]]:
+    text = (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
+    rows = [  # a cell that is code from end to end is compared without its quotes
+        [re.sub(r"^`([^`]*)`$", r"\1", cell.strip()) for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("| `")
+    ]
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    documented = _table("settings.md")
+    assert list(documented) == [variable for variable, _, _ in variables()]
+    for variable, default, meaning in variables():
+        assert documented[variable] == [default, meaning]
+
+
+def _commands() -> set[str]:
+    group = typer.main.get_command(app)
+    names = set()
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        names |= {f"{name} {sub}" for sub in inner} if inner else {name}
+    return names
+
+
+def test_every_command_is_documented() -> None:
+    text = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^## `menuwatch ([a-z -]+)`", text, re.MULTILINE)) == _commands()
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    broken = []
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if not target.startswith(("http://", "https://")) and not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+    assert broken == []

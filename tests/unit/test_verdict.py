@@ -1,0 +1,157 @@
+"""What an answer, or the lack of one, means. Expected values follow RFC 9110, libcurl's codes and what real block pages carry."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from menuwatch.core.http import Expect
+from menuwatch.fetch.verdict import Blame, Fault, Verdict, judge_answer, judge_fault, retry_after
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+JSON = b'{"data": {}}'
+CLOUDFLARE = (
+    b'<!DOCTYPE html><title>Just a moment...</title><script src="/cdn-cgi/challenge-platform/h/b/orchestrate"></script>'
+)
+DATADOME = b'<html><script src="https://ct.captcha-delivery.com/c.js"></script></html>'
+INCAPSULA = b'<html><iframe src="/_Incapsula_Resource?SWUDNSAI=31"></iframe></html>'
+
+
+def verdict(status: int, headers: dict[str, str] | None = None, body: bytes = JSON, expect: Expect = "json") -> Verdict:
+    return judge_answer(status, headers or {}, body, expect=expect, now=NOW).verdict
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (200, Verdict.OK), (204, Verdict.OK), (304, Verdict.OK), (302, Verdict.OK), (404, Verdict.OK), (401, Verdict.OK),
+        (403, Verdict.BLOCKED), (451, Verdict.BLOCKED),
+        (429, Verdict.RATE_LIMITED),
+        (400, Verdict.CLIENT_BUG), (405, Verdict.CLIENT_BUG), (413, Verdict.CLIENT_BUG), (422, Verdict.CLIENT_BUG),
+        (408, Verdict.TARGET_DOWN), (500, Verdict.TARGET_DOWN), (502, Verdict.TARGET_DOWN), (503, Verdict.TARGET_DOWN),
+        (520, Verdict.TARGET_DOWN), (525, Verdict.TARGET_DOWN),
+    ],
+)  # fmt: skip
+def test_status(status: int, expected: Verdict) -> None:
+    assert verdict(status) is expected
+
+
+@pytest.mark.parametrize("body", [CLOUDFLARE, DATADOME, INCAPSULA], ids=["cloudflare", "datadome", "incapsula"])
+@pytest.mark.parametrize("status", [200, 403, 429, 503])
+def test_a_challenge_page_is_one_whatever_its_status(status: int, body: bytes) -> None:
+    assert verdict(status, {"retry-after": "10"}, body) is Verdict.CHALLENGE
+
+
+def test_a_challenge_may_be_named_in_a_header_or_a_redirect() -> None:
+    assert verdict(403, {"cf-mitigated": "challenge"}, b"") is Verdict.CHALLENGE
+    assert verdict(302, {"location": "https://geo.captcha-delivery.com/captcha/"}, b"") is Verdict.CHALLENGE
+    assert verdict(302, {"location": "https://menus.example/stores"}, b"") is Verdict.OK
+
+
+def test_a_page_in_good_health_may_carry_the_same_scripts() -> None:
+    """Sites behind such services load them on every page."""
+    assert verdict(200, {}, CLOUDFLARE, expect="html") is Verdict.OK
+    assert verdict(200, {"x-datadome": "protected"}, JSON) is Verdict.OK
+    assert verdict(200, {}, b'{"note": "hcaptcha.com"}') is Verdict.OK
+
+
+def test_html_without_a_mark_is_left_to_whoever_asked() -> None:
+    assert verdict(200, {}, b"<html>maintenance</html>") is Verdict.OK
+
+
+def test_marks_deep_in_a_body_are_not_looked_for() -> None:
+    assert verdict(403, {}, b"<" + b" " * 10_000 + CLOUDFLARE) is Verdict.BLOCKED
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("0", 0.0),
+        ("120", 120.0),
+        (" 7 ", 7.0),
+        ("86400", 86400.0),  # a day is meant as a day
+        ("Sun, 01 Mar 2026 12:01:30 GMT", 90.0),
+        ("Sunday, 01-Mar-26 12:00:30 GMT", 30.0),  # the obsolete form of RFC 850
+        ("Sun Mar  1 12:00:05 2026", 5.0),  # and that of asctime
+        ("-5", None),
+        ("Sun, 01 Mar 2026 11:59:00 GMT", None),
+        ("soon", None),
+        ("", None),
+        ("1.5", None),
+        ("٣", None),
+        (None, None),
+    ],
+)
+def test_retry_after(value: str | None, seconds: float | None) -> None:
+    assert retry_after(value, NOW) == seconds
+
+
+def test_a_wait_is_taken_from_429_and_makes_503_a_rate_limit() -> None:
+    limited = judge_answer(429, {"retry-after": "30"}, b"", expect="json", now=NOW)
+    assert (limited.verdict, limited.retry_after, limited.blame) == (Verdict.RATE_LIMITED, 30.0, Blame.NOBODY)
+    assert judge_answer(429, {}, b"", expect="json", now=NOW).retry_after is None
+    assert judge_answer(503, {"retry-after": "5"}, b"", expect="json", now=NOW).retry_after == 5.0
+    assert judge_answer(503, {"retry-after": "-5"}, b"", expect="json", now=NOW).verdict is Verdict.TARGET_DOWN
+
+
+FAULTS = [
+    (Fault(code=5), Verdict.PROXY_DOWN, Blame.PROXY),
+    (Fault(code=7), Verdict.PROXY_DOWN, Blame.PROXY),
+    (Fault(code=7, connect_code=407), Verdict.PROXY_CONFIG, Blame.PROXY),
+    (Fault(code=7, connect_code=403), Verdict.PROXY_DOWN, Blame.PROXY),
+    (Fault(code=7, connect_code=429), Verdict.PROXY_DOWN, Blame.PROXY),
+    (Fault(code=7, connect_code=503), Verdict.PROXY_DOWN, Blame.PROXY),
+    (Fault(code=7, connect_code=504), Verdict.PROXY_DOWN, Blame.PROXY),
+    (Fault(code=7, connect_code=502), Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET),
+    (Fault(code=28), Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET),
+    (Fault(code=28, connect_code=200), Verdict.TARGET_DOWN, Blame.TARGET),
+    (Fault(code=28, connect_code=200, sent=True), Verdict.TARGET_DOWN, Blame.TARGET),
+    (Fault(code=28, sent=True), Verdict.TARGET_DOWN, Blame.TARGET),
+    (Fault(code=56), Verdict.PROXY_DOWN, Blame.PROXY),
+    (Fault(code=56, connect_code=200, sent=True), Verdict.PATH_RESET, Blame.NOBODY),
+    (Fault(code=52, sent=True), Verdict.PATH_RESET, Blame.NOBODY),
+    (Fault(code=18, sent=True), Verdict.PATH_RESET, Blame.NOBODY),
+    (Fault(code=35, connect_code=200), Verdict.PATH_RESET, Blame.NOBODY),
+    (Fault(code=35), Verdict.PATH_RESET, Blame.NOBODY),
+    (Fault(code=97, proxy_error=33), Verdict.PROXY_CONFIG, Blame.PROXY),
+    (Fault(code=97, proxy_error=12), Verdict.PROXY_CONFIG, Blame.PROXY),
+    (Fault(code=97, proxy_error=20), Verdict.PROXY_DOWN, Blame.PROXY),
+    (Fault(code=97, proxy_error=23), Verdict.PROXY_DOWN, Blame.PROXY),
+    (Fault(code=97, proxy_error=22), Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET),
+    (Fault(code=97, proxy_error=21), Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET),
+    (Fault(code=97, proxy_error=19), Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET),
+    (Fault(code=97, proxy_error=24), Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET),
+    (Fault(code=60, connect_code=200), Verdict.TLS_UNTRUSTED, Blame.PROXY_OR_TARGET),
+    (Fault(code=63, sent=True), Verdict.TOO_LARGE, Blame.TARGET),
+    (Fault(code=92, sent=True, message="HTTP/2 stream 1: ENHANCE_YOUR_CALM"), Verdict.RATE_LIMITED, Blame.NOBODY),
+    (Fault(code=92, sent=True, message="HTTP/2 stream 1: INTERNAL_ERROR"), Verdict.PATH_RESET, Blame.NOBODY),
+    (Fault(code=3), Verdict.CLIENT_BUG, Blame.US),
+    (Fault(code=0), Verdict.CLIENT_BUG, Blame.US),
+]
+
+
+@pytest.mark.parametrize(("fault", "expected", "blame"), FAULTS)
+def test_fault(fault: Fault, expected: Verdict, blame: Blame) -> None:
+    judgement = judge_fault(fault)
+    assert (judgement.verdict, judgement.blame) == (expected, blame)
+    assert judgement.reason
+
+
+@given(st.integers(0, 120), st.sampled_from([0, 200, 403, 407, 502, 503]), st.integers(0, 40), st.booleans())
+def test_every_fault_has_a_verdict_and_once_the_request_is_out_no_proxy_is_blamed(
+    code: int, connect_code: int, proxy_error: int, sent: bool
+) -> None:
+    judgement = judge_fault(Fault(code=code, connect_code=connect_code, proxy_error=proxy_error, sent=sent))
+    assert judgement.verdict is not Verdict.OK
+    if sent and connect_code in (0, 200) and code not in (5, 97):
+        assert judgement.blame is not Blame.PROXY
+
+
+@given(st.integers(100, 599), st.binary(max_size=200), st.sampled_from(["json", "html", "image", "any"]))
+def test_every_answer_has_a_verdict_and_none_blames_the_proxy(status: int, body: bytes, expect: Expect) -> None:
+    judgement = judge_answer(status, {}, body, expect=expect, now=NOW)
+    assert judgement.blame not in (Blame.PROXY, Blame.PROXY_OR_TARGET)
+    assert (judgement.verdict is Verdict.OK) <= (status < 500)
