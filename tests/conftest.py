@@ -44,6 +44,8 @@ def server_url() -> Iterator[str]:
             # Tests look at behaviour, not at durability across power loss; chaos tests start servers of their own.
             conn.execute("ALTER SYSTEM SET fsync = off")
             conn.execute("ALTER SYSTEM SET full_page_writes = off")
+            # A statement that waits for ever names itself, long before the time limit of a test.
+            conn.execute("ALTER SYSTEM SET statement_timeout = '60s'")
             conn.execute("SELECT pg_reload_conf()")
         yield url
 
