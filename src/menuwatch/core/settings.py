@@ -98,6 +98,30 @@ class Settings:
     max_concurrent_tasks: int = _setting(
         "MAX_CONCURRENT_TASKS", 3, _whole(1, 500), "Tasks that one worker runs at once."
     )
+    memory_backoff_threshold: float = _setting(
+        "MEMORY_BACKOFF_THRESHOLD",
+        0.85,
+        _number(0, 1),
+        "Share of the memory limit above which a worker claims nothing for a while; 1: never.",
+    )
+    cpu_backoff_threshold: float = _setting(
+        "CPU_BACKOFF_THRESHOLD",
+        0.90,
+        _number(0, 1),
+        "Share of the processor limit, over five seconds, above which it claims nothing for a while; 1: never.",
+    )
+    event_loop_lag_backoff_ms: int = _setting(
+        "EVENT_LOOP_LAG_BACKOFF_MS",
+        500,
+        _whole(1, 3_600_000),
+        "Average lateness of a worker's event loop, over five seconds, above which it claims nothing for a while, ms.",
+    )
+    backoff_duration_ms: int = _setting(
+        "BACKOFF_DURATION_MS",
+        10_000,
+        _whole(1, 3_600_000),
+        "Time for which an overloaded worker claims nothing, ms.",
+    )
     stale_after_minutes: float = _setting(
         "STALE_AFTER_MINUTES",
         10.0,

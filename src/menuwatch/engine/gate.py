@@ -73,9 +73,9 @@ class Gate:
         return self._paused is not None
 
     def weigh(self, reason: str | None) -> Turn | None:
-        """Takes a verdict on the machine: `reason` says what is too much, None that nothing is. Says whether that changed anything.
+        """Takes a verdict on the machine: `reason` says what is too much, None that nothing is. Returns what that changed.
 
-        An overload closes the gate for the back-off time, however soon it is over; one that lasts longer closes it for that time again.
+        An overload closes the gate for the back-off time, however soon it is over; one that lasts closes it for that time again.
         """
         now = self._clock.monotonic()
         if reason is not None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+import msgspec
 import psycopg
 
 from menuwatch.core.clock import Clock
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
+from menuwatch.engine.gate import Gate
 from menuwatch.engine.loop import Loop
-from menuwatch.engine.resources import ProcessResources
+from menuwatch.engine.resources import Machine, ProcessResources
 from menuwatch.engine.slots import Slots
 from menuwatch.tasks import store as tasks
 from menuwatch.workers import heartbeat, registry
@@ -34,14 +36,18 @@ class Heartbeat(Loop):
         status: Callable[[], str],
         clock: Clock,
         interval: float = 30.0,
+        gate: Gate | None = None,
+        machine: Machine | None = None,
     ) -> None:
+        """`gate` says why nothing is claimed, where that is so; `machine` is shared with who watches it."""
         super().__init__(interval=interval)
         self._pool = pool
         self._slots = slots
         self._who = who
         self._status = status
         self._clock = clock
-        self._resources = ProcessResources()
+        self._gate = gate or Gate(clock=clock)
+        self._resources = ProcessResources(machine)
 
     async def step(self) -> float | None:
         held = self._slots.held(self._clock.monotonic())
@@ -77,5 +83,9 @@ class Heartbeat(Loop):
             active_task_count=len(ids),
             max_concurrent_tasks=self._slots.limit,
             status=self._status(),
-            resources=self._resources.read(),
+            resources=self._resources.read(
+                is_backing_off=self._gate.is_backing_off, backoff_reason=self._gate.backoff_reason
+            ),
+            paused_roles=[str(role) for role in self._gate.paused_roles] or msgspec.UNSET,
+            paused_roles_reason=self._gate.paused_roles_reason or msgspec.UNSET,
         )

@@ -20,7 +20,8 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
-    """The body of one beat; `current_task_id` is the task that has been running longest."""
+    """The body of one beat; `current_task_id` is the task that has been running longest. `paused_roles` are those that it does not
+    claim for now though it may, `paused_roles_reason` says why; both are there only when there is such a role."""
 
     worker_id: str
     current_task_id: int | None
@@ -29,3 +30,5 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
     max_concurrent_tasks: int
     status: str
     resources: Resources
+    paused_roles: list[str] | msgspec.UnsetType = msgspec.UNSET
+    paused_roles_reason: str | msgspec.UnsetType = msgspec.UNSET
