@@ -11,21 +11,32 @@ from psycopg import sql
 from menuwatch.db.pool import Connection, connect
 from menuwatch.engine.loop import Loop
 from menuwatch.tasks.store import CHANNEL
+from menuwatch.workers.commands import NOTICE
 
 
 class Listener(Loop):
-    """Calls `on_work` for new work and `on_lost` when a running task was cancelled; a lost connection is opened again."""
+    """Calls `on_work` for new work, `on_lost` when a running task was cancelled, `on_command` when this worker was told something;
+    a lost connection is opened again."""
 
     name: ClassVar[str] = "listener"
 
     def __init__(
-        self, url: str, *, on_work: Callable[[], None], on_lost: Callable[[], None], interval: float = 30.0
+        self,
+        url: str,
+        *,
+        on_work: Callable[[], None],
+        on_lost: Callable[[], None],
+        on_command: Callable[[], None] = lambda: None,
+        worker_id: str = "",
+        interval: float = 30.0,
     ) -> None:
         """`interval`: seconds after which a silent connection is probed."""
         super().__init__(interval=interval)
         self._url = url
         self._on_work = on_work
         self._on_lost = on_lost
+        self._on_command = on_command
+        self._command = f"{NOTICE}{worker_id}"
         self._conn: Connection | None = None
 
     async def step(self) -> float | None:
@@ -36,11 +47,15 @@ class Listener(Loop):
                 # What was announced while nobody listened is found by looking.
                 self._on_work()
                 self._on_lost()
+                self._on_command()
             heard = False
             async for notice in self._conn.notifies(timeout=self.interval, stop_after=1):
                 heard = True
                 if notice.payload.startswith("lost"):
                     self._on_lost()
+                elif notice.payload.startswith(NOTICE):
+                    if notice.payload == self._command:
+                        self._on_command()
                 else:
                     self._on_work()
             if not heard:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -69,6 +69,20 @@ async def beat(conn: _Conn, who: Identity, body: Heartbeat) -> None:
 async def deregister(conn: _Conn, worker_id: str) -> None:
     """Records that the worker stopped on purpose."""
     await conn.execute(_SQL.deregister, {"worker": worker_id})
+
+
+async def gone(conn: _Conn, host: str, pid: int, since: datetime) -> None:
+    """Records that this process, which was started at `since`, has ended without saying so itself."""
+    await conn.execute(_SQL.gone, {"host": host, "pid": pid, "since": since})
+
+
+async def prune(conn: _Conn, older_than: timedelta) -> int:
+    """Removes workers without a sign of life for that long, and what they were told; returns how many workers.
+
+    One that the queue still holds a task for is kept.
+    """
+    cursor = await conn.execute(_SQL.prune, {"seconds": older_than.total_seconds()})
+    return cursor.rowcount
 
 
 async def list_workers(conn: _Conn, *, stopped: bool = False) -> list[Registered]:
