@@ -134,6 +134,19 @@ class Settings:
     shutdown_grace_seconds: float = _setting(
         "SHUTDOWN_GRACE_SECONDS", 30.0, _number(0, 3600), "Time that running tasks get to finish at a stop, seconds."
     )
+    metrics_port: int = _setting(
+        "METRICS_PORT",
+        0,
+        _whole(0, 65_000),
+        "Port of a worker's own metrics; 0: none. The n-th worker of a pod takes the n-th port from there.",
+    )
+    metrics_host: str = _setting("METRICS_HOST", "127.0.0.1", str, "Address of a worker's own metrics.")
+    task_history_days: int = _setting(
+        "TASK_HISTORY_DAYS", 30, _whole(1, 36_500), "Days that finished tasks are kept, whole days at a time."
+    )
+    schedule_run_days: int = _setting(
+        "SCHEDULE_RUN_DAYS", 90, _whole(1, 36_500), "Days that the runs of schedules and a day's plans are kept."
+    )
 
     dutchie_base_url: str = _setting(
         "DUTCHIE_BASE_URL", "https://dutchie.com", _url, "Scheme and host of the Dutchie API."
