@@ -98,7 +98,7 @@ def measure(
             results.fail(one.name, "plain", str(error))
     if one.exclusion and not results.failed(one.name, "keyed"):
         try:
-            found = rates.rates(bench, one, template, jobs=args.jobs, keys=min(KEYS, args.jobs // 10))
+            found = rates.rates(bench, one, template, jobs=args.jobs, keys=min(KEYS, args.jobs // 2))
             results.add(one.name, {f"keyed_{key}": value for key, value in found.items()})
             say(
                 f"  round {number + 1}: {one.name}: keyed enqueue {found['enqueue']:,.0f}/s, "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
+import time
 from pathlib import Path
 
 from side import Tally, batches, main, on_lines, say, timed
@@ -17,8 +19,6 @@ from menuwatch.engine.worker import Options, Worker
 from menuwatch.tasks import store
 from menuwatch.tasks.model import NewTask, Role, Task
 from menuwatch.tasks.outcome import Done, Outcome
-
-import time
 
 URL = os.environ["DATABASE_URL"]
 SLOTS = 500
@@ -58,7 +58,7 @@ async def singles() -> None:
 
 
 async def work(jobs: int = 0, keyed: bool = False, announce: bool = False) -> None:
-    tally = Tally(jobs=jobs, keyed=keyed, announce=announce)
+    tally = Tally(jobs=jobs, announce=announce)
 
     async def plain(task: Task, ctx: TaskContext) -> Outcome:
         tally.plain()
@@ -78,4 +78,4 @@ async def work(jobs: int = 0, keyed: bool = False, announce: bool = False) -> No
 
 
 if __name__ == "__main__":
-    main(install=install, enqueue=enqueue, singles=singles, work=work)
+    main(asyncio.run, install=install, enqueue=enqueue, singles=singles, work=work)

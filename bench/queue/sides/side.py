@@ -18,7 +18,7 @@ import json
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
 
@@ -37,14 +37,13 @@ def batches(jobs: int, batch: int) -> Iterator[range]:
 class Tally:
     """What the handlers do: nothing, and count."""
 
-    def __init__(self, *, jobs: int = 0, keyed: bool = False, announce: bool = False) -> None:
+    def __init__(self, *, jobs: int = 0, announce: bool = False) -> None:
         self._jobs = jobs
         self._announce = announce
         self._started = 0
         self._ended = 0
         self._first = 0
         self._intervals: list[tuple[int, int, int]] = []
-        self.keyed = keyed
 
     def plain(self) -> None:
         """The whole of a no-op job without a key."""
@@ -105,10 +104,6 @@ async def timed(act: Callable[[], Awaitable[None]]) -> None:
     say(seconds=(time.monotonic_ns() - start) / 1e9)
 
 
-def main(**verbs: Callable[..., Awaitable[None]]) -> None:
-    """Does what the command line asks for."""
-    asyncio.run(_run(verbs[sys.argv[1]], json.loads(sys.argv[2])))
-
-
-async def _run(verb: Callable[..., Awaitable[None]], options: dict[str, Any]) -> None:
-    await verb(**options)
+def main(run: Callable[[Coroutine[Any, Any, None]], None], **verbs: Callable[..., Coroutine[Any, Any, None]]) -> None:
+    """Does what the command line asks for, on the event loop that the contestant prefers."""
+    run(verbs[sys.argv[1]](**json.loads(sys.argv[2])))
