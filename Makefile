@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix bench lock openapi clean
+.PHONY: help setup demo test chaos check fix bench lock openapi clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -28,6 +28,10 @@ demo: $(READY) ## See it work: a simulated market, found, crawled and compared
 
 test: $(READY) check ## Everything that must hold: style, types, imports, tests
 	@$(BIN)/python -m pytest -n $(JOBS) -rs
+
+chaos: $(READY) ## Crash test of the task engine, about ten minutes (SEED=… repeats a run)
+	@$(BIN)/python -m tests.chaos.run $(if $(SEED),--seed $(SEED))
+	@MODEL_EXAMPLES=2000 $(BIN)/python -m pytest tests/db/test_tasks_model.py --timeout 3600
 
 check: $(READY) ## Style, types and the import contract
 	@$(BIN)/ruff check --quiet .
