@@ -39,3 +39,11 @@ UPDATE task_schedules
 
 -- name: generate_resync
 SELECT generate_resync_tasks(%(batches)s::integer, %(day)s::date, %(timezone)s::text);
+
+-- name: prune_runs
+-- The latest run of each schedule stays, however old.
+DELETE FROM schedule_runs r
+ WHERE r.fire_at < %(before)s AND EXISTS (SELECT FROM schedule_runs l WHERE l.schedule_id = r.schedule_id AND l.fire_at > r.fire_at);
+
+-- name: prune_plans
+DELETE FROM resync_plan WHERE day < %(before)s::timestamptz::date;

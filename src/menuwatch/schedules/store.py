@@ -83,6 +83,14 @@ async def generate_resync(conn: _Conn, batches_per_day: int, day: date, timezone
     return int(row[0])
 
 
+async def prune(conn: _Conn, before: datetime) -> int:
+    """Removes runs and day plans from before that time, but not the latest run of a schedule; returns how many rows."""
+    gone = 0
+    for query in (_q.prune_runs, _q.prune_plans):
+        gone += (await conn.execute(query, {"before": before})).rowcount
+    return gone
+
+
 async def _one(conn: _Conn, query: Any, values: Mapping[str, Any]) -> Schedule | None:
     async with conn.cursor(row_factory=class_row(Schedule)) as cur:
         await cur.execute(query, values)

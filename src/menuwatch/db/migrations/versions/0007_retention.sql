@@ -2,7 +2,7 @@
 
 CREATE TABLE upkeep (
   duty                     text PRIMARY KEY CHECK (duty <> ''),
-  done_at                  timestamptz NOT NULL DEFAULT '-infinity', -- when it last ended well
+  done_at                  timestamptz,                              -- when it last ended well
   tried_at                 timestamptz,
   error                    text                                      -- why it did not, the last time; null once it has
 );
