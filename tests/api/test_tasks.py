@@ -53,7 +53,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"role": "payload_fetch", "dispensary_id": "x"}, "#/dispensary_id", "integer"),
     ({"role": "analytics_refresh"}, "#/role", "would wait for ever"),
     ({"role": "store_discovery", "dispensary_id": 1}, "#/dispensary_id", "leave it out"),
-    ({"role": "store_discovery", "priority": -1}, "#/priority", "greater than or equal to 0"),
+    ({"role": "store_discovery", "priority": -1001}, "#/priority", "greater than or equal to -1000"),
     ({"role": "store_discovery", "priority": 10**30}, "#/priority", "less than or equal to 1000"),
     ({"role": "store_discovery", "platform": "nowhere"}, "#/platform", "it is one of dutchie"),
     ({"role": "store_discovery", "scheduled_for": "2026-01-01T00:00:00"}, "#/scheduled_for", "timezone"),
@@ -168,3 +168,102 @@ async def test_cancel_what_is_not_over(shop: Shop) -> None:
     problem = await shop.refused(f"/api/tasks/{waiting}/cancel", 409, method="POST")
     assert problem["detail"] == f"task {waiting} is cancelled and cannot be cancelled any more"
     await shop.refused("/api/tasks/99/cancel", 404, method="POST")
+
+
+async def test_retry_what_is_over_and_what_waits(shop: Shop) -> None:
+    store = await shop.store()
+    old = (await _add(shop, role="payload_fetch", dispensary_id=store, priority=2, payload={"n": 1}))["task"]["id"]
+    problem = await shop.refused(f"/api/tasks/{old + 99}/retry", 404, method="POST")
+    assert problem["detail"] == f"task {old + 99} does not exist"
+    await shop.execute("SELECT claim_task(NULL, 'w1')")
+    problem = await shop.refused(f"/api/tasks/{old}/retry", 409, method="POST")
+    assert f"task {old} is claimed: a worker is at it" in problem["detail"]
+    await shop.execute("SELECT cancel_tasks(ARRAY[%s::bigint])", [old])
+    before = await shop.ask(f"/api/tasks/{old}")
+
+    answer = await shop.http.post(f"/api/tasks/{old}/retry")
+    new = answer.json()
+    assert (answer.status_code, new["created"], new["retried"]) == (201, True, old)
+    assert answer.headers["location"] == f"/api/tasks/{new['task']['id']}"
+    assert (new["task"]["status"], new["task"]["priority"], new["task"]["payload"]) == ("pending", 10, {"n": 1})
+    assert await shop.ask(f"/api/tasks/{old}") == before
+
+    again = await shop.ask(f"/api/tasks/{old}/retry", method="POST", json={"priority": 40})
+    assert (again["created"], again["task"]["id"], again["task"]["priority"]) == (False, new["task"]["id"], 40)
+    later = (datetime.now(UTC) + timedelta(hours=5)).isoformat()
+    planned = (await _add(shop, role="store_discovery", scheduled_for=later))["task"]["id"]
+    pulled = await shop.ask(f"/api/tasks/{planned}/retry", method="POST")
+    assert (pulled["created"], pulled["task"]["id"]) == (False, planned)
+    assert datetime.fromisoformat(pulled["task"]["scheduled_for"]) <= datetime.now(UTC)
+    for body, pointer in (({"priority": 1001}, "#/priority"), ({"when": "now"}, "#/when")):
+        problem = await shop.refused(f"/api/tasks/{old}/retry", 422, method="POST", json=body)
+        assert problem["errors"][0]["pointer"] == pointer
+
+
+async def test_a_role_that_nobody_does_is_not_retried(shop: Shop) -> None:
+    await shop.execute("INSERT INTO worker_tasks (role) VALUES ('analytics_refresh')")
+    await _finish(shop, "fail")
+    (task,) = await shop.walk("/api/tasks")
+    assert "wait for ever" in (await shop.refused(f"/api/tasks/{task['id']}/retry", 409, method="POST"))["detail"]
+    done = await shop.ask("/api/tasks/bulk/retry", method="POST", json={"all": True})
+    assert done == {"matched": 1, "done": 0, "skipped": {"unhandled": 1}, "dry_run": False}
+
+
+# fmt: off
+BAD_BULK: list[tuple[dict[str, Any], str, str]] = [
+    ({}, "#", "name `ids` or a filter (role, status, dispensary_id"),
+    ({"dry_run": True}, "#", "say `all: true`"),
+    ({"all": True, "role": ["payload_fetch"]}, "#", "leave out role"),
+    ({"ids": [1], "status": ["failed"]}, "#", "leave out status"),
+    ({"ids": [1], "all": True}, "#", "leave out all"),
+    ({"ids": []}, "#/ids", "at least 1"),
+    ({"ids": [0]}, "#/ids/0", "greater than or equal to 1"),
+    ({"ids": list(range(1, 10_002))}, "#/ids", "at most 10000"),
+    ({"role": ["sweep"]}, "#/role/0", "payload_fetch, product_refresh, analytics_refresh, product_resync"),
+    ({"status": ["asleep"]}, "#/status/0", "'pending', 'claimed', 'running', 'completed', 'failed', 'stale' or 'cancelled'"),
+    ({"dispensary_id": "x"}, "#/dispensary_id", "integer"),
+    ({"created_after": "yesterday"}, "#/created_after", "datetime"),
+    ({"error": ""}, "#/error", "at least 1 character"),
+    ({"roles": ["payload_fetch"]}, "#/roles", "not known"),
+]
+# fmt: on
+
+
+async def test_a_bulk_request_says_what_it_means(shop: Shop) -> None:
+    await _add(shop, role="store_discovery")
+    for action in ("retry", "cancel"):
+        for body, pointer, says in BAD_BULK:
+            problem = await shop.refused(f"/api/tasks/bulk/{action}", 422, method="POST", json=body)
+            found = {error["pointer"]: error["detail"] for error in problem["errors"]}
+            assert pointer in found, (body, problem)
+            assert says in found[pointer], (body, problem)
+    assert (await shop.ask("/api/tasks/counts"))["pending"] == 1
+
+
+async def test_bulk_by_filter_and_by_ids(shop: Shop) -> None:
+    one, two = await shop.store("one"), await shop.store("two")
+    for store in (one, two):
+        await _add(shop, role="payload_fetch", dispensary_id=store)
+        await _finish(shop, "fail")
+    await _add(shop, role="store_discovery")
+    failed = await shop.walk("/api/tasks", status="failed")
+    assert await shop.walk("/api/tasks", error="WH") == failed
+    assert await shop.walk("/api/tasks", worker_id="w1") == failed
+    assert await shop.walk("/api/tasks", worker_id="w2") == []
+    assert (await shop.ask("/api/tasks/counts", params={"error": "why", "worker_id": "w1"}))["total"] == 2
+
+    wanted = {"role": ["product_resync"], "status": ["failed"], "dry_run": True}
+    dry = await shop.ask("/api/tasks/bulk/retry", method="POST", json=wanted)
+    assert dry == {"matched": 2, "done": 2, "skipped": {}, "dry_run": True}
+    assert (await shop.ask("/api/tasks/counts"))["pending"] == 1
+    real = await shop.ask("/api/tasks/bulk/retry", method="POST", json={**wanted, "dry_run": False, "priority": 50})
+    assert real == {"matched": 2, "done": 2, "skipped": {}, "dry_run": False}
+    waiting = await shop.walk("/api/tasks", status="pending", role="payload_fetch")
+    assert {(t["dispensary_id"], t["priority"]) for t in waiting} == {(one, 50), (two, 50)}
+
+    ids = [t["id"] for t in waiting]
+    gone = await shop.ask("/api/tasks/bulk/cancel", method="POST", json={"ids": [*ids, failed[0]["id"], 12345]})
+    assert gone == {"matched": 3, "done": 2, "skipped": {"finished": 1, "missing": 1}, "dry_run": False}
+    rest = await shop.ask("/api/tasks/bulk/cancel", method="POST", json={"all": True, "reason": "closing down"})
+    assert (rest["matched"], rest["done"]) == (5, 1)
+    assert [t["role"] for t in await shop.walk("/api/tasks", error="closing DOWN")] == ["store_discovery"]

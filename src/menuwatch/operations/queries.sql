@@ -257,7 +257,8 @@ SELECT status, count(*) AS n FROM raw_crawl_payloads GROUP BY status;
 
 -- name: list_tasks
 -- Newest first. Ids are given in the order of enqueueing, and both tables behind the view have an index on them, so a page
--- reads no more of the history than it shows.
+-- reads no more of the history than it shows. These statements are planned anew each time (operations/tasks.py): a
+-- filter that is not set must not cost anything, and `status <> 'completed'` must be seen to be implied by the states that are asked for.
 SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worker_id, claimed_at, started_at, completed_at,
        last_heartbeat_at, result, error_message, retry_count, max_retries, payload, attempt, created_at, updated_at
   FROM worker_tasks
@@ -267,6 +268,8 @@ SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worke
    AND (%(platform)s::text IS NULL OR platform = %(platform)s)
    AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
    AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
+   AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
+   AND (%(error)s::text IS NULL OR (status <> 'completed' AND error_message ILIKE %(error)s))
    AND (%(after)s::bigint IS NULL OR id < %(after)s)
  ORDER BY id DESC LIMIT %(limit)s;
 
@@ -284,7 +287,68 @@ SELECT role, status, count(*) AS n
    AND (%(platform)s::text IS NULL OR platform = %(platform)s)
    AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
    AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
+   AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
+   AND (%(error)s::text IS NULL OR (status <> 'completed' AND error_message ILIKE %(error)s))
  GROUP BY role, status;
+
+-- name: tasks_to_cancel
+-- What a filter selects: those that can be cancelled, and how many are over already.
+SELECT coalesce(array_agg(id ORDER BY id) FILTER (WHERE status IN ('pending', 'claimed', 'running', 'stale')), '{}') AS ids, count(*) AS matched,
+       count(*) FILTER (WHERE status IN ('completed', 'failed', 'cancelled')) AS finished
+  FROM worker_tasks
+ WHERE (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s))
+   AND (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
+   AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
+   AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
+   AND (%(platform)s::text IS NULL OR platform = %(platform)s)
+   AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
+   AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
+   AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
+   AND (%(error)s::text IS NULL OR (status <> 'completed' AND error_message ILIKE %(error)s));
+
+-- name: tasks_to_retry
+-- What a filter selects: those that are retried, and how many are not, by the reason. Without `named` only what failed and what backs
+-- off: completed and cancelled work, and what is planned for later, is done anew only by who says so.
+SELECT k.outcome, count(*) AS n, array_agg(k.id ORDER BY k.id) FILTER (WHERE k.outcome = 'retry') AS ids
+  FROM (
+    SELECT id,
+           CASE WHEN role = ANY (%(unhandled)s::text[]) THEN 'unhandled'
+                WHEN status = 'failed' OR (%(named)s::boolean AND status IN ('completed', 'cancelled')) THEN 'retry'
+                WHEN status IN ('completed', 'cancelled') THEN status
+                WHEN status <> 'pending' THEN 'active'
+                WHEN scheduled_for <= now() OR scheduled_for IS NULL THEN 'waiting'
+                WHEN %(named)s::boolean OR attempt > 0 THEN 'retry'
+                ELSE 'scheduled' END AS outcome
+      FROM worker_tasks
+     WHERE (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s))
+       AND (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
+       AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
+       AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
+       AND (%(platform)s::text IS NULL OR platform = %(platform)s)
+       AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
+       AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
+       AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
+       AND (%(error)s::text IS NULL OR (status <> 'completed' AND error_message ILIKE %(error)s))) k
+ GROUP BY k.outcome;
+
+-- name: retry_tasks
+SELECT id, task_id, outcome FROM retry_tasks(%(ids)s::bigint[], %(priority)s::integer, %(unhandled)s::text[]);
+
+-- name: cancel_tasks_in_bulk
+SELECT cancelled, interrupted FROM cancel_tasks_in_bulk(%(ids)s::bigint[], %(reason)s::text);
+
+-- name: platforms_of_stores
+SELECT id, platform FROM dispensaries WHERE id = ANY (%(ids)s::integer[]);
+
+-- name: stores_of_state
+-- The stores of one state and whether each can be crawled.
+SELECT id, platform, crawl_enabled, platform_dispensary_id IS NOT NULL AS resolved
+  FROM dispensaries
+ WHERE state = %(state)s AND (%(platform)s::text IS NULL OR platform = %(platform)s)
+ ORDER BY id;
+
+-- name: states_with_stores
+SELECT DISTINCT state FROM dispensaries WHERE state IS NOT NULL AND (%(platform)s::text IS NULL OR platform = %(platform)s) ORDER BY state;
 
 -- name: last_completion
 SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worker_id, claimed_at, started_at, completed_at,

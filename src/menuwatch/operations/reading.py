@@ -21,12 +21,14 @@ class _VerbatimJson(Loader):
         return msgspec.Raw(bytes(data))
 
 
-async def rows(conn: AsyncConnection[Any], query: Any, values: Mapping[str, Any]) -> list[Row]:
-    """Every row; values of json and jsonb columns are `msgspec.Raw`."""
+async def rows(
+    conn: AsyncConnection[Any], query: Any, values: Mapping[str, Any], *, prepare: bool | None = None
+) -> list[Row]:
+    """Every row; values of json and jsonb columns are `msgspec.Raw`. With `prepare` False it is planned for these very values."""
     async with conn.cursor(row_factory=dict_row) as cur:
         cur.adapters.register_loader("json", _VerbatimJson)
         cur.adapters.register_loader("jsonb", _VerbatimJson)
-        await cur.execute(query, values)
+        await cur.execute(query, values, prepare=prepare)
         return await cur.fetchall()
 
 

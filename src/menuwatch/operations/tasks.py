@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from psycopg import AsyncConnection
+from psycopg.errors import DeadlockDetected
 
+from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
-from menuwatch.operations.reading import Row, row, rows
+from menuwatch.operations.reading import Row, pattern, row, rows
 from menuwatch.operations.refusals import Conflict, NotFound, Unusable
 from menuwatch.stores import store as stores
 from menuwatch.tasks import store as tasks
-from menuwatch.tasks.model import PER_STORE_ROLES, UNHANDLED_ROLES, NewTask, Role, Status
+from menuwatch.tasks.ending import clean_reason
+from menuwatch.tasks.model import PER_STORE_ROLES, PRIORITY_CHAINED, UNHANDLED_ROLES, NewTask, Role, Status
 
 _q = sql.load(__package__)
+log = get_logger(__name__)
 
 FINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 """States that a task does not leave."""
 
+RETRIED_AT_ONCE = 100_000
+"""Most tasks that one call has done again."""
+
+_UNHANDLED = sorted(str(role) for role in UNHANDLED_ROLES)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFilter:
-    """Which tasks; None takes all. `created_after` is inclusive, `created_before` is not."""
+    """Which tasks; None takes all. `created_after` is inclusive, `created_before` is not; `error` is text in the reason."""
 
     roles: Sequence[Role] | None = None
     statuses: Sequence[Status] | None = None
@@ -32,6 +42,8 @@ class TaskFilter:
     platform: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
+    worker_id: str | None = None
+    error: str | None = None
 
     def values(self) -> dict[str, Any]:
         """The filter as query parameters."""
@@ -42,6 +54,8 @@ class TaskFilter:
             "platform": self.platform,
             "created_after": self.created_after,
             "created_before": self.created_before,
+            "worker_id": self.worker_id,
+            "error": None if self.error is None else pattern(self.error),
         }
 
 
@@ -49,7 +63,7 @@ async def page(
     conn: AsyncConnection[Any], where: TaskFilter, *, after: int | None = None, limit: int = 50
 ) -> list[Row]:
     """Tasks, newest first, those enqueued before the one with id `after`."""
-    return await rows(conn, _q.list_tasks, {**where.values(), "after": after, "limit": limit})
+    return await rows(conn, _q.list_tasks, {**where.values(), "after": after, "limit": limit}, prepare=False)
 
 
 async def one(conn: AsyncConnection[Any], task_id: int) -> Row:
@@ -63,7 +77,7 @@ async def one(conn: AsyncConnection[Any], task_id: int) -> Row:
 async def count(conn: AsyncConnection[Any], where: TaskFilter) -> dict[str, dict[str, int]]:
     """How many tasks there are, by role and status; nothing where there are none."""
     counts: dict[str, dict[str, int]] = {}
-    for found in await rows(conn, _q.count_tasks, where.values()):
+    for found in await rows(conn, _q.count_tasks, where.values(), prepare=False):
         counts.setdefault(found["role"], {})[found["status"]] = found["n"]
     return counts
 
@@ -126,6 +140,14 @@ async def enqueue(
         unique=role is not Role.PRODUCT_REFRESH,
     )
     (enqueued,) = await tasks.enqueue(conn, [task])
+    log.info(
+        "task enqueued",
+        action="task_enqueued",
+        task_id=enqueued.id,
+        role=str(role),
+        dispensary_id=dispensary_id,
+        created=enqueued.created,
+    )
     return enqueued.id, enqueued.created
 
 
@@ -137,7 +159,9 @@ def _names_payload(payload: Mapping[str, Any] | None) -> None:
 
 async def recover_stale(conn: AsyncConnection[Any], threshold_minutes: float) -> int:
     """Takes tasks back from workers that were silent for that long; returns how many."""
-    return await tasks.recover_stale(conn, threshold_minutes)
+    found = await tasks.recover_stale(conn, threshold_minutes)
+    log.info("stale tasks recovered", action="tasks_recovered", count=found, threshold_minutes=threshold_minutes)
+    return found
 
 
 async def cancel(conn: AsyncConnection[Any], task_id: int) -> None:
@@ -146,3 +170,140 @@ async def cancel(conn: AsyncConnection[Any], task_id: int) -> None:
     if task["status"] in FINAL or not await tasks.cancel(conn, [task_id]):
         now = await one(conn, task_id)
         raise Conflict(f"task {task_id} is {now['status']} and cannot be cancelled any more")
+    log.info(
+        "task cancelled", action="task_cancelled", task_id=task_id, was=task["status"], worker_id=task["worker_id"]
+    )
+
+
+async def retry(conn: AsyncConnection[Any], task_id: int, *, priority: int = PRIORITY_CHAINED) -> tuple[int, bool]:
+    """Has a task done again, at this priority or its own if that is higher; returns the task that stands for it now, and whether
+    that is a new one.
+
+    One that is over is enqueued anew and stays in the history as it is; one that waits for its time is due at once. Raises
+    NotFound, and Conflict while a worker is at it.
+    """
+    (found,) = await _settled(conn, lambda: _retry(conn, [task_id], priority))
+    match found["outcome"]:
+        case "missing":
+            raise NotFound(f"task {task_id} does not exist")
+        case "unhandled":
+            raise Conflict(f"no worker of this version does the work of task {task_id}: it would wait for ever")
+        case "active":
+            now = await one(conn, task_id)
+            raise Conflict(
+                f"task {task_id} is {now['status']}: a worker is at it; cancel it first, or wait until it is over"
+            )
+    log.info(
+        "task retried", action="task_retried", task_id=task_id, retried_as=found["task_id"], outcome=found["outcome"]
+    )
+    return found["task_id"], found["outcome"] == "created"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bulk:
+    """What became of many tasks at once: of the `matched`, `done` were (in a dry run: would be) retried or cancelled, the others were
+    passed over for the reasons in `skipped`."""
+
+    matched: int
+    done: int
+    dry_run: bool
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+
+async def bulk_retry(
+    conn: AsyncConnection[Any],
+    where: TaskFilter,
+    *,
+    ids: Sequence[int] | None = None,
+    dry_run: bool = False,
+    priority: int = PRIORITY_CHAINED,
+) -> Bulk:
+    """Has every task that the filter selects done again, as `retry` does.
+
+    Without a state and without ids that is what failed or waits for another try; completed, cancelled and planned work is
+    passed over unless it is named. Raises Unusable for more than RETRIED_AT_ONCE tasks.
+    """
+    named = ids is not None or where.statuses is not None
+    values = {**_selection(where, ids), "named": named, "unhandled": _UNHANDLED}
+    found = await rows(conn, _q.tasks_to_retry, values, prepare=False)
+    chosen: list[int] = next((one["ids"] for one in found if one["outcome"] == "retry"), [])
+    skipped = Counter({one["outcome"]: one["n"] for one in found if one["outcome"] != "retry"})
+    matched = len(chosen) + skipped.total()
+    if ids is not None and (missing := len(set(ids)) - matched):
+        skipped["missing"] += missing
+    if len(chosen) > RETRIED_AT_ONCE:
+        raise Unusable(
+            "created_before",
+            f"the filter selects {len(chosen):,} tasks to retry, and at most {RETRIED_AT_ONCE:,} are retried at once: narrow it, "
+            "for instance with created_after and created_before",
+        )
+    done = len(chosen)
+    if chosen and not dry_run:
+        became = Counter(one["outcome"] for one in await _settled(conn, lambda: _retry(conn, chosen, priority)))
+        done = became.pop("created", 0) + became.pop("pulled", 0)
+        # One that is over while the same work waits already is not enqueued twice.
+        became["waiting"] += became.pop("joined", 0)
+        skipped += became
+    result = Bulk(matched=matched, done=done, dry_run=dry_run, skipped=dict(sorted((+skipped).items())))
+    _log_bulk("tasks retried in bulk", "tasks_retried", where, ids, result)
+    return result
+
+
+async def bulk_cancel(
+    conn: AsyncConnection[Any],
+    where: TaskFilter,
+    *,
+    ids: Sequence[int] | None = None,
+    dry_run: bool = False,
+    reason: str | None = None,
+) -> Bulk:
+    """Cancels every task that the filter selects and that is not over; workers lose those that they are at."""
+    (found,) = await rows(conn, _q.tasks_to_cancel, _selection(where, ids), prepare=False)
+    skipped = Counter({"finished": found["finished"]})
+    if ids is not None:
+        skipped["missing"] = len(set(ids)) - found["matched"]
+    done = len(found["ids"])
+    if done and not dry_run:
+        chosen = {"ids": found["ids"], "reason": clean_reason(reason or "cancelled")}
+        (became,) = await _settled(conn, lambda: rows(conn, _q.cancel_tasks_in_bulk, chosen))
+        # Some ended by themselves meanwhile.
+        skipped["finished"] += done - became["cancelled"]
+        done = became["cancelled"]
+    result = Bulk(matched=found["matched"], done=done, dry_run=dry_run, skipped=dict(sorted((+skipped).items())))
+    _log_bulk("tasks cancelled in bulk", "tasks_cancelled", where, ids, result)
+    return result
+
+
+def _selection(where: TaskFilter, ids: Sequence[int] | None) -> dict[str, Any]:
+    return {**where.values(), "ids": None if ids is None else list(ids)}
+
+
+async def _retry(conn: AsyncConnection[Any], ids: Sequence[int], priority: int) -> list[Row]:
+    values = {"ids": list(ids), "priority": priority, "unhandled": _UNHANDLED}
+    return await rows(conn, _q.retry_tasks, values)
+
+
+def _log_bulk(said: str, action: str, where: TaskFilter, ids: Sequence[int] | None, result: Bulk) -> None:
+    if result.dry_run:
+        return
+    selected = {key: value for key, value in _selection(where, ids).items() if value is not None}
+    if ids is not None and len(ids) > 100:
+        selected["ids"] = f"{len(ids)} of them"
+    log.info(said, action=action, matched=result.matched, done=result.done, skipped=result.skipped, where=selected)
+
+
+_TRIES = 4
+
+
+async def _settled(conn: AsyncConnection[Any], do: Callable[[], Awaitable[list[Row]]]) -> list[Row]:
+    """What `do` answers. The database ends a deadlock by refusing one of the two: locks are taken in an order that makes them rare,
+    and what was refused is undone as a whole and done again."""
+    for turn in range(1, _TRIES + 1):
+        try:
+            async with conn.transaction():
+                return await do()
+        except DeadlockDetected:
+            if turn == _TRIES:
+                raise
+            log.info("met a deadlock, trying again", action="deadlock_retried", turn=turn)
+    raise AssertionError("the loop returns or raises")

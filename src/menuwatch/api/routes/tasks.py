@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response
@@ -12,11 +13,16 @@ from menuwatch.api.schemas.common import PageQuery, StorePath, TaskPath
 from menuwatch.api.schemas.tasks import (
     ActiveTask,
     AnyRole,
+    BulkCancel,
+    BulkDone,
+    BulkRetry,
     EnqueuedTask,
     LastCompletion,
     NewTask,
     Recovered,
     RecoverStale,
+    Retried,
+    RetryTask,
     Task,
     TaskCountQuery,
     TaskCounts,
@@ -34,7 +40,7 @@ router = APIRouter(prefix="/api/tasks", tags=["tasks"])
 RolePath = Annotated[AnyRole, Path(description="The kind of work, by its present or former name.")]
 
 
-def _filter(query: TaskCountQuery | TaskQuery) -> TaskFilter:
+def _filter(query: TaskCountQuery | TaskQuery | BulkRetry | BulkCancel) -> TaskFilter:
     return TaskFilter(
         roles=query.role,
         statuses=query.status,
@@ -42,6 +48,8 @@ def _filter(query: TaskCountQuery | TaskQuery) -> TaskFilter:
         platform=query.platform,
         created_after=query.created_after,
         created_before=query.created_before,
+        worker_id=query.worker_id,
+        error=query.error,
     )
 
 
@@ -124,6 +132,21 @@ async def get_active_task(request: Request, conn: Reading, dispensary_id: StoreP
     return answer(request, {"dispensary_id": dispensary_id, "active": task is not None, "task": task})
 
 
+@router.post("/bulk/retry", response_model=BulkDone, summary="Have many tasks done again")
+async def bulk_retry_tasks(request: Request, conn: Writing, which: BulkRetry) -> Response:
+    """What the filter selects is retried, each as by itself, and all of it or nothing. Without `status` and `ids` these are the tasks
+    that failed and those that wait for another try. At most 100,000 at once."""
+    done = await tasks.bulk_retry(conn, _filter(which), ids=which.ids, dry_run=which.dry_run, priority=which.priority)
+    return answer(request, dataclasses.asdict(done))
+
+
+@router.post("/bulk/cancel", response_model=BulkDone, summary="Cancel many tasks")
+async def bulk_cancel_tasks(request: Request, conn: Writing, which: BulkCancel) -> Response:
+    """What the filter selects and is not over is cancelled, all of it or nothing. Workers lose those that they are at, and stop."""
+    done = await tasks.bulk_cancel(conn, _filter(which), ids=which.ids, dry_run=which.dry_run, reason=which.reason)
+    return answer(request, dataclasses.asdict(done))
+
+
 @router.get("/{task_id}", response_model=Task, summary="One task")
 async def get_task(request: Request, conn: Reading, task_id: TaskPath) -> Response:
     """Where one task stands."""
@@ -135,3 +158,21 @@ async def cancel_task(request: Request, conn: Writing, task_id: TaskPath) -> Res
     """It is not done any more. A worker that is at it loses it and stops."""
     await tasks.cancel(conn, task_id)
     return answer(request, await tasks.one(conn, task_id))
+
+
+@router.post(
+    "/{task_id}/retry",
+    response_model=Retried,
+    status_code=201,
+    responses={200: {"model": Retried, "description": "No new task was needed: it waits, or the same work does."}},
+    summary="Have a task done again",
+)
+async def retry_task(
+    request: Request, conn: Writing, task_id: TaskPath, how: Annotated[RetryTask | None, Body()] = None
+) -> Response:
+    """A task that is over is enqueued anew and stays in the history as it was; where the same work waits already, that one is the
+    answer. A task that waits for its time or for another try is due at once. While a worker is at it, this is a conflict."""
+    asked = how or RetryTask.model_validate({})
+    number, created = await tasks.retry(conn, task_id, priority=asked.priority)
+    body = {"task": await tasks.one(conn, number), "created": created, "retried": task_id}
+    return answer(request, body, status=201 if created else 200, headers={"Location": f"/api/tasks/{number}"})

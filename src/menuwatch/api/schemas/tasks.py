@@ -5,13 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from menuwatch.api.schemas.common import Input, Instant, JsonObject, Page, PageQuery, StoreId, Text
+from menuwatch.api.schemas.common import BigId, Input, Instant, JsonObject, Page, PageQuery, Search, StoreId, Text
 from menuwatch.core.errors import Refused
 from menuwatch.tasks.model import PRIORITY_CHAINED, ROLE_ALIASES, Role, Status, parse_role
 
-PRIORITY_MAX = 1000
+PRIORITY_MIN, PRIORITY_MAX = -1000, 1000
+IDS_MAX = 10_000
+"""Most tasks that one request names by number."""
 
 
 def _role(value: Any) -> Role:
@@ -46,6 +48,11 @@ class _Filters(Input):
     )
     created_before: Instant | None = Field(
         None, description="Only tasks enqueued before this time (ISO 8601 with offset)."
+    )
+
+    worker_id: Text | None = Field(None, description="Only tasks that this worker has, or had when they ended.")
+    error: Search | None = Field(
+        None, description="Only tasks whose reason (`error_message`) holds this text, in upper or lower case."
     )
 
 
@@ -91,7 +98,10 @@ class NewTask(Input):
     )
     platform: Text | None = Field(None, description="The platform; the store's when left out.")
     priority: int = Field(
-        PRIORITY_CHAINED, ge=0, le=PRIORITY_MAX, description="Higher is sooner: 10 on demand, 20 and more urgent."
+        PRIORITY_CHAINED,
+        ge=PRIORITY_MIN,
+        le=PRIORITY_MAX,
+        description="Higher is sooner: 0 scheduled work, 10 on demand, 20 and more urgent.",
     )
     scheduled_for: Annotated[Instant, AfterValidator(_sensible)] | None = Field(
         None, description="Not before this time (ISO 8601 with offset); at once when left out."
@@ -108,6 +118,73 @@ class EnqueuedTask(BaseModel):
     created: bool = Field(
         description="False when such a task was waiting already: it is that one, and no second was made."
     )
+
+
+class Retried(BaseModel):
+    """What became of the wish to have a task done again."""
+
+    task: Task = Field(
+        description="The task that stands for it now: a new one, the one with the same work that waits already, or itself."
+    )
+    created: bool = Field(description="Whether it is a new one.")
+    retried: int = Field(description="Number of the task that was to be done again.")
+
+
+class RetryTask(Input):
+    """How to do it again."""
+
+    priority: int = Field(
+        PRIORITY_CHAINED, ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Lowest priority that it then has."
+    )
+
+
+class _Bulk(_Filters):
+    ids: list[BigId] | None = Field(
+        None, min_length=1, max_length=IDS_MAX, description="These tasks, by number; instead of a filter."
+    )
+    all: bool = Field(False, description="Every task there is: has to be said where no filter and no ids are given.")
+    dry_run: bool = Field(False, description="Only say how many it would be.")
+
+    @model_validator(mode="after")
+    def _selects(self) -> _Bulk:
+        filters = [name for name in _Filters.model_fields if getattr(self, name) is not None]
+        if self.ids is not None and (filters or self.all):
+            raise ValueError(f"`ids` stands alone: leave out {', '.join(filters) or 'all'}")
+        if self.all and filters:
+            raise ValueError(f"`all` means every task there is: leave it out, or leave out {', '.join(filters)}")
+        if self.ids is None and not filters and not self.all:
+            raise ValueError(
+                f"it selects every task there is: name `ids` or a filter ({', '.join(_Filters.model_fields)}), "
+                "or say `all: true`"
+            )
+        return self
+
+
+class BulkRetry(_Bulk):
+    """Which tasks to do again. Without `status` and `ids`: those that failed, and those that wait for another try."""
+
+    priority: int = Field(
+        PRIORITY_CHAINED, ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Lowest priority that they then have."
+    )
+
+
+class BulkCancel(_Bulk):
+    """Which tasks to cancel."""
+
+    reason: Search | None = Field(None, description="Why; it stands in `error_message`.")
+
+
+class BulkDone(BaseModel):
+    """What became of many tasks at once."""
+
+    matched: int = Field(description="Tasks that were selected.")
+    done: int = Field(description="Of these, how many were retried or cancelled; in a dry run, how many would be.")
+    skipped: dict[str, int] = Field(
+        description="How many were passed over, by reason: `finished` (over already), `active` (a worker is at it), `waiting` (the "
+        "same work waits already, for its turn alone), `scheduled` (planned for later), `completed`, `cancelled` (name the status to "
+        "have them done again), `unhandled` (nobody does this role), `missing` (no such task)."
+    )
+    dry_run: bool = Field(description="Whether nothing was done.")
 
 
 class TaskCounts(BaseModel):
