@@ -40,6 +40,10 @@ TAGS = [
     {"name": "payloads", "description": "The archive: raw answers of platforms, whole."},
     {"name": "tasks", "description": "The queue: what is to be done, is being done and was done."},
     {"name": "schedules", "description": "What is enqueued by itself, and what is generated on demand."},
+    {
+        "name": "workers",
+        "description": "Who works, and what they are told; the door for workers that somebody else wrote.",
+    },
     {"name": "health", "description": "Probes and metrics."},
 ]
 

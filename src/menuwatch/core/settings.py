@@ -98,6 +98,21 @@ class Settings:
     max_concurrent_tasks: int = _setting(
         "MAX_CONCURRENT_TASKS", 3, _whole(1, 500), "Tasks that one worker runs at once."
     )
+    workers_per_pod: int = _setting(
+        "WORKERS_PER_POD",
+        1,
+        _whole(1, 100),
+        "Worker processes of `menuwatch worker`; from 2 on a supervisor starts them and replaces those that crash.",
+    )
+    pod_ordinal: int | None = _setting(
+        "POD_ORDINAL",
+        None,
+        _whole(0, 999_999),
+        "Number of this pod, which decides its friendly name. Unset: the one at the end of POD_NAME or of the host's name.",
+    )
+    pod_name: str | None = _setting(
+        "POD_NAME", None, str, "Name of this pod, as Kubernetes gives it (`scraper-worker-3`). Unset: the host's name."
+    )
     memory_backoff_threshold: float = _setting(
         "MEMORY_BACKOFF_THRESHOLD",
         0.85,

@@ -3,7 +3,8 @@ INSERT INTO worker_registry (worker_id, friendly_name, pod, host, pid, roles)
 VALUES (%(worker)s::text, %(name)s::text, %(pod)s::text, %(host)s::text, %(pid)s::integer, %(roles)s::text[])
 ON CONFLICT (worker_id) DO UPDATE
    SET status = 'active', started_at = now(), last_heartbeat_at = now(), friendly_name = excluded.friendly_name, pod = excluded.pod,
-       host = excluded.host, pid = excluded.pid, roles = excluded.roles;
+       host = excluded.host, pid = excluded.pid, roles = excluded.roles
+RETURNING xmax = 0;
 
 -- name: beat
 -- A worker whose row is gone (registering failed at its start, or somebody cleaned up) enters itself again.
@@ -11,6 +12,19 @@ INSERT INTO worker_registry (worker_id, friendly_name, pod, host, pid, roles, st
 VALUES (%(worker)s::text, %(name)s::text, %(pod)s::text, %(host)s::text, %(pid)s::integer, %(roles)s::text[], %(status)s::text,
         %(heartbeat)s::text::jsonb)
 ON CONFLICT (worker_id) DO UPDATE SET status = excluded.status, last_heartbeat_at = now(), heartbeat = excluded.heartbeat;
+
+-- name: heard
+-- A worker that somebody else wrote beats through the API. It has to be registered, and not to have left.
+UPDATE worker_registry SET status = %(status)s::text, last_heartbeat_at = now(), heartbeat = %(heartbeat)s::text::jsonb
+ WHERE worker_id = %(worker)s::text AND status <> 'stopped';
+
+-- name: get_worker
+SELECT worker_id, friendly_name, pod, host, pid, roles, status, started_at, last_heartbeat_at, heartbeat
+  FROM worker_registry WHERE worker_id = %(worker)s::text;
+
+-- name: lock_worker
+SELECT worker_id, friendly_name, pod, host, pid, roles, status, started_at, last_heartbeat_at, heartbeat
+  FROM worker_registry WHERE worker_id = %(worker)s::text FOR NO KEY UPDATE;
 
 -- name: deregister
 UPDATE worker_registry SET status = 'stopped', last_heartbeat_at = now() WHERE worker_id = %(worker)s::text;

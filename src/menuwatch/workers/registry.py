@@ -24,7 +24,7 @@ class Identity:
     worker_id: str
     friendly_name: str
     host: str
-    pid: int
+    pid: int | None
     pod: str | None = None
     roles: tuple[str, ...] | None = None
 
@@ -55,10 +55,31 @@ class Registered:
     last_heartbeat_at: datetime
     heartbeat: dict[str, Any]
 
+    @property
+    def called(self) -> str:
+        """Its name with that of its pod."""
+        return self.friendly_name if self.pod is None else f"{self.pod}/{self.friendly_name}"
 
-async def register(conn: _Conn, who: Identity) -> None:
-    """Enters a worker at its start."""
-    await conn.execute(_SQL.register, who.row())
+
+async def register(conn: _Conn, who: Identity) -> bool:
+    """Enters a worker at its start; says whether its id is new."""
+    cursor = await conn.execute(_SQL.register, who.row())
+    row = await cursor.fetchone()
+    assert row is not None, "it was inserted or updated"
+    return bool(row[0])
+
+
+async def get(conn: _Conn, worker_id: str, *, lock: bool = False) -> Registered | None:
+    """The worker of that id; with `lock` it stays as it is until the transaction ends."""
+    async with conn.cursor(row_factory=class_row(Registered)) as cursor:
+        await cursor.execute(_SQL.lock_worker if lock else _SQL.get_worker, {"worker": worker_id})
+        return await cursor.fetchone()
+
+
+async def heard(conn: _Conn, worker_id: str, status: str, heartbeat: bytes) -> bool:
+    """Records what a worker says of itself, as JSON; False when it is not registered, or has left."""
+    values = {"worker": worker_id, "status": status, "heartbeat": heartbeat.decode()}
+    return (await conn.execute(_SQL.heard, values)).rowcount == 1
 
 
 async def beat(conn: _Conn, who: Identity, body: Heartbeat) -> None:

@@ -1,0 +1,53 @@
+-- Read models of workers. One counts as alive while it has given a sign in the last two minutes, as in v_worker_capacity.
+
+-- name: list_workers
+-- Newest start first.
+SELECT w.worker_id, w.friendly_name, w.pod, w.host, w.pid, w.roles, w.status,
+       w.status <> 'stopped' AND w.last_heartbeat_at > now() - interval '2 minutes' AS alive,
+       round(greatest(extract(epoch FROM now() - w.last_heartbeat_at), 0)::numeric, 1)::double precision AS silent_seconds,
+       w.started_at, w.last_heartbeat_at, w.heartbeat,
+       coalesce((SELECT array_agg(c.command ORDER BY c.id) FROM worker_commands c
+                  WHERE c.worker_id = w.worker_id AND c.acknowledged_at IS NULL), '{}') AS pending_commands
+  FROM worker_registry w
+ WHERE (%(statuses)s::text[] IS NULL OR w.status = ANY (%(statuses)s))
+   AND (%(alive)s::boolean IS NULL
+        OR (w.status <> 'stopped' AND w.last_heartbeat_at > now() - interval '2 minutes') = %(alive)s)
+   AND (%(role)s::text IS NULL OR w.roles IS NULL OR %(role)s = ANY (w.roles))
+   AND (%(pod)s::text IS NULL OR w.pod = %(pod)s)
+   AND (%(after_at)s::timestamptz IS NULL OR (w.started_at, w.worker_id) < (%(after_at)s, %(after_id)s::text))
+ ORDER BY w.started_at DESC, w.worker_id DESC LIMIT %(limit)s;
+
+-- name: get_worker
+SELECT w.worker_id, w.friendly_name, w.pod, w.host, w.pid, w.roles, w.status,
+       w.status <> 'stopped' AND w.last_heartbeat_at > now() - interval '2 minutes' AS alive,
+       round(greatest(extract(epoch FROM now() - w.last_heartbeat_at), 0)::numeric, 1)::double precision AS silent_seconds,
+       w.started_at, w.last_heartbeat_at, w.heartbeat,
+       coalesce((SELECT array_agg(c.command ORDER BY c.id) FROM worker_commands c
+                  WHERE c.worker_id = w.worker_id AND c.acknowledged_at IS NULL), '{}') AS pending_commands
+  FROM worker_registry w WHERE w.worker_id = %(id)s::text;
+
+-- name: commands_of_worker
+-- Newest first.
+SELECT id, command, created_at, created_by, acknowledged_at FROM worker_commands
+ WHERE worker_id = %(id)s::text ORDER BY id DESC LIMIT 20;
+
+-- name: workers_by_role
+-- A worker that takes all roles counts for each. `claiming` are those of the living that claim the role at this moment.
+SELECT r.role,
+       count(w.worker_id) AS live_workers,
+       count(w.worker_id) FILTER (WHERE w.status = 'active' AND NOT coalesce(w.heartbeat -> 'paused_roles', '[]') ? r.role)
+         AS claiming_workers,
+       coalesce(sum(coalesce((w.heartbeat ->> 'max_concurrent_tasks')::bigint, 1)) FILTER (WHERE w.worker_id IS NOT NULL), 0)::bigint
+         AS slots
+  FROM unnest(task_roles(NULL)) WITH ORDINALITY r(role, place)
+  LEFT JOIN worker_registry w
+    ON w.status <> 'stopped' AND w.last_heartbeat_at > now() - interval '2 minutes' AND (w.roles IS NULL OR r.role = ANY (w.roles))
+ GROUP BY r.role, r.place
+ ORDER BY r.place;
+
+-- name: workers_called
+-- Of those that have not left: by id, by name, or by pod and name.
+SELECT worker_id FROM worker_registry
+ WHERE worker_id = %(text)s::text
+    OR (status <> 'stopped' AND (lower(friendly_name) = lower(%(text)s::text) OR lower(pod || '/' || friendly_name) = lower(%(text)s::text)))
+ ORDER BY worker_id = %(text)s::text DESC, started_at, worker_id;
