@@ -111,12 +111,14 @@ async def test_a_zombie_cannot_complete_or_chain(pool: Pool, make: Any) -> None:
     slow_id = slow.worker_id
     (task_id,) = await put(pool, NewTask(role=FETCH, dispensary_id=1))
     run = asyncio.create_task(slow.run())
-    await began.wait()
-    slow.producer.stop()  # or it would claim the task again itself
-    async with pool.connection() as conn:
-        assert await tasks.recover_stale(conn, 0) == 1
-    await quick.run_until_idle(timeout=20)
-    go.set()
+    try:
+        await began.wait()
+        await slow.producer.close(patience=20)  # or it would claim the task again itself
+        async with pool.connection() as conn:
+            assert await tasks.recover_stale(conn, 0) == 1
+        await quick.run_until_idle(timeout=20)
+    finally:
+        go.set()  # nothing else ends a handler that is deaf
     await until(lambda: _free(slow))
     slow.stop()
     await run

@@ -278,7 +278,7 @@ async def test_a_graceful_stop_lets_work_finish(pool: Pool, make: Any) -> None:
 
 
 async def _stopping(worker: Any) -> bool:
-    return bool(worker.producer.stopping)
+    return bool(worker.producer.closing)
 
 
 async def test_what_does_not_finish_in_time_goes_back_without_using_up_a_retry(pool: Pool, make: Any) -> None:

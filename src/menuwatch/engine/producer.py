@@ -1,28 +1,57 @@
-"""Claims work for free slots."""
+"""Keeps the slots full, and hands in what ended: both in one round trip, one commit.
+
+              ┌────────────── Outbox ◄── attempts that worked ──┐
+              ▼                                                 │
+    one cycle: finish + follow-ups + claim ──► Executor ── handlers
+
+Under load the cycles batch by themselves: what ends while one is under way goes with the next. A worker with many slots has two of
+them under way (lanes), each for half of the slots, so that the database and the handlers work at the same time.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import ClassVar
 
+import psycopg
+
+from menuwatch.core.clock import Clock
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Connection, Pool
 from menuwatch.engine.executor import Executor
+from menuwatch.engine.gate import Gate
 from menuwatch.engine.handler import MayClaim
 from menuwatch.engine.loop import Loop
+from menuwatch.engine.measures import Measures
+from menuwatch.engine.outbox import Ended, Outbox
+from menuwatch.engine.settler import gone
 from menuwatch.engine.slots import Slots
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.ending import Ending
-from menuwatch.tasks.model import Role
+from menuwatch.tasks.model import NewTask, Role
+from menuwatch.tasks.store import BEGINNING, Claim, Cycled, Place
 
 log = get_logger(__name__)
 
 SOON = 0.05
 """Seconds after which a claim that got less than it asked for looks once more: another claimer may have been in its way."""
 SHORTEST = 0.02
+TWO_LANES = 32
+"""From so many slots on, cycles overlap."""
+FAIR_SHARE = 4
+"""One slot of so many goes to the role whose next task has waited longest, whatever its priority."""
+FULL_CLAIM = 0.25
+"""Longest time in seconds for which claims begin where the one before ended. What was claimed meanwhile is stepped over so, however
+long an old snapshot keeps it in the index; what has come in before that place is seen this much later at most."""
+ROLES_CHECK = 1.0
+"""Seconds for which `may_claim` is not asked again after it opened every role."""
 
 
 class Producer(Loop):
-    """Keeps the slots full. Woken by notifications and by slots that come free; polls as a net."""
+    """Woken by notifications, by attempts that end and by slots that come free; polls as a net."""
 
     name: ClassVar[str] = "producer"
 
@@ -31,53 +60,227 @@ class Producer(Loop):
         pool: Pool,
         executor: Executor,
         slots: Slots,
+        outbox: Outbox,
         *,
         worker_id: str,
         roles: frozenset[Role],
         interval: float,
+        gate: Gate,
+        measures: Measures,
+        clock: Clock,
+        patience: float = 300.0,
         may_claim: MayClaim | None = None,
+        on_follow_ups: Callable[[Sequence[NewTask]], None] = lambda _: None,
     ) -> None:
         super().__init__(interval=interval)
         self._pool = pool
         self._executor = executor
         self._slots = slots
+        self._outbox = outbox
         self._worker_id = worker_id
         self._roles = roles
+        self._gate = gate
+        self._measures = measures
+        self._clock = clock
+        self.patience = patience
         self._may_claim = may_claim
-        self._closed: frozenset[Role] = frozenset()
+        self._on_follow_ups = on_follow_ups
+        self._lanes = 2 if slots.limit >= TWO_LANES else 1
+        self._most = -(-slots.limit // self._lanes)
+        self.closing = False
         self._in_doubt = False
+        self._plenty = False
+        """Whether the last claim found all that it asked for."""
+        self._reserved = 0
+        """Tasks that claims under way ask for."""
+        self._ending = 0
+        """Ends that are being handed in: their slots come free."""
+        self._quiet = asyncio.Event()
+        """Set while no claim is under way."""
+        self._quiet.set()
+        self._open: frozenset[Role] = roles
+        self._asked_at = float("-inf")
+        self._claimed = 0
+        self._starts: dict[Role, Place] = {}
+        self._full_at = float("-inf")
+
+    async def run(self) -> None:
+        lanes = [asyncio.create_task(super(Producer, self).run(), name=f"{self.name}-{n}") for n in range(self._lanes)]
+        try:
+            await asyncio.gather(*lanes)
+        finally:
+            for lane in lanes:
+                lane.cancel()
+
+    def new_work(self) -> None:
+        """Something was announced: it may come before the place where claims go on."""
+        self._full_at = float("-inf")
+        self.wake()
+
+    async def close(self, patience: float) -> None:
+        """Claims nothing from now on; returns once what was being claimed is here, or after `patience` seconds."""
+        self.closing = True
+        self.wake()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._quiet.wait()
+
+    async def handed_in(self, patience: float) -> None:
+        """Returns once the database knows of every end, or after `patience` seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._outbox.empty.wait()
 
     async def step(self) -> float | None:
-        if self.stopping or self._slots.free == 0:
-            return None
-        roles = await self._open_roles()
+        ends = self._outbox.take(self._most)
+        shut = self._gate.look()
+        n = self._room(len(ends)) if shut is None else 0
+        if not ends and n == 0 and not self._in_doubt:
+            return shut
+        self._under_way(n, len(ends))
+        try:
+            claim, done = await self._cycle(ends, n)
+        except BaseException:
+            self._keep(ends)
+            raise
+        finally:
+            self._under_way(-n, -len(ends))
+        if done is None:
+            return SHORTEST if self._in_doubt else None
+        if ends:
+            self._settled(ends, done)
+        return shut if claim is None else self._started(claim, done)
+
+    def _room(self, ending: int) -> int:
+        """How many tasks to claim beside handing in so many ends, whose slots come free by that."""
+        if self.closing or (self._reserved and not self._plenty):
+            return 0  # the other lane asks already, and will hardly find more than it can take
+        return min(self._most, self._slots.free + self._ending + ending - self._reserved)
+
+    def _under_way(self, claiming: int, ending: int) -> None:
+        self._reserved += claiming
+        self._ending += ending
+        if self._reserved:
+            self._quiet.clear()
+        else:
+            self._quiet.set()
+        if self._lanes > 1 and claiming + ending > 0 and (len(self._outbox) or (self._plenty and self._room(0))):
+            self.wake()  # there is something left for the other lane
+
+    async def _cycle(self, ends: list[Ended], n: int) -> tuple[Claim | None, Cycled | None]:
+        """What was asked for, and what came of it; (…, None) when nothing was asked, or nothing may be for a moment."""
+        roles = sorted(await self._open_roles()) if n else []
+        if not roles and not ends and not self._in_doubt:
+            return None, None
         async with self._pool.connection() as conn:
-            if self.stopping:
-                # The connection was long in coming, and nobody would run what is claimed now.
-                return None  # type: ignore[unreachable]
             if self._in_doubt:
+                if self._reserved > n:
+                    # What the other lane is claiming looks like what nobody knows of.
+                    self._outbox.put_back(ends)
+                    return None, None
                 await self.give_back(conn)
-            if not roles:
-                return None
-            wanted = self._slots.free
-            self._in_doubt = True
-            claimed = await tasks.claim(conn, self._worker_id, sorted(roles), wanted)
-            self._in_doubt = False
-            for task in claimed:
-                self._executor.start(task)
-            if len(claimed) == wanted:
-                return None
-            pause = SOON if claimed else self.interval
-            due = await tasks.next_due(conn)
-        return pause if due is None else min(pause, max(due, SHORTEST))
+            claim = self._claim(roles, n) if roles and not self.closing else None
+            if claim is None and not ends:
+                return None, None
+            then = [(end.attempt.task.id, new) for end in ends for new in end.outcome.then]
+            began = self._clock.monotonic()
+            try:
+                done = await tasks.cycle(conn, self._worker_id, [end.ending for end in ends], then, claim)
+            except BaseException as error:
+                refused = isinstance(error, psycopg.Error) and not conn.broken and not _is_gone(error)
+                if not refused:
+                    self._in_doubt = self._in_doubt or claim is not None
+                    for end in ends:
+                        end.in_doubt = True
+                elif ends:
+                    # The database is there and took nothing of it. One of the ends may be what it cannot take.
+                    log.warning("ends are written one by one", action="cycle_refused", ends=len(ends), error=str(error))
+                    self._one_by_one(ends)
+                    self.wake()
+                    return None, None
+                raise
+            took = self._clock.monotonic() - began
+            if ends:
+                self._measures.settled(took)
+            if claim is not None:
+                self._measures.claims.add(took)
+        return claim, done
+
+    def _claim(self, roles: Sequence[Role], n: int) -> Claim:
+        fair = (self._claimed + n) // FAIR_SHARE - self._claimed // FAIR_SHARE if len(roles) > 1 else 0
+        now = self._clock.monotonic()
+        if now - self._full_at >= FULL_CLAIM:
+            self._full_at = now
+            self._starts.clear()
+            return Claim(roles=roles, n=n, fair=fair)
+        return Claim(roles=roles, n=n, fair=fair, start=[self._starts.get(role, BEGINNING) for role in roles])
+
+    def _started(self, claim: Claim, done: Cycled) -> float | None:
+        now = datetime.now(UTC) if done.claimed else None
+        waited: list[float] = []
+        for claimed in done.claimed:
+            task = claimed.task
+            self._executor.start(task)
+            place = self._starts.get(task.role)
+            if place is None or (claimed.place[0], claimed.place[1], claimed.place[2]) > place:
+                self._starts[task.role] = claimed.place
+            due = task.created_at if task.scheduled_for is None else max(task.created_at, task.scheduled_for)
+            assert now is not None
+            waited.append(max(0.0, (now - due).total_seconds()))
+        self._claimed += len(done.claimed)
+        self._measures.claimed_tasks += len(done.claimed)
+        self._measures.waits.add_many(waited)
+        self._plenty = len(done.claimed) >= claim.n
+        if self._plenty:
+            return None
+        if claim.start is not None:
+            # There may be more before the place where this claim began.
+            self._full_at = float("-inf")
+            return 0.0
+        pause = SOON if done.claimed else self.interval
+        return pause if done.next_due is None else min(pause, max(done.next_due, SHORTEST))
+
+    def _settled(self, ends: list[Ended], done: Cycled) -> None:
+        kept = ends
+        if done.lost:
+            kept = [end for end in ends if end.attempt.task.id not in done.lost]
+            self._executor.lost([end for end in ends if end.attempt.task.id in done.lost])
+        self._executor.completed(kept)
+        self._outbox.settled(len(ends))
+        then = [new for end in kept for new in end.outcome.then]
+        if then:
+            self._on_follow_ups(then)
+
+    def _one_by_one(self, ends: list[Ended]) -> None:
+        for end in ends:
+            self._executor.settle_alone(end)
+        self._outbox.settled(len(ends))
+
+    def _keep(self, ends: list[Ended]) -> None:
+        """They could not be written: to be tried again, until patience ends."""
+        now = self._clock.monotonic()
+        kept = []
+        for end in ends:
+            end.waiting_since = now if end.waiting_since is None else end.waiting_since
+            if now - end.waiting_since >= self.patience:
+                self._executor.abandoned(end)
+                self._outbox.settled(1)
+            else:
+                kept.append(end)
+        self._outbox.put_back(kept)
 
     async def _open_roles(self) -> frozenset[Role]:
         if self._may_claim is None:
             return self._roles
+        now = self._clock.monotonic()
+        if self._open == self._roles and now - self._asked_at < ROLES_CHECK:
+            return self._open
         allowed = self._roles & await self._may_claim()
-        closed = self._roles - allowed
-        if closed != self._closed:
-            self._closed = closed
+        self._asked_at = now
+        if allowed != self._open:
+            closed = self._roles - allowed
+            self._open = allowed
+            self._gate.note_roles(closed, "no proxy is active" if closed else None)
             if closed:
                 log.warning(
                     "claiming is paused for some roles",
@@ -101,3 +304,7 @@ class Producer(Loop):
         ]
         await tasks.finish(conn, self._worker_id, unknown)
         self._in_doubt = False
+
+
+def _is_gone(error: psycopg.Error) -> bool:
+    return isinstance(error, psycopg.OperationalError) and gone(error)

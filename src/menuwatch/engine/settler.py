@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 from typing import Any
 
+import msgspec
 import psycopg
 
 from menuwatch.core.backoff import Backoff
@@ -24,6 +25,7 @@ from menuwatch.tasks.outcome import Done, Outcome, Settle
 log = get_logger(__name__)
 
 _AGAIN = Backoff(base=0.1, cap=5.0)
+_NO_WAIT = timedelta(0)
 _CONFLICTS = 5
 """How often an outcome is written again after a deadlock or the like, on a connection that lives, before it counts as failed."""
 
@@ -67,14 +69,14 @@ class Settler:
         self.patience = patience
         self._on_follow_ups = on_follow_ups
 
-    async def settle(self, task: Task, outcome: Outcome, *, ran: float = 0.0) -> Status | None:
+    async def settle(self, task: Task, outcome: Outcome, *, ran: float = 0.0, in_doubt: bool = False) -> Status | None:
         """Writes `outcome`; returns the task's new status, None when it was lost or the database stayed away.
 
-        An error of the handler's writes rolls everything back and counts as the handler's own error.
+        An error of the handler's writes rolls everything back and counts as the handler's own error. With `in_doubt`
+        somebody tried to write it before, and does not know whether it was committed.
         """
         began = self._clock.monotonic()
         conflicts = failures = 0
-        in_doubt = False
         while True:
             try:
                 status = await self._transaction(task, outcome, ran)
@@ -90,7 +92,7 @@ class Settler:
             except _Unknown:
                 in_doubt = True
             except psycopg.OperationalError as error:
-                if not _gone(error):
+                if not gone(error):
                     conflicts += 1
                     if conflicts >= _CONFLICTS:
                         return await self._failed(task, outcome, error, ran, in_doubt=in_doubt)
@@ -145,18 +147,22 @@ class Settler:
         if outcome.writes is not None and (wrote := await outcome.writes(conn)) is not None:
             result = wrote.result
             then.extend(wrote.then)
-        status = (await tasks.finish(conn, self._worker_id, [self._ending(task, outcome, result, ran)])).get(task.id)
+        end = self.ending(task, outcome, ran)
+        if result is not None:
+            end = msgspec.structs.replace(end, result={**(end.result or {}), **result})
+        status = (await tasks.finish(conn, self._worker_id, [end])).get(task.id)
         if status is None:
             raise _Lost
         await tasks.enqueue(conn, then, wake=False)
         return status, then
 
-    def _ending(self, task: Task, outcome: Outcome, wrote: Mapping[str, Any] | None, ran: float) -> Ending:
-        wait = timedelta(seconds=self._backoff.delay(task.retry_count, self._rng))
-        end = ending(task, outcome, backoff=wait, ran=ran)
-        if wrote is not None:
-            end = replace(end, result={**(end.result or {}), **wrote})
-        return end
+    def ending(self, task: Task, outcome: Outcome, ran: float) -> Ending:
+        """What `outcome` means for the task, after `ran` seconds."""
+        if type(outcome) is Done:
+            return ending(task, outcome, backoff=_NO_WAIT, ran=ran)
+        return ending(
+            task, outcome, backoff=timedelta(seconds=self._backoff.delay(task.retry_count, self._rng)), ran=ran
+        )
 
     async def _failed(
         self, task: Task, outcome: Outcome, error: Exception, ran: float, *, in_doubt: bool
@@ -217,7 +223,7 @@ class Settler:
         }
 
 
-def _gone(error: psycopg.OperationalError) -> bool:
+def gone(error: psycopg.OperationalError) -> bool:
     """Whether the database is away, rather than at odds with this one transaction (deadlock, lock timeout, serialization)."""
     state = error.sqlstate
     return state is None or state[:2] in {"08", "53", "58"} or state in {"57P01", "57P02", "57P03"}

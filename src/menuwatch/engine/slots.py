@@ -18,14 +18,16 @@ class Attempt:
     task: Task
     ctx: TaskContext
     started: float
-    work: asyncio.Task[object] | None = None
+    work: asyncio.Task[None] | None = None
+    handling: bool = False
+    """The handler is at it: until then, and after it, there is nothing to cancel."""
     settling: bool = False
     stopped: bool = False
     """Cancelled because the worker stops, not because the task was lost."""
 
     def cancel(self) -> None:
-        """Cancels the handler, not the settling of what it returned."""
-        if self.work is not None and not self.settling:
+        """Cancels the handler, not the settling of what it returned. One that has not begun yet never begins."""
+        if self.work is not None and self.handling:
             self.work.cancel()
 
 

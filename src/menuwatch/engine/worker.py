@@ -23,10 +23,13 @@ from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
 from menuwatch.engine.executor import Executor
+from menuwatch.engine.gate import Gate
 from menuwatch.engine.handler import Handlers, MayClaim
 from menuwatch.engine.heartbeat import Heartbeat
 from menuwatch.engine.listener import Listener
 from menuwatch.engine.loop import Loop
+from menuwatch.engine.measures import Measures
+from menuwatch.engine.outbox import Outbox
 from menuwatch.engine.producer import Producer
 from menuwatch.engine.reaper import Reaper
 from menuwatch.engine.settler import Settler
@@ -118,6 +121,9 @@ class Worker:
         self._clock = clock
         self._stop = asyncio.Event()
         self.slots = Slots(options.slots)
+        self.outbox = Outbox()
+        self.measures = Measures()
+        self.gate = Gate(clock=clock)
         self.waker = Waker(pool, own=self._takes)
         self.settler = Settler(
             pool,
@@ -129,22 +135,35 @@ class Worker:
             on_follow_ups=self._on_follow_ups,
         )
         self.executor = Executor(
-            handlers, self.settler, self.slots, worker_id=self.worker_id, clock=clock, on_free=self._on_free
+            handlers,
+            self.settler,
+            self.slots,
+            self.outbox,
+            worker_id=self.worker_id,
+            clock=clock,
+            measures=self.measures,
+            on_free=self._on_free,
         )
         self.producer = Producer(
             pool,
             self.executor,
             self.slots,
+            self.outbox,
             worker_id=self.worker_id,
             roles=self.roles,
             interval=options.poll_interval,
+            gate=self.gate,
+            measures=self.measures,
+            clock=clock,
+            patience=options.patience,
             may_claim=may_claim,
+            on_follow_ups=self._on_follow_ups,
         )
         self.heartbeat = Heartbeat(
             pool, self.slots, self.identity, status=self._status, clock=clock, interval=options.heartbeat_interval
         )
         self.reaper = Reaper(pool, stale_after=options.stale_after, interval=options.reap_interval)
-        self.listener = Listener(url, on_work=self.producer.wake, on_lost=self.heartbeat.wake)
+        self.listener = Listener(url, on_work=self.producer.new_work, on_lost=self.heartbeat.wake)
 
     @property
     def worker_id(self) -> str:
@@ -218,14 +237,16 @@ class Worker:
     async def _wind_down(self, parts: list[Loop], loops: list[asyncio.Task[None]], grace: float) -> None:
         self._stop.set()
         log.info("stopping", action="worker_stopping", running=len(self.slots), worker_id=self.worker_id)
-        self.producer.stop()
         # A claim that is under way comes to its end, so that what it claims is known and given back.
+        await self.producer.close(patience=10)
+        self.settler.patience = self.producer.patience = min(self.settler.patience, _HURRIED_PATIENCE)
+        await self.executor.drain(grace)
+        await self.producer.handed_in(self.producer.patience)
+        self.producer.stop()
         producing = loops[parts.index(self.producer)]
         await asyncio.wait({producing}, timeout=10)
         producing.cancel()
         await asyncio.wait({producing}, timeout=1)
-        self.settler.patience = min(self.settler.patience, _HURRIED_PATIENCE)
-        await self.executor.drain(grace)
         await self._give_back()
         for part in parts:
             part.stop()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
+
+import msgspec
 
 from menuwatch.tasks.model import Task
 from menuwatch.tasks.outcome import Done, Fail, Outcome, Postpone, Retry
@@ -16,8 +17,7 @@ REASON_LIMIT = 4000
 """Longest reason kept, in characters."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt's end. `wait` is in seconds (retry), `due` a time (postpone), `ran` the seconds the handler took."""
 
     task_id: int

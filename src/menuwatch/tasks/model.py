@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from menuwatch.core.errors import Refused
 
@@ -68,8 +69,7 @@ PRIORITY_CHAINED = 10
 PRIORITY_URGENT = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTask:
+class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     """A task to enqueue. With `unique`, a waiting task of the same role and store is returned instead of a second one."""
 
     role: Role
@@ -82,8 +82,7 @@ class NewTask:
     unique: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(msgspec.Struct, frozen=True, kw_only=True):
     """One row of `worker_tasks`. `attempt` counts claims and fences a worker that lost the task."""
 
     id: int
@@ -102,7 +101,7 @@ class Task:
     error_message: str | None
     retry_count: int
     max_retries: int
-    payload: Mapping[str, Any] = field(default_factory=dict)
+    payload: Mapping[str, Any] = msgspec.field(default_factory=dict)
     created_at: datetime
     updated_at: datetime
     attempt: int = 0

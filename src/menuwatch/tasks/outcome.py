@@ -9,10 +9,10 @@ died), so whatever it tidies must also be tidied at the next start.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 from psycopg import AsyncConnection
 
 from menuwatch.tasks.model import NewTask
@@ -21,16 +21,14 @@ Writes = Callable[[AsyncConnection[Any]], Awaitable["Wrote | None"]]
 Settle = Callable[[bool], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wrote:
+class Wrote(msgspec.Struct, frozen=True, kw_only=True):
     """What the domain writes led to: merged into the result, and added to the follow-ups, of the same transaction."""
 
     result: Mapping[str, Any] | None = None
     then: Sequence[NewTask] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class Done(msgspec.Struct, frozen=True, kw_only=True):
     """It worked. `then` are the follow-up tasks (the chain)."""
 
     result: Mapping[str, Any] | None = None
@@ -39,8 +37,7 @@ class Done:
     settle: Settle | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retry:
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
     """It may work later. `after` overrides the computed backoff; out of retries the task fails with `reason`."""
 
     reason: str
@@ -50,8 +47,7 @@ class Retry:
     settle: Settle | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Postpone:
+class Postpone(msgspec.Struct, frozen=True, kw_only=True):
     """Not now, through no fault of the task (throttled, no proxy): no retry is used up, to a limit."""
 
     until: datetime
@@ -60,8 +56,7 @@ class Postpone:
     settle: Settle | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fail:
+class Fail(msgspec.Struct, frozen=True, kw_only=True):
     """It will never work as asked."""
 
     reason: str

@@ -1,11 +1,10 @@
 -- Tasks, through the functions and the view of migration 0002. `%(name)s` are the parameters.
 
 -- name: enqueue
--- One round trip for a whole batch; the answer has one row per task, in order.
-SELECT id, created
+-- One round trip for a whole batch; the answer runs parallel to it.
+SELECT coalesce(array_agg(id ORDER BY ord), '{}'), coalesce(array_agg(created ORDER BY ord), '{}')
   FROM enqueue_tasks(%(roles)s::text[], %(stores)s::integer[], %(priorities)s::integer[], %(payloads)s::text[]::jsonb[],
-                     %(due)s::timestamptz[], %(platforms)s::text[], %(retries)s::integer[], %(alone)s::boolean[], %(wake)s::boolean)
- ORDER BY ord;
+                     %(due)s::timestamptz[], %(platforms)s::text[], %(retries)s::integer[], %(alone)s::boolean[], %(wake)s::boolean);
 
 -- name: wake
 -- Tells waiting workers that there may be work.
@@ -47,6 +46,22 @@ SELECT t.id FROM task_live t
 SELECT id, status
   FROM finish_tasks(%(worker)s::text, %(ids)s::bigint[], %(attempts)s::integer[], %(verbs)s::text[], %(reasons)s::text[],
                     %(results)s::text[]::jsonb[], %(waits)s::double precision[], %(due)s::timestamptz[], %(ran)s::double precision[]);
+
+-- name: cycle
+-- A worker's round trip: endings, follow-ups, claim.
+SELECT id, role, dispensary_id, platform, priority, aged, scheduled_for, claimed_at, retry_count, max_retries, payload, created_at, attempt,
+       postpone_count, result, error_message, lost, next_due
+  FROM cycle_tasks(%(worker)s::text,
+                   %(ids)s::bigint[], %(attempts)s::integer[], %(verbs)s::text[], %(reasons)s::text[], %(results)s::text[]::jsonb[],
+                   %(waits)s::double precision[], %(due)s::timestamptz[], %(ran)s::double precision[],
+                   %(parents)s::bigint[], %(then_roles)s::text[], %(then_stores)s::integer[], %(then_priorities)s::integer[],
+                   %(then_payloads)s::text[]::jsonb[], %(then_due)s::timestamptz[], %(then_platforms)s::text[], %(then_retries)s::integer[],
+                   %(then_alone)s::boolean[],
+                   %(roles)s::text[], %(n)s::integer, %(fair)s::integer, %(low)s::integer[], %(since)s::timestamptz[], %(past)s::bigint[]);
+
+-- name: age
+-- Raises what has waited long.
+SELECT age_tasks();
 
 -- name: cancel
 SELECT cancel_tasks(%(ids)s::bigint[], %(reason)s::text);

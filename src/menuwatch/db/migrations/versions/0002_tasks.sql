@@ -34,6 +34,7 @@ CREATE TABLE task_live (
   max_retries              integer NOT NULL DEFAULT 3,
   postpone_count           integer NOT NULL DEFAULT 0,
   uniq                     smallint NOT NULL DEFAULT 0,  -- 1: the one waiting task of its key; 2: was, until it was claimed
+  aged                     smallint NOT NULL DEFAULT 0,  -- what waiting has added to its priority (age_tasks)
   state                    "char" NOT NULL DEFAULT 'r',
   role                     text NOT NULL,
   platform                 text NOT NULL DEFAULT 'dutchie',
@@ -54,8 +55,8 @@ CREATE TABLE task_live (
   CONSTRAINT task_live_uniq CHECK (uniq IN (0, 1, 2) AND (uniq <> 1 OR state <> 'a'))
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05);
--- The claim: highest priority, then oldest. `-priority` so that one ascending row comparison spans the whole order.
-CREATE INDEX task_ready ON task_live (role, (-priority), created_at, id) WHERE state = 'r';
+-- The claim: highest priority, then oldest. Negated, so that one ascending row comparison spans the whole order.
+CREATE INDEX task_ready ON task_live (role, (-(priority + aged)), created_at, id) WHERE state = 'r';
 CREATE INDEX task_scheduled ON task_live (scheduled_for) WHERE state = 's';
 CREATE INDEX task_waiting ON task_live (dispensary_id, role, (-priority), created_at, id)
   WHERE state IN ('p', 's') AND dispensary_id IS NOT NULL;
@@ -462,26 +463,42 @@ BEGIN
 END $$;
 CREATE TRIGGER worker_tasks_insert INSTEAD OF INSERT ON worker_tasks FOR EACH ROW EXECUTE FUNCTION worker_tasks_insert();
 
--- Claims up to `n` due tasks of these roles (null: any) for a worker: highest priority first, then oldest; one task per store,
+-- Claims up to `n` tasks of the `wanted` roles: the one with the highest priority first, then the oldest; one task per store,
 -- whatever its role. Each statement has a snapshot of its own, and the UPDATE runs while the stores' try-locks are held: it sees
 -- every claim committed before, so two claimers never collide on task_active.
-CREATE FUNCTION claim_tasks(roles text[], worker text, n integer) RETURNS SETOF worker_tasks LANGUAGE plpgsql
+--
+-- `fair` of them go to the role whose next task has waited longest, whatever its priority, so that no role starves another.
+-- `low, since, past` are where to begin in each role's order (parallel to `wanted`; null: at its beginning). What was claimed stays in
+-- the index until no snapshot can see it: while an old one is open, a claim from the beginning steps over all of it.
+CREATE FUNCTION task_claim(wanted text[], worker text, n integer, fair integer, low integer[], since timestamptz[], past bigint[])
+RETURNS SETOF task_live LANGUAGE plpgsql
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
-  wanted CONSTANT text[] := task_roles(roles);
   want integer := n;
   got integer := 0;
   seen integer;
   more integer;
   misses integer := 0;
   heads bigint[];
+  turn integer;
 BEGIN
-  IF coalesce(worker, '') = '' THEN
-    RAISE EXCEPTION 'a claim needs the id of a worker' USING ERRCODE = 'invalid_parameter_value';
+  IF low IS NULL THEN
+    low := array_fill(-2147483648, ARRAY[cardinality(wanted)]);
+    since := array_fill('-infinity'::timestamptz, ARRAY[cardinality(wanted)]);
+    past := array_fill(0::bigint, ARRAY[cardinality(wanted)]);
   END IF;
-  IF EXISTS (SELECT FROM task_live t WHERE t.state = 's' AND t.scheduled_for <= clock_timestamp() LIMIT 1) THEN
-    PERFORM promote_due_tasks();
+  IF fair > 0 AND cardinality(wanted) > 1 THEN
+    SELECT r.place INTO turn FROM unnest(wanted) WITH ORDINALITY r(role, place) CROSS JOIN LATERAL (
+        SELECT t.created_at FROM task_live t
+         WHERE t.state = 'r' AND t.role = r.role AND (-(t.priority + t.aged), t.created_at, t.id) >= (low[r.place], since[r.place], past[r.place])
+         ORDER BY -(t.priority + t.aged), t.created_at, t.id LIMIT 1) first
+     ORDER BY first.created_at, r.place LIMIT 1;
+    IF turn IS NOT NULL THEN
+      RETURN QUERY SELECT * FROM task_claim(wanted[turn:turn], worker, least(fair, n), 0, low[turn:turn], since[turn:turn], past[turn:turn]);
+      GET DIAGNOSTICS got = ROW_COUNT;
+      want := n - got;
+    END IF;
   END IF;
   WHILE want > 0 AND misses < 3 LOOP
     -- The busy check is a scalar subquery with LIMIT: always one index probe. NOT EXISTS would be planned as an anti join over
@@ -489,10 +506,10 @@ BEGIN
     IF cardinality(wanted) = 1 THEN
       WITH w AS MATERIALIZED (
         SELECT t.id, t.dispensary_id FROM task_live t
-         WHERE t.state = 'r' AND t.role = wanted[1]
+         WHERE t.state = 'r' AND t.role = wanted[1] AND (-(t.priority + t.aged), t.created_at, t.id) >= (low[1], since[1], past[1])
            AND (t.dispensary_id IS NULL
                 OR (SELECT a.id FROM task_live a WHERE a.state = 'a' AND a.dispensary_id = t.dispensary_id LIMIT 1) IS NULL)
-         ORDER BY -t.priority, t.created_at, t.id LIMIT want FOR NO KEY UPDATE OF t SKIP LOCKED)
+         ORDER BY -(t.priority + t.aged), t.created_at, t.id LIMIT want FOR NO KEY UPDATE OF t SKIP LOCKED)
       SELECT count(*), array_agg(w.id) FILTER (WHERE CASE WHEN w.dispensary_id IS NULL THEN true
                                                          ELSE pg_try_advisory_xact_lock(7001, w.dispensary_id) END)
         INTO seen, heads FROM w;
@@ -500,46 +517,53 @@ BEGIN
       -- One ordered stream per role, merged; rows are locked as they are taken from the merge, so no more than `want` are.
       WITH m AS (
         SELECT s.id FROM (
-          (SELECT t.id, t.dispensary_id, -t.priority AS rank, t.created_at FROM task_live t WHERE t.state = 'r' AND t.role = wanted[1] ORDER BY 3, 4, 1)
+          (SELECT t.id, t.dispensary_id, -(t.priority + t.aged) AS rank, t.created_at FROM task_live t
+            WHERE t.state = 'r' AND t.role = wanted[1] AND (-(t.priority + t.aged), t.created_at, t.id) >= (low[1], since[1], past[1])
+            ORDER BY 3, 4, 1)
           UNION ALL
-          (SELECT t.id, t.dispensary_id, -t.priority AS rank, t.created_at FROM task_live t WHERE t.state = 'r' AND t.role = wanted[2] ORDER BY 3, 4, 1)
+          (SELECT t.id, t.dispensary_id, -(t.priority + t.aged) AS rank, t.created_at FROM task_live t
+            WHERE t.state = 'r' AND t.role = wanted[2] AND (-(t.priority + t.aged), t.created_at, t.id) >= (low[2], since[2], past[2])
+            ORDER BY 3, 4, 1)
           UNION ALL
-          (SELECT t.id, t.dispensary_id, -t.priority AS rank, t.created_at FROM task_live t WHERE t.state = 'r' AND t.role = wanted[3] ORDER BY 3, 4, 1)
+          (SELECT t.id, t.dispensary_id, -(t.priority + t.aged) AS rank, t.created_at FROM task_live t
+            WHERE t.state = 'r' AND t.role = wanted[3] AND (-(t.priority + t.aged), t.created_at, t.id) >= (low[3], since[3], past[3])
+            ORDER BY 3, 4, 1)
           UNION ALL
-          (SELECT t.id, t.dispensary_id, -t.priority AS rank, t.created_at FROM task_live t WHERE t.state = 'r' AND t.role = wanted[4] ORDER BY 3, 4, 1)
+          (SELECT t.id, t.dispensary_id, -(t.priority + t.aged) AS rank, t.created_at FROM task_live t
+            WHERE t.state = 'r' AND t.role = wanted[4] AND (-(t.priority + t.aged), t.created_at, t.id) >= (low[4], since[4], past[4])
+            ORDER BY 3, 4, 1)
           UNION ALL
-          (SELECT t.id, t.dispensary_id, -t.priority AS rank, t.created_at FROM task_live t WHERE t.state = 'r' AND t.role = wanted[5] ORDER BY 3, 4, 1)
+          (SELECT t.id, t.dispensary_id, -(t.priority + t.aged) AS rank, t.created_at FROM task_live t
+            WHERE t.state = 'r' AND t.role = wanted[5] AND (-(t.priority + t.aged), t.created_at, t.id) >= (low[5], since[5], past[5])
+            ORDER BY 3, 4, 1)
           UNION ALL
-          (SELECT t.id, t.dispensary_id, -t.priority AS rank, t.created_at FROM task_live t WHERE t.state = 'r' AND t.role = wanted[6] ORDER BY 3, 4, 1)
+          (SELECT t.id, t.dispensary_id, -(t.priority + t.aged) AS rank, t.created_at FROM task_live t
+            WHERE t.state = 'r' AND t.role = wanted[6] AND (-(t.priority + t.aged), t.created_at, t.id) >= (low[6], since[6], past[6])
+            ORDER BY 3, 4, 1)
         ) s
         WHERE s.dispensary_id IS NULL
            OR (SELECT a.id FROM task_live a WHERE a.state = 'a' AND a.dispensary_id = s.dispensary_id LIMIT 1) IS NULL
         ORDER BY s.rank, s.created_at, s.id),
       w AS MATERIALIZED (
         SELECT l.* FROM m CROSS JOIN LATERAL (
-          SELECT t.id, t.dispensary_id, t.priority, t.created_at FROM task_live t WHERE t.id = m.id AND t.state::text = 'r'
+          SELECT t.id, t.dispensary_id, -(t.priority + t.aged) AS rank, t.created_at FROM task_live t WHERE t.id = m.id AND t.state::text = 'r'
              FOR NO KEY UPDATE OF t SKIP LOCKED) l
          LIMIT want),
       one AS MATERIALIZED (  -- two roles of one store may both have a head here
-        SELECT w.id, w.dispensary_id, row_number() OVER (PARTITION BY w.dispensary_id ORDER BY -w.priority, w.created_at, w.id) AS place FROM w)
+        SELECT w.id, w.dispensary_id, row_number() OVER (PARTITION BY w.dispensary_id ORDER BY w.rank, w.created_at, w.id) AS place FROM w)
       SELECT count(*), array_agg(o.id) FILTER (WHERE CASE WHEN o.dispensary_id IS NULL THEN true WHEN o.place > 1 THEN false
                                                          ELSE pg_try_advisory_xact_lock(7001, o.dispensary_id) END)
         INTO seen, heads FROM one o;
     END IF;
     EXIT WHEN seen = 0;
     RETURN QUERY
-      WITH c AS (
-        UPDATE task_live t
-           SET state = 'a', worker_id = worker, claimed_at = clock_timestamp(), updated_at = clock_timestamp(), attempt = t.attempt + 1,
-               uniq = CASE t.uniq WHEN 0 THEN 0 ELSE 2 END
-         WHERE t.id = ANY (heads)
-           AND (t.dispensary_id IS NULL
-                OR (SELECT a.id FROM task_live a WHERE a.state = 'a' AND a.dispensary_id = t.dispensary_id LIMIT 1) IS NULL)
-        RETURNING t.*)
-      SELECT c.id, c.role, c.dispensary_id, c.platform, 'claimed', c.priority, c.scheduled_for, c.worker_id, c.claimed_at,
-             c.started_at, NULL::timestamptz, c.last_heartbeat_at, c.result, c.error_message, c.retry_count, c.max_retries, c.payload,
-             c.created_at, c.updated_at, c.attempt, c.postpone_count
-        FROM c ORDER BY -c.priority, c.created_at, c.id;
+      UPDATE task_live t
+         SET state = 'a', worker_id = worker, claimed_at = clock_timestamp(), updated_at = clock_timestamp(), attempt = t.attempt + 1,
+             uniq = CASE t.uniq WHEN 0 THEN 0 ELSE 2 END
+       WHERE t.id = ANY (heads)
+         AND (t.dispensary_id IS NULL
+              OR (SELECT a.id FROM task_live a WHERE a.state = 'a' AND a.dispensary_id = t.dispensary_id LIMIT 1) IS NULL)
+      RETURNING t.*;
     GET DIAGNOSTICS more = ROW_COUNT;
     got := got + more;
     EXIT WHEN seen < want;
@@ -548,12 +572,69 @@ BEGIN
   END LOOP;
 END $$;
 
+-- What a claim needs before it: a worker with a name, and in its place whatever has come due.
+CREATE FUNCTION task_before_claim(worker text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF coalesce(worker, '') = '' THEN
+    RAISE EXCEPTION 'a claim needs the id of a worker' USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  IF EXISTS (SELECT FROM task_live t WHERE t.state = 's' AND t.scheduled_for <= clock_timestamp() LIMIT 1) THEN
+    PERFORM promote_due_tasks();
+  END IF;
+END $$;
+
+-- Claims up to `n` due tasks of these roles (null: any) for a worker, in the order in which they were claimed.
+CREATE FUNCTION claim_tasks(roles text[], worker text, n integer) RETURNS SETOF worker_tasks LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+  PERFORM task_before_claim(worker);
+  RETURN QUERY
+    SELECT c.id, c.role, c.dispensary_id, c.platform, 'claimed', c.priority, c.scheduled_for, c.worker_id, c.claimed_at,
+           c.started_at, NULL::timestamptz, c.last_heartbeat_at, c.result, c.error_message, c.retry_count, c.max_retries, c.payload,
+           c.created_at, c.updated_at, c.attempt, c.postpone_count
+      FROM task_claim(task_roles(roles), worker, n, 0, NULL, NULL, NULL) c ORDER BY -(c.priority + c.aged), c.created_at, c.id;
+END $$;
+
 CREATE FUNCTION claim_task("role" text, worker_id text) RETURNS SETOF worker_tasks LANGUAGE sql AS $$
   SELECT * FROM claim_tasks(CASE WHEN $1 IS NOT NULL THEN ARRAY[$1] END, $2, 1)
 $$;
 
+-- Old work rises: a ready task gains a point of priority for every `every` that it has waited since it was due, up to `ceiling`;
+-- what stands above that from the start (an operator's urgent request) stays above it. Passes over what others have in hand; at most
+-- `most` tasks per role and level, the oldest first. Returns how many rose.
+CREATE FUNCTION age_tasks(every interval DEFAULT '15 minutes', ceiling integer DEFAULT 19, most integer DEFAULT 1000) RETURNS integer
+LANGUAGE plpgsql SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+  at CONSTANT timestamptz := clock_timestamp();
+  raised integer := 0;
+  more integer;
+  asked text;
+  level integer;
+BEGIN
+  FOREACH asked IN ARRAY task_roles(NULL) LOOP
+    level := -2147483648;
+    LOOP  -- a loose index scan over the levels that are in use, from the top
+      level := (SELECT -(t.priority + t.aged) FROM task_live t WHERE t.state = 'r' AND t.role = asked AND -(t.priority + t.aged) > level
+                 ORDER BY -(t.priority + t.aged) LIMIT 1);
+      EXIT WHEN level IS NULL;
+      CONTINUE WHEN -level >= ceiling;
+      UPDATE task_live t SET aged = least(ceiling - t.priority, floor(extract(epoch FROM at - greatest(t.created_at, t.scheduled_for))
+                                                                      / extract(epoch FROM every)))
+       WHERE t.id = ANY (ARRAY(
+               SELECT x.id FROM task_live x
+                WHERE x.state = 'r' AND x.role = asked AND -(x.priority + x.aged) = level AND x.created_at <= at - every
+                  AND greatest(x.created_at, x.scheduled_for) <= at - every * (x.aged + 1)
+                ORDER BY x.created_at, x.id LIMIT most FOR NO KEY UPDATE SKIP LOCKED));
+      GET DIAGNOSTICS more = ROW_COUNT;
+      raised := raised + more;
+    END LOOP;
+  END LOOP;
+  RETURN raised;
+END $$;
+
 -- Ends attempts. The arrays run in parallel: verb is `done`, `fail`, `retry`, `postpone` or `release` (given back as it was,
--- by a worker that stops); `wait` is in seconds (retry), `due` a time (postpone), `ran` how many seconds the handler took.
+-- by a worker that stops); `wait` is in seconds (retry), `due` a time (postpone), `ran` how many seconds the handler took. An array that
+-- is null is one of nulls, and no verb means `done`.
 -- Only attempts that this worker still owns are touched (I4); returned are those, with the status they have now.
 -- The caller may have written other things in the same transaction: all of it commits together.
 CREATE FUNCTION finish_tasks(worker text, ids bigint[], attempts integer[], verbs text[], reasons text[], results jsonb[],
@@ -577,7 +658,8 @@ BEGIN
   END IF;
   PERFORM ensure_task_history_partition(at);
   WITH f AS MATERIALIZED (
-    SELECT * FROM unnest(ids, attempts, verbs, reasons, results, ran) u(id, attempt, verb, reason, result, ran)),
+    SELECT u.id, u.attempt, coalesce(u.verb, 'done') AS verb, u.reason, u.result, u.ran
+      FROM unnest(ids, attempts, verbs, reasons, results, ran) u(id, attempt, verb, reason, result, ran)),
   d AS (
     -- No `state = 'a'` here: it would invite a scan of the whole active index. worker_id says as much.
     DELETE FROM task_live t USING f
@@ -616,6 +698,7 @@ BEGIN
              postpone_count = t.postpone_count + CASE WHEN f.verb = 'postpone' AND t.postpone_count < postponements THEN 1 ELSE 0 END,
              error_message = CASE WHEN f.verb = 'release' THEN t.error_message ELSE f.reason END,
              result = coalesce(f.result, t.result),
+             aged = CASE f.verb WHEN 'release' THEN t.aged ELSE 0 END,
              worker_id = NULL, claimed_at = NULL, started_at = NULL, last_heartbeat_at = NULL, updated_at = at
         FROM f WHERE t.id = f.id AND t.worker_id = worker AND t.attempt = f.attempt
       RETURNING t.id, t.dispensary_id, t.role)
@@ -629,6 +712,66 @@ BEGIN
     END IF;
   END IF;
   IF stores IS NOT NULL THEN PERFORM task_promote_parked(stores, freed); END IF;
+END $$;
+
+-- One round trip of a worker: ends attempts (as finish_tasks), adds what follows from those that were still its own (as enqueue_tasks;
+-- `parents` names the task that each follows from), and claims up to `n` more (as task_claim). One transaction: all of it or nothing.
+-- The answer: the tasks claimed; before them, where there are any, a row without id whose `lost` are the ids that were no longer its own;
+-- after them, where it asked for more, one whose `next_due` is in how many seconds the next scheduled task comes due (null: none is).
+CREATE FUNCTION cycle_tasks(worker text,
+                            ids bigint[], attempts integer[], verbs text[], reasons text[], results jsonb[], wait double precision[],
+                            due timestamptz[], ran double precision[],
+                            parents bigint[], then_roles text[], then_stores integer[], then_priorities integer[], then_payloads jsonb[],
+                            then_due timestamptz[], then_platforms text[], then_retries integer[], then_alone boolean[],
+                            roles text[], n integer, fair integer, low integer[], since timestamptz[], past bigint[])
+RETURNS TABLE (id bigint, role text, dispensary_id integer, platform text, priority integer, aged smallint, scheduled_for timestamptz,
+               claimed_at timestamptz, retry_count integer, max_retries integer, payload jsonb, created_at timestamptz, attempt integer,
+               postpone_count integer, result jsonb, error_message text, lost bigint[], next_due double precision)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  ended bigint[];
+  missing bigint[];
+  u record;
+  got integer;
+BEGIN
+  IF cardinality(ids) > 0 THEN
+    SELECT array_agg(f.id) INTO ended FROM finish_tasks(worker, ids, attempts, verbs, reasons, results, wait, due, ran) f;
+    IF coalesce(cardinality(ended), 0) < cardinality(ids) THEN
+      SELECT array_agg(x) INTO missing FROM unnest(ids) x WHERE x <> ALL (coalesce(ended, '{}'));
+    END IF;
+    IF cardinality(parents) > 0 THEN
+      IF missing IS NOT NULL THEN
+        SELECT array_agg(x.role) AS r, array_agg(x.store) AS s, array_agg(x.priority) AS p, array_agg(x.payload) AS j, array_agg(x.due) AS d,
+               array_agg(x.platform) AS f, array_agg(x.retries) AS m, array_agg(x.alone) AS a INTO u
+          FROM unnest(parents, then_roles, then_stores, then_priorities, then_payloads, then_due, then_platforms, then_retries, then_alone)
+               x(parent, role, store, priority, payload, due, platform, retries, alone)
+         WHERE x.parent <> ALL (missing);
+        PERFORM enqueue_tasks(u.r, u.s, u.p, u.j, u.d, u.f, u.m, u.a, false);
+      ELSE
+        PERFORM enqueue_tasks(then_roles, then_stores, then_priorities, then_payloads, then_due, then_platforms, then_retries, then_alone, false);
+      END IF;
+    END IF;
+    IF missing IS NOT NULL THEN
+      lost := missing;
+      RETURN NEXT;
+    END IF;
+  END IF;
+  IF n > 0 THEN
+    PERFORM task_before_claim(worker);
+    RETURN QUERY
+      SELECT c.id, c.role, c.dispensary_id, c.platform, c.priority, c.aged, c.scheduled_for, c.claimed_at, c.retry_count, c.max_retries,
+             c.payload, c.created_at, c.attempt, c.postpone_count, c.result, c.error_message, NULL::bigint[], NULL::double precision
+        FROM task_claim(task_roles(roles), worker, n, fair, low, since, past) c;
+    GET DIAGNOSTICS got = ROW_COUNT;
+    IF got < n THEN
+      id := NULL;
+      lost := NULL;
+      next_due := extract(epoch FROM (SELECT t.scheduled_for FROM task_live t WHERE t.state = 's' ORDER BY t.scheduled_for LIMIT 1)
+                                     - clock_timestamp());
+      RETURN NEXT;
+    END IF;
+  END IF;
 END $$;
 
 -- Cancels tasks that wait or run; returns the ids of those it found live. Whoever runs one has lost it, and is told.
