@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -70,18 +70,20 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """All of it. `beats`: when each heartbeat that went through began, by worker, in order."""
+    """All of it. `beats`: when each heartbeat that went through began, by worker, in order. `offset`: wall clock less monotonic."""
 
     ended: Sequence[Ended]
     effects: Sequence[Effect]
     runs: Sequence[Run]
     beats: dict[str, list[float]]
+    offset: float
     live: Sequence[int]
     stranded: int
 
 
-def runs_of(lines: Iterator[dict[str, Any]]) -> tuple[list[Run], dict[str, list[float]]]:
-    """The attempts and heartbeats that traces tell of."""
+def runs_of(lines: Iterable[dict[str, Any]]) -> tuple[list[Run], dict[str, list[float]], float]:
+    """The attempts and heartbeats that traces tell of, and how far the two clocks are apart."""
+    offset = 0.0
     runs: list[Run] = []
     last: dict[Key, Run] = {}
     beats: dict[str, list[float]] = defaultdict(list)
@@ -107,7 +109,9 @@ def runs_of(lines: Iterator[dict[str, Any]]) -> tuple[list[Run], dict[str, list[
                 last[line["id"], line["attempt"]].told.append(line["committed"])
             case "beat":
                 beats[line["worker"]].append(line["began"])
-    return runs, {worker: sorted(times) for worker, times in beats.items()}
+            case "hello":
+                offset = line["wall"] - line["at"]
+    return runs, {worker: sorted(times) for worker, times in beats.items()}, offset
 
 
 def faults(nodes: dict[str, Node], seen: Evidence, *, stale: float) -> list[str]:
@@ -231,8 +235,10 @@ def _claims_apart(seen: Evidence, stale: float) -> Iterator[str]:
     """In the database's own time: while a store is owned nobody else owns it.
 
     Known are the claims of all attempts that began, and the ends of those that were settled by their owner; an attempt that was
-    neither settled nor cut off by its own worker was owned for `stale` seconds at the very least.
+    neither settled nor cut off by its own worker was owned for `stale` seconds at the very least. A task that somebody cancels frees
+    its store at once.
     """
+    cancelled = {row.id for row in seen.ended if row.status == "cancelled"}
     spans: dict[int, list[tuple[float, float, Key]]] = defaultdict(list)
     known: set[Key] = set()
 
@@ -244,10 +250,10 @@ def _claims_apart(seen: Evidence, stale: float) -> Iterator[str]:
     for effect in seen.effects:
         own(effect.store, (effect.id, effect.attempt), effect.claimed, effect.at.timestamp())
     for row in seen.ended:
-        if row.claimed is not None and row.status != "cancelled":
+        if row.claimed is not None and row.id not in cancelled:
             own(row.store, (row.id, row.attempt), row.claimed, row.completed.timestamp())
     for run in seen.runs:
-        lost = run.ended is None and not run.told
+        lost = run.ended is None and not run.told and run.id not in cancelled
         own(run.store, run.key, run.claimed, run.claimed.timestamp() + (stale if lost else 0.0))
     for store, owned in spans.items():
         owned.sort()
@@ -260,7 +266,10 @@ def _claims_apart(seen: Evidence, stale: float) -> Iterator[str]:
 
 
 def overlaps(seen: Evidence) -> Iterator[tuple[Run, Run]]:
-    """Pairs of handlers that ran for one store at once, by their own account; a handler that never ended ran on for ever."""
+    """Pairs of handlers that ran for one store at once, by their own account, the one that was claimed first first.
+
+    A handler that never got to its end counts as running for ever.
+    """
     by_store: dict[int, list[Run]] = defaultdict(list)
     for run in seen.runs:
         if run.store is not None:
@@ -271,16 +280,16 @@ def overlaps(seen: Evidence) -> Iterator[tuple[Run, Run]]:
         for run in runs:
             open_runs = [other for other in open_runs if other.ended is None or other.ended > run.began]
             for other in open_runs:
-                yield other, run
+                yield (other, run) if other.claimed <= run.claimed else (run, other)
             open_runs.append(run)
 
 
 def _handlers_apart(seen: Evidence, stale: float) -> Iterator[str]:
     """Handlers of one store run at the same moment only where the first one's worker had been given up for dead.
 
-    Such a handler may live on until its worker wakes; it can write no more, which the other checks hold it to. That a worker was
-    given up rightly shows in its heartbeats: for (nearly) the time of `stale` none went through. The same holds for a task that
-    somebody cancelled while it ran: its handler stops when its worker hears of it.
+    Such a handler may live on, or even begin, when its worker wakes; it can write no more, which the other checks hold it to. That
+    a worker was given up rightly shows in its heartbeats: for (nearly) the time of `stale` none went through between the two claims.
+    The other case is a task that somebody cancelled while it ran: its handler stops when its worker hears of it.
     """
     cancelled = {row.id for row in seen.ended if row.status == "cancelled"}
     ours = {(effect.id, effect.attempt) for effect in seen.effects}
@@ -291,7 +300,8 @@ def _handlers_apart(seen: Evidence, stale: float) -> Iterator[str]:
         pair = f"store {first.store}: {first.key} of {first.worker} and {second.key} of {second.worker}"
         if first.key in ours:
             yield f"two owners at once, the first of which was not lost: {pair}"
-        silence = longest_silence(seen.beats.get(first.worker, ()), first.began, second.began)
+        begin, end = (run.claimed.timestamp() - seen.offset for run in (first, second))
+        silence = longest_silence(seen.beats.get(first.worker, ()), begin, end)
         if silence < 0.8 * stale:
             yield f"two handlers at once, though the first one's worker was never silent for more than {silence:.2f} s: {pair}"
 

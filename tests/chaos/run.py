@@ -76,11 +76,11 @@ class Size:
 
 
 FULL = Size(
-    workers=8, slots=5, tasks=20_000, stores=500, stale=4.0, first=0.3,
+    workers=8, slots=5, tasks=20_000, stores=500, stale=4.0, first=0.5,
     kills=50, stops=25, terms=15, cuts=40, crashes=9, axes=1,
 )  # fmt: skip
 SHORT = Size(
-    workers=3, slots=4, tasks=600, stores=40, stale=2.0, first=0.3,
+    workers=3, slots=4, tasks=600, stores=40, stale=1.5, first=0.3,
     kills=2, stops=2, terms=1, cuts=3, crashes=1, axes=1,
 )  # fmt: skip
 
@@ -210,6 +210,10 @@ class Chaos:
             fed += sum(map(len, batch))
             # Mostly early in what there is to do, so that a backlog remains; now and then when little is left.
             ended = await self._until(desk, ended + int((0.95 * fed - ended) * self._rng.random() ** 3))
+            self._say(
+                f"{time.monotonic() - self._began:6.1f} s  {ended:6} of {self._plan.total} ended; "
+                f"disturbance {wave + 1:3} of {len(mischief)}: {kind}"
+            )
             await self._disturb(desk, kind)
         await self._feed(desk, len(mischief), [tree[0] for tree in trees[bounds[-2] :]])
 
@@ -268,13 +272,6 @@ class Chaos:
     # what happens to it
 
     async def _disturb(self, desk: Desk, kind: str) -> None:
-        ((ended, live),) = await desk.ask(
-            "SELECT (SELECT count(*) FROM task_history), (SELECT count(*) FROM task_live)"
-        )
-        self._say(
-            f"{time.monotonic() - self._began:6.1f} s  {ended:6} of {self._plan.total} ended, {live:5} live; "
-            f"{sum(self._report.done.values()) + 1:3}. {kind}"
-        )
         await {
             "kill": self._kill, "stop": self._suspend, "term": self._term, "cut": self._cut, "crash": self._crash, "axe": self._axe,
         }[kind](desk)  # fmt: skip
@@ -336,7 +333,7 @@ class Chaos:
                 if held == 0 and time.monotonic() - began > self._size.stale:
                     self._report.done["stop: tasks were taken"] += 1
                     break
-                if time.monotonic() - began > 4 * self._size.stale:
+                if time.monotonic() - began > 3 * self._size.stale:
                     self._report.done["stop: it kept tasks"] += 1
                     break
                 await asyncio.sleep(0.1)
@@ -381,12 +378,13 @@ class Chaos:
         )
         live = [row[0] for row in await desk.ask("SELECT id FROM task_live")]
         ((stranded,),) = await desk.ask("SELECT unpark_stranded_tasks()")
-        runs, beats = evidence.runs_of(trace.read(self._folder))
+        runs, beats, offset = evidence.runs_of(trace.read(self._folder))
         seen = Evidence(
             ended=[Ended(**dict(zip(Ended.__slots__, row, strict=True))) for row in history],
             effects=[Effect(**dict(zip(Effect.__slots__, row, strict=True))) for row in effects],
             runs=runs,
             beats=beats,
+            offset=offset,
             live=live,
             stranded=stranded,
         )

@@ -155,7 +155,7 @@ async def _serve(given: argparse.Namespace, pool: Pool) -> None:
     _watch_beats(worker, trace)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, worker.stop)
-    trace.put("hello", worker=worker.worker_id, pid=os.getpid())
+    trace.put("hello", worker=worker.worker_id, pid=os.getpid(), wall=time.time())
     await worker.run()
     trace.put("bye", worker=worker.worker_id)
 
