@@ -22,6 +22,7 @@ from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
+from menuwatch.engine.commands import Commands
 from menuwatch.engine.executor import Executor
 from menuwatch.engine.gate import Gate
 from menuwatch.engine.handler import Handlers, MayClaim
@@ -32,13 +33,15 @@ from menuwatch.engine.measures import Measures
 from menuwatch.engine.outbox import Outbox
 from menuwatch.engine.producer import Producer
 from menuwatch.engine.reaper import Reaper
+from menuwatch.engine.resources import Machine, Thresholds
 from menuwatch.engine.settler import Settler
 from menuwatch.engine.slots import Slots
 from menuwatch.engine.waker import Waker
+from menuwatch.engine.watch import Watch
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NewTask, Role, parse_role
 from menuwatch.workers import registry
-from menuwatch.workers.names import NAMES, friendly_name
+from menuwatch.workers.names import WORKER_NAMES, pod_name, worker_name
 from menuwatch.workers.registry import Identity
 
 log = get_logger(__name__)
@@ -49,10 +52,14 @@ _HURRIED_PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a worker works. Times in seconds; `roles` None takes every role that has a handler."""
+    """How a worker works. Times in seconds; `roles` None takes every role that has a handler.
+
+    `ordinal` is its place in its pod; `thresholds` None never backs off for want of resources.
+    """
 
     worker_id: str | None = None
     pod: str | None = None
+    ordinal: int | None = None
     roles: frozenset[Role] | None = None
     slots: int = 3
     poll_interval: float = 5.0
@@ -62,6 +69,8 @@ class Options:
     backoff: Backoff = Backoff(base=30.0)
     grace: float = 30.0
     patience: float = 300.0
+    thresholds: Thresholds | None = None
+    backing_off: float = 10.0
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -69,6 +78,7 @@ class Options:
         stale_after = timedelta(minutes=settings.stale_after_minutes)
         return cls(
             worker_id=settings.worker_id,
+            pod=pod_name(socket.gethostname(), ordinal=settings.pod_ordinal, name=settings.pod_name),
             roles=frozenset(parse_role(name) for name in settings.worker_role) or None,
             slots=settings.max_concurrent_tasks,
             poll_interval=settings.poll_interval_ms / 1000,
@@ -78,6 +88,8 @@ class Options:
             backoff=Backoff(base=settings.task_retry_base_seconds),
             grace=settings.shutdown_grace_seconds,
             patience=stale_after.total_seconds() / 2,
+            thresholds=Thresholds.from_settings(settings),
+            backing_off=settings.backoff_duration_ms / 1000,
         )
 
 
@@ -88,7 +100,9 @@ def identify(options: Options, roles: Collection[Role] | None) -> Identity:
     worker_id = f"{options.worker_id or f'{host}-{pid}'}-{secrets.token_hex(4)}"
     return Identity(
         worker_id=worker_id,
-        friendly_name=friendly_name(zlib.crc32(worker_id.encode()) % len(NAMES)),
+        friendly_name=worker_name(
+            zlib.crc32(worker_id.encode()) % len(WORKER_NAMES) if options.ordinal is None else options.ordinal
+        ),
         host=host,
         pid=pid,
         pod=options.pod,
@@ -120,10 +134,11 @@ class Worker:
         self._options = options
         self._clock = clock
         self._stop = asyncio.Event()
+        self._leaving: asyncio.Task[None] | None = None
         self.slots = Slots(options.slots)
         self.outbox = Outbox()
         self.measures = Measures()
-        self.gate = Gate(clock=clock)
+        self.gate = Gate(backoff=options.backing_off, clock=clock)
         self.waker = Waker(pool, own=self._takes)
         self.settler = Settler(
             pool,
@@ -159,11 +174,45 @@ class Worker:
             may_claim=may_claim,
             on_follow_ups=self._on_follow_ups,
         )
+        machine = Machine(clock=clock)
         self.heartbeat = Heartbeat(
-            pool, self.slots, self.identity, status=self._status, clock=clock, interval=options.heartbeat_interval
+            pool,
+            self.slots,
+            self.identity,
+            status=self._status,
+            clock=clock,
+            interval=options.heartbeat_interval,
+            gate=self.gate,
+            machine=machine,
         )
+        self.commands = Commands(
+            pool,
+            self.gate,
+            worker_id=self.worker_id,
+            on_change=self._on_gate,
+            on_decommission=self.leave,
+            interval=options.heartbeat_interval,
+        )
+        self._watches: list[Loop] = []
+        if options.thresholds is not None:
+            self._watches.append(
+                Watch(
+                    self.gate,
+                    machine,
+                    options.thresholds,
+                    worker_id=self.worker_id,
+                    clock=clock,
+                    on_change=self._on_gate,
+                )
+            )
         self.reaper = Reaper(pool, stale_after=options.stale_after, interval=options.reap_interval)
-        self.listener = Listener(url, on_work=self.producer.new_work, on_lost=self.heartbeat.wake)
+        self.listener = Listener(
+            url,
+            on_work=self.producer.new_work,
+            on_lost=self.heartbeat.wake,
+            on_command=self.commands.wake,
+            worker_id=self.worker_id,
+        )
 
     @property
     def worker_id(self) -> str:
@@ -173,6 +222,16 @@ class Worker:
     def stop(self) -> None:
         """Asks for a graceful stop; `run` returns when it is done. May be called from a signal handler of the event loop."""
         self._stop.set()
+
+    def leave(self) -> None:
+        """Asks for a stop once what runs has ended, however long that takes; `stop` may still cut it short."""
+        if self._leaving is None:
+            self._leaving = asyncio.create_task(self._leave(), name="leave")
+
+    async def _leave(self) -> None:
+        await self.producer.close(patience=10)
+        await self.slots.idle.wait()
+        self.stop()
 
     async def run(self) -> None:
         """Works until `stop`. Raises what ended a loop that must not end."""
@@ -223,7 +282,8 @@ class Worker:
     async def _working(self) -> AsyncIterator[list[asyncio.Task[None]]]:
         await self._register()
         await self._first_look()
-        parts: list[Loop] = [self.listener, self.producer, self.heartbeat, self.reaper, self.waker]
+        parts: list[Loop] = [self.listener, self.producer, self.heartbeat, self.reaper, self.waker, self.commands]
+        parts += self._watches
         loops = [asyncio.create_task(part.run(), name=part.name) for part in parts]
         grace = self._options.grace
         try:
@@ -236,6 +296,8 @@ class Worker:
 
     async def _wind_down(self, parts: list[Loop], loops: list[asyncio.Task[None]], grace: float) -> None:
         self._stop.set()
+        if self._leaving is not None:
+            self._leaving.cancel()
         log.info("stopping", action="worker_stopping", running=len(self.slots), worker_id=self.worker_id)
         # A claim that is under way comes to its end, so that what it claims is known and given back.
         await self.producer.close(patience=10)
@@ -308,7 +370,11 @@ class Worker:
         log.info("worker stopped", action="worker_stopped", worker_id=self.worker_id)
 
     def _status(self) -> str:
-        return "stopping" if self._stop.is_set() else "active"
+        return "stopping" if self._stop.is_set() or self._leaving is not None else self.gate.status
+
+    def _on_gate(self) -> None:
+        self.producer.wake()
+        self.heartbeat.wake()
 
     def _on_free(self) -> None:
         self.producer.wake()
