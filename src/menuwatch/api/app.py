@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 from menuwatch import __version__
 from menuwatch.api import openapi, problems, reference
 from menuwatch.api.observe import Observe, Traffic
-from menuwatch.api.routes import capacity, health, payloads, products, schedules, stores, tasks, workers
+from menuwatch.api.routes import capacity, health, job_queue, payloads, products, schedules, stores, tasks, workers
 from menuwatch.api.system import System
 
 __all__ = ["System", "create_app"]
@@ -33,7 +33,7 @@ def bare_app() -> FastAPI:
     )
     app.include_router(schedules.generating)
     # /api/tasks/capacity comes before /api/tasks/{task_id}.
-    for noun in (health, capacity, tasks, schedules, workers, payloads, stores, products):
+    for noun in (health, capacity, tasks, job_queue, schedules, workers, payloads, stores, products):
         app.include_router(noun.router)
     reference.install(app)
     problems.install(app)

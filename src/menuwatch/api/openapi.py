@@ -39,6 +39,7 @@ TAGS = [
     {"name": "stores", "description": "Shops with a menu."},
     {"name": "payloads", "description": "The archive: raw answers of platforms, whole."},
     {"name": "tasks", "description": "The queue: what is to be done, is being done and was done."},
+    {"name": "job queue", "description": "Asking for work: one task, many, or one for every store of a state."},
     {"name": "schedules", "description": "What is enqueued by itself, and what is generated on demand."},
     {
         "name": "workers",

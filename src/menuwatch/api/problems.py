@@ -222,6 +222,12 @@ def _pointer(location: Sequence[Any]) -> str:
     return "#" + "".join(f"/{part}" for part in parts)
 
 
+def _spoken(pointer: str) -> str:
+    """A place in the body as people write it: `tasks[17].role`."""
+    place = re.sub(r"/(\d+)(?=/|$)", r"[\1]", pointer.removeprefix("#"))
+    return place.removeprefix("/").replace("/", ".").replace("~1", "/").replace("~0", "~") or "the body"
+
+
 def _error(found: Mapping[str, Any]) -> dict[str, str]:
     place, *inside = found["loc"]
     text = str(found["msg"]).removeprefix("Value error, ")
@@ -242,9 +248,7 @@ def of_validation(request: Request, error: RequestValidationError) -> Problem:
     if any(e["loc"] == ("body",) for e in found) and not (kind == "application/json" or kind.endswith("+json")):
         return NotJson("send the body as JSON, with Content-Type: application/json")
     errors = [_error(e) for e in found]
-    said = "; ".join(
-        f"{e.get('parameter') or e['pointer'].removeprefix('#/') or 'the body'}: {e['detail']}" for e in errors
-    )
+    said = "; ".join(f"{e.get('parameter') or _spoken(e['pointer'])}: {e['detail']}" for e in errors)
     return InvalidRequest(said, errors)
 
 

@@ -15,10 +15,12 @@ from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
 from menuwatch.operations.reading import Row, pattern, row, rows
 from menuwatch.operations.refusals import Conflict, NotFound, Unusable
+from menuwatch.schedules.model import STATES
 from menuwatch.stores import store as stores
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.ending import clean_reason
 from menuwatch.tasks.model import PER_STORE_ROLES, PRIORITY_CHAINED, UNHANDLED_ROLES, NewTask, Role, Status
+from menuwatch.tasks.store import Enqueued
 
 _q = sql.load(__package__)
 log = get_logger(__name__)
@@ -94,6 +96,18 @@ async def active_of_store(conn: AsyncConnection[Any], dispensary_id: int) -> Row
     return await row(conn, _q.active_of_store, {"dispensary_id": dispensary_id})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A task that a person asks for. Without `platform` it is the store's, or the only one that there is."""
+
+    role: Role
+    dispensary_id: int | None = None
+    platform: str | None = None
+    priority: int = PRIORITY_CHAINED
+    scheduled_for: datetime | None = None
+    payload: Mapping[str, Any] | None = None
+
+
 async def enqueue(
     conn: AsyncConnection[Any],
     *,
@@ -107,38 +121,17 @@ async def enqueue(
 ) -> tuple[int, bool]:
     """Enqueues a task that a person asked for; returns its id and whether it is new. One that waits already is not doubled.
 
-    Without `platform` it is the store's, or the only one that there is. Raises Unusable for a store or platform that
-    does not exist, and where the role needs a store and none is named.
+    Raises Unusable for a store or platform that does not exist, and where the role needs a store and none is named.
     """
-    if role in UNHANDLED_ROLES:
-        raise Unusable("role", f"no worker of this version does {role}: the task would wait for ever")
-    if dispensary_id is None and role in PER_STORE_ROLES:
-        raise Unusable("dispensary_id", f"a {role} task needs the store it is for")
-    if dispensary_id is not None:
-        if role not in PER_STORE_ROLES:
-            raise Unusable("dispensary_id", f"a {role} task is for no single store: leave it out")
-        store = await stores.get(conn, dispensary_id)
-        if store is None:
-            raise Unusable("dispensary_id", f"store {dispensary_id} does not exist")
-        if platform is not None and platform != store.platform:
-            raise Unusable("platform", f"store {dispensary_id} is on {store.platform}, not on {platform}")
-        platform = store.platform
-    if platform is None:
-        platform = platforms[0]
-    elif platform not in platforms:
-        raise Unusable("platform", f"platform {platform!r} is not known: it is one of {', '.join(platforms)}")
-    if role is Role.PRODUCT_REFRESH:
-        _names_payload(payload)
-    task = NewTask(
+    wish = Wish(
         role=role,
         dispensary_id=dispensary_id,
         platform=platform,
         priority=priority,
         scheduled_for=scheduled_for,
         payload=payload,
-        # A refresh is of one payload: a waiting one of another payload is not the same work.
-        unique=role is not Role.PRODUCT_REFRESH,
     )
+    (task,) = await _usable(conn, [wish], platforms, "")
     (enqueued,) = await tasks.enqueue(conn, [task])
     log.info(
         "task enqueued",
@@ -149,6 +142,126 @@ async def enqueue(
         created=enqueued.created,
     )
     return enqueued.id, enqueued.created
+
+
+async def enqueue_batch(
+    conn: AsyncConnection[Any], wishes: Sequence[Wish], *, platforms: Sequence[str]
+) -> list[Enqueued]:
+    """Enqueues many tasks that a person asked for, all of them or none; the answer runs parallel to `wishes`.
+
+    Raises Unusable naming the first that cannot be used, as `tasks/17/role`.
+    """
+    enqueued = await tasks.enqueue(conn, await _usable(conn, wishes, platforms, "tasks"))
+    _log_batch("tasks enqueued", "tasks_enqueued", enqueued)
+    return enqueued
+
+
+STATE_ROLES = (Role.PAYLOAD_FETCH, Role.PRODUCT_DISCOVERY)
+"""Work that every store of a state can be given: it needs nothing but the store."""
+
+
+async def enqueue_state(
+    conn: AsyncConnection[Any],
+    *,
+    state_code: str,
+    role: Role,
+    platforms: Sequence[str],
+    platform: str | None = None,
+    priority: int = PRIORITY_CHAINED,
+    scheduled_for: datetime | None = None,
+) -> tuple[int, list[Enqueued]]:
+    """Enqueues a task for each store of a state that can be crawled; returns the number of its stores, and what was enqueued.
+
+    Raises Unusable for a state without such stores (naming the states that have stores), and for another role.
+    """
+    if role not in STATE_ROLES:
+        names = ", ".join(STATE_ROLES)
+        raise Unusable("role", f"{role} is not done for the stores of a state: it is one of {names}")
+    if platform is not None and platform not in platforms:
+        raise Unusable("platform", f"platform {platform!r} is not known: it is one of {', '.join(platforms)}")
+    state = state_code.strip().upper()
+    found = await rows(conn, _q.stores_of_state, {"state": state, "platform": platform})
+    if not found:
+        known = ", ".join(one["state"] for one in await rows(conn, _q.states_with_stores, {"platform": platform}))
+        exists = "has no stores" if state in STATES else "does not exist"
+        raise Unusable("state_code", f"state {state_code!r} {exists}: there are stores in {known or 'no state yet'}")
+    crawlable = [one for one in found if one["crawl_enabled"] and one["resolved"]]
+    if not crawlable:
+        raise Unusable(
+            "state_code",
+            f"none of the {len(found)} stores in {state} can be crawled: they are switched off, or not found on their platform yet",
+        )
+    new = [
+        NewTask(
+            role=role,
+            dispensary_id=one["id"],
+            platform=one["platform"],
+            priority=priority,
+            scheduled_for=scheduled_for,
+        )
+        for one in crawlable
+    ]
+    enqueued = await tasks.enqueue(conn, new)
+    _log_batch("tasks enqueued for a state", "state_enqueued", enqueued, state=state, role=str(role))
+    return len(found), enqueued
+
+
+def _log_batch(said: str, action: str, enqueued: Sequence[Enqueued], **more: Any) -> None:
+    ids = [one.id for one in enqueued if one.created]
+    span = {"first_task_id": min(ids), "last_task_id": max(ids)} if ids else {}
+    log.info(said, action=action, asked=len(enqueued), created=len(ids), **span, **more)
+
+
+async def _usable(
+    conn: AsyncConnection[Any], wishes: Sequence[Wish], platforms: Sequence[str], batch: str
+) -> list[NewTask]:
+    """The wishes as tasks; raises Unusable for the first that cannot be done. `batch` names the list that they come in, if any."""
+    ids = sorted({wish.dispensary_id for wish in wishes if wish.dispensary_id is not None})
+    known = (
+        {one["id"]: one["platform"] for one in await rows(conn, _q.platforms_of_stores, {"ids": ids})} if ids else {}
+    )
+    found = []
+    for number, wish in enumerate(wishes):
+        try:
+            found.append(_task(wish, known, platforms))
+        except Unusable as error:
+            if not batch:
+                raise
+            said = f"{batch}[{number}].{error.field}: {error}; nothing of the batch was enqueued"
+            raise Unusable(f"{batch}/{number}/{error.field}", said) from None
+    return found
+
+
+def _task(wish: Wish, stores_known: Mapping[int, str], platforms: Sequence[str]) -> NewTask:
+    role, platform, store = wish.role, wish.platform, wish.dispensary_id
+    if role in UNHANDLED_ROLES:
+        raise Unusable("role", f"no worker of this version does {role}: the task would wait for ever")
+    if store is None and role in PER_STORE_ROLES:
+        raise Unusable("dispensary_id", f"a {role} task needs the store it is for")
+    if store is not None:
+        if role not in PER_STORE_ROLES:
+            raise Unusable("dispensary_id", f"a {role} task is for no single store: leave it out")
+        if store not in stores_known:
+            raise Unusable("dispensary_id", f"store {store} does not exist")
+        if platform is not None and platform != stores_known[store]:
+            raise Unusable("platform", f"store {store} is on {stores_known[store]}, not on {platform}")
+        platform = stores_known[store]
+    if platform is None:
+        platform = platforms[0]
+    elif platform not in platforms:
+        raise Unusable("platform", f"platform {platform!r} is not known: it is one of {', '.join(platforms)}")
+    if role is Role.PRODUCT_REFRESH:
+        _names_payload(wish.payload)
+    return NewTask(
+        role=role,
+        dispensary_id=store,
+        platform=platform,
+        priority=wish.priority,
+        scheduled_for=wish.scheduled_for,
+        payload=wish.payload,
+        # A refresh is of one payload: a waiting one of another payload is not the same work.
+        unique=role is not Role.PRODUCT_REFRESH,
+    )
 
 
 def _names_payload(payload: Mapping[str, Any] | None) -> None:

@@ -29,7 +29,7 @@ from menuwatch.api.schemas.tasks import (
     TaskPage,
     TaskQuery,
 )
-from menuwatch.api.system import Reading, Sys, Writing
+from menuwatch.api.system import Reading, Sys, System, Writing
 from menuwatch.db.pool import Connection
 from menuwatch.operations import tasks
 from menuwatch.operations.tasks import TaskFilter
@@ -77,6 +77,11 @@ async def list_tasks(request: Request, conn: Reading, query: Annotated[TaskQuery
 async def create_task(request: Request, system: Sys, conn: Writing, new: NewTask) -> Response:
     """Has work done. Of the same work for the same store only one task waits: asking again gives that one, and may raise its
     priority."""
+    return await enqueued(request, system, conn, new)
+
+
+async def enqueued(request: Request, system: System, conn: Connection, new: NewTask) -> Response:
+    """The answer to who asks for a task."""
     task_id, created = await tasks.enqueue(
         conn,
         role=new.role,

@@ -23,10 +23,24 @@ def _role(value: Any) -> Role:
         raise ValueError(str(error)) from None
 
 
+def _in_range(priority: int) -> int:
+    if not PRIORITY_MIN <= priority <= PRIORITY_MAX:
+        raise ValueError(f"must lie between {PRIORITY_MIN} and {PRIORITY_MAX}")
+    return priority
+
+
+Priority = Annotated[
+    int,
+    AfterValidator(_in_range),
+    WithJsonSchema({"type": "integer", "minimum": PRIORITY_MIN, "maximum": PRIORITY_MAX}),
+]
+"""How soon: higher is sooner."""
+
 _EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 
 
-def _sensible(moment: datetime) -> datetime:
+def sensible(moment: datetime) -> datetime:
+    """A time that work can be planned for."""
     if not _EARLIEST <= moment < _LATEST:
         raise ValueError("must lie between the years 2000 and 2100")
     return moment
@@ -97,13 +111,11 @@ class NewTask(Input):
         None, description="The store it is for: needed by roles that work on one store, only by them."
     )
     platform: Text | None = Field(None, description="The platform; the store's when left out.")
-    priority: int = Field(
+    priority: Priority = Field(
         PRIORITY_CHAINED,
-        ge=PRIORITY_MIN,
-        le=PRIORITY_MAX,
         description="Higher is sooner: 0 scheduled work, 10 on demand, 20 and more urgent.",
     )
-    scheduled_for: Annotated[Instant, AfterValidator(_sensible)] | None = Field(
+    scheduled_for: Annotated[Instant, AfterValidator(sensible)] | None = Field(
         None, description="Not before this time (ISO 8601 with offset); at once when left out."
     )
     payload: JsonObject | None = Field(
@@ -133,9 +145,7 @@ class Retried(BaseModel):
 class RetryTask(Input):
     """How to do it again."""
 
-    priority: int = Field(
-        PRIORITY_CHAINED, ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Lowest priority that it then has."
-    )
+    priority: Priority = Field(PRIORITY_CHAINED, description="Lowest priority that it then has.")
 
 
 class _Bulk(_Filters):
@@ -163,9 +173,7 @@ class _Bulk(_Filters):
 class BulkRetry(_Bulk):
     """Which tasks to do again. Without `status` and `ids`: those that failed, and those that wait for another try."""
 
-    priority: int = Field(
-        PRIORITY_CHAINED, ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Lowest priority that they then have."
-    )
+    priority: Priority = Field(PRIORITY_CHAINED, description="Lowest priority that they then have.")
 
 
 class BulkCancel(_Bulk):
