@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import peers
 
@@ -21,6 +22,9 @@ class Contestant:
     exclusion: str | None
     """The mechanism that keeps jobs of one key apart; None where there is none."""
     settings: str
+    phases: frozenset[str] = frozenset({"plain", "keyed", "pickup"})
+    work: Mapping[str, Any] = field(default_factory=dict)
+    """Options of its own for its worker."""
 
     @property
     def is_ours(self) -> bool:
@@ -33,37 +37,48 @@ ALL = (
         name="menuwatch",
         program="menuwatch_side.py",
         runtime=lambda: peers.Runtime(command=(sys.executable,)),
-        batch=5000,
+        batch=2500,
         left="SELECT count(*) FROM task_live",
         exclusion="dispensary_id",
-        settings="500 slots, all else as by default; enqueue in batches of 5,000",
+        settings="500 slots, all else as by default; enqueue in batches of 2,500",
     ),
     Contestant(
         name="graphile-worker",
         program="graphile_side.mjs",
         runtime=peers.node,
-        batch=5000,
+        batch=2500,
         left="SELECT count(*) FROM graphile_worker._private_jobs",
         exclusion="named queue",
-        settings="24 jobs, pool 25, localQueue 500, completeJobBatchDelay 0; addJobs in batches of 5,000",
+        settings="24 jobs, pool 25, localQueue 500, completeJobBatchDelay 0; addJobs in batches of 2,500",
     ),
     Contestant(
         name="pg-boss",
         program="pgboss_side.mjs",
         runtime=peers.node,
-        batch=5000,
+        batch=2500,
         left="SELECT count(*) FROM pgboss.job WHERE name IN ('plain', 'exclusive') AND state < 'completed'",
         exclusion="groupConcurrency 1",
-        settings="batchSize 1,000, localConcurrency 2, perJobResults, notify; insert in batches of 5,000",
+        settings="batchSize 1,000, localConcurrency 2 (keyed: 1), perJobResults, burstWhenBatchFull, notify; insert in batches of 2,500",
+    ),
+    Contestant(
+        name="pg-boss-2",
+        program="pgboss_side.mjs",
+        runtime=peers.node,
+        batch=2500,
+        left="SELECT count(*) FROM pgboss.job WHERE name IN ('plain', 'exclusive') AND state < 'completed'",
+        exclusion="groupConcurrency 1",
+        settings="as pg-boss, with localConcurrency 2 for keyed jobs, where its documentation warns of overlaps",
+        phases=frozenset({"keyed"}),
+        work={"fetchers": 2},
     ),
     Contestant(
         name="pgqueuer",
         program="pgqueuer_side.py",
         runtime=peers.python,
-        batch=5000,
+        batch=2500,
         left="SELECT count(*) FROM pgqueuer",
         exclusion=None,
-        settings="batch_size 500, asyncpg, uvloop; enqueue in batches of 5,000",
+        settings="batch_size 500, asyncpg, uvloop; enqueue in batches of 2,500",
     ),
     Contestant(
         name="procrastinate",

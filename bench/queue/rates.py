@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import statistics
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,7 +62,9 @@ def enqueue(bench: Bench, who: Contestant, url: str, *, jobs: int, keys: int) ->
     return seconds
 
 
-def drain(bench: Bench, who: Contestant, url: str, *, jobs: int, keyed: bool) -> tuple[float, int]:
+def drain(
+    bench: Bench, who: Contestant, url: str, *, jobs: int, keyed: bool = False, old_snapshot: bool = False
+) -> tuple[float, int]:
     """Seconds from the start of the first job to the commit of the last completion, and the overlaps that the handlers saw.
 
     While jobs run nobody looks at the database: only when all of them have been handled is it asked whether all completions are there.
@@ -68,7 +73,10 @@ def drain(bench: Bench, who: Contestant, url: str, *, jobs: int, keyed: bool) ->
         # A queue that has run for a while has statistics.
         conn.execute("ANALYZE")
         bench.server.checkpoint()
-        with program.started(who, "work", url, bench.folder, jobs=jobs, keyed=keyed) as side:
+        with (
+            _snapshot(url) if old_snapshot else contextlib.nullcontext(),
+            program.started(who, "work", url, bench.folder, jobs=jobs, keyed=keyed, **who.work) as side,
+        ):
             deadline = time.monotonic() + PATIENCE
             event = _event(side, "last", PATIENCE)
             while _count(conn, who.left) > 0:
@@ -77,6 +85,24 @@ def drain(bench: Bench, who: Contestant, url: str, *, jobs: int, keyed: bool) ->
                 time.sleep(0.001)
             end = time.monotonic_ns()
     return (end - event["first"]) / 1e9, int(event["overlaps"])
+
+
+@contextmanager
+def _snapshot(url: str) -> Iterator[None]:
+    """A transaction that sees the database as it is now, for as long as the context lasts."""
+    with psycopg.connect(url) as conn:
+        conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        conn.execute("SELECT count(*) FROM pg_class")
+        yield
+
+
+def drain_rate(bench: Bench, who: Contestant, template: str, *, jobs: int, old_snapshot: bool) -> float:
+    """Jobs per second with or without a snapshot in the way that is younger than the jobs and older than their completion."""
+    with bench.server.fresh(who.name, template) as database:
+        url = bench.server.url(database)
+        enqueue(bench, who, url, jobs=jobs, keys=0)
+        took, _ = drain(bench, who, url, jobs=jobs, old_snapshot=old_snapshot)
+        return jobs / took
 
 
 def pickup(bench: Bench, who: Contestant, template: str, *, jobs: int, rng: random.Random) -> list[float]:

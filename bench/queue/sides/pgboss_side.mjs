@@ -38,13 +38,13 @@ await main({
       say({ at });
     });
   },
-  async work({ jobs, keyed, announce }) {
+  async work({ jobs, keyed, announce, fetchers = 1 }) {
     const tally = new Tally({ jobs, announce });
     const boss = await started({ useListenNotify: true });
     const options = { batchSize: 1000, perJobResults: true, burstWhenBatchFull: true };
     if (keyed) {
       // One fetch at a time: two may each take a job of the same group, as the documentation of groupConcurrency warns.
-      await boss.work("exclusive", { ...options, localConcurrency: Number(process.env.PGB_LC ?? 1), groupConcurrency: 1 }, async (batch) => {
+      await boss.work("exclusive", { ...options, localConcurrency: fetchers, groupConcurrency: 1 }, async (batch) => {
         await Promise.all(batch.map(({ data }) => tally.exclusive(data.key)));
         return batch.map(done);
       });
