@@ -76,7 +76,7 @@ async def test_a_database_that_is_gone_is_not_ready(shop: Shop, server_url: str)
         admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true'.encode())
 
 
-async def test_metrics_count_requests_tasks_and_payloads(shop: Shop) -> None:
+async def test_metrics_count_requests_and_tasks(shop: Shop) -> None:
     store = await shop.store()
     await shop.crawl(store, 0, [item("a")])
     await shop.archived(store, 1, b"<html>", status="rejected", reason="html: a page")
@@ -99,9 +99,8 @@ async def test_metrics_count_requests_tasks_and_payloads(shop: Shop) -> None:
     assert value("menuwatch_http_requests_total", route=one, method="GET", status="404") == 2
     assert value("menuwatch_http_requests_total", route="unmatched", method="GET", status="404") == 1
     assert value("menuwatch_http_request_duration_seconds_count", route=one, method="GET") == 3
-    assert value("menuwatch_tasks", role="payload_fetch", status="pending") == 1
-    assert value("menuwatch_payloads", status="ok") == 1
-    assert value("menuwatch_payloads", status="rejected") == 1
+    assert value("menuwatch_queue_tasks", role="payload_fetch", state="ready") == 1
+    assert value("menuwatch_payloads_quarantined") == 0
     assert value("menuwatch_database_up") == 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from menuwatch.core.errors import Refused
@@ -12,6 +12,9 @@ from menuwatch.core.errors import Refused
 PRIORITIES = (-1000, 1000)
 INTERVALS = (Decimal("0.01"), Decimal(8760))
 """Shortest and longest interval, in hours: 36 seconds, a year."""
+
+LATE_AFTER = timedelta(minutes=2)
+"""A schedule that has been due for longer than this is late: somebody looks every minute, if a server runs."""
 
 ROLES = ("payload_fetch", "store_discovery", "analytics_refresh")
 """What a schedule can enqueue by itself: work that needs no more than a store, and work without one."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
-import psycopg
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.core import CollectorRegistry, GaugeMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client.core import CollectorRegistry
 
 from menuwatch import __version__
 from menuwatch.api.answers import answer
+from menuwatch.api.gauges import Gauges
 from menuwatch.api.schemas.health import Alive, Readiness
 from menuwatch.api.system import Sys
-from menuwatch.operations import health, payloads, tasks
+from menuwatch.operations import health
+from menuwatch.operations.figures import Reader
 
 router = APIRouter(tags=["health"])
 
@@ -40,32 +41,13 @@ async def readyz(request: Request, system: Sys) -> Response:
     return answer(request, body, status=200 if found.ready else 503)
 
 
-class _Counts(Collector):
-    """Gauges that were read from the database a moment ago."""
-
-    def __init__(self, families: list[GaugeMetricFamily]) -> None:
-        self._families = families
-
-    def collect(self) -> list[GaugeMetricFamily]:
-        return self._families
-
-
-async def _counted(system: Sys) -> list[GaugeMetricFamily]:
-    up = GaugeMetricFamily("menuwatch_database_up", "Whether the database answered at this scrape.")
-    by_role = GaugeMetricFamily("menuwatch_tasks", "Tasks by role and status.", labels=("role", "status"))
-    by_status = GaugeMetricFamily("menuwatch_payloads", "Archived payloads by status.", labels=("status",))
-    try:
-        async with system.pool.connection(timeout=3) as conn:
-            for role, statuses in (await tasks.count(conn, tasks.TaskFilter())).items():
-                for status, n in statuses.items():
-                    by_role.add_metric((role, status), n)
-            for status, n in (await payloads.counts(conn)).items():
-                by_status.add_metric((status,), n)
-    except psycopg.Error:
-        up.add_metric((), 0)
-        return [up]
-    up.add_metric((), 1)
-    return [up, by_role, by_status]
+def _reader(request: Request, system: Sys) -> Reader:
+    """The app's one reader, made at its first scrape."""
+    state: Any = request.app.state
+    if getattr(state, "figures", None) is None:
+        state.figures = Reader(system.pool, stale_after=timedelta(minutes=system.settings.stale_after_minutes))
+    found: Reader = state.figures
+    return found
 
 
 @router.get(
@@ -77,9 +59,10 @@ async def _counted(system: Sys) -> list[GaugeMetricFamily]:
     },
 )
 async def metrics(request: Request, system: Sys) -> Response:
-    """Requests of this process, and tasks and payloads as the database has them at this moment."""
+    """Requests of this process, and what the database says of queue, workers, schedules and payloads: at most a few seconds old, and
+    as cheap with years of history as on the first day. A worker has metrics of its own (METRICS_PORT)."""
     counts = CollectorRegistry()
-    counts.register(_Counts(await _counted(system)))
+    counts.register(Gauges(await _reader(request, system).read()))
     traffic: Any = request.app.state.traffic
     text = generate_latest(traffic.registry) + generate_latest(counts)
     return Response(text, headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -1,0 +1,138 @@
+"""The figures of the database as Prometheus reads them; docs/reference/metrics.md has the same families, held together by a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from menuwatch.operations.figures import Figures
+
+
+class Gauges(Collector):
+    """One reading, as gauges. A family without a sample is one that could not be read, or of which there is nothing."""
+
+    def __init__(self, figures: Figures) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterator[Metric]:
+        f = self._figures
+        yield _one("menuwatch_database_up", "Whether the database answered.", int(f.up))
+        yield _one("menuwatch_figures_seconds", "How long reading these figures took, in seconds.", f.seconds)
+        yield _one("menuwatch_figures_missing", "Groups of figures that could not be read in time.", len(f.missing))
+        yield from self._queue()
+        yield from self._workers()
+        yield from self._schedules()
+        yield from self._payloads()
+        yield from self._upkeep()
+
+    def _queue(self) -> Iterator[Metric]:
+        f, role = self._figures, ("role",)
+        depth = _many(
+            "menuwatch_queue_tasks",
+            "Live tasks by role and state: ready, scheduled, parked, active.",
+            ("role", "state"),
+        )
+        age = _many(
+            "menuwatch_queue_oldest_ready_seconds", "How long the oldest ready task has been due, in seconds.", role
+        )
+        retries = _many("menuwatch_queue_retries_waiting", "Tasks that wait for another attempt.", role)
+        stale = _many(
+            "menuwatch_queue_stale_tasks", "Tasks whose worker fell silent and that were not taken back yet.", role
+        )
+        for one in f.queue:
+            depth.add_metric((one.role, one.state), one.n)
+            if one.state == "ready" and one.oldest_ready is not None:
+                age.add_metric((one.role,), one.oldest_ready)
+            if one.state == "active":
+                stale.add_metric((one.role,), one.stale)
+        for name in sorted({one.role for one in f.queue}):
+            retries.add_metric((name,), sum(one.retrying for one in f.queue if one.role == name))
+        yield from (depth, age, retries, stale)
+        ended = _many(
+            "menuwatch_tasks_ended_last_hour",
+            "Tasks that ended in the last hour, by role and outcome: completed, failed, cancelled.",
+            ("role", "outcome"),
+        )
+        for (name, outcome), n in sorted(f.ended.items()):
+            ended.add_metric((name, outcome), n)
+        yield ended
+
+    def _workers(self) -> Iterator[Metric]:
+        found = self._figures.workers
+        by_status = _many("menuwatch_workers", "Registered workers by status.", ("status",))
+        for status, n in found.by_status.items() if found else ():
+            by_status.add_metric((status,), n)
+        yield by_status
+        yield _one(
+            "menuwatch_workers_silent",
+            "Workers that did not stop and have given no sign for two minutes.",
+            None if found is None else found.silent,
+        )
+        yield _one(
+            "menuwatch_workers_oldest_heartbeat_seconds",
+            "Age of the oldest last heartbeat of the workers that did not stop, in seconds.",
+            None if found is None else found.oldest_heartbeat,
+        )
+
+    def _schedules(self) -> Iterator[Metric]:
+        found = self._figures.schedules
+        yield _one(
+            "menuwatch_schedules_late",
+            "Enabled schedules that have been due for more than two minutes.",
+            None if found is None else found.late,
+        )
+        yield _one(
+            "menuwatch_schedules_late_seconds",
+            "How long the latest of them has been due, in seconds; 0 where none is late.",
+            None if found is None else found.late_seconds,
+        )
+        yield _one(
+            "menuwatch_schedules_failing",
+            "Enabled schedules whose last firing failed.",
+            None if found is None else found.failing,
+        )
+        yield _one(
+            "menuwatch_schedules_next_due_timestamp_seconds",
+            "When the next schedule is due, in seconds since the epoch.",
+            None if found is None else found.next_due,
+        )
+
+    def _payloads(self) -> Iterator[Metric]:
+        f = self._figures
+        recent = _many(
+            "menuwatch_payloads_last_hour", "Payloads fetched in the last hour, by their status now.", ("status",)
+        )
+        for status, n in f.recent_payloads.items():
+            recent.add_metric((status,), n)
+        yield recent
+        yield _one("menuwatch_payloads_quarantined", "Payloads that wait in quarantine for somebody.", f.quarantined)
+
+    def _upkeep(self) -> Iterator[Metric]:
+        f = self._figures
+        oldest = None if f.holders is None else max((holder.seconds for holder in f.holders), default=0)
+        yield _one(
+            "menuwatch_database_oldest_transaction_seconds",
+            "Age of the oldest open transaction that keeps ended rows from being cleaned away, in seconds; 0: none.",
+            oldest,
+        )
+        done = _many(
+            "menuwatch_upkeep_done_timestamp_seconds",
+            "When each duty of upkeep was last done, in seconds since the epoch.",
+            ("duty",),
+        )
+        failing = _many("menuwatch_upkeep_failing", "1 where the last try of a duty failed.", ("duty",))
+        for one in f.upkeep:
+            if one.done_at is not None:
+                done.add_metric((one.duty,), one.done_at)
+            failing.add_metric((one.duty,), int(one.failing))
+        yield from (done, failing)
+
+
+def _one(name: str, text: str, value: float | None) -> Metric:
+    return GaugeMetricFamily(name, text, value=value)
+
+
+def _many(name: str, text: str, labels: tuple[str, ...]) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, text, labels=labels)

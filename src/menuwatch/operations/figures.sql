@@ -1,0 +1,44 @@
+-- Figures of the whole database, for scrapes: none of them costs more as history grows.
+
+-- name: queue
+-- One pass over the live tasks. What has come due and was not put in its place yet counts as ready: nobody claims.
+SELECT role, CASE state WHEN 'r' THEN 'ready' WHEN 's' THEN 'scheduled' WHEN 'p' THEN 'parked' ELSE 'active' END AS state, count(*) AS n,
+       count(*) FILTER (WHERE attempt > 0 AND state <> 'a') AS retrying,
+       count(*) FILTER (WHERE state = 'a' AND beaten < clock_timestamp() - make_interval(secs => %(stale)s::double precision)) AS stale,
+       extract(epoch FROM clock_timestamp() - min(since) FILTER (WHERE state = 'r'))::double precision AS oldest_ready
+  FROM (SELECT t.role, t.attempt, coalesce(t.last_heartbeat_at, t.claimed_at) AS beaten, greatest(t.created_at, t.scheduled_for) AS since,
+               CASE WHEN t.state = 's' AND t.scheduled_for <= clock_timestamp() THEN 'r' ELSE t.state END AS state
+          FROM task_live t) l
+ GROUP BY role, state ORDER BY role, state;
+
+-- name: ended
+-- By minute, from the minute of `since` on, which is no longer than an hour ago; with the database's own time.
+SELECT now() AS at, e.minute, e.role, e.status, e.n
+  FROM (SELECT date_trunc('minute', greatest(%(since)s::timestamptz, now() - interval '1 hour')) AS since) s
+  LEFT JOIN LATERAL (
+    SELECT r.role, h.minute, h.status, h.n
+      FROM unnest(task_roles(NULL)) r(role)
+     CROSS JOIN LATERAL (
+        SELECT date_trunc('minute', x.completed_at) AS minute, x.status, count(*) AS n
+          FROM task_history x WHERE x.role = r.role AND x.completed_at >= s.since GROUP BY 1, 2) h) e ON true;
+
+-- name: workers
+SELECT status, count(*) AS n,
+       count(*) FILTER (WHERE status <> 'stopped' AND last_heartbeat_at < now() - make_interval(secs => %(silent)s::double precision)) AS silent,
+       extract(epoch FROM now() - min(last_heartbeat_at) FILTER (WHERE status <> 'stopped'))::double precision AS oldest_heartbeat
+  FROM worker_registry GROUP BY status ORDER BY status;
+
+-- name: schedules
+SELECT count(*) FILTER (WHERE late) AS late,
+       coalesce(extract(epoch FROM now() - min(next_run_at) FILTER (WHERE late)), 0)::double precision AS late_seconds,
+       count(*) FILTER (WHERE last_error IS NOT NULL) AS failing, extract(epoch FROM min(next_run_at))::double precision AS next_due
+  FROM (SELECT s.*, s.next_run_at < now() - make_interval(secs => %(late)s::double precision) AS late FROM task_schedules s WHERE s.enabled) s;
+
+-- name: recent_payloads
+SELECT status, count(*) AS n FROM raw_crawl_payloads WHERE fetched_at > now() - interval '1 hour' GROUP BY status ORDER BY status;
+
+-- name: quarantined_payloads
+SELECT count(*) AS n FROM raw_crawl_payloads WHERE status = 'quarantined';
+
+-- name: upkeep
+SELECT duty, extract(epoch FROM done_at)::double precision AS done_at, error IS NOT NULL AS failing FROM upkeep ORDER BY duty;

@@ -1,0 +1,285 @@
+"""The figures of the database: right, cheap, shared by all who ask at once, and described where people look them up."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from menuwatch.api.gauges import Gauges
+from menuwatch.api.observe import Traffic
+from menuwatch.db.pool import Pool, connect
+from menuwatch.engine.measures import Measures
+from menuwatch.operations import figures
+from menuwatch.operations.figures import Figures, Reader
+from tests.api.shop import Shop, item
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"
+
+
+async def _do(pool: Pool, query: str, *values: Any) -> list[Any]:
+    async with pool.connection() as conn:
+        cursor = await conn.execute(query.encode(), values)
+        return await cursor.fetchall() if cursor.description else []
+
+
+async def _scrape(shop: Shop) -> dict[tuple[str, ...], float]:
+    """Value by name and label values, in the order of the labels' names."""
+    shop.http._transport.app.state.figures = None  # type: ignore[attr-defined]
+    answer = await shop.http.get("/metrics")
+    assert answer.status_code == 200
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+async def _ended(
+    pool: Pool, n: int, minutes_ago: float, *, status: str = "completed", role: str = "payload_fetch"
+) -> None:
+    await _do(
+        pool,
+        "INSERT INTO task_history (id, created_at, claimed_at, started_at, completed_at, priority, attempt, retry_count,"
+        " max_retries, postpone_count, role, platform, status, worker_id, error_message, payload)"
+        " SELECT nextval('task_ids'), at, at, at, at, 0, 1, 0, 3, 0, %s, 'dutchie', %s, 'w',"
+        " CASE WHEN %s <> 'completed' THEN 'why' END, '{}'"
+        " FROM (SELECT now() - make_interval(secs => %s)) t(at), generate_series(1, %s)",
+        role, status, status, minutes_ago * 60, n,
+    )  # fmt: skip
+
+
+async def test_the_queue_by_hand(shop: Shop) -> None:
+    pool = shop.pool
+    # Ten stores ready, the oldest for five minutes; one parked behind the first; two later, one of which has come due unseen.
+    await _do(
+        pool, "INSERT INTO worker_tasks (role, dispensary_id) SELECT 'payload_fetch', n FROM generate_series(1, 10) n"
+    )
+    await _do(pool, "UPDATE task_live SET created_at = now() - interval '5 minutes' WHERE dispensary_id = 4")
+    await _do(
+        pool,
+        "SELECT enqueue_tasks('{payload_fetch}', '{1}', '{0}', ARRAY['{}'::jsonb], ARRAY[NULL::timestamptz], '{dutchie}', '{3}',"
+        " '{false}')",
+    )
+    await _do(
+        pool,
+        "INSERT INTO worker_tasks (role, dispensary_id, scheduled_for)"
+        " SELECT 'product_discovery', n, now() + interval '1 day' FROM generate_series(20, 21) n",
+    )
+    await _do(
+        pool, "UPDATE task_live SET scheduled_for = now() - interval '90 seconds', attempt = 1 WHERE dispensary_id = 20"
+    )
+    await _do(pool, "UPDATE task_live SET created_at = now() - interval '9 hours' WHERE dispensary_id = 20")
+    # Three at work, one of them for a worker that died.
+    await _do(
+        pool,
+        "INSERT INTO worker_tasks (role, dispensary_id) SELECT 'entry_point_discovery', n FROM generate_series(31, 33) n",
+    )
+    await _do(pool, "SELECT claim_tasks('{entry_point_discovery}', 'w', 3)")
+    await _do(pool, "UPDATE task_live SET claimed_at = now() - interval '11 minutes' WHERE dispensary_id = 32")
+    found = await _scrape(shop)
+    assert {key[1:]: value for key, value in found.items() if key[0] == "menuwatch_queue_tasks"} == {
+        ("payload_fetch", "ready"): 10, ("payload_fetch", "parked"): 1,
+        ("product_discovery", "ready"): 1, ("product_discovery", "scheduled"): 1,
+        ("entry_point_discovery", "active"): 3,
+    }  # fmt: skip
+    age = "menuwatch_queue_oldest_ready_seconds"
+    assert 300 <= found[age, "payload_fetch"] < 330
+    assert 90 <= found[age, "product_discovery"] < 120, "since it was due, not since it was made"
+    assert (age, "entry_point_discovery") not in found
+    assert found["menuwatch_queue_retries_waiting", "product_discovery"] == 1
+    assert found["menuwatch_queue_retries_waiting", "payload_fetch"] == 0
+    assert found["menuwatch_queue_stale_tasks", "entry_point_discovery"] == 1
+
+
+async def test_what_ended_in_the_last_hour(shop: Shop) -> None:
+    pool = shop.pool
+    await _do(pool, "SELECT ensure_task_history_partition(now() - interval '2 hours')")
+    await _ended(pool, 3, 0.1)
+    await _ended(pool, 4, 58)
+    await _ended(pool, 5, 62)
+    await _ended(pool, 2, 30, status="failed")
+    await _ended(pool, 1, 10, status="cancelled", role="product_refresh")
+    name = "menuwatch_tasks_ended_last_hour"
+    assert {k[1:]: v for k, v in (await _scrape(shop)).items() if k[0] == name} == {
+        ("completed", "payload_fetch"): 7, ("failed", "payload_fetch"): 2, ("cancelled", "product_refresh"): 1,
+    }  # fmt: skip
+
+
+async def test_each_minute_is_counted_once(pool: Pool) -> None:
+    reader = Reader(pool, stale_after=timedelta(minutes=10), fresh_seconds=0, share=0)
+    await _do(pool, "SELECT ensure_task_history_partition(now() - interval '2 hours')")
+    await _ended(pool, 3, 0)
+    await _ended(pool, 4, 30)
+    assert (await reader.read()).ended == {("payload_fetch", "completed"): 7}
+    await _ended(pool, 2, 0)
+    await _ended(pool, 1, 0, status="failed")
+    assert (await reader.read()).ended == {("payload_fetch", "completed"): 9, ("payload_fetch", "failed"): 1}
+    # Long settled minutes are remembered, not looked at again.
+    await _do(pool, "DELETE FROM task_history WHERE completed_at < now() - interval '20 minutes'")
+    assert (await reader.read()).ended == {("payload_fetch", "completed"): 9, ("payload_fetch", "failed"): 1}
+    # What was remembered leaves the hour in its time.
+    old = min(reader._minutes)
+    reader._minutes[old - timedelta(minutes=40)] = reader._minutes.pop(old)
+    assert (await reader.read()).ended == {("payload_fetch", "completed"): 5, ("payload_fetch", "failed"): 1}
+
+
+async def test_workers_schedules_payloads_and_upkeep(shop: Shop) -> None:
+    pool = shop.pool
+    for name, status, silent in (("a", "active", 5), ("b", "active", 125), ("c", "paused", 10), ("d", "stopped", 9999)):
+        await _do(
+            pool,
+            "INSERT INTO worker_registry (worker_id, friendly_name, host, status, last_heartbeat_at)"
+            " VALUES (%s, 'n', 'h', %s, now() - make_interval(secs => %s))",
+            name, status, silent,
+        )  # fmt: skip
+    for name, due, enabled, error in (
+        ("on time", 3600, True, None), ("just due", -60, True, None), ("late", -7200, True, "boom"), ("off", -9999, False, "bang"),
+    ):  # fmt: skip
+        await _do(
+            pool,
+            "INSERT INTO task_schedules (name, role, interval_hours, next_run_at, enabled, last_error)"
+            " VALUES (%s, 'payload_fetch', 4, now() + make_interval(secs => %s), %s, %s)",
+            name, due, enabled, error,
+        )  # fmt: skip
+    store = await shop.store()
+    for hours, status in ((0, "ok"), (1, "quarantined"), (2, "rejected"), (3, "quarantined")):
+        reason = None if status == "ok" else "why"
+        await shop.archived(store, hours, b"<html>" if status == "rejected" else b"{}", status=status, reason=reason)
+    await _do(
+        pool,
+        "UPDATE raw_crawl_payloads SET fetched_at = now() - interval '5 minutes' WHERE status <> 'rejected' AND id <> 4",
+    )
+    await _do(
+        pool,
+        "INSERT INTO upkeep VALUES ('history', to_timestamp(1700000000), now(), NULL), ('records', NULL, now(), 'boom')",
+    )
+    found = await _scrape(shop)
+    assert {k[1]: v for k, v in found.items() if k[0] == "menuwatch_workers"} == {
+        "active": 2,
+        "paused": 1,
+        "stopped": 1,
+    }
+    assert found["menuwatch_workers_silent",] == 1
+    assert 125 <= found["menuwatch_workers_oldest_heartbeat_seconds",] < 160
+    assert (found["menuwatch_schedules_late",], found["menuwatch_schedules_failing",]) == (1, 1)
+    assert 7200 <= found["menuwatch_schedules_late_seconds",] < 7230
+    (due,) = await _do(pool, "SELECT extract(epoch FROM next_run_at)::float8 FROM task_schedules WHERE name = 'late'")
+    assert found["menuwatch_schedules_next_due_timestamp_seconds",] == pytest.approx(due[0], abs=0.001)
+    assert {k[1]: v for k, v in found.items() if k[0] == "menuwatch_payloads_last_hour"} == {"ok": 1, "quarantined": 1}
+    assert found["menuwatch_payloads_quarantined",] == 2
+    assert {k[1]: v for k, v in found.items() if k[0] == "menuwatch_upkeep_failing"} == {"history": 0, "records": 1}
+    assert {k[1]: v for k, v in found.items() if k[0] == "menuwatch_upkeep_done_timestamp_seconds"} == {
+        "history": 1.7e9
+    }
+
+
+async def test_who_holds_a_transaction_open_shows(shop: Shop, database_url: str) -> None:
+    assert (await _scrape(shop))["menuwatch_database_oldest_transaction_seconds",] == 0
+    async with await connect(database_url) as other, other.transaction():
+        await other.execute("SELECT pg_current_xact_id()")
+        assert 0 < (await _scrape(shop))["menuwatch_database_oldest_transaction_seconds",] < 60
+
+
+async def test_many_who_ask_at_once_share_one_reading(pool: Pool) -> None:
+    now = [0.0]
+    reader = Reader(pool, stale_after=timedelta(minutes=10), monotonic=lambda: now[0])
+    readings = await asyncio.gather(*(reader.read() for _ in range(50)))
+    assert (reader.readings, len({id(one) for one in readings})) == (1, 1)
+    now[0] = figures.FRESH_SECONDS - 0.1
+    assert await reader.read() is readings[0]
+    now[0] = figures.FRESH_SECONDS
+    assert (await reader.read()).up
+    assert reader.readings == 2
+    # One who goes away does not take the answer of the others along.
+    now[0] += 10
+    gone, stays = asyncio.create_task(reader.read()), asyncio.create_task(reader.read())
+    await asyncio.sleep(0)
+    gone.cancel()
+    assert (await stays).up
+    assert reader.readings == 3
+
+
+async def test_a_group_that_takes_too_long_is_left_out(
+    pool: Pool, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "_STATEMENT_MS", 100)
+    await _do(pool, "INSERT INTO worker_tasks (role) VALUES ('store_discovery')")
+    async with await connect(database_url) as other, other.transaction():
+        await other.execute("LOCK TABLE worker_registry")
+        found = await Reader(pool, stale_after=timedelta(minutes=10)).read()
+    assert (found.up, found.missing, found.workers) == (True, ["workers"], None)
+    assert [(one.role, one.state, one.n) for one in found.queue] == [("store_discovery", "ready", 1)]
+    assert found.schedules is not None
+
+
+async def test_history_costs_a_scrape_nothing(pool: Pool) -> None:
+    """The statements read the minutes they count and none of the days before."""
+    for days in range(1, 6):
+        await _do(pool, "SELECT ensure_task_history_partition(now() - make_interval(days => %s))", days)
+        await _ended(pool, 2000, days * 1440)
+    await _ended(pool, 10, 0)
+    await _do(pool, "ANALYZE")
+    plan = await _do(
+        pool,
+        "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "
+        + re.sub(r"%\(since\)s", "(now() - interval '2 minutes')", figures._q.ended),
+    )
+    assert plan[0][0][0]["Plan"]["Shared Hit Blocks"] + plan[0][0][0]["Plan"]["Shared Read Blocks"] < 60
+
+
+def _described(families: Iterable[Metric]) -> dict[str, tuple[str, str, tuple[str, ...] | None]]:
+    suffixes = {"counter": "_total", "info": "_info"}
+    return {
+        f.name + suffixes.get(f.type, ""): (f.type, f.documentation, tuple(getattr(f, "_labelnames", ())) or None)
+        for f in families
+    }
+
+
+def test_every_metric_is_documented() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    page = {name: (kind, meaning, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels, meaning in rows}
+    assert len(page) == len(rows)
+    code = {
+        **_described(Gauges(Figures()).collect()),
+        **_described(Traffic().registry.collect()),
+        **_described(Measures().collect()),
+    }
+    assert list(page) == list(code)
+    for name, (kind, meaning, labels) in code.items():
+        assert page[name][:2] == (kind, meaning)
+        if labels is not None:
+            assert page[name][2] == labels
+    named = set(re.findall(r"`(menuwatch_\w+)", PAGE.read_text(encoding="utf-8")))
+    assert named <= set(code), "no alert on a metric that is not there"
+
+
+async def test_a_database_that_is_away_is_a_figure(database_url: str, server_url: str, pool: Pool) -> None:
+    reader = Reader(pool, stale_after=timedelta(minutes=10))
+    name = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
+    with psycopg.connect(server_url, autocommit=True) as admin:
+        admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false'.encode())
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+        found = await reader.read()
+        admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true'.encode())
+    assert not found.up
+    assert {family.name: len(family.samples) for family in Gauges(found).collect() if family.samples} == {
+        "menuwatch_database_up": 1, "menuwatch_figures_seconds": 1, "menuwatch_figures_missing": 1,
+    }  # fmt: skip
+
+
+async def test_payloads_and_requests(shop: Shop) -> None:
+    store = await shop.store()
+    await shop.crawl(store, 0, [item("a")])
+    await shop.http.get("/api/stores")
+    found = await _scrape(shop)
+    assert found["menuwatch_http_requests_total", "GET", "/api/stores", "200"] == 1
+    assert ("menuwatch_payloads_last_hour", "ok") not in found, "it was fetched in the spring"
