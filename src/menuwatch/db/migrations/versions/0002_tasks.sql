@@ -186,7 +186,9 @@ BEGIN
                AND (-p.priority, p.created_at, p.id) < (-h.priority, h.created_at, h.id)
              ORDER BY -p.priority, p.created_at, p.id LIMIT 1) AS next
       FROM (SELECT DISTINCT u.store, u.role FROM unnest(stores, roles) u(store, role)) k
-      JOIN task_live h ON h.state = 'r' AND h.dispensary_id = k.store AND h.role = k.role) c
+      -- One probe of task_head each. Joined by `state = 'r'`, the planner would go through all that is ready, once per key.
+      CROSS JOIN LATERAL (SELECT x.* FROM task_live x WHERE x.state IN ('r', 'a') AND x.dispensary_id = k.store AND x.role = k.role LIMIT 1) h
+     WHERE h.state = 'r') c
    WHERE c.next IS NOT NULL;
   IF heads IS NULL THEN RETURN; END IF;
   SELECT array_agg(l.id) INTO held FROM (
@@ -398,13 +400,13 @@ BEGIN
        WHERE u.ord IN (SELECT unnest(todo))),
     k AS MATERIALIZED (SELECT DISTINCT i.store, i.role FROM i WHERE i.store IS NOT NULL AND NOT i.later),
     held AS MATERIALIZED (
-      SELECT h.dispensary_id, h.role
+      SELECT h.dispensary_id, h.role, h.priority, h.created_at
         FROM k CROSS JOIN LATERAL (
           SELECT x.id FROM task_live x WHERE x.state IN ('r', 'a') AND x.dispensary_id = k.store AND x.role = k.role OFFSET 0) c
         JOIN task_live h ON h.id = c.id AND h.state IN ('r', 'a')
        ORDER BY h.dispensary_id, h.role FOR KEY SHARE OF h),
-    placed AS (
-      SELECT i.*, held.role IS NOT NULL AS behind,
+    placed AS MATERIALIZED (
+      SELECT i.*, held.role IS NOT NULL AS behind, i.priority > held.priority OR now() < held.created_at AS first,
              row_number() OVER (PARTITION BY i.store, i.role, i.later ORDER BY i.priority DESC, i.ord) AS place
         FROM i LEFT JOIN held ON NOT i.later AND held.dispensary_id = i.store AND held.role = i.role),
     puts AS (
@@ -415,10 +417,11 @@ BEGIN
        WHERE p.store IS NULL OR p.later OR p.behind OR p.place = 1
        ORDER BY p.store, p.role, p.ord
       ON CONFLICT DO NOTHING
-      RETURNING id, state, dispensary_id, role)
+      RETURNING id, state),
+    -- What now comes before the head that it is parked behind: they will change places.
+    early AS (SELECT array_agg(p.store) AS stores, array_agg(p.role) AS roles FROM placed p WHERE p.behind AND p.first)
     SELECT array_agg(p.id), ready OR coalesce(bool_or(p.state = 'r'), false),
-           crowded_stores || array_agg(p.dispensary_id) FILTER (WHERE p.state = 'p'),
-           crowded_roles || array_agg(p.role) FILTER (WHERE p.state = 'p')
+           crowded_stores || (SELECT e.stores FROM early e), crowded_roles || (SELECT e.roles FROM early e)
       INTO put, ready, crowded_stores, crowded_roles FROM puts p;
     EXIT WHEN cardinality(put) = cardinality(todo);
     SELECT coalesce(array_agg(o.ord), '{}') INTO todo
@@ -677,10 +680,11 @@ BEGIN
            d.last_heartbeat_at, d.dispensary_id, d.priority, d.attempt, d.retry_count, d.max_retries, d.postpone_count, d.role, d.platform,
            CASE d.verb WHEN 'done' THEN 'completed' ELSE 'failed' END, d.worker_id,
            CASE WHEN d.verb <> 'done' THEN coalesce(nullif(d.reason, ''), 'no reason given') END, d.payload, coalesce(d.said, d.result)
-      FROM d RETURNING id, status)
-  SELECT array_agg(h.id), array_agg(h.status),
+      FROM d)
+  -- From `d` alone: a join of what was deleted with what was inserted would be a nested loop over both.
+  SELECT array_agg(d.id), array_agg(CASE d.verb WHEN 'done' THEN 'completed' ELSE 'failed' END),
          array_agg(d.dispensary_id) FILTER (WHERE d.dispensary_id IS NOT NULL), array_agg(d.role) FILTER (WHERE d.dispensary_id IS NOT NULL)
-    INTO gone, outcomes, stores, freed FROM h JOIN d ON d.id = h.id;
+    INTO gone, outcomes, stores, freed FROM d;
   RETURN QUERY SELECT * FROM unnest(gone, outcomes);
 
   IF coalesce(cardinality(gone), 0) < cardinality(ids) AND verbs && ARRAY['retry', 'postpone', 'release'] THEN
