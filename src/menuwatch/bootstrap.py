@@ -7,16 +7,21 @@ database up → migrations → storage check → orphan clean-up → (stale reco
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import dataclasses
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+import psycopg
 from fastapi import FastAPI
+from psycopg_pool import PoolTimeout
 
 from menuwatch.api import app as api
 from menuwatch.api.app import create_app
 from menuwatch.archive.files import FileArchive
+from menuwatch.cluster.supervisor import Rules, Supervisor
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
@@ -36,6 +41,7 @@ from menuwatch.proxies import store as proxy_rows
 from menuwatch.schedules import store as schedules
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NETWORK_ROLES, Role
+from menuwatch.workers import registry
 
 log = get_logger(__name__)
 
@@ -151,9 +157,27 @@ async def scheduling(system: System) -> AsyncIterator[Scheduler]:
         await task
 
 
-async def worker(system: System) -> Worker:
-    """A worker that is ready to run. Raises Refused for roles that do not exist, and when no proxy is active."""
-    options = Options.from_settings(system.settings)
+STOPPING_SECONDS = 30.0
+"""What a worker may need to stop beyond the grace time of its tasks, when the database is slow to answer."""
+
+
+def _served(options: Options, served: Mapping[Role, object], asked: Sequence[str]) -> None:
+    if options.roles is not None and not options.roles & served.keys():
+        raise Refused(
+            f"WORKER_ROLE={', '.join(asked)}: this version has no handler for it, so the worker would never do anything"
+        )
+
+
+async def worker(system: System, *, ordinal: int | None = None, watchful: bool = True) -> Worker:
+    """A worker that is ready to run. Raises Refused for roles that do not exist, and when no proxy is active.
+
+    `ordinal` is its place in its pod; one that is not `watchful` never backs off for want of memory or processor.
+    """
+    options = dataclasses.replace(Options.from_settings(system.settings), ordinal=ordinal)
+    if not watchful:
+        options = dataclasses.replace(options, thresholds=None)
+    served = handlers(parts(system))
+    _served(options, served, system.settings.worker_role)
     await proxies.require_active(system.pool)
 
     async def may_claim() -> frozenset[Role]:
@@ -162,19 +186,32 @@ async def worker(system: System) -> Worker:
         # All proxies may go down while it runs: then what needs none goes on, and the rest waits for them.
         return frozenset(Role) if active else frozenset(Role) - NETWORK_ROLES
 
-    runner = Worker(
-        system.pool, system.database_url, handlers(parts(system)), options, may_claim=may_claim, clock=system.clock
-    )
-    if not runner.roles:
-        asked = ", ".join(system.settings.worker_role)
-        raise Refused(f"WORKER_ROLE={asked}: this version has no handler for it, so the worker would never do anything")
-    return runner
+    return Worker(system.pool, system.database_url, served, options, may_claim=may_claim, clock=system.clock)
+
+
+async def pod(system: System, count: int, command: Callable[[int], Sequence[str]]) -> Supervisor:
+    """A supervisor of that many worker processes, `command` being how to start the n-th. What no worker could start with is refused
+    here, once, as `worker` does."""
+    await worker(system)
+
+    async def on_end(*, pid: int, since: datetime) -> None:
+        try:
+            async with system.pool.connection(timeout=5) as conn:
+                await registry.gone(conn, socket.gethostname(), pid, since)
+        except (psycopg.Error, PoolTimeout) as error:
+            log.warning("the registry was not told", action="registry_failed", pid=pid, error=str(error))
+
+    rules = Rules(grace=system.settings.shutdown_grace_seconds + STOPPING_SECONDS)
+    return Supervisor(command, count, rules=rules, on_end=on_end)
 
 
 @asynccontextmanager
 async def working(system: System) -> AsyncIterator[Worker]:
-    """A worker at work in this process for as long as the context lasts. Raises what ended it, if it ended by itself."""
-    runner = await worker(system)
+    """A worker at work in this process for as long as the context lasts. Raises what ended it, if it ended by itself.
+
+    It shares the machine with whatever else this process does (a simulated market, say), so a busy machine is no reason to wait.
+    """
+    runner = await worker(system, watchful=False)
     task = asyncio.create_task(runner.run(), name="worker")
     try:
         yield runner

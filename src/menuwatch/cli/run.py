@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from typing import Annotated
 
@@ -16,7 +17,9 @@ from menuwatch import bootstrap
 from menuwatch.bootstrap import System
 from menuwatch.cli.output import console, errors
 from menuwatch.cli.process import settings
+from menuwatch.cluster.lifeline import lifeline
 from menuwatch.core.errors import Refused
+from menuwatch.core.settings import Settings
 from menuwatch.db import embedded
 from menuwatch.db import migrate as migrations
 
@@ -35,9 +38,26 @@ def server(
     asyncio.run(_server(host, port))
 
 
-def worker() -> None:
+def worker(
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=100,
+            metavar="N",
+            help="Worker processes; WORKERS_PER_POD, 1. From 2 on, those that crash are replaced.",
+        ),
+    ] = None,
+    place: Annotated[int | None, typer.Option("--place-in-pod", min=0, hidden=True)] = None,
+) -> None:
     """Run tasks until told to stop (Ctrl-C or SIGTERM). Refuses to start without an active proxy."""
-    asyncio.run(_worker())
+    found = settings(quiet=False, workers_per_pod=workers)
+    if place is not None:
+        asyncio.run(_worker(found, place))
+    elif found.workers_per_pod == 1:
+        asyncio.run(_worker(found))
+    elif code := asyncio.run(_pod(found)):
+        raise typer.Exit(code)
 
 
 def migrate() -> None:
@@ -62,12 +82,25 @@ async def _server(host: str | None, port: int | None) -> None:
             )
 
 
-async def _worker() -> None:
-    async with bootstrap.open_system(settings(quiet=False)) as system:
-        runner = await bootstrap.worker(system)
-        loop = asyncio.get_running_loop()
-        with _signals(loop, runner.stop):
+async def _worker(found: Settings, place: int | None = None) -> None:
+    """One worker; with `place` it is one of a pod, and stops when its supervisor dies."""
+    async with bootstrap.open_system(found) as system, contextlib.AsyncExitStack() as stack:
+        runner = await bootstrap.worker(system, ordinal=place)
+        if place is not None:
+            await stack.enter_async_context(lifeline(runner.stop))
+        with _signals(asyncio.get_running_loop(), runner.stop):
             await runner.run()
+
+
+async def _pod(found: Settings) -> int:
+    async with bootstrap.open_system(found, pool_size=2) as system:
+        supervisor = await bootstrap.pod(system, found.workers_per_pod, _nth_worker)
+        with _signals(asyncio.get_running_loop(), supervisor.stop):
+            return await supervisor.run()
+
+
+def _nth_worker(place: int) -> tuple[str, ...]:
+    return (sys.executable, "-m", "menuwatch.cli.main", "worker", "--place-in-pod", str(place))
 
 
 @contextlib.contextmanager
