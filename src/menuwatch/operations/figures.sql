@@ -4,10 +4,10 @@
 -- One pass over the live tasks. What has come due and was not put in its place yet counts as ready: nobody claims.
 SELECT role, CASE state WHEN 'r' THEN 'ready' WHEN 's' THEN 'scheduled' WHEN 'p' THEN 'parked' ELSE 'active' END AS state, count(*) AS n,
        count(*) FILTER (WHERE attempt > 0 AND state <> 'a') AS retrying,
-       count(*) FILTER (WHERE state = 'a' AND beaten < clock_timestamp() - make_interval(secs => %(stale)s::double precision)) AS stale,
-       extract(epoch FROM clock_timestamp() - min(since) FILTER (WHERE state = 'r'))::double precision AS oldest_ready
+       count(*) FILTER (WHERE state = 'a' AND beaten < now() - make_interval(secs => %(stale)s::double precision)) AS stale,
+       extract(epoch FROM now() - min(since) FILTER (WHERE state = 'r'))::double precision AS oldest_ready
   FROM (SELECT t.role, t.attempt, coalesce(t.last_heartbeat_at, t.claimed_at) AS beaten, greatest(t.created_at, t.scheduled_for) AS since,
-               CASE WHEN t.state = 's' AND t.scheduled_for <= clock_timestamp() THEN 'r' ELSE t.state END AS state
+               CASE WHEN t.state = 's' AND t.scheduled_for <= now() THEN 'r' ELSE t.state END AS state
           FROM task_live t) l
  GROUP BY role, state ORDER BY role, state;
 

@@ -17,11 +17,13 @@ from menuwatch.schedules import due
 from menuwatch.schedules import store as schedules
 from menuwatch.schedules.model import ROLES, Schedule, parse_state
 from menuwatch.tasks import store as tasks
-from menuwatch.tasks.model import NewTask, Role
+from menuwatch.tasks.model import UNHANDLED_ROLES, NewTask, Role
 
 log = get_logger(__name__)
 
 PLAN_AHEAD = timedelta(days=366)
+_ROLES = tuple(role for role in ROLES if role not in UNHANDLED_ROLES)
+"""What a schedule may be changed to: tasks that no worker of this version does would only wait."""
 
 
 async def listed(conn: AsyncConnection[Any]) -> list[Schedule]:
@@ -60,8 +62,8 @@ async def change(
     """
     schedule = await _locked(conn, schedule_id)
     values = dict(changes)
-    if "role" in values and values["role"] not in ROLES:
-        raise Unusable("role", f"a schedule cannot be of role {values['role']!s}: it is one of {', '.join(ROLES)}")
+    if "role" in values and values["role"] not in _ROLES:
+        raise Unusable("role", f"a schedule cannot be of role {values['role']!s}: it is one of {', '.join(_ROLES)}")
     if "platform" in values and values["platform"] not in platforms:
         raise Unusable("platform", f"platform {values['platform']!r} is not known: it is one of {', '.join(platforms)}")
     if values.get("state_code") is not None:

@@ -9,3 +9,6 @@ CREATE TABLE upkeep (
 
 -- Quarantined payloads wait for somebody, and are counted often; there are few of them.
 CREATE INDEX raw_crawl_payloads_quarantined ON raw_crawl_payloads (id) WHERE status = 'quarantined';
+
+-- One that is due at no time would be read by nobody, and keep every other schedule from being looked at.
+ALTER TABLE task_schedules ADD CONSTRAINT task_schedules_next CHECK (isfinite(next_run_at));
