@@ -1,4 +1,7 @@
-"""Pods and the commands for workers, as an operator meets them: real processes on a real database."""
+"""Pods and the commands for workers, as an operator meets them: real processes on a real database.
+
+Three of these take some seconds each: every process of a pod loads the whole program before it works.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,16 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from menuwatch.cli.main import app
+from menuwatch.core.errors import Refused
 
 MENUWATCH = [sys.executable, "-m", "menuwatch.cli.main"]
 
 Surroundings = dict[str, str]
+Workers = Callable[..., Result]
 
 
 @pytest.fixture
@@ -37,6 +46,14 @@ def surroundings(database_url: str, tmp_path: Path) -> Surroundings:
         "EVENT_LOOP_LAG_BACKOFF_MS": "60000",
         "POD_ORDINAL": "2",
     }
+
+
+@pytest.fixture
+def workers(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> Workers:
+    """`menuwatch workers …` in this process."""
+    for variable, value in surroundings.items():
+        monkeypatch.setenv(variable, value)
+    return lambda *arguments: CliRunner().invoke(app, ["workers", *arguments])
 
 
 def run(surroundings: Surroundings, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -93,42 +110,36 @@ def test_a_pod_from_its_start_to_its_end(database_url: str, surroundings: Surrou
         assert rows(database_url, f"SELECT status FROM worker_registry WHERE worker_id = '{first['Ada'][1]}'") == [
             ("stopped",)
         ]
-        # One is decommissioned: it leaves, and its place stays empty.
-        said = run(surroundings, "workers", "decommission", "kryll/bruno")
-        assert said.returncode == 0, said.stderr
+        supervisor.send_signal(signal.SIGTERM)
+        _, said = supervisor.communicate(timeout=30)
+    assert supervisor.returncode == 0, said
+    assert not any(psutil.pid_exists(pid) for pid, _ in second.values())
+    assert rows(database_url, "SELECT status, count(*) FROM worker_registry GROUP BY status") == [("stopped", 3)]
+
+
+def test_a_pod_ends_when_all_have_left(database_url: str, surroundings: Surroundings, workers: Workers) -> None:
+    with pod({**surroundings, "WORKERS_PER_POD": "2"}) as supervisor:
+        first = until(lambda: len(found := at_work(database_url)) == 2 and found)
+        said = workers("decommission", "kryll/bruno")
         assert said.stdout == f"Kryll/Bruno ({first['Bruno'][1]}) was told: it finishes what it runs and leaves.\n"
         until(lambda: not psutil.pid_exists(first["Bruno"][0]))
-        assert at_work(database_url) == {"Ada": second["Ada"]}
-        supervisor.send_signal(signal.SIGTERM)
-        _, said_at_last = supervisor.communicate(timeout=30)
-    assert supervisor.returncode == 0, said_at_last
-    assert not psutil.pid_exists(second["Ada"][0])
-    assert set(rows(database_url, "SELECT status FROM worker_registry")) == {("stopped",)}
-    assert rows(database_url, "SELECT count(*) FROM worker_registry") == [(3,)], "nobody took Bruno's place"
-
-
-def test_a_pod_ends_when_all_have_left(database_url: str, surroundings: Surroundings) -> None:
-    with pod({**surroundings, "WORKERS_PER_POD": "2"}) as supervisor:
-        until(lambda: len(at_work(database_url)) == 2)
-        for name in ("Ada", "Bruno"):
-            assert run(surroundings, "workers", "decommission", name).returncode == 0
-        supervisor.communicate(timeout=30)
-    assert supervisor.returncode == 0
+        assert at_work(database_url) == {"Ada": first["Ada"]}, "its place stays empty"
+        assert workers("decommission", "Ada").exit_code == 0
+        _, log = supervisor.communicate(timeout=30)
+    assert supervisor.returncode == 0, log
+    assert rows(database_url, "SELECT status, count(*) FROM worker_registry GROUP BY status") == [("stopped", 2)]
 
 
 def test_a_start_that_is_refused_is_refused_once(database_url: str, surroundings: Surroundings) -> None:
-    for workers in ("1", "3"):
-        refused = run({**surroundings, "WORKER_ROLE": "payload_fetch,dance"}, "worker", "--workers", workers)
-        assert refused.returncode == 2
-        assert refused.stderr.count("'dance' does not exist: it is one of store_discovery, ") == 1
-    rows_before = rows(database_url, "SELECT count(*) FROM worker_registry")
+    refused = run({**surroundings, "WORKER_ROLE": "payload_fetch,dance"}, "worker", "--workers", "3")
+    assert refused.returncode == 2
+    assert refused.stderr.count("'dance' does not exist: it is one of store_discovery, ") == 1, refused.stderr
     with psycopg.connect(database_url, autocommit=True) as conn:
         conn.execute("UPDATE proxies SET is_active = false")
-    for workers in ("1", "3"):
-        refused = run(surroundings, "worker", "--workers", workers)
-        assert refused.returncode == 2
-        assert refused.stderr.count("menuwatch proxies add") == 1, refused.stderr
-    assert rows(database_url, "SELECT count(*) FROM worker_registry") == rows_before == [(0,)]
+    refused = run(surroundings, "worker", "--workers", "3")
+    assert refused.returncode == 2
+    assert refused.stderr.count("menuwatch proxies add") == 1, refused.stderr
+    assert rows(database_url, "SELECT count(*) FROM worker_registry") == [(0,)]
 
 
 def test_a_worker_that_can_no_longer_start_ends_the_pod(database_url: str, surroundings: Surroundings) -> None:
@@ -143,8 +154,8 @@ def test_a_worker_that_can_no_longer_start_ends_the_pod(database_url: str, surro
     assert not psutil.pid_exists(first["Bruno"][0])
 
 
-def test_the_commands(database_url: str, surroundings: Surroundings) -> None:
-    assert run(surroundings, "workers", "list").stderr.startswith("No workers at work")
+def test_the_commands(database_url: str, workers: Workers) -> None:
+    assert workers("list").stderr.startswith("No workers at work")
     with psycopg.connect(database_url, autocommit=True) as conn:
         conn.execute(
             "INSERT INTO worker_registry (worker_id, friendly_name, pod, host, status, last_heartbeat_at, heartbeat) VALUES"
@@ -153,35 +164,36 @@ def test_the_commands(database_url: str, surroundings: Surroundings) -> None:
             " ('w-2', 'Ada', 'Xylos', 'box', 'active', now() - interval '1 hour', '{}'),"
             " ('w-3', 'Bruno', 'Xylos', 'box', 'stopped', now(), '{}')"
         )
-    listed = run(surroundings, "workers", "list")
-    assert listed.returncode == 0, listed.stderr
+    listed = workers("list")
+    assert listed.exit_code == 0, listed.stderr
     header, one, two = listed.stdout.splitlines()
     assert header.split()[:4] == ["Name", "Pod", "Status", "Tasks"]
     assert one.split()[:8] == ["Ada", "Kryll", "backing_off", "2/3", "91", "%", "7", "%"]
     assert "memory is full" in one
     assert "active (silent)" in two
     assert "1 hour ago" in two
-    everyone = json.loads(run(surroundings, "workers", "list", "--all", "--json").stdout)
+    everyone = json.loads(workers("list", "--all", "--json").stdout)
     assert [(row["worker_id"], row["status"], row["alive"]) for row in everyone] == [
         ("w-1", "backing_off", True),
         ("w-2", "active", False),
         ("w-3", "stopped", False),
     ]
-    ambiguous = run(surroundings, "workers", "pause", "ada")
-    assert ambiguous.returncode == 2
-    assert "Kryll/Ada (w-1)" in ambiguous.stderr
-    assert "Xylos/Ada (w-2)" in ambiguous.stderr
-    unknown = run(surroundings, "workers", "pause", "Zed")
-    assert (unknown.returncode, "there is Kryll/Ada (w-1)" in unknown.stderr) == (2, True)
-    stopped = run(surroundings, "workers", "resume", "w-3")
-    assert (stopped.returncode, "stopped at" in stopped.stderr) == (2, True)
-    told = run(surroundings, "workers", "pause", "w-1")
-    assert (told.returncode, told.stderr) == (0, "")
-    silent = run(surroundings, "workers", "resume", "xylos/ada")
-    assert silent.returncode == 0
+    ambiguous = workers("pause", "ada")
+    assert isinstance(ambiguous.exception, Refused)
+    assert "Kryll/Ada (w-1), Xylos/Ada (w-2)" in str(ambiguous.exception)
+    unknown = workers("pause", "Zed")
+    assert isinstance(unknown.exception, Refused)
+    assert "there is Kryll/Ada (w-1), Xylos/Ada (w-2)" in str(unknown.exception)
+    stopped = workers("resume", "w-3")
+    assert isinstance(stopped.exception, Refused)
+    assert "stopped at" in str(stopped.exception)
+    told = workers("pause", "w-1")
+    assert (told.exit_code, told.stderr) == (0, "")
+    silent = workers("resume", "xylos/ada")
+    assert silent.exit_code == 0
     assert "1 hour ago" in silent.stderr
     assert rows(database_url, "SELECT worker_id, command FROM worker_commands ORDER BY id") == [
         ("w-1", "pause"),
         ("w-2", "resume"),
     ]
-    assert "told to pause" in run(surroundings, "workers", "list").stdout
+    assert "told to pause" in workers("list").stdout
