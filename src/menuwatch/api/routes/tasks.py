@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response
 
@@ -17,6 +17,7 @@ from menuwatch.api.schemas.tasks import (
     BulkDone,
     BulkRetry,
     EnqueuedTask,
+    Explanation,
     LastCompletion,
     NewTask,
     Recovered,
@@ -28,10 +29,11 @@ from menuwatch.api.schemas.tasks import (
     TaskCounts,
     TaskPage,
     TaskQuery,
+    TaskWithReason,
 )
 from menuwatch.api.system import Reading, Sys, System, Writing
 from menuwatch.db.pool import Connection
-from menuwatch.operations import tasks
+from menuwatch.operations import explain, tasks
 from menuwatch.operations.tasks import TaskFilter
 from menuwatch.tasks.model import Status
 
@@ -152,10 +154,28 @@ async def bulk_cancel_tasks(request: Request, conn: Writing, which: BulkCancel) 
     return answer(request, dataclasses.asdict(done))
 
 
-@router.get("/{task_id}", response_model=Task, summary="One task")
-async def get_task(request: Request, conn: Reading, task_id: TaskPath) -> Response:
-    """Where one task stands."""
-    return answer(request, await tasks.one(conn, task_id))
+async def _explained(system: System, conn: Connection, task_id: int) -> dict[str, Any]:
+    found = await explain.explain(
+        conn,
+        task_id,
+        heartbeat_seconds=system.settings.heartbeat_interval_ms / 1000,
+        stale_minutes=system.settings.stale_after_minutes,
+    )
+    return dataclasses.asdict(found)
+
+
+@router.get("/{task_id}", response_model=TaskWithReason, summary="One task")
+async def get_task(request: Request, system: Sys, conn: Reading, task_id: TaskPath) -> Response:
+    """Where one task stands, and why."""
+    task = await tasks.one(conn, task_id)
+    return answer(request, {**task, "explanation": await _explained(system, conn, task_id)})
+
+
+@router.get("/{task_id}/explain", response_model=Explanation, summary="Why a task is where it is")
+async def explain_task(request: Request, system: Sys, conn: Reading, task_id: TaskPath) -> Response:
+    """What keeps a waiting task from running: its time, its turn, its store, or the workers. Of a task at work, who has it; of one
+    that is over, how it ended."""
+    return answer(request, await _explained(system, conn, task_id))
 
 
 @router.post("/{task_id}/cancel", response_model=Task, summary="Cancel a task")

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJson
 
 from menuwatch.api.schemas.common import BigId, Input, Instant, JsonObject, Page, PageQuery, Search, StoreId, Text
 from menuwatch.core.errors import Refused
+from menuwatch.operations.explain import Code
 from menuwatch.tasks.model import PRIORITY_CHAINED, ROLE_ALIASES, Role, Status, parse_role
 
 PRIORITY_MIN, PRIORITY_MAX = -1000, 1000
@@ -130,6 +131,55 @@ class EnqueuedTask(BaseModel):
     created: bool = Field(
         description="False when such a task was waiting already: it is that one, and no second was made."
     )
+
+
+class Obstacle(BaseModel):
+    """A task that stands in the way."""
+
+    id: int = Field(description="Number of the task.")
+    role: str = Field(description="Its kind of work.")
+    worker_id: str | None = Field(description="Who works on it; null while it waits itself.")
+    claimed_at: datetime | None = Field(description="Since when.")
+
+
+class Crew(BaseModel):
+    """The workers that a task could have. A worker lives while its last heartbeat is at most three intervals old."""
+
+    live: int = Field(description="Workers that live.")
+    take: int = Field(description="Of these, those that take tasks of this role.")
+    claiming: int = Field(description="Of these, those that claim now.")
+    paused: int = Field(description="Those that an operator paused, or that do not claim this role for now.")
+    backing_off: int = Field(description="Those that back off because their machine is overloaded.")
+    slots: int = Field(description="Tasks that those who claim can run at once.")
+    busy: int = Field(description="Tasks that they run.")
+    silent: int = Field(description="Workers that have not stopped and give no sign.")
+
+
+class Explanation(BaseModel):
+    """Why a task is where it is. What plays no part is null."""
+
+    task_id: int = Field(description="Number of the task.")
+    status: Status = Field(description="Where it stands.")
+    code: Code = Field(description="The reason.")
+    reason: str = Field(description="The reason as a sentence.")
+    until: datetime | None = Field(description="Until when it waits.")
+    seconds: float | None = Field(
+        description="Seconds until then; of a task at work, since the last sign of its worker."
+    )
+    blocked_by: Obstacle | None = Field(description="The task that stands in its way.")
+    ahead: int | None = Field(
+        description="Tasks that go before it: of its role and store (`behind`), or of all that its workers take (up to 10,000)."
+    )
+    worker_id: str | None = Field(description="The worker that has it, had it, or has the task in its way.")
+    since: datetime | None = Field(description="Since when; of a task that is over, when it ended.")
+    workers: Crew | None = Field(description="The workers that it could have.")
+    details: dict[str, Any] = Field(description="What else is known: retries, the last error, the live workers.")
+
+
+class TaskWithReason(Task):
+    """One piece of work, and why it is where it is."""
+
+    explanation: Explanation = Field(description="Why it is where it is.")
 
 
 class Retried(BaseModel):

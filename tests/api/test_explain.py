@@ -1,0 +1,245 @@
+"""Why a task is where it is: the rules on facts made by hand, then each reason on a real queue."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from menuwatch.operations.explain import Code, Facts, Other, WorkerFacts, explanation, span
+from tests.api.shop import Shop
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+PAST = NOW - timedelta(minutes=3, seconds=5)
+
+
+def _facts(**given: Any) -> Facts:
+    return Facts(**{"id": 7, "role": "payload_fetch", "status": "pending", "now": NOW, "state": "r", **given})
+
+
+def _worker(**given: Any) -> WorkerFacts:
+    return WorkerFacts(
+        **{
+            "worker_id": "w1",
+            "friendly_name": "Kryll",
+            "roles": None,
+            "status": "active",
+            "silent": 5.0,
+            "slots": 3,
+            "active": 0,
+            **given,
+        }
+    )
+
+
+RUNNING = {"state": "a", "status": "running", "worker_id": "w1", "claimed_at": PAST, "started_at": PAST}
+AHEAD = Other(id=5, role="payload_fetch", worker_id="w2", claimed_at=PAST)
+OVER: dict[str, Any] = {"state": None, "completed_at": PAST, "worker_id": "w1", "attempt": 2}
+FULL, HOT = _worker(active=3), _worker(status="backing_off", reason="memory 91 %")
+SILENT = "since 2026-11-21 11:56:55 UTC, but has been silent for 3 min 5 s: the task is taken back in 6 min 55 s if that lasts."
+WHY = "1 paused, 1 backing off, 1 stopping (memory 91 %)."
+ONE = "11:56:55 UTC; of one store only one task runs at a time."
+# fmt: off
+TABLE: list[tuple[str, dict[str, Any], Code, str]] = [
+    ("completed", {**OVER, "status": "completed"}, Code.COMPLETED,
+     "It was completed at 2026-11-21 11:56:55 UTC by worker w1, at attempt 2."),
+    ("failed", {**OVER, "status": "failed", "error_message": "403 from host."}, Code.FAILED,
+     "It failed for good at 2026-11-21 11:56:55 UTC, at attempt 2: 403 from host."),
+    ("cancelled", {**OVER, "status": "cancelled", "worker_id": None, "attempt": 0, "error_message": "wrong day"}, Code.CANCELLED,
+     "It was cancelled at 2026-11-21 11:56:55 UTC: wrong day."),
+    ("running", {**RUNNING, "last_heartbeat_at": NOW - timedelta(seconds=12)}, Code.RUNNING,
+     "Worker w1 has been running it for 3 min 5 s, since 2026-11-21 11:56:55 UTC; its last sign was 12 s ago."),
+    ("claimed", {**RUNNING, "started_at": None, "claimed_at": NOW - timedelta(seconds=1)}, Code.RUNNING,
+     "Worker w1 has claimed it and not begun for 1 s, since 2026-11-21 11:59:59 UTC; its last sign was 1 s ago."),
+    ("silent, at the very limit", {**RUNNING, "last_heartbeat_at": NOW - timedelta(seconds=90)}, Code.RUNNING,
+     "Worker w1 has been running it for 3 min 5 s, since 2026-11-21 11:56:55 UTC; its last sign was 1 min 30 s ago."),
+    ("silent", {**RUNNING, "last_heartbeat_at": PAST}, Code.SILENT,
+     "Worker w1 has been running it for 3 min 5 s," + SILENT),
+    ("stale", {**RUNNING, "status": "stale", "last_heartbeat_at": NOW - timedelta(minutes=11)}, Code.STALE,
+     "Worker w1 has been silent for 11 min: the task is about to be taken back and to wait for another worker."),
+    ("later", {"state": "s", "scheduled_for": NOW + timedelta(hours=2, minutes=5, seconds=30)}, Code.LATER,
+     "It is planned for later: it is due in 2 h 5 min, at 2026-11-21 14:05:30 UTC."),
+    ("backing off", {"state": "s", "scheduled_for": NOW + timedelta(seconds=65), "attempt": 2, "retry_count": 2,
+                     "error_message": "timeout"}, Code.BACKING_OFF,
+     "It waits for retry 2 of 3, due in 1 min 5 s, at 2026-11-21 12:01:05 UTC, after: timeout."),
+    ("postponed", {"state": "s", "scheduled_for": NOW + timedelta(minutes=5), "attempt": 1, "postpone_count": 1,
+                   "error_message": "host dutchie.com is cooling down"},
+     Code.POSTPONED, "It was put off and is due in 5 min, at 2026-11-21 12:05:00 UTC: host dutchie.com is cooling down."),
+    ("scheduled, and due by now", {"state": "s", "scheduled_for": NOW, "attempt": 1, "retry_count": 1, "workers": [_worker()]},
+     Code.READY, "It is ready and will be taken next: 3 slots are free."),
+    ("behind one that runs", {"state": "p", "head": AHEAD, "ahead": 1, "holder": AHEAD}, Code.BEHIND,
+     "It is behind task #5 of the same role and store, which worker w2 has had since 2026-11-21 11:56:55 UTC."),
+    ("behind several", {"state": "p", "head": Other(id=5, role="payload_fetch"), "ahead": 3}, Code.BEHIND,
+     "It is behind task #5 of the same role and store, which is waiting as well; 3 tasks of this role and store go before it."),
+    ("store busy", {"holder": Other(id=6, role="product_refresh", worker_id="w2", claimed_at=PAST), "workers": [_worker()]},
+     Code.STORE_BUSY, "Its store is busy with task #6 (product_refresh), which worker w2 has had since 2026-11-21 " + ONE),
+    ("nobody", {}, Code.NO_WORKER, "It is ready, but no worker is alive to take it. Start one with `menuwatch worker`."),
+    ("nobody any more", {"workers": [_worker(silent=90.5), _worker(silent=1e6)]}, Code.NO_WORKER,
+     "It is ready, but no worker is alive to take it; 2 workers fell silent. Start one with `menuwatch worker`."),
+    ("nobody for it", {"workers": [_worker(roles=["product_refresh", "store_discovery"]), _worker(silent=91)]},
+     Code.NO_WORKER_FOR_ROLE,
+     "It is ready, but no live worker takes payload_fetch: 1 worker takes product_refresh, store_discovery."),
+    ("nobody for it, of two", {"workers": [_worker(roles=["product_refresh"]), _worker(roles=["store_discovery"])]},
+     Code.NO_WORKER_FOR_ROLE,
+     "It is ready, but no live worker takes payload_fetch: 2 workers take product_refresh, store_discovery."),
+    ("no handler", {"role": "analytics_refresh", "workers": [_worker()]}, Code.NO_HANDLER,
+     "No worker of this version does analytics_refresh: it waits until one is installed that does."),
+    ("paused", {"workers": [_worker(status="paused"), _worker(roles=["product_refresh"])]}, Code.WORKERS_PAUSED,
+     "It is ready, but the one live worker that takes payload_fetch does not claim now: 1 paused."),
+    ("role paused", {"workers": [_worker(paused_roles=["payload_fetch"], reason="no proxy is active")]}, Code.WORKERS_PAUSED,
+     "It is ready, but the one live worker that takes payload_fetch does not claim now: 1 paused (no proxy is active)."),
+    ("backing off workers", {"workers": [HOT, _worker(status="paused"), _worker(status="stopping")]}, Code.WORKERS_BACKING_OFF,
+     "It is ready, but none of the 3 live workers that take payload_fetch claims now: " + WHY),
+    ("one full", {"workers": [FULL], "before": 1}, Code.NO_FREE_SLOT,
+     "The one live worker that takes payload_fetch has no free slot (3 of 3 are taken); 1 task stands before it."),
+    ("all full", {"workers": [FULL, _worker(active=1, slots=None), _worker(silent=900)], "before": 10_000}, Code.NO_FREE_SLOT,
+     "All 2 live workers that take payload_fetch have no free slot (4 of 4 are taken); 10,000 tasks or more stand before it."),
+    ("a paused one does not count", {"workers": [FULL, _worker(status="paused")]}, Code.NO_FREE_SLOT,
+     "The one live worker that takes payload_fetch has no free slot (3 of 3 are taken); 0 tasks stand before it."),
+    ("next", {"workers": [_worker(active=2)]}, Code.READY, "It is ready and will be taken next: 1 slot is free."),
+    ("soon", {"workers": [_worker(active=2), _worker(active=0, slots=None)], "before": 12}, Code.READY,
+     "It is ready; 12 tasks stand before it, and 2 slots are free."),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("given", "code", "says"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_the_rules(given: dict[str, Any], code: Code, says: str) -> None:
+    found = explanation(_facts(**given))
+    assert (found.code, found.reason) == (code, says)
+    assert found.task_id == 7
+
+
+def test_every_reason_is_in_the_table() -> None:
+    assert {row[2] for row in TABLE} == set(Code)
+
+
+def test_lengths_of_time() -> None:
+    said = {
+        0: "0 s",
+        0.4: "0 s",
+        59.6: "1 min",
+        61: "1 min 1 s",
+        3600: "1 h",
+        3661: "1 h 1 min",
+        90_000: "1 d 1 h",
+        -5: "0 s",
+    }
+    assert {seconds: span(seconds) for seconds in said} == said
+
+
+async def _add(shop: Shop, **body: Any) -> int:
+    answer = await shop.http.post("/api/tasks", json=body)
+    assert answer.status_code == 201, answer.text
+    number: int = answer.json()["task"]["id"]
+    return number
+
+
+async def _register(
+    shop: Shop, worker: str, *, roles: list[str] | None = None, status: str = "active", **body: Any
+) -> None:
+    await shop.execute(
+        "INSERT INTO worker_registry (worker_id, friendly_name, host, roles, status, heartbeat) VALUES (%s, 'Kryll', 'h', %s, %s, %s)"
+        " ON CONFLICT (worker_id) DO UPDATE SET status = excluded.status, roles = excluded.roles, heartbeat = excluded.heartbeat,"
+        " last_heartbeat_at = now()",
+        [worker, roles, status, msgspec.json.encode(body).decode()],
+    )
+
+
+async def _why(shop: Shop, task: int) -> dict[str, Any]:
+    found: dict[str, Any] = await shop.ask(f"/api/tasks/{task}/explain")
+    page = await shop.ask(f"/api/tasks/{task}")
+    assert (page["explanation"]["code"], page["explanation"]["task_id"]) == (found["code"], task), (
+        "the task's page says it too"
+    )
+    assert page["status"] == found["status"]
+    return found
+
+
+async def test_from_nobody_to_done(shop: Shop) -> None:
+    store = await shop.store()
+    task = await _add(shop, role="payload_fetch", dispensary_id=store)
+    assert (await _why(shop, task))["code"] == "no_worker"
+    await _register(shop, "w1", roles=["product_refresh"])
+    assert (await _why(shop, task))["code"] == "no_worker_for_role"
+    await _register(shop, "w1", status="paused")
+    assert (await _why(shop, task))["code"] == "workers_paused"
+    await _register(shop, "w1", paused_roles=["payload_fetch"], paused_roles_reason="no proxy is active")
+    found = await _why(shop, task)
+    assert (found["code"], "no proxy is active" in found["reason"]) == ("workers_paused", True)
+    await _register(shop, "w1", status="backing_off", resources={"backoff_reason": "memory 91 %"})
+    found = await _why(shop, task)
+    assert (found["code"], "memory 91 %" in found["reason"]) == ("workers_backing_off", True)
+    await _register(shop, "w1", max_concurrent_tasks=1)
+    found = await _why(shop, task)
+    assert (found["code"], found["ahead"], found["workers"]["slots"], found["workers"]["busy"]) == ("ready", 0, 1, 0)
+
+    other = await _add(shop, role="store_discovery", priority=30)
+    assert (await _why(shop, task))["ahead"] == 1
+    await shop.execute("SELECT claim_task('store_discovery', 'w1')")
+    found = await _why(shop, task)
+    assert (found["code"], found["workers"]["busy"], found["ahead"]) == ("no_free_slot", 1, 0)
+    assert (await _why(shop, other))["worker_id"] == "w1"
+    await shop.execute("UPDATE worker_registry SET last_heartbeat_at = now() - interval '91 seconds'")
+    found = await _why(shop, task)
+    assert (found["code"], found["workers"]["silent"]) == ("no_worker", 1), "three heartbeats of 30 s"
+
+    await shop.execute("SELECT claim_task('payload_fetch', 'w2')")
+    assert (await _why(shop, task))["code"] == "running"
+    await shop.execute("UPDATE task_live SET claimed_at = now() - interval '5 minutes' WHERE id = %s", [task])
+    found = await _why(shop, task)
+    assert (found["code"], 290 < found["details"]["stale_in_seconds"] < 300) == ("silent", True)
+    await shop.execute("UPDATE task_live SET claimed_at = now() - interval '11 minutes' WHERE id = %s", [task])
+    assert (await _why(shop, task))["code"] == "stale"
+    await shop.execute(
+        "SELECT finish_tasks('w2', ARRAY[%s::bigint], ARRAY[1], ARRAY['fail'], ARRAY['403'], ARRAY[NULL::jsonb], ARRAY[0::float8],"
+        " ARRAY[now()], ARRAY[1::float8])",
+        [task],
+    )
+    found = await _why(shop, task)
+    assert (found["code"], found["reason"].endswith(": 403.")) == ("failed", True)
+    await shop.execute("SELECT cancel_tasks(ARRAY[%s::bigint])", [other])
+    assert (await _why(shop, other))["code"] == "cancelled"
+    await shop.refused("/api/tasks/999/explain", 404)
+
+
+async def test_its_store_and_its_turn(shop: Shop) -> None:
+    store = await shop.store()
+    await _register(shop, "w1", max_concurrent_tasks=5)
+    first = await _add(shop, role="payload_fetch", dispensary_id=store)
+    refreshes = [
+        await _add(shop, role="product_refresh", dispensary_id=store, payload={"payload_id": n}) for n in (1, 2, 3)
+    ]
+    await shop.execute("SELECT claim_task('payload_fetch', 'w1')")
+    found = await _why(shop, refreshes[0])
+    assert (found["code"], found["blocked_by"]["id"], found["blocked_by"]["worker_id"]) == ("store_busy", first, "w1")
+    found = await _why(shop, refreshes[2])
+    assert (found["code"], found["blocked_by"]["id"], found["ahead"]) == ("behind", refreshes[0], 2)
+    assert found["blocked_by"]["worker_id"] is None
+
+    later = datetime.now(UTC) + timedelta(hours=3)
+    planned = await _add(shop, role="store_discovery", scheduled_for=later.isoformat())
+    found = await _why(shop, planned)
+    assert (found["code"], datetime.fromisoformat(found["until"]), 10_700 < found["seconds"] <= 10_800) == (
+        "later",
+        later,
+        True,
+    )
+
+
+@pytest.mark.parametrize(("verb", "code"), [("retry", "backing_off"), ("postpone", "postponed")])
+async def test_what_was_tried_before(shop: Shop, verb: str, code: str) -> None:
+    task = await _add(shop, role="store_discovery")
+    await shop.execute(
+        "SELECT finish_tasks('w1', array_agg(id), array_agg(attempt), array_agg(%s::text), array_agg('host cooling down'::text),"
+        " array_agg(NULL::jsonb), array_agg(600::float8), array_agg(now() + interval '10 minutes'), array_agg(1::float8))"
+        " FROM claim_task(NULL, 'w1')",
+        [verb],
+    )
+    found = await _why(shop, task)
+    assert (found["code"], "host cooling down" in found["reason"], 590 < found["seconds"] <= 600) == (code, True, True)
+    assert found["details"]["last_error"] == "host cooling down"
+    await shop.ask(f"/api/tasks/{task}/retry", method="POST")
+    assert (await _why(shop, task))["code"] == "no_worker", "it is due now"
