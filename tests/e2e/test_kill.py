@@ -38,6 +38,7 @@ class Worker:
             "POLL_INTERVAL_MS": "100",
             "HEARTBEAT_INTERVAL_MS": "100",
             "STALE_AFTER_MINUTES": "0.01",
+            "CPU_BACKOFF_THRESHOLD": "1",
             "LOG_LEVEL": "error",
         }
         self._process: asyncio.subprocess.Process | None = None
