@@ -7,7 +7,7 @@ settled in a transaction of its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from menuwatch.core.clock import Clock
@@ -18,6 +18,7 @@ from menuwatch.engine.measures import Measures
 from menuwatch.engine.measures import Outcome as Ending
 from menuwatch.engine.outbox import Ended, Outbox
 from menuwatch.engine.reaction import outcome_of
+from menuwatch.engine.runners import Runners
 from menuwatch.engine.settler import Settler
 from menuwatch.engine.slots import Attempt, Slots
 from menuwatch.tasks.model import Status, Task
@@ -52,28 +53,28 @@ class Executor:
         self._worker_id = worker_id
         self._clock = clock
         self._on_free = on_free
-        self._running: set[asyncio.Task[None]] = set()
+        self._runners = Runners(self._attempt)
+        self._alone: set[asyncio.Task[None]] = set()
 
     def start(self, task: Task) -> None:
         """Begins an attempt in a slot of its own."""
         attempt = Attempt(task=task, ctx=TaskContext(self._worker_id), started=self._clock.monotonic())
         self._slots.add(attempt)
-        self._begin(self._attempt(attempt), attempt)
+        self._runners.begin(attempt)
 
     async def drain(self, grace: float) -> None:
         """Waits up to `grace` seconds for what runs, then cancels the rest and gives it back to the queue.
 
         A handler that does not listen to cancellation is left running; it ends with the process.
         """
-        if self._running and grace > 0:
-            await asyncio.wait(self._running, timeout=grace)
+        await self._runners.still(grace)
         for attempt in self._slots:
             attempt.stopped = True
             attempt.cancel()
-        if self._running:
-            _, deaf = await asyncio.wait(self._running, timeout=max(5.0, self._settler.patience))
-            for running in deaf:
-                running.cancel()
+        await self._runners.still(max(5.0, self._settler.patience))
+        if self._alone:
+            await asyncio.wait(self._alone, timeout=max(5.0, self._settler.patience))
+        self._runners.close()
 
     def completed(self, ends: Sequence[Ended]) -> None:
         """These were written, and their slots are free."""
@@ -122,15 +123,11 @@ class Executor:
 
     def settle_alone(self, end: Ended) -> None:
         """Writes the end in a transaction of its own."""
-        self._begin(self._alone(end), end.attempt)
+        running = asyncio.create_task(self._end_alone(end), name=f"end-{end.attempt.task.id}")
+        self._alone.add(running)
+        running.add_done_callback(self._alone.discard)
 
-    def _begin(self, work: Coroutine[Any, Any, None], attempt: Attempt) -> None:
-        running = asyncio.create_task(work, name=f"task-{attempt.task.id}")
-        attempt.work = running
-        self._running.add(running)
-        running.add_done_callback(self._running.discard)
-
-    async def _alone(self, end: Ended) -> None:
+    async def _end_alone(self, end: Ended) -> None:
         try:
             await self._settle(end.attempt, end.outcome, end.ending.ran, in_doubt=end.in_doubt)
         except Exception as error:

@@ -286,7 +286,7 @@ async def cycle(
             error_message=error_message,
             retry_count=retry_count,
             max_retries=max_retries,
-            payload=payload,
+            payload=payload or {},
             created_at=created_at,
             updated_at=claimed_at,
             attempt=attempt,

@@ -765,7 +765,7 @@ BEGIN
     PERFORM task_before_claim(worker);
     RETURN QUERY
       SELECT c.id, c.role, c.dispensary_id, c.platform, c.priority, c.aged, c.scheduled_for, c.claimed_at, c.retry_count, c.max_retries,
-             c.payload, c.created_at, c.attempt, c.postpone_count, c.result, c.error_message, NULL::bigint[], NULL::double precision
+             nullif(c.payload, '{}'), c.created_at, c.attempt, c.postpone_count, c.result, c.error_message, NULL::bigint[], NULL::double precision
         FROM task_claim(task_roles(roles), worker, n, fair, low, since, past) c;
     GET DIAGNOSTICS got = ROW_COUNT;
     IF got < n THEN
