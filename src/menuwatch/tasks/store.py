@@ -113,6 +113,10 @@ def _time(at: datetime | None) -> str:
     return "-infinity" if at is None else at.isoformat()
 
 
+def _place(claimed: Claimed) -> Place:
+    return claimed.place
+
+
 def _nulls(count: int) -> str:
     return "{" + ",".join(["NULL"] * count) + "}"
 
@@ -293,6 +297,7 @@ async def cycle(
             postpone_count=postpone_count,
         )
         claimed.append(Claimed(task=task, place=(-(priority + aged), created_at, task_id)))
+    claimed.sort(key=_place)
     return Cycled(claimed=claimed, lost=lost, next_due=next_due)
 
 
