@@ -10,9 +10,10 @@ import asyncio
 import dataclasses
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import psycopg
 from fastapi import FastAPI
@@ -28,6 +29,9 @@ from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Pool, open_pool
+from menuwatch.engine.exposition import exposed
+from menuwatch.engine.janitor import Janitor, Keep
+from menuwatch.engine.loop import Loop
 from menuwatch.engine.scheduler import Scheduler
 from menuwatch.engine.worker import Options, Worker
 from menuwatch.fetch.rotator import Rotator
@@ -44,6 +48,7 @@ from menuwatch.tasks.model import NETWORK_ROLES, Role
 from menuwatch.workers import registry
 
 log = get_logger(__name__)
+_L = TypeVar("_L", bound=Loop)
 
 ORPHAN_AGE_SECONDS = 3600.0
 """A staged file without a row is another worker's, still in its transaction, until it is older than any task can be."""
@@ -103,10 +108,13 @@ async def open_system(settings: Settings, *, clock: Clock | None = None, pool_si
         migrated = await asyncio.to_thread(migrate.migrate, url)
         if migrated.changed:
             log.info("database migrated", action="migrated", before=migrated.before, after=migrated.after)
+        log.info("the database is at this version's schema", action="start_migrated", revision=migrated.after)
         archive = FileArchive(settings.storage)
         archive.check()
+        log.info("the storage can be written", action="start_storage_checked")
         async with open_pool(url, max_size=pool_size) as pool:
-            await recover_archive(pool, archive)
+            published, removed = await recover_archive(pool, archive)
+            log.info("no orphans in the archive", action="start_orphans_cleaned", published=published, removed=removed)
             yield System(
                 settings=settings,
                 database_url=url,
@@ -134,7 +142,9 @@ def parts(system: System) -> Parts:
 async def recover_tasks(system: System) -> int:
     """Takes back what workers that died left behind; returns how many tasks."""
     async with system.pool.connection() as conn:
-        return await tasks.recover_stale(conn, system.settings.stale_after_minutes)
+        recovered = await tasks.recover_stale(conn, system.settings.stale_after_minutes)
+    log.info("tasks of silent workers are taken back", action="start_tasks_recovered", count=recovered)
+    return recovered
 
 
 async def default_schedules(system: System) -> int:
@@ -146,15 +156,38 @@ async def default_schedules(system: System) -> int:
 @asynccontextmanager
 async def scheduling(system: System) -> AsyncIterator[Scheduler]:
     """Fires schedules for as long as the context lasts; those that are due have been fired when it begins."""
-    await default_schedules(system)
+    created = await default_schedules(system)
+    log.info("the default schedules are there", action="start_schedules_ready", created=created)
     scheduler = Scheduler(system.pool, clock=system.clock)
     await scheduler.step()
-    task = asyncio.create_task(scheduler.run(), name="scheduler")
-    try:
+    log.info("what was due is fired", action="start_schedules_fired")
+    async with _running(scheduler):
+        log.info("schedules are looked at", action="start_scheduling", every_seconds=scheduler.interval)
         yield scheduler
+
+
+@asynccontextmanager
+async def keeping(system: System) -> AsyncIterator[Janitor]:
+    """Keeps the database in shape for as long as the context lasts: drops what is past its time, renews statistics."""
+    keep = Keep(
+        history=timedelta(days=system.settings.task_history_days),
+        runs=timedelta(days=system.settings.schedule_run_days),
+    )
+    async with _running(Janitor(system.pool, keep=keep, clock=system.clock)) as janitor:
+        yield janitor
+
+
+@asynccontextmanager
+async def _running(loop: _L) -> AsyncIterator[_L]:
+    """The loop at work in this process. At the end its present step may end, within reason."""
+    task = asyncio.create_task(loop.run(), name=loop.name)
+    try:
+        yield loop
     finally:
-        scheduler.stop()
-        await task
+        loop.stop()
+        await asyncio.wait({task}, timeout=10)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 STOPPING_SECONDS = 30.0
@@ -187,6 +220,12 @@ async def worker(system: System, *, ordinal: int | None = None, watchful: bool =
         return frozenset(Role) if active else frozenset(Role) - NETWORK_ROLES
 
     return Worker(system.pool, system.database_url, served, options, may_claim=may_claim, clock=system.clock)
+
+
+def metrics(system: System, runner: Worker, *, ordinal: int | None = None) -> AbstractContextManager[int | None]:
+    """The worker's own metrics over HTTP while the context lasts, where METRICS_PORT asks for them; gives the port."""
+    host, port = system.settings.metrics_host, system.settings.metrics_port
+    return exposed(runner.measures, host=host, port=port, ordinal=ordinal or 0)
 
 
 async def pod(system: System, count: int, command: Callable[[int], Sequence[str]]) -> Supervisor:

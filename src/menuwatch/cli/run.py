@@ -20,9 +20,11 @@ from menuwatch.cli.process import settings
 from menuwatch.cluster.lifeline import lifeline
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
+from menuwatch.core.telemetry import get_logger
 from menuwatch.db import embedded
 from menuwatch.db import migrate as migrations
 
+log = get_logger(__name__)
 _BACKLOG = 512
 _PATIENCE_SECONDS = 10
 """Longest wait at a stop for requests that are under way."""
@@ -73,7 +75,7 @@ def migrate() -> None:
 async def _server(host: str | None, port: int | None) -> None:
     async with bootstrap.open_system(settings(quiet=False, host=host, port=port)) as system:
         await bootstrap.recover_tasks(system)
-        async with bootstrap.scheduling(system):
+        async with bootstrap.scheduling(system), bootstrap.keeping(system):
             await serve(
                 system,
                 lambda address: errors.print(
@@ -88,6 +90,8 @@ async def _worker(found: Settings, place: int | None = None) -> None:
         runner = await bootstrap.worker(system, ordinal=place)
         if place is not None:
             await stack.enter_async_context(lifeline(runner.stop))
+        stack.enter_context(bootstrap.metrics(system, runner, ordinal=place))
+        await stack.enter_async_context(bootstrap.keeping(system))
         with _signals(asyncio.get_running_loop(), runner.stop):
             await runner.run()
 
@@ -158,5 +162,7 @@ async def serve(system: System, up: Callable[[str], object]) -> None:
         )
         web = _Server(config)
         with _signals(asyncio.get_running_loop(), web.end):
-            up(f"http://{shown}:{listener.getsockname()[1]}")
+            address = f"http://{shown}:{listener.getsockname()[1]}"
+            log.info("listening", action="start_listening", address=address)
+            up(address)
             await web.serve(sockets=[listener])

@@ -38,8 +38,10 @@ class Heartbeat(Loop):
         interval: float = 30.0,
         gate: Gate | None = None,
         machine: Machine | None = None,
+        on_beat: Callable[[], None] = lambda: None,
     ) -> None:
-        """`gate` says why nothing is claimed, where that is so; `machine` is shared with who watches it."""
+        """`gate` says why nothing is claimed, where that is so; `machine` is shared with who watches it; `on_beat` hears of each
+        beat that was written."""
         super().__init__(interval=interval)
         self._pool = pool
         self._slots = slots
@@ -48,6 +50,7 @@ class Heartbeat(Loop):
         self._clock = clock
         self._gate = gate or Gate(clock=clock)
         self._resources = ProcessResources(machine)
+        self._on_beat = on_beat
 
     async def step(self) -> float | None:
         held = self._slots.held(self._clock.monotonic())
@@ -62,6 +65,7 @@ class Heartbeat(Loop):
                         attempt=item.attempt,
                         worker_id=self._who.worker_id,
                     )
+            self._on_beat()
             try:
                 await registry.beat(conn, self._who, self.body())
             except psycopg.Error as error:

@@ -138,6 +138,14 @@ class Worker:
         self.slots = Slots(options.slots)
         self.outbox = Outbox()
         self.measures = Measures()
+        self.measures.introduce(
+            worker_id=self.worker_id,
+            name=self.identity.friendly_name,
+            pod=self.identity.pod,
+            slots=options.slots,
+            running=lambda: len(self.slots),
+            backing_off=lambda: self.gate.is_backing_off,
+        )
         self.gate = Gate(backoff=options.backing_off, clock=clock)
         self.waker = Waker(pool, own=self._takes)
         self.settler = Settler(
@@ -184,6 +192,7 @@ class Worker:
             interval=options.heartbeat_interval,
             gate=self.gate,
             machine=machine,
+            on_beat=self.measures.beat,
         )
         self.commands = Commands(
             pool,
@@ -205,7 +214,12 @@ class Worker:
                     on_change=self._on_gate,
                 )
             )
-        self.reaper = Reaper(pool, stale_after=options.stale_after, interval=options.reap_interval)
+        self.reaper = Reaper(
+            pool,
+            stale_after=options.stale_after,
+            interval=options.reap_interval,
+            on_recovered=self.measures.recovered,
+        )
         self.listener = Listener(
             url,
             on_work=self.producer.new_work,
