@@ -11,7 +11,7 @@ from pathlib import Path
 from side import Tally, batches, main, on_lines, say, timed
 
 import menuwatch
-from menuwatch.core import telemetry
+from menuwatch.core import collector, telemetry
 from menuwatch.db import migrate
 from menuwatch.db.pool import connect, open_pool
 from menuwatch.engine.handler import TaskContext
@@ -57,8 +57,8 @@ async def singles() -> None:
         await on_lines(act)
 
 
-async def work(jobs: int = 0, keyed: bool = False, announce: bool = False) -> None:
-    tally = Tally(jobs=jobs, announce=announce)
+async def work(jobs: int = 0, keyed: bool = False, hold: float = 0.0, announce: bool = False) -> None:
+    tally = Tally(jobs=jobs, hold=hold, announce=announce)
 
     async def plain(task: Task, ctx: TaskContext) -> Outcome:
         tally.plain()
@@ -73,6 +73,7 @@ async def work(jobs: int = 0, keyed: bool = False, announce: bool = False) -> No
         telemetry.configure("json", "info", log)
         async with open_pool(URL) as pool:
             handlers = {Role.STORE_DISCOVERY: plain, Role.PAYLOAD_FETCH: exclusive}
+            collector.calm()  # as `menuwatch worker` does
             say(ready=True)
             await Worker(pool, URL, handlers, Options(slots=SLOTS)).run()
 

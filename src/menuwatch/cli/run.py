@@ -18,6 +18,7 @@ from menuwatch.bootstrap import System
 from menuwatch.cli.output import console, errors
 from menuwatch.cli.process import settings
 from menuwatch.cluster.lifeline import lifeline
+from menuwatch.core import collector
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
@@ -93,6 +94,7 @@ async def _worker(found: Settings, place: int | None = None) -> None:
         stack.enter_context(bootstrap.metrics(system, runner, ordinal=place))
         await stack.enter_async_context(bootstrap.keeping(system))
         with _signals(asyncio.get_running_loop(), runner.stop):
+            collector.calm()
             await runner.run()
 
 
