@@ -46,7 +46,22 @@ async def test_change_what_is_named(stocked: Shop) -> None:
     assert (off["enabled"], off["state_code"], off["priority"]) == (False, "AZ", 3), "the rest stays"
     everywhere = await _put(stocked, 1, state_code=None, role="product_resync")
     assert (everywhere["state_code"], everywhere["role"]) == (None, "payload_fetch")
-    assert (await stocked.ask("/api/schedules"))["items"][0] == everywhere
+    listed = (await stocked.ask("/api/schedules"))["items"][0]
+    assert {**listed, "late_seconds": 0} == {**everywhere, "late_seconds": 0}
+
+
+async def test_lateness_and_errors_are_shown(stocked: Shop) -> None:
+    now = datetime.now(UTC)
+    await stocked.execute(
+        "UPDATE task_schedules SET next_run_at = %s, last_error = 'Boom: why' WHERE id = 1", [now - timedelta(hours=3)]
+    )
+    await stocked.execute("UPDATE task_schedules SET next_run_at = %s WHERE id = 2", [now - timedelta(seconds=90)])
+    one, two = (await stocked.ask("/api/schedules"))["items"]
+    assert 10_800 <= one["late_seconds"] < 10_830
+    assert (one["last_error"], two["last_error"], two["late_seconds"]) == ("Boom: why", None, 0), (
+        "90 s: somebody looks every minute"
+    )
+    assert (await _put(stocked, 1, enabled=False))["late_seconds"] == 0
 
 
 # fmt: off
@@ -60,7 +75,11 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"state_code": ""}, "#/state_code", "as AZ or ON"),
     ({"state_code": "Arizona"}, "#/state_code", "two letters"),
     ({"role": "sweep"}, "#/role", "payload_fetch, product_refresh, analytics_refresh, product_resync"),
-    ({"role": "product_refresh"}, "#/role", "one of payload_fetch, store_discovery, analytics_refresh"),
+    ({"role": "product_refresh"}, "#/role", "one of payload_fetch, store_discovery"),
+    ({"role": "analytics_refresh"}, "#/role", "one of payload_fetch, store_discovery"),
+    ({"interval_hours": "Infinity"}, "#/interval_hours", "finite"),
+    ({"interval_hours": 0.009}, "#/interval_hours", "greater than or equal to 0.01"),
+    ({"interval_hours": None, "state_code": "QQ"}, "#/state_code", "'QQ' does not exist"),
     ({"platform": "nowhere"}, "#/platform", "one of dutchie"),
     ({"priority": -1001}, "#/priority", "greater than or equal to -1000"),
     ({"priority": 10**30}, "#/priority", "less than or equal to 1000"),
@@ -82,7 +101,10 @@ async def test_what_cannot_be_changed_is_named(stocked: Shop) -> None:
     await stocked.refused("/api/schedules/99", 404, method="PUT", json={"enabled": True})
     await stocked.refused("/api/schedules/0", 422, method="PUT", json={"enabled": True})
     await stocked.refused("/api/schedules/99/trigger", 404, method="POST")
-    assert await stocked.ask("/api/schedules") == before, "nothing half changed"
+    after = await stocked.ask("/api/schedules")
+    for one in (*before["items"], *after["items"]):
+        one.pop("late_seconds")
+    assert after == before, "nothing half changed"
 
 
 async def test_trigger(stocked: Shop) -> None:

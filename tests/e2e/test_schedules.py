@@ -82,3 +82,23 @@ def test_the_commands(database_url: str, run: Run) -> None:
     unknown = run("trigger", "nightly")
     assert (unknown.returncode, unknown.stdout) == (2, "")
     assert "'nightly' does not exist: there is payload_fetch_all, store_discovery_dutchie" in unknown.stderr
+
+
+def test_the_list_says_when_what_is_late_and_what_went_wrong(database_url: str, run: Run) -> None:
+    run("list")
+    with psycopg.connect(database_url, autocommit=True) as conn:
+        conn.execute(
+            "UPDATE task_schedules SET next_run_at = now() - interval '26 hours 5 minutes',"
+            " last_error = 'Boom: [b]why[/b]' WHERE id = 1"
+        )
+        conn.execute("UPDATE task_schedules SET next_run_at = now() + interval '3 hours 12 minutes' WHERE id = 2")
+    listed = run("list")
+    first, second = listed.stdout.splitlines()[1:3]
+    assert first.rstrip().endswith("late by 1 d 2 h")
+    assert second.rstrip().endswith("in 3 h 12 min")
+    assert "payload_fetch_all could not be fired, and is tried again every minute: Boom: [b]why[/b]" in listed.stderr
+    one, two = json.loads(run("list", "--format", "json").stdout)
+    assert one["late_seconds"] >= 26 * 3600
+    assert (one["last_error"], two["late_seconds"]) == ("Boom: [b]why[/b]", 0)
+    run("disable", "1")
+    assert run("list").stdout.splitlines()[1].rstrip().endswith("disabled")

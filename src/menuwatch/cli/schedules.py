@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from datetime import datetime, timedelta
 from typing import Annotated
 
 import typer
 
 from menuwatch import bootstrap
-from menuwatch.cli.output import Format, console, plural, print_rows
+from menuwatch.cli.output import Format, console, errors, plain, plural, print_rows
 from menuwatch.cli.process import settings
+from menuwatch.core.clock import SystemClock
 from menuwatch.operations import schedules as operations
 from menuwatch.schedules.model import Schedule
 
@@ -21,8 +23,16 @@ NameArgument = Annotated[str, typer.Argument(help="Name or number of the schedul
 
 @app.command("list")
 def list_(fmt: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE) -> None:
-    """List schedules with their last and next run."""
-    rows = [dataclasses.asdict(one) for one in asyncio.run(_list())]
+    """List schedules with their last and next run, how late they are, and what went wrong."""
+    found, now = asyncio.run(_list()), SystemClock().now()
+    rows = [
+        {
+            **dataclasses.asdict(one),
+            "late_seconds": int(one.late(now).total_seconds()),
+            **({"when": _when(one, now)} if fmt is Format.TABLE else {}),
+        }
+        for one in found
+    ]
     print_rows(
         rows,
         (
@@ -36,11 +46,35 @@ def list_(fmt: Annotated[Format, typer.Option("--format", help="How to print.")]
             ("last_run_at", "Last run"),
             ("last_task_count", "Tasks"),
             ("next_run_at", "Next run"),
-            ("last_error", "Last error"),
+            ("when", "When"),
         ),
         fmt,
         empty="No schedules.",
     )
+    if fmt is Format.TABLE:
+        for one in found:
+            if one.last_error is not None:
+                errors.print(
+                    f"{one.name} could not be fired, and is tried again every minute: {plain(one.last_error)}",
+                    markup=False,
+                    soft_wrap=True,
+                )
+
+
+def _when(one: Schedule, now: datetime) -> str:
+    """When it fires next, as people say it."""
+    if not one.enabled:
+        return "disabled"
+    if late := one.late(now):
+        return f"late by {_span(late)}"
+    return "due now" if one.next_run_at <= now else f"in {_span(one.next_run_at - now)}"
+
+
+def _span(length: timedelta) -> str:
+    minutes = max(1, round(length / timedelta(minutes=1)))
+    days, hours, minutes = minutes // 1440, minutes // 60 % 24, minutes % 60
+    parts = [f"{count} {unit}" for count, unit in ((days, "d"), (hours, "h"), (minutes, "min")) if count]
+    return " ".join(parts[:2])
 
 
 @app.command("trigger")

@@ -49,6 +49,11 @@ class Schedule:
     created_at: datetime
     updated_at: datetime
 
+    def late(self, now: datetime) -> timedelta:
+        """How long it has been due, where that is longer than anybody needs to see it; else, and while it is disabled, nothing."""
+        due = now - self.next_run_at
+        return due if self.enabled and due > LATE_AFTER else timedelta(0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:

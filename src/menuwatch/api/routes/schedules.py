@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Request, Response
 
@@ -22,6 +22,7 @@ from menuwatch.api.schemas.schedules import (
 )
 from menuwatch.api.system import Reading, Sys, Writing
 from menuwatch.operations import schedules, tasks
+from menuwatch.schedules import model
 
 router = APIRouter(prefix="/api/schedules", tags=["schedules"])
 generating = APIRouter(prefix="/api/tasks/generate", tags=["schedules"])
@@ -29,10 +30,14 @@ generating = APIRouter(prefix="/api/tasks/generate", tags=["schedules"])
 SchedulePath = Annotated[int, Path(ge=1, le=INTEGER_MAX, description="Number of the schedule.")]
 
 
+def _shown(one: model.Schedule) -> dict[str, Any]:
+    return {**dataclasses.asdict(one), "late_seconds": int(one.late(datetime.now(UTC)).total_seconds())}
+
+
 @router.get("", response_model=ScheduleList, summary="List schedules")
 async def list_schedules(request: Request, conn: Reading) -> Response:
     """What is enqueued by itself, when, and how that last went."""
-    return answer(request, {"items": [dataclasses.asdict(one) for one in await schedules.listed(conn)]})
+    return answer(request, {"items": [_shown(one) for one in await schedules.listed(conn)]})
 
 
 @router.put("/{schedule_id}", response_model=Schedule, summary="Change a schedule")
@@ -43,14 +48,14 @@ async def change_schedule(
     changed = await schedules.change(
         conn, schedule_id, change.changes(), platforms=tuple(system.platforms), now=datetime.now(UTC)
     )
-    return answer(request, dataclasses.asdict(changed))
+    return answer(request, _shown(changed))
 
 
 @router.post("/{schedule_id}/trigger", response_model=Triggered, summary="Fire a schedule now")
 async def trigger_schedule(request: Request, conn: Writing, schedule_id: SchedulePath) -> Response:
     """Enqueues its tasks now, besides its times; these stay as they are. Stores that are not due are passed over."""
     schedule, made = await schedules.trigger(conn, schedule_id, now=datetime.now(UTC))
-    return answer(request, {"tasks_created": made, "schedule": dataclasses.asdict(schedule)})
+    return answer(request, {"tasks_created": made, "schedule": _shown(schedule)})
 
 
 @generating.post("/resync", response_model=GeneratedResync, summary="Plan a day's crawls of all stores")

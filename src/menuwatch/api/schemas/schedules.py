@@ -39,6 +39,9 @@ class Schedule(BaseModel):
     catch_up: str = Field(description="What becomes of firings that were missed. `once`: they collapse into one.")
     last_run_at: datetime | None = Field(description="When it last enqueued.")
     next_run_at: datetime = Field(description="When it fires next; in the past while it is due and not yet done.")
+    late_seconds: int = Field(
+        description="How long it has been due, in seconds, if that is over two minutes: no server fires it. Else 0."
+    )
     last_task_count: int | None = Field(description="How many tasks the last run added.")
     last_error: str | None = Field(description="Why the last firing failed; it is tried again every minute.")
     created_at: datetime = Field(description="When it was created.")
@@ -60,7 +63,9 @@ class ScheduleChange(Input):
     state_code: Text | None = Field(
         None, description="Only this state or province (two letters); null for all of them."
     )
-    role: AnyRole | None = Field(None, description="`payload_fetch`, `store_discovery` or `analytics_refresh`.")
+    role: AnyRole | None = Field(
+        None, description="`payload_fetch` or `store_discovery`: what needs no more than a store, and has a handler."
+    )
     platform: Text | None = Field(None, description="The platform.")
 
     def changes(self) -> dict[str, Any]:
