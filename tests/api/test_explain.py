@@ -38,7 +38,7 @@ RUNNING = {"state": "a", "status": "running", "worker_id": "w1", "claimed_at": P
 AHEAD = Other(id=5, role="payload_fetch", worker_id="w2", claimed_at=PAST)
 OVER: dict[str, Any] = {"state": None, "completed_at": PAST, "worker_id": "w1", "attempt": 2}
 FULL, HOT = _worker(active=3), _worker(status="backing_off", reason="memory 91 %")
-SILENT = "since 2026-11-21 11:56:55 UTC, but has been silent for 3 min 5 s: the task is taken back in 6 min 55 s if that lasts."
+SILENT = " since 2026-11-21 11:56:55 UTC, but has been silent for 3 min 5 s: the task is taken back in 6 min 55 s if that lasts."
 WHY = "1 paused, 1 backing off, 1 stopping (memory 91 %)."
 ONE = "11:56:55 UTC; of one store only one task runs at a time."
 # fmt: off

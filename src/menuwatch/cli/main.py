@@ -11,7 +11,7 @@ import typer
 from psycopg_pool import PoolTimeout
 
 import menuwatch
-from menuwatch.cli import demo, doctor, payloads, products, proxies, replay, run, schedules, stores, workers
+from menuwatch.cli import demo, doctor, payloads, products, proxies, replay, run, schedules, stores, tasks, workers
 from menuwatch.cli.output import errors, plain
 from menuwatch.core.errors import MenuwatchError, Refused
 from menuwatch.db import address
@@ -52,6 +52,7 @@ app.add_typer(payloads.app, name="payloads")
 app.add_typer(proxies.app, name="proxies")
 app.add_typer(schedules.app, name="schedules")
 app.add_typer(stores.app, name="stores")
+app.add_typer(tasks.app, name="tasks")
 app.add_typer(workers.app, name="workers")
 
 

@@ -277,10 +277,10 @@ async def recover_stale(conn: AsyncConnection[Any], threshold_minutes: float) ->
     return found
 
 
-async def cancel(conn: AsyncConnection[Any], task_id: int) -> None:
+async def cancel(conn: AsyncConnection[Any], task_id: int, *, reason: str | None = None) -> None:
     """Cancels a task that waits or runs; its worker loses it. Raises NotFound, and Conflict when it is over already."""
     task = await one(conn, task_id)
-    if task["status"] in FINAL or not await tasks.cancel(conn, [task_id]):
+    if task["status"] in FINAL or not await tasks.cancel(conn, [task_id], clean_reason(reason or "cancelled")):
         now = await one(conn, task_id)
         raise Conflict(f"task {task_id} is {now['status']} and cannot be cancelled any more")
     log.info(

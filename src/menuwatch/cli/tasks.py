@@ -1,0 +1,440 @@
+"""`menuwatch tasks`: the queue, and what people ask of it."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import re
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from pydantic import TypeAdapter, ValidationError
+
+from menuwatch import bootstrap
+from menuwatch.api.schemas.common import JsonObject
+from menuwatch.api.schemas.tasks import PRIORITY_MAX, PRIORITY_MIN, sensible
+from menuwatch.cli.output import Format, ago, console, errors, plain, plural, print_json, print_rows
+from menuwatch.cli.process import settings
+from menuwatch.core.errors import Refused
+from menuwatch.db.pool import Connection
+from menuwatch.operations import explain
+from menuwatch.operations import tasks as operations
+from menuwatch.operations.explain import Explanation, span
+from menuwatch.operations.reading import Row
+from menuwatch.operations.tasks import Bulk, TaskFilter
+from menuwatch.stores import store as stores
+from menuwatch.tasks.model import PRIORITY_CHAINED, Role, Status, parse_role
+from menuwatch.tasks.store import Enqueued
+
+app = typer.Typer(help="The queue: what waits, runs and is over.", no_args_is_help=True)
+
+RoleOption = Annotated[list[str] | None, typer.Option("--role", help="Only this role (repeat for several).")]
+StatusOption = Annotated[list[str] | None, typer.Option("--status", help="Only this state (repeat for several).")]
+StoreOption = Annotated[str | None, typer.Option("--store", help="Only this store: its slug, platform id or number.")]
+ErrorOption = Annotated[str | None, typer.Option("--error", help="Only tasks whose reason holds this text.")]
+WorkerOption = Annotated[str | None, typer.Option("--worker", help="Only tasks that this worker has or had.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Every task there is.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+DryOption = Annotated[bool, typer.Option("--dry-run", help="Only say how many it would be.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+PriorityOption = Annotated[
+    int, typer.Option(min=PRIORITY_MIN, max=PRIORITY_MAX, help="Higher is sooner: 10 on demand, 20 and more urgent.")
+]
+IdsArgument = Annotated[list[int] | None, typer.Argument(help="Numbers of tasks.", metavar="ID…", min=1)]
+IdArgument = Annotated[int, typer.Argument(help="Number of the task.", metavar="ID", min=1)]
+
+
+@app.command("list")
+def list_(
+    role: RoleOption = None,
+    status: StatusOption = None,
+    store: StoreOption = None,
+    worker: WorkerOption = None,
+    error: ErrorOption = None,
+    limit: Annotated[int, typer.Option(min=1, help="Print no more than this.")] = 50,
+    json: JsonOption = False,
+    fmt: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
+) -> None:
+    """List tasks, newest first."""
+    fmt = Format.JSON if json else fmt
+    found = asyncio.run(_list(_Chosen(role, status, store, worker, error), limit))
+    rows = [row | {"payload": _decoded(row["payload"]), "result": _decoded(row["result"])} for row in found]
+    if fmt is Format.TABLE:
+        rows = [row | {"made": ago(row["created_at"]), "tries": row["attempt"] or None} for row in rows]
+    print_rows(
+        rows,
+        (
+            ("id", "#"),
+            ("role", "Role"),
+            ("dispensary_id", "Store"),
+            ("status", "Status"),
+            ("priority", "Priority"),
+            ("made", "Enqueued"),
+            ("scheduled_for", "Not before (UTC)"),
+            ("tries", "Attempt"),
+            ("worker_id", "Worker"),
+            ("error_message", "Reason"),
+        ),
+        fmt,
+        empty="No such tasks.",
+    )
+    if fmt is Format.TABLE and len(rows) == limit:
+        errors.print(f"The newest {plural(limit, 'task')}; --limit prints more.")
+
+
+@app.command("show")
+def show(task_id: IdArgument, json: JsonOption = False) -> None:
+    """Show one task: why it is where it is, its times, what it was asked with and what came of it."""
+    task, why, store = asyncio.run(_show(task_id))
+    if json:
+        print_json({**task, "store": store, "explanation": dataclasses.asdict(why)})
+        return
+    lines = [f"Task {task['id']}: {task['role']}, {task['status']}", why.reason, ""]
+    facts = [
+        ("Store", None if task["dispensary_id"] is None else f"{task['dispensary_id']} ({store or 'gone'})"),
+        ("Platform", task["platform"]),
+        ("Priority", task["priority"]),
+        (
+            "Attempts",
+            f"{task['attempt']}, {task['retry_count']} of {plural(task['max_retries'], 'retry', 'retries')} used",
+        ),
+        ("Worker", task["worker_id"]),
+    ]
+    lines += [f"{name:<10}{value}" for name, value in facts if value is not None]
+    lines += ["", *_timeline(task)]
+    for name, value in (
+        ("Reason", task["error_message"]),
+        ("Payload", _decoded(task["payload"])),
+        ("Result", _decoded(task["result"])),
+    ):
+        if value:
+            text = value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value)).decode()
+            lines += ["", name, *(f"  {line}" for line in text.splitlines())]
+    for line in lines:
+        console.print(plain(line), markup=False, soft_wrap=True)
+
+
+@app.command("retry")
+def retry(
+    ids: IdsArgument = None,
+    role: RoleOption = None,
+    status: StatusOption = None,
+    store: StoreOption = None,
+    worker: WorkerOption = None,
+    error: ErrorOption = None,
+    everything: AllOption = False,
+    priority: PriorityOption = PRIORITY_CHAINED,
+    dry_run: DryOption = False,
+    yes: YesOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Have tasks done again, by number or by filter. Without --status a filter takes those that failed or wait for another try."""
+    chosen = _Chosen(role, status, store, worker, error, everything)
+
+    async def one(conn: Connection, task_id: int) -> str:
+        number, created = await operations.retry(conn, task_id, priority=priority)
+        if created:
+            return f"Task {task_id} is done again as task {number}."
+        return (
+            f"Task {task_id} is due now."
+            if number == task_id
+            else f"Task {task_id}: task {number} waits to do the same."
+        )
+
+    async def many(conn: Connection, where: TaskFilter, dry: bool) -> Bulk:
+        return await operations.bulk_retry(conn, where, dry_run=dry, priority=priority)
+
+    _act("retry", "retried", ids, chosen, one, many, dry_run=dry_run, yes=yes, json=json)
+
+
+@app.command("cancel")
+def cancel(
+    ids: IdsArgument = None,
+    role: RoleOption = None,
+    status: StatusOption = None,
+    store: StoreOption = None,
+    worker: WorkerOption = None,
+    error: ErrorOption = None,
+    everything: AllOption = False,
+    reason: Annotated[str | None, typer.Option(help="Why; it stands with the tasks.")] = None,
+    dry_run: DryOption = False,
+    yes: YesOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Cancel tasks, by number or by filter. A worker that is at one of them stops."""
+    chosen = _Chosen(role, status, store, worker, error, everything)
+
+    async def one(conn: Connection, task_id: int) -> str:
+        await operations.cancel(conn, task_id, reason=reason)
+        return f"Task {task_id} is cancelled."
+
+    async def many(conn: Connection, where: TaskFilter, dry: bool) -> Bulk:
+        return await operations.bulk_cancel(conn, where, dry_run=dry, reason=reason)
+
+    _act("cancel", "cancelled", ids, chosen, one, many, dry_run=dry_run, yes=yes, json=json)
+
+
+@app.command("enqueue")
+def enqueue(
+    role: Annotated[str, typer.Argument(help="The kind of work.", metavar="ROLE")],
+    store: Annotated[str | None, typer.Option(help="The store it is for: its slug, platform id or number.")] = None,
+    state: Annotated[str | None, typer.Option(help="Every store of this state or province, by two letters.")] = None,
+    priority: PriorityOption = PRIORITY_CHAINED,
+    at: Annotated[
+        str | None,
+        typer.Option(help="Not before this time: ISO 8601, or a wait as 30m, 6h, 2d. UTC unless it says otherwise."),
+    ] = None,
+    payload: Annotated[str | None, typer.Option(help="What the work needs to know, a JSON object.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Have work done, for a store or for every store of a state. The same work for a store never waits twice."""
+    kind = parse_role(role)
+    if store is not None and state is not None:
+        raise Refused("--store and --state: name one of them")
+    if state is not None and payload is not None:
+        raise Refused("--payload is for one task: it cannot go with --state")
+    due = None if at is None else parse_at(at, datetime.now(UTC))
+    if state is not None:
+        total, made = asyncio.run(_enqueue_state(kind, state, priority, due))
+        if json:
+            print_json({"stores": total, "requested": len(made), "created": sum(one.created for one in made)})
+            return
+        new = sum(one.created for one in made)
+        console.print(f"{plural(new, 'new task')} for {plural(total, 'store')}; {len(made) - new:,} waited already.")
+        return
+    number, created = asyncio.run(
+        _enqueue(kind, store, priority, due, None if payload is None else parse_payload(payload))
+    )
+    if json:
+        print_json({"id": number, "created": created})
+    else:
+        console.print(f"Task {number} is enqueued." if created else f"Task {number} waits to do that already.")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A filter as it was typed."""
+
+    role: Sequence[str] | None
+    status: Sequence[str] | None
+    store: str | None
+    worker: str | None
+    error: str | None
+    everything: bool = False
+
+    def given(self) -> bool:
+        return any((self.role, self.status, self.store, self.worker, self.error))
+
+    async def filter(self, conn: Connection) -> TaskFilter:
+        return TaskFilter(
+            roles=[parse_role(one) for one in self.role] if self.role else None,
+            statuses=[parse_status(one) for one in self.status] if self.status else None,
+            dispensary_id=None if self.store is None else await _store_id(conn, self.store),
+            worker_id=self.worker,
+            error=self.error,
+        )
+
+
+def parse_status(text: str) -> Status:
+    """The state of that name; raises Refused with the list of names."""
+    try:
+        return Status(text.strip().lower())
+    except ValueError:
+        raise Refused(f"status {text!r} does not exist: it is one of {', '.join(Status)}") from None
+
+
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def parse_at(text: str, now: datetime) -> datetime:
+    """A moment: a wait from now (`90m`, `6h`, `7d`, `2w`) or an ISO 8601 date or time, in UTC unless it says otherwise."""
+    wait = re.fullmatch(r"(\d{1,6})([mhdw])", text.strip())
+    try:
+        if wait:
+            return sensible(now + timedelta(**{_UNITS[wait[2]]: int(wait[1])}))
+        moment = datetime.fromisoformat(text.strip())
+        return sensible(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise Refused(
+            f"--at {text!r} is no time that can be planned for: give a time (2026-11-20T14:30) or a wait (6h)"
+        ) from None
+
+
+def parse_payload(text: str) -> dict[str, Any]:
+    """A JSON object that can be stored; raises Refused."""
+    try:
+        return TypeAdapter(JsonObject).validate_json(text, strict=True)
+    except ValidationError as error:
+        said = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise Refused(f'--payload {text!r} is no JSON object, as {{"payload_id": 7}}: {said}') from None
+
+
+async def _store_id(conn: Connection, text: str) -> int:
+    found = await stores.find(conn, text)
+    if found is None:
+        some = ", ".join(f"{one.id} ({one.slug})" for one in await stores.page(conn, limit=10))
+        raise Refused(
+            f"store {text!r} does not exist: there is {some or 'none yet'}; `menuwatch stores list` shows all"
+        )
+    return found.id
+
+
+def _act(
+    verb: str,
+    done: str,
+    ids: Sequence[int] | None,
+    chosen: _Chosen,
+    one: Callable[[Connection, int], Awaitable[str]],
+    many: Callable[[Connection, TaskFilter, bool], Awaitable[Bulk]],
+    *,
+    dry_run: bool,
+    yes: bool,
+    json: bool,
+) -> None:
+    if ids:
+        if chosen.given() or chosen.everything:
+            raise Refused("numbers of tasks stand alone: leave the filter out, or the numbers")
+        if dry_run:
+            raise Refused("--dry-run is for filters: which tasks these are is known")
+        _finish_ids(asyncio.run(_each(ids, one)), json)
+        return
+    if chosen.given() == chosen.everything:
+        raise Refused(
+            f"{verb} which tasks? Give their numbers, or a filter (--role, --status, --store, --worker, --error), or --all"
+        )
+    result = asyncio.run(_bulk(verb, chosen, many, dry_run=dry_run, yes=yes))
+    if result is None:
+        raise typer.Exit(1)
+    if json:
+        print_json(dataclasses.asdict(result))
+        return
+    would = "would be " if result.dry_run else ""
+    passed = ", ".join(f"{n:,} {reason}" for reason, n in result.skipped.items())
+    console.print(
+        f"{plural(result.done, 'task')} {would}{done}" + (f"; passed over: {passed}." if passed else "."), markup=False
+    )
+
+
+def _finish_ids(outcomes: Sequence[tuple[int, str, bool]], json: bool) -> None:
+    failed = [said for _, said, good in outcomes if not good]
+    if len(failed) == len(outcomes) == 1:
+        raise Refused(failed[0])
+    if json:
+        print_json([{"id": task_id, "done": good, "said": said} for task_id, said, good in outcomes])
+    for _, said, good in outcomes:
+        if not good:
+            errors.print(f"menuwatch: {plain(said)}", markup=False, soft_wrap=True)
+        elif not json:
+            console.print(said, markup=False)
+    if failed:
+        raise typer.Exit(1)
+
+
+async def _each(ids: Sequence[int], one: Callable[[Connection, int], Awaitable[str]]) -> list[tuple[int, str, bool]]:
+    outcomes = []
+    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
+        for task_id in dict.fromkeys(ids):
+            try:
+                async with conn.transaction():
+                    outcomes.append((task_id, await one(conn, task_id), True))
+            except Refused as error:
+                outcomes.append((task_id, str(error), False))
+    return outcomes
+
+
+async def _bulk(
+    verb: str,
+    chosen: _Chosen,
+    many: Callable[[Connection, TaskFilter, bool], Awaitable[Bulk]],
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> Bulk | None:
+    """None where the person says no."""
+    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
+        where = await chosen.filter(conn)
+        found = await many(conn, where, True)
+        if dry_run or found.done == 0:
+            return dataclasses.replace(found, dry_run=dry_run)
+        if not yes:
+            question = f"{verb.capitalize()} {plural(found.done, 'task')}?"
+            if not sys.stdin.isatty():
+                raise Refused(f"{question} Nobody is here to answer: add --yes")
+            if not await asyncio.to_thread(typer.confirm, question, err=True):
+                return None
+        async with conn.transaction():
+            return await many(conn, where, False)
+
+
+async def _list(chosen: _Chosen, limit: int) -> list[Row]:
+    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
+        return await operations.page(conn, await chosen.filter(conn), limit=limit)
+
+
+async def _show(task_id: int) -> tuple[Row, Explanation, str | None]:
+    found = settings()
+    async with bootstrap.open_system(found) as system, system.pool.connection() as conn:
+        task = await operations.one(conn, task_id)
+        why = await explain.explain(
+            conn,
+            task_id,
+            heartbeat_seconds=found.heartbeat_interval_ms / 1000,
+            stale_minutes=found.stale_after_minutes,
+        )
+        store = None if task["dispensary_id"] is None else await stores.get(conn, task["dispensary_id"])
+        return task, why, None if store is None else store.name
+
+
+async def _enqueue(
+    role: Role, store: str | None, priority: int, due: datetime | None, payload: dict[str, Any] | None
+) -> tuple[int, bool]:
+    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn, conn.transaction():
+        return await operations.enqueue(
+            conn,
+            role=role,
+            dispensary_id=None if store is None else await _store_id(conn, store),
+            platforms=tuple(system.platforms),
+            priority=priority,
+            scheduled_for=due,
+            payload=payload,
+        )
+
+
+async def _enqueue_state(role: Role, state: str, priority: int, due: datetime | None) -> tuple[int, list[Enqueued]]:
+    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn, conn.transaction():
+        return await operations.enqueue_state(
+            conn,
+            state_code=state,
+            role=role,
+            platforms=tuple(system.platforms),
+            priority=priority,
+            scheduled_for=due,
+        )
+
+
+def _decoded(value: Any) -> Any:
+    return None if value is None else msgspec.json.decode(value)
+
+
+def _timeline(task: Row) -> list[str]:
+    """The task's moments in their order, and how long each step took."""
+    over = "completed" if task["status"] == "completed" else task["status"]
+    moments = [
+        (task["created_at"], "enqueued"),
+        (task["scheduled_for"], "due"),
+        (task["claimed_at"], f"claimed by {task['worker_id']}"),
+        (task["started_at"], "begun"),
+        (task["last_heartbeat_at"], "last sign of its worker"),
+        (task["completed_at"], over),
+    ]
+    lines = []
+    before: datetime | None = None
+    for moment, what in sorted((one for one in moments if one[0] is not None), key=lambda one: one[0]):
+        later = "" if before is None else f"  +{span((moment - before).total_seconds())}"
+        lines.append(f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC  {what}{later}")
+        before = moment
+    return lines

@@ -1,0 +1,185 @@
+"""`menuwatch tasks` as a person types it, on a real database."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from menuwatch.cli import main
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def surroundings(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("MENUWATCH_HOME", str(tmp_path))
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    with psycopg.connect(database_url, autocommit=True) as conn:
+        conn.execute(
+            "INSERT INTO dispensaries (platform, platform_dispensary_id, slug, name, name_raw, state) VALUES"
+            " ('dutchie', 'a', 'green-leaf', 'Green Leaf', 'g', 'TX'), ('dutchie', 'b', 'high-desert', 'High Desert', 'h', 'AZ')"
+        )
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["menuwatch", "tasks", *arguments])
+        code: Any = 0
+        try:
+            main.main()
+        except SystemExit as end:
+            code = end.code or 0
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return command
+
+
+@pytest.fixture
+def sql(database_url: str) -> Iterator[Callable[..., list[Any]]]:
+    with psycopg.connect(database_url, autocommit=True) as conn:
+
+        def ask(query: str, *values: Any) -> list[Any]:
+            cursor = conn.execute(query.encode(), values)
+            return cursor.fetchall() if cursor.description else []
+
+        yield ask
+
+
+FAIL = (
+    "SELECT finish_tasks('w1', array_agg(id), array_agg(attempt), array_agg('fail'::text), array_agg('403 from host'::text),"
+    " array_agg('{\"n\": 1}'::jsonb), array_agg(0::float8), array_agg(now()), array_agg(1::float8)) FROM claim_task(NULL, 'w1')"
+)
+
+
+def test_a_task_from_its_wish_to_its_retry(run: Run, sql: Callable[..., list[Any]]) -> None:
+    assert run("enqueue", "product_resync", "--store", "green-leaf", "--priority", "-5") == (
+        0,
+        "Task 1 is enqueued.\n",
+        "",
+    )
+    assert run("enqueue", "payload_fetch", "--store", "1") == (0, "Task 1 waits to do that already.\n", "")
+    code, out, _ = run("show", "1")
+    assert (code, out.splitlines()[:2]) == (
+        0,
+        [
+            "Task 1: payload_fetch, pending",
+            "It is ready, but no worker is alive to take it. Start one with `menuwatch worker`.",
+        ],
+    )
+    sql(FAIL)
+    code, out, _ = run("show", "1")
+    assert code == 0
+    for says in ("It failed for good at", "1 (Green Leaf)", "claimed by w1", "Reason\n  403 from host", '"n": 1'):
+        assert says in out
+    code, out, _ = run("retry", "1")
+    ((new,),) = sql("SELECT id FROM task_live")
+    assert (code, out) == (0, f"Task 1 is done again as task {new}.\n")
+    assert run("retry", f"{new}") == (0, f"Task {new} is due now.\n", "")
+    assert run("retry", "1") == (0, f"Task 1: task {new} waits to do the same.\n", "")
+    assert run("cancel", f"{new}", "--reason", "wrong day") == (0, f"Task {new} is cancelled.\n", "")
+    assert sql("SELECT status, error_message FROM worker_tasks WHERE id = %s", new) == [("cancelled", "wrong day")]
+    code, out, err = run("cancel", f"{new}", "99", "1")
+    assert (code, out) == (1, "")
+    assert f"task {new} is cancelled and cannot be cancelled any more" in err
+    assert "task 99 does not exist" in err
+    shown = json.loads(run("show", "1", "--json")[1])
+    assert (shown["explanation"]["code"], shown["result"], shown["store"]) == ("failed", {"n": 1}, "Green Leaf")
+
+
+def test_lists_and_their_filters(run: Run, sql: Callable[..., list[Any]]) -> None:
+    assert run("list") == (0, "", "No such tasks.\n")
+    run("enqueue", "payload_fetch", "--store", "green-leaf")
+    sql(FAIL)
+    run("enqueue", "store_discovery", "--at", "6h", "--payload", '{"state": "AZ"}')
+    code, out, _ = run("list")
+    assert (code, len(out.splitlines())) == (0, 3)
+    assert "403 from host" in out
+    (one,) = json.loads(run("list", "--status", "failed", "--role", "product_resync", "--store", "1", "--json")[1])
+    assert (one["id"], one["status"], one["worker_id"]) == (1, "failed", "w1")
+    (two,) = json.loads(run("list", "--status", "pending", "--limit", "5", "--format", "json")[1])
+    assert (two["role"], two["payload"]) == ("store_discovery", {"state": "AZ"})
+    assert json.loads(run("list", "--error", "404", "--json")[1]) == []
+    assert len(json.loads(run("list", "--worker", "w1", "--error", "403", "--json")[1])) == 1
+    assert run("list", "--limit", "1")[2] == "The newest 1 task; --limit prints more.\n"
+
+
+def test_a_state_and_bulk(run: Run, sql: Callable[..., list[Any]]) -> None:
+    assert run("enqueue", "payload_fetch", "--state", "tx") == (0, "1 new task for 1 store; 0 waited already.\n", "")
+    run("enqueue", "payload_fetch", "--store", "high-desert")
+    for _ in range(2):
+        sql(FAIL)
+    run("enqueue", "store_discovery")
+    assert run("retry", "--status", "failed", "--dry-run")[1] == "2 tasks would be retried.\n"
+    code, out, err = run("retry", "--status", "failed")
+    assert (code, out) == (2, "")
+    assert "Retry 2 tasks? Nobody is here to answer: add --yes" in err
+    assert run("retry", "--role", "payload_fetch", "--yes", "--priority", "30")[1] == "2 tasks retried.\n"
+    assert sql("SELECT DISTINCT priority FROM task_live WHERE role = 'payload_fetch'") == [(30,)]
+    done = json.loads(run("retry", "--role", "payload_fetch", "--yes", "--json")[1])
+    assert done == {"matched": 4, "done": 0, "dry_run": False, "skipped": {"waiting": 4}}
+    assert run("cancel", "--store", "2", "--yes")[1] == "1 task cancelled; passed over: 1 finished.\n"
+    assert run("cancel", "--all", "-y")[1] == "2 tasks cancelled; passed over: 3 finished.\n"
+    assert sql("SELECT count(*) FROM task_live") == [(0,)]
+
+
+REFUSED = [
+    (("list", "--role", "sweep"), "role 'sweep' does not exist: it is one of store_discovery, entry_point_discovery"),
+    (("list", "--status", "asleep"), "status 'asleep' does not exist: it is one of pending, claimed, running, completed"),
+    (("list", "--store", "nowhere"), "store 'nowhere' does not exist: there is 1 (green-leaf), 2 (high-desert)"),
+    (("show", "99"), "task 99 does not exist"),
+    (("retry", "99"), "task 99 does not exist"),
+    (("retry",), "retry which tasks? Give their numbers, or a filter"),
+    (("cancel", "1", "--status", "failed"), "stand alone"),
+    (("cancel", "--all", "--status", "failed"), "cancel which tasks?"),
+    (("retry", "1", "--dry-run"), "--dry-run is for filters"),
+    (("enqueue", "sweep"), "payload_fetch, product_refresh, analytics_refresh, product_resync"),
+    (("enqueue", "payload_fetch"), "needs the store"),
+    (("enqueue", "analytics_refresh"), "would wait for ever"),
+    (("enqueue", "payload_fetch", "--state", "ZZ"), "state 'ZZ' does not exist: there are stores in AZ, TX"),
+    (("enqueue", "payload_fetch", "--state", "TX", "--store", "1"), "name one of them"),
+    (("enqueue", "store_discovery", "--at", "soon"), "--at 'soon' is no time"),
+    (("enqueue", "store_discovery", "--at", "1000-01-01"), "is no time that can be planned for"),
+    (("enqueue", "store_discovery", "--payload", "[1]"), "is no JSON object"),
+    (("enqueue", "store_discovery", "--payload", "{"), "is no JSON object"),
+    (("enqueue", "product_refresh", "--store", "1"), "needs the payload it reads"),
+]  # fmt: skip
+
+
+def test_what_is_refused_says_what_would_be_right(run: Run, sql: Callable[..., list[Any]]) -> None:
+    for arguments, says in REFUSED:
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, ""), arguments
+        assert err.startswith("menuwatch: "), arguments
+        assert says in err, (arguments, err)
+    assert run("enqueue", "store_discovery", "--priority", "1001")[0] == 2
+    assert sql("SELECT count(*) FROM worker_tasks") == [(0,)]
+
+
+def test_a_person_is_asked_first(run: Run, sql: Callable[..., list[Any]]) -> None:
+    """At a terminal: no answer but yes does anything."""
+    run("enqueue", "store_discovery")
+    for typed, code, left in ((b"n\n", 1, 1), (b"y\n", 0, 0)):
+        ours, theirs = pty.openpty()
+        os.write(ours, typed)
+        command = [sys.executable, "-m", "menuwatch.cli.main", "tasks", "cancel", "--role", "store_discovery"]
+        done = subprocess.run(command, stdin=theirs, capture_output=True, text=True, timeout=60)
+        os.close(ours)
+        os.close(theirs)
+        assert "Cancel 1 task?" in done.stderr, done.stderr
+        assert (done.returncode, sql("SELECT count(*) FROM task_live")) == (code, [(left,)])
