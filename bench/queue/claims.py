@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from rates import Bench
+
 from menuwatch.db.pool import Connection, connect
 from menuwatch.tasks import store
 from menuwatch.tasks.ending import Ending
 from menuwatch.tasks.model import NewTask, Role
 from menuwatch.tasks.store import Claim
-from rates import Bench
 
 N = 50
 STORES = 2000
@@ -40,7 +41,7 @@ def sizes(smallest: int) -> list[Size]:
 
 
 def store_of(number: int) -> int:
-    """Half of the tasks queue up at 2,000 stores; each of the others has a store of its own, so that the claim's index grows as well."""
+    """Half of the tasks queue up at 2,000 stores; the others have a store each, so that the claim's index grows as well."""
     return number // 2 % STORES + 1 if number % 2 == 0 else STORES + number
 
 
@@ -60,7 +61,8 @@ async def claim_cost(
         async with AsyncExitStack() as stack:
             # A database that is copied must have no sessions, so they begin only now.
             conns = [
-                (label, await stack.enter_async_context(await connect(bench.server.url(name)))) for label, name in made.items()
+                (label, await stack.enter_async_context(await connect(bench.server.url(name))))
+                for label, name in made.items()
             ]
             for number in range(-WARM_UP, claims):
                 turn = number % len(conns)
@@ -75,7 +77,7 @@ async def claim_cost(
 
 
 async def _claim(conn: Connection) -> float:
-    """Claims as a worker does, then completes what it got and puts as much of the same back. Milliseconds per task of the claim alone."""
+    """Milliseconds per task of a claim as workers make it; what it got is then completed, and as much put back."""
     start = time.perf_counter()
     claimed = (await store.cycle(conn, "bench", claim=Claim(roles=[Role.PAYLOAD_FETCH], n=N))).claimed
     took = time.perf_counter() - start
@@ -113,7 +115,8 @@ async def _finished(conn: Connection, count: int) -> None:
         """
         INSERT INTO task_history (id, created_at, claimed_at, started_at, completed_at, dispensary_id, priority, attempt, retry_count,
                                   max_retries, postpone_count, role, platform, status, worker_id, payload)
-        SELECT nextval('task_ids'), now(), now(), now(), now(), n %% %s + 1, 0, 1, 0, 3, 0, 'payload_fetch', 'dutchie', 'completed', 'bench', '{}'
+        SELECT nextval('task_ids'), now(), now(), now(), now(), n %% %s + 1, 0, 1, 0,
+               3, 0, 'payload_fetch', 'dutchie', 'completed', 'bench', '{}'
           FROM generate_series(1, %s) n
         """,
         [STORES, count],

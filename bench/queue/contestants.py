@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import peers
 
@@ -22,14 +21,6 @@ class Contestant:
     exclusion: str | None
     """The mechanism that keeps jobs of one key apart; None where there is none."""
     settings: str
-    phases: frozenset[str] = frozenset({"plain", "keyed", "pickup"})
-    work: Mapping[str, Any] = field(default_factory=dict)
-    """Options of its own for its worker."""
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether it is Menuwatch."""
-        return self.name == "menuwatch"
 
 
 ALL = (
@@ -58,18 +49,7 @@ ALL = (
         batch=2500,
         left="SELECT count(*) FROM pgboss.job WHERE name IN ('plain', 'exclusive') AND state < 'completed'",
         exclusion="groupConcurrency 1",
-        settings="batchSize 1,000, localConcurrency 2 (keyed: 1), perJobResults, burstWhenBatchFull, notify; insert in batches of 2,500",
-    ),
-    Contestant(
-        name="pg-boss-2",
-        program="pgboss_side.mjs",
-        runtime=peers.node,
-        batch=2500,
-        left="SELECT count(*) FROM pgboss.job WHERE name IN ('plain', 'exclusive') AND state < 'completed'",
-        exclusion="groupConcurrency 1",
-        settings="as pg-boss, with localConcurrency 2 for keyed jobs, where its documentation warns of overlaps",
-        phases=frozenset({"keyed"}),
-        work={"fetchers": 2},
+        settings="batchSize 1,000, localConcurrency 2, perJobResults, burstWhenBatchFull, notify, poll 0.5 s; insert in batches of 2,500",
     ),
     Contestant(
         name="pgqueuer",

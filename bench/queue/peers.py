@@ -40,7 +40,7 @@ def python() -> Runtime:
 
 
 def node() -> Runtime:
-    """The Node.js that has graphile-worker and pg-boss. It comes from the wheel, since both ask for a newer one than many systems have."""
+    """The Node.js that has graphile-worker and pg-boss: from a wheel, since both ask for a newer one than many systems have."""
     python_ = python()
     if python_.missing:
         return python_

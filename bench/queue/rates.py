@@ -6,15 +6,15 @@ import contextlib
 import random
 import statistics
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 import program
+import psycopg
 from contestants import Contestant
 from program import Failed
 from server import Server
@@ -22,6 +22,10 @@ from server import Server
 STARTUP = 60.0
 PATIENCE = 240.0
 """Seconds that one phase may take."""
+HOLD = 0.002
+"""Seconds that a job lasts where exclusion is put to the test."""
+Interval = tuple[int, int, int]
+"""Key, begin and end of a job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +49,8 @@ def rates(bench: Bench, who: Contestant, template: str, *, jobs: int, keys: int)
         url = bench.server.url(database)
         bench.server.checkpoint()
         seconds = enqueue(bench, who, url, jobs=jobs, keys=keys)
-        took, overlaps = drain(bench, who, url, jobs=jobs, keyed=keys > 0)
-        return {"enqueue": jobs / seconds, "drain": jobs / took} | ({"overlaps": overlaps} if keys else {})
+        took, seen = drain(bench, who, url, jobs=jobs, keyed=keys > 0)
+        return {"enqueue": jobs / seconds, "drain": jobs / took} | ({"overlaps": overlaps(seen)} if keys else {})
 
 
 def enqueue(bench: Bench, who: Contestant, url: str, *, jobs: int, keys: int) -> float:
@@ -64,8 +68,8 @@ def enqueue(bench: Bench, who: Contestant, url: str, *, jobs: int, keys: int) ->
 
 def drain(
     bench: Bench, who: Contestant, url: str, *, jobs: int, keyed: bool = False, old_snapshot: bool = False
-) -> tuple[float, int]:
-    """Seconds from the start of the first job to the commit of the last completion, and the overlaps that the handlers saw.
+) -> tuple[float, list[Interval]]:
+    """Seconds from the start of the first job to the commit of the last completion, and the intervals of jobs with a key.
 
     While jobs run nobody looks at the database: only when all of them have been handled is it asked whether all completions are there.
     """
@@ -75,7 +79,7 @@ def drain(
         bench.server.checkpoint()
         with (
             _snapshot(url) if old_snapshot else contextlib.nullcontext(),
-            program.started(who, "work", url, bench.folder, jobs=jobs, keyed=keyed, **who.work) as side,
+            program.started(who, "work", url, bench.folder, jobs=jobs, keyed=keyed) as side,
         ):
             deadline = time.monotonic() + PATIENCE
             event = _event(side, "last", PATIENCE)
@@ -84,7 +88,45 @@ def drain(
                     raise Failed(f"{who.name} handled all jobs, and did not complete them")
                 time.sleep(0.001)
             end = time.monotonic_ns()
-    return (end - event["first"]) / 1e9, int(event["overlaps"])
+            return (end - event["first"]) / 1e9, _intervals(side) if keyed else []
+
+
+def exclusion(bench: Bench, who: Contestant, template: str, *, jobs: int, keys: int) -> int:
+    """Overlaps of jobs that last a little while, with two worker processes: whether exclusion holds where it is put to the test."""
+    with bench.server.fresh(who.name, template) as database, contextlib.ExitStack() as stack:
+        url = bench.server.url(database)
+        enqueue(bench, who, url, jobs=jobs, keys=keys)
+        conn = stack.enter_context(psycopg.connect(url, autocommit=True))
+        conn.execute("ANALYZE")
+        sides = [
+            stack.enter_context(program.started(who, "work", url, bench.folder, keyed=True, hold=HOLD))
+            for _ in range(2)
+        ]
+        deadline = time.monotonic() + PATIENCE / 2
+        while (left := _count(conn, who.left)) > 0:
+            if time.monotonic() > deadline:
+                raise Failed(f"{left} of {jobs} jobs were left after {PATIENCE / 2:.0f} seconds with two workers")
+            time.sleep(0.05)
+        return overlaps([one for side in sides for one in _intervals(side)])
+
+
+def overlaps(intervals: list[Interval]) -> int:
+    """How many began before an earlier one of their key had ended."""
+    found = 0
+    by_key: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for key, begin, end in intervals:
+        by_key[key].append((begin, end))
+    for spans in by_key.values():
+        latest = 0
+        for begin, end in sorted(spans):
+            found += begin < latest
+            latest = max(latest, end)
+    return found
+
+
+def _intervals(side: program.Program) -> list[Interval]:
+    side.tell()
+    return [(key, begin, end) for key, begin, end in _until(side, "intervals", STARTUP)]
 
 
 @contextmanager
@@ -146,5 +188,5 @@ def _event(side: program.Program, key: str, timeout: float) -> dict[str, Any]:
 
 
 def _count(conn: psycopg.Connection[Any], query: str) -> int:
-    row = conn.execute(query).fetchone()  # type: ignore[call-overload]
+    row = conn.execute(query).fetchone()
     return int(row[0]) if row else 0

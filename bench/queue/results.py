@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psycopg
-
 from program import Failed
 
 
@@ -24,7 +23,12 @@ class Results:
         """One round's figures."""
         for key, value in figures.items():
             self.figures.setdefault(name, {}).setdefault(key, []).append(value)
-        self._say("  " + ", ".join(f"{key} {value:,.2f}" if value < 100 else f"{key} {value:,.0f}" for key, value in figures.items()))
+        self._say(
+            "  "
+            + ", ".join(
+                f"{key} {value:,.2f}" if value < 100 else f"{key} {value:,.0f}" for key, value in figures.items()
+            )
+        )
 
     @contextmanager
     def phase(self, name: str, phase: str) -> Iterator[bool]:

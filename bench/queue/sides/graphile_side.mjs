@@ -42,8 +42,8 @@ await main({
       say({ at });
     });
   },
-  async work({ jobs, keyed, announce }) {
-    const tally = new Tally({ jobs, announce });
+  async work({ jobs, hold, announce }) {
+    const tally = new Tally({ jobs, hold, announce });
     say({ ready: true });
     await run({
       preset,

@@ -38,18 +38,17 @@ await main({
       say({ at });
     });
   },
-  async work({ jobs, keyed, announce, fetchers = 1 }) {
-    const tally = new Tally({ jobs, announce });
+  async work({ jobs, keyed, hold, announce }) {
+    const tally = new Tally({ jobs, hold, announce });
     const boss = await started({ useListenNotify: true });
-    const options = { batchSize: 1000, perJobResults: true, burstWhenBatchFull: true };
+    const options = { batchSize: 1000, localConcurrency: 2, perJobResults: true, burstWhenBatchFull: true, notifyPollingIntervalSeconds: 0.5 };
     if (keyed) {
-      // One fetch at a time: two may each take a job of the same group, as the documentation of groupConcurrency warns.
-      await boss.work("exclusive", { ...options, localConcurrency: fetchers, groupConcurrency: 1 }, async (batch) => {
+      await boss.work("exclusive", { ...options, groupConcurrency: 1 }, async (batch) => {
         await Promise.all(batch.map(({ data }) => tally.exclusive(data.key)));
         return batch.map(done);
       });
     } else {
-      await boss.work("plain", { ...options, localConcurrency: 2 }, async (batch) => {
+      await boss.work("plain", options, async (batch) => {
         for (const _ of batch) tally.plain();
         return batch.map(done);
       });

@@ -6,12 +6,11 @@ import time
 from importlib.metadata import version
 
 import asyncpg
-from side import Tally, batches, main, on_lines, say, timed
-
 from pgqueuer import PgQueuer
 from pgqueuer.db import AsyncpgDriver
 from pgqueuer.models import Job
 from pgqueuer.queries import Queries
+from side import Tally, batches, main, on_lines, say, timed
 
 BATCH = 500
 
@@ -42,8 +41,8 @@ async def singles() -> None:
     await on_lines(act)
 
 
-async def work(jobs: int = 0, keyed: bool = False, announce: bool = False) -> None:
-    tally = Tally(jobs=jobs, announce=announce)
+async def work(jobs: int = 0, keyed: bool = False, hold: float = 0.0, announce: bool = False) -> None:
+    tally = Tally(jobs=jobs, hold=hold, announce=announce)
     queue = PgQueuer(AsyncpgDriver(await asyncpg.connect()))
 
     @queue.entrypoint("plain")

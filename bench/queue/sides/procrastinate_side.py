@@ -11,7 +11,7 @@ from side import Tally, batches, main, on_lines, say, timed
 
 CONCURRENCY = 20
 app = App(connector=PsycopgConnector(conninfo=os.environ["DATABASE_URL"], min_size=4, max_size=CONCURRENCY))
-tally = Tally()
+tally: Tally
 
 
 @app.task(name="plain")
@@ -35,7 +35,9 @@ async def enqueue(jobs: int, keys: int, batch: int) -> None:
         if keys:
             # batch_defer gives one lock to the whole batch, so there is a batch per key.
             for key in range(keys):
-                await exclusive.configure(lock=f"key-{key}").batch_defer_async(*[{"key": key}] * len(range(key, jobs, keys)))
+                await exclusive.configure(lock=f"key-{key}").batch_defer_async(
+                    *[{"key": key}] * len(range(key, jobs, keys))
+                )
         else:
             for numbers in batches(jobs, batch):
                 await plain.batch_defer_async(*[{}] * len(numbers))
@@ -54,9 +56,9 @@ async def singles() -> None:
         await on_lines(act)
 
 
-async def work(jobs: int = 0, keyed: bool = False, announce: bool = False) -> None:
+async def work(jobs: int = 0, keyed: bool = False, hold: float = 0.0, announce: bool = False) -> None:
     global tally
-    tally = Tally(jobs=jobs, announce=announce)
+    tally = Tally(jobs=jobs, hold=hold, announce=announce)
     async with app.open_async():
         say(ready=True)
         await app.run_worker_async(concurrency=CONCURRENCY, install_signal_handlers=False)

@@ -14,20 +14,30 @@ export const now = () => process.hrtime.bigint();
 
 export function say(event) {
   const text = JSON.stringify(event, (_, value) => (typeof value === "bigint" ? Number(value) : value));
-  writeSync(1, `${text}\n`);
+  const bytes = Buffer.from(`${text}\n`);
+  for (let done = 0; done < bytes.length; ) {
+    try {
+      done += writeSync(1, bytes, done);
+    } catch (error) {
+      if (error.code !== "EAGAIN") throw error; // the pipe is full for a moment
+    }
+  }
 }
 
 export class Tally {
   #jobs;
+  #hold;
   #announce;
   #started = 0;
   #ended = 0;
   #first = 0n;
   #intervals = [];
 
-  constructor({ jobs = 0, announce = false }) {
+  constructor({ jobs = 0, hold = 0, announce = false }) {
     this.#jobs = jobs;
+    this.#hold = hold * 1000;
     this.#announce = announce;
+    lines().on("line", () => say({ intervals: this.#intervals }));
   }
 
   /** The whole of a no-op job without a key. */
@@ -35,44 +45,25 @@ export class Tally {
     if (!this.#started) this.#first = now();
     this.#started += 1;
     if (this.#announce) say({ started: now() });
-    if (this.#started === this.#jobs) this.#tell();
+    if (this.#started === this.#jobs) say({ first: this.#first, last: now() });
   }
 
-  /** A job with a key: it gives way once, so that others of its key would run beside it if they could. */
+  /** A job with a key: it gives way, so that others of its key run beside it if they can. */
   async exclusive(key) {
     const begin = now();
     if (!this.#started) this.#first = begin;
     this.#started += 1;
-    await new Promise((resolve) => setImmediate(resolve));
-    this.#intervals.push([key, begin, now()]);
+    await new Promise((resolve) => (this.#hold ? setTimeout(resolve, this.#hold) : setImmediate(resolve)));
+    const end = now();
+    this.#intervals.push([key, begin, end]);
     this.#ended += 1;
-    if (this.#ended === this.#jobs) this.#tell();
-  }
-
-  #tell() {
-    say({ first: this.#first, last: now(), overlaps: overlaps(this.#intervals) });
+    if (this.#ended === this.#jobs) say({ first: this.#first, last: end });
   }
 }
 
-function overlaps(intervals) {
-  const byKey = new Map();
-  for (const [key, begin, end] of intervals) {
-    if (!byKey.has(key)) byKey.set(key, []);
-    byKey.get(key).push([begin, end]);
-  }
-  let found = 0;
-  for (const spans of byKey.values()) {
-    spans.sort((a, b) => (a[0] < b[0] ? -1 : 1));
-    let latest = 0n;
-    for (const [begin, end] of spans) {
-      if (begin < latest) found += 1;
-      if (end > latest) latest = end;
-    }
-  }
-  return found;
+function lines() {
+  return createInterface({ input: process.stdin });
 }
-
-const lines = () => createInterface({ input: process.stdin });
 
 /** Calls `act` for each line on standard input, until it ends. */
 export async function onLines(act) {

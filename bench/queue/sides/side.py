@@ -4,11 +4,12 @@
 
     install                     makes the schema; says {"installed": VERSION}
     enqueue {jobs, keys, batch} says {"ready"}, waits for a line, enqueues; says {"seconds"} from the first call to the last commit
-    singles {}                  says {"ready"}; for each line it reads it enqueues one job and says {"at"}, the moment before the call
-    work {jobs, keyed}          runs the worker until it is killed; says {"ready"} and, after `jobs` jobs, {"first", "last", "overlaps"}
+    singles {}                  says {"ready"}; at each line it enqueues one job and says {"at"}, the moment before the call
+    work {jobs, keyed, hold}    runs the worker until it is killed; says {"ready"} and, after `jobs` jobs, {"first", "last"}; jobs with
+                                a key last `hold` seconds, and at a line it says {"intervals"}: [key, begin, end] of each so far
     work {announce}             the same, but says {"started"} at the start of each job
 
-Moments are nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share. Job number i has key i % keys; no key when keys is 0.
+Moments are nanoseconds of CLOCK_MONOTONIC, which all processes share. Job number i has key i % keys; none when keys is 0.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
 import time
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
@@ -35,15 +36,17 @@ def batches(jobs: int, batch: int) -> Iterator[range]:
 
 
 class Tally:
-    """What the handlers do: nothing, and count."""
+    """What the handlers do: next to nothing, and count."""
 
-    def __init__(self, *, jobs: int = 0, announce: bool = False) -> None:
+    def __init__(self, *, jobs: int = 0, hold: float = 0.0, announce: bool = False) -> None:
         self._jobs = jobs
+        self._hold = hold
         self._announce = announce
         self._started = 0
         self._ended = 0
         self._first = 0
         self._intervals: list[tuple[int, int, int]] = []
+        threading.Thread(target=self._answer, daemon=True).start()
 
     def plain(self) -> None:
         """The whole of a no-op job without a key."""
@@ -53,36 +56,24 @@ class Tally:
         if self._announce:
             say(started=time.monotonic_ns())
         if self._started == self._jobs:
-            self._tell()
+            say(first=self._first, last=time.monotonic_ns())
 
     async def exclusive(self, key: int) -> None:
-        """A job with a key: it gives way once, so that others of its key would run beside it if they could."""
+        """A job with a key: it gives way, so that others of its key run beside it if they can."""
         begin = time.monotonic_ns()
         if not self._started:
             self._first = begin
         self._started += 1
-        await asyncio.sleep(0)
-        self._intervals.append((key, begin, time.monotonic_ns()))
+        await asyncio.sleep(self._hold)
+        end = time.monotonic_ns()
+        self._intervals.append((key, begin, end))
         self._ended += 1
         if self._ended == self._jobs:
-            self._tell()
+            say(first=self._first, last=end)
 
-    def _tell(self) -> None:
-        say(first=self._first, last=time.monotonic_ns(), overlaps=overlaps(self._intervals))
-
-
-def overlaps(intervals: list[tuple[int, int, int]]) -> int:
-    """How many began before an earlier one of their key had ended."""
-    found = 0
-    by_key: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for key, begin, end in intervals:
-        by_key[key].append((begin, end))
-    for spans in by_key.values():
-        latest = 0
-        for begin, end in sorted(spans):
-            found += begin < latest
-            latest = max(latest, end)
-    return found
+    def _answer(self) -> None:
+        for _ in sys.stdin:
+            say(intervals=self._intervals)
 
 
 async def on_lines(act: Callable[[], Awaitable[None]]) -> None:
