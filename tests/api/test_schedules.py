@@ -72,6 +72,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"interval_hours": "NaN"}, "#/interval_hours", "finite"),
     ({"interval_hours": "often"}, "#/interval_hours", "decimal"),
     ({"state_code": "ZZ"}, "#/state_code", "'ZZ' does not exist"),
+    ({"state_code": "ZZ"}, "#/state_code", "it is one of AB, AK, AL,"),
     ({"state_code": ""}, "#/state_code", "as AZ or ON"),
     ({"state_code": "Arizona"}, "#/state_code", "two letters"),
     ({"role": "sweep"}, "#/role", "payload_fetch, product_refresh, analytics_refresh, product_resync"),

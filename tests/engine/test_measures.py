@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import socket
 import time
+import urllib.request
 from random import Random
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
 
+from menuwatch.engine.exposition import exposed
 from menuwatch.engine.measures import Measures
 from menuwatch.tasks.model import Role
 
 
-def exposed(measures: Measures) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+def figures(measures: Measures) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     registry = CollectorRegistry()
     registry.register(measures)
     return {
@@ -23,7 +27,7 @@ def exposed(measures: Measures) -> dict[tuple[str, tuple[tuple[str, str], ...]],
 
 
 def test_a_new_worker_says_zero() -> None:
-    found = exposed(Measures())
+    found = figures(Measures())
     assert found["menuwatch_worker_claimed_tasks_total", ()] == 0
     assert found["menuwatch_worker_claim_seconds_count", ()] == 0
     assert found["menuwatch_worker_heartbeats_total", ()] == 0
@@ -44,7 +48,7 @@ def test_everything_that_is_counted_is_exposed() -> None:
     measures.recovered(4)
     measures.beat()
     running[0] = 8
-    found = exposed(measures)
+    found = figures(measures)
     for name, labels, value in (
         ("worker_info", {"worker_id": "w-1", "name": "Xylos", "pod": "p"}, 1),
         ("worker_slots", {}, 9),
@@ -78,14 +82,34 @@ def test_buckets_count_what_is_at_or_below_their_bound() -> None:
     many.ended_many("product_refresh", "completed", durations)
     for duration in durations:
         one.ended("product_refresh", "completed", duration)
-    found = exposed(many)
+    found = figures(many)
     counted = {
         labels: value for (name, labels), value in found.items() if name == "menuwatch_worker_run_seconds_bucket"
     }
     assert len(counted) > 10
     for labels, value in counted.items():
         assert value == sum(duration <= float(dict(labels)["le"]) for duration in durations), labels
-    assert counted == {k[1]: v for k, v in exposed(one).items() if k[0] == "menuwatch_worker_run_seconds_bucket"}
+    assert counted == {k[1]: v for k, v in figures(one).items() if k[0] == "menuwatch_worker_run_seconds_bucket"}
+
+
+def test_each_worker_of_a_pod_has_a_port_of_its_own() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1] - 2
+    measures = Measures()
+    with exposed(measures, host="127.0.0.1", port=port, ordinal=2) as chosen:
+        assert chosen == port + 2
+        measures.ended("payload_fetch", "completed", 1.0)
+        with urllib.request.urlopen(f"http://127.0.0.1:{chosen}/metrics", timeout=5) as answer:
+            text = answer.read().decode()
+        assert 'menuwatch_worker_attempts_total{outcome="completed",role="payload_fetch"} 1.0' in text
+        with capture_logs() as logs, exposed(Measures(), host="127.0.0.1", port=port, ordinal=2) as other:
+            assert other is None
+        assert [(line["action"], line["log_level"]) for line in logs] == [("metrics_unavailable", "warning")]
+    with exposed(Measures(), host="127.0.0.1", port=port, ordinal=2) as again:
+        assert again == chosen, "the port is free again at once"
+    with exposed(Measures(), host="127.0.0.1", port=0, ordinal=3) as none:
+        assert none is None
 
 
 def test_a_batch_costs_next_to_nothing() -> None:

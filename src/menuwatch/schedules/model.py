@@ -77,5 +77,6 @@ def parse_state(text: str) -> str:
     """A state or province by its two letters, in any case; raises Refused."""
     code = text.strip().upper()
     if code not in STATES:
-        raise Refused(f"state {text!r} does not exist: name it by two letters, as AZ or ON")
+        known = ", ".join(sorted(STATES))
+        raise Refused(f"state {text!r} does not exist: name it by two letters, as AZ or ON; it is one of {known}")
     return code
