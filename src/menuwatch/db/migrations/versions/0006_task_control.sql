@@ -1,7 +1,7 @@
 -- What people do to tasks. Each function is one step of the caller's transaction; all of it happens or nothing.
 
--- The tasks that did not end well are few and looked for often; those that completed cost this index nothing.
-CREATE INDEX task_history_unwell ON task_history (id) WHERE status <> 'completed';
+-- The tasks that did not end well are few and looked for often, in lists and counts; those that completed cost this index nothing.
+CREATE INDEX task_history_unwell ON task_history (id) INCLUDE (role, status) WHERE status <> 'completed';
 
 -- Has tasks done again. What is over stays as it is, and is enqueued anew as a task of its own; what waits for its time waits no longer.
 -- For each id the answer names the task that stands for it now, and what became of the wish:
