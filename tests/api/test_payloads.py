@@ -56,9 +56,15 @@ async def test_data_is_the_stored_file(shop: Shop) -> None:
     assert len(raw) == meta["bytes"] == int(packed.headers["content-length"])
     assert gzip.decompress(raw) == plain.content
 
-    for tag in (plain.headers["etag"], f'"other", W/{plain.headers["etag"]}', "*"):
-        again = await shop.http.get(path, headers={"If-None-Match": tag})
-        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", plain.headers["etag"])
+    assert packed.headers["etag"] == f'"{meta["sha256"]}-gzip"', "other bytes, another tag"
+
+    for encoding, own, other in (("identity", plain, packed), ("gzip", packed, plain)):
+        accept = {"Accept-Encoding": encoding}
+        for tag in (own.headers["etag"], f'"other", W/{own.headers["etag"]}', "*"):
+            again = await shop.http.get(path, headers={"If-None-Match": tag, **accept})
+            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", own.headers["etag"])
+        fresh = await shop.http.get(path, headers={"If-None-Match": other.headers["etag"], **accept})
+        assert (fresh.status_code, fresh.content) == (200, plain.content)
     assert (await shop.http.get(path, headers={"If-None-Match": '"other"'})).status_code == 200
 
 

@@ -7,6 +7,7 @@ from fastapi.routing import APIRoute
 
 from menuwatch import __version__
 from menuwatch.api import openapi, problems, reference
+from menuwatch.api.head import Head
 from menuwatch.api.observe import Observe, Traffic
 from menuwatch.api.routes import capacity, health, job_queue, payloads, products, schedules, stores, tasks, workers
 from menuwatch.api.system import System
@@ -46,5 +47,6 @@ def create_app(system: System) -> FastAPI:
     app = bare_app()
     app.state.system = system
     app.state.traffic = Traffic()
+    app.add_middleware(Head)
     app.add_middleware(Observe, traffic=app.state.traffic)
     return app

@@ -88,17 +88,20 @@ def takes_gzip(header: str | None) -> bool:
     },
 )
 async def get_payload_data(request: Request, system: Sys, payload_id: PayloadPath) -> Response:
-    """The file as it was archived, compressed for clients that take gzip. It never changes: its ETag is its SHA-256."""
+    """The file as it was archived, compressed for clients that take gzip. It never changes: its ETag is the SHA-256 of the document,
+    with `-gzip` behind it where it is sent compressed."""
     async with system.pool.connection(timeout=10) as conn:
         payload = await payloads.one(conn, payload_id)
+    packed = takes_gzip(request.headers.get("accept-encoding"))
     headers = {
-        "ETag": f'"{payload.sha256}"',
+        # Other bytes are another representation, and need another strong tag.
+        "ETag": f'"{payload.sha256}{"-gzip" if packed else ""}"',
         "Cache-Control": "private, max-age=31536000, immutable",
         "Vary": "Accept-Encoding",
     }
     if matches(request.headers.get("if-none-match"), headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    if takes_gzip(request.headers.get("accept-encoding")):
+    if packed:
         headers["Content-Encoding"] = "gzip"
         body = await payloads.packed(system.archive, payload)
     else:
