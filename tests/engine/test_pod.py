@@ -126,11 +126,15 @@ async def test_a_stop_does_not_wait_for_the_next_try(tmp_path: Path) -> None:
         await until(crashed)
 
 
-async def test_when_the_supervisor_is_cut_off_its_workers_are_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("everything", [False, True])
+async def test_when_the_supervisor_is_cut_off_its_workers_are_killed(tmp_path: Path, everything: bool) -> None:
+    """As by a second Ctrl-C, which cancels every task of the event loop, in whatever order."""
+    before = asyncio.all_tasks()
     pod = Supervisor(running(DEAF, tmp_path), 2, rules=QUICK)
     run = asyncio.create_task(pod.run())
     await until(there(tmp_path, 2))
-    run.cancel()
+    for task in (asyncio.all_tasks() - before) if everything else {run}:
+        task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
     assert not any(psutil.pid_exists(int(one.name)) for one in tmp_path.iterdir())

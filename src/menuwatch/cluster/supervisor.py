@@ -143,9 +143,10 @@ class Supervisor:
             code = await ended
         finally:
             stopped.cancel()
-            if not ended.done():
+            # Only when this is cut off; `ended` may be cut off with it and says nothing then.
+            if process.returncode is None:
                 _signal(process, signal.SIGKILL)
-                await asyncio.wait({ended}, timeout=5)
+                await asyncio.wait({asyncio.create_task(process.wait())}, timeout=5)
             place.process = None
         if self._on_end is not None:
             await self._on_end(pid=process.pid, since=since)
