@@ -212,7 +212,7 @@ DECLARE
 BEGIN
   WITH due AS MATERIALIZED (
     SELECT t.id, t.dispensary_id, t.role FROM task_live t
-     WHERE t.id = ANY (ids) AND t.state = 's' AND t.scheduled_for <= clock_timestamp() FOR NO KEY UPDATE OF t SKIP LOCKED),
+     WHERE t.id = ANY (ids) AND t.state::text = 's' AND t.scheduled_for <= clock_timestamp() FOR NO KEY UPDATE OF t SKIP LOCKED),
   heads AS MATERIALIZED (
     SELECT h.id, h.dispensary_id, h.role FROM (SELECT DISTINCT d.dispensary_id, d.role FROM due d) k
       JOIN task_live h ON h.state IN ('r', 'a') AND h.dispensary_id = k.dispensary_id AND h.role = k.role),
