@@ -55,7 +55,7 @@ class Member:
 
     name: str
     roles: frozenset[Role] | None
-    grace: float
+    slots: int
     process: asyncio.subprocess.Process
     busy: bool = False
 
@@ -75,12 +75,19 @@ class Crew:
         self._serial = 0
         self.members: list[Member] = []
 
-    async def hire(self, roles: frozenset[Role] | None = None) -> Member:
+    async def hire(self, roles: frozenset[Role] | None, slots: int) -> Member:
         """One more; some have no patience with tasks that run when they are told to stop."""
         self._serial += 1
         name = f"c{self._serial}"
         grace = self._rng.choice((0.05, 10.0))
-        given = {**self._common, "name": name, "folder": self._folder, "grace": grace, "roles": ",".join(roles or ())}
+        given = {
+            **self._common,
+            "name": name,
+            "folder": self._folder,
+            "grace": grace,
+            "slots": slots,
+            "roles": ",".join(roles or ()),
+        }
         with (self._folder / f"{name}.log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -95,7 +102,7 @@ class Crew:
                 start_new_session=True,
             )
         self._leash.hold(process.pid)
-        member = Member(name, roles, grace, process)
+        member = Member(name, roles, slots, process)
         self.members.append(member)
         return member
 
@@ -109,7 +116,7 @@ class Crew:
     async def replace(self, member: Member) -> int:
         """Waits for its end, and fills its place."""
         code = await self.gone(member)
-        await self.hire(member.roles)
+        await self.hire(member.roles, member.slots)
         return code
 
     async def dismiss(self) -> list[tuple[str, int]]:

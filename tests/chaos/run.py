@@ -41,6 +41,9 @@ from tests.chaos.server import Server
 _STANDSTILL = 180.0
 """Seconds without any progress after which the run has failed. Nothing else depends on how fast the machine is."""
 
+_MANY = 40
+"""Slots of a worker whose cycles overlap."""
+
 _TABLES = """
 CREATE TABLE chaos_effects (
   task_id bigint NOT NULL, attempt integer NOT NULL, name text NOT NULL, what text NOT NULL, worker_id text NOT NULL,
@@ -162,7 +165,7 @@ class Chaos:
         self._server = Server(folder, started=leash.hold, ended=leash.let_go)
         migrate.migrate(self._server.url)
         common = {
-            "url": self._server.url, "seed": seed, "stores": size.stores, "slots": size.slots, "stale": size.stale,
+            "url": self._server.url, "seed": seed, "stores": size.stores, "stale": size.stale,
         }  # fmt: skip
         self._crew = Crew(leash, folder, common, self._rng)
         self._waking: set[asyncio.Task[None]] = set()
@@ -175,8 +178,9 @@ class Chaos:
         try:
             await desk.ask(_TABLES)
             for n in range(self._size.workers):
-                # Mostly all-rounders; every third place does a few roles only.
-                await self._crew.hire(frozenset(self._rng.sample(list(Role), 3)) if n % 3 == 2 else None)
+                # Mostly all-rounders; every third place does a few roles only, every third has slots for two cycles at once.
+                roles = frozenset(self._rng.sample(list(Role), 3)) if n % 3 == 2 else None
+                await self._crew.hire(roles, _MANY if n % 3 == 1 else self._size.slots)
             cancelling = asyncio.create_task(self._cancel())
             await self._feed_and_disturb(desk)
             await self._until(desk, self._plan.total)

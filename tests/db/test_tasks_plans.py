@@ -6,6 +6,7 @@ costs a handful. Counted are the rows and pages that PostgreSQL itself says it r
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -61,7 +62,8 @@ class Read:
 @pytest.fixture(scope="module")
 def crowded(server_url: str, template: str) -> Iterator[str]:
     """A database with much in the queue and in its history, and with statistics from when it was empty."""
-    url = create_database(server_url, "plans", template)
+    name = f"plans_{os.getpid()}"
+    url = create_database(server_url, name, template)
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute("ANALYZE task_live")
         conn.execute("ANALYZE task_history")
@@ -69,7 +71,7 @@ def crowded(server_url: str, template: str) -> Iterator[str]:
         ((said,),) = conn.execute("SELECT reltuples FROM pg_class WHERE relname = 'task_live'").fetchall()
         assert said <= 0, "the planner must not know"
     yield url
-    drop_database(server_url, "plans")
+    drop_database(server_url, name)
 
 
 @pytest.fixture
