@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -14,13 +14,14 @@ import pytest
 
 from menuwatch.db.pool import Connection, Pool, connect
 from menuwatch.tasks import store as tasks
-from menuwatch.tasks.ending import ending
+from menuwatch.tasks.ending import Ending, ending
 from menuwatch.tasks.model import NewTask, Role, Status
-from menuwatch.tasks.outcome import Done, Retry
+from menuwatch.tasks.outcome import Done, Postpone, Retry
 
 FETCH = Role.PAYLOAD_FETCH
 REFRESH = Role.PRODUCT_REFRESH
 NONE = timedelta(0)
+SOME_DAY = datetime.now(UTC) + timedelta(days=1)
 
 
 @asynccontextmanager
@@ -126,6 +127,50 @@ async def test_a_due_task_and_a_new_head_in_the_same_moment(pool: Pool, database
         await enqueuer.execute("COMMIT")
         assert [item.id for item in await tasks.claim(claimer, "w", None, 5)] == [task.id]
     assert await _states(pool) == {task.id: "a", other.id: "a", head.id: "p"}
+
+
+@pytest.mark.parametrize("commits", [True, False])
+@pytest.mark.parametrize(
+    "outcome", [Done(), Retry(reason="x", after=timedelta(hours=1)), Postpone(until=SOME_DAY, reason="x")]
+)
+async def test_nothing_parks_behind_a_head_that_is_on_its_way_out(
+    pool: Pool, database_url: str, outcome: Any, commits: bool
+) -> None:
+    """A task comes due while the head of its key is being finished: it stays where it is, until there is a head or none."""
+    async with _connections(database_url, 2) as (worker, other):
+        await tasks.enqueue(worker, [NewTask(role=FETCH, dispensary_id=1)])
+        (task,) = await tasks.claim(worker, "w", None, 1)
+        (later,) = await tasks.enqueue(
+            worker, [NewTask(role=FETCH, dispensary_id=1, scheduled_for=SOME_DAY, unique=False)]
+        )
+        await worker.execute("UPDATE task_live SET scheduled_for = now() WHERE id = %s", (later.id,))
+        await worker.execute("BEGIN")
+        await tasks.finish(worker, "w", [ending(task, outcome, backoff=NONE)])
+        assert await asyncio.wait_for(tasks.claim(other, "o", None, 5), 5) == []
+        await worker.execute("COMMIT" if commits else "ROLLBACK")
+        assert await tasks.unpark_stranded(other) == 0
+        assert [item.id for item in await tasks.claim(other, "o", None, 5)] == ([later.id] if commits else [])
+        assert await tasks.unpark_stranded(other) == 0
+    assert (await _states(pool))[later.id] == ("a" if commits else "p")
+
+
+@pytest.mark.parametrize("commits", [True, False])
+async def test_a_cycle_that_loses_its_transaction_leaves_nothing(pool: Pool, database_url: str, commits: bool) -> None:
+    """Ends, follow-ups and the next claim are one: a follow-up may even be claimed in the cycle that makes it."""
+    async with _connections(database_url, 2) as (worker, other):
+        await tasks.enqueue(worker, [NewTask(role=FETCH, dispensary_id=store) for store in (1, 2)])
+        one, two = await tasks.claim(worker, "w", None, 2)
+        assert await tasks.cancel(other, [two.id]) == [two.id]
+        ends = [Ending(task_id=task.id, attempt=task.attempt, verb="done") for task in (one, two)]
+        then = [(task.id, NewTask(role=REFRESH, dispensary_id=task.dispensary_id, unique=False)) for task in (one, two)]
+        await worker.execute("BEGIN")
+        cycled = await tasks.cycle(worker, "w", ends, then, tasks.Claim(roles=list(Role), n=3))
+        (next_one,) = cycled.claimed
+        assert (cycled.lost, next_one.task.dispensary_id, next_one.task.role) == ({two.id}, 1, REFRESH)
+        assert await asyncio.wait_for(tasks.claim(other, "o", None, 5), 5) == []
+        await worker.execute("COMMIT" if commits else "ROLLBACK")
+        assert await tasks.claim(other, "o", None, 5) == []
+    assert await _states(pool) == ({next_one.task.id: "a"} if commits else {one.id: "a"})
 
 
 async def test_a_claimer_passes_over_what_another_has_in_hand(database_url: str) -> None:
