@@ -1,4 +1,4 @@
-"""Every statement of every `queries.sql` is one that the migrated schema understands."""
+"""Every statement in a file beside its owner is one that the migrated schema understands."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ _TEMPORARY = re.compile(r"^\s*CREATE TEMP", re.IGNORECASE | re.MULTILINE)
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 
 
-def _packages() -> list[str]:
+def _files() -> list[tuple[str, str]]:
+    """(package, file) of all statements; `queries.sql`, and others where a subject has a file of its own."""
     names = [info.name for info in pkgutil.walk_packages(menuwatch.__path__, "menuwatch.") if info.ispkg]
-    return sorted(name for name in names if resources.files(name).joinpath("queries.sql").is_file())
+    found = [
+        (name, file.name) for name in names for file in resources.files(name).iterdir() if file.name.endswith(".sql")
+    ]
+    return sorted((name, file) for name, file in found if not name.startswith("menuwatch.db.migrations"))
 
 
 def _numbered(statement: str) -> str:
@@ -34,10 +38,10 @@ def _numbered(statement: str) -> str:
     return numbered.replace("%%", "%") if numbers else numbered
 
 
-@pytest.mark.parametrize("package", _packages())
-def test_every_statement_prepares(database_url: str, package: str) -> None:
+@pytest.mark.parametrize(("package", "file"), _files())
+def test_every_statement_prepares(database_url: str, package: str, file: str) -> None:
     importlib.import_module(package)
-    queries = sql.load(package)
+    queries = sql.load(package, file)
     assert len(queries) > 0
     wrong = []
     with psycopg.connect(database_url, autocommit=True) as conn:
@@ -54,4 +58,4 @@ def test_every_statement_prepares(database_url: str, package: str) -> None:
 
 
 def test_the_queue_is_among_them() -> None:
-    assert "menuwatch.tasks" in _packages()
+    assert ("menuwatch.tasks", "queries.sql") in _files()
