@@ -49,7 +49,8 @@ ALL = (
         batch=2500,
         left="SELECT count(*) FROM pgboss.job WHERE name IN ('plain', 'exclusive') AND state < 'completed'",
         exclusion="groupConcurrency 1",
-        settings="batchSize 1,000, localConcurrency 2, perJobResults, burstWhenBatchFull, notify, poll 0.5 s; insert in batches of 2,500",
+        settings="batchSize 1,000, localConcurrency 2, perJobResults, burstWhenBatchFull, notify, poll 0.5 s; "
+        "insert in batches of 2,500",
     ),
     Contestant(
         name="pgqueuer",

@@ -58,6 +58,11 @@ class Program:
         self._process.stdin.write("\n")
         self._process.stdin.flush()
 
+    def check(self) -> None:
+        """Raises Failed when the program has ended."""
+        if self._process.poll() is not None:
+            raise Failed(f"{self._name} ended{self._said()}")
+
     def kill(self) -> None:
         """Its database goes next, so there is nothing to wind up."""
         self._process.kill()
@@ -65,7 +70,8 @@ class Program:
 
     def _said(self) -> str:
         lines = self._errors.read_text(errors="replace").strip().splitlines()
-        return f": {lines[-1][:300]}" if lines else ""
+        errors = [line for line in lines if "rror" in line] or lines
+        return f": {errors[-1].strip()[:300]}" if errors else ""
 
 
 @contextmanager

@@ -106,6 +106,8 @@ def exclusion(bench: Bench, who: Contestant, template: str, *, jobs: int, keys: 
         while (left := _count(conn, who.left)) > 0:
             if time.monotonic() > deadline:
                 raise Failed(f"{left} of {jobs} jobs were left after {PATIENCE / 2:.0f} seconds with two workers")
+            for side in sides:
+                side.check()
             time.sleep(0.05)
         return overlaps([one for side in sides for one in _intervals(side)])
 

@@ -74,10 +74,9 @@ def compare(
                     results.add(one.name, {f"keyed_{key}": value for key, value in found.items()})
             with results.phase(one.name, "exclusion") as open_:
                 if open_ and one.exclusion:
-                    found = rates.exclusion(
-                        bench, one, template, jobs=args.exclusion_jobs, keys=args.exclusion_jobs // 40
-                    )
-                    results.add(one.name, {"overlaps_in_two_processes": found})
+                    jobs = args.exclusion_jobs
+                    seen = rates.exclusion(bench, one, template, jobs=jobs, keys=jobs // 40)
+                    results.add(one.name, {"overlaps_in_two_processes": seen})
             with results.phase(one.name, "pickup") as open_:
                 if open_:
                     waits = rates.quantiles(rates.pickup(bench, one, template, jobs=args.pickups, rng=rng))

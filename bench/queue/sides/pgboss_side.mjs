@@ -41,7 +41,14 @@ await main({
   async work({ jobs, keyed, hold, announce }) {
     const tally = new Tally({ jobs, hold, announce });
     const boss = await started({ useListenNotify: true });
-    const options = { batchSize: 1000, localConcurrency: 2, perJobResults: true, burstWhenBatchFull: true, notifyPollingIntervalSeconds: 0.5 };
+    const options = {
+      batchSize: 1000,
+      localConcurrency: 2,
+      perJobResults: true,
+      burstWhenBatchFull: true,
+      pollingIntervalSeconds: 0.5,
+      notifyPollingIntervalSeconds: 0.5,
+    };
     if (keyed) {
       await boss.work("exclusive", { ...options, groupConcurrency: 1 }, async (batch) => {
         await Promise.all(batch.map(({ data }) => tally.exclusive(data.key)));
