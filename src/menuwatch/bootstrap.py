@@ -35,7 +35,7 @@ from menuwatch.engine.loop import Loop
 from menuwatch.engine.scheduler import Scheduler
 from menuwatch.engine.worker import Options, Worker
 from menuwatch.fetch.rotator import Rotator
-from menuwatch.operations import proxies
+from menuwatch.operations import proxies, workers
 from menuwatch.payloads import store as payloads
 from menuwatch.pipeline.parts import Parts
 from menuwatch.pipeline.registry import handlers
@@ -45,7 +45,6 @@ from menuwatch.proxies import store as proxy_rows
 from menuwatch.schedules import store as schedules
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NETWORK_ROLES, Role
-from menuwatch.workers import registry
 
 log = get_logger(__name__)
 _L = TypeVar("_L", bound=Loop)
@@ -231,13 +230,14 @@ def metrics(system: System, runner: Worker, *, ordinal: int | None = None) -> Ab
 async def pod(system: System, count: int, command: Callable[[int], Sequence[str]]) -> Supervisor:
     """A supervisor of that many worker processes, `command` being how to start the n-th. What no worker could start with is refused
     here, once, as `worker` does."""
-    await worker(system)
+    name = (await worker(system)).identity.pod
 
     async def on_end(*, pid: int, since: datetime) -> None:
         try:
-            async with system.pool.connection(timeout=5) as conn:
-                await registry.gone(conn, socket.gethostname(), pid, since)
+            async with system.pool.connection(timeout=5) as conn, conn.transaction():
+                await workers.died(conn, host=socket.gethostname(), pid=pid, pod=name, since=since)
         except (psycopg.Error, PoolTimeout) as error:
+            # Its tasks wait then until it counts as silent.
             log.warning("the registry was not told", action="registry_failed", pid=pid, error=str(error))
 
     rules = Rules(grace=system.settings.shutdown_grace_seconds + STOPPING_SECONDS)

@@ -7,6 +7,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from menuwatch.operations import workers as operations
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NewTask, Role
 from menuwatch.workers import commands, registry
@@ -227,7 +228,17 @@ async def test_a_process_that_was_seen_to_end(shop: Shop) -> None:
     async with shop.pool.connection() as conn:
         for worker_id, pid in (("it", 7), ("other", 8)):
             await registry.register(conn, Identity(worker_id=worker_id, friendly_name="x", host="box", pid=pid))
-        await registry.gone(conn, "box", 7, began + timedelta(hours=1))
-        assert len(await registry.list_workers(conn)) == 2, "a later process with the same number is another one"
-        await registry.gone(conn, "box", 7, began)
+        await tasks.enqueue(conn, [NewTask(role=Role.PAYLOAD_FETCH, dispensary_id=n) for n in (1, 2)])
+        (its,) = await tasks.claim(conn, "it", None, 1)
+        (others,) = await tasks.claim(conn, "other", None, 1)
+        this: dict[str, Any] = {"host": "box", "pid": 7, "pod": None, "since": began}
+        for another in ({"since": began + timedelta(hours=1)}, {"pod": "Kryll"}, {"host": "crate"}, {"pid": 9}):
+            assert await operations.died(conn, **{**this, **another}) == 0
+        assert len(await registry.list_workers(conn)) == 2, "none of these is the process"
+        assert await operations.died(conn, **this) == 1
         assert [one.worker_id for one in await registry.list_workers(conn)] == ["other"]
+        (again,) = await tasks.claim(conn, "third", None, 2)
+        assert (again.id, again.retry_count, again.attempt) == (its.id, 1, 2)
+        assert again.error_message == "worker it died"
+        assert await tasks.held_by(conn, "other") == [tasks.Held(task_id=others.id, attempt=1)]
+        assert await operations.died(conn, **this) == 0

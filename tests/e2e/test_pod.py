@@ -104,12 +104,19 @@ def test_a_pod_from_its_start_to_its_end(database_url: str, surroundings: Surrou
             child.pid for child in psutil.Process(supervisor.pid).children() if "--place-in-pod" in child.cmdline()
         }
         # One is killed: the registry hears of it, and another takes its place and name.
+        (held,) = rows(
+            database_url,
+            "INSERT INTO worker_tasks (role) VALUES ('analytics_refresh') RETURNING id",
+        )
+        ada = first["Ada"][1]
+        assert rows(database_url, f"SELECT id FROM claim_task('analytics_refresh', '{ada}')") == [held]
         os.kill(first["Ada"][0], signal.SIGKILL)
         second = until(lambda: "Ada" in (found := at_work(database_url)) and found["Ada"] != first["Ada"] and found)
         assert second["Bruno"] == first["Bruno"], "the other one is left alone"
-        assert rows(database_url, f"SELECT status FROM worker_registry WHERE worker_id = '{first['Ada'][1]}'") == [
-            ("stopped",)
-        ]
+        assert rows(database_url, "SELECT status, retry_count, error_message FROM worker_tasks") == [
+            ("pending", 1, f"worker {ada} died")
+        ], "its task need not wait until it counts as silent"
+        assert rows(database_url, f"SELECT status FROM worker_registry WHERE worker_id = '{ada}'") == [("stopped",)]
         supervisor.send_signal(signal.SIGTERM)
         _, said = supervisor.communicate(timeout=30)
     assert supervisor.returncode == 0, said

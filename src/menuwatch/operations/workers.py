@@ -16,6 +16,7 @@ from menuwatch.db import sql
 from menuwatch.operations.reading import Row, row, rows
 from menuwatch.operations.refusals import Conflict, NotFound
 from menuwatch.tasks import store as tasks
+from menuwatch.tasks.ending import Ending
 from menuwatch.tasks.model import Role
 from menuwatch.workers import commands, registry
 from menuwatch.workers.commands import Command, Given
@@ -148,6 +149,24 @@ async def beat(
     kept = {task_id for task_id, _ in await tasks.heartbeat(conn, worker_id, held)}
     await commands.acknowledge(conn, worker_id, acknowledged)
     return [task_id for task_id in task_ids if task_id not in kept], await commands.untaken(conn, worker_id)
+
+
+async def died(conn: _Conn, *, host: str, pid: int, pod: str | None, since: datetime) -> int:
+    """This process, started at `since`, was seen to end. If it did not leave by itself, its tasks need not wait until it counts as
+    silent: each goes to another worker, with one retry used up. Returns how many tasks those were."""
+    taken = 0
+    for worker_id in await registry.gone(conn, host=host, pid=pid, pod=pod, since=since):
+        endings = [
+            Ending(
+                task_id=held.task_id, attempt=held.attempt, verb="retry", reason=f"worker {worker_id} died", wait=0.0
+            )
+            for held in await tasks.held_by(conn, worker_id)
+        ]
+        taken += len(await tasks.finish(conn, worker_id, endings))
+        log.warning("a worker died", action="worker_died", worker_id=worker_id, tasks=len(endings))
+    if taken:
+        await tasks.wake(conn)
+    return taken
 
 
 async def leave(conn: _Conn, worker_id: str) -> None:

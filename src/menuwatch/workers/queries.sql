@@ -30,9 +30,11 @@ SELECT worker_id, friendly_name, pod, host, pid, roles, status, started_at, last
 UPDATE worker_registry SET status = 'stopped', last_heartbeat_at = now() WHERE worker_id = %(worker)s::text;
 
 -- name: gone
--- The supervisor saw this process end: whatever it did not say of itself any more is said for it.
+-- Somebody saw this process end: whatever it did not say of itself any more is said for it. The clocks of the two machines may differ.
 UPDATE worker_registry SET status = 'stopped'
- WHERE host = %(host)s::text AND pid = %(pid)s::integer AND started_at >= %(since)s::timestamptz AND status <> 'stopped';
+ WHERE host = %(host)s::text AND pid = %(pid)s::integer AND pod IS NOT DISTINCT FROM %(pod)s::text
+   AND started_at >= %(since)s::timestamptz - interval '10 minutes' AND status <> 'stopped'
+RETURNING worker_id;
 
 -- name: prune
 -- Those that stopped, and those that fell silent without a word, long ago; their commands go with them.

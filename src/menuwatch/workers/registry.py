@@ -92,9 +92,10 @@ async def deregister(conn: _Conn, worker_id: str) -> None:
     await conn.execute(_SQL.deregister, {"worker": worker_id})
 
 
-async def gone(conn: _Conn, host: str, pid: int, since: datetime) -> None:
-    """Records that this process, which was started at `since`, has ended without saying so itself."""
-    await conn.execute(_SQL.gone, {"host": host, "pid": pid, "since": since})
+async def gone(conn: _Conn, *, host: str, pid: int, pod: str | None, since: datetime) -> list[str]:
+    """Records that this process, which was started at `since`, has ended; returns the ids of its workers that had not said so."""
+    cursor = await conn.execute(_SQL.gone, {"host": host, "pid": pid, "pod": pod, "since": since})
+    return [row[0] for row in await cursor.fetchall()]
 
 
 async def prune(conn: _Conn, older_than: timedelta) -> int:
