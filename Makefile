@@ -7,10 +7,10 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos check fix bench lock openapi clean
+.PHONY: help setup demo test chaos check fix bench bench-queue lock openapi clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 setup: $(READY) ## Make the virtual environment with the locked dependencies
 
@@ -44,6 +44,9 @@ fix: $(READY) ## Mend style where that can be done by itself
 
 bench: $(READY) ## Measure against the limits; prints ratios
 	@$(BIN)/python bench/refresh.py
+
+bench-queue: $(READY) ## Measure the task queue beside four others; fetches them (half an hour; bench/queue/README.md)
+	@$(BIN)/python bench/queue/run.py
 
 openapi: $(READY) ## Write openapi.json anew
 	@$(BIN)/python -m menuwatch.api.openapi
