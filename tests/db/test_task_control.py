@@ -197,6 +197,46 @@ async def _connections(url: str, n: int) -> AsyncIterator[list[Connection]]:
             await conn.close()
 
 
+async def test_a_task_whose_end_is_being_written_is_left_to_its_worker(pool: Pool, database_url: str) -> None:
+    ids = await put(pool, *[NewTask(role=FETCH, dispensary_id=n) for n in range(1, 5)])
+    async with _connections(database_url, 2) as (worker, person):
+        (task,) = await tasks.claim(worker, "w", None, 1)
+        async with worker.transaction():
+            await tasks.finish(worker, "w", [ending(task, Done(), backoff=NONE)])
+            async with asyncio.timeout(5):
+                found = await operations.bulk_cancel(person, TaskFilter())
+        assert (found.matched, found.done, found.skipped) == (4, 3, {"busy": 1})
+    assert {(await look(pool, one)).status for one in ids if one != task.id} == {Status.CANCELLED}
+    assert (await look(pool, task.id)).status is Status.COMPLETED
+
+
+@pytest.mark.parametrize("commits", [True, False])
+async def test_a_retry_gives_way_and_comes_again(pool: Pool, database_url: str, commits: bool) -> None:
+    """While a worker's transaction is about to free the place that a retried task would wait behind."""
+    old = await _ended(pool, Fail(reason="x"))
+    async with _connections(database_url, 3) as (worker, person, watch):
+        await tasks.enqueue(worker, [NewTask(role=FETCH, dispensary_id=1)])
+        (task,) = await tasks.claim(worker, "w", None, 1)
+        await worker.execute("BEGIN")
+        await tasks.finish(worker, "w", [ending(task, Done(), backoff=NONE)])
+        retrying = asyncio.create_task(operations.retry(person, old))
+        async with asyncio.timeout(20):
+            for _ in range(2):  # it waits, gives way, and waits again
+                for waits in (True, False):
+                    while True:
+                        cursor = await watch.execute(
+                            "SELECT coalesce(wait_event_type = 'Lock', false) FROM pg_stat_activity WHERE pid = %s",
+                            (person.info.backend_pid,),
+                        )
+                        if await cursor.fetchone() == (waits,):
+                            break
+                        await asyncio.sleep(0.002)
+            await worker.execute("COMMIT" if commits else "ROLLBACK")
+            new, created = await retrying
+    assert created
+    assert await states(pool) == ({new: "r"} if commits else {task.id: "a", new: "p"})
+
+
 async def test_bulk_among_a_crowd_of_workers(pool: Pool, database_url: str) -> None:
     """People cancel and retry in bulk while workers claim, end and retry on few stores: nobody meets an error, two never work on one
     store, nothing ends twice and nothing is stranded."""
@@ -238,12 +278,11 @@ async def test_bulk_among_a_crowd_of_workers(pool: Pool, database_url: str) -> N
             ]
             await tasks.enqueue(conn, batch)
             async with conn.transaction():
+                where = mine.choice((TaskFilter(dispensary_id=store), TaskFilter(roles=[REFRESH]), TaskFilter()))
                 if turn % 2:
-                    await operations.bulk_cancel(
-                        conn, TaskFilter(dispensary_id=mine.randrange(stores)), reason="enough"
-                    )
+                    await operations.bulk_cancel(conn, where, reason="enough")
                 else:
-                    await operations.bulk_retry(conn, TaskFilter(dispensary_id=mine.randrange(stores)))
+                    await operations.bulk_retry(conn, where)
         acting -= 1
 
     async with _connections(database_url, 6) as conns, asyncio.timeout(60):

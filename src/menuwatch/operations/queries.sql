@@ -335,7 +335,7 @@ SELECT k.outcome, count(*) AS n, array_agg(k.id ORDER BY k.id) FILTER (WHERE k.o
 SELECT id, task_id, outcome FROM retry_tasks(%(ids)s::bigint[], %(priority)s::integer, %(unhandled)s::text[]);
 
 -- name: cancel_tasks_in_bulk
-SELECT cancelled, interrupted FROM cancel_tasks_in_bulk(%(ids)s::bigint[], %(reason)s::text);
+SELECT cancelled, interrupted, busy FROM cancel_tasks_in_bulk(%(ids)s::bigint[], %(reason)s::text);
 
 -- name: platforms_of_stores
 SELECT id, platform FROM dispensaries WHERE id = ANY (%(ids)s::integer[]);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from psycopg import AsyncConnection
-from psycopg.errors import DeadlockDetected
+from psycopg.errors import DeadlockDetected, LockNotAvailable
 
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
@@ -380,7 +382,8 @@ async def bulk_cancel(
         chosen = {"ids": found["ids"], "reason": clean_reason(reason or "cancelled")}
         (became,) = await _settled(conn, lambda: rows(conn, _q.cancel_tasks_in_bulk, chosen))
         # Some ended by themselves meanwhile.
-        skipped["finished"] += done - became["cancelled"]
+        skipped["finished"] += done - became["cancelled"] - became["busy"]
+        skipped["busy"] = became["busy"]
         done = became["cancelled"]
     result = Bulk(matched=found["matched"], done=done, dry_run=dry_run, skipped=dict(sorted((+skipped).items())))
     _log_bulk("tasks cancelled in bulk", "tasks_cancelled", where, ids, result)
@@ -405,18 +408,20 @@ def _log_bulk(said: str, action: str, where: TaskFilter, ids: Sequence[int] | No
     log.info(said, action=action, matched=result.matched, done=result.done, skipped=result.skipped, where=selected)
 
 
-_TRIES = 4
+_TRIES = 12
+_PAUSE = 0.05
+"""Seconds, at most, between two of them."""
 
 
 async def _settled(conn: AsyncConnection[Any], do: Callable[[], Awaitable[list[Row]]]) -> list[Row]:
-    """What `do` answers. The database ends a deadlock by refusing one of the two: locks are taken in an order that makes them rare,
-    and what was refused is undone as a whole and done again."""
+    """What `do` answers. Where it and others wait for each other it gives way: it is undone as a whole, and done again."""
     for turn in range(1, _TRIES + 1):
         try:
             async with conn.transaction():
                 return await do()
-        except DeadlockDetected:
+        except (DeadlockDetected, LockNotAvailable):
             if turn == _TRIES:
                 raise
-            log.info("met a deadlock, trying again", action="deadlock_retried", turn=turn)
+            log.info("others had a task in hand, trying again", action="bulk_gave_way", turn=turn)
+            await asyncio.sleep(random.uniform(0, _PAUSE))  # noqa: S311 - no secret
     raise AssertionError("the loop returns or raises")

@@ -240,7 +240,8 @@ class BulkDone(BaseModel):
     skipped: dict[str, int] = Field(
         description="How many were passed over, by reason: `finished` (over already), `active` (a worker is at it), `waiting` (the "
         "same work waits already, for its turn alone), `scheduled` (planned for later), `completed`, `cancelled` (name the status to "
-        "have them done again), `unhandled` (nobody does this role), `missing` (no such task)."
+        "have them done again), `unhandled` (nobody does this role), `busy` (a worker is writing their end at this moment), "
+        "`missing` (no such task)."
     )
     dry_run: bool = Field(description="Whether nothing was done.")
 

@@ -12,9 +12,12 @@ CREATE INDEX task_history_unwell ON task_history (id) INCLUDE (role, status) WHE
 --   active      a worker is at it (or ended it this moment)
 --   unhandled   nobody does work of this role in this version
 --   missing     there is no such task, or none any more
--- `at_least` is the lowest priority that a retried task has. Keys are taken in the order in which enqueue_tasks takes them.
+-- `at_least` is the lowest priority that a retried task has.
+--
+-- The time limit on locks is shorter than the one after which the server looks for deadlocks: where this and a worker that ends tasks and
+-- adds others wait for each other, it is this that gives way, and is asked again.
 CREATE FUNCTION retry_tasks(ids bigint[], at_least integer DEFAULT 10, unhandled text[] DEFAULT '{}')
-RETURNS TABLE (id bigint, task_id bigint, outcome text) LANGUAGE plpgsql AS $$
+RETURNS TABLE (id bigint, task_id bigint, outcome text) LANGUAGE plpgsql SET lock_timeout = '500ms' AS $$
 #variable_conflict use_column
 DECLARE
   chunk CONSTANT integer := 5000;
@@ -51,6 +54,12 @@ BEGIN
          array_agg(h.max_retries ORDER BY h.dispensary_id, h.role, h.id)
     INTO over, names, stores, priorities, payloads, platforms, retries
     FROM task_history h WHERE h.id = ANY (ids) AND h.role <> ALL (unhandled);
+  -- The heads that some will park behind, in the order of their ids: as those are held who end tasks. enqueue_tasks takes them by store.
+  PERFORM FROM task_live h
+    WHERE h.id = ANY (ARRAY(
+            SELECT (SELECT x.id FROM task_live x WHERE x.state IN ('r', 'a') AND x.dispensary_id = o.store AND x.role = o.role LIMIT 1)
+              FROM (SELECT DISTINCT u.store, u.role FROM unnest(stores, names) u(store, role) WHERE u.store IS NOT NULL) o))
+    ORDER BY h.id FOR KEY SHARE OF h;
   FOR i IN 1 .. coalesce(cardinality(over), 0) BY chunk LOOP
     k := least(i + chunk - 1, cardinality(over));
     n := k - i + 1;
@@ -71,23 +80,36 @@ BEGIN
   END IF;
 END $$;
 
--- Cancels many tasks; returns how many were live, and how many of these a worker was at.
+-- Cancels many tasks; returns how many it cancelled, at how many of these a worker was, and how many were left because somebody had them in
+-- hand all the while: mostly a worker that is writing their end.
 --
--- Order of locks: heads before what is parked behind them, each in the order of their ids. Who ends a task holds its row and then
--- wants the parked one that follows it; a parked row that were locked first, waiting for that head, would be a deadlock.
-CREATE FUNCTION cancel_tasks_in_bulk(ids bigint[], reason text DEFAULT 'cancelled', OUT cancelled integer, OUT interrupted integer)
-LANGUAGE plpgsql AS $$
+-- It waits for no row while it holds others, so that it is in no deadlock with those who end, promote and enqueue; it comes back for what
+-- was locked. Only the promotion of what was parked can wait, and gives way as retry_tasks does.
+CREATE FUNCTION cancel_tasks_in_bulk(ids bigint[], reason text DEFAULT 'cancelled', OUT cancelled integer, OUT interrupted integer,
+                                     OUT busy integer)
+LANGUAGE plpgsql SET lock_timeout = '500ms' AS $$
 DECLARE
   chunk CONSTANT integer := 10000;
-  mine bigint[];
+  rounds CONSTANT integer := 10;
+  pause CONSTANT double precision := 0.02;
+  mine bigint[] := '{}';
+  others bigint[] := ids;
+  got bigint[];
   n integer;
 BEGIN
+  FOR round IN 1 .. rounds LOOP
+    SELECT array_agg(l.id) INTO got
+      FROM (SELECT t.id FROM task_live t WHERE t.id = ANY (others) ORDER BY t.id FOR UPDATE OF t SKIP LOCKED) l;
+    mine := mine || coalesce(got, '{}');
+    SELECT array_agg(o.id) INTO others
+      FROM (SELECT t.id FROM task_live t WHERE t.id = ANY (others) EXCEPT SELECT unnest(got)) o;
+    EXIT WHEN others IS NULL;
+    PERFORM pg_sleep(pause);
+  END LOOP;
+  busy := coalesce(cardinality(others), 0);
+  SELECT count(*) INTO interrupted FROM task_live t WHERE t.id = ANY (mine) AND t.state = 'a';
   cancelled := 0;
-  PERFORM FROM task_live t WHERE t.id = ANY (ids) AND t.state IN ('r', 'a') ORDER BY t.id FOR UPDATE OF t;
-  -- A fresh snapshot: what was promoted while this waited is locked now, and whatever is ours now stays as it is.
-  SELECT array_agg(l.id), count(*) FILTER (WHERE l.state = 'a') INTO mine, interrupted
-    FROM (SELECT t.id, t.state FROM task_live t WHERE t.id = ANY (ids) ORDER BY t.id FOR UPDATE OF t) l;
-  FOR i IN 1 .. coalesce(cardinality(mine), 0) BY chunk LOOP
+  FOR i IN 1 .. cardinality(mine) BY chunk LOOP
     SELECT count(*) INTO n FROM cancel_tasks(mine[i:i + chunk - 1], reason);
     cancelled := cancelled + n;
   END LOOP;
