@@ -13,14 +13,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
 from fastapi import FastAPI
 from psycopg_pool import PoolTimeout
 
-from menuwatch.api import app as api
-from menuwatch.api.app import create_app
 from menuwatch.archive.files import FileArchive
 from menuwatch.cluster.supervisor import Rules, Supervisor
 from menuwatch.core.clock import Clock, SystemClock
@@ -45,6 +43,9 @@ from menuwatch.proxies import store as proxy_rows
 from menuwatch.schedules import store as schedules
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NETWORK_ROLES, Role
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 log = get_logger(__name__)
 _L = TypeVar("_L", bound=Loop)
@@ -261,6 +262,10 @@ async def working(system: System) -> AsyncIterator[Worker]:
 
 def app(system: System) -> FastAPI:
     """The HTTP API on this system."""
+    # Only who serves pays for loading the web framework: a third of the start of every other command.
+    from menuwatch.api.app import create_app
+    from menuwatch.api.system import System as Served
+
     return create_app(
-        api.System(pool=system.pool, archive=system.archive, platforms=system.platforms, settings=system.settings)
+        Served(pool=system.pool, archive=system.archive, platforms=system.platforms, settings=system.settings)
     )
