@@ -187,12 +187,14 @@ async def test_no_answer_holds_a_proxy_password(app: FastAPI, shop: Shop, capsys
     await shop.execute(
         "INSERT INTO proxies (host, port, username, password) VALUES ('proxy.test', 8080, 'u', 'hunter2-secret')"
     )
+    await shop.execute("INSERT INTO worker_registry (worker_id, friendly_name, host) VALUES ('w1', 'Kryll', 'h')")
     store = await shop.store()
     payload = await shop.crawl(store, 0, [item("a")])
     await shop.crawl(store, 1, [item("a"), item("b")])
     await shop.http.post("/api/tasks", json={"role": "payload_fetch", "dispensary_id": store})
     values: dict[str, Any] = {
         "task_id": 1, "payload_id": payload, "product_id": 1, "store_id": store, "dispensary_id": store, "role": "payload_fetch",
+        "worker_id": "w1",
     }  # fmt: skip
     for path, methods in shop.description["paths"].items():
         if "get" in methods:
