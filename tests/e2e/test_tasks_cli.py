@@ -157,6 +157,10 @@ REFUSED = [
     (("enqueue", "store_discovery", "--at", "1000-01-01"), "is no time that can be planned for"),
     (("enqueue", "store_discovery", "--payload", "[1]"), "is no JSON object"),
     (("enqueue", "store_discovery", "--payload", "{"), "is no JSON object"),
+    (("enqueue", "store_discovery", "--payload", '{"a": NaN}'), "is no JSON object"),
+    (("enqueue", "store_discovery", "--payload", '{"a": "\\ud800"}'), "is no JSON object"),
+    (("enqueue", "store_discovery", "--payload", '{"a": ["\\u0000"]}'), "holds a NUL character"),
+    (("enqueue", "store_discovery", "--at", "999999w"), "is no time that can be planned for"),
     (("enqueue", "product_refresh", "--store", "1"), "needs the payload it reads"),
 ]  # fmt: skip
 
@@ -169,6 +173,12 @@ def test_what_is_refused_says_what_would_be_right(run: Run, sql: Callable[..., l
         assert says in err, (arguments, err)
     assert run("enqueue", "store_discovery", "--priority", "1001")[0] == 2
     assert sql("SELECT count(*) FROM worker_tasks") == [(0,)]
+
+
+def test_the_command_line_does_not_load_the_api() -> None:
+    code = "import sys, menuwatch.cli.main; print([name for name in sys.modules if name.startswith('menuwatch.api')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n", "a worker has no use for it"
 
 
 def test_a_person_is_asked_first(run: Run, sql: Callable[..., list[Any]]) -> None:

@@ -12,11 +12,8 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from pydantic import TypeAdapter, ValidationError
 
 from menuwatch import bootstrap
-from menuwatch.api.schemas.common import JsonObject
-from menuwatch.api.schemas.tasks import PRIORITY_MAX, PRIORITY_MIN, sensible
 from menuwatch.cli.output import Format, ago, console, errors, plain, plural, print_json, print_rows
 from menuwatch.cli.process import settings
 from menuwatch.core.errors import Refused
@@ -26,6 +23,7 @@ from menuwatch.operations import tasks as operations
 from menuwatch.operations.explain import Explanation, span
 from menuwatch.operations.reading import Row
 from menuwatch.operations.tasks import Bulk, TaskFilter
+from menuwatch.schedules.model import PRIORITIES
 from menuwatch.stores import store as stores
 from menuwatch.tasks.model import PRIORITY_CHAINED, Role, Status, parse_role
 from menuwatch.tasks.store import Enqueued
@@ -42,7 +40,7 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without aski
 DryOption = Annotated[bool, typer.Option("--dry-run", help="Only say how many it would be.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 PriorityOption = Annotated[
-    int, typer.Option(min=PRIORITY_MIN, max=PRIORITY_MAX, help="Higher is sooner: 10 on demand, 20 and more urgent.")
+    int, typer.Option(min=PRIORITIES[0], max=PRIORITIES[1], help="Higher is sooner: 10 on demand, 20 and more urgent.")
 ]
 IdsArgument = Annotated[list[int] | None, typer.Argument(help="Numbers of tasks.", metavar="ID…", min=1)]
 IdArgument = Annotated[int, typer.Argument(help="Number of the task.", metavar="ID", min=1)]
@@ -250,27 +248,36 @@ def parse_status(text: str) -> Status:
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
+_EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+
+
 def parse_at(text: str, now: datetime) -> datetime:
     """A moment: a wait from now (`90m`, `6h`, `7d`, `2w`) or an ISO 8601 date or time, in UTC unless it says otherwise."""
     wait = re.fullmatch(r"(\d{1,6})([mhdw])", text.strip())
     try:
         if wait:
-            return sensible(now + timedelta(**{_UNITS[wait[2]]: int(wait[1])}))
-        moment = datetime.fromisoformat(text.strip())
-        return sensible(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+            moment = now + timedelta(**{_UNITS[wait[2]]: int(wait[1])})
+        else:
+            moment = datetime.fromisoformat(text.strip())
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        if not _EARLIEST <= moment < _LATEST:
+            raise ValueError
     except (ValueError, OverflowError):
         raise Refused(
             f"--at {text!r} is no time that can be planned for: give a time (2026-11-20T14:30) or a wait (6h)"
         ) from None
+    return moment
 
 
 def parse_payload(text: str) -> dict[str, Any]:
     """A JSON object that can be stored; raises Refused."""
     try:
-        return TypeAdapter(JsonObject).validate_json(text, strict=True)
-    except ValidationError as error:
-        said = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise Refused(f'--payload {text!r} is no JSON object, as {{"payload_id": 7}}: {said}') from None
+        found = msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError) as error:
+        raise Refused(f'--payload {text!r} is no JSON object, as {{"payload_id": 7}}: {error}') from None
+    if b"\\u0000" in msgspec.json.encode(found):
+        raise Refused(f"--payload {text!r} cannot be stored: a text in it holds a NUL character")
+    return found
 
 
 async def _store_id(conn: Connection, text: str) -> int:
