@@ -55,6 +55,7 @@ class Executor:
         self._on_free = on_free
         self._runners = Runners(self._attempt)
         self._alone: set[asyncio.Task[None]] = set()
+        self._ending = False
 
     def start(self, task: Task) -> None:
         """Begins an attempt in a slot of its own."""
@@ -74,6 +75,7 @@ class Executor:
         await self._runners.still(max(5.0, self._settler.patience))
         if self._alone:
             await asyncio.wait(self._alone, timeout=max(5.0, self._settler.patience))
+        self._ending = True
         self._runners.close()
 
     def completed(self, ends: Sequence[Ended]) -> None:
@@ -140,7 +142,8 @@ class Executor:
         try:
             outcome = await self._outcome(attempt)
             attempt.settling = True
-            _uncancel()
+            if attempt.is_cut_off():
+                _uncancel()
             ran = self._clock.monotonic() - attempt.started
             if outcome is None:
                 await self._without(attempt, ran)
@@ -195,16 +198,17 @@ class Executor:
         handler = self._handlers.get(task.role)
         if handler is None:
             return Fail(reason=f"this worker has no handler for role {task.role}")
-        if attempt.ctx.lost.is_set() or attempt.stopped:
+        if attempt.is_cut_off():
             return None
         attempt.handling = True
         try:
             return _checked(await handler(task, attempt.ctx))
         except asyncio.CancelledError:
-            if attempt.ctx.lost.is_set() or attempt.stopped:
+            if attempt.is_cut_off():
                 return None
-            if _cancelled():
-                raise  # somebody ends this whole process
+            if self._ending:
+                raise
+            _uncancel()
             return Retry(reason="the handler cancelled itself")
         except MenuwatchError as error:
             log.warning(
@@ -240,12 +244,6 @@ class Executor:
             "attempt": task.attempt,
             "worker_id": self._worker_id,
         }
-
-
-def _cancelled() -> bool:
-    """Whether somebody asked for the end of the present asyncio task."""
-    current = asyncio.current_task()
-    return current is not None and current.cancelling() > 0
 
 
 def _uncancel() -> None:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from menuwatch.tasks.model import Role, Task
 from menuwatch.tasks.outcome import Outcome
 
 
-@dataclass(frozen=True, slots=True)
 class TaskContext:
     """Where an attempt runs. Once `lost` is set the task is somebody else's: the handler is cancelled as well."""
 
-    worker_id: str
-    lost: asyncio.Event = field(default_factory=asyncio.Event)
+    __slots__ = ("_lost", "worker_id")
+
+    def __init__(self, worker_id: str) -> None:
+        self.worker_id = worker_id
+        self._lost: asyncio.Event | None = None
+
+    @property
+    def lost(self) -> asyncio.Event:
+        """Made when it is asked for first: few handlers do."""
+        if self._lost is None:
+            self._lost = asyncio.Event()
+        return self._lost
 
 
 class Handler(Protocol):

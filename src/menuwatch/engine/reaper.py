@@ -1,4 +1,5 @@
-"""Keeps the queue sound: takes back what silent workers left, mends what should not happen, makes room for history, lets old work rise."""
+"""Keeps the queue sound: takes back what silent workers left, mends what should not happen, makes room for history, lets old work
+rise."""
 
 from __future__ import annotations
 

@@ -22,8 +22,14 @@ class Attempt:
     handling: bool = False
     """The handler is at it: until then, and after it, there is nothing to cancel."""
     settling: bool = False
+    lost: bool = False
+    """The task is somebody else's."""
     stopped: bool = False
     """Cancelled because the worker stops, not because the task was lost."""
+
+    def is_cut_off(self) -> bool:
+        """Whether nobody wants its outcome any more."""
+        return self.lost or self.stopped
 
     def cancel(self) -> None:
         """Cancels the handler, not the settling of what it returned. One that has not begun yet never begins."""
@@ -82,8 +88,9 @@ class Slots:
     def lose(self, task_id: int, attempt: int) -> bool:
         """Cancels an attempt that is no longer ours; False if it is not running (any more) or already settling."""
         found = self._attempts.get((task_id, attempt))
-        if found is None or found.settling or found.ctx.lost.is_set():
+        if found is None or found.settling or found.lost:
             return False
+        found.lost = True
         found.ctx.lost.set()
         found.cancel()
         return True

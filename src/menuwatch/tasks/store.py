@@ -113,6 +113,10 @@ def _time(at: datetime | None) -> str:
     return "-infinity" if at is None else at.isoformat()
 
 
+def _task_id(end: Ending) -> int:
+    return end.task_id
+
+
 def _place(claimed: Claimed) -> Place:
     return claimed.place
 
@@ -122,7 +126,11 @@ def _nulls(count: int) -> str:
 
 
 def _ends(ends: Sequence[Ending]) -> dict[str, Any]:
-    """Endings as the parallel arrays that finish_tasks takes; an array of nulls is null."""
+    """Endings as the parallel arrays that finish_tasks takes; an array of nulls is null.
+
+    In the order of the ids, in which everybody locks tasks.
+    """
+    ends = sorted(ends, key=_task_id)
     done = all(end.verb == "done" for end in ends)
     return {
         "ids": arrays.numbers([end.task_id for end in ends]),
