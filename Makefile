@@ -31,7 +31,7 @@ test: $(READY) check ## Everything that must hold: style, types, imports, tests
 
 chaos: $(READY) ## Crash test of the task engine, about ten minutes (SEED=… repeats a run)
 	@$(BIN)/python -m tests.chaos.run $(if $(SEED),--seed $(SEED))
-	@MODEL_EXAMPLES=2000 $(BIN)/python -m pytest tests/db/test_tasks_model.py --timeout 3600
+	@MODEL_EXAMPLES=1000 $(BIN)/python -m pytest tests/db/test_tasks_model.py --timeout 3600
 
 check: $(READY) ## Style, types and the import contract
 	@$(BIN)/ruff check --quiet .

@@ -137,12 +137,14 @@ class Queue(RuleBasedStateMachine):
     """Three workers, two stores and none, two roles; time goes in hours."""
 
     url: ClassVar[str]
+    eye: ClassVar[psycopg.Connection[Any]]
+    """Looks, and beats: never in a transaction."""
+    conns: ClassVar[dict[str, psycopg.Connection[Any]]]
+    """Kept from one example to the next: what costs most about a new one is that it knows no plans."""
 
     @initialize()
     def empty(self) -> None:
-        self.eye = psycopg.connect(self.url, autocommit=True)  # looks, and beats: never in a transaction
         self.eye.execute("TRUNCATE task_live, task_history")
-        self.conns = {worker: self._connect() for worker in WORKERS}
         self.tasks: Tasks = {}
         self.tokens: list[Token] = []
         self.known: set[Token] = set()  # those that their worker has not forgotten
@@ -150,13 +152,13 @@ class Queue(RuleBasedStateMachine):
         self.smudged: set[tuple[str, int | None]] = set()
         self.clock = 0
 
-    def _connect(self) -> psycopg.Connection[Any]:
-        return psycopg.connect(self.url, autocommit=True)
+    @classmethod
+    def connect(cls) -> psycopg.Connection[Any]:
+        return psycopg.connect(cls.url, autocommit=True)
 
     def teardown(self) -> None:
-        if hasattr(self, "conns"):
-            for conn in (*self.conns.values(), self.eye):
-                conn.close()
+        for conn in self.conns.values():
+            conn.rollback()
 
     # what the model knows
 
@@ -220,6 +222,10 @@ class Queue(RuleBasedStateMachine):
 
     def draft(self) -> Tasks:
         return {task_id: replace(task) for task_id, task in self.tasks.items()}
+
+    def claimable(self) -> set[Place]:
+        """Whoever claims may have his hands on all of these: he moves what is due, and holds what he looked at until he commits."""
+        return {task.place for task in self.tasks.values() if task.status == "pending" and task.due <= self.clock}
 
     def settle_due(self) -> None:
         self.smudge(self.touched())
@@ -367,9 +373,10 @@ class Queue(RuleBasedStateMachine):
     def claim(self, dice: Random) -> None:
         worker = dice.choice(self.idle())
         n, roles = dice.randint(1, 4), dice.choice(_SOME_ROLES)
+        looked = self.claimable()
         rows = self.act(
             worker,
-            set(),
+            looked,
             lambda conn: conn.execute(
                 "SELECT id, attempt FROM claim_tasks(%s, %s, %s)", (None if roles is None else list(roles), worker, n)
             ).fetchall(),
@@ -377,7 +384,7 @@ class Queue(RuleBasedStateMachine):
         assert rows is not None
         draft = self.draft()
         tokens = self._claimed(draft, worker, roles, n, rows)
-        places = {draft[token[0]].place for token in tokens}
+        places = looked | {draft[token[0]].place for token in tokens}
         self.close(worker, draft, places, tokens, later=dice.random() < _STAYS_OPEN)
 
     def _claimed(
@@ -498,6 +505,8 @@ class Queue(RuleBasedStateMachine):
         ]
         live = [(token, verb) for token, verb in ends if self._owned(token)]
         places = {self.tasks[token[0]].place for token, _ in ends} | {new.place for _, new in chain}
+        if n > 0:
+            places |= self.claimable()
 
         def work(conn: psycopg.Connection[Any]) -> Any:
             return conn.execute(
@@ -616,7 +625,7 @@ class Queue(RuleBasedStateMachine):
         self.conns[worker].close()
         while self.eye.execute("SELECT FROM pg_stat_activity WHERE pid = %s", (pid,)).fetchall():
             pass
-        self.conns[worker] = self._connect()
+        self.conns[worker] = self.connect()
         self.open.pop(worker, None)
         self.known = {token for token in self.known if token[1] != worker}
         self.settle_due()
@@ -678,7 +687,7 @@ class Queue(RuleBasedStateMachine):
 
     @invariant()
     def the_same_tasks(self) -> None:
-        if not hasattr(self, "conns"):
+        if not hasattr(self, "tasks"):
             return
         rows = self.eye.execute(
             "SELECT id, role, dispensary_id, priority, CASE WHEN status IN ('running', 'stale') THEN 'claimed' ELSE status END,"
@@ -702,7 +711,7 @@ class Queue(RuleBasedStateMachine):
     @invariant()
     def the_live_table_is_sound(self) -> None:
         """I1 to I3, and that each store's head is the one that comes first."""
-        if not hasattr(self, "conns"):
+        if not hasattr(self, "tasks"):
             return
         rows = self.eye.execute("SELECT id, state, role, dispensary_id FROM task_live").fetchall()
         states: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
@@ -750,8 +759,11 @@ def _same(found: _Task | _New, new: _New) -> bool:
 @pytest.fixture
 def machine(database_url: str) -> Iterator[type[Queue]]:
     Queue.url = database_url
+    Queue.eye = Queue.connect()
+    Queue.conns = {worker: Queue.connect() for worker in WORKERS}
     yield Queue
-    del Queue.url
+    for conn in (*Queue.conns.values(), Queue.eye):
+        conn.close()
 
 
 @pytest.mark.slow
