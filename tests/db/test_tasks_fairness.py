@@ -1,5 +1,5 @@
-"""No task waits for ever: old work rises, roles and stores take turns, and a claim that goes on where the last one ended misses nothing
-for long."""
+"""No task waits for ever: old work rises, roles and stores take turns, and a claim that goes on where the last one ended misses
+nothing for long."""
 
 from __future__ import annotations
 

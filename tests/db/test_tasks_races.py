@@ -17,6 +17,7 @@ from menuwatch.tasks import store as tasks
 from menuwatch.tasks.ending import Ending, ending
 from menuwatch.tasks.model import NewTask, Role, Status
 from menuwatch.tasks.outcome import Done, Postpone, Retry
+from tests.db.handling import claim, put
 
 FETCH = Role.PAYLOAD_FETCH
 REFRESH = Role.PRODUCT_REFRESH
@@ -311,3 +312,14 @@ async def test_a_crowd_of_claimers_and_enqueuers(pool: Pool, database_url: str) 
             " AND tstzrange(a.claimed_at, a.completed_at) && tstzrange(b.claimed_at, b.completed_at)"
         )
         assert await cursor.fetchone() == (0,)
+
+
+@pytest.mark.parametrize("roles", [[FETCH], [FETCH, REFRESH]], ids=["one role", "two roles"])
+async def test_stores_that_others_have_in_hand_do_not_hide_the_one_that_is_free(pool: Pool, roles: list[Role]) -> None:
+    """Ten stores are held by a claim of another role that is not committed; the eleventh is found by a claim for one."""
+    held = [NewTask(role=Role.PRODUCT_DISCOVERY, dispensary_id=n) for n in range(10)]
+    await put(pool, *held)
+    waiting = await put(pool, *[NewTask(role=FETCH, dispensary_id=n) for n in range(11)])
+    async with pool.connection() as other, other.transaction():
+        assert len(await tasks.claim(other, "other", [Role.PRODUCT_DISCOVERY], 10)) == 10
+        assert [task.id for task in await claim(pool, 1, roles)] == waiting[-1:]

@@ -19,7 +19,6 @@ from rich.text import Text
 from menuwatch import bootstrap
 from menuwatch.bootstrap import System
 from menuwatch.catalog import store as catalog
-from menuwatch.cli import run
 from menuwatch.cli.output import console, errors, plain, plural, print_json
 from menuwatch.core import telemetry
 from menuwatch.core.errors import Transient
@@ -120,9 +119,9 @@ async def _demo(store_count: int, product_count: int, cycles: int, seed: int, *,
             if not ok:
                 errors.print("menuwatch: not every task ended well", style="red")
             if keep:
-                await run.serve(
-                    system, lambda address: errors.print(f"The server is up: {address}/docs  (Ctrl-C ends it)")
-                )
+                from menuwatch.cli.serving import serve
+
+                await serve(system, lambda address: errors.print(f"The server is up: {address}/docs  (Ctrl-C ends it)"))
     return ok
 
 

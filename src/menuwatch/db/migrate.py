@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
-import sqlalchemy
-import sqlalchemy.exc
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 
 from menuwatch.core.errors import Refused
 
-LOCK = 0x6D656E75  # "menu": one migrator at a time, whatever the process
 MINIMUM_VERSION = 15
+"""The oldest PostgreSQL that will do."""
+_VERSIONS = Path(__file__).parent / "migrations" / "versions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,65 +26,19 @@ class Migrated:
         return self.before != self.after
 
 
-def _config() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    config.set_main_option("path_separator", "os")
-    return config
-
-
-def sqlalchemy_url(url: str) -> str:
-    """The same address for the psycopg 3 dialect."""
-    for scheme in ("postgresql://", "postgres://"):
-        if url.startswith(scheme):
-            return "postgresql+psycopg://" + url.removeprefix(scheme)
-    raise Refused("DATABASE_URL must start with postgresql://")
-
-
 def newest() -> str:
-    """The revision this version of the program needs."""
-    head = ScriptDirectory.from_config(_config()).get_current_head()
-    assert head is not None, "the package ships its migrations"
-    return head
-
-
-@contextmanager
-def _connected(url: str) -> Iterator[sqlalchemy.Connection]:
-    """A connection whose failures are the driver's own errors, as everywhere else."""
-    engine = sqlalchemy.create_engine(sqlalchemy_url(url), poolclass=sqlalchemy.NullPool)
-    try:
-        with engine.connect() as conn:
-            yield conn
-    except sqlalchemy.exc.DBAPIError as error:
-        if isinstance(error.orig, psycopg.Error):
-            raise error.orig from None
-        raise
-    finally:
-        engine.dispose()
-
-
-def _locked(url: str, work: Callable[[sqlalchemy.Connection], None]) -> None:
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    with _connected(url) as conn:
-        version = conn.exec_driver_sql("SHOW server_version_num").scalar_one()
-        if int(version) < MINIMUM_VERSION * 10_000:
-            raise Refused(
-                f"this database is PostgreSQL {int(version) // 10_000}; Menuwatch needs {MINIMUM_VERSION} or newer"
-            )
-        conn.exec_driver_sql(f"SELECT pg_advisory_lock({LOCK})")
-        conn.commit()
-        try:
-            work(conn)
-        finally:
-            conn.rollback()
-            conn.exec_driver_sql(f"SELECT pg_advisory_unlock({LOCK})")
-            conn.commit()
+    """The revision this version of the program needs: files are named by their revision, in order."""
+    return max(file.stem for file in _VERSIONS.glob("[0-9]*.sql")).partition("_")[0]
 
 
 def current(url: str) -> str | None:
     """The revision the database is at, None when it holds no schema of ours."""
-    with _connected(url) as conn:
-        return MigrationContext.configure(conn).get_current_revision()
+    with psycopg.connect(url, autocommit=True) as conn:
+        there = conn.execute("SELECT to_regclass('alembic_version')").fetchone()
+        if there is None or there[0] is None:
+            return None
+        row = conn.execute("SELECT version_num FROM alembic_version").fetchone()
+        return None if row is None else str(row[0])
 
 
 def migrate(url: str) -> Migrated:
@@ -100,24 +46,11 @@ def migrate(url: str) -> Migrated:
 
     Raises Refused for a server that is too old, and for a database that a newer version of the program has migrated.
     """
-    found: list[str | None] = []
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise Refused("DATABASE_URL must start with postgresql://")
+    after = newest()
+    if current(url) == after:
+        return Migrated(before=after, after=after)
+    from menuwatch.db.upgrade import upgrade
 
-    def work(conn: sqlalchemy.Connection) -> None:
-        before = MigrationContext.configure(conn).get_current_revision()
-        found.append(before)
-        known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
-        if before is not None and before not in known:
-            raise Refused(
-                f"this database is at schema {before}, which this version does not know (it knows up to {newest()}): "
-                "run the newer Menuwatch that migrated it"
-            )
-        if before == newest():
-            return
-        # Alembic leaves a transaction that it did not begin for others to commit: end the reading one first.
-        conn.rollback()
-        config = _config()
-        config.attributes["connection"] = conn
-        command.upgrade(config, "head")
-
-    _locked(url, work)
-    return Migrated(before=found[0], after=newest())
+    return Migrated(before=upgrade(url, after), after=after)

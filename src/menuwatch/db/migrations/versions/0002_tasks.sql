@@ -482,6 +482,7 @@ DECLARE
   got integer := 0;
   seen integer;
   more integer;
+  window_size integer;
   misses integer := 0;
   heads bigint[];
   turn integer;
@@ -503,7 +504,9 @@ BEGIN
       want := n - got;
     END IF;
   END IF;
-  WHILE want > 0 AND misses < 3 LOOP
+  WHILE want > 0 AND misses < 5 LOOP
+    -- Where others had their hands on the stores of all that was looked at, look further.
+    window_size := want + CASE misses WHEN 0 THEN 0 ELSE 4 ^ (misses + 1) END::integer;
     -- The busy check is a scalar subquery with LIMIT: always one index probe. NOT EXISTS would be planned as an anti join over
     -- the active set, whose statistics are always stale.
     IF cardinality(wanted) = 1 THEN
@@ -512,12 +515,12 @@ BEGIN
          WHERE t.state = 'r' AND t.role = wanted[1] AND (-(t.priority + t.aged), t.created_at, t.id) >= (low[1], since[1], past[1])
            AND (t.dispensary_id IS NULL
                 OR (SELECT a.id FROM task_live a WHERE a.state = 'a' AND a.dispensary_id = t.dispensary_id LIMIT 1) IS NULL)
-         ORDER BY -(t.priority + t.aged), t.created_at, t.id LIMIT want FOR NO KEY UPDATE OF t SKIP LOCKED)
+         ORDER BY -(t.priority + t.aged), t.created_at, t.id LIMIT window_size FOR NO KEY UPDATE OF t SKIP LOCKED)
       SELECT count(*), array_agg(w.id) FILTER (WHERE CASE WHEN w.dispensary_id IS NULL THEN true
                                                          ELSE pg_try_advisory_xact_lock(7001, w.dispensary_id) END)
         INTO seen, heads FROM w;
     ELSE
-      -- One ordered stream per role, merged; rows are locked as they are taken from the merge, so no more than `want` are.
+      -- One ordered stream per role, merged; rows are locked as they are taken from the merge, so no more than that are.
       WITH m AS (
         SELECT s.id FROM (
           (SELECT t.id, t.dispensary_id, -(t.priority + t.aged) AS rank, t.created_at FROM task_live t
@@ -551,10 +554,10 @@ BEGIN
         SELECT l.* FROM m CROSS JOIN LATERAL (
           SELECT t.id, t.dispensary_id, -(t.priority + t.aged) AS rank, t.created_at FROM task_live t WHERE t.id = m.id AND t.state::text = 'r'
              FOR NO KEY UPDATE OF t SKIP LOCKED) l
-         LIMIT want),
+         LIMIT window_size),
       one AS MATERIALIZED (  -- two roles of one store may both have a head here
-        SELECT w.id, w.dispensary_id, row_number() OVER (PARTITION BY w.dispensary_id ORDER BY w.rank, w.created_at, w.id) AS place FROM w)
-      SELECT count(*), array_agg(o.id) FILTER (WHERE CASE WHEN o.dispensary_id IS NULL THEN true WHEN o.place > 1 THEN false
+        SELECT w.*, row_number() OVER (PARTITION BY w.dispensary_id ORDER BY w.rank, w.created_at, w.id) AS place FROM w)
+      SELECT count(*), array_agg(o.id ORDER BY o.rank, o.created_at, o.id) FILTER (WHERE CASE WHEN o.dispensary_id IS NULL THEN true WHEN o.place > 1 THEN false
                                                          ELSE pg_try_advisory_xact_lock(7001, o.dispensary_id) END)
         INTO seen, heads FROM one o;
     END IF;
@@ -563,13 +566,13 @@ BEGIN
       UPDATE task_live t
          SET state = 'a', worker_id = worker, claimed_at = clock_timestamp(), updated_at = clock_timestamp(), attempt = t.attempt + 1,
              uniq = CASE t.uniq WHEN 0 THEN 0 ELSE 2 END
-       WHERE t.id = ANY (heads)
+       WHERE t.id = ANY (heads[:want])
          AND (t.dispensary_id IS NULL
               OR (SELECT a.id FROM task_live a WHERE a.state = 'a' AND a.dispensary_id = t.dispensary_id LIMIT 1) IS NULL)
       RETURNING t.*;
     GET DIAGNOSTICS more = ROW_COUNT;
     got := got + more;
-    EXIT WHEN seen < want;
+    EXIT WHEN seen < window_size;
     IF more = 0 THEN misses := misses + 1; END IF;  -- others had their hands on all of these
     want := n - got;
   END LOOP;
