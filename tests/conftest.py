@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import structlog
 from psycopg import sql
 
 from menuwatch.db import embedded, migrate
@@ -27,6 +28,14 @@ def recorded() -> Path:
     if not folder.is_dir():
         pytest.skip("the recorded answers (../shared/data) are not on this machine")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _own_logging() -> Iterator[None]:
+    """Whoever sets up logging does so for one test: another one that reads the log hears everything."""
+    structlog.reset_defaults()
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
