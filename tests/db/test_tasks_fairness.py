@@ -4,10 +4,12 @@ nothing for long."""
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from statistics import median
+from time import monotonic
 
 import pytest
 
-from menuwatch.db.pool import Pool
+from menuwatch.db.pool import Pool, connect
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NewTask, Role
 from menuwatch.tasks.store import BEGINNING, Claim
@@ -99,6 +101,46 @@ async def test_the_fair_share_goes_to_the_role_that_has_waited_longest(pool: Poo
     assert [one.task.id for one in strict.claimed] == flood[:2]
     assert sorted(one.task.id for one in fair.claimed) == sorted([lone, *flood[2:5]])
     assert [one.task.id for one in none_left.claimed] == flood[5:], "a share that nobody needs is lost to nobody"
+
+
+async def test_who_has_waited_longest_counts_from_when_it_was_due(pool: Pool) -> None:
+    """A crawl that was planned ten hours ago for a moment ago has not waited longer than a refresh of two hours ago."""
+    planned, waiting = await put(
+        pool, NewTask(role=FETCH, dispensary_id=1, priority=5), NewTask(role=REFRESH, dispensary_id=2)
+    )
+    async with pool.connection() as conn:
+        await conn.execute(
+            "UPDATE task_live SET created_at = now() - interval '10 hours', scheduled_for = now() - interval '1 second'"
+            " WHERE id = %s",
+            (planned,),
+        )
+        await conn.execute("UPDATE task_live SET created_at = now() - interval '2 hours' WHERE id = %s", (waiting,))
+        done = await tasks.cycle(conn, "w", claim=Claim(roles=[FETCH, REFRESH], n=1, fair=1))
+    assert [one.task.id for one in done.claimed] == [waiting]
+
+
+async def test_somebodys_open_batch_neither_holds_up_claims_nor_hides_what_is_due(
+    pool: Pool, database_url: str
+) -> None:
+    """300 keys come due and have a head in a transaction that is open; one key more is free."""
+    due = datetime.now(UTC) + timedelta(milliseconds=100)
+    later = [
+        NewTask(role=REFRESH, dispensary_id=n, scheduled_for=due, payload={"n": n}, unique=False) for n in range(301)
+    ]
+    *_, free = await put(pool, *later)
+    async with await connect(database_url) as other, other.transaction():
+        await tasks.enqueue(
+            other, [NewTask(role=REFRESH, dispensary_id=n, payload={"other": n}, unique=False) for n in range(300)]
+        )
+        took: list[float] = []
+        found: list[int] = []
+        while free not in found:
+            assert len(took) < 1000
+            began = monotonic()
+            found += [task.id for task in await claim(pool, 5, [REFRESH])]
+            took.append(monotonic() - began)
+        assert found == [free]
+        assert median(took) < 0.5
 
 
 async def test_stores_take_turns(pool: Pool) -> None:

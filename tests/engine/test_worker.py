@@ -346,3 +346,24 @@ async def test_each_start_is_another_worker(make: Any) -> None:
     ids = {make({FETCH: saying(Done())}, worker_id="w").worker_id for _ in range(20)}
     assert len(ids) == 20
     assert all(name.startswith("w-") for name in ids)
+
+
+async def test_what_takes_longer_shows_as_running_long_before_the_first_heartbeat(pool: Pool, start: Any) -> None:
+    go = asyncio.Event()
+
+    async def handler(task: Task, ctx: TaskContext) -> Outcome:
+        await go.wait()
+        return Done()
+
+    (task_id,) = await put(pool, NewTask(role=FETCH, dispensary_id=1))
+    async with start({FETCH: handler}, heartbeat_interval=3600.0):
+        await until(lambda: _is(pool, task_id, Status.RUNNING))
+        shown = await look(pool, task_id)
+        assert shown.started_at is not None
+        assert shown.claimed_at is not None
+        assert (shown.started_at - shown.claimed_at).total_seconds() < 0.5, (
+            "it says when it began, not when that was noticed"
+        )
+        go.set()
+        await until(lambda: _is(pool, task_id, Status.COMPLETED))
+    assert (await look(pool, task_id)).started_at == shown.started_at

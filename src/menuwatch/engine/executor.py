@@ -55,7 +55,8 @@ class Executor:
         self._on_free = on_free
         self._runners = Runners(self._attempt)
         self._alone: set[asyncio.Task[None]] = set()
-        self._ending = False
+        self.ended = False
+        """Whether everything was told to end: nothing begins any more."""
 
     def start(self, task: Task) -> None:
         """Begins an attempt in a slot of its own."""
@@ -69,14 +70,19 @@ class Executor:
         A handler that does not listen to cancellation is left running; it ends with the process.
         """
         await self._runners.still(grace)
+        self.ended = True
         for attempt in self._slots:
             attempt.stopped = True
             attempt.cancel()
         await self._runners.still(max(5.0, self._settler.patience))
-        if self._alone:
-            await asyncio.wait(self._alone, timeout=max(5.0, self._settler.patience))
-        self._ending = True
         self._runners.close()
+
+    async def written(self, patience: float) -> None:
+        """Returns once what is written one by one is, or after `patience` seconds; then the rest is left to recovery."""
+        if self._alone:
+            _, late = await asyncio.wait(self._alone, timeout=patience)
+            for writing in late:
+                writing.cancel()
 
     def completed(self, ends: Sequence[Ended]) -> None:
         """These were written, and their slots are free."""
@@ -206,7 +212,7 @@ class Executor:
         except asyncio.CancelledError:
             if attempt.is_cut_off():
                 return None
-            if self._ending:
+            if self.ended:
                 raise
             _uncancel()
             return Retry(reason="the handler cancelled itself")

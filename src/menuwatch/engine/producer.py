@@ -48,6 +48,8 @@ FULL_CLAIM = 0.25
 long an old snapshot keeps it in the index; what has come in before that place is seen this much later at most."""
 ROLES_CHECK = 1.0
 """Seconds for which `may_claim` is not asked again after it opened every role."""
+ROLES_PATIENCE = 2.0
+"""Seconds that `may_claim` may take."""
 
 
 class Producer(Loop):
@@ -91,10 +93,15 @@ class Producer(Loop):
         self._in_doubt = False
         self._plenty = False
         """Whether the last claim found all that it asked for."""
-        self._reserved = 0
-        """Tasks that claims under way ask for."""
-        self._ending = 0
-        """Ends that are being handed in: their slots come free."""
+        self._claims = 0
+        """Claims under way."""
+        self._beyond = 0
+        """Tasks that they ask for beyond the ends they hand in. A claim whose ends could not be written fills none of their slots, so
+        nobody else counts on these."""
+        self._announced = 0
+        """How often new work was announced."""
+        self._mending = asyncio.Lock()
+        """Held by the lane that finds out what a lost answer would have said."""
         self._quiet = asyncio.Event()
         """Set while no claim is under way."""
         self._quiet.set()
@@ -112,9 +119,15 @@ class Producer(Loop):
             for lane in lanes:
                 lane.cancel()
 
+    @property
+    def open_roles(self) -> frozenset[Role]:
+        """The roles that it claims at present, as far as it knows."""
+        return self._open
+
     def new_work(self) -> None:
         """Something was announced: it may come before the place where claims go on."""
         self._full_at = float("-inf")
+        self._announced += 1
         self.wake()
 
     async def close(self, patience: float) -> None:
@@ -132,53 +145,70 @@ class Producer(Loop):
                 await self._outbox.empty.wait()
 
     async def step(self) -> float | None:
-        ends = self._outbox.take(self._most)
+        ends = self._newest(self._outbox.take(self._most))
         shut = self._gate.look()
         n = self._room(len(ends)) if shut is None else 0
         if not ends and n == 0 and not self._in_doubt:
             return shut
-        self._under_way(n, len(ends))
+        announced = self._announced
+        self._under_way(1 if n else 0, max(0, n - len(ends)))
         try:
             claim, done = await self._cycle(ends, n)
         except BaseException:
             self._keep(ends)
             raise
         finally:
-            self._under_way(-n, -len(ends))
+            self._under_way(-1 if n else 0, -max(0, n - len(ends)))
         if done is None:
             return SHORTEST if self._in_doubt else None
         if ends:
             self._settled(ends, done)
-        return shut if claim is None else self._started(claim, done)
+        if claim is None:
+            return shut
+        pause = self._started(claim, done)
+        # What was announced meanwhile woke the other lane, which left it to this one.
+        return 0.0 if announced != self._announced and self._room(0) else pause
+
+    def _newest(self, ends: list[Ended]) -> list[Ended]:
+        """Without those whose task was lost, claimed anew and ended by this worker meanwhile: only its last attempt counts."""
+        last = {end.attempt.task.id: end for end in ends}
+        if len(last) == len(ends):
+            return ends
+        kept = [end for end in ends if last[end.attempt.task.id] is end]
+        self._executor.lost([end for end in ends if last[end.attempt.task.id] is not end])
+        self._outbox.settled(len(ends) - len(kept))
+        return kept
 
     def _room(self, ending: int) -> int:
         """How many tasks to claim beside handing in so many ends, whose slots come free by that."""
-        if self.closing or (self._reserved and not self._plenty):
+        if self.closing or (self._claims and not self._plenty):
             return 0  # the other lane asks already, and will hardly find more than it can take
-        return min(self._most, self._slots.free + self._ending + ending - self._reserved)
+        return max(0, min(self._most, self._slots.limit - len(self._slots) + ending - self._beyond))
 
-    def _under_way(self, claiming: int, ending: int) -> None:
-        self._reserved += claiming
-        self._ending += ending
-        if self._reserved:
+    def _under_way(self, claims: int, beyond: int) -> None:
+        self._claims += claims
+        self._beyond += beyond
+        if self._claims:
             self._quiet.clear()
         else:
             self._quiet.set()
-        if self._lanes > 1 and claiming + ending > 0 and (len(self._outbox) or (self._plenty and self._room(0))):
+        if self._lanes > 1 and claims > 0 and (len(self._outbox) or self._room(0)):
             self.wake()  # there is something left for the other lane
 
     async def _cycle(self, ends: list[Ended], n: int) -> tuple[Claim | None, Cycled | None]:
         """What was asked for, and what came of it; (…, None) when nothing was asked, or nothing may be for a moment."""
-        roles = sorted(await self._open_roles()) if n else []
+        roles = sorted(await self._roles_now()) if n else []
         if not roles and not ends and not self._in_doubt:
             return None, None
         async with self._pool.connection() as conn:
             if self._in_doubt:
-                if self._reserved > n:
-                    # What the other lane is claiming looks like what nobody knows of.
-                    self._outbox.put_back(ends)
-                    return None, None
-                await self.give_back(conn)
+                async with self._mending:
+                    if self._in_doubt and self._claims > (1 if n else 0):
+                        # What the other lane is claiming looks like what nobody knows of.
+                        self._outbox.put_back(ends)
+                        return None, None
+                    if self._in_doubt:
+                        await self.give_back(conn)
             claim = self._claim(roles, n) if roles and not self.closing else None
             if claim is None and not ends:
                 return None, None
@@ -187,14 +217,21 @@ class Producer(Loop):
             try:
                 done = await tasks.cycle(conn, self._worker_id, [end.ending for end in ends], then, claim)
             except BaseException as error:
-                refused = isinstance(error, psycopg.Error) and not conn.broken and not _is_gone(error)
+                # Refused by the database, or never sent: a result that is no JSON, say.
+                refused = isinstance(error, Exception) and not conn.broken and not _is_gone(error)
                 if not refused:
                     self._in_doubt = self._in_doubt or claim is not None
                     for end in ends:
                         end.in_doubt = True
                 elif ends:
-                    # The database is there and took nothing of it. One of the ends may be what it cannot take.
-                    log.warning("ends are written one by one", action="cycle_refused", ends=len(ends), error=str(error))
+                    # Nothing of it is written. One of the ends may be what cannot be.
+                    log.warning(
+                        "ends are written one by one",
+                        action="cycle_refused",
+                        ends=len(ends),
+                        error=f"{type(error).__name__}: {error}",
+                        worker_id=self._worker_id,
+                    )
                     self._one_by_one(ends)
                     self.wake()
                     return None, None
@@ -216,6 +253,8 @@ class Producer(Loop):
         return Claim(roles=roles, n=n, fair=fair, start=[self._starts.get(role, BEGINNING) for role in roles])
 
     def _started(self, claim: Claim, done: Cycled) -> float | None:
+        if self._executor.ended:
+            return None  # the answer comes after everything was ended: what the database says is ours is given back
         now = datetime.now(UTC) if done.claimed else None
         waited: list[float] = []
         for claimed in done.claimed:
@@ -232,7 +271,7 @@ class Producer(Loop):
         self._measures.waits.add_many(waited)
         self._plenty = len(done.claimed) >= claim.n
         if self._plenty:
-            return None
+            return 0.0 if self._room(0) else None
         if claim.start is not None:
             # There may be more before the place where this claim began.
             self._full_at = float("-inf")
@@ -268,6 +307,20 @@ class Producer(Loop):
             else:
                 kept.append(end)
         self._outbox.put_back(kept)
+
+    async def _roles_now(self) -> frozenset[Role]:
+        """What may be claimed now; nothing, where that cannot be found out: it must not keep back what ended."""
+        try:
+            async with asyncio.timeout(ROLES_PATIENCE):
+                return await self._open_roles()
+        except Exception as error:
+            log.warning(
+                "what may be claimed is not known: nothing is, for now",
+                action="claims_unknown",
+                worker_id=self._worker_id,
+                error=f"{type(error).__name__}: {error}",
+            )
+            return frozenset()
 
     async def _open_roles(self) -> frozenset[Role]:
         if self._may_claim is None:
@@ -306,5 +359,5 @@ class Producer(Loop):
         self._in_doubt = False
 
 
-def _is_gone(error: psycopg.Error) -> bool:
+def _is_gone(error: BaseException) -> bool:
     return isinstance(error, psycopg.OperationalError) and gone(error)

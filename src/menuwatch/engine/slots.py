@@ -22,6 +22,8 @@ class Attempt:
     handling: bool = False
     """The handler is at it: until then, and after it, there is nothing to cancel."""
     settling: bool = False
+    shown: bool = False
+    """The database says that it runs."""
     lost: bool = False
     """The task is somebody else's."""
     stopped: bool = False

@@ -29,6 +29,7 @@ from menuwatch.engine.handler import Handlers, MayClaim
 from menuwatch.engine.heartbeat import Heartbeat
 from menuwatch.engine.listener import Listener
 from menuwatch.engine.loop import Loop
+from menuwatch.engine.marker import Marker
 from menuwatch.engine.measures import Measures
 from menuwatch.engine.outbox import Outbox
 from menuwatch.engine.producer import Producer
@@ -214,6 +215,7 @@ class Worker:
                     on_change=self._on_gate,
                 )
             )
+        self.marker = Marker(pool, self.slots, worker_id=self.worker_id, clock=clock)
         self.reaper = Reaper(
             pool,
             stale_after=options.stale_after,
@@ -297,7 +299,7 @@ class Worker:
         await self._register()
         await self._first_look()
         parts: list[Loop] = [self.listener, self.producer, self.heartbeat, self.reaper, self.waker, self.commands]
-        parts += self._watches
+        parts += [self.marker, *self._watches]
         loops = [asyncio.create_task(part.run(), name=part.name) for part in parts]
         grace = self._options.grace
         try:
@@ -323,6 +325,7 @@ class Worker:
         await asyncio.wait({producing}, timeout=10)
         producing.cancel()
         await asyncio.wait({producing}, timeout=1)
+        await self.executor.written(max(5.0, self.settler.patience))
         await self._give_back()
         for part in parts:
             part.stop()
@@ -339,6 +342,8 @@ class Worker:
         try:
             async with self._pool.connection(timeout=5) as conn:
                 await self.producer.give_back(conn, running=True)
+                # Whoever is idle takes over at once what this worker had to leave.
+                await tasks.wake(conn)
         except psycopg.Error as error:
             log.warning(
                 "tasks could not be given back",
@@ -401,8 +406,10 @@ class Worker:
         """Whether this worker will claim all of these at once. The slot of the task that made them is about to come free."""
         return (
             not self._stop.is_set()
+            and not self.producer.closing
+            and self.gate.look() is None
             and len(made) <= self.slots.free + 1
-            and all(task.role in self.roles for task in made)
+            and all(task.role in self.producer.open_roles for task in made)
         )
 
 

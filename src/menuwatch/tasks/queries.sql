@@ -14,9 +14,12 @@ SELECT pg_notify('menuwatch_tasks', '');
 SELECT * FROM claim_tasks(%(roles)s::text[], %(worker)s::text, %(n)s::integer);
 
 -- name: mark_running
-UPDATE task_live t SET started_at = clock_timestamp(), updated_at = clock_timestamp()
-  FROM unnest(%(ids)s::bigint[], %(attempts)s::integer[]) f(id, attempt)
- WHERE t.id = f.id AND t.attempt = f.attempt AND t.worker_id = %(worker)s::text AND t.started_at IS NULL
+-- Shows tasks as running, since `ran` seconds. A row that is locked is being settled or taken away: it is passed over.
+UPDATE task_live t SET started_at = greatest(t.claimed_at, clock_timestamp() - make_interval(secs => f.ran)), updated_at = clock_timestamp()
+  FROM (SELECT x.id, u.ran FROM unnest(%(ids)s::bigint[], %(attempts)s::integer[], %(ran)s::double precision[]) u(id, attempt, ran)
+          JOIN task_live x ON x.id = u.id AND x.attempt = u.attempt
+         WHERE x.worker_id = %(worker)s::text AND x.started_at IS NULL ORDER BY x.id FOR NO KEY UPDATE OF x SKIP LOCKED) f
+ WHERE t.id = f.id
 RETURNING t.id;
 
 -- name: heartbeat

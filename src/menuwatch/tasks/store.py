@@ -192,7 +192,12 @@ async def mark_running(conn: _Conn, worker_id: str, held: Sequence[Held]) -> lis
     """Shows tasks as running; returns the ids it applied to."""
     cursor = await conn.execute(
         _SQL.mark_running,
-        {"worker": worker_id, "ids": [item.task_id for item in held], "attempts": [item.attempt for item in held]},
+        {
+            "worker": worker_id,
+            "ids": [item.task_id for item in held],
+            "attempts": [item.attempt for item in held],
+            "ran": [item.ran for item in held],
+        },
     )
     return [row[0] for row in await cursor.fetchall()]
 

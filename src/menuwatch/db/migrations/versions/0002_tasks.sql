@@ -244,6 +244,7 @@ SET lock_timeout = '20ms' AS $$
 DECLARE
   ids bigint[];
   moved integer := 0;
+  blocked integer := 0;
   one bigint;
 BEGIN
   SELECT array_agg(d.id) INTO ids FROM (
@@ -253,10 +254,15 @@ BEGIN
     RETURN task_promote_due(ids);
   EXCEPTION WHEN unique_violation OR lock_not_available THEN NULL;
   END;
-  FOREACH one IN ARRAY ids[:200] LOOP
+  -- One key at a time then, in any order, and only until enough were in somebody's hands: what is free gets through, by and by,
+  -- and a claim that this is part of is not held up.
+  PERFORM set_config('lock_timeout', '1ms', true);
+  FOR one IN SELECT x FROM unnest(ids) x ORDER BY random() LOOP
     BEGIN
       moved := moved + task_promote_due(ARRAY[one]);
-    EXCEPTION WHEN unique_violation OR lock_not_available THEN NULL;
+    EXCEPTION WHEN unique_violation OR lock_not_available THEN
+      blocked := blocked + 1;
+      EXIT WHEN blocked >= 20;
     END;
   END LOOP;
   RETURN moved;
@@ -494,10 +500,10 @@ BEGIN
   END IF;
   IF fair > 0 AND cardinality(wanted) > 1 THEN
     SELECT r.place INTO turn FROM unnest(wanted) WITH ORDINALITY r(role, place) CROSS JOIN LATERAL (
-        SELECT t.created_at FROM task_live t
+        SELECT greatest(t.created_at, t.scheduled_for) AS due FROM task_live t
          WHERE t.state = 'r' AND t.role = r.role AND (-(t.priority + t.aged), t.created_at, t.id) >= (low[r.place], since[r.place], past[r.place])
          ORDER BY -(t.priority + t.aged), t.created_at, t.id LIMIT 1) first
-     ORDER BY first.created_at, r.place LIMIT 1;
+     ORDER BY first.due, r.place LIMIT 1;
     IF turn IS NOT NULL THEN
       RETURN QUERY SELECT * FROM task_claim(wanted[turn:turn], worker, least(fair, n), 0, low[turn:turn], since[turn:turn], past[turn:turn]);
       GET DIAGNOSTICS got = ROW_COUNT;
