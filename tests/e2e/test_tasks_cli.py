@@ -73,7 +73,11 @@ def test_a_task_from_its_wish_to_its_retry(run: Run, sql: Callable[..., list[Any
         "Task 1 is enqueued.\n",
         "",
     )
-    assert run("enqueue", "payload_fetch", "--store", "1") == (0, "Task 1 waits to do that already.\n", "")
+    assert run("enqueue", "payload_fetch", "--store", "1") == (
+        0,
+        "Task 1 waits to do that already: its priority is 10 now, instead of -5.\n",
+        "",
+    )
     code, out, _ = run("show", "1")
     assert (code, out.splitlines()[:2]) == (
         0,
@@ -89,7 +93,7 @@ def test_a_task_from_its_wish_to_its_retry(run: Run, sql: Callable[..., list[Any
         assert says in out
     code, out, _ = run("retry", "1")
     ((new,),) = sql("SELECT id FROM task_live")
-    assert (code, out) == (0, f"Task 1 is done again as task {new}.\n")
+    assert (code, out) == (0, f"Task 1 waits again as task {new}.\n")
     assert run("retry", f"{new}") == (0, f"Task {new} is due now.\n", "")
     assert run("retry", "1") == (0, f"Task 1: task {new} waits to do the same.\n", "")
     assert run("cancel", f"{new}", "--reason", "wrong day") == (0, f"Task {new} is cancelled.\n", "")

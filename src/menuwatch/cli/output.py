@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from menuwatch.core.clock import Clock, SystemClock
+from menuwatch.core.errors import Refused
 
 # Piped output has no width of its own; 80 columns would cut every name.
 _PIPED_WIDTH = 160
@@ -33,6 +34,13 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+def chosen_format(json: bool, fmt: Format | None) -> Format:
+    """What `--json` and `--format` ask for together; raises Refused where they disagree."""
+    if json and fmt not in (None, Format.JSON):
+        raise Refused(f"--json and --format {fmt}: name one of them")
+    return Format.JSON if json else fmt or Format.TABLE
+
+
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -41,8 +49,19 @@ def print_json(value: Any) -> None:
     sys.stdout.write(_encoder.encode(value).decode() + "\n")
 
 
-def print_rows(rows: Sequence[dict[str, Any]], columns: Sequence[tuple[str, str]], fmt: Format, *, empty: str) -> None:
-    """`columns` are (key, heading); JSON and CSV carry every key of the rows, tables only these. `empty` says what to do next."""
+def print_rows(
+    rows: Sequence[dict[str, Any]],
+    columns: Sequence[tuple[str, str]],
+    fmt: Format,
+    *,
+    empty: str,
+    keep: Sequence[str] = (),
+) -> None:
+    """`columns` are (key, heading); JSON and CSV carry every key of the rows, tables only these. `empty` says what to do next.
+
+    Where a table has not room for all its columns, ids and those that `keep` names first stay, and others as far as there is room:
+    first the rest of `keep`, then from the left. Ids, roles, states and hours are never cut.
+    """
     if fmt is Format.JSON:
         print_json(rows)
         return
@@ -55,24 +74,52 @@ def print_rows(rows: Sequence[dict[str, Any]], columns: Sequence[tuple[str, str]
     if not rows:
         errors.print(empty)
         return
+    cells = {key: [shown(row.get(key), plain_number=_is_id(key)) for row in rows] for key, _ in columns}
+    needed = {key: max(len(heading), *map(len, cells[key])) for key, heading in columns}
+    whole = {key for key, _ in columns if _is_id(key) or key in _WHOLE or needed[key] <= _SHORT}
+    least = {key: needed[key] if key in whole else _SHORT for key in needed}
+    fit = fitting([key for key, _ in columns], keep, least, console.width)
+    found = widths([needed[key] for key in fit], [key in whole for key in fit], console.width - _GAP * (len(fit) - 1))
+    headings = dict(columns)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    numeric = {key for key, _ in columns if all(isinstance(row.get(key), int | Decimal | None) for row in rows)}
-    cells = [[shown(row.get(key)) for key, _ in columns] for row in rows]
-    needed = [max(len(heading), *(len(line[i]) for line in cells)) for i, (_, heading) in enumerate(columns)]
-    for (key, heading), width in zip(columns, widths(needed, console.width - 2 * (len(columns) - 1)), strict=True):
-        right = key in numeric
-        table.add_column(heading, justify="right" if right else "left", overflow="ellipsis", no_wrap=True, width=width)
-    for line in cells:
+    for key, width in zip(fit, found, strict=True):
+        right = all(isinstance(row.get(key), int | Decimal | None) for row in rows)
+        table.add_column(
+            headings[key], justify="right" if right else "left", overflow="ellipsis", no_wrap=True, width=width
+        )
+    for line in zip(*(cells[key] for key in fit), strict=True):
         table.add_row(*(Text(cell) for cell in line))
-    console.print(table)
+    # On a terminal that is narrower than what must not be cut, lines are wrapped by it.
+    total = sum(found) + _GAP * (len(found) - 1)
+    (console if total <= console.width else Console(highlight=False, emoji=False, width=total)).print(table)
+    if left := [heading for key, heading in columns if key not in fit]:
+        errors.print(f"No room for {', '.join(left)}: a wider terminal or --format json shows more.", markup=False)
 
 
-def widths(needed: Sequence[int], room: int) -> list[int]:
-    """Column widths that fit into `room` characters: short columns are kept whole, long ones share what is left."""
+_GAP = 2
+_WHOLE = frozenset({"role", "status", "interval_hours"})
+
+
+def _is_id(key: str) -> bool:
+    return key == "id" or key.endswith("_id")
+
+
+def fitting(columns: Sequence[str], keep: Sequence[str], least: Mapping[str, int], room: int) -> list[str]:
+    """The columns that there is room for at their least widths, in their order. Ids, roles, states and hours always stay."""
+    must = {key for key in columns if key == "id" or key in _WHOLE} or {columns[0]}
+    used = sum(least[key] + _GAP for key in must) - _GAP
+    for key in dict.fromkeys([*keep, *columns]):
+        if key not in must and used + _GAP + least[key] <= room:
+            must.add(key)
+            used += _GAP + least[key]
+    return [key for key in columns if key in must]
+
+
+def widths(needed: Sequence[int], whole: Sequence[bool], room: int) -> list[int]:
+    """Column widths that fit into `room` characters: some columns are kept `whole`, the others share what is left."""
     found = list(needed)
-    short = sum(n for n in needed if n <= _SHORT)
-    longs = [i for i, n in enumerate(needed) if n > _SHORT]
-    left = max(room - short, _SHORT * len(longs))
+    longs = [i for i, n in enumerate(needed) if not whole[i]]
+    left = max(room - sum(n for i, n in enumerate(needed) if whole[i]), _SHORT * len(longs))
     # Fair shares; what a column does not need goes to the others.
     for place, i in enumerate(sorted(longs, key=lambda i: needed[i])):
         found[i] = min(needed[i], left // (len(longs) - place))
@@ -88,8 +135,8 @@ def _csv(value: Any) -> Any:
     return "" if value is None else value
 
 
-def shown(value: Any) -> str:
-    """A value as a cell; text of menus never counts as markup."""
+def shown(value: Any, *, plain_number: bool = False) -> str:
+    """A value as a cell; text of menus never counts as markup. A `plain_number` is one to type again: nothing separates its digits."""
     if value is None:
         return "-"
     if value is True:
@@ -99,7 +146,7 @@ def shown(value: Any) -> str:
     if isinstance(value, Decimal):
         return f"{value:,.2f}"
     if isinstance(value, int):
-        return f"{value:,}"
+        return str(value) if plain_number else f"{value:,}"
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
     return plain(str(value))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from menuwatch import bootstrap
-from menuwatch.cli.output import Format, console, errors, plain, plural, print_rows
+from menuwatch.cli.output import Format, chosen_format, console, errors, plain, plural, print_json, print_rows
 from menuwatch.cli.process import settings
 from menuwatch.core.clock import SystemClock
 from menuwatch.operations import schedules as operations
@@ -19,20 +19,18 @@ from menuwatch.schedules.model import Schedule
 app = typer.Typer(help="What is enqueued by itself, and when.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(help="Name or number of the schedule.", metavar="SCHEDULE")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
-def list_(fmt: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE) -> None:
+def list_(
+    json: JsonOption = False,
+    fmt: Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")] = None,
+) -> None:
     """List schedules with their last and next run, how late they are, and what went wrong."""
+    fmt = chosen_format(json, fmt)
     found, now = asyncio.run(_list()), SystemClock().now()
-    rows = [
-        {
-            **dataclasses.asdict(one),
-            "late_seconds": int(one.late(now).total_seconds()),
-            **({"when": _when(one, now)} if fmt is Format.TABLE else {}),
-        }
-        for one in found
-    ]
+    rows = [_row(one, now) | ({"when": _when(one, now)} if fmt is Format.TABLE else {}) for one in found]
     print_rows(
         rows,
         (
@@ -50,6 +48,7 @@ def list_(fmt: Annotated[Format, typer.Option("--format", help="How to print.")]
         ),
         fmt,
         empty="No schedules.",
+        keep=("when", "name", "enabled", "state_code", "next_run_at", "last_run_at", "last_task_count"),
     )
     if fmt is Format.TABLE:
         for one in found:
@@ -59,6 +58,10 @@ def list_(fmt: Annotated[Format, typer.Option("--format", help="How to print.")]
                     markup=False,
                     soft_wrap=True,
                 )
+
+
+def _row(one: Schedule, now: datetime) -> dict[str, Any]:
+    return {**dataclasses.asdict(one), "late_seconds": int(one.late(now).total_seconds())}
 
 
 def _when(one: Schedule, now: datetime) -> str:
@@ -78,9 +81,12 @@ def _span(length: timedelta) -> str:
 
 
 @app.command("trigger")
-def trigger(name: NameArgument) -> None:
+def trigger(name: NameArgument, json: JsonOption = False) -> None:
     """Fire a schedule now, besides its times."""
     found, made = asyncio.run(_trigger(name))
+    if json:
+        print_json({"tasks_created": made, "schedule": _row(found, SystemClock().now())})
+        return
     console.print(f"{found.name}: {plural(made, 'new task')}.", markup=False)
 
 

@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from menuwatch import bootstrap
-from menuwatch.cli.output import Format, ago, console, errors, plain, plural, print_json, print_rows
+from menuwatch.cli.output import Format, ago, chosen_format, console, errors, plain, plural, print_json, print_rows
 from menuwatch.cli.process import settings
 from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Connection
@@ -25,7 +25,7 @@ from menuwatch.operations.reading import Row
 from menuwatch.operations.tasks import Bulk, TaskFilter
 from menuwatch.schedules.model import PRIORITIES
 from menuwatch.stores import store as stores
-from menuwatch.tasks.model import PRIORITY_CHAINED, Role, Status, parse_role
+from menuwatch.tasks.model import PRIORITY_CHAINED, UNHANDLED_ROLES, Role, Status, parse_role
 from menuwatch.tasks.store import Enqueued
 
 app = typer.Typer(help="The queue: what waits, runs and is over.", no_args_is_help=True)
@@ -42,6 +42,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 PriorityOption = Annotated[
     int, typer.Option(min=PRIORITIES[0], max=PRIORITIES[1], help="Higher is sooner: 10 on demand, 20 and more urgent.")
 ]
+ROLES = ", ".join(role for role in Role if role not in UNHANDLED_ROLES)
 IdsArgument = Annotated[list[int] | None, typer.Argument(help="Numbers of tasks.", metavar="ID…", min=1)]
 IdArgument = Annotated[int, typer.Argument(help="Number of the task.", metavar="ID", min=1)]
 
@@ -55,10 +56,10 @@ def list_(
     error: ErrorOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Print no more than this.")] = 50,
     json: JsonOption = False,
-    fmt: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
+    fmt: Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")] = None,
 ) -> None:
     """List tasks, newest first."""
-    fmt = Format.JSON if json else fmt
+    fmt = chosen_format(json, fmt)
     found = asyncio.run(_list(_Chosen(role, status, store, worker, error), limit))
     rows = [row | {"payload": _decoded(row["payload"]), "result": _decoded(row["result"])} for row in found]
     if fmt is Format.TABLE:
@@ -79,6 +80,7 @@ def list_(
         ),
         fmt,
         empty="No such tasks.",
+        keep=("dispensary_id", "made", "error_message", "priority", "tries", "scheduled_for"),
     )
     if fmt is Format.TABLE and len(rows) == limit:
         errors.print(f"The newest {plural(limit, 'task')}; --limit prints more.")
@@ -91,7 +93,8 @@ def show(task_id: IdArgument, json: JsonOption = False) -> None:
     if json:
         print_json({**task, "store": store, "explanation": dataclasses.asdict(why)})
         return
-    lines = [f"Task {task['id']}: {task['role']}, {task['status']}", why.reason, ""]
+    reason = why.reason.removesuffix(": cancelled.") + "." if _unexplained(task) else why.reason
+    lines = [f"Task {task['id']}: {task['role']}, {task['status']}", reason, ""]
     facts = [
         ("Store", None if task["dispensary_id"] is None else f"{task['dispensary_id']} ({store or 'gone'})"),
         ("Platform", task["platform"]),
@@ -104,8 +107,10 @@ def show(task_id: IdArgument, json: JsonOption = False) -> None:
     ]
     lines += [f"{name:<10}{value}" for name, value in facts if value is not None]
     lines += ["", *_timeline(task)]
+    at_work = task["status"] in (Status.CLAIMED, Status.RUNNING, Status.STALE)
     for name, value in (
-        ("Reason", task["error_message"]),
+        # Under way: what it stopped at before.
+        ("Last reason" if at_work else "Reason", None if _unexplained(task) else task["error_message"]),
         ("Payload", _decoded(task["payload"])),
         ("Result", _decoded(task["result"])),
     ):
@@ -136,7 +141,7 @@ def retry(
     async def one(conn: Connection, task_id: int) -> str:
         number, created = await operations.retry(conn, task_id, priority=priority)
         if created:
-            return f"Task {task_id} is done again as task {number}."
+            return f"Task {task_id} waits again as task {number}."
         return (
             f"Task {task_id} is due now."
             if number == task_id
@@ -165,6 +170,8 @@ def cancel(
 ) -> None:
     """Cancel tasks, by number or by filter. A worker that is at one of them stops."""
     chosen = _Chosen(role, status, store, worker, error, everything)
+    if reason is not None:
+        _searchable("--reason", reason)
 
     async def one(conn: Connection, task_id: int) -> str:
         await operations.cancel(conn, task_id, reason=reason)
@@ -178,7 +185,7 @@ def cancel(
 
 @app.command("enqueue")
 def enqueue(
-    role: Annotated[str, typer.Argument(help="The kind of work.", metavar="ROLE")],
+    role: Annotated[str, typer.Argument(help=f"The kind of work: {ROLES}.", metavar="ROLE")],
     store: Annotated[str | None, typer.Option(help="The store it is for: its slug, platform id or number.")] = None,
     state: Annotated[str | None, typer.Option(help="Every store of this state or province, by two letters.")] = None,
     priority: PriorityOption = PRIORITY_CHAINED,
@@ -204,13 +211,42 @@ def enqueue(
         new = sum(one.created for one in made)
         console.print(f"{plural(new, 'new task')} for {plural(total, 'store')}; {len(made) - new:,} waited already.")
         return
-    number, created = asyncio.run(
-        _enqueue(kind, store, priority, due, None if payload is None else parse_payload(payload))
-    )
+    wanted = None if payload is None else parse_payload(payload)
+    number, created, changed = asyncio.run(_enqueue(kind, store, priority, due, wanted))
     if json:
-        print_json({"id": number, "created": created})
+        print_json({"id": number, "created": created, "changed": changed})
+    elif created:
+        console.print(f"Task {number} is enqueued.")
     else:
-        console.print(f"Task {number} is enqueued." if created else f"Task {number} waits to do that already.")
+        what = "; ".join(_said(changed)) or "nothing of it changed"
+        console.print(f"Task {number} waits to do that already: {what}.", soft_wrap=True)
+
+
+_Changed = dict[str, dict[str, Any]]
+"""By field of a task, what it was `before` and is `after`."""
+
+
+def _changed(before: Row | None, after: Row) -> _Changed:
+    if before is None:
+        return {}
+    return {
+        key: {"before": before[key], "after": after[key]}
+        for key in ("priority", "scheduled_for")
+        if before[key] != after[key]
+    }
+
+
+def _said(changed: _Changed) -> list[str]:
+    said = []
+    if found := changed.get("priority"):
+        said.append(f"its priority is {found['after']} now, instead of {found['before']}")
+    if found := changed.get("scheduled_for"):
+        said.append(f"it is due {_due(found['after'])} now, instead of {_due(found['before'])}")
+    return said
+
+
+def _due(moment: datetime | None) -> str:
+    return "at once" if moment is None else f"at {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -225,7 +261,13 @@ class _Chosen:
     everything: bool = False
 
     def given(self) -> bool:
-        return any((self.role, self.status, self.store, self.worker, self.error))
+        texts = (self.store, self.worker, self.error)
+        return any((self.role, self.status)) or any(text is not None for text in texts)
+
+    def __post_init__(self) -> None:
+        for option, text in (("--store", self.store), ("--worker", self.worker), ("--error", self.error)):
+            if text is not None:
+                _searchable(option, text)
 
     async def filter(self, conn: Connection) -> TaskFilter:
         return TaskFilter(
@@ -235,6 +277,19 @@ class _Chosen:
             worker_id=self.worker,
             error=self.error,
         )
+
+
+_LONGEST = 200
+
+
+def _searchable(option: str, text: str) -> None:
+    """Raises Refused for a text that the API takes neither: an empty one would select everything."""
+    if not text:
+        raise Refused(f"{option} is empty: give a text, or leave it out")
+    if len(text) > _LONGEST:
+        raise Refused(f"{option} has {len(text):,} characters: it may have {_LONGEST}")
+    if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise Refused(f"{option} {text!r} holds a character that no text in the database has")
 
 
 def parse_status(text: str) -> Status:
@@ -396,19 +451,29 @@ async def _show(task_id: int) -> tuple[Row, Explanation, str | None]:
         return task, why, None if store is None else store.name
 
 
+_LOOKED_AT = 1000
+"""Waiting tasks of one role and store: seldom more than two."""
+
+
 async def _enqueue(
     role: Role, store: str | None, priority: int, due: datetime | None, payload: dict[str, Any] | None
-) -> tuple[int, bool]:
+) -> tuple[int, bool, _Changed]:
+    """The task, whether it is new, and what changed with one that waited already."""
     async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn, conn.transaction():
-        return await operations.enqueue(
+        store_id = None if store is None else await _store_id(conn, store)
+        same = TaskFilter(roles=[role], statuses=[Status.PENDING], dispensary_id=store_id)
+        waiting = {row["id"]: row for row in await operations.page(conn, same, limit=_LOOKED_AT)}
+        number, created = await operations.enqueue(
             conn,
             role=role,
-            dispensary_id=None if store is None else await _store_id(conn, store),
+            dispensary_id=store_id,
             platforms=tuple(system.platforms),
             priority=priority,
             scheduled_for=due,
             payload=payload,
         )
+        changed = {} if created else _changed(waiting.get(number), await operations.one(conn, number))
+        return number, created, changed
 
 
 async def _enqueue_state(role: Role, state: str, priority: int, due: datetime | None) -> tuple[int, list[Enqueued]]:
@@ -427,16 +492,22 @@ def _decoded(value: Any) -> Any:
     return None if value is None else msgspec.json.decode(value)
 
 
+def _unexplained(task: Row) -> bool:
+    """It was cancelled by somebody who gave no reason."""
+    return bool(task["status"] == Status.CANCELLED and task["error_message"] == "cancelled")
+
+
 def _timeline(task: Row) -> list[str]:
     """The task's moments in their order, and how long each step took."""
-    over = "completed" if task["status"] == "completed" else task["status"]
+    over, due = task["completed_at"], task["scheduled_for"]
     moments = [
         (task["created_at"], "enqueued"),
-        (task["scheduled_for"], "due"),
+        # One that was cancelled before it was due never came to be.
+        (None if due is not None and over is not None and due > over else due, "due"),
         (task["claimed_at"], f"claimed by {task['worker_id']}"),
         (task["started_at"], "begun"),
         (task["last_heartbeat_at"], "last sign of its worker"),
-        (task["completed_at"], over),
+        (over, task["status"]),
     ]
     lines = []
     before: datetime | None = None

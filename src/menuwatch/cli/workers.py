@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+from collections.abc import Sequence
+from datetime import UTC
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from menuwatch import bootstrap
-from menuwatch.cli.output import Format, ago, console, errors, print_rows
+from menuwatch.cli.output import Format, ago, chosen_format, console, errors, print_json, print_rows
 from menuwatch.cli.process import settings
+from menuwatch.core.errors import Refused
+from menuwatch.db.pool import Connection
 from menuwatch.operations import workers as operations
 from menuwatch.operations.reading import Row
+from menuwatch.operations.refusals import NotFound
 from menuwatch.operations.workers import STATUSES, WorkerFilter
-from menuwatch.workers.commands import Command
+from menuwatch.workers.commands import Command, Given
 
 app = typer.Typer(help="Who works, and telling them.", no_args_is_help=True)
 
@@ -22,17 +28,20 @@ WorkerArgument = Annotated[
     str, typer.Argument(help="Id or name of the worker, or pod/name where several have that name.", metavar="WORKER")
 ]
 
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
 _PAGE = 200
+_PRESENT = [status for status in STATUSES if status != "stopped"]
 
 
 @app.command("list")
 def list_(
     everyone: Annotated[bool, typer.Option("--all", help="Also those that have stopped.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, as --format json.")] = False,
-    fmt: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
+    json: JsonOption = False,
+    fmt: Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")] = None,
 ) -> None:
     """List workers: what they do, on what, and when they last gave a sign."""
-    fmt = Format.JSON if json else fmt
+    fmt = chosen_format(json, fmt)
     rows = asyncio.run(_list(everyone))
     print_rows(
         rows if fmt is Format.JSON else [_cells(row) for row in rows],
@@ -52,11 +61,14 @@ def list_(
         empty="No workers: `menuwatch worker` starts one."
         if everyone
         else "No workers at work: --all shows those that stopped.",
+        keep=("name", "worker_id", "tasks", "sign", "pod", "why", "roles"),
     )
 
 
 def _cells(row: Row) -> dict[str, Any]:
     beat: dict[str, Any] = row["heartbeat"]
+    # The last beat of one that is gone says what it did then, not what it does.
+    beat = beat if row["alive"] else {}
     resources = beat.get("resources") or {}
     roles = row["roles"]
     return {
@@ -88,27 +100,29 @@ def _why(row: Row, beat: dict[str, Any], resources: dict[str, Any]) -> str | Non
 
 
 @app.command("decommission")
-def decommission(worker: WorkerArgument) -> None:
+def decommission(worker: WorkerArgument, json: JsonOption = False) -> None:
     """Have a worker leave: it claims nothing more, finishes what runs, and ends."""
-    _say(worker, Command.DECOMMISSION, "finishes what it runs and leaves")
+    _say(worker, Command.DECOMMISSION, "finishes what it runs and leaves", json)
 
 
 @app.command("pause")
-def pause(worker: WorkerArgument) -> None:
+def pause(worker: WorkerArgument, json: JsonOption = False) -> None:
     """Have a worker claim nothing until it is resumed; what runs goes on."""
-    _say(worker, Command.PAUSE, "claims nothing until `menuwatch workers resume`")
+    _say(worker, Command.PAUSE, "claims nothing until `menuwatch workers resume`", json)
 
 
 @app.command("resume")
-def resume(worker: WorkerArgument) -> None:
+def resume(worker: WorkerArgument, json: JsonOption = False) -> None:
     """Take back a pause."""
-    _say(worker, Command.RESUME, "claims again")
+    _say(worker, Command.RESUME, "claims again", json)
 
 
-def _say(text: str, command: Command, does: str) -> None:
-    row = asyncio.run(_tell(text, command))
-    name = row["friendly_name"] if row["pod"] is None else f"{row['pod']}/{row['friendly_name']}"
-    console.print(f"{name} ({row['worker_id']}) was told: it {does}.", markup=False, soft_wrap=True)
+def _say(text: str, command: Command, does: str, json: bool) -> None:
+    given, row = asyncio.run(_tell(text, command))
+    if json:
+        print_json({"command": dataclasses.asdict(given), "worker": row})
+        return
+    console.print(f"{_called(row)} ({row['worker_id']}) was told: it {does}.", markup=False, soft_wrap=True)
     if not row["alive"]:
         errors.print(
             f"It last gave a sign {ago(row['last_heartbeat_at'])}: it may have died, and hears this only if it comes back.",
@@ -118,20 +132,49 @@ def _say(text: str, command: Command, does: str) -> None:
 
 
 async def _list(everyone: bool) -> list[Row]:
-    where = WorkerFilter(statuses=None if everyone else [status for status in STATUSES if status != "stopped"])
-    found: list[Row] = []
     async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
-        after = None
-        while page := await operations.page(conn, where, after=after, limit=_PAGE):
-            found += page
-            after = (page[-1]["started_at"], page[-1]["worker_id"])
+        found = await _all(conn, None if everyone else _PRESENT)
     for row in found:
         row["heartbeat"] = msgspec.json.decode(row["heartbeat"])
     return sorted(found, key=lambda row: (row["pod"] or "", row["friendly_name"], row["started_at"]))
 
 
-async def _tell(text: str, command: Command) -> Row:
+async def _all(conn: Connection, statuses: Sequence[str] | None) -> list[Row]:
+    """Newest start first."""
+    found: list[Row] = []
+    after = None
+    while page := await operations.page(conn, WorkerFilter(statuses=statuses), after=after, limit=_PAGE):
+        found += page
+        after = (page[-1]["started_at"], page[-1]["worker_id"])
+    return found
+
+
+async def _tell(text: str, command: Command) -> tuple[Given, Row]:
     async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn, conn.transaction():
-        worker_id = await operations.find(conn, text)
-        await operations.tell(conn, worker_id, command)
-        return await operations.one(conn, worker_id)
+        try:
+            worker_id = await operations.find(conn, text)
+        except NotFound:
+            await _explain(conn, text)
+            raise
+        given = await operations.tell(conn, worker_id, command)
+        return given, await operations.one(conn, worker_id)
+
+
+async def _explain(conn: Connection, text: str) -> None:
+    """Raises Refused where there is more to say of a worker than that nobody is called so."""
+    there = await _all(conn, None)
+    if not there:
+        raise Refused(f"worker {text!r}: no worker is registered; `menuwatch worker` starts one")
+    called = [row for row in there if text.lower() in (row["friendly_name"].lower(), _called(row).lower())]
+    if called:
+        last = max(called, key=lambda row: row["last_heartbeat_at"])
+        raise Refused(
+            f"worker {text!r} ({last['worker_id']}) stopped at {last['last_heartbeat_at'].astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC: "
+            "nobody would hear it"
+        )
+    if all(row["status"] == "stopped" for row in there):
+        raise Refused(f"worker {text!r}: no worker is at work; `menuwatch workers list --all` shows those that stopped")
+
+
+def _called(row: Row) -> str:
+    return str(row["friendly_name"] if row["pod"] is None else f"{row['pod']}/{row['friendly_name']}")
