@@ -156,9 +156,13 @@ async def test_recovery_takes_tasks_from_the_silent(shop: Shop) -> None:
     assert found == {"recovered": 1, "threshold_minutes": 5}
     now = await shop.ask(f"/api/tasks/{task}")
     assert (now["status"], now["retry_count"], now["worker_id"]) == ("pending", 1, None)
-    for bad in (-1, 1e9, "soon"):
+    await shop.execute("SELECT claim_task(NULL, 'w1')")
+    for bad, says in ((0, "at least 1: a worker gives a sign every half minute"), (0.99, "at least 1"), (-1, "at least 1"),
+                      (1e9, "at most 1440"), ("soon", "number")):  # fmt: skip
         problem = await shop.refused("/api/tasks/recover-stale", 422, method="POST", json={"threshold_minutes": bad})
-        assert problem["errors"][0]["pointer"] == "#/threshold_minutes"
+        (error,) = problem["errors"]
+        assert (error["pointer"], says in error["detail"]) == ("#/threshold_minutes", True), bad
+    assert (await shop.ask(f"/api/tasks/{task}"))["retry_count"] == 1, "nothing was taken from a healthy worker"
 
 
 async def test_cancel_what_is_not_over(shop: Shop) -> None:
@@ -191,9 +195,13 @@ async def test_retry_what_is_over_and_what_waits(shop: Shop) -> None:
     again = await shop.ask(f"/api/tasks/{old}/retry", method="POST", json={"priority": 40})
     assert (again["created"], again["task"]["id"], again["task"]["priority"]) == (False, new["task"]["id"], 40)
     later = (datetime.now(UTC) + timedelta(hours=5)).isoformat()
+    assert again["outcome"] == "joined"
+    for priority, outcome, now in ((40, "waiting", 40), (60, "raised", 60), (10, "waiting", 60)):
+        same = await shop.ask(f"/api/tasks/{new['task']['id']}/retry", method="POST", json={"priority": priority})
+        assert (same["task"]["id"], same["outcome"], same["task"]["priority"]) == (new["task"]["id"], outcome, now)
     planned = (await _add(shop, role="store_discovery", scheduled_for=later))["task"]["id"]
     pulled = await shop.ask(f"/api/tasks/{planned}/retry", method="POST")
-    assert (pulled["created"], pulled["task"]["id"]) == (False, planned)
+    assert (pulled["created"], pulled["task"]["id"], pulled["outcome"]) == (False, planned, "pulled")
     assert datetime.fromisoformat(pulled["task"]["scheduled_for"]) <= datetime.now(UTC)
     for body, pointer in (({"priority": 1001}, "#/priority"), ({"when": "now"}, "#/when")):
         problem = await shop.refused(f"/api/tasks/{old}/retry", 422, method="POST", json=body)

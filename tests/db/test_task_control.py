@@ -118,9 +118,26 @@ async def test_a_pulled_task_still_waits_behind_its_head(pool: Pool) -> None:
     assert [task.id for task in await claim(pool)] == [failing]
 
 
+async def test_what_is_due_already_becomes_more_urgent(pool: Pool) -> None:
+    head, parked = await put(pool, *[NewTask(role=FETCH, dispensary_id=1, unique=False) for _ in range(2)])
+    (alone,) = await put(pool, NewTask(role=Role.STORE_DISCOVERY, priority=12))
+    assert await _retry(pool, parked, alone, priority=20) == {parked: (parked, "raised"), alone: (alone, "raised")}
+    assert await states(pool) == {head: "p", parked: "r", alone: "r"}, "it goes before the one it waited behind"
+    assert await _retry(pool, parked, alone, priority=15) == {parked: (parked, "waiting"), alone: (alone, "waiting")}
+    assert [(await look(pool, task)).priority for task in (head, parked, alone)] == [0, 20, 20]
+    async with pool.connection() as conn:
+        await conn.execute(
+            "UPDATE task_live SET state = 's', scheduled_for = now() - interval '1 minute' WHERE id = %s", [alone]
+        )
+    assert await _retry(pool, alone, priority=30) == {alone: (alone, "raised")}, "due, and not taken up yet"
+    assert [task.id for task in await claim(pool, 3)] == [alone, parked]
+
+
 async def test_the_rest_is_told_apart(pool: Pool) -> None:
-    (ready, parked) = await put(pool, *[NewTask(role=FETCH, dispensary_id=1, unique=False) for _ in range(2)])
-    (other,) = await put(pool, NewTask(role=FETCH, dispensary_id=2, priority=9))
+    (ready, parked) = await put(
+        pool, *[NewTask(role=FETCH, dispensary_id=1, priority=10, unique=False) for _ in range(2)]
+    )
+    (other,) = await put(pool, NewTask(role=FETCH, dispensary_id=2, priority=11))
     await claim(pool)
     old = await _ended(pool, Fail(reason="x"), role=Role.ANALYTICS_REFRESH, dispensary_id=None, priority=50)
     async with pool.connection() as conn:

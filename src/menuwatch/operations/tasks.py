@@ -291,11 +291,17 @@ async def cancel(conn: AsyncConnection[Any], task_id: int, *, reason: str | None
 
 
 async def retry(conn: AsyncConnection[Any], task_id: int, *, priority: int = PRIORITY_CHAINED) -> tuple[int, bool]:
-    """Has a task done again, at this priority or its own if that is higher; returns the task that stands for it now, and whether
-    that is a new one.
+    """As `redo`; returns the task that stands for it now, and whether that is a new one."""
+    number, outcome = await redo(conn, task_id, priority=priority)
+    return number, outcome == "created"
 
-    One that is over is enqueued anew and stays in the history as it is; one that waits for its time is due at once. Raises
-    NotFound, and Conflict while a worker is at it.
+
+async def redo(conn: AsyncConnection[Any], task_id: int, *, priority: int = PRIORITY_CHAINED) -> tuple[int, str]:
+    """Has a task done again, at this priority or its own if that is higher; returns the task that stands for it now, and what
+    changed: it is a new one (`created`), one with the same work that waits already (`joined`), or itself, which is due at once
+    (`pulled`), more urgent than before (`raised`), or as it was (`waiting`).
+
+    One that is over is enqueued anew and stays in the history as it is. Raises NotFound, and Conflict while a worker is at it.
     """
     (found,) = await _settled(conn, lambda: _retry(conn, [task_id], priority))
     match found["outcome"]:
@@ -311,7 +317,7 @@ async def retry(conn: AsyncConnection[Any], task_id: int, *, priority: int = PRI
     log.info(
         "task retried", action="task_retried", task_id=task_id, retried_as=found["task_id"], outcome=found["outcome"]
     )
-    return found["task_id"], found["outcome"] == "created"
+    return found["task_id"], found["outcome"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,7 +363,7 @@ async def bulk_retry(
         became = Counter(one["outcome"] for one in await _settled(conn, lambda: _retry(conn, chosen, priority)))
         done = became.pop("created", 0) + became.pop("pulled", 0)
         # One that is over while the same work waits already is not enqueued twice.
-        became["waiting"] += became.pop("joined", 0)
+        became["waiting"] += became.pop("joined", 0) + became.pop("raised", 0)
         skipped += became
     result = Bulk(matched=matched, done=done, dry_run=dry_run, skipped=dict(sorted((+skipped).items())))
     _log_bulk("tasks retried in bulk", "tasks_retried", where, ids, result)

@@ -196,8 +196,10 @@ async def retry_task(
     request: Request, conn: Writing, task_id: TaskPath, how: Annotated[RetryTask | None, Body()] = None
 ) -> Response:
     """A task that is over is enqueued anew and stays in the history as it was; where the same work waits already, that one is the
-    answer. A task that waits for its time or for another try is due at once. While a worker is at it, this is a conflict."""
+    answer. A task that waits for its time or for another try is due at once; one that is due already may only become more urgent
+    (`outcome` says what changed). While a worker is at it, this is a conflict."""
     asked = how or RetryTask.model_validate({})
-    number, created = await tasks.retry(conn, task_id, priority=asked.priority)
-    body = {"task": await tasks.one(conn, number), "created": created, "retried": task_id}
+    number, outcome = await tasks.redo(conn, task_id, priority=asked.priority)
+    created = outcome == "created"
+    body = {"task": await tasks.one(conn, number), "created": created, "retried": task_id, "outcome": outcome}
     return answer(request, body, status=201 if created else 200, headers={"Location": f"/api/tasks/{number}"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -190,12 +190,19 @@ class Retried(BaseModel):
     )
     created: bool = Field(description="Whether it is a new one.")
     retried: int = Field(description="Number of the task that was to be done again.")
+    outcome: Literal["created", "joined", "pulled", "raised", "waiting"] = Field(
+        description="What changed. `created`: it is enqueued anew; `joined`: the same work waits already, and that one stands for it; "
+        "`pulled`: it waited for its time, and is due now; `raised`: it was due, and has a higher priority now; `waiting`: it is due, "
+        "and its priority is no lower than this already."
+    )
 
 
 class RetryTask(Input):
     """How to do it again."""
 
-    priority: Priority = Field(PRIORITY_CHAINED, description="Lowest priority that it then has.")
+    priority: Priority = Field(
+        PRIORITY_CHAINED, description="Lowest priority that it then has: one that is higher already stays."
+    )
 
 
 class _Bulk(_Filters):
@@ -280,14 +287,30 @@ class ActiveTask(BaseModel):
     task: Task | None = Field(description="The task.")
 
 
+def _outlasts_beats(minutes: float) -> float:
+    if minutes < 1:
+        raise ValueError("must be at least 1: a worker gives a sign every half minute")
+    if minutes > _DAY:
+        raise ValueError(f"must be at most {_DAY}: a day")
+    return minutes
+
+
+_DAY = 1440
+
+Silence = Annotated[
+    float,
+    Field(allow_inf_nan=False),
+    AfterValidator(_outlasts_beats),
+    WithJsonSchema({"type": "number", "minimum": 1, "maximum": _DAY}),
+]
+"""Minutes without a sign after which a worker counts as lost: longer than any that is well is silent."""
+
+
 class RecoverStale(Input):
     """Which silence counts."""
 
-    threshold_minutes: float | None = Field(
+    threshold_minutes: Silence | None = Field(
         None,
-        ge=0,
-        le=1440,
-        allow_inf_nan=False,
         description="Minutes without a sign of the worker; the server's STALE_AFTER_MINUTES when left out.",
     )
 

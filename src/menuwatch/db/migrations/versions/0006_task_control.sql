@@ -8,6 +8,7 @@ CREATE INDEX task_history_unwell ON task_history (id) INCLUDE (role, status) WHE
 --   created     it was over: `task_id` is the new one
 --   joined      it was over, and the same work waits already (or is in this very batch): `task_id` is that one
 --   pulled      it waited for its time, or for another try: it is due now
+--   raised      it is due and waits already: its priority went up to `at_least`
 --   waiting     it waits already, and nothing but its turn keeps it
 --   active      a worker is at it (or ended it this moment)
 --   unhandled   nobody does work of this role in this version
@@ -23,6 +24,9 @@ DECLARE
   chunk CONSTANT integer := 5000;
   at CONSTANT timestamptz := clock_timestamp();
   pulled bigint[];
+  raised bigint[];
+  raised_stores integer[];
+  raised_roles text[];
   over bigint[];
   names text[];
   stores integer[];
@@ -35,7 +39,8 @@ DECLARE
   seen bigint[] := '{}';
 BEGIN
   -- Left as scheduled, with a time that has come: the next claim takes it up, and this waits for nobody's head.
-  PERFORM FROM task_live t WHERE t.id = ANY (ids) AND t.state = 's' ORDER BY t.id FOR NO KEY UPDATE OF t;
+  PERFORM FROM task_live t
+    WHERE t.id = ANY (ids) AND (t.state = 's' OR (t.state IN ('r', 'p') AND t.priority < at_least)) ORDER BY t.id FOR NO KEY UPDATE OF t;
   WITH p AS (
     UPDATE task_live t SET scheduled_for = at, priority = greatest(t.priority, at_least), updated_at = at
      WHERE t.id = ANY (ids) AND t.state = 's' AND t.scheduled_for > at AND t.role <> ALL (unhandled)
@@ -45,6 +50,20 @@ BEGIN
     PERFORM pg_notify('menuwatch_tasks', '');
     RETURN QUERY SELECT x, x, 'pulled' FROM unnest(pulled) x;
     seen := pulled;
+  END IF;
+
+  -- What is due already cannot be sooner than due, but comes before what is less urgent, of its own store as well.
+  WITH u AS (
+    UPDATE task_live t SET priority = at_least, updated_at = at
+     WHERE t.id = ANY (ids) AND t.priority < at_least AND t.role <> ALL (unhandled)
+       AND (t.state IN ('r', 'p') OR (t.state = 's' AND t.scheduled_for <= at)) AND t.id <> ALL (seen)
+    RETURNING t.id, t.state, t.dispensary_id, t.role)
+  SELECT array_agg(u.id), array_agg(u.dispensary_id) FILTER (WHERE u.state = 'p'), array_agg(u.role) FILTER (WHERE u.state = 'p')
+    INTO raised, raised_stores, raised_roles FROM u;
+  IF raised IS NOT NULL THEN
+    IF raised_stores IS NOT NULL THEN PERFORM task_reorder(raised_stores, raised_roles); END IF;
+    RETURN QUERY SELECT x, x, 'raised' FROM unnest(raised) x;
+    seen := seen || raised;
   END IF;
 
   SELECT array_agg(h.id ORDER BY h.dispensary_id, h.role, h.id), array_agg(h.role ORDER BY h.dispensary_id, h.role, h.id),
