@@ -210,7 +210,8 @@ async def test_its_store_and_its_turn(shop: Shop) -> None:
     await _register(shop, "w1", max_concurrent_tasks=5)
     first = await _add(shop, role="payload_fetch", dispensary_id=store)
     refreshes = [
-        await _add(shop, role="product_refresh", dispensary_id=store, payload={"payload_id": n}) for n in (1, 2, 3)
+        await _add(shop, role="product_refresh", dispensary_id=store, payload={"payload_id": n})
+        for n in [await shop.archived(store, hours, b"{}") for hours in (1, 2, 3)]
     ]
     await shop.execute("SELECT claim_task('payload_fetch', 'w1')")
     found = await _why(shop, refreshes[0])

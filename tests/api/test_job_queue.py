@@ -33,12 +33,13 @@ async def test_one(shop: Shop) -> None:
 async def test_a_batch_answers_in_its_order(shop: Shop) -> None:
     one, two = await shop.store("one"), await shop.store("two")
     waiting = (await _post(shop, "enqueue", 201, role="payload_fetch", dispensary_id=two))["task"]["id"]
+    menus = [await shop.archived(one, hours, b"{}") for hours in (1, 2)]
     wanted: list[dict[str, Any]] = [
         {"role": "payload_fetch", "dispensary_id": one, "priority": 3},
         {"role": "payload_fetch", "dispensary_id": two},
         {"role": "product_resync", "dispensary_id": one},
-        {"role": "product_refresh", "dispensary_id": one, "payload": {"payload_id": 7}},
-        {"role": "product_refresh", "dispensary_id": one, "payload": {"payload_id": 8}},
+        {"role": "product_refresh", "dispensary_id": one, "payload": {"payload_id": menus[0]}},
+        {"role": "product_refresh", "dispensary_id": one, "payload": {"payload_id": menus[1]}},
         {"role": "store_discovery", "scheduled_for": "2099-01-01T00:00:00+02:00"},
     ]
     done = await _post(shop, "enqueue-batch", tasks=wanted)
@@ -70,6 +71,9 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({**GOOD, "scheduled_for": "0001-01-01T00:00:00Z"}, "scheduled_for", "years 2000 and 2100"),
     ({**GOOD, "platform": "nowhere"}, "platform", "it is one of dutchie"),
     ({**GOOD, "payload": {"a": "\x00"}}, "payload", "NUL"),
+    ({**GOOD, "payload": {"n": 1}}, "payload", "'n' is not known to store_discovery"),
+    ({"role": "product_refresh", "dispensary_id": 1, "payload": {"payload_id": 9}}, "payload", "payload 9 does not exist"),
+    ({"role": "payload_fetch", "dispensary_id": 2}, "dispensary_id", "enqueue entry_point_discovery for it first"),
     ({**GOOD, "prio": 1}, "prio", "not known"),
 ]
 # fmt: on
@@ -77,7 +81,11 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 
 async def test_one_bad_task_refuses_the_whole_batch(shop: Shop) -> None:
     store = await shop.store()
-    good = [{"role": "payload_fetch", "dispensary_id": store}, *[{**GOOD, "payload": {"n": n}} for n in range(18)]]
+    await shop.execute("INSERT INTO dispensaries (platform, slug, name, name_raw) VALUES ('dutchie', 'new', 'n', 'n')")
+    good = [
+        {"role": "payload_fetch", "dispensary_id": store},
+        *[{**GOOD, "payload": {"city": f"City {n}"}} for n in range(18)],
+    ]
     for bad, field, says in BAD:
         batch = [*good[:17], bad, *good[17:], {"role": "also bad"} if "integer" in says else GOOD]
         answer = await shop.http.post("/api/job-queue/enqueue-batch", json={"tasks": batch})
@@ -135,9 +143,16 @@ async def test_ten_thousand_at_once(shop: Shop) -> None:
         "INSERT INTO dispensaries (platform, platform_dispensary_id, slug, name, name_raw)"
         " SELECT 'dutchie', 'p' || n, 's' || n, 'n', 'n' FROM generate_series(1, 2000) n"
     )
+    await shop.execute(
+        "INSERT INTO raw_crawl_payloads (dispensary_id, platform, status, product_count, page_count, fetched_at, path, bytes,"
+        " raw_bytes, sha256, content_sha256)"
+        " SELECT n % 2000 + 1, 'dutchie', 'ok', 0, 1, now(), 'p' || n, 1, 1, repeat('0', 64), repeat('0', 64)"
+        " FROM generate_series(0, 5999) n ORDER BY n"
+    )
     wanted = [{"role": "payload_fetch", "dispensary_id": n % 2000 + 1} for n in range(4000)]
     wanted += [
-        {"role": "product_refresh", "dispensary_id": n % 2000 + 1, "payload": {"payload_id": n}} for n in range(6000)
+        {"role": "product_refresh", "dispensary_id": n % 2000 + 1, "payload": {"payload_id": n + 1}}
+        for n in range(6000)
     ]
     began = time.monotonic()
     done = await _post(shop, "enqueue-batch", tasks=wanted)

@@ -30,13 +30,13 @@ async def test_enqueue_once_however_often_it_is_asked_for(shop: Shop) -> None:
     assert (again["created"], again["task"]["id"], again["task"]["priority"]) == (False, first["task"]["id"], 30)
     later = datetime.now(UTC) + timedelta(hours=3)
     discovery = await _add(
-        shop, role="store_discovery", scheduled_for=later.isoformat(), payload={"state": "AZ", "note": "ä"}
+        shop, role="store_discovery", scheduled_for=later.isoformat(), payload={"state_code": "az", "city": "Phönix"}
     )
     assert discovery["task"]["scheduled_for"] == later.isoformat().replace("+00:00", "Z")
-    assert discovery["task"]["payload"] == {"state": "AZ", "note": "ä"}
+    assert discovery["task"]["payload"] == {"state": "AZ", "city": "Phönix"}
     answer = await shop.http.post("/api/tasks", json={"role": "entry_point_discovery", "dispensary_id": store})
     assert answer.headers["location"] == f"/api/tasks/{answer.json()['task']['id']}"
-    for number in (1, 2):
+    for number in [await shop.archived(store, hours, b"{}") for hours in (1, 2)]:
         refresh = await _add(shop, role="product_refresh", dispensary_id=store, payload={"payload_id": number})
         assert refresh["created"], "a refresh of another payload is other work"
     assert (await shop.ask("/api/tasks/counts"))["pending"] == 5
@@ -62,6 +62,17 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"role": "store_discovery", "payload": [1]}, "#/payload", "dictionary"),
     ({"role": "store_discovery", "payload": {"a": ["\x00"]}}, "#/payload", "NUL"),
     ({"role": "product_refresh", "dispensary_id": 1, "payload": {"payload_id": "1"}}, "#/payload", '{"payload_id": number}'),
+    ({"role": "product_refresh", "dispensary_id": 1, "payload": {"payload_id": True}}, "#/payload", '{"payload_id": number}'),
+    ({"role": "product_refresh", "dispensary_id": 1, "payload": {"payload_id": 2**70}}, "#/payload", '{"payload_id": number}'),
+    ({"role": "product_refresh", "dispensary_id": 1, "payload": {"payload_id": 99}}, "#/payload", "payload 99 does not exist"),
+    ({"role": "product_refresh", "dispensary_id": 1, "payload": {"payload_id": 1}}, "#/payload", "is of store 2, not of store 1"),
+    ({"role": "payload_fetch", "dispensary_id": 2}, "#/dispensary_id", "switch it on first (PATCH /api/stores/2 with"),
+    ({"role": "entry_point_discovery", "dispensary_id": 2}, "#/dispensary_id", "is switched off (crawl_enabled is false)"),
+    ({"role": "product_discovery", "dispensary_id": 3}, "#/dispensary_id", "enqueue entry_point_discovery for it first"),
+    ({"role": "store_discovery", "payload": {"states": "AZ"}}, "#/payload", "not known to store_discovery: it takes state_code"),
+    ({"role": "store_discovery", "payload": {"state_code": "ZZ"}}, "#/payload", "state 'ZZ' does not exist"),
+    ({"role": "store_discovery", "payload": {"state_code": 5}}, "#/payload", "must be a text, as AZ"),
+    ({"role": "store_discovery", "payload": {"state_code": "AZ", "state": "AZ"}}, "#/payload", "leave state out"),
     ({"role": "store_discovery", "prio": 1}, "#/prio", "not known"),
 ]
 # fmt: on
@@ -69,6 +80,9 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 
 async def test_what_cannot_be_enqueued_is_named(shop: Shop) -> None:
     await shop.store()
+    assert await shop.archived(await shop.store("off"), 1, b"{}") == 1
+    await shop.execute("UPDATE dispensaries SET crawl_enabled = false WHERE id = 2")
+    await shop.execute("INSERT INTO dispensaries (platform, slug, name, name_raw) VALUES ('dutchie', 'new', 'n', 'n')")
     for body, pointer, says in REFUSED:
         answer = await shop.http.post("/api/tasks", json=body)
         assert answer.status_code in (400, 422), body
@@ -111,7 +125,7 @@ async def test_lists_follow_their_filters_and_so_do_counts(shop: Shop) -> None:
     assert await ids(status=["failed", "completed"]) == everything[2:]
     assert await ids(role="product_resync", status="pending") == [everything[1]]
     assert await ids(dispensary_id=one) == everything[2:]
-    assert await ids(platform="other") == []
+    assert await ids(platform="dutchie") == everything
     assert await ids(created_after=tasks[1]["created_at"]) == everything[:2]
     assert await ids(created_before=tasks[1]["created_at"]) == everything[2:]
     counts = await shop.ask("/api/tasks/counts")
@@ -120,6 +134,23 @@ async def test_lists_follow_their_filters_and_so_do_counts(shop: Shop) -> None:
         "payload_fetch": {"completed": 1, "failed": 1, "pending": 1},
         "store_discovery": {"pending": 1},
     }
+
+
+async def test_a_filter_that_nothing_could_ever_pass(shop: Shop) -> None:
+    await shop.store()
+    for where, field, says in (
+        ({"dispensary_id": 9999}, "dispensary_id", "store 9999 does not exist"),
+        ({"dispensary_id": 1, "platform": "nowhere"}, "platform", "'nowhere' is not known: it is one of dutchie"),
+    ):
+        for path in ("/api/tasks", "/api/tasks/counts"):
+            problem = await shop.refused(path, 422, params=where)
+            assert problem["errors"] == [{"parameter": field, "in": "query", "detail": problem["errors"][0]["detail"]}]
+            assert says in problem["detail"]
+        for path in ("/api/tasks/bulk/retry", "/api/tasks/bulk/cancel"):
+            problem = await shop.refused(path, 422, method="POST", json=where)
+            assert problem["errors"][0]["pointer"] == f"#/{field}"
+            assert says in problem["detail"]
+    assert await shop.walk("/api/tasks", dispensary_id=1) == []
 
 
 async def test_per_role_and_per_store(shop: Shop) -> None:
@@ -214,7 +245,7 @@ async def test_a_role_that_nobody_does_is_not_retried(shop: Shop) -> None:
     (task,) = await shop.walk("/api/tasks")
     assert "wait for ever" in (await shop.refused(f"/api/tasks/{task['id']}/retry", 409, method="POST"))["detail"]
     done = await shop.ask("/api/tasks/bulk/retry", method="POST", json={"all": True})
-    assert done == {"matched": 1, "done": 0, "skipped": {"unhandled": 1}, "dry_run": False}
+    assert done == {"matched": 1, "done": 0, "would": 0, "skipped": {"unhandled": 1}, "dry_run": False}
 
 
 # fmt: off
@@ -262,16 +293,18 @@ async def test_bulk_by_filter_and_by_ids(shop: Shop) -> None:
 
     wanted = {"role": ["product_resync"], "status": ["failed"], "dry_run": True}
     dry = await shop.ask("/api/tasks/bulk/retry", method="POST", json=wanted)
-    assert dry == {"matched": 2, "done": 2, "skipped": {}, "dry_run": True}
+    assert dry == {"matched": 2, "done": 0, "would": 2, "skipped": {}, "dry_run": True}
     assert (await shop.ask("/api/tasks/counts"))["pending"] == 1
     real = await shop.ask("/api/tasks/bulk/retry", method="POST", json={**wanted, "dry_run": False, "priority": 50})
-    assert real == {"matched": 2, "done": 2, "skipped": {}, "dry_run": False}
+    assert real == {"matched": 2, "done": 2, "would": 0, "skipped": {}, "dry_run": False}
     waiting = await shop.walk("/api/tasks", status="pending", role="payload_fetch")
     assert {(t["dispensary_id"], t["priority"]) for t in waiting} == {(one, 50), (two, 50)}
 
     ids = [t["id"] for t in waiting]
+    would = await shop.ask("/api/tasks/bulk/cancel", method="POST", json={"ids": ids, "dry_run": True})
+    assert would == {"matched": 2, "done": 0, "would": 2, "skipped": {}, "dry_run": True}
     gone = await shop.ask("/api/tasks/bulk/cancel", method="POST", json={"ids": [*ids, failed[0]["id"], 12345]})
-    assert gone == {"matched": 3, "done": 2, "skipped": {"finished": 1, "missing": 1}, "dry_run": False}
+    assert gone == {"matched": 3, "done": 2, "would": 0, "skipped": {"finished": 1, "missing": 1}, "dry_run": False}
     rest = await shop.ask("/api/tasks/bulk/cancel", method="POST", json={"all": True, "reason": "closing down"})
     assert (rest["matched"], rest["done"]) == (5, 1)
     assert [t["role"] for t in await shop.walk("/api/tasks", error="closing DOWN")] == ["store_discovery"]

@@ -337,8 +337,12 @@ SELECT id, task_id, outcome FROM retry_tasks(%(ids)s::bigint[], %(priority)s::in
 -- name: cancel_tasks_in_bulk
 SELECT cancelled, interrupted, busy FROM cancel_tasks_in_bulk(%(ids)s::bigint[], %(reason)s::text);
 
--- name: platforms_of_stores
-SELECT id, platform FROM dispensaries WHERE id = ANY (%(ids)s::integer[]);
+-- name: stores_asked_for
+-- What decides which work can be done for a store.
+SELECT id, platform, crawl_enabled, platform_dispensary_id IS NOT NULL AS resolved FROM dispensaries WHERE id = ANY (%(ids)s::integer[]);
+
+-- name: payloads_asked_for
+SELECT id, dispensary_id FROM raw_crawl_payloads WHERE id = ANY (%(ids)s::bigint[]);
 
 -- name: stores_of_state
 -- The stores of one state and whether each can be crawled.

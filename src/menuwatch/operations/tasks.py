@@ -13,15 +13,24 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.errors import DeadlockDetected, LockNotAvailable
 
+from menuwatch.core.errors import Refused
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
 from menuwatch.operations.reading import Row, pattern, row, rows
 from menuwatch.operations.refusals import Conflict, NotFound, Unusable
-from menuwatch.schedules.model import STATES
+from menuwatch.schedules.model import STATES, parse_state
 from menuwatch.stores import store as stores
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.ending import clean_reason
-from menuwatch.tasks.model import PER_STORE_ROLES, PRIORITY_CHAINED, UNHANDLED_ROLES, NewTask, Role, Status
+from menuwatch.tasks.model import (
+    NETWORK_ROLES,
+    PER_STORE_ROLES,
+    PRIORITY_CHAINED,
+    UNHANDLED_ROLES,
+    NewTask,
+    Role,
+    Status,
+)
 from menuwatch.tasks.store import Enqueued
 
 _q = sql.load(__package__)
@@ -218,10 +227,7 @@ async def _usable(
     conn: AsyncConnection[Any], wishes: Sequence[Wish], platforms: Sequence[str], batch: str
 ) -> list[NewTask]:
     """The wishes as tasks; raises Unusable for the first that cannot be done. `batch` names the list that they come in, if any."""
-    ids = sorted({wish.dispensary_id for wish in wishes if wish.dispensary_id is not None})
-    known = (
-        {one["id"]: one["platform"] for one in await rows(conn, _q.platforms_of_stores, {"ids": ids})} if ids else {}
-    )
+    known = await _known(conn, wishes)
     found = []
     for number, wish in enumerate(wishes):
         try:
@@ -234,8 +240,26 @@ async def _usable(
     return found
 
 
-def _task(wish: Wish, stores_known: Mapping[int, str], platforms: Sequence[str]) -> NewTask:
-    role, platform, store = wish.role, wish.platform, wish.dispensary_id
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the wishes name, as far as it exists: stores by number, and the store of each payload."""
+
+    stores: Mapping[int, Row]
+    payloads: Mapping[int, int]
+
+
+async def _known(conn: AsyncConnection[Any], wishes: Sequence[Wish]) -> _Known:
+    ids = sorted({wish.dispensary_id for wish in wishes if wish.dispensary_id is not None})
+    found = await rows(conn, _q.stores_asked_for, {"ids": ids}) if ids else []
+    numbers = sorted(
+        {number for wish in wishes if wish.role is Role.PRODUCT_REFRESH and (number := _payload_id(wish.payload))}
+    )
+    of = await rows(conn, _q.payloads_asked_for, {"ids": numbers}) if numbers else []
+    return _Known({one["id"]: one for one in found}, {one["id"]: one["dispensary_id"] for one in of})
+
+
+def _task(wish: Wish, known: _Known, platforms: Sequence[str]) -> NewTask:
+    role, platform, store, payload = wish.role, wish.platform, wish.dispensary_id, wish.payload
     if role in UNHANDLED_ROLES:
         raise Unusable("role", f"no worker of this version does {role}: the task would wait for ever")
     if store is None and role in PER_STORE_ROLES:
@@ -243,33 +267,100 @@ def _task(wish: Wish, stores_known: Mapping[int, str], platforms: Sequence[str])
     if store is not None:
         if role not in PER_STORE_ROLES:
             raise Unusable("dispensary_id", f"a {role} task is for no single store: leave it out")
-        if store not in stores_known:
+        if store not in known.stores:
             raise Unusable("dispensary_id", f"store {store} does not exist")
-        if platform is not None and platform != stores_known[store]:
-            raise Unusable("platform", f"store {store} is on {stores_known[store]}, not on {platform}")
-        platform = stores_known[store]
+        its = known.stores[store]["platform"]
+        if platform is not None and platform != its:
+            raise Unusable("platform", f"store {store} is on {its}, not on {platform}")
+        platform = its
     if platform is None:
         platform = platforms[0]
     elif platform not in platforms:
         raise Unusable("platform", f"platform {platform!r} is not known: it is one of {', '.join(platforms)}")
-    if role is Role.PRODUCT_REFRESH:
-        _names_payload(wish.payload)
+    if role in NETWORK_ROLES and store is not None:
+        _crawlable(role, known.stores[store])
+    elif role is Role.PRODUCT_REFRESH and store is not None:
+        _names_payload(payload, store, known.payloads)
+    elif role is Role.STORE_DISCOVERY and payload:
+        payload = _place(payload)
     return NewTask(
         role=role,
         dispensary_id=store,
         platform=platform,
         priority=wish.priority,
         scheduled_for=wish.scheduled_for,
-        payload=wish.payload,
+        payload=payload,
         # A refresh is of one payload: a waiting one of another payload is not the same work.
         unique=role is not Role.PRODUCT_REFRESH,
     )
 
 
-def _names_payload(payload: Mapping[str, Any] | None) -> None:
+def _crawlable(role: Role, store: Row) -> None:
+    number = store["id"]
+    if not store["resolved"] and role in STATE_ROLES:
+        raise Unusable(
+            "dispensary_id",
+            f"store {number} is not found on its platform yet, so that a {role} would fail: "
+            "enqueue entry_point_discovery for it first",
+        )
+    if not store["crawl_enabled"]:
+        raise Unusable(
+            "dispensary_id",
+            f"store {number} is switched off (crawl_enabled is false), so that a {role} would fail: "
+            f'switch it on first (PATCH /api/stores/{number} with {{"crawl_enabled": true}})',
+        )
+
+
+_LARGEST_ID = 2**63 - 1
+
+
+def _payload_id(payload: Mapping[str, Any] | None) -> int | None:
     number = (payload or {}).get("payload_id")
-    if not isinstance(number, int) or isinstance(number, bool):
+    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= _LARGEST_ID:
+        return None
+    return number
+
+
+def _names_payload(payload: Mapping[str, Any] | None, store: int, of: Mapping[int, int]) -> None:
+    number = _payload_id(payload)
+    if number is None:
         raise Unusable("payload", 'a product_refresh task needs the payload it reads: {"payload_id": number}')
+    if number not in of:
+        raise Unusable(
+            "payload", f"payload {number} does not exist: `menuwatch payloads list` shows those that there are"
+        )
+    if of[number] != store:
+        raise Unusable("payload", f"payload {number} is of store {of[number]}, not of store {store}")
+
+
+_PLACE = ("state_code", "city")
+
+
+def _place(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Where to look for stores, as the handler reads it: the state is its `state`."""
+    known = {*_PLACE, "state"}
+    if strange := sorted(set(payload) - known):
+        raise Unusable("payload", f"{strange[0]!r} is not known to store_discovery: it takes {', '.join(_PLACE)}")
+    if {"state", "state_code"} <= set(payload):
+        raise Unusable("payload", "state_code and state say the same: leave state out")
+    place = {("state" if key == "state_code" else key): value for key, value in payload.items() if value is not None}
+    for key, value in place.items():
+        if not isinstance(value, str) or not value.strip():
+            raise Unusable("payload", f"{key} must be a text, as {'AZ' if key == 'state' else 'Phoenix'}")
+    if "state" in place:
+        try:
+            place["state"] = parse_state(place["state"])
+        except Refused as error:
+            raise Unusable("payload", str(error)) from None
+    return place
+
+
+async def check(conn: AsyncConnection[Any], where: TaskFilter, *, platforms: Sequence[str]) -> None:
+    """Raises Unusable where the filter names a store or a platform that does not exist: nothing could ever be selected."""
+    if where.platform is not None and where.platform not in platforms:
+        raise Unusable("platform", f"platform {where.platform!r} is not known: it is one of {', '.join(platforms)}")
+    if where.dispensary_id is not None and await stores.get(conn, where.dispensary_id) is None:
+        raise Unusable("dispensary_id", f"store {where.dispensary_id} does not exist")
 
 
 async def recover_stale(conn: AsyncConnection[Any], threshold_minutes: float) -> int:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Body, Path, Query, Request, Response
 
 from menuwatch.api import paging
 from menuwatch.api.answers import answer, page
+from menuwatch.api.problems import InvalidRequest
 from menuwatch.api.schemas.common import PageQuery, StorePath, TaskPath
 from menuwatch.api.schemas.tasks import (
     ActiveTask,
@@ -34,7 +35,8 @@ from menuwatch.api.schemas.tasks import (
 from menuwatch.api.system import Reading, Sys, System, Writing
 from menuwatch.db.pool import Connection
 from menuwatch.operations import explain, tasks
-from menuwatch.operations.tasks import TaskFilter
+from menuwatch.operations.refusals import Unusable
+from menuwatch.operations.tasks import Bulk, TaskFilter
 from menuwatch.tasks.model import Status
 
 router = APIRouter(prefix="/api/tasks", tags=["tasks"])
@@ -42,8 +44,11 @@ router = APIRouter(prefix="/api/tasks", tags=["tasks"])
 RolePath = Annotated[AnyRole, Path(description="The kind of work, by its present or former name.")]
 
 
-def _filter(query: TaskCountQuery | TaskQuery | BulkRetry | BulkCancel) -> TaskFilter:
-    return TaskFilter(
+async def _filter(
+    system: System, conn: Connection, query: TaskCountQuery | TaskQuery | BulkRetry | BulkCancel
+) -> TaskFilter:
+    """What was asked for; raises InvalidRequest for a store or platform that does not exist."""
+    where = TaskFilter(
         roles=query.role,
         statuses=query.status,
         dispensary_id=query.dispensary_id,
@@ -53,6 +58,19 @@ def _filter(query: TaskCountQuery | TaskQuery | BulkRetry | BulkCancel) -> TaskF
         worker_id=query.worker_id,
         error=query.error,
     )
+    try:
+        await tasks.check(conn, where, platforms=tuple(system.platforms))
+    except Unusable as error:
+        inside = isinstance(query, (BulkRetry, BulkCancel))
+        place = {"pointer": f"#/{error.field}"} if inside else {"parameter": error.field, "in": "query"}
+        raise InvalidRequest(f"{error.field}: {error}", [{**place, "detail": str(error)}]) from None
+    return where
+
+
+def _done(found: Bulk) -> dict[str, Any]:
+    """As the answer has it: in a dry run nothing was done, and `would` says how many it would be."""
+    body = dataclasses.asdict(found)
+    return {**body, "done": 0, "would": found.done} if found.dry_run else {**body, "would": 0}
 
 
 async def _page(request: Request, conn: Connection, where: TaskFilter, query: PageQuery) -> Response:
@@ -64,9 +82,9 @@ async def _page(request: Request, conn: Connection, where: TaskFilter, query: Pa
 
 
 @router.get("", response_model=TaskPage, summary="List tasks, newest first")
-async def list_tasks(request: Request, conn: Reading, query: Annotated[TaskQuery, Query()]) -> Response:
+async def list_tasks(request: Request, system: Sys, conn: Reading, query: Annotated[TaskQuery, Query()]) -> Response:
     """Tasks that wait, run or are over, as long as they are kept."""
-    return await _page(request, conn, _filter(query), query)
+    return await _page(request, conn, await _filter(system, conn, query), query)
 
 
 @router.post(
@@ -99,9 +117,11 @@ async def enqueued(request: Request, system: System, conn: Connection, new: NewT
 
 
 @router.get("/counts", response_model=TaskCounts, summary="Count tasks")
-async def count_tasks(request: Request, conn: Reading, query: Annotated[TaskCountQuery, Query()]) -> Response:
+async def count_tasks(
+    request: Request, system: Sys, conn: Reading, query: Annotated[TaskCountQuery, Query()]
+) -> Response:
     """How many tasks there are by status, of those that the filters select."""
-    by_role = await tasks.count(conn, _filter(query))
+    by_role = await tasks.count(conn, await _filter(system, conn, query))
     totals = {str(s): sum(statuses.get(s, 0) for statuses in by_role.values()) for s in Status}
     return answer(request, {"total": sum(totals.values()), **totals, "by_role": by_role})
 
@@ -140,18 +160,20 @@ async def get_active_task(request: Request, conn: Reading, dispensary_id: StoreP
 
 
 @router.post("/bulk/retry", response_model=BulkDone, summary="Have many tasks done again")
-async def bulk_retry_tasks(request: Request, conn: Writing, which: BulkRetry) -> Response:
+async def bulk_retry_tasks(request: Request, system: Sys, conn: Writing, which: BulkRetry) -> Response:
     """What the filter selects is retried, each as by itself, and all of it or nothing. Without `status` and `ids` these are the tasks
     that failed and those that wait for another try. At most 100,000 at once."""
-    done = await tasks.bulk_retry(conn, _filter(which), ids=which.ids, dry_run=which.dry_run, priority=which.priority)
-    return answer(request, dataclasses.asdict(done))
+    where = await _filter(system, conn, which)
+    found = await tasks.bulk_retry(conn, where, ids=which.ids, dry_run=which.dry_run, priority=which.priority)
+    return answer(request, _done(found))
 
 
 @router.post("/bulk/cancel", response_model=BulkDone, summary="Cancel many tasks")
-async def bulk_cancel_tasks(request: Request, conn: Writing, which: BulkCancel) -> Response:
+async def bulk_cancel_tasks(request: Request, system: Sys, conn: Writing, which: BulkCancel) -> Response:
     """What the filter selects and is not over is cancelled, all of it or nothing. Workers lose those that they are at, and stop."""
-    done = await tasks.bulk_cancel(conn, _filter(which), ids=which.ids, dry_run=which.dry_run, reason=which.reason)
-    return answer(request, dataclasses.asdict(done))
+    where = await _filter(system, conn, which)
+    found = await tasks.bulk_cancel(conn, where, ids=which.ids, dry_run=which.dry_run, reason=which.reason)
+    return answer(request, _done(found))
 
 
 async def _explained(system: System, conn: Connection, task_id: int) -> dict[str, Any]:

@@ -120,7 +120,9 @@ class NewTask(Input):
         None, description="Not before this time (ISO 8601 with offset); at once when left out."
     )
     payload: JsonObject | None = Field(
-        None, description='What the work needs to know: `{"payload_id": 1}` for product_refresh.'
+        None,
+        description='What the work needs to know: `{"payload_id": 1}` for product_refresh; for store_discovery where to look, '
+        '`{"state_code": "AZ", "city": "Phoenix"}`, both optional.',
     )
 
 
@@ -243,7 +245,8 @@ class BulkDone(BaseModel):
     """What became of many tasks at once."""
 
     matched: int = Field(description="Tasks that were selected.")
-    done: int = Field(description="Of these, how many were retried or cancelled; in a dry run, how many would be.")
+    done: int = Field(description="Of these, how many were retried or cancelled: 0 in a dry run.")
+    would: int = Field(description="In a dry run, how many would be; else 0.")
     skipped: dict[str, int] = Field(
         description="How many were passed over, by reason: `finished` (over already), `active` (a worker is at it), `waiting` (the "
         "same work waits already, for its turn alone), `scheduled` (planned for later), `completed`, `cancelled` (name the status to "
