@@ -163,12 +163,14 @@ def test_a_worker_that_can_no_longer_start_ends_the_pod(database_url: str, surro
 
 def test_the_commands(database_url: str, workers: Workers) -> None:
     assert workers("list").stderr.startswith("No workers at work")
+    assert "no worker is registered" in str(workers("pause", "Ada").exception)
     with psycopg.connect(database_url, autocommit=True) as conn:
         conn.execute(
             "INSERT INTO worker_registry (worker_id, friendly_name, pod, host, status, last_heartbeat_at, heartbeat) VALUES"
             " ('w-1', 'Ada', 'Kryll', 'box', 'backing_off', now(), '{\"active_task_count\": 2, \"max_concurrent_tasks\": 3,"
             '  "resources": {"memory_percent": 91.2, "cpu_percent": 7, "backoff_reason": "memory is full"}}\'),'
-            " ('w-2', 'Ada', 'Xylos', 'box', 'active', now() - interval '1 hour', '{}'),"
+            " ('w-2', 'Ada', 'Xylos', 'box', 'active', now() - interval '1 hour', '"
+            "{\"active_task_count\": 1, \"max_concurrent_tasks\": 1}'),"
             " ('w-3', 'Bruno', 'Xylos', 'box', 'stopped', now(), '{}')"
         )
     listed = workers("list")
@@ -177,7 +179,7 @@ def test_the_commands(database_url: str, workers: Workers) -> None:
     assert header.split()[:4] == ["Name", "Pod", "Status", "Tasks"]
     assert one.split()[:8] == ["Ada", "Kryll", "backing_off", "2/3", "91", "%", "7", "%"]
     assert "memory is full" in one
-    assert "active (silent)" in two
+    assert two.split()[:5] == ["Ada", "Xylos", "active", "(silent)", "-"], "what it did when it was last heard is over"
     assert "1 hour ago" in two
     everyone = json.loads(workers("list", "--all", "--json").stdout)
     assert [(row["worker_id"], row["status"], row["alive"]) for row in everyone] == [
@@ -194,8 +196,13 @@ def test_the_commands(database_url: str, workers: Workers) -> None:
     stopped = workers("resume", "w-3")
     assert isinstance(stopped.exception, Refused)
     assert "stopped at" in str(stopped.exception)
+    by_name = workers("pause", "bruno")
+    assert isinstance(by_name.exception, Refused)
+    assert "worker 'bruno' (w-3) stopped at" in str(by_name.exception)
     told = workers("pause", "w-1")
     assert (told.exit_code, told.stderr) == (0, "")
+    silent = workers("resume", "xylos/ada", "--json")
+    assert json.loads(silent.stdout)["command"]["command"] == "resume"
     silent = workers("resume", "xylos/ada")
     assert silent.exit_code == 0
     assert "1 hour ago" in silent.stderr

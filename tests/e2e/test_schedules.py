@@ -70,12 +70,17 @@ def test_the_commands(database_url: str, run: Run) -> None:
         ("payload_fetch_all", True),
         ("store_discovery_dutchie", True),
     ]
+    assert run("list", "--json").stdout == listed.stdout
+    disagreeing = run("list", "--json", "--format", "csv")
+    assert (disagreeing.returncode, disagreeing.stdout) == (2, "")
     assert run("disable", "2").stdout == "store_discovery_dutchie is disabled.\n"
     assert run("trigger", "store_discovery_dutchie").stdout == "store_discovery_dutchie: 1 new task.\n"
     assert _rows(database_url, "SELECT enabled, last_task_count FROM task_schedules ORDER BY id") == [
         (True, None),
         (False, 1),
     ]
+    again = json.loads(run("trigger", "2", "--json").stdout)
+    assert (again["tasks_created"], again["schedule"]["name"]) == (0, "store_discovery_dutchie")
     assert run("enable", "store_discovery_dutchie").stdout.startswith(
         "store_discovery_dutchie is enabled; it fires next at "
     )

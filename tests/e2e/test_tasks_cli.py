@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from menuwatch.cli import main
+from menuwatch.cli import main, output
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -123,6 +123,66 @@ def test_lists_and_their_filters(run: Run, sql: Callable[..., list[Any]]) -> Non
     assert run("list", "--limit", "1")[2] == "The newest 1 task; --limit prints more.\n"
 
 
+def test_an_enqueue_says_what_it_changed_with_a_task_that_waits(run: Run, sql: Callable[..., list[Any]]) -> None:
+    run("enqueue", "payload_fetch", "--store", "1", "--at", "2099-03-01T06:00", "--priority", "5")
+    same = ("enqueue", "payload_fetch", "--store", "1", "--at", "2099-03-01T06:00")
+    assert run(*same, "--priority", "5")[1] == "Task 1 waits to do that already: nothing of it changed.\n"
+    code, out, _ = run("enqueue", "payload_fetch", "--store", "1", "--at", "2099-02-01T06:30", "--priority", "20")
+    assert code == 0
+    assert out == (
+        "Task 1 waits to do that already: its priority is 20 now, instead of 5;"
+        " it is due at 2099-02-01 06:30:00 UTC now, instead of at 2099-03-01 06:00:00 UTC.\n"
+    )
+    assert json.loads(run(*same, "--priority", "30", "--json")[1]) == {
+        "id": 1,
+        "created": False,
+        "changed": {"priority": {"before": 20, "after": 30}},
+    }
+
+
+def test_what_is_shown_of_a_task_that_never_ran_and_of_one_at_its_second_try(
+    run: Run, sql: Callable[..., list[Any]]
+) -> None:
+    run("enqueue", "store_discovery", "--at", "15d")
+    run("cancel", "1")
+    code, out, _ = run("show", "1")
+    assert code == 0
+    second = out.splitlines()[1]
+    assert second.startswith("It was cancelled at ")
+    assert second.endswith(" UTC.")
+    assert " due" not in out
+    assert "Reason" not in out
+    run("enqueue", "payload_fetch", "--store", "1")
+    sql(FAIL.replace("'fail'", "'retry'"))
+    assert "\nReason\n  403 from host" in run("show", "2")[1]
+    sql("SELECT claim_task(NULL, 'w2')")
+    assert "\nLast reason\n  403 from host" in run("show", "2")[1]
+
+
+def test_a_terminal_of_80_columns_cuts_nothing_that_one_types_again(
+    run: Run, sql: Callable[..., list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql("ALTER SEQUENCE task_ids RESTART 1234567")
+    run("enqueue", "entry_point_discovery", "--store", "green-leaf", "--at", "6h")
+    worker = "a-machine-with-a-long-name-4711-0123456789ab"
+    run("enqueue", "payload_fetch", "--store", "green-leaf")
+    sql(FAIL.replace("'w1'", f"'{worker}'"))
+    for columns, left in ((80, True), (200, False)):
+        monkeypatch.setattr(output.console, "width", columns)
+        code, out, err = run("list")
+        assert code == 0
+        assert max(len(line) for line in out.splitlines()) <= columns
+        assert [line.split()[:2] for line in out.splitlines()[1:]] == [
+            ["1234568", "payload_fetch"],
+            ["1234567", "entry_point_discovery"],
+        ]
+        assert ("failed" in out, "pending" in out) == (True, True)
+        assert ("No room for" in err) is left
+        assert (worker in out) is not left
+    monkeypatch.setattr(output.console, "width", 30)
+    assert "1234567  entry_point_discovery  pending" in run("list")[1], "the terminal wraps what must not be cut"
+
+
 def test_a_state_and_bulk(run: Run, sql: Callable[..., list[Any]]) -> None:
     assert run("enqueue", "payload_fetch", "--state", "tx") == (0, "1 new task for 1 store; 0 waited already.\n", "")
     run("enqueue", "payload_fetch", "--store", "high-desert")
@@ -146,6 +206,12 @@ REFUSED = [
     (("list", "--role", "sweep"), "role 'sweep' does not exist: it is one of store_discovery, entry_point_discovery"),
     (("list", "--status", "asleep"), "status 'asleep' does not exist: it is one of pending, claimed, running, completed"),
     (("list", "--store", "nowhere"), "store 'nowhere' does not exist: there is 1 (green-leaf), 2 (high-desert)"),
+    (("list", "--json", "--format", "csv"), "--json and --format csv: name one of them"),
+    (("list", "--error", ""), "--error is empty"),
+    (("cancel", "--error", "", "--all", "--yes"), "--error is empty"),
+    (("cancel", "--role", "payload_fetch", "--worker", "", "--yes"), "--worker is empty"),
+    (("retry", "--error", "x" * 201), "--error has 201 characters: it may have 200"),
+    (("cancel", "1", "--reason", ""), "--reason is empty"),
     (("show", "99"), "task 99 does not exist"),
     (("retry", "99"), "task 99 does not exist"),
     (("retry",), "retry which tasks? Give their numbers, or a filter"),

@@ -21,7 +21,7 @@ from menuwatch.core.errors import Refused
 
 # Piped output has no width of its own; 80 columns would cut every name.
 _PIPED_WIDTH = 160
-_SHORT = 12
+_SHORT, _MIDDLING = 12, 24
 console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
 errors = Console(stderr=True, highlight=False, emoji=False)
 
@@ -60,7 +60,7 @@ def print_rows(
     """`columns` are (key, heading); JSON and CSV carry every key of the rows, tables only these. `empty` says what to do next.
 
     Where a table has not room for all its columns, ids and those that `keep` names first stay, and others as far as there is room:
-    first the rest of `keep`, then from the left. Ids, roles, states and hours are never cut.
+    first the rest of `keep`, then from the left. Ids, roles, states, hours and times are never cut.
     """
     if fmt is Format.JSON:
         print_json(rows)
@@ -76,7 +76,14 @@ def print_rows(
         return
     cells = {key: [shown(row.get(key), plain_number=_is_id(key)) for row in rows] for key, _ in columns}
     needed = {key: max(len(heading), *map(len, cells[key])) for key, heading in columns}
-    whole = {key for key, _ in columns if _is_id(key) or key in _WHOLE or needed[key] <= _SHORT}
+    whole = {
+        key
+        for key, _ in columns
+        if _is_id(key)
+        or key in _WHOLE
+        or needed[key] <= (_MIDDLING if key in keep else _SHORT)
+        or any(isinstance(row.get(key), datetime) for row in rows)
+    }
     least = {key: needed[key] if key in whole else _SHORT for key in needed}
     fit = fitting([key for key, _ in columns], keep, least, console.width)
     found = widths([needed[key] for key in fit], [key in whole for key in fit], console.width - _GAP * (len(fit) - 1))
@@ -93,7 +100,11 @@ def print_rows(
     total = sum(found) + _GAP * (len(found) - 1)
     (console if total <= console.width else Console(highlight=False, emoji=False, width=total)).print(table)
     if left := [heading for key, heading in columns if key not in fit]:
-        errors.print(f"No room for {', '.join(left)}: a wider terminal or --format json shows more.", markup=False)
+        errors.print(
+            f"No room for {', '.join(left)}: a wider terminal or --format json shows more.",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 _GAP = 2
