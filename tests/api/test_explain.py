@@ -37,9 +37,17 @@ def _worker(**given: Any) -> WorkerFacts:
 RUNNING = {"state": "a", "status": "running", "worker_id": "w1", "claimed_at": PAST, "started_at": PAST}
 AHEAD = Other(id=5, role="payload_fetch", worker_id="w2", claimed_at=PAST)
 OVER: dict[str, Any] = {"state": None, "completed_at": PAST, "worker_id": "w1", "attempt": 2}
+LONE = "It is ready, but the one live worker that takes payload_fetch does not claim now: "
+RESUME = "1 paused. `menuwatch workers resume` has a worker claim again."
+START = "1 stopping. Start another one with `menuwatch worker`."
+BARRED = _worker(paused_roles=["payload_fetch"], reason="no proxy is active")
+NO_PROXY = (
+    "It is ready, but none of the 2 live workers that take payload_fetch claims now: 1 does not claim this role, 1 paused (no proxy is "
+    "active). Add a working proxy with `menuwatch proxies add`, or see why none is active: `menuwatch proxies list`."
+)
 FULL, HOT = _worker(active=3), _worker(status="backing_off", reason="memory 91 %")
 SILENT = " since 2026-11-21 11:56:55 UTC, but has been silent for 3 min 5 s: the task is taken back in 6 min 55 s if that lasts."
-WHY = "1 paused, 1 backing off, 1 stopping (memory 91 %)."
+WHY = "1 backing off, 1 paused, 1 stopping (memory 91 %). They go on when the machine has room again."
 ONE = "11:56:55 UTC; of one store only one task runs at a time."
 # fmt: off
 TABLE: list[tuple[str, dict[str, Any], Code, str]] = [
@@ -86,10 +94,9 @@ TABLE: list[tuple[str, dict[str, Any], Code, str]] = [
      "It is ready, but no live worker takes payload_fetch: 2 workers take product_refresh, store_discovery."),
     ("no handler", {"role": "analytics_refresh", "workers": [_worker()]}, Code.NO_HANDLER,
      "No worker of this version does analytics_refresh: it waits until one is installed that does."),
-    ("paused", {"workers": [_worker(status="paused"), _worker(roles=["product_refresh"])]}, Code.WORKERS_PAUSED,
-     "It is ready, but the one live worker that takes payload_fetch does not claim now: 1 paused."),
-    ("role paused", {"workers": [_worker(paused_roles=["payload_fetch"], reason="no proxy is active")]}, Code.WORKERS_PAUSED,
-     "It is ready, but the one live worker that takes payload_fetch does not claim now: 1 paused (no proxy is active)."),
+    ("paused", {"workers": [_worker(status="paused"), _worker(roles=["product_refresh"])]}, Code.WORKERS_PAUSED, LONE + RESUME),
+    ("no proxy", {"workers": [BARRED, _worker(status="paused")]}, Code.NO_PROXY, NO_PROXY),
+    ("stopping", {"workers": [_worker(status="stopping", paused_roles=["payload_fetch"])]}, Code.WORKERS_STOPPING, LONE + START),
     ("backing off workers", {"workers": [HOT, _worker(status="paused"), _worker(status="stopping")]}, Code.WORKERS_BACKING_OFF,
      "It is ready, but none of the 3 live workers that take payload_fetch claims now: " + WHY),
     ("one full", {"workers": [FULL], "before": 1}, Code.NO_FREE_SLOT,
@@ -168,7 +175,9 @@ async def test_from_nobody_to_done(shop: Shop) -> None:
     assert (await _why(shop, task))["code"] == "workers_paused"
     await _register(shop, "w1", paused_roles=["payload_fetch"], paused_roles_reason="no proxy is active")
     found = await _why(shop, task)
-    assert (found["code"], "no proxy is active" in found["reason"]) == ("workers_paused", True)
+    assert (found["code"], "no proxy is active" in found["reason"]) == ("no_proxy", True)
+    await _register(shop, "w1", status="stopping")
+    assert (await _why(shop, task))["code"] == "workers_stopping"
     await _register(shop, "w1", status="backing_off", resources={"backoff_reason": "memory 91 %"})
     found = await _why(shop, task)
     assert (found["code"], "memory 91 %" in found["reason"]) == ("workers_backing_off", True)
@@ -203,6 +212,49 @@ async def test_from_nobody_to_done(shop: Shop) -> None:
     await shop.execute("SELECT cancel_tasks(ARRAY[%s::bigint])", [other])
     assert (await _why(shop, other))["code"] == "cancelled"
     await shop.refused("/api/tasks/999/explain", 404)
+
+
+async def test_who_stands_before_it(shop: Shop) -> None:
+    """As claims will take them: by effective priority, also what has come due and was not claimed since."""
+    await _register(shop, "w1", max_concurrent_tasks=5)
+    task = await _add(shop, role="store_discovery", priority=10, payload={"city": "Phoenix"})
+    store, other = await shop.store("one"), await shop.store("two")
+
+    async def put(role: str, **more: Any) -> None:
+        row = {"role": role, "priority": 0, "aged": 0, "state": "r", "dispensary_id": None, "due": 0, **more}
+        await shop.execute(
+            "INSERT INTO task_live (role, priority, aged, state, dispensary_id, scheduled_for)"
+            " VALUES (%(role)s, %(priority)s, %(aged)s, %(state)s, %(dispensary_id)s, now() + %(due)s * interval '1 minute')",
+            row,
+        )
+
+    async def ahead() -> Any:
+        return (await _why(shop, task))["ahead"]
+
+    await put("store_discovery", priority=9)
+    await put("store_discovery", priority=10)
+    assert await ahead() == 0, "less urgent, and younger"
+    await put("store_discovery", priority=9, aged=2)
+    assert await ahead() == 1, "it has risen above it"
+    await put("analytics_refresh", priority=50)
+    assert await ahead() == 1, "nobody does that"
+    await put("product_refresh", priority=20, state="s", due=-1)
+    assert await ahead() == 2, "due, and taken up by the next claim"
+    await put("product_refresh", priority=20, state="s", due=5)
+    await put("product_refresh", priority=9, state="s", due=-1)
+    assert await ahead() == 2, "not due; less urgent"
+    for _ in range(3):
+        await put("payload_fetch", priority=20, state="s", due=-1, dispensary_id=store)
+    assert await ahead() == 3, "of one store and role one stands in the line"
+    await put("payload_fetch", priority=20, dispensary_id=other)
+    assert await ahead() == 4
+    await put("payload_fetch", priority=20, state="s", due=-1, dispensary_id=other)
+    assert await ahead() == 4, "it will be parked"
+    await shop.execute(
+        "UPDATE task_live SET state = 's', scheduled_for = now() - interval '1 hour' WHERE id = %s", [task]
+    )
+    found = await _why(shop, task)
+    assert (found["code"], found["ahead"]) == ("ready", 4), "it is due itself, and nobody has claimed since"
 
 
 async def test_its_store_and_its_turn(shop: Shop) -> None:

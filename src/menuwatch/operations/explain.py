@@ -4,7 +4,7 @@
 the answer.
 
     over ─► a worker is at it ─► not due yet ─► behind an earlier task of its role and store ─► its store is busy
-         ─► nobody lives who takes its role ─► those who do are paused or back off ─► all their slots are taken ─► ready
+         ─► nobody lives who takes its role ─► those who do claim nothing now ─► all their slots are taken ─► ready
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class Code(StrEnum):
     NO_HANDLER = "no_handler"
     NO_WORKER = "no_worker"
     NO_WORKER_FOR_ROLE = "no_worker_for_role"
+    NO_PROXY = "no_proxy"
     WORKERS_PAUSED = "workers_paused"
+    WORKERS_STOPPING = "workers_stopping"
     WORKERS_BACKING_OFF = "workers_backing_off"
     NO_FREE_SLOT = "no_free_slot"
     READY = "ready"
@@ -301,7 +303,10 @@ def _unmanned(f: Facts) -> Explanation:
         live=len(live),
         take=len(take),
         claiming=len(claiming),
-        paused=sum(worker.status == "paused" or f.role in worker.paused_roles for worker in take),
+        paused=sum(
+            worker.status == "paused" or (worker.status == "active" and f.role in worker.paused_roles)
+            for worker in take
+        ),
         backing_off=sum(worker.status == "backing_off" for worker in take),
         slots=slots,
         busy=busy,
@@ -362,15 +367,32 @@ def _crew(f: Facts, crew: Crew, live: Sequence[WorkerFacts], take: Sequence[Work
 
 
 def _held_back(f: Facts, crew: Crew, take: Sequence[WorkerFacts]) -> tuple[Code, str]:
-    stopping = len(take) - crew.paused - crew.backing_off
-    states = [(crew.paused, "paused"), (crew.backing_off, "backing off"), (stopping, "stopping")]
+    paused = sum(worker.status == "paused" for worker in take)
+    barred = sum(worker.status == "active" and f.role in worker.paused_roles for worker in take)
+    stopping = len(take) - paused - barred - crew.backing_off
+    without = "does" if barred == 1 else "do"
+    states = [
+        (crew.backing_off, "backing off"),
+        (barred, f"{without} not claim this role"),
+        (paused, "paused"),
+        (stopping, "stopping"),
+    ]
     counted = ", ".join(f"{n} {name}" for n, name in states if n > 0)
     reasons = sorted({worker.reason for worker in take if worker.reason})
     why = f" ({'; '.join(reasons)})" if reasons else ""
     who = "the one live worker that takes" if len(take) == 1 else f"none of the {len(take)} live workers that take"
     text = f"It is ready, but {who} {f.role} {'does not claim' if len(take) == 1 else 'claims'} now: {counted}{why}."
-    # A back-off passes by itself: that comes first for who waits.
-    return (Code.WORKERS_BACKING_OFF if crew.backing_off else Code.WORKERS_PAUSED), text
+    # What passes by itself comes first for who waits, then what takes the least to mend.
+    if crew.backing_off:
+        return Code.WORKERS_BACKING_OFF, f"{text} They go on when the machine has room again."
+    if barred:
+        return (
+            Code.NO_PROXY,
+            f"{text} Add a working proxy with `menuwatch proxies add`, or see why none is active: `menuwatch proxies list`.",
+        )
+    if paused:
+        return Code.WORKERS_PAUSED, f"{text} `menuwatch workers resume` has a worker claim again."
+    return Code.WORKERS_STOPPING, f"{text} Start another one with `menuwatch worker`."
 
 
 async def explain(
@@ -404,4 +426,5 @@ def _beside(f: Facts) -> list[str]:
     for worker in f.workers:
         if worker.silent <= f.live_seconds and _takes(worker, f.role) and _claims(worker, f.role):
             roles |= set(Role if worker.roles is None else worker.roles) - set(worker.paused_roles)
-    return sorted(str(role) for role in roles)
+    # Whoever takes any role takes none that it has no handler for.
+    return sorted({str(role) for role in roles} - {str(role) for role in UNHANDLED_ROLES})

@@ -390,15 +390,25 @@ SELECT w.worker_id, w.friendly_name, w.roles, w.status,
  ORDER BY w.started_at, w.worker_id;
 
 -- name: tasks_before
--- How many ready tasks of these roles are claimed before this one, counted up to `most`.
-SELECT least(sum(n), %(most)s)::integer AS n
-  FROM task_live t CROSS JOIN LATERAL (
-    SELECT (SELECT count(*) FROM (
+-- How many due tasks of these roles are claimed before this one, counted up to `most`. What has come due and nobody has claimed since is
+-- still 's': of each store and role the next one counts, as it will stand in the line, unless another one does already.
+SELECT least(ready.n + due.n, %(most)s)::integer AS n
+  FROM task_live t
+ CROSS JOIN LATERAL (
+    SELECT sum((SELECT count(*) FROM (
               SELECT FROM task_live b
                WHERE b.state = 'r' AND b.role = r.role
                  AND (-(b.priority + b.aged), b.created_at, b.id) < (-(t.priority + t.aged), t.created_at, t.id)
-               LIMIT %(most)s) x) AS n
-      FROM unnest(%(roles)s::text[]) r(role)) c
+               LIMIT %(most)s) x)) AS n
+      FROM unnest(%(roles)s::text[]) r(role)) ready
+ CROSS JOIN LATERAL (
+    SELECT count(DISTINCT CASE WHEN x.dispensary_id IS NULL THEN x.id::text ELSE x.dispensary_id || x.role END) AS n
+      FROM (
+        SELECT b.id, b.dispensary_id, b.role FROM task_live b
+         WHERE b.state = 's' AND b.scheduled_for <= clock_timestamp() AND b.role = ANY (%(roles)s::text[])
+           AND (-(b.priority + b.aged), b.created_at, b.id) < (-(t.priority + t.aged), t.created_at, t.id)
+           AND NOT EXISTS (SELECT FROM task_live h WHERE h.state IN ('r', 'a') AND h.dispensary_id = b.dispensary_id AND h.role = b.role)
+         LIMIT %(most)s) x) due
  WHERE t.id = %(id)s;
 
 -- name: last_completion
