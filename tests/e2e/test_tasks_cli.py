@@ -94,7 +94,10 @@ def test_a_task_from_its_wish_to_its_retry(run: Run, sql: Callable[..., list[Any
     code, out, _ = run("retry", "1")
     ((new,),) = sql("SELECT id FROM task_live")
     assert (code, out) == (0, f"Task 1 waits again as task {new}.\n")
-    assert run("retry", f"{new}") == (0, f"Task {new} is due now.\n", "")
+    assert run("retry", f"{new}")[1] == f"Task {new} waits already, and is due: nothing of it changed.\n"
+    assert run("retry", f"{new}", "--priority", "30")[1] == f"Task {new} is more urgent now; it was due already.\n"
+    run("enqueue", "store_discovery", "--at", "6h")
+    assert run("retry", f"{new + 1}") == (0, f"Task {new + 1} is due now.\n", "")
     assert run("retry", "1") == (0, f"Task 1: task {new} waits to do the same.\n", "")
     assert run("cancel", f"{new}", "--reason", "wrong day") == (0, f"Task {new} is cancelled.\n", "")
     assert sql("SELECT status, error_message FROM worker_tasks WHERE id = %s", new) == [("cancelled", "wrong day")]

@@ -139,12 +139,16 @@ def retry(
     chosen = _Chosen(role, status, store, worker, error, everything)
 
     async def one(conn: Connection, task_id: int) -> str:
-        number, created = await operations.retry(conn, task_id, priority=priority)
-        if created:
-            return f"Task {task_id} waits again as task {number}."
+        number, outcome = await operations.redo(conn, task_id, priority=priority)
+        said = {
+            "created": f"waits again as task {number}.",
+            "pulled": "is due now.",
+            "raised": "is more urgent now; it was due already.",
+            "waiting": "waits already, and is due: nothing of it changed.",
+        }
         return (
-            f"Task {task_id} is due now."
-            if number == task_id
+            f"Task {task_id} {said[outcome]}"
+            if outcome in said
             else f"Task {task_id}: task {number} waits to do the same."
         )
 
