@@ -42,8 +42,8 @@ RESUME = "1 paused. `menuwatch workers resume` has a worker claim again."
 START = "1 stopping. Start another one with `menuwatch worker`."
 BARRED = _worker(paused_roles=["payload_fetch"], reason="no proxy is active")
 NO_PROXY = (
-    "It is ready, but none of the 2 live workers that take payload_fetch claims now: 1 does not claim this role, 1 paused (no proxy is "
-    "active). Add a working proxy with `menuwatch proxies add`, or see why none is active: `menuwatch proxies list`."
+    "It is ready, but none of the 2 live workers that take payload_fetch claims now: 1 does not claim this role, 1 paused (no proxy "
+    "is active). Add a working proxy with `menuwatch proxies add`, or see why none is active: `menuwatch proxies list`."
 )
 FULL, HOT = _worker(active=3), _worker(status="backing_off", reason="memory 91 %")
 SILENT = " since 2026-11-21 11:56:55 UTC, but has been silent for 3 min 5 s: the task is taken back in 6 min 55 s if that lasts."

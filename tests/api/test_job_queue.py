@@ -136,6 +136,7 @@ async def test_a_body_beyond_everything_is_too_large(shop: Shop) -> None:
     for path, size in (("/api/job-queue/enqueue-batch", 20_000_001), ("/api/job-queue/enqueue", 1_000_001)):
         problem = await shop.refused(path, 413, method="POST", content=b" " * size, headers=headers)
         assert problem["type"] == "/problems/body-too-large"
+        assert f"larger than {size - 1:,} bytes" in problem["detail"]
 
 
 async def test_ten_thousand_at_once(shop: Shop) -> None:

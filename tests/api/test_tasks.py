@@ -47,6 +47,9 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({}, "#/role", "required"),
     ({"role": "sweep"}, "#/role", "payload_fetch, product_refresh, analytics_refresh, product_resync"),
     ({"role": 7}, "#/role", "does not exist"),
+    ({"role": None}, "#/role", "needs a role: one of store_discovery"),
+    ({"role": "payload_fetch", "dispensary_id": True}, "#/dispensary_id", "integer"),
+    ({"role": "store_discovery", "priority": True}, "#/priority", "integer"),
     ({"role": "payload_fetch"}, "#/dispensary_id", "needs the store"),
     ({"role": "payload_fetch", "dispensary_id": 999}, "#/dispensary_id", "store 999 does not exist"),
     ({"role": "payload_fetch", "dispensary_id": 2**40}, "#/dispensary_id", "less than or equal to 2147483647"),
@@ -262,6 +265,7 @@ BAD_BULK: list[tuple[dict[str, Any], str, str]] = [
     ({"status": ["asleep"]}, "#/status/0", "'pending', 'claimed', 'running', 'completed', 'failed', 'stale' or 'cancelled'"),
     ({"dispensary_id": "x"}, "#/dispensary_id", "integer"),
     ({"created_after": "yesterday"}, "#/created_after", "datetime"),
+    ({"all": "yes"}, "#/all", "boolean"),
     ({"error": ""}, "#/error", "at least 1 character"),
     ({"roles": ["payload_fetch"]}, "#/roles", "not known"),
 ]

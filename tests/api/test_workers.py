@@ -157,6 +157,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("register", {"host": "box", "roles": []}, "#/roles", "at least 1"),
     ("register", {"host": "box", "roles": "payload_fetch"}, "#/roles", "list"),
     ("register", {}, "#/host", "required"),
+    ("register", {"host": ""}, "#/host", "must have at least 1 character"),
     ("register", {"host": "box", "worker_id": ""}, "#/worker_id", "at least 1"),
     ("register", {"host": "box", "worker_id": "a/b"}, "#/worker_id", "slash"),
     ("register", {"host": "box", "worker_id": "a\nb"}, "#/worker_id", "printable"),

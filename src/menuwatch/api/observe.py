@@ -81,7 +81,7 @@ class Observe:
             message = await receive()
             taken += len(message.get("body", b""))
             if taken > most:
-                raise HTTPException(413)
+                raise HTTPException(413, f"the body is larger than {most:,} bytes, the most that this address takes")
             return message
 
         with structlog.contextvars.bound_contextvars(trace_id=trace_id):

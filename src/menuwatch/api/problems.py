@@ -228,14 +228,40 @@ def _spoken(pointer: str) -> str:
     return place.removeprefix("/").replace("/", ".").replace("~1", "/").replace("~0", "~") or "the body"
 
 
+def _said(found: Mapping[str, Any]) -> str:
+    """What is wrong with one value, where the validator's own words leave out what would be right."""
+    kind, value = str(found["type"]), found.get("input")
+    if kind == "extra_forbidden":
+        return "is not known here"
+    if kind == "timezone_aware":
+        given = value if isinstance(value, str) and "T" in value and len(value) <= 26 else "2026-11-20T14:30:00"
+        return f"has no timezone: write it with its offset from UTC, as {given}Z or {given}+01:00"
+    if kind.startswith("datetime_"):
+        why = str((found.get("ctx") or {}).get("error", ""))
+        because = f" ({why})" if "outside" in why else ""
+        return (
+            f"is no valid datetime{because}: write it as 2026-11-20T14:30:00Z, or with another offset than Z from UTC"
+        )
+    if kind.startswith("date_"):
+        return "is no valid date: write it as 2026-11-20"
+    if kind == "too_short" and isinstance(value, str):
+        return "must have at least 1 character"
+    if kind == "too_long" and isinstance(value, str):
+        return f"must have at most {found['ctx']['max_length']} characters"
+    return str(found["msg"]).removeprefix("Value error, ")
+
+
 def _error(found: Mapping[str, Any]) -> dict[str, str]:
     place, *inside = found["loc"]
-    text = str(found["msg"]).removeprefix("Value error, ")
-    if found["type"] == "extra_forbidden":
-        text = "is not known here"
+    text = _said(found)
     if place == "body":
         return {"pointer": _pointer(inside), "detail": text}
-    return {"parameter": ".".join(str(part) for part in inside), "in": str(place), "detail": text}
+    # Of a parameter that is repeated the name alone: no address has one called `role.0`.
+    return {
+        "parameter": ".".join(str(part) for part in inside if isinstance(part, str)),
+        "in": str(place),
+        "detail": text,
+    }
 
 
 def of_validation(request: Request, error: RequestValidationError) -> Problem:
@@ -263,13 +289,14 @@ def _methods(request: Request) -> str:
 
 def _of_http(request: Request, error: HTTPException) -> Problem:
     headers = dict(error.headers or {})
+    if error.status_code == 400 and isinstance(error.__cause__, (RecursionError, ValueError)):
+        return MalformedBody("the body cannot be read: it is nested too deeply, or a number in it has too many digits")
     if error.status_code == 405:
         headers = {"Allow": _methods(request)}
     kind = _BY_STATUS.get(error.status_code, RefusedRequest if error.status_code < 500 else Fault)
     detail = {
         404: "there is nothing at this address",
         405: f"this address takes {headers.get('Allow')}",
-        413: "the body is larger than this server reads",
     }.get(error.status_code, str(error.detail))
     return kind(detail, headers=headers)
 

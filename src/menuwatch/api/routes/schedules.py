@@ -6,10 +6,10 @@ import dataclasses
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Request, Response
+from fastapi import APIRouter, Body, Path, Query, Request, Response
 
 from menuwatch.api.answers import answer
-from menuwatch.api.schemas.common import INTEGER_MAX
+from menuwatch.api.schemas.common import INTEGER_MAX, NoQuery
 from menuwatch.api.schemas.schedules import (
     GeneratedDiscovery,
     GenerateDiscovery,
@@ -35,7 +35,7 @@ def _shown(one: model.Schedule) -> dict[str, Any]:
 
 
 @router.get("", response_model=ScheduleList, summary="List schedules")
-async def list_schedules(request: Request, conn: Reading) -> Response:
+async def list_schedules(request: Request, conn: Reading, query: Annotated[NoQuery, Query()]) -> Response:
     """What is enqueued by itself, when, and how that last went."""
     return answer(request, {"items": [_shown(one) for one in await schedules.listed(conn)]})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -59,6 +59,27 @@ def _plus(value: Any) -> Any:
     return _BLANK_OFFSET.sub(r"+\1", value) if isinstance(value, str) else value
 
 
+def _number(value: Any) -> Any:
+    # In Python true is 1, and nobody means that.
+    if isinstance(value, bool):
+        raise ValueError("must be an integer")
+    return value
+
+
+N = TypeVar("N", int, Decimal)
+
+
+def between(lowest: N, highest: N) -> Callable[[N], N]:
+    """A check that a number is one of those, both among them, which names both bounds."""
+
+    def check(value: N) -> N:
+        if not lowest <= value <= highest:
+            raise ValueError(f"must lie between {lowest} and {highest}")
+        return value
+
+    return check
+
+
 Text = Annotated[str, AfterValidator(_clean)]
 """Text that the database can hold."""
 
@@ -77,8 +98,8 @@ Instant = Annotated[AwareDatetime, BeforeValidator(_plus)]
 Amount = Annotated[Decimal, WithJsonSchema({"type": "number"})]
 """An exact decimal number, written as a JSON number."""
 
-BigId = Annotated[int, Field(ge=1, le=BIGINT_MAX)]
-StoreId = Annotated[int, Field(ge=1, le=INTEGER_MAX)]
+BigId = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_number)]
+StoreId = Annotated[int, Field(ge=1, le=INTEGER_MAX), BeforeValidator(_number)]
 
 StorePath = Annotated[int, Path(ge=1, le=INTEGER_MAX, description="Number of the store.")]
 ProductPath = Annotated[int, Path(ge=1, le=BIGINT_MAX, description="Number of the product.")]
@@ -92,6 +113,10 @@ class Input(BaseModel):
     """What comes in: a name that is not known is refused, so that a misspelt filter does not silently select everything."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class NoQuery(Input):
+    """Nothing to choose."""
 
 
 class PageQuery(Input):

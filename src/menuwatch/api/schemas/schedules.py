@@ -7,19 +7,20 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Strict, WithJsonSchema, model_validator
 
-from menuwatch.api.schemas.common import Amount, Input, Text
-from menuwatch.api.schemas.tasks import AnyRole, Task
+from menuwatch.api.schemas.common import Amount, Input, Text, between
+from menuwatch.api.schemas.tasks import AnyRole, Priority, Task
 from menuwatch.schedules.model import INTERVALS, PRIORITIES
 from menuwatch.tasks.model import PRIORITY_DISCOVERY
 
 _SHORTEST, _LONGEST = INTERVALS
-_LOWEST, _HIGHEST = PRIORITIES
+_, _HIGHEST = PRIORITIES
 
 Interval = Annotated[
     Decimal,
-    Field(ge=_SHORTEST, le=_LONGEST, allow_inf_nan=False),
+    Field(allow_inf_nan=False),
+    AfterValidator(between(_SHORTEST, _LONGEST)),
     WithJsonSchema({"type": "number", "minimum": float(_SHORTEST), "maximum": float(_LONGEST)}),
 ]
 """Hours between two firings."""
@@ -54,24 +55,55 @@ class ScheduleList(BaseModel):
     items: list[Schedule] = Field(description="The schedules, by number.")
 
 
+def _there(value: Any) -> Any:
+    if value is None:
+        raise ValueError("cannot be null: leave it out to keep what it is")
+    return value
+
+
+def _never_null(schema: dict[str, Any]) -> None:
+    (kind,) = [one for one in schema.pop("anyOf") if one != {"type": "null"}]
+    schema.pop("default", None)
+    schema.update(kind)
+
+
+Given = BeforeValidator(_there)
+"""Of a value that is left out or given, and never null."""
+
+
 class ScheduleChange(Input):
     """What to change about a schedule; what is left out stays."""
 
-    enabled: bool | None = Field(None, description="Whether it fires.")
-    interval_hours: Interval | None = Field(None, description="Hours between two firings, counted from the last one.")
-    priority: int | None = Field(None, ge=_LOWEST, le=_HIGHEST, description="Priority of its tasks.")
+    enabled: Annotated[bool | None, Given] = Field(
+        None, strict=True, description="Whether it fires.", json_schema_extra=_never_null
+    )
+    interval_hours: Annotated[Interval | None, Given] = Field(
+        None,
+        description="Hours between two firings. They count from the planned time, not from when it was done.",
+        json_schema_extra=_never_null,
+    )
+    priority: Annotated[Priority | None, Given] = Field(
+        None, description="Priority of its tasks.", json_schema_extra=_never_null
+    )
     state_code: Text | None = Field(
         None, description="Only this state or province (two letters); null for all of them."
     )
-    role: AnyRole | None = Field(
-        None, description="`payload_fetch` or `store_discovery`: what needs no more than a store, and has a handler."
+    role: Annotated[AnyRole | None, Given] = Field(
+        None,
+        description="`payload_fetch` or `store_discovery`: what needs no more than a store, and has a handler.",
+        json_schema_extra=_never_null,
     )
-    platform: Text | None = Field(None, description="The platform.")
+    platform: Annotated[Text | None, Given] = Field(None, description="The platform.", json_schema_extra=_never_null)
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> ScheduleChange:
+        if not self.model_fields_set:
+            raise ValueError(f"names nothing to change: it takes {', '.join(ScheduleChange.model_fields)}")
+        return self
 
     def changes(self) -> dict[str, Any]:
         """What was named. Only for the state null is a value of its own."""
-        named = {name: getattr(self, name) for name in self.model_fields_set}
-        return {name: value for name, value in named.items() if value is not None or name == "state_code"}
+        return {name: getattr(self, name) for name in self.model_fields_set}
 
 
 class Triggered(BaseModel):
@@ -85,7 +117,7 @@ class GenerateResync(Input):
     """A day's crawls of all stores."""
 
     batches_per_day: int = Field(
-        6, ge=1, le=1440, description="Into how many parts the day is cut: 6 are 00:00, 04:00 … 20:00."
+        6, strict=True, ge=1, le=1440, description="Into how many parts the day is cut: 6 are 00:00, 04:00 … 20:00."
     )
     date: day | None = Field(None, description="The day (YYYY-MM-DD); today in UTC when left out.")
     timezone: Text | None = Field(
@@ -109,7 +141,12 @@ class GenerateDiscovery(Input):
 
     platform: Text | None = Field(None, description="The platform; the only one there is when left out.")
     state_code: Text | None = Field(None, description="Only this state or province (two letters).")
-    priority: int = Field(PRIORITY_DISCOVERY, ge=0, le=_HIGHEST, description="Higher is sooner.")
+    priority: Annotated[
+        int,
+        Strict(),
+        AfterValidator(between(0, _HIGHEST)),
+        WithJsonSchema({"type": "integer", "minimum": 0, "maximum": _HIGHEST}),
+    ] = Field(PRIORITY_DISCOVERY, description="Higher is sooner.")
 
 
 class GeneratedDiscovery(BaseModel):

@@ -103,7 +103,7 @@ class AddedStore(BaseModel):
 class StoreChange(Input):
     """What to change about a store."""
 
-    crawl_enabled: bool = Field(description="Whether it may be contacted.")
+    crawl_enabled: bool = Field(strict=True, description="Whether it may be contacted.")
 
 
 class StorePage(Page[Store]):

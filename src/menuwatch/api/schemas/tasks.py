@@ -5,9 +5,20 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Strict, WithJsonSchema, model_validator
 
-from menuwatch.api.schemas.common import BigId, Input, Instant, JsonObject, Page, PageQuery, Search, StoreId, Text
+from menuwatch.api.schemas.common import (
+    BigId,
+    Input,
+    Instant,
+    JsonObject,
+    Page,
+    PageQuery,
+    Search,
+    StoreId,
+    Text,
+    between,
+)
 from menuwatch.core.errors import Refused
 from menuwatch.operations.explain import Code
 from menuwatch.tasks.model import PRIORITY_CHAINED, ROLE_ALIASES, Role, Status, parse_role
@@ -18,21 +29,18 @@ IDS_MAX = 10_000
 
 
 def _role(value: Any) -> Role:
+    if value is None or value == "":
+        raise ValueError(f"needs a role: one of {', '.join([*Role, *ROLE_ALIASES])}")
     try:
         return parse_role(str(value))
     except Refused as error:
         raise ValueError(str(error)) from None
 
 
-def _in_range(priority: int) -> int:
-    if not PRIORITY_MIN <= priority <= PRIORITY_MAX:
-        raise ValueError(f"must lie between {PRIORITY_MIN} and {PRIORITY_MAX}")
-    return priority
-
-
 Priority = Annotated[
     int,
-    AfterValidator(_in_range),
+    Strict(),
+    AfterValidator(between(PRIORITY_MIN, PRIORITY_MAX)),
     WithJsonSchema({"type": "integer", "minimum": PRIORITY_MIN, "maximum": PRIORITY_MAX}),
 ]
 """How soon: higher is sooner."""
@@ -211,8 +219,10 @@ class _Bulk(_Filters):
     ids: list[BigId] | None = Field(
         None, min_length=1, max_length=IDS_MAX, description="These tasks, by number; instead of a filter."
     )
-    all: bool = Field(False, description="Every task there is: has to be said where no filter and no ids are given.")
-    dry_run: bool = Field(False, description="Only say how many it would be.")
+    all: bool = Field(
+        False, strict=True, description="Every task there is: has to be said where no filter and no ids are given."
+    )
+    dry_run: bool = Field(False, strict=True, description="Only say how many it would be.")
 
     @model_validator(mode="after")
     def _selects(self) -> _Bulk:
@@ -302,6 +312,7 @@ _DAY = 1440
 
 Silence = Annotated[
     float,
+    Strict(),
     Field(allow_inf_nan=False),
     AfterValidator(_outlasts_beats),
     WithJsonSchema({"type": "number", "minimum": 1, "maximum": _DAY}),
