@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from menuwatch.operations.explain import Code, Facts, Other, WorkerFacts, explanation, span
 from tests.api.shop import Shop
+from tests.conftest import ROOT
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 PAST = NOW - timedelta(minutes=3, seconds=5)
@@ -121,6 +123,12 @@ def test_the_rules(given: dict[str, Any], code: Code, says: str) -> None:
 
 def test_every_reason_is_in_the_table() -> None:
     assert {row[2] for row in TABLE} == set(Code)
+
+
+def test_every_reason_is_documented() -> None:
+    page = (ROOT / "docs/explanation/task-lifecycle.md").read_text(encoding="utf-8")
+    table = page.partition("| code | what it means | what to do |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == {str(code) for code in Code}
 
 
 def test_lengths_of_time() -> None:
