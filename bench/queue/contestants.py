@@ -31,7 +31,7 @@ ALL = (
         batch=2500,
         left="SELECT count(*) FROM task_live",
         exclusion="dispensary_id",
-        settings="1,000 slots, all else as by default; enqueue in batches of 2,500",
+        settings="2,000 slots, all else as by default; enqueue in batches of 2,500",
     ),
     Contestant(
         name="graphile-worker",

@@ -21,7 +21,7 @@ from menuwatch.tasks.model import NewTask, Role, Task
 from menuwatch.tasks.outcome import Done, Outcome
 
 URL = os.environ["DATABASE_URL"]
-SLOTS = 1000
+SLOTS = 2000
 
 
 def new_task(number: int, keys: int) -> NewTask:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -16,8 +17,19 @@ Pool = AsyncConnectionPool[AsyncConnection[TupleRow]]
 
 
 async def _check(conn: Connection) -> None:
-    """A connection may have died while it lay in the pool (server restart); find out before it is handed out."""
-    await AsyncConnectionPool.check_connection(conn)
+    """A connection may have died while it lay in the pool (server restart); find out before it is handed out.
+
+    A server that goes says so, and nothing else is sent to an idle connection: the round trip is made only where there is
+    something to read.
+    """
+    if conn.closed or _has_something_to_read(conn):
+        await AsyncConnectionPool.check_connection(conn)
+
+
+def _has_something_to_read(conn: Connection) -> bool:
+    look = select.poll()
+    look.register(conn.pgconn.socket, select.POLLIN)
+    return bool(look.poll(0))
 
 
 @asynccontextmanager

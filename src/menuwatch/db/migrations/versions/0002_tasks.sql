@@ -69,6 +69,7 @@ CREATE UNIQUE INDEX task_unique_store ON task_live (dispensary_id, role) WHERE u
 CREATE UNIQUE INDEX task_unique_payload ON task_live (role, md5(payload::text)) WHERE uniq = 1 AND dispensary_id IS NULL;
 CREATE INDEX task_waiting_payload ON task_live (role, md5(payload::text)) WHERE uniq <> 0 AND state <> 'a' AND dispensary_id IS NULL;
 
+-- Its rows come from task_live, which has checked their role.
 CREATE TABLE task_history (
   id                       bigint NOT NULL,
   created_at               timestamptz NOT NULL,
@@ -94,8 +95,6 @@ CREATE TABLE task_history (
   CONSTRAINT task_history_reason CHECK ((status = 'completed') = (error_message IS NULL)),
   CONSTRAINT task_history_worked CHECK (status <> 'completed' OR (worker_id IS NOT NULL AND started_at IS NOT NULL)),
   CONSTRAINT task_history_order CHECK (started_at >= claimed_at AND completed_at >= started_at),
-  CONSTRAINT task_history_role CHECK (role IN ('store_discovery', 'entry_point_discovery', 'product_discovery', 'payload_fetch',
-                                               'product_refresh', 'analytics_refresh')),
   PRIMARY KEY (id, completed_at)
 ) PARTITION BY RANGE (completed_at);
 CREATE INDEX task_history_role ON task_history (role, completed_at);
