@@ -170,6 +170,19 @@ SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SE
      AND t.state::text = 'p'  -- the cast keeps the planner on the primary key
 $$;
 
+-- The same for keys whose head the caller has just deleted: task_head lets nobody put another one there before the caller commits, so
+-- that nobody needs to look. Each key once.
+CREATE FUNCTION task_promote_next(stores integer[], roles text[]) RETURNS void LANGUAGE plpgsql
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+BEGIN
+  UPDATE task_live t SET state = 'r', updated_at = clock_timestamp()
+   WHERE t.id = ANY (ARRAY(
+           SELECT (SELECT p.id FROM task_live p WHERE p.state = 'p' AND p.dispensary_id = k.store AND p.role = k.role
+                    ORDER BY -p.priority, p.created_at, p.id LIMIT 1)
+             FROM unnest(stores, roles) k(store, role)))
+     AND t.state::text = 'p';
+END $$;
+
 -- Where a parked task now comes before the ready head of its key, they change places. Waits for nobody, so that it can be part of
 -- a claim: rows that somebody has in hand are left as they are.
 CREATE FUNCTION task_reorder(stores integer[], roles text[]) RETURNS void LANGUAGE plpgsql
@@ -497,17 +510,22 @@ BEGIN
     since := array_fill('-infinity'::timestamptz, ARRAY[cardinality(wanted)]);
     past := array_fill(0::bigint, ARRAY[cardinality(wanted)]);
   END IF;
+  IF cardinality(wanted) > 1 THEN
+    -- Roles that have nothing ready are left out: a claim of one role costs half of a merge. `turn` is the one that has waited longest.
+    SELECT array_agg(f.role ORDER BY f.place), array_agg(low[f.place] ORDER BY f.place), array_agg(since[f.place] ORDER BY f.place),
+           array_agg(past[f.place] ORDER BY f.place), (array_agg(f.number ORDER BY f.due, f.place))[1]
+      INTO wanted, low, since, past, turn FROM (
+        SELECT r.role, r.place, first.due, row_number() OVER (ORDER BY r.place) AS number
+          FROM unnest(wanted) WITH ORDINALITY r(role, place) CROSS JOIN LATERAL (
+            SELECT greatest(t.created_at, t.scheduled_for) AS due FROM task_live t
+             WHERE t.state = 'r' AND t.role = r.role AND (-(t.priority + t.aged), t.created_at, t.id) >= (low[r.place], since[r.place], past[r.place])
+             ORDER BY -(t.priority + t.aged), t.created_at, t.id LIMIT 1) first) f;
+    IF wanted IS NULL THEN RETURN; END IF;
+  END IF;
   IF fair > 0 AND cardinality(wanted) > 1 THEN
-    SELECT r.place INTO turn FROM unnest(wanted) WITH ORDINALITY r(role, place) CROSS JOIN LATERAL (
-        SELECT greatest(t.created_at, t.scheduled_for) AS due FROM task_live t
-         WHERE t.state = 'r' AND t.role = r.role AND (-(t.priority + t.aged), t.created_at, t.id) >= (low[r.place], since[r.place], past[r.place])
-         ORDER BY -(t.priority + t.aged), t.created_at, t.id LIMIT 1) first
-     ORDER BY first.due, r.place LIMIT 1;
-    IF turn IS NOT NULL THEN
-      RETURN QUERY SELECT * FROM task_claim(wanted[turn:turn], worker, least(fair, n), 0, low[turn:turn], since[turn:turn], past[turn:turn]);
-      GET DIAGNOSTICS got = ROW_COUNT;
-      want := n - got;
-    END IF;
+    RETURN QUERY SELECT * FROM task_claim(wanted[turn:turn], worker, least(fair, n), 0, low[turn:turn], since[turn:turn], past[turn:turn]);
+    GET DIAGNOSTICS got = ROW_COUNT;
+    want := n - got;
   END IF;
   WHILE want > 0 AND misses < 5 LOOP
     -- Where others had their hands on the stores of all that was looked at, look further.
@@ -724,7 +742,7 @@ BEGIN
       PERFORM task_reorder(more_stores, more_freed);
     END IF;
   END IF;
-  IF stores IS NOT NULL THEN PERFORM task_promote_parked(stores, freed); END IF;
+  IF stores IS NOT NULL THEN PERFORM task_promote_next(stores, freed); END IF;
 END $$;
 
 -- One round trip of a worker: ends attempts (as finish_tasks), adds what follows from those that were still its own (as enqueue_tasks;
