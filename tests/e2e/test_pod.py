@@ -170,7 +170,7 @@ def test_the_commands(database_url: str, workers: Workers) -> None:
             " ('w-1', 'Ada', 'Kryll', 'box', 'backing_off', now(), '{\"active_task_count\": 2, \"max_concurrent_tasks\": 3,"
             '  "resources": {"memory_percent": 91.2, "cpu_percent": 7, "backoff_reason": "memory is full"}}\'),'
             " ('w-2', 'Ada', 'Xylos', 'box', 'active', now() - interval '1 hour', '"
-            "{\"active_task_count\": 1, \"max_concurrent_tasks\": 1}'),"
+            '{"active_task_count": 1, "max_concurrent_tasks": 1}\'),'
             " ('w-3', 'Bruno', 'Xylos', 'box', 'stopped', now(), '{}')"
         )
     listed = workers("list")

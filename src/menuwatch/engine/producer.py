@@ -37,7 +37,7 @@ from menuwatch.tasks.store import BEGINNING, Claim, Cycled, Place
 log = get_logger(__name__)
 
 SOON = 0.05
-"""Seconds after which a claim that got less than it asked for looks once more: another claimer may have been in its way."""
+"""Seconds after which a claim that came short looks once more: another claimer may have been in its way."""
 SHORTEST = 0.02
 TWO_LANES = 32
 """From so many slots on, cycles overlap."""
@@ -98,6 +98,8 @@ class Producer(Loop):
         self._beyond = 0
         """Tasks that they ask for beyond the ends they hand in. A claim whose ends could not be written fills none of their slots, so
         nobody else counts on these."""
+        self._again = False
+        """Whether a claim that came short is to be followed by another one soon."""
         self._announced = 0
         """How often new work was announced."""
         self._mending = asyncio.Lock()
@@ -276,7 +278,9 @@ class Producer(Loop):
             # There may be more before the place where this claim began.
             self._full_at = float("-inf")
             return 0.0
-        pause = SOON if done.claimed else self.interval
+        # Another claimer, the other lane or another worker, may have had its hands on what it did not take in the end: look once more.
+        self._again = bool(done.claimed) or not self._again
+        pause = SOON if self._again else self.interval
         return pause if done.next_due is None else min(pause, max(done.next_due, SHORTEST))
 
     def _settled(self, ends: list[Ended], done: Cycled) -> None:
