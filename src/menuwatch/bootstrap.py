@@ -16,7 +16,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
-from fastapi import FastAPI
 from psycopg_pool import PoolTimeout
 
 from menuwatch.archive.files import FileArchive

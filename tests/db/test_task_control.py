@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from menuwatch.db.pool import Connection, Pool, connect
-from menuwatch.operations import tasks as operations
+from menuwatch.operations import task_control
 from menuwatch.operations.tasks import TaskFilter
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.ending import ending
@@ -158,18 +158,23 @@ async def test_bulk_retry_says_what_it_passed_over(pool: Pool) -> None:
 
     async with pool.connection() as conn:
         everything = TaskFilter(roles=[FETCH])
-        dry = await operations.bulk_retry(conn, everything, dry_run=True)
-        assert (dry.matched, dry.done, dry.skipped) == (7, 4, {"completed": 1, "scheduled": 1, "waiting": 1})
+        dry = await task_control.bulk_retry(conn, everything, dry_run=True)
+        assert (dry.matched, dry.done, dry.would, dry.skipped) == (
+            7,
+            0,
+            4,
+            {"completed": 1, "scheduled": 1, "waiting": 1},
+        )
         assert await states(pool) == {backing_off: "s", planned: "s", waiting: "r"}, "nothing was done"
-        only = await operations.bulk_retry(conn, TaskFilter(error="403 FROM"), dry_run=True)
-        assert (only.matched, only.done) == (4, 4)
+        only = await task_control.bulk_retry(conn, TaskFilter(error="403 FROM"), dry_run=True)
+        assert (only.matched, only.done, only.would) == (4, 0, 4)
 
-        real = await operations.bulk_retry(conn, everything)
-        assert (real.matched, real.done) == (7, 3), "two of them were the same work"
+        real = await task_control.bulk_retry(conn, everything)
+        assert (real.matched, real.done, real.would) == (7, 3, 0), "two of them were the same work"
         assert real.skipped == {"completed": 1, "scheduled": 1, "waiting": 2}
-        named = await operations.bulk_retry(conn, TaskFilter(statuses=[Status.COMPLETED, Status.PENDING]))
+        named = await task_control.bulk_retry(conn, TaskFilter(statuses=[Status.COMPLETED, Status.PENDING]))
         assert (named.done, named.skipped) == (2, {"waiting": 4}), "completed and planned, as was asked"
-        picked = await operations.bulk_retry(conn, TaskFilter(), ids=[done, failed[0], 999, done])
+        picked = await task_control.bulk_retry(conn, TaskFilter(), ids=[done, failed[0], 999, done])
         assert (picked.matched, picked.done, picked.skipped) == (2, 0, {"missing": 1, "waiting": 2})
     counts = Counter([(await look(pool, task)).dispensary_id for task in await states(pool)])
     assert counts == dict.fromkeys(range(1, 7), 1)
@@ -184,10 +189,10 @@ async def test_bulk_cancel_and_who_is_at_it_is_told(pool: Pool, database_url: st
     try:
         await listener.execute("LISTEN menuwatch_tasks")
         async with pool.connection() as conn:
-            dry = await operations.bulk_cancel(conn, TaskFilter(roles=[FETCH]), dry_run=True)
-            assert (dry.matched, dry.done, dry.skipped, dry.dry_run) == (10, 9, {"finished": 1}, True)
+            dry = await task_control.bulk_cancel(conn, TaskFilter(roles=[FETCH]), dry_run=True)
+            assert (dry.matched, dry.done, dry.would, dry.skipped, dry.dry_run) == (10, 0, 9, {"finished": 1}, True)
             assert len(await states(pool)) == 10
-            real = await operations.bulk_cancel(conn, TaskFilter(roles=[FETCH]), reason="wrong day")
+            real = await task_control.bulk_cancel(conn, TaskFilter(roles=[FETCH]), reason="wrong day")
             assert (real.matched, real.done, real.skipped) == (10, 9, {"finished": 1})
         lost = set()
         async for notice in listener.notifies(timeout=5, stop_after=2):
@@ -221,7 +226,7 @@ async def test_a_task_whose_end_is_being_written_is_left_to_its_worker(pool: Poo
         async with worker.transaction():
             await tasks.finish(worker, "w", [ending(task, Done(), backoff=NONE)])
             async with asyncio.timeout(5):
-                found = await operations.bulk_cancel(person, TaskFilter())
+                found = await task_control.bulk_cancel(person, TaskFilter())
         assert (found.matched, found.done, found.skipped) == (4, 3, {"busy": 1})
     assert {(await look(pool, one)).status for one in ids if one != task.id} == {Status.CANCELLED}
     assert (await look(pool, task.id)).status is Status.COMPLETED
@@ -236,7 +241,7 @@ async def test_a_retry_gives_way_and_comes_again(pool: Pool, database_url: str, 
         (task,) = await tasks.claim(worker, "w", None, 1)
         await worker.execute("BEGIN")
         await tasks.finish(worker, "w", [ending(task, Done(), backoff=NONE)])
-        retrying = asyncio.create_task(operations.retry(person, old))
+        retrying = asyncio.create_task(task_control.retry(person, old))
         async with asyncio.timeout(20):
             for _ in range(2):  # it waits, gives way, and waits again
                 for waits in (True, False):
@@ -249,8 +254,8 @@ async def test_a_retry_gives_way_and_comes_again(pool: Pool, database_url: str, 
                             break
                         await asyncio.sleep(0.002)
             await worker.execute("COMMIT" if commits else "ROLLBACK")
-            new, created = await retrying
-    assert created
+            new, outcome = await retrying
+    assert outcome == "created"
     assert await states(pool) == ({new: "r"} if commits else {task.id: "a", new: "p"})
 
 
@@ -297,9 +302,9 @@ async def test_bulk_among_a_crowd_of_workers(pool: Pool, database_url: str) -> N
             async with conn.transaction():
                 where = mine.choice((TaskFilter(dispensary_id=store), TaskFilter(roles=[REFRESH]), TaskFilter()))
                 if turn % 2:
-                    await operations.bulk_cancel(conn, where, reason="enough")
+                    await task_control.bulk_cancel(conn, where, reason="enough")
                 else:
-                    await operations.bulk_retry(conn, where)
+                    await task_control.bulk_retry(conn, where)
         acting -= 1
 
     async with _connections(database_url, 6) as conns, asyncio.timeout(60):

@@ -193,13 +193,15 @@ def test_a_state_and_bulk(run: Run, sql: Callable[..., list[Any]]) -> None:
         sql(FAIL)
     run("enqueue", "store_discovery")
     assert run("retry", "--status", "failed", "--dry-run")[1] == "2 tasks would be retried.\n"
+    dry = json.loads(run("retry", "--status", "failed", "--dry-run", "--json")[1])
+    assert dry == {"matched": 2, "done": 0, "would": 2, "dry_run": True, "skipped": {}}
     code, out, err = run("retry", "--status", "failed")
     assert (code, out) == (2, "")
     assert "Retry 2 tasks? Nobody is here to answer: add --yes" in err
     assert run("retry", "--role", "payload_fetch", "--yes", "--priority", "30")[1] == "2 tasks retried.\n"
     assert sql("SELECT DISTINCT priority FROM task_live WHERE role = 'payload_fetch'") == [(30,)]
     done = json.loads(run("retry", "--role", "payload_fetch", "--yes", "--json")[1])
-    assert done == {"matched": 4, "done": 0, "dry_run": False, "skipped": {"waiting": 4}}
+    assert done == {"matched": 4, "done": 0, "would": 0, "dry_run": False, "skipped": {"waiting": 4}}
     assert run("cancel", "--store", "2", "--yes")[1] == "1 task cancelled; passed over: 1 finished.\n"
     assert run("cancel", "--all", "-y")[1] == "2 tasks cancelled; passed over: 3 finished.\n"
     assert sql("SELECT count(*) FROM task_live") == [(0,)]

@@ -18,11 +18,13 @@ from menuwatch.cli.output import Format, ago, chosen_format, console, errors, pl
 from menuwatch.cli.process import settings
 from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Connection
-from menuwatch.operations import explain
+from menuwatch.operations import explain, task_control, wishes
 from menuwatch.operations import tasks as operations
 from menuwatch.operations.explain import Explanation, span
 from menuwatch.operations.reading import Row
-from menuwatch.operations.tasks import Bulk, TaskFilter
+from menuwatch.operations.task_control import Bulk
+from menuwatch.operations.tasks import TaskFilter
+from menuwatch.operations.wishes import Wish
 from menuwatch.schedules.model import PRIORITIES
 from menuwatch.stores import store as stores
 from menuwatch.tasks.model import PRIORITY_CHAINED, UNHANDLED_ROLES, Role, Status, parse_role
@@ -139,7 +141,7 @@ def retry(
     chosen = _Chosen(role, status, store, worker, error, everything)
 
     async def one(conn: Connection, task_id: int) -> str:
-        number, outcome = await operations.redo(conn, task_id, priority=priority)
+        number, outcome = await task_control.retry(conn, task_id, priority=priority)
         said = {
             "created": f"waits again as task {number}.",
             "pulled": "is due now.",
@@ -153,7 +155,7 @@ def retry(
         )
 
     async def many(conn: Connection, where: TaskFilter, dry: bool) -> Bulk:
-        return await operations.bulk_retry(conn, where, dry_run=dry, priority=priority)
+        return await task_control.bulk_retry(conn, where, dry_run=dry, priority=priority)
 
     _act("retry", "retried", ids, chosen, one, many, dry_run=dry_run, yes=yes, json=json)
 
@@ -178,11 +180,11 @@ def cancel(
         _searchable("--reason", reason)
 
     async def one(conn: Connection, task_id: int) -> str:
-        await operations.cancel(conn, task_id, reason=reason)
+        await task_control.cancel(conn, task_id, reason=reason)
         return f"Task {task_id} is cancelled."
 
     async def many(conn: Connection, where: TaskFilter, dry: bool) -> Bulk:
-        return await operations.bulk_cancel(conn, where, dry_run=dry, reason=reason)
+        return await task_control.bulk_cancel(conn, where, dry_run=dry, reason=reason)
 
     _act("cancel", "cancelled", ids, chosen, one, many, dry_run=dry_run, yes=yes, json=json)
 
@@ -378,11 +380,9 @@ def _act(
     if json:
         print_json(dataclasses.asdict(result))
         return
-    would = "would be " if result.dry_run else ""
+    what = f"{plural(result.would, 'task')} would be" if result.dry_run else plural(result.done, "task")
     passed = ", ".join(f"{n:,} {reason}" for reason, n in result.skipped.items())
-    console.print(
-        f"{plural(result.done, 'task')} {would}{done}" + (f"; passed over: {passed}." if passed else "."), markup=False
-    )
+    console.print(f"{what} {done}" + (f"; passed over: {passed}." if passed else "."), markup=False)
 
 
 def _finish_ids(outcomes: Sequence[tuple[int, str, bool]], json: bool) -> None:
@@ -424,10 +424,10 @@ async def _bulk(
     async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
         where = await chosen.filter(conn)
         found = await many(conn, where, True)
-        if dry_run or found.done == 0:
+        if dry_run or found.would == 0:
             return dataclasses.replace(found, dry_run=dry_run)
         if not yes:
-            question = f"{verb.capitalize()} {plural(found.done, 'task')}?"
+            question = f"{verb.capitalize()} {plural(found.would, 'task')}?"
             if not sys.stdin.isatty():
                 raise Refused(f"{question} Nobody is here to answer: add --yes")
             if not await asyncio.to_thread(typer.confirm, question, err=True):
@@ -467,22 +467,15 @@ async def _enqueue(
         store_id = None if store is None else await _store_id(conn, store)
         same = TaskFilter(roles=[role], statuses=[Status.PENDING], dispensary_id=store_id)
         waiting = {row["id"]: row for row in await operations.page(conn, same, limit=_LOOKED_AT)}
-        number, created = await operations.enqueue(
-            conn,
-            role=role,
-            dispensary_id=store_id,
-            platforms=tuple(system.platforms),
-            priority=priority,
-            scheduled_for=due,
-            payload=payload,
-        )
+        wish = Wish(role=role, dispensary_id=store_id, priority=priority, scheduled_for=due, payload=payload)
+        number, created = await wishes.enqueue(conn, wish, platforms=tuple(system.platforms))
         changed = {} if created else _changed(waiting.get(number), await operations.one(conn, number))
         return number, created, changed
 
 
 async def _enqueue_state(role: Role, state: str, priority: int, due: datetime | None) -> tuple[int, list[Enqueued]]:
     async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn, conn.transaction():
-        return await operations.enqueue_state(
+        return await wishes.enqueue_state(
             conn,
             state_code=state,
             role=role,

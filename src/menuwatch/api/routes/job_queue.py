@@ -5,12 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from menuwatch.api.answers import answer
-from menuwatch.api.routes.tasks import enqueued
+from menuwatch.api.routes.tasks import asked, enqueued
 from menuwatch.api.schemas.job_queue import Batch, BatchDone, EnqueueState, StateDone
 from menuwatch.api.schemas.tasks import EnqueuedTask, NewTask
 from menuwatch.api.system import Sys, Writing
-from menuwatch.operations import tasks
-from menuwatch.operations.tasks import Wish
+from menuwatch.operations import wishes
 
 router = APIRouter(prefix="/api/job-queue", tags=["job queue"])
 
@@ -30,18 +29,7 @@ async def enqueue_task(request: Request, system: Sys, conn: Writing, new: NewTas
 @router.post("/enqueue-batch", response_model=BatchDone, summary="Enqueue up to 10,000 tasks")
 async def enqueue_batch(request: Request, system: Sys, conn: Writing, batch: Batch) -> Response:
     """All of them are enqueued, or none where one cannot be used. Of the same work for the same store only one task waits."""
-    wishes = [
-        Wish(
-            role=new.role,
-            dispensary_id=new.dispensary_id,
-            platform=new.platform,
-            priority=new.priority,
-            scheduled_for=new.scheduled_for,
-            payload=new.payload,
-        )
-        for new in batch.tasks
-    ]
-    found = await tasks.enqueue_batch(conn, wishes, platforms=tuple(system.platforms))
+    found = await wishes.enqueue_batch(conn, [asked(new) for new in batch.tasks], platforms=tuple(system.platforms))
     body = {
         "requested": len(found),
         "created": sum(one.created for one in found),
@@ -53,7 +41,7 @@ async def enqueue_batch(request: Request, system: Sys, conn: Writing, batch: Bat
 @router.post("/enqueue-state", response_model=StateDone, summary="Enqueue work for every store of a state")
 async def enqueue_state(request: Request, system: Sys, conn: Writing, which: EnqueueState) -> Response:
     """One task for each store of the state that is switched on and known to its platform."""
-    stores, found = await tasks.enqueue_state(
+    stores, found = await wishes.enqueue_state(
         conn,
         state_code=which.state_code,
         role=which.role,

@@ -34,9 +34,10 @@ from menuwatch.api.schemas.tasks import (
 )
 from menuwatch.api.system import Reading, Sys, System, Writing
 from menuwatch.db.pool import Connection
-from menuwatch.operations import explain, tasks
+from menuwatch.operations import explain, task_control, tasks, wishes
 from menuwatch.operations.refusals import Unusable
-from menuwatch.operations.tasks import Bulk, TaskFilter
+from menuwatch.operations.tasks import TaskFilter
+from menuwatch.operations.wishes import Wish
 from menuwatch.tasks.model import Status
 
 router = APIRouter(prefix="/api/tasks", tags=["tasks"])
@@ -67,12 +68,6 @@ async def _filter(
     return where
 
 
-def _done(found: Bulk) -> dict[str, Any]:
-    """As the answer has it: in a dry run nothing was done, and `would` says how many it would be."""
-    body = dataclasses.asdict(found)
-    return {**body, "done": 0, "would": found.done} if found.dry_run else {**body, "would": 0}
-
-
 async def _page(request: Request, conn: Connection, where: TaskFilter, query: PageQuery) -> Response:
     mark = paging.mark("tasks", where)
     after = paging.decode(query.cursor, mark, tuple[int])[0] if query.cursor is not None else None
@@ -100,18 +95,21 @@ async def create_task(request: Request, system: Sys, conn: Writing, new: NewTask
     return await enqueued(request, system, conn, new)
 
 
-async def enqueued(request: Request, system: System, conn: Connection, new: NewTask) -> Response:
-    """The answer to who asks for a task."""
-    task_id, created = await tasks.enqueue(
-        conn,
+def asked(new: NewTask) -> Wish:
+    """The task as it was asked for."""
+    return Wish(
         role=new.role,
         dispensary_id=new.dispensary_id,
-        platforms=tuple(system.platforms),
         platform=new.platform,
         priority=new.priority,
         scheduled_for=new.scheduled_for,
         payload=new.payload,
     )
+
+
+async def enqueued(request: Request, system: System, conn: Connection, new: NewTask) -> Response:
+    """The answer to who asks for a task."""
+    task_id, created = await wishes.enqueue(conn, asked(new), platforms=tuple(system.platforms))
     body = {"task": await tasks.one(conn, task_id), "created": created}
     return answer(request, body, status=201 if created else 200, headers={"Location": f"/api/tasks/{task_id}"})
 
@@ -134,7 +132,7 @@ async def recover_stale_tasks(
     time; this is for who cannot wait."""
     threshold = which.threshold_minutes if which is not None and which.threshold_minutes is not None else None
     minutes = threshold if threshold is not None else system.settings.stale_after_minutes
-    return answer(request, {"recovered": await tasks.recover_stale(conn, minutes), "threshold_minutes": minutes})
+    return answer(request, {"recovered": await task_control.recover_stale(conn, minutes), "threshold_minutes": minutes})
 
 
 @router.get("/role/{role}/last-completion", response_model=LastCompletion, summary="When a role last succeeded")
@@ -164,16 +162,16 @@ async def bulk_retry_tasks(request: Request, system: Sys, conn: Writing, which: 
     """What the filter selects is retried, each as by itself, and all of it or nothing. Without `status` and `ids` these are the tasks
     that failed and those that wait for another try. At most 100,000 at once."""
     where = await _filter(system, conn, which)
-    found = await tasks.bulk_retry(conn, where, ids=which.ids, dry_run=which.dry_run, priority=which.priority)
-    return answer(request, _done(found))
+    found = await task_control.bulk_retry(conn, where, ids=which.ids, dry_run=which.dry_run, priority=which.priority)
+    return answer(request, dataclasses.asdict(found))
 
 
 @router.post("/bulk/cancel", response_model=BulkDone, summary="Cancel many tasks")
 async def bulk_cancel_tasks(request: Request, system: Sys, conn: Writing, which: BulkCancel) -> Response:
     """What the filter selects and is not over is cancelled, all of it or nothing. Workers lose those that they are at, and stop."""
     where = await _filter(system, conn, which)
-    found = await tasks.bulk_cancel(conn, where, ids=which.ids, dry_run=which.dry_run, reason=which.reason)
-    return answer(request, _done(found))
+    found = await task_control.bulk_cancel(conn, where, ids=which.ids, dry_run=which.dry_run, reason=which.reason)
+    return answer(request, dataclasses.asdict(found))
 
 
 async def _explained(system: System, conn: Connection, task_id: int) -> dict[str, Any]:
@@ -203,7 +201,7 @@ async def explain_task(request: Request, system: Sys, conn: Reading, task_id: Ta
 @router.post("/{task_id}/cancel", response_model=Task, summary="Cancel a task")
 async def cancel_task(request: Request, conn: Writing, task_id: TaskPath) -> Response:
     """It is not done any more. A worker that is at it loses it and stops."""
-    await tasks.cancel(conn, task_id)
+    await task_control.cancel(conn, task_id)
     return answer(request, await tasks.one(conn, task_id))
 
 
@@ -220,8 +218,8 @@ async def retry_task(
     """A task that is over is enqueued anew and stays in the history as it was; where the same work waits already, that one is the
     answer. A task that waits for its time or for another try is due at once; one that is due already may only become more urgent
     (`outcome` says what changed). While a worker is at it, this is a conflict."""
-    asked = how or RetryTask.model_validate({})
-    number, outcome = await tasks.redo(conn, task_id, priority=asked.priority)
+    wanted = how or RetryTask.model_validate({})
+    number, outcome = await task_control.retry(conn, task_id, priority=wanted.priority)
     created = outcome == "created"
     body = {"task": await tasks.one(conn, number), "created": created, "retried": task_id, "outcome": outcome}
     return answer(request, body, status=201 if created else 200, headers={"Location": f"/api/tasks/{number}"})

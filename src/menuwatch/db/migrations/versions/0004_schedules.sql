@@ -163,7 +163,8 @@ BEGIN
 END $$;
 
 -- What there is to do, and how fast it gets done, by role. `ready_tasks` are those of the pending that are due. A worker counts as
--- active while it has given a sign in the last two minutes and may claim the role; one that takes all roles counts for each.
+-- active while it has given a sign in the last two minutes and may claim the role, also if it backs off for a moment; one that an operator
+-- paused does not. One that takes all roles counts for each.
 -- What a worker does in an hour is what its slots could at the average duration, not what it happened to be given.
 CREATE VIEW v_worker_capacity AS
 SELECT r.role, l.pending_tasks, l.ready_tasks, l.claimed_tasks, l.running_tasks, h.completed_last_hour, h.failed_last_hour,
@@ -189,7 +190,8 @@ SELECT r.role, l.pending_tasks, l.ready_tasks, l.claimed_tasks, l.running_tasks,
  CROSS JOIN LATERAL (
     SELECT count(*) AS active_workers, avg(coalesce((g.heartbeat ->> 'max_concurrent_tasks')::double precision, 1)) AS slots
       FROM worker_registry g
-     WHERE g.status = 'active' AND g.last_heartbeat_at > now() - interval '2 minutes' AND (g.roles IS NULL OR r.role = ANY (g.roles))) w
+     WHERE g.status IN ('active', 'backing_off') AND g.last_heartbeat_at > now() - interval '2 minutes'
+       AND (g.roles IS NULL OR r.role = ANY (g.roles))) w
  CROSS JOIN LATERAL (
     SELECT 3600 / nullif(h.avg_duration_sec, 0) * coalesce(w.slots, 1) AS tasks_per_worker_hour) x
  ORDER BY r.place;

@@ -24,33 +24,3 @@ BEGIN
   RETURN NULL;
 END $$;
 CREATE TRIGGER worker_commands_tell AFTER INSERT ON worker_commands FOR EACH ROW EXECUTE FUNCTION worker_commands_tell();
-
--- As before, but for the workers that count as active: one that backs off for a moment does, one that an operator paused does not.
-CREATE OR REPLACE VIEW v_worker_capacity AS
-SELECT r.role, l.pending_tasks, l.ready_tasks, l.claimed_tasks, l.running_tasks, h.completed_last_hour, h.failed_last_hour,
-       w.active_workers, h.avg_duration_sec, x.tasks_per_worker_hour,
-       CASE WHEN l.pending_tasks = 0 THEN 0
-            ELSE l.pending_tasks / nullif(w.active_workers * x.tasks_per_worker_hour, 0) END AS estimated_hours_to_drain
-  FROM unnest(task_roles(NULL)) WITH ORDINALITY r(role, place)
-  LEFT JOIN (
-    SELECT t.role AS live_role, count(*) FILTER (WHERE t.state <> 'a') AS pending,
-           count(*) FILTER (WHERE t.state IN ('r', 'p') OR (t.state = 's' AND t.scheduled_for <= now())) AS ready,
-           count(*) FILTER (WHERE t.state = 'a' AND t.started_at IS NULL) AS claimed,
-           count(*) FILTER (WHERE t.state = 'a' AND t.started_at IS NOT NULL) AS running
-      FROM task_live t GROUP BY t.role) c ON c.live_role = r.role
- CROSS JOIN LATERAL (
-    SELECT coalesce(c.pending, 0) AS pending_tasks, coalesce(c.ready, 0) AS ready_tasks, coalesce(c.claimed, 0) AS claimed_tasks,
-           coalesce(c.running, 0) AS running_tasks) l
- CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE e.status = 'completed') AS completed_last_hour,
-           count(*) FILTER (WHERE e.status = 'failed') AS failed_last_hour,
-           avg(extract(epoch FROM e.completed_at - e.started_at)::double precision)
-             FILTER (WHERE e.status = 'completed') AS avg_duration_sec
-      FROM task_history e WHERE e.role = r.role AND e.completed_at > now() - interval '1 hour') h
- CROSS JOIN LATERAL (
-    SELECT count(*) AS active_workers, avg(coalesce((g.heartbeat ->> 'max_concurrent_tasks')::double precision, 1)) AS slots
-      FROM worker_registry g
-     WHERE g.status IN ('active', 'backing_off') AND g.last_heartbeat_at > now() - interval '2 minutes' AND (g.roles IS NULL OR r.role = ANY (g.roles))) w
- CROSS JOIN LATERAL (
-    SELECT 3600 / nullif(h.avg_duration_sec, 0) * coalesce(w.slots, 1) AS tasks_per_worker_hour) x
- ORDER BY r.place;
