@@ -27,6 +27,16 @@ class Event(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Happened:
+    """One event of one proxy. `error` says what went wrong; it may not hold a password."""
+
+    proxy_id: int
+    event: Event
+    elapsed_ms: float | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     """The counters of one proxy."""
 

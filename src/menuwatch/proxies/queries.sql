@@ -45,16 +45,19 @@ UPDATE proxies SET last_used_at = clock_timestamp()
 RETURNING *;
 
 -- name: lock_health
-SELECT is_active, success_count, failure_count, consecutive_403_count, avg_response_time_ms
-  FROM proxies WHERE id = %(id)s FOR UPDATE;
+SELECT id, is_active, success_count, failure_count, consecutive_403_count, avg_response_time_ms
+  FROM proxies WHERE id = ANY (%(ids)s::integer[]) ORDER BY id FOR UPDATE;
 
 -- name: save_health
-UPDATE proxies SET
-       is_active = %(is_active)s, success_count = %(success_count)s, failure_count = %(failure_count)s,
-       consecutive_403_count = %(consecutive_403_count)s, avg_response_time_ms = %(avg_response_time_ms)s,
+UPDATE proxies p SET
+       is_active = h.is_active, success_count = h.success_count, failure_count = h.failure_count,
+       consecutive_403_count = h.consecutive_403_count, avg_response_time_ms = h.avg_response_time_ms,
        last_used_at = clock_timestamp(),
-       last_failure_at = CASE WHEN %(error)s::text IS NULL THEN last_failure_at ELSE clock_timestamp() END,
-       last_error = coalesce(%(error)s, last_error),
-       deactivated_at = CASE WHEN is_active AND NOT %(is_active)s THEN clock_timestamp() ELSE deactivated_at END,
+       last_failure_at = CASE WHEN h.error IS NULL THEN p.last_failure_at ELSE clock_timestamp() END,
+       last_error = coalesce(h.error, p.last_error),
+       deactivated_at = CASE WHEN p.is_active AND NOT h.is_active THEN clock_timestamp() ELSE p.deactivated_at END,
        updated_at = clock_timestamp()
- WHERE id = %(id)s;
+  FROM unnest(%(ids)s::integer[], %(is_active)s::boolean[], %(success_count)s::bigint[], %(failure_count)s::integer[],
+              %(consecutive_403_count)s::integer[], %(avg_response_time_ms)s::double precision[], %(errors)s::text[])
+       h(id, is_active, success_count, failure_count, consecutive_403_count, avg_response_time_ms, error)
+ WHERE p.id = h.id;

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from psycopg import AsyncConnection
-from psycopg.rows import class_row
+from psycopg.rows import class_row, dict_row
 
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
-from menuwatch.proxies.health import Event, Health, after
+from menuwatch.proxies.health import Event, Happened, Health, after
 from menuwatch.proxies.model import NewProxy, NoProxy, Proxy
 
 log = get_logger(__name__)
@@ -79,13 +79,31 @@ async def record(
     `error` is kept as `last_error`; it may not hold a password.
     """
     async with conn.transaction():
-        async with conn.cursor(row_factory=class_row(Health)) as cur:
-            await cur.execute(_q.lock_health, {"id": proxy_id})
-            before = await cur.fetchone()
-        if before is None:
-            return None
-        now = after(before, event, elapsed_ms=elapsed_ms)
-        await conn.execute(_q.save_health, {"id": proxy_id, "error": error, **dataclasses.asdict(now)})
-    if before.is_active and not now.is_active:
-        log.warning("proxy deactivated", action="proxy_deactivated", proxy_id=proxy_id, event_kind=event, reason=error)
+        found = await record_all(conn, [Happened(proxy_id=proxy_id, event=event, elapsed_ms=elapsed_ms, error=error)])
+    return found.get(proxy_id)
+
+
+async def record_all(conn: AsyncConnection[Any], events: Sequence[Happened]) -> dict[int, Health]:
+    """Counts events in their order, within the caller's transaction; returns the counters after them, of the proxies that are there.
+
+    The rows are locked in the order of their ids, so that two who do this at once wait for each other and no more.
+    """
+    if not events:
+        return {}
+    now: dict[int, Health] = {}
+    before: dict[int, Health] = {}
+    async with conn.cursor(row_factory=dict_row) as cur:
+        await cur.execute(_q.lock_health, {"ids": sorted({event.proxy_id for event in events})})
+        for row in await cur.fetchall():
+            before[row.pop("id")] = Health(**row)
+    errors: dict[int, str | None] = {}
+    for event in events:
+        if (health := now.get(event.proxy_id) or before.get(event.proxy_id)) is not None:
+            now[event.proxy_id] = after(health, event.event, elapsed_ms=event.elapsed_ms)
+            errors[event.proxy_id] = event.error or errors.get(event.proxy_id)
+    columns: dict[str, list[Any]] = {name: [getattr(h, name) for h in now.values()] for name in Health.__slots__}
+    await conn.execute(_q.save_health, {"ids": list(now), "errors": [errors[i] for i in now], **columns})
+    for proxy_id, health in now.items():
+        if before[proxy_id].is_active and not health.is_active:
+            log.warning("proxy deactivated", action="proxy_deactivated", proxy_id=proxy_id, reason=errors[proxy_id])
     return now

@@ -109,22 +109,3 @@ CREATE TABLE raw_crawl_payloads (
 CREATE INDEX raw_crawl_payloads_store ON raw_crawl_payloads (dispensary_id, fetched_at DESC, id DESC);
 CREATE INDEX raw_crawl_payloads_content ON raw_crawl_payloads (dispensary_id, content_sha256);
 CREATE INDEX raw_crawl_payloads_newest ON raw_crawl_payloads (fetched_at DESC, id DESC);
-
--- One request to a platform: which store, through which proxy, as which browser, and what came of it.
-CREATE TABLE fetch_attempts (
-  id                       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  task_id                  bigint,
-  dispensary_id            integer,
-  host                     text NOT NULL,
-  proxy_id                 integer,
-  profile                  text,
-  verdict                  text NOT NULL,
-  status                   integer,
-  rotated                  boolean NOT NULL DEFAULT false, -- the identity was changed because of this answer
-  bytes                    bigint NOT NULL DEFAULT 0,
-  elapsed_ms               double precision NOT NULL DEFAULT 0,
-  error                    text,
-  attempted_at             timestamptz NOT NULL DEFAULT now()
-);
-CREATE INDEX fetch_attempts_task ON fetch_attempts (task_id);
-CREATE INDEX fetch_attempts_time ON fetch_attempts (attempted_at);
