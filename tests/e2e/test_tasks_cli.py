@@ -250,12 +250,6 @@ def test_what_is_refused_says_what_would_be_right(run: Run, sql: Callable[..., l
     assert sql("SELECT count(*) FROM worker_tasks") == [(0,)]
 
 
-def test_the_command_line_does_not_load_the_api() -> None:
-    code = "import sys, menuwatch.cli.main; print([name for name in sys.modules if name.startswith('menuwatch.api')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "[]\n", "a worker has no use for it"
-
-
 def test_a_person_is_asked_first(run: Run, sql: Callable[..., list[Any]]) -> None:
     """At a terminal: no answer but yes does anything."""
     run("enqueue", "store_discovery")

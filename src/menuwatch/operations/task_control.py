@@ -77,8 +77,8 @@ async def retry(conn: AsyncConnection[Any], task_id: int, *, priority: int = PRI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bulk:
-    """What became of many tasks at once: of the `matched`, `done` were retried or cancelled (in a dry run none were, but `would` be), the
-    others were passed over for the reasons in `skipped`."""
+    """What became of many tasks at once: of the `matched`, `done` were retried or cancelled, the others were passed over for what
+    `skipped` says. In a dry run nothing is done, and `would` is what would be."""
 
     matched: int
     done: int
