@@ -95,7 +95,8 @@ async def record_all(conn: AsyncConnection[Any], events: Sequence[Happened]) -> 
     async with conn.cursor(row_factory=dict_row) as cur:
         await cur.execute(_q.lock_health, {"ids": sorted({event.proxy_id for event in events})})
         for row in await cur.fetchall():
-            before[row.pop("id")] = Health(**row)
+            number = row.pop("id")
+            before[number] = Health(**row)
     errors: dict[int, str | None] = {}
     for event in events:
         if (health := now.get(event.proxy_id) or before.get(event.proxy_id)) is not None:
