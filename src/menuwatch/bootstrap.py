@@ -29,8 +29,9 @@ from menuwatch.db.pool import Pool, open_pool
 from menuwatch.engine.exposition import exposed
 from menuwatch.engine.janitor import Janitor, Keep
 from menuwatch.engine.loop import Loop
+from menuwatch.engine.options import Options
 from menuwatch.engine.scheduler import Scheduler
-from menuwatch.engine.worker import Options, Worker
+from menuwatch.engine.worker import Worker
 from menuwatch.fetch.rotator import Rotator
 from menuwatch.operations import proxies, workers
 from menuwatch.payloads import store as payloads

@@ -21,7 +21,8 @@ from menuwatch.core.backoff import Backoff
 from menuwatch.core.errors import Permanent, Transient
 from menuwatch.db.pool import Pool, open_pool
 from menuwatch.engine.handler import TaskContext
-from menuwatch.engine.worker import Options, Worker
+from menuwatch.engine.options import Options
+from menuwatch.engine.worker import Worker
 from menuwatch.tasks.model import Role, Task
 from menuwatch.tasks.outcome import Done, Fail, Outcome, Postpone, Retry, Writes, Wrote
 from tests.chaos.plan import ON_PURPOSE, Node, Plan

@@ -13,7 +13,8 @@ import pytest
 from menuwatch.core.backoff import Backoff
 from menuwatch.db.pool import Pool
 from menuwatch.engine.handler import Handler
-from menuwatch.engine.worker import Options, Worker
+from menuwatch.engine.options import Options
+from menuwatch.engine.worker import Worker
 from menuwatch.tasks.model import Role
 
 Start = Callable[..., AbstractAsyncContextManager[Worker]]

@@ -14,7 +14,8 @@ from psycopg import AsyncConnection
 
 from menuwatch.db.pool import open_pool
 from menuwatch.engine.handler import TaskContext
-from menuwatch.engine.worker import Options, Worker
+from menuwatch.engine.options import Options
+from menuwatch.engine.worker import Worker
 from menuwatch.tasks.model import Role, Task
 from menuwatch.tasks.outcome import Done, Outcome, Wrote
 

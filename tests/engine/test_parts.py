@@ -13,9 +13,9 @@ from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.engine.handler import TaskContext
 from menuwatch.engine.loop import Loop
+from menuwatch.engine.options import Options
 from menuwatch.engine.reaction import THROTTLED_WAIT, outcome_of
 from menuwatch.engine.slots import Attempt, Slots
-from menuwatch.engine.worker import Options
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.ending import clean_reason
 from menuwatch.tasks.model import NewTask, Role, Status, Task

@@ -15,7 +15,8 @@ from menuwatch.core import collector, telemetry
 from menuwatch.db import migrate
 from menuwatch.db.pool import connect, open_pool
 from menuwatch.engine.handler import TaskContext
-from menuwatch.engine.worker import Options, Worker
+from menuwatch.engine.options import Options
+from menuwatch.engine.worker import Worker
 from menuwatch.tasks import store
 from menuwatch.tasks.model import NewTask, Role, Task
 from menuwatch.tasks.outcome import Done, Outcome

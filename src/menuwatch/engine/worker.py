@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import secrets
-import socket
-import zlib
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import timedelta
 from random import Random
-from typing import Self
 
 import psycopg
 
-from menuwatch.core.backoff import Backoff
 from menuwatch.core.clock import Clock, SystemClock
-from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
 from menuwatch.engine.commands import Commands
@@ -31,84 +22,23 @@ from menuwatch.engine.listener import Listener
 from menuwatch.engine.loop import Loop
 from menuwatch.engine.marker import Marker
 from menuwatch.engine.measures import Measures
+from menuwatch.engine.options import Options, identify
 from menuwatch.engine.outbox import Outbox
 from menuwatch.engine.producer import Producer
 from menuwatch.engine.reaper import Reaper
-from menuwatch.engine.resources import Machine, Thresholds
+from menuwatch.engine.resources import Machine
 from menuwatch.engine.settler import Settler
 from menuwatch.engine.slots import Slots
 from menuwatch.engine.waker import Waker
 from menuwatch.engine.watch import Watch
 from menuwatch.tasks import store as tasks
-from menuwatch.tasks.model import NewTask, Role, parse_role
+from menuwatch.tasks.model import NewTask
 from menuwatch.workers import registry
-from menuwatch.workers.names import WORKER_NAMES, pod_name, worker_name
-from menuwatch.workers.registry import Identity
 
 log = get_logger(__name__)
 
 _HURRIED_PATIENCE = 10.0
 """Seconds that a stopping worker waits for a database that is away."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How a worker works. Times in seconds; `roles` None takes every role that has a handler.
-
-    `ordinal` is its place in its pod; `thresholds` None never backs off for want of resources.
-    """
-
-    worker_id: str | None = None
-    pod: str | None = None
-    ordinal: int | None = None
-    roles: frozenset[Role] | None = None
-    slots: int = 3
-    poll_interval: float = 5.0
-    heartbeat_interval: float = 30.0
-    reap_interval: float = 60.0
-    stale_after: timedelta = timedelta(minutes=10)
-    backoff: Backoff = Backoff(base=30.0)
-    grace: float = 30.0
-    patience: float = 300.0
-    thresholds: Thresholds | None = None
-    backing_off: float = 10.0
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> Self:
-        """Raises Refused for a role that does not exist, with the list of those that do."""
-        stale_after = timedelta(minutes=settings.stale_after_minutes)
-        return cls(
-            worker_id=settings.worker_id,
-            pod=pod_name(socket.gethostname(), ordinal=settings.pod_ordinal, name=settings.pod_name),
-            roles=frozenset(parse_role(name) for name in settings.worker_role) or None,
-            slots=settings.max_concurrent_tasks,
-            poll_interval=settings.poll_interval_ms / 1000,
-            heartbeat_interval=min(settings.heartbeat_interval_ms / 1000, stale_after.total_seconds() / 3),
-            reap_interval=min(60.0, stale_after.total_seconds() / 2),
-            stale_after=stale_after,
-            backoff=Backoff(base=settings.task_retry_base_seconds),
-            grace=settings.shutdown_grace_seconds,
-            patience=stale_after.total_seconds() / 2,
-            thresholds=Thresholds.from_settings(settings),
-            backing_off=settings.backoff_duration_ms / 1000,
-        )
-
-
-def identify(options: Options, roles: Collection[Role] | None) -> Identity:
-    """A worker's identity: unique per start, so that nobody mistakes a restarted worker for the one that owned a task."""
-    host = socket.gethostname()
-    pid = os.getpid()
-    worker_id = f"{options.worker_id or f'{host}-{pid}'}-{secrets.token_hex(4)}"
-    return Identity(
-        worker_id=worker_id,
-        friendly_name=worker_name(
-            zlib.crc32(worker_id.encode()) % len(WORKER_NAMES) if options.ordinal is None else options.ordinal
-        ),
-        host=host,
-        pid=pid,
-        pod=options.pod,
-        roles=None if roles is None else tuple(sorted(roles)),
-    )
 
 
 class Worker:
