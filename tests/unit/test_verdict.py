@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from menuwatch.core.http import Expect
-from menuwatch.fetch.verdict import Blame, Fault, Verdict, judge_answer, judge_fault, retry_after
+from menuwatch.fetch.verdict import Blame, Fault, Happening, Verdict, judge, judge_answer, judge_fault, retry_after
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 JSON = b'{"data": {}}'
@@ -47,19 +47,126 @@ def test_a_challenge_page_is_one_whatever_its_status(status: int, body: bytes) -
 
 def test_a_challenge_may_be_named_in_a_header_or_a_redirect() -> None:
     assert verdict(403, {"cf-mitigated": "challenge"}, b"") is Verdict.CHALLENGE
+    assert verdict(202, {"x-amzn-waf-action": "challenge"}, b"") is Verdict.CHALLENGE
+    assert verdict(403, {"x-datadome": "protected"}, b"{}") is Verdict.CHALLENGE
     assert verdict(302, {"location": "https://geo.captcha-delivery.com/captcha/"}, b"") is Verdict.CHALLENGE
     assert verdict(302, {"location": "https://menus.example/stores"}, b"") is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"url":"https://geo.captcha-delivery.com/captcha/?initialCid=AHrlqAAAAAMA"}',
+        b'<html><body><script>window._pxAppId = "PXabc123";</script><div id="px-captcha"></div></body></html>',
+        b'<META NAME="ROBOTS" CONTENT="NOINDEX, NOFOLLOW"><iframe src="/_Incapsula_Resource?CWUDNSAI=23">Incapsula incident ID: 1',
+        b'<html><form><div class="h-captcha" data-sitekey="x"></div></form></html>',
+    ],
+    ids=["datadome", "perimeterx", "incapsula", "hcaptcha"],
+)
+def test_what_the_services_answer_with_a_refusal_is_a_challenge(body: bytes) -> None:
+    assert verdict(403, {}, body) is Verdict.CHALLENGE
 
 
 def test_a_page_in_good_health_may_carry_the_same_scripts() -> None:
     """Sites behind such services load them on every page."""
     assert verdict(200, {}, CLOUDFLARE, expect="html") is Verdict.OK
-    assert verdict(200, {"x-datadome": "protected"}, JSON) is Verdict.OK
+    assert verdict(200, {"x-datadome": "protected"}, b'{"data": {"a": 1}}') is Verdict.OK
+    assert verdict(429, {"x-datadome": "protected"}, b"{}") is Verdict.RATE_LIMITED
     assert verdict(200, {}, b'{"note": "hcaptcha.com"}') is Verdict.OK
 
 
-def test_html_without_a_mark_is_left_to_whoever_asked() -> None:
-    assert verdict(200, {}, b"<html>maintenance</html>") is Verdict.OK
+@pytest.mark.parametrize(
+    "script",
+    [
+        b'<script src="/cdn-cgi/challenge-platform/scripts/jsd/main.js"></script>',
+        b'<script src="/_Incapsula_Resource?SWJIYLWA=719d34d31c8e3a6e6fffd425f7e032f3"></script>',
+        b"<script>window._pxAppId='PX1';</script>",
+        b'<script src="https://js.datadome.co/tags.js"></script>',
+        b'<form><div class="g-recaptcha"></div></form>',
+    ],
+    ids=["cloudflare", "incapsula", "perimeterx", "datadome", "recaptcha"],
+)
+def test_a_storefront_in_place_of_data_is_no_challenge_for_the_scripts_it_always_has(script: bytes) -> None:
+    page = b"<!DOCTYPE html><html><head><title>Order online</title>" + script + b"</head><body></body></html>"
+    assert verdict(200, {}, page) is Verdict.SCHEMA_CHANGED
+    assert verdict(200, {}, page, expect="html") is Verdict.OK
+
+
+def test_the_script_alone_in_a_page_that_nobody_should_index_is_one() -> None:
+    page = (
+        b'<html><META NAME="robots" CONTENT="noindex,nofollow"><script src="/_Incapsula_Resource?SWJIYLWA=5"></script>'
+    )
+    assert verdict(200, {}, page) is Verdict.CHALLENGE
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b" \r\n\t", b"null", b"{}", b"[]", b" { } ", b'{"data":null}', b'{ "data" : null }\n', b"\xef\xbb\xbf[]"],
+)
+@pytest.mark.parametrize("status", [200, 204, 206])
+def test_nothing_where_data_was_due_is_suspect(status: int, body: bytes) -> None:
+    judgement = judge_answer(status, {}, body, expect="json", now=NOW)
+    assert (judgement.verdict, judgement.blame) == (Verdict.EMPTY_SUSPECT, Blame.TARGET)
+    assert judge_answer(status, {}, body, expect="any", now=NOW).verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"data":{"a":null}}',
+        b'{"errors":[{"message":"x"}],"data":null}',
+        b" [1]",
+        b'\xef\xbb\xbf{"data":{}}',
+        b'{"data":' + b" " * 5000 + b"null}",
+    ],
+)
+def test_what_else_an_answer_in_json_holds_is_for_whoever_asked_to_say(body: bytes) -> None:
+    assert verdict(200, {}, body) is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("expect", "body", "headers", "expected"),
+    [
+        ("json", b"<html>maintenance</html>", {}, Verdict.SCHEMA_CHANGED),
+        ("json", b"upstream request timeout", {}, Verdict.SCHEMA_CHANGED),
+        ("json", b"\x89PNG\r\n\x1a\n", {}, Verdict.SCHEMA_CHANGED),
+        ("json", b")]}',\n{}", {}, Verdict.SCHEMA_CHANGED),
+        ("image", b"", {}, Verdict.EMPTY_SUSPECT),
+        ("image", b"<!DOCTYPE html><html></html>", {"content-type": "image/png"}, Verdict.SCHEMA_CHANGED),
+        ("image", b'{"error":"not found"}', {}, Verdict.SCHEMA_CHANGED),
+        ("image", b"\x89PNG\r\n\x1a\n", {}, Verdict.OK),
+        ("image", b"\xff\xd8\xff\xe0", {"content-type": "text/html"}, Verdict.OK),
+        ("image", b"<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg'/>", {}, Verdict.OK),
+        ("html", b"", {}, Verdict.OK),
+        ("html", b"{}", {}, Verdict.OK),
+        ("any", b"", {}, Verdict.OK),
+    ],
+)
+def test_another_form_than_was_asked_for(
+    expect: Expect, body: bytes, headers: dict[str, str], expected: Verdict
+) -> None:
+    judgement = judge_answer(200, headers, body, expect=expect, now=NOW)
+    assert judgement.verdict is expected
+    assert judgement.blame is (Blame.NOBODY if expected is Verdict.OK else Blame.TARGET)
+
+
+@pytest.mark.parametrize("status", [302, 304, 404, 401])
+def test_only_a_whole_answer_with_success_is_held_to_its_form(status: int) -> None:
+    assert verdict(status, {}, b"") is Verdict.OK
+    assert verdict(status, {}, b"<html>no such store</html>") is Verdict.OK
+
+
+def test_the_thirteen_verdicts_of_the_issue() -> None:
+    assert {str(each) for each in Verdict} == {
+        "ok", "rate_limited", "blocked", "challenge", "empty_suspect", "schema_changed", "proxy_config", "proxy_down",
+        "target_down", "path_reset", "tls_untrusted", "too_large", "client_bug",
+    }  # fmt: skip
+
+
+def test_one_function_judges_answers_and_faults_alike() -> None:
+    assert judge(Happening(now=NOW, status=403)).verdict is Verdict.BLOCKED
+    assert judge(Happening(now=NOW, fault=Fault(code=5))).verdict is Verdict.PROXY_DOWN
+    assert judge(Happening(now=NOW, status=200, start=b'{"a"', size=90_000)).verdict is Verdict.OK
 
 
 def test_marks_deep_in_a_body_are_not_looked_for() -> None:
@@ -73,6 +180,13 @@ def test_marks_deep_in_a_body_are_not_looked_for() -> None:
         ("120", 120.0),
         (" 7 ", 7.0),
         ("86400", 86400.0),  # a day is meant as a day
+        ("2592000", 2_592_000.0),  # and a month as a month
+        ("Tue, 01 Mar 2036 12:00:00 GMT", 3653 * 86_400.0),
+        ("9" * 400, 36_500 * 86_400.0),  # what no calendar holds
+        ("Sat, 01 Mar 9999 12:00:00 GMT", 36_500 * 86_400.0),
+        ("Sun, 99 Mar 2026 12:00:00 GMT", None),
+        ("nan", None),
+        ("1e3", None),
         ("Sun, 01 Mar 2026 12:01:30 GMT", 90.0),
         ("Sunday, 01-Mar-26 12:00:30 GMT", 30.0),  # the obsolete form of RFC 850
         ("Sun Mar  1 12:00:05 2026", 5.0),  # and that of asctime

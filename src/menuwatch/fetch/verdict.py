@@ -1,18 +1,20 @@
-"""What happened to a request, and who is to blame. Pure.
+"""What happened to a request, and who is to blame: one pure function, `judge`.
 
 Sources: libcurl's error codes (libcurl-errors) and CURLINFO_PROXY_ERROR; RFC 9110 sections 10.2.3 and 15; RFC 1928. Faults were
-matched to their codes with a proxy that produces each of them.
+matched to their codes with a proxy and a target that produce each of them (tests/fetch/test_faults.py).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
 from menuwatch.core.http import Expect
+from menuwatch.fetch.challenge import is_challenge
 
 
 class Verdict(StrEnum):
@@ -22,6 +24,8 @@ class Verdict(StrEnum):
     RATE_LIMITED = "rate_limited"
     BLOCKED = "blocked"
     CHALLENGE = "challenge"
+    EMPTY_SUSPECT = "empty_suspect"
+    SCHEMA_CHANGED = "schema_changed"
     PROXY_CONFIG = "proxy_config"
     PROXY_DOWN = "proxy_down"
     TARGET_DOWN = "target_down"
@@ -68,20 +72,27 @@ class Judgement:
     retry_after: float | None = None
 
 
-_HEAD = 4096
+HEAD = 4096
 """Bytes of a body that are looked at."""
 
-_MARKS = (
-    b"/cdn-cgi/challenge-platform",
-    b"cf-challenge",
-    b"captcha-delivery.com",
-    b"_incapsula_resource",
-    b"px-captcha",
-    b"_pxcaptcha",
-    b"g-recaptcha",
-    b"hcaptcha.com",
-    b"just a moment...",
-)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """What came of one request: a fault, or an answer with its status.
+
+    `headers` have lower-case names. `start` is the beginning of the body, decoded, of `size` bytes in all (None: `start` is all
+    of it). `expect` is what was asked for, `now` when the answer came.
+    """
+
+    now: datetime
+    expect: Expect = "json"
+    fault: Fault | None = None
+    status: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    start: bytes = b""
+    size: int | None = None
+
+
 _OUR_MISTAKE = frozenset({400, 405, 406, 411, 413, 414, 415, 416, 417, 422, 426, 428, 431})
 
 # libcurl's numbers, by what they mean for us.
@@ -97,8 +108,8 @@ _SOCKS_UNREACHABLE = frozenset({19, 21, 22, 24, 27})
 _SOCKS_NOT_ALLOWED = 23
 
 
-LONGEST_WAIT = 7 * 86_400.0
-"""Seconds. A target may ask for days; a figure beyond a week is a slip or a trap, and would put a store to sleep for good."""
+_LONGEST_WAIT = 100 * 365 * 86_400.0
+"""Seconds. A wait is honoured in full; this is only where calendars end."""
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:
@@ -107,24 +118,23 @@ def retry_after(value: str | None, now: datetime) -> float | None:
         return None
     text = value.strip()
     if text.isascii() and text.isdigit():
-        return min(float(text[:9]), LONGEST_WAIT)
+        return min(float(text[:300]), _LONGEST_WAIT)
     try:
         at = parsedate_to_datetime(text)
+        seconds = (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() - now.timestamp()
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    seconds = (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() - now.timestamp()
-    return min(seconds, LONGEST_WAIT) if seconds >= 0 else None
+    return min(seconds, _LONGEST_WAIT) if seconds >= 0 else None
 
 
-def judge_answer(status: int, headers: Mapping[str, str], body: bytes, *, expect: Expect, now: datetime) -> Judgement:
-    """What an answer means. `headers` have lower-case names; only the start of `body` is looked at.
-
-    An answer that is not what was expected but carries no mark of a challenge is `ok`: what it is worth is for whoever asked to
-    say, and only so its bytes are kept.
-    """
-    if _is_challenge(status, headers, body[:_HEAD], expect):
+def judge(happening: Happening) -> Judgement:
+    """What it means that this happened, and who caused it."""
+    if happening.fault is not None:
+        return judge_fault(happening.fault)
+    status, headers = happening.status, happening.headers
+    if is_challenge(status, headers, happening.start[:HEAD], happening.expect):
         return Judgement(verdict=Verdict.CHALLENGE, blame=Blame.IDENTITY, reason=f"a challenge page (HTTP {status})")
-    wait = retry_after(headers.get("retry-after"), now)
+    wait = retry_after(headers.get("retry-after"), happening.now)
     if status == 429 or (status == 503 and wait is not None):
         named = "" if wait is None else f", wait {wait:.0f} s"
         return Judgement(
@@ -136,18 +146,52 @@ def judge_answer(status: int, headers: Mapping[str, str], body: bytes, *, expect
         return Judgement(verdict=Verdict.TARGET_DOWN, blame=Blame.TARGET, reason=f"HTTP {status}")
     if status in _OUR_MISTAKE:
         return Judgement(verdict=Verdict.CLIENT_BUG, blame=Blame.US, reason=f"HTTP {status}")
+    if 200 <= status < 300:
+        return _content(happening)
     return Judgement(verdict=Verdict.OK, blame=Blame.NOBODY, reason=f"HTTP {status}")
 
 
-def _is_challenge(status: int, headers: Mapping[str, str], start: bytes, expect: Expect) -> bool:
-    if headers.get("cf-mitigated", "").lower() == "challenge":
+def judge_answer(status: int, headers: Mapping[str, str], body: bytes, *, expect: Expect, now: datetime) -> Judgement:
+    """What an answer means. `headers` have lower-case names."""
+    return judge(Happening(now=now, expect=expect, status=status, headers=headers, start=body[:HEAD], size=len(body)))
+
+
+_NOTHING = frozenset({b"", b"null", b"{}", b"[]", b'{"data":null}'})
+_SPACE = re.compile(rb"\s+")
+_BOM = b"\xef\xbb\xbf"
+
+
+def _content(happening: Happening) -> Judgement:
+    """Of a whole answer to which nobody objected: whether it is what was asked for. What it is worth is for whoever asked to
+    say, who therefore gets its bytes in any case."""
+    status, start = happening.status, happening.start[:HEAD]
+    size = len(happening.start) if happening.size is None else happening.size
+    verdict, blame, reason = Verdict.OK, Blame.NOBODY, f"HTTP {status}"
+    text = start.removeprefix(_BOM).lstrip()
+    match happening.expect:
+        case "json" if size <= HEAD and _SPACE.sub(b"", text) in _NOTHING:
+            said = _SPACE.sub(b"", text).decode("ascii") or f"{size} bytes"
+            verdict, blame, reason = Verdict.EMPTY_SUSPECT, Blame.TARGET, f"no data in the answer: {said}"
+        case "json" if text[:1] not in (b"{", b"["):
+            verdict, blame, reason = Verdict.SCHEMA_CHANGED, Blame.TARGET, f"{_form(text)} where JSON was due"
+        case "image" if size == 0:
+            verdict, blame, reason = Verdict.EMPTY_SUSPECT, Blame.TARGET, "no data in the answer: 0 bytes"
+        case "image" if _is_text(text, happening.headers.get("content-type", "")):
+            verdict, blame, reason = Verdict.SCHEMA_CHANGED, Blame.TARGET, f"{_form(text)} where an image was due"
+    return Judgement(verdict=verdict, blame=blame, reason=reason)
+
+
+def _form(text: bytes) -> str:
+    if text[:1] == b"<":
+        return "a web page"
+    return "JSON" if text[:1] in (b"{", b"[") else "text"
+
+
+def _is_text(text: bytes, content_type: str) -> bool:
+    """HTML or JSON, as far as the start tells. An SVG is an image that begins as a page does."""
+    if text[:1] in (b"{", b"["):
         return True
-    if status in (301, 302, 303, 307, 308):
-        return any(mark in headers.get("location", "").lower().encode() for mark in _MARKS)
-    # Pages of a site in good health carry these scripts too, so they mean something only where a refusal or data was due.
-    text = start.lower()
-    unexpected = status in (401, 403, 405, 429, 503) or (expect in ("json", "image") and text.lstrip()[:1] == b"<")
-    return unexpected and any(mark in text for mark in _MARKS)
+    return text[:1] == b"<" and not (b"<svg" in text.lower() or content_type.startswith("image/svg"))
 
 
 def judge_fault(fault: Fault) -> Judgement:
