@@ -11,8 +11,8 @@ import pytest
 
 from menuwatch.db.pool import Pool, connect
 from menuwatch.tasks import store as tasks
+from menuwatch.tasks.cycle import BEGINNING, Claim, cycle
 from menuwatch.tasks.model import NewTask, Role
-from menuwatch.tasks.store import BEGINNING, Claim
 from tests.db.handling import claim, put
 
 FETCH, REFRESH, DISCOVERY = Role.PAYLOAD_FETCH, Role.PRODUCT_REFRESH, Role.STORE_DISCOVERY
@@ -95,9 +95,9 @@ async def test_the_fair_share_goes_to_the_role_that_has_waited_longest(pool: Poo
     flood = await put(pool, *[NewTask(role=REFRESH, dispensary_id=n, priority=10) for n in range(1, 9)])
     roles = [FETCH, REFRESH, DISCOVERY]
     async with pool.connection() as conn:
-        strict = await tasks.cycle(conn, "w", claim=Claim(roles=roles, n=2))
-        fair = await tasks.cycle(conn, "w", claim=Claim(roles=roles, n=4, fair=1))
-        none_left = await tasks.cycle(conn, "w", claim=Claim(roles=roles, n=4, fair=1))
+        strict = await cycle(conn, "w", claim=Claim(roles=roles, n=2))
+        fair = await cycle(conn, "w", claim=Claim(roles=roles, n=4, fair=1))
+        none_left = await cycle(conn, "w", claim=Claim(roles=roles, n=4, fair=1))
     assert [one.task.id for one in strict.claimed] == flood[:2]
     assert sorted(one.task.id for one in fair.claimed) == sorted([lone, *flood[2:5]])
     assert [one.task.id for one in none_left.claimed] == flood[5:], "a share that nobody needs is lost to nobody"
@@ -115,7 +115,7 @@ async def test_who_has_waited_longest_counts_from_when_it_was_due(pool: Pool) ->
             (planned,),
         )
         await conn.execute("UPDATE task_live SET created_at = now() - interval '2 hours' WHERE id = %s", (waiting,))
-        done = await tasks.cycle(conn, "w", claim=Claim(roles=[FETCH, REFRESH], n=1, fair=1))
+        done = await cycle(conn, "w", claim=Claim(roles=[FETCH, REFRESH], n=1, fair=1))
     assert [one.task.id for one in done.claimed] == [waiting]
 
 
@@ -153,13 +153,13 @@ async def test_stores_take_turns(pool: Pool) -> None:
 async def test_a_claim_goes_on_where_it_is_told_to(pool: Pool) -> None:
     ids = await put(pool, *[NewTask(role=FETCH, dispensary_id=n, priority=p) for n, p in enumerate([5, 5, 0, 0, 0])])
     async with pool.connection() as conn:
-        first = await tasks.cycle(conn, "w", claim=Claim(roles=[FETCH], n=3, start=[BEGINNING]))
+        first = await cycle(conn, "w", claim=Claim(roles=[FETCH], n=3, start=[BEGINNING]))
         assert [one.task.id for one in first.claimed] == ids[:3]
         assert [one.place[0] for one in first.claimed] == [-5, -5, 0]
         (late,) = (made.id for made in await tasks.enqueue(conn, [NewTask(role=FETCH, dispensary_id=9, priority=7)]))
-        past = await tasks.cycle(conn, "w", claim=Claim(roles=[FETCH], n=1, start=[first.claimed[-1].place]))
+        past = await cycle(conn, "w", claim=Claim(roles=[FETCH], n=1, start=[first.claimed[-1].place]))
         assert [one.task.id for one in past.claimed] == [ids[3]], "what came in before that place is not looked at"
-        whole = await tasks.cycle(conn, "w", claim=Claim(roles=[FETCH], n=2))
+        whole = await cycle(conn, "w", claim=Claim(roles=[FETCH], n=2))
         assert [one.task.id for one in whole.claimed] == [late, ids[4]]
 
 
@@ -167,10 +167,8 @@ async def test_several_roles_go_on_each_from_its_own_place(pool: Pool) -> None:
     fetches = await put(pool, *[NewTask(role=FETCH, dispensary_id=n) for n in (1, 2)])
     refreshes = await put(pool, *[NewTask(role=REFRESH, dispensary_id=n) for n in (3, 4)])
     async with pool.connection() as conn:
-        one = await tasks.cycle(conn, "w", claim=Claim(roles=[FETCH], n=1))
-        both = await tasks.cycle(
-            conn, "w", claim=Claim(roles=[FETCH, REFRESH], n=9, start=[one.claimed[0].place, BEGINNING])
-        )
+        one = await cycle(conn, "w", claim=Claim(roles=[FETCH], n=1))
+        both = await cycle(conn, "w", claim=Claim(roles=[FETCH, REFRESH], n=9, start=[one.claimed[0].place, BEGINNING]))
     assert [one.task.id for one in one.claimed] == fetches[:1]
     assert sorted(one.task.id for one in both.claimed) == sorted([fetches[1], *refreshes])
 
@@ -178,12 +176,12 @@ async def test_several_roles_go_on_each_from_its_own_place(pool: Pool) -> None:
 async def test_a_claim_that_comes_short_says_when_the_next_task_is_due(pool: Pool) -> None:
     await put(pool, NewTask(role=FETCH, dispensary_id=1))
     async with pool.connection() as conn:
-        assert (await tasks.cycle(conn, "w", claim=Claim(roles=[FETCH], n=2))).next_due is None
+        assert (await cycle(conn, "w", claim=Claim(roles=[FETCH], n=2))).next_due is None
         await tasks.enqueue(
             conn,
             [NewTask(role=FETCH, dispensary_id=2, scheduled_for=datetime.now(UTC) + timedelta(seconds=100))],
         )
-        due = (await tasks.cycle(conn, "w", claim=Claim(roles=[FETCH], n=2))).next_due
+        due = (await cycle(conn, "w", claim=Claim(roles=[FETCH], n=2))).next_due
         assert due is not None
         assert 90 < due <= 100
 
@@ -194,7 +192,7 @@ async def test_a_cycle_ends_chains_and_claims_in_one(pool: Pool) -> None:
     first, second = await claim(pool, 2)
     async with pool.connection() as conn:
         await tasks.cancel(conn, [lost])
-        done = await tasks.cycle(
+        done = await cycle(
             conn,
             "w",
             [tasks.Ending(task_id=task.id, attempt=task.attempt, verb="done") for task in (first, second)],

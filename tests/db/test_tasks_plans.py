@@ -16,6 +16,7 @@ import pytest
 
 from menuwatch.db.pool import Connection, connect
 from menuwatch.tasks import store as tasks
+from menuwatch.tasks.cycle import Claim, cycle
 from menuwatch.tasks.ending import Ending
 from menuwatch.tasks.model import NewTask, Role, Task
 from tests.conftest import create_database, drop_database
@@ -154,8 +155,8 @@ async def test_a_cycle_touches_what_it_ends_and_claims(crowded: str, conn: Conne
         (task.id, NewTask(role=Role.PRODUCT_REFRESH, dispensary_id=7 * n + 1_000, unique=False))
         for n, task in enumerate(held)
     ]
-    wanted = tasks.Claim(roles=list(Role), n=10, fair=2)
-    cycled, read = await _cost(crowded, conn, lambda: tasks.cycle(conn, "c", ends, then, wanted))
+    wanted = Claim(roles=list(Role), n=10, fair=2)
+    cycled, read = await _cost(crowded, conn, lambda: cycle(conn, "c", ends, then, wanted))
     assert (len(cycled.claimed), cycled.lost) == (10, frozenset())
     _modest(read, per=30)
 

@@ -14,6 +14,7 @@ import pytest
 
 from menuwatch.db.pool import Connection, Pool, connect
 from menuwatch.tasks import store as tasks
+from menuwatch.tasks.cycle import Claim, cycle
 from menuwatch.tasks.ending import Ending, ending
 from menuwatch.tasks.model import NewTask, Role, Status
 from menuwatch.tasks.outcome import Done, Postpone, Retry
@@ -165,7 +166,7 @@ async def test_a_cycle_that_loses_its_transaction_leaves_nothing(pool: Pool, dat
         ends = [Ending(task_id=task.id, attempt=task.attempt, verb="done") for task in (one, two)]
         then = [(task.id, NewTask(role=REFRESH, dispensary_id=task.dispensary_id, unique=False)) for task in (one, two)]
         await worker.execute("BEGIN")
-        cycled = await tasks.cycle(worker, "w", ends, then, tasks.Claim(roles=list(Role), n=3))
+        cycled = await cycle(worker, "w", ends, then, Claim(roles=list(Role), n=3))
         (next_one,) = cycled.claimed
         assert (cycled.lost, next_one.task.dispensary_id, next_one.task.role) == ({two.id}, 1, REFRESH)
         assert await asyncio.wait_for(tasks.claim(other, "o", None, 5), 5) == []

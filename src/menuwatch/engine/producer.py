@@ -30,9 +30,9 @@ from menuwatch.engine.outbox import Ended, Outbox
 from menuwatch.engine.settler import gone
 from menuwatch.engine.slots import Slots
 from menuwatch.tasks import store as tasks
+from menuwatch.tasks.cycle import BEGINNING, Claim, Cycled, Place, cycle
 from menuwatch.tasks.ending import Ending
 from menuwatch.tasks.model import NewTask, Role
-from menuwatch.tasks.store import BEGINNING, Claim, Cycled, Place
 
 log = get_logger(__name__)
 
@@ -217,7 +217,7 @@ class Producer(Loop):
             then = [(end.attempt.task.id, new) for end in ends for new in end.outcome.then]
             began = self._clock.monotonic()
             try:
-                done = await tasks.cycle(conn, self._worker_id, [end.ending for end in ends], then, claim)
+                done = await cycle(conn, self._worker_id, [end.ending for end in ends], then, claim)
             except BaseException as error:
                 # Refused by the database, or never sent: a result that is no JSON, say.
                 refused = isinstance(error, Exception) and not conn.broken and not _is_gone(error)

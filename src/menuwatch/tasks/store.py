@@ -6,7 +6,6 @@ Every function takes a connection and joins whatever transaction is open on it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +15,8 @@ from psycopg.errors import DeadlockDetected
 from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row
 
-from menuwatch.db import arrays, sql
+from menuwatch.db import sql
+from menuwatch.tasks import columns
 from menuwatch.tasks.ending import Ending
 from menuwatch.tasks.model import NewTask, Role, Status, Task
 
@@ -24,9 +24,6 @@ CHANNEL = "menuwatch_tasks"
 """Where work is announced: an empty payload means new work, `lost <id>` that a running task was cancelled."""
 
 _SQL = sql.load(__package__)
-_ROLES = {str(role): role for role in Role}
-_ENDS = ("ids", "attempts", "verbs", "reasons", "results", "waits", "due", "ran")
-_NEW = ("roles", "stores", "priorities", "payloads", "due", "platforms", "retries", "alone")
 _Conn = AsyncConnection[Any]
 
 
@@ -45,105 +42,6 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     ran: float = 0.0
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cycle asks for: up to `n` tasks of these roles, `fair` of them of the role whose next task has waited longest.
-
-    `start` is where each role's order is entered (parallel to `roles`): the place of the last task claimed, or None for the beginning.
-    """
-
-    roles: Sequence[Role]
-    n: int
-    fair: int = 0
-    start: Sequence[Place] | None = None
-
-
-Place = tuple[int, datetime | None, int]
-"""A place in the order in which tasks of a role are claimed: (-effective priority, created_at, id)."""
-
-BEGINNING: Place = (-(2**31), None, 0)
-
-
-class Claimed(msgspec.Struct, frozen=True, kw_only=True):
-    """A task and its place in the order of its role."""
-
-    task: Task
-    place: Place
-
-
-class Cycled(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cycle did: the tasks it claimed, and the ids that were no longer this worker's to end.
-
-    Where it claimed less than it asked for, `next_due` is in how many seconds the next scheduled task comes due.
-    """
-
-    claimed: list[Claimed]
-    lost: frozenset[int]
-    next_due: float | None = None
-
-
-def _json(value: Mapping[str, Any] | None) -> str | None:
-    return None if value is None else msgspec.json.encode(value).decode()
-
-
-def _texts(values: list[str | None]) -> str | None:
-    """As an array, or null where all are."""
-    return arrays.texts(values) if values.count(None) < len(values) else None
-
-
-def _times(values: list[datetime | None]) -> str | None:
-    return arrays.times(values) if values.count(None) < len(values) else None
-
-
-def _new(tasks: Sequence[NewTask]) -> dict[str, Any]:
-    """New tasks as the parallel arrays that enqueue_tasks takes."""
-    count = len(tasks)
-    return {
-        "roles": arrays.texts([task.role for task in tasks]),
-        "stores": arrays.numbers([task.dispensary_id for task in tasks]),
-        "priorities": arrays.numbers([task.priority for task in tasks]),
-        "payloads": _texts([_json(task.payload) for task in tasks]) or _nulls(count),
-        "due": _times([task.scheduled_for for task in tasks]) or _nulls(count),
-        "platforms": arrays.texts([task.platform for task in tasks]),
-        "retries": arrays.numbers([task.max_retries for task in tasks]),
-        "alone": arrays.numbers([task.unique for task in tasks]),
-    }
-
-
-def _time(at: datetime | None) -> str:
-    return "-infinity" if at is None else at.isoformat()
-
-
-def _task_id(end: Ending) -> int:
-    return end.task_id
-
-
-def _place(claimed: Claimed) -> Place:
-    return claimed.place
-
-
-def _nulls(count: int) -> str:
-    return "{" + ",".join(["NULL"] * count) + "}"
-
-
-def _ends(ends: Sequence[Ending]) -> dict[str, Any]:
-    """Endings as the parallel arrays that finish_tasks takes; an array of nulls is null.
-
-    In the order of the ids, in which everybody locks tasks.
-    """
-    ends = sorted(ends, key=_task_id)
-    done = all(end.verb == "done" for end in ends)
-    return {
-        "ids": arrays.numbers([end.task_id for end in ends]),
-        "attempts": arrays.numbers([end.attempt for end in ends]),
-        "verbs": None if done else arrays.texts([end.verb for end in ends]),
-        "reasons": _texts([end.reason for end in ends]),
-        "results": _texts([_json(end.result) for end in ends]),
-        "waits": None if done else arrays.numbers([end.wait for end in ends]),
-        "due": None if done else _times([end.due for end in ends]),
-        "ran": arrays.numbers([end.ran for end in ends]),
-    }
-
-
 def _task(row: dict[str, Any]) -> Task:
     row["role"] = Role(row["role"])
     row["status"] = Status(row["status"])
@@ -157,7 +55,7 @@ async def enqueue(conn: _Conn, tasks: Sequence[NewTask], *, wake: bool = True) -
     """
     if not tasks:
         return []
-    values = {**_new(tasks), "wake": wake}
+    values = {**columns.of_new(tasks), "wake": wake}
     # Two batches that wait for each other's keys in opposite order are a deadlock, which the database ends by refusing one. Outside
     # a transaction nothing of that one remains, so it is simply asked again.
     again = 3 if conn.info.transaction_status == TransactionStatus.IDLE else 0
@@ -242,76 +140,8 @@ async def finish(conn: _Conn, worker_id: str, endings: Iterable[Ending]) -> dict
     ends = list(endings)
     if not ends:
         return {}
-    cursor = await conn.execute(_SQL.finish, {"worker": worker_id, **_ends(ends)})
+    cursor = await conn.execute(_SQL.finish, {"worker": worker_id, **columns.of_endings(ends)})
     return {row[0]: Status(row[1]) for row in await cursor.fetchall()}
-
-
-async def cycle(
-    conn: _Conn,
-    worker_id: str,
-    ends: Sequence[Ending] = (),
-    then: Sequence[tuple[int, NewTask]] = (),
-    claim: Claim | None = None,
-) -> Cycled:
-    """One round trip and one commit: ends attempts, adds what follows from them, claims more.
-
-    `then` pairs each follow-up with the id of the task that it follows from; those of a task that was lost are not added.
-    """
-    new = _new([task for _, task in then]) if then else dict.fromkeys(_NEW)
-    start = claim.start if claim is not None else None
-    cursor = await conn.execute(
-        _SQL.cycle,
-        {
-            "worker": worker_id,
-            **(_ends(ends) if ends else dict.fromkeys(_ENDS)),
-            "parents": arrays.numbers([parent for parent, _ in then]) if then else None,
-            **{f"then_{name}": values for name, values in new.items()},
-            "roles": None if claim is None else arrays.texts(claim.roles),
-            "n": 0 if claim is None else claim.n,
-            "fair": 0 if claim is None else claim.fair,
-            "low": None if start is None else arrays.numbers([rank for rank, _, _ in start]),
-            "since": None if start is None else arrays.texts([_time(at) for _, at, _ in start]),
-            "past": None if start is None else arrays.numbers([last for _, _, last in start]),
-        },
-    )
-    claimed: list[Claimed] = []
-    lost: frozenset[int] = frozenset()
-    next_due: float | None = None
-    for (
-        task_id, role, store, platform, priority, aged, scheduled_for, claimed_at, retry_count, max_retries, payload, created_at,
-        attempt, postpone_count, result, error_message, gone, due_in,
-    ) in await cursor.fetchall():  # fmt: skip
-        if task_id is None:
-            if gone is not None:
-                lost = frozenset(gone)
-            next_due = due_in
-            continue
-        task = Task(
-            id=task_id,
-            role=_ROLES[role],
-            dispensary_id=store,
-            platform=platform,
-            status=Status.CLAIMED,
-            priority=priority,
-            scheduled_for=scheduled_for,
-            worker_id=worker_id,
-            claimed_at=claimed_at,
-            started_at=None,
-            completed_at=None,
-            last_heartbeat_at=None,
-            result=result,
-            error_message=error_message,
-            retry_count=retry_count,
-            max_retries=max_retries,
-            payload=payload or {},
-            created_at=created_at,
-            updated_at=claimed_at,
-            attempt=attempt,
-            postpone_count=postpone_count,
-        )
-        claimed.append(Claimed(task=task, place=(-(priority + aged), created_at, task_id)))
-    claimed.sort(key=_place)
-    return Cycled(claimed=claimed, lost=lost, next_due=next_due)
 
 
 async def age(conn: _Conn) -> int:
