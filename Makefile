@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos check fix bench bench-queue lock openapi clean
+.PHONY: help setup demo test chaos check fix bench bench-fetch bench-queue lock openapi clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ bench: $(READY) ## Measure against the limits; prints ratios
 
 bench-queue: $(READY) ## Measure the task queue beside four others; fetches them (half an hour; bench/queue/README.md)
 	@$(BIN)/python bench/queue/run.py
+
+bench-fetch: $(READY) ## Measure the fetch path beside curl_cffi, crawlee and Scrapy; fetches them (bench/fetch/README.md)
+	@$(BIN)/python bench/fetch.py
 
 openapi: $(READY) ## Write openapi.json anew
 	@$(BIN)/python -m menuwatch.api.openapi

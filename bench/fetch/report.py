@@ -1,0 +1,144 @@
+"""From the measurements to ratios, JSON and a table."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from fetch.contestants import BARE, OURS, Contestant
+from fetch.stage import Size
+
+AIMS = {"vs_curl_cffi": 0.75, "vs_crawlee": 1.0, "vs_scrapy": 1.0}
+"""What each ratio should reach; beside the two frameworks, ahead."""
+
+_COLUMNS = (
+    ("pages/s", "pages_per_second"),
+    ("pages/CPU s", "pages_per_cpu_second"),
+    ("CPU ms/page", "cpu_ms_per_page"),
+    ("core busy", "core_busy"),
+    ("database ms", "database_cpu_ms_per_page"),
+    ("platform ms", "platform_cpu_ms_per_page"),
+    ("requests/page", "requests_per_page"),
+)
+
+
+def build(
+    who: Sequence[Contestant],
+    figures: dict[str, list[dict[str, float]]],
+    failures: dict[str, str],
+    size: Size,
+    **more: Any,
+) -> dict[str, Any]:
+    """The whole report; a ratio that could not be measured is null. Ratios are of pages per processor second."""
+    medians = {name: _medians(rounds) for name, rounds in figures.items() if rounds}
+
+    def versus(name: str, key: str) -> float | None:
+        if OURS not in medians or name not in medians:
+            return None
+        return round(medians[OURS][key]["median"] / medians[name][key]["median"], 3)
+
+    return {
+        "vs_curl_cffi": versus(BARE, "pages_per_cpu_second"),
+        "vs_crawlee": versus("crawlee", "pages_per_cpu_second"),
+        "vs_scrapy": versus("scrapy", "pages_per_cpu_second"),
+        "wall": {f"vs_{one.name}": versus(one.name, "pages_per_second") for one in who if one.name != OURS},
+        "machine": machine(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "python": platform.python_version(),
+        "stores": size.stores,
+        "pages": size.pages,
+        "products_per_page": size.per_page,
+        "concurrency": size.concurrency,
+        **more,
+        "contestants": {
+            one.name: {
+                "version": version(one),
+                "settings": one.settings,
+                **medians.get(one.name, {}),
+                "left_out": failures.get(one.name),
+            }
+            for one in who
+        },
+    }
+
+
+def version(who: Contestant) -> str | None:
+    """The version of the contestant's package."""
+    runtime = who.runtime()
+    if runtime.missing:
+        return None
+    if runtime.python == sys.executable:
+        return importlib.metadata.version(who.package)
+    asked = f"import importlib.metadata as m; print(m.version({who.package!r}))"
+    return (
+        subprocess.run([runtime.python, "-c", asked], capture_output=True, text=True, check=False).stdout.strip()
+        or None
+    )
+
+
+def machine() -> str:
+    """Processor, memory and kernel."""
+    model = platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    memory = psutil.virtual_memory().total / 2**30
+    return f"{psutil.cpu_count()} × {model}, {memory:.0f} GiB, {platform.system()} {platform.release()}"
+
+
+def table(found: dict[str, Any]) -> str:
+    """For people: the contestants, then the ratios beside their aims."""
+    lines = [
+        f"{found['date']}, {found['machine']}, PostgreSQL {found['postgresql']}, Python {found['python']}",
+        f"Medians of {found['rounds']} rounds, {found['stores']} menus of {found['pages']} pages with {found['products_per_page']}"
+        f" products, {found['concurrency']} at once" + (": quick, no figures to keep" if found["quick"] else ""),
+        "",
+    ]
+    names = [f"{name} {one['version'] or ''}".strip() for name, one in found["contestants"].items()]
+    width = max(map(len, names), default=0)
+    lines.append("  ".join([" " * width, *(f"{heading:>{max(9, len(heading))}}" for heading, _ in _COLUMNS)]))
+    for name, one in zip(names, found["contestants"].values(), strict=True):
+        cells = [f"{_shown(one.get(key)):>{max(9, len(heading))}}" for heading, key in _COLUMNS]
+        lines.append("  ".join([f"{name:<{width}}", *cells]))
+    for name, one in found["contestants"].items():
+        if one["left_out"]:
+            lines.append(f"{name}: left out: {one['left_out']}")
+    lines += ["", f"{'ratio':<14}  {'per CPU s':>9}  {'per s':>9}  {'aim':>7}"]
+    for key, aim in AIMS.items():
+        value, wall = found[key], found["wall"].get(key)
+        ahead = key != "vs_curl_cffi"
+        met = "not measured" if value is None else "met" if (value > aim if ahead else value >= aim) else "missed"
+        sign = ">" if ahead else ">="
+        lines.append(f"{key:<14}  {_number(value):>9}  {_number(wall):>9}  {f'{sign} {aim:g}':>7}  {met}")
+    return "\n".join(lines)
+
+
+def _medians(rounds: Sequence[dict[str, float]]) -> dict[str, dict[str, float]]:
+    return {
+        key: {
+            "median": round(statistics.median(one[key] for one in rounds), 4),
+            "min": round(min(one[key] for one in rounds), 4),
+            "max": round(max(one[key] for one in rounds), 4),
+        }
+        for key in rounds[0]
+    }
+
+
+def _shown(figure: dict[str, float] | None) -> str:
+    return "-" if figure is None else _number(figure["median"])
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
