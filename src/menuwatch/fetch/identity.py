@@ -9,7 +9,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from menuwatch.core.http import Expect
-from menuwatch.fetch.profiles import GIVEN, LANGUAGE, PROFILES, SITE, Kind, Profile
+from menuwatch.fetch.profiles import GIVEN, LANGUAGE, PROFILES, SITE, STORAGE, Kind, Profile
 from menuwatch.proxies.model import Proxy
 
 # A browser weighs its languages; the ones that browsers ask for when installed in that place.
@@ -20,8 +20,6 @@ _LANGUAGES = {
     "es-PR": ("es-PR", "es", "en"),
 }
 _KINDS: Mapping[Expect, Kind] = {"json": "fetch", "any": "fetch", "html": "document", "image": "image"}
-# These mean something to an HTTP/2 server only; a browser that speaks HTTP/1.1 leaves them out.
-_HTTP2_ONLY = frozenset({"priority", "te"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +99,12 @@ def browser_headers(
     initiator = (own.get("origin") or own.get("referer") or ("", None))[1]
     if initiator is None and kind != "document":
         initiator = origin
+    relation = site_relation(url, initiator)
     headers: list[tuple[str, str]] = []
     order = ["Host"]
     for name, value in identity.profile.templates[kind]:
         key = name.lower()
-        if parts.scheme == "http" and key in _HTTP2_ONLY:
+        if parts.scheme == "http" and key in identity.profile.http2_only:
             continue
         order.append(name)
         if key in own:
@@ -113,7 +112,11 @@ def browser_headers(
         elif value == LANGUAGE:
             headers.append((name, identity.accept_language))
         elif value == SITE:
-            headers.append((name, site_relation(url, initiator)))
+            headers.append((name, relation))
+        elif value == STORAGE:
+            # W3C Storage Access Headers: for other sites only, and nothing here ever keeps cookies back from one.
+            if relation == "cross-site":
+                headers.append((name, "active"))
         elif value != GIVEN:
             headers.append((name, value))
         if key == "accept":

@@ -1,0 +1,56 @@
+"""What one browser on one platform sends: the model of a profile. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from types import MappingProxyType
+from typing import Literal
+
+Kind = Literal["document", "fetch", "image"]
+Engine = Literal["chromium", "firefox", "safari"]
+Steps = Literal["tenths", "even"]
+Status = Literal["current", "retired", "not yet released"]
+
+# Names that stand for a value of the request at hand; a template line without its value is left out.
+LANGUAGE, SITE, STORAGE, GIVEN = "{accept-language}", "{sec-fetch-site}", "{sec-fetch-storage-access}", "{given}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One browser on one platform.
+
+    `target` is curl_cffi's exact name for its TLS and HTTP/2. `templates` holds, for each kind of request, (header, value) in
+    the browser's order: the places of cookies, length and what the request itself brings (`{given}`) are in it too.
+    `language_steps` is how it weighs its languages; `http2_only` are headers, in lower case, that it leaves out over HTTP/1.1.
+    `plausibility` multiplies the weight for proxies in a country (two letters, upper case).
+    """
+
+    name: str
+    engine: Engine
+    target: str
+    platform: str
+    user_agent: str
+    weight: int
+    language_steps: Steps
+    accept_encoding: str
+    released: date
+    retires: date
+    plausibility: Mapping[str, float]
+    http2_only: frozenset[str]
+    templates: MappingProxyType[Kind, tuple[tuple[str, str], ...]]
+
+    def is_current(self, today: date) -> bool:
+        """True from its release until it is retired."""
+        return self.status(today) == "current"
+
+    def status(self, today: date) -> Status:
+        """Where it stands in its life on that day."""
+        if today < self.released:
+            return "not yet released"
+        return "current" if today < self.retires else "retired"
+
+    def weight_in(self, country: str | None) -> float:
+        """How often it is drawn behind a proxy in that country (two letters), beside the others; dates are not looked at."""
+        return self.weight * self.plausibility.get((country or "").upper(), 1.0)
