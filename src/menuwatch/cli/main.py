@@ -11,7 +11,20 @@ import typer
 from psycopg_pool import PoolTimeout
 
 import menuwatch
-from menuwatch.cli import demo, doctor, payloads, products, proxies, replay, run, schedules, stores, tasks, workers
+from menuwatch.cli import (
+    demo,
+    doctor,
+    payloads,
+    products,
+    profiles,
+    proxies,
+    replay,
+    run,
+    schedules,
+    stores,
+    tasks,
+    workers,
+)
 from menuwatch.cli.output import errors, plain
 from menuwatch.core.errors import MenuwatchError, Refused
 from menuwatch.db import address
@@ -44,6 +57,7 @@ app.command("demo")(demo.demo)
 app.command("replay")(replay.replay)
 app.command("products")(products.products)
 app.command("changes")(products.changes)
+app.command("profiles")(profiles.profiles)
 app.command("server")(run.server)
 app.command("worker")(run.worker)
 app.command("migrate")(run.migrate)

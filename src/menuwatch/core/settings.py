@@ -185,8 +185,38 @@ class Settings:
         _number(0, 86_400),
         "Wait before a store is tried again that refused several identities, s.",
     )
+    host_rate: float = _setting(
+        "HOST_RATE",
+        2.0,
+        _number(0.000001, 1_000_000),
+        "Most requests in a second to one host, all workers together, where `menuwatch hosts set` says nothing else.",
+    )
+    host_burst: int = _setting(
+        "HOST_BURST", 4, _whole(1, 10_000), "Requests to one host that may follow each other at once."
+    )
+    host_concurrency: int = _setting(
+        "HOST_CONCURRENCY", 6, _whole(1, 10_000), "Identities that talk to one host at the same time, all workers together."
+    )
+    host_min_gap_seconds: float = _setting(
+        "HOST_MIN_GAP_SECONDS", 0.0, _number(0, 86_400), "Shortest time between two requests to one host, seconds."
+    )
+    host_cooldown_seconds: float = _setting(
+        "HOST_COOLDOWN_SECONDS",
+        60.0,
+        _number(0, 86_400),
+        "First wait when a host asks to slow down and names no time, seconds; doubles, up to an hour.",
+    )
+    circuit_seconds: float = _setting(
+        "CIRCUIT_SECONDS",
+        900.0,
+        _number(0, 86_400),
+        "First time that nobody asks a host which refuses many identities in a row, seconds; doubles, up to six hours.",
+    )
     fetch_max_bytes: int = _setting(
         "FETCH_MAX_BYTES", 64_000_000, _whole(1000, 2_000_000_000), "Largest decoded answer that is accepted, bytes."
+    )
+    profiles_file: Path | None = _setting(
+        "PROFILES_FILE", None, _path, "Browser profiles, a TOML file, in place of the built-in ones."
     )
     suspect_share: float = _setting(
         "SUSPECT_SHARE", 0.4, _number(0, 1), "A menu below this share of the store's usual size is quarantined."
