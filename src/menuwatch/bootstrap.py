@@ -30,6 +30,7 @@ from menuwatch.engine.exposition import exposed
 from menuwatch.engine.janitor import Janitor, Keep
 from menuwatch.engine.loop import Loop
 from menuwatch.engine.options import Options
+from menuwatch.engine.prober import Prober
 from menuwatch.engine.scheduler import Scheduler
 from menuwatch.engine.worker import Worker
 from menuwatch.fetch.rotator import Rotator
@@ -168,12 +169,14 @@ async def scheduling(system: System) -> AsyncIterator[Scheduler]:
 
 @asynccontextmanager
 async def keeping(system: System) -> AsyncIterator[Janitor]:
-    """Keeps the database in shape for as long as the context lasts: drops what is past its time, renews statistics."""
+    """Keeps the database in shape for as long as the context lasts: drops what is past its time, renews statistics; and tries proxies
+    that were deactivated."""
     keep = Keep(
         history=timedelta(days=system.settings.task_history_days),
         runs=timedelta(days=system.settings.schedule_run_days),
     )
-    async with _running(Janitor(system.pool, keep=keep, clock=system.clock)) as janitor:
+    janitor = Janitor(system.pool, keep=keep, clock=system.clock)
+    async with _running(janitor), _running(Prober(system.pool, system.settings, clock=system.clock)):
         yield janitor
 
 

@@ -6,6 +6,7 @@ the same fields, and a test holds the two together.
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 import os
@@ -17,11 +18,12 @@ from typing import Any
 from menuwatch.core.errors import Refused
 
 
-def _setting(variable: str, default: Any, parse: Callable[[str], Any], doc: str) -> Any:
-    metadata = {"variable": variable, "parse": parse, "doc": doc}
+def _setting(variable: str, default: Any, parse: Callable[[str], Any], doc: str, *, secret: bool = False) -> Any:
+    """`secret`: its value is in no representation and no message."""
+    metadata = {"variable": variable, "parse": parse, "doc": doc, "secret": secret}
     if callable(default):
-        return field(default_factory=default, metadata=metadata)
-    return field(default=default, metadata=metadata)
+        return field(default_factory=default, metadata=metadata, repr=not secret)
+    return field(default=default, metadata=metadata, repr=not secret)
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:
@@ -65,6 +67,28 @@ def _url(text: str) -> str:
     if not text.startswith(("http://", "https://")):
         raise ValueError("must start with http:// or https://")
     return text.rstrip("/")
+
+
+_KEY_BYTES = 32
+_FEWEST_DISTINCT = 16
+"""Of 32 random bytes about 30 differ; a key with fewer than 16 was not made by chance."""
+
+
+def _keys(text: str) -> tuple[str, ...]:
+    keys = tuple(part.strip() for part in text.split(",") if part.strip())
+    for number, key in enumerate(keys, 1):
+        which = f"key {number} of {len(keys)}" if len(keys) > 1 else "it"
+        try:
+            raw = base64.b64decode(key, altchars=b"-_", validate=True)
+        except ValueError:
+            raw = b""
+        if len(raw) != _KEY_BYTES:
+            raise ValueError(
+                f"{which} is no key: 32 random bytes in URL-safe base64. `menuwatch proxies key` makes one"
+            )
+        if len(set(raw)) < _FEWEST_DISTINCT:
+            raise ValueError(f"{which} is too easy to guess: `menuwatch proxies key` makes one that is not")
+    return keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +219,10 @@ class Settings:
         "HOST_BURST", 4, _whole(1, 10_000), "Requests to one host that may follow each other at once."
     )
     host_concurrency: int = _setting(
-        "HOST_CONCURRENCY", 6, _whole(1, 10_000), "Identities that talk to one host at the same time, all workers together."
+        "HOST_CONCURRENCY",
+        6,
+        _whole(1, 10_000),
+        "Identities that talk to one host at the same time, all workers together.",
     )
     host_min_gap_seconds: float = _setting(
         "HOST_MIN_GAP_SECONDS", 0.0, _number(0, 86_400), "Shortest time between two requests to one host, seconds."
@@ -217,6 +244,19 @@ class Settings:
     )
     profiles_file: Path | None = _setting(
         "PROFILES_FILE", None, _path, "Browser profiles, a TOML file, in place of the built-in ones."
+    )
+    proxy_probe_seconds: float = _setting(
+        "PROXY_PROBE_SECONDS",
+        60.0,
+        _number(0.05, 21_600),
+        "First wait before a proxy that was deactivated is tried again, s; doubled with each try that fails, to 6 h.",
+    )
+    secret_key: tuple[str, ...] = _setting(
+        "SECRET_KEY",
+        (),
+        _keys,
+        "Key that seals passwords of proxies in the database; comma-separated, the first seals and all open. Unset: in clear.",
+        secret=True,
     )
     suspect_share: float = _setting(
         "SUSPECT_SHARE", 0.4, _number(0, 1), "A menu below this share of the store's usual size is quarantined."
@@ -245,6 +285,8 @@ class Settings:
             try:
                 values[spec.name] = spec.metadata["parse"](text)
             except ValueError as error:
+                if spec.metadata["secret"]:
+                    raise Refused(f"{spec.metadata['variable']} cannot be used: {error}") from None
                 raise Refused(f"{spec.metadata['variable']}={text!r} cannot be used: {error}") from error
         return cls(**values)
 

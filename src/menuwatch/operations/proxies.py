@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,12 +13,12 @@ from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
-from menuwatch.fetch.identity import assume
-from menuwatch.fetch.transport import Transport
-from menuwatch.fetch.verdict import Judgement, Verdict, judge_answer, judge_fault
+from menuwatch.fetch.probe import probe
+from menuwatch.fetch.verdict import Verdict
 from menuwatch.proxies import store
 from menuwatch.proxies.model import NewProxy, NoProxy, Proxy
 from menuwatch.proxies.parse import Rejected, parse_line, parse_lines
+from menuwatch.proxies.vault import Vault
 
 log = get_logger(__name__)
 
@@ -149,41 +148,30 @@ async def test(
     if missing := [str(number) for number in proxy_ids if number not in known]:
         raise Refused(f"no proxy has the number {', '.join(missing)}: `menuwatch proxies list` shows them")
     chosen = [known[number] for number in proxy_ids] or list(known.values())
+    vault = Vault.from_settings(settings)
     gate = asyncio.Semaphore(_TESTS_AT_ONCE)
 
     async def one(proxy: Proxy) -> Tested:
         async with gate:
-            return await _check_one(proxy, settings, url or settings.dutchie_base_url, clock or SystemClock(), ca_file)
+            return await _check_one(
+                proxy, settings, vault, url or settings.dutchie_base_url, clock or SystemClock(), ca_file
+            )
 
     return list(await asyncio.gather(*(one(proxy) for proxy in chosen)))
 
 
-async def _check_one(proxy: Proxy, settings: Settings, url: str, clock: Clock, ca_file: str | None) -> Tested:
-    transport = Transport(
-        assume(proxy, store_state=None, rng=random.Random(proxy.id)),  # noqa: S311 - a choice of browsers, no secret
-        timeout_seconds=settings.fetch_timeout_seconds,
-        max_bytes=settings.fetch_max_bytes,
-        ca_file=ca_file,
-    )
-    try:
-        exchange = await transport.send("GET", url, expect="html")
-    finally:
-        await transport.close()
-    judgement: Judgement
-    if exchange.answer is not None:
-        answer = exchange.answer
-        judgement = judge_answer(answer.status, answer.headers, answer.body, expect="html", now=clock.now())
-    else:
-        assert exchange.fault is not None, "an exchange holds an answer or a fault"
-        judgement = judge_fault(exchange.fault)
+async def _check_one(
+    proxy: Proxy, settings: Settings, vault: Vault, url: str, clock: Clock, ca_file: str | None
+) -> Tested:
+    probed = await probe(proxy, url, settings, vault, clock=clock, ca_file=ca_file)
     return Tested(
         id=proxy.id,
         address=proxy.address,
-        ok=exchange.answer is not None,
-        verdict=judgement.verdict,
-        status=None if exchange.answer is None else exchange.answer.status,
-        elapsed_ms=exchange.elapsed_ms,
-        reason=judgement.reason,
+        ok=probed.answered,
+        verdict=probed.judgement.verdict,
+        status=probed.status,
+        elapsed_ms=probed.elapsed_ms,
+        reason=probed.judgement.reason,
     )
 
 

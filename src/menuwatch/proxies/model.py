@@ -6,22 +6,57 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from menuwatch.core.errors import Throttled
+from menuwatch.core.errors import NotNow
 
 Protocol = Literal["http", "https", "socks5"]
 PROTOCOLS: tuple[Protocol, ...] = ("http", "https", "socks5")
 
 _PAUSE_SECONDS = 60.0
+_PROBE_SECONDS = 1.0
+"""What a probe takes, about."""
 
 
-class NoProxy(Throttled):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How many proxies may be picked (`active`), are out for their health (`inactive`), were taken out by an operator (`disabled`).
+
+    `failing` are active ones that failed or were refused three times in a row or more. `next_probe_seconds`: until the first of the
+    inactive is tried again, None where none is.
+    """
+
+    active: int = 0
+    inactive: int = 0
+    disabled: int = 0
+    failing: int = 0
+    next_probe_seconds: float | None = None
+
+    @property
+    def known(self) -> int:
+        """All of them."""
+        return self.active + self.inactive + self.disabled
+
+    @property
+    def shortage(self) -> str:
+        """That there is no active one, and why, as `no active proxy: 12 inactive, next probe in 40 s`."""
+        parts = [f"{self.inactive} inactive"] if self.inactive else []
+        parts += [f"{self.disabled} disabled"] if self.disabled else []
+        if self.next_probe_seconds is not None:
+            soon = round(self.next_probe_seconds)
+            parts.append(f"next probe in {soon} s" if soon > 0 else "a probe is due")
+        return f"no active proxy: {', '.join(parts)}" if parts else "no active proxy"
+
+
+class NoProxy(NotNow):
     """No active proxy is left: nothing may be fetched, so network work is postponed until a person or a probe helps."""
 
-    def __init__(self) -> None:
+    def __init__(self, standing: Standing | None = None) -> None:
+        """`standing` is how the proxies are; with it the message says more, and the wait is the next probe's."""
+        found = standing or Standing()
+        soon = found.next_probe_seconds
         super().__init__(
-            "no active proxy: nothing is fetched without one. Add one with "
+            f"{found.shortage}. Nothing is fetched without one; add one with "
             "`menuwatch proxies add http://USER:PASSWORD@HOST:PORT`",
-            _PAUSE_SECONDS,
+            _PAUSE_SECONDS if soon is None else min(_PAUSE_SECONDS, max(soon, 0.0) + _PROBE_SECONDS),
         )
 
 
@@ -54,7 +89,10 @@ class NewProxy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxy:
-    """One row of `proxies`. `failure_count` and `consecutive_403_count` count since the last success."""
+    """One row of `proxies`. `failure_count` and `consecutive_403_count` count since the last success.
+
+    `password` as it is stored: sealed where a key is configured, and opened (vault.py) only where a connection is made.
+    """
 
     id: int
     protocol: Protocol
@@ -77,6 +115,10 @@ class Proxy:
     deactivated_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    disabled_at: datetime | None = None
+    disabled_reason: str | None = None
+    probe_at: datetime | None = None
+    probe_failures: int = 0
 
     @property
     def address(self) -> str:

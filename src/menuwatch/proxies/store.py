@@ -9,13 +9,17 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.rows import class_row, dict_row
 
+from menuwatch.core.backoff import Backoff
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
-from menuwatch.proxies.health import Event, Happened, Health, after
-from menuwatch.proxies.model import NewProxy, NoProxy, Proxy
+from menuwatch.proxies.health import PROBING, Event, Happened, Health, after
+from menuwatch.proxies.model import NewProxy, NoProxy, Proxy, Standing
 
 log = get_logger(__name__)
 _q = sql.load(__package__)
+
+_FAILING = 3
+"""Failures or refusals in a row from which an active proxy is said to be failing."""
 
 
 async def add(conn: AsyncConnection[Any], proxy: NewProxy) -> tuple[int, bool]:
@@ -46,6 +50,43 @@ async def active_count(conn: AsyncConnection[Any]) -> int:
     return int(row[0])
 
 
+async def standing(conn: AsyncConnection[Any]) -> Standing:
+    """How the proxies are, in numbers."""
+    async with conn.cursor(row_factory=class_row(Standing)) as cur:
+        await cur.execute(_q.standing, {"failing": _FAILING})
+        row = await cur.fetchone()
+    assert row is not None, "an aggregate gives a row"
+    return row
+
+
+async def take_due(conn: AsyncConnection[Any], many: int, *, hold: float) -> list[Proxy]:
+    """Takes up to `many` proxies that are to be probed. Nobody else gets them for `hold` seconds, in which the probe should end."""
+    async with conn.cursor(row_factory=class_row(Proxy)) as cur:
+        await cur.execute(_q.take_due, {"many": many, "hold": hold})
+        return await cur.fetchall()
+
+
+async def next_probe(conn: AsyncConnection[Any]) -> float | None:
+    """Seconds until a probe is due, below 0 when it is; None when none will be."""
+    row = await (await conn.execute(_q.next_probe)).fetchone()
+    return None if row is None or row[0] is None else float(row[0])
+
+
+async def reactivate(conn: AsyncConnection[Any], proxy_id: int) -> bool:
+    """Puts a proxy that its health took out back to work; false where it is at work already, gone, or an operator took it out."""
+    return (await conn.execute(_q.reactivate, {"id": proxy_id})).rowcount == 1
+
+
+async def probe_failed(conn: AsyncConnection[Any], proxy_id: int, *, wait: float, error: str) -> None:
+    """Counts a probe that failed; the next one is due in `wait` seconds. `error` may not hold a password."""
+    await conn.execute(_q.probe_failed, {"id": proxy_id, "wait": wait, "error": error})
+
+
+async def put_off_probe(conn: AsyncConnection[Any], proxy_id: int, *, wait: float) -> None:
+    """Has the next probe wait for `wait` seconds; nothing is counted."""
+    await conn.execute(_q.put_off_probe, {"id": proxy_id, "wait": wait})
+
+
 async def pick(conn: AsyncConnection[Any], *, avoid: Collection[int] = (), busy: Collection[int] = ()) -> Proxy:
     """Takes the active proxy that rested longest, and marks it used.
 
@@ -63,7 +104,7 @@ async def pick(conn: AsyncConnection[Any], *, avoid: Collection[int] = (), busy:
                             return proxy
         # The one that was waited for may have been deactivated meanwhile while others are still active.
         if await active_count(conn) == 0:
-            raise NoProxy
+            raise NoProxy(await standing(conn))
 
 
 async def record(
@@ -83,8 +124,12 @@ async def record(
     return found.get(proxy_id)
 
 
-async def record_all(conn: AsyncConnection[Any], events: Sequence[Happened]) -> dict[int, Health]:
+async def record_all(
+    conn: AsyncConnection[Any], events: Sequence[Happened], *, probing: Backoff = PROBING
+) -> dict[int, Health]:
     """Counts events in their order, within the caller's transaction; returns the counters after them, of the proxies that are there.
+
+    One that is deactivated by them is probed after the first wait of `probing`.
 
     The rows are locked in the order of their ids, so that two who do this at once wait for each other and no more.
     """
@@ -103,7 +148,8 @@ async def record_all(conn: AsyncConnection[Any], events: Sequence[Happened]) -> 
             now[event.proxy_id] = after(health, event.event, elapsed_ms=event.elapsed_ms)
             errors[event.proxy_id] = event.error or errors.get(event.proxy_id)
     columns: dict[str, list[Any]] = {name: [getattr(h, name) for h in now.values()] for name in Health.__slots__}
-    await conn.execute(_q.save_health, {"ids": list(now), "errors": [errors[i] for i in now], **columns})
+    wait = {"wait": probing.ceiling(0), "jitter": probing.jitter}
+    await conn.execute(_q.save_health, {"ids": list(now), "errors": [errors[i] for i in now], **columns, **wait})
     for proxy_id, health in now.items():
         if before[proxy_id].is_active and not health.is_active:
             log.warning("proxy deactivated", action="proxy_deactivated", proxy_id=proxy_id, reason=errors[proxy_id])

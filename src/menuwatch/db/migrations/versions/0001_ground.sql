@@ -62,8 +62,8 @@ CREATE TABLE proxies (
   host                     text NOT NULL CHECK (host <> ''),
   port                     integer NOT NULL CHECK (port BETWEEN 1 AND 65535),
   username                 text,
-  password                 text,
-  is_active                boolean NOT NULL DEFAULT true,
+  password                 text,                         -- `fernet:…` where it is sealed (proxies/vault.py)
+  is_active                boolean NOT NULL DEFAULT true,   -- may be picked
   city                     text,
   state                    text,
   country                  text,
@@ -76,10 +76,16 @@ CREATE TABLE proxies (
   last_failure_at          timestamptz,
   last_error               text,
   deactivated_at           timestamptz,
+  disabled_at              timestamptz,                  -- an operator took it out: nothing but an operator brings it back
+  disabled_reason          text,
+  probe_at                 timestamptz,                  -- when one that its health took out is tried again
+  probe_failures           integer NOT NULL DEFAULT 0,   -- probes in a row that failed
   created_at               timestamptz NOT NULL DEFAULT now(),
-  updated_at               timestamptz NOT NULL DEFAULT now()
+  updated_at               timestamptz NOT NULL DEFAULT now(),
+  CONSTRAINT proxies_disabled CHECK ((disabled_at IS NULL) = (disabled_reason IS NULL) AND (disabled_at IS NULL OR NOT is_active))
 );
 CREATE UNIQUE INDEX proxies_address ON proxies (protocol, host, port, coalesce(username, ''));
+CREATE INDEX proxies_probe ON proxies (probe_at) WHERE NOT is_active AND disabled_at IS NULL;
 
 -- One raw answer of a platform for one store. The row and its file are written together or not at all (archive/__init__.py).
 CREATE TABLE raw_crawl_payloads (

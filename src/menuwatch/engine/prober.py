@@ -1,0 +1,132 @@
+"""Brings proxies back that their health took out: each is tried with one real request before it works again."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+from menuwatch.core.clock import Clock, SystemClock
+from menuwatch.core.settings import Settings
+from menuwatch.core.telemetry import get_logger
+from menuwatch.db.pool import Pool
+from menuwatch.engine.loop import Loop
+from menuwatch.fetch.probe import Finding, Permit, Probed, finding, host_of, probe
+from menuwatch.proxies import store as proxies
+from menuwatch.proxies.health import PROBING
+from menuwatch.proxies.model import Proxy
+from menuwatch.proxies.vault import Locked, Vault
+from menuwatch.tasks import store as tasks
+
+log = get_logger(__name__)
+
+Record = Callable[[Probed], Awaitable[None]]
+
+_AT_ONCE = 8
+_LONGEST_INTERVAL = 15.0
+_SLACK_SECONDS = 30.0
+"""What a probe may take beyond the time limit of its request, the wait for a connection to the database included."""
+
+
+async def _at_once(_: str) -> float | None:
+    return None
+
+
+async def _nowhere(_: Probed) -> None:
+    return None
+
+
+class Prober(Loop):
+    """Any number of them may run: each due proxy is taken by one. Goes on while no proxy is active, so that work resumes by itself."""
+
+    name: ClassVar[str] = "prober"
+
+    def __init__(
+        self,
+        pool: Pool,
+        settings: Settings,
+        *,
+        permit: Permit = _at_once,
+        record: Record = _nowhere,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+        ca_file: str | None = None,
+    ) -> None:
+        """`permit` is the host's budget, `record` is told of each request that was made."""
+        self._wait = dataclasses.replace(PROBING, base=settings.proxy_probe_seconds)
+        super().__init__(interval=min(_LONGEST_INTERVAL, self._wait.base / 4))
+        self._pool = pool
+        self._settings = settings
+        self._vault = Vault.from_settings(settings)
+        self._permit = permit
+        self._record = record
+        self._clock = clock or SystemClock()
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
+        self._ca_file = ca_file
+
+    async def step(self) -> float | None:
+        hold = self._settings.fetch_timeout_seconds + _SLACK_SECONDS
+        async with self._pool.connection() as conn:
+            due = await proxies.take_due(conn, _AT_ONCE, hold=hold)
+        ended = await asyncio.gather(*(self._try(proxy) for proxy in due), return_exceptions=True)
+        for error in ended:
+            if isinstance(error, BaseException):
+                raise error
+        async with self._pool.connection() as conn:
+            soon = await proxies.next_probe(conn)
+        return None if soon is None else min(self.interval, max(soon, 0.0))
+
+    async def _try(self, proxy: Proxy) -> None:
+        url = self._settings.dutchie_base_url
+        wait = await self._permit(host_of(url))
+        if wait is not None:
+            await self._put_off(proxy, wait)
+            return
+        try:
+            probed = await probe(proxy, url, self._settings, self._vault, clock=self._clock, ca_file=self._ca_file)
+        except Locked as error:
+            await self._failed(proxy, str(error))
+            return
+        await self._record(probed)
+        match finding(probed):
+            case Finding.WORKS:
+                await self._back(proxy, probed)
+            case Finding.FAILS:
+                await self._failed(proxy, probed.judgement.reason)
+            case Finding.UNKNOWN:
+                usual = self._wait.delay(proxy.probe_failures, self._rng)
+                await self._put_off(proxy, max(usual, probed.judgement.retry_after or 0.0))
+
+    async def _back(self, proxy: Proxy, probed: Probed) -> None:
+        async with self._pool.connection() as conn, conn.transaction():
+            if not await proxies.reactivate(conn, proxy.id):
+                return
+            # Work that waited for a proxy need not wait for the next poll.
+            await tasks.wake(conn)
+        log.info(
+            "proxy works again",
+            action="proxy_reactivated",
+            proxy_id=proxy.id,
+            address=proxy.address,
+            said=probed.judgement.reason,
+            failed_probes=proxy.probe_failures,
+        )
+
+    async def _failed(self, proxy: Proxy, reason: str) -> None:
+        wait = self._wait.delay(proxy.probe_failures + 1, self._rng)
+        async with self._pool.connection() as conn:
+            await proxies.probe_failed(conn, proxy.id, wait=wait, error=reason)
+        log.info(
+            "proxy still fails",
+            action="proxy_probe_failed",
+            proxy_id=proxy.id,
+            reason=reason,
+            failed_probes=proxy.probe_failures + 1,
+            again_in_seconds=round(wait, 1),
+        )
+
+    async def _put_off(self, proxy: Proxy, wait: float) -> None:
+        async with self._pool.connection() as conn:
+            await proxies.put_off_probe(conn, proxy.id, wait=wait)

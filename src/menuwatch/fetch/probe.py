@@ -1,0 +1,108 @@
+"""One request through one proxy, to see how the proxy is: for people who test it, and before it returns to work."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from menuwatch.core.clock import Clock, SystemClock
+from menuwatch.core.settings import Settings
+from menuwatch.fetch.identity import assume
+from menuwatch.fetch.transport import Transport
+from menuwatch.fetch.verdict import Blame, Judgement, Verdict, judge_answer, judge_fault
+from menuwatch.proxies.model import Proxy
+from menuwatch.proxies.vault import Vault
+
+Permit = Callable[[str], Awaitable[float | None]]
+"""Asks a host's budget for one request: None means now, a number that it would be too soon for so many seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """What came of the request. `answered`: the target gave a whole answer. `bytes` of its body, decoded."""
+
+    proxy_id: int
+    host: str
+    profile: str
+    judgement: Judgement
+    answered: bool
+    status: int | None
+    bytes: int
+    elapsed_ms: float
+
+
+class Finding(StrEnum):
+    """What a probe says about a proxy that is out of work."""
+
+    WORKS = "works"
+    FAILS = "fails"
+    UNKNOWN = "unknown"
+
+
+def finding(probed: Probed) -> Finding:
+    """A whole answer that is no refusal means that the proxy works; a fault of the target's, or its wish for a pause, says nothing."""
+    match probed.judgement.verdict:
+        case Verdict.BLOCKED | Verdict.CHALLENGE:
+            return Finding.FAILS
+        case Verdict.RATE_LIMITED:
+            return Finding.UNKNOWN
+        case Verdict.TOO_LARGE:
+            return Finding.WORKS
+        case _ if probed.answered:
+            return Finding.WORKS
+        case _ if probed.judgement.blame in (Blame.TARGET, Blame.US):
+            return Finding.UNKNOWN
+        case _:
+            return Finding.FAILS
+
+
+def host_of(url: str) -> str:
+    """The host of an address as budgets name it: in lower case, with its port where the address names one."""
+    return urlsplit(url).netloc.lower()
+
+
+async def probe(
+    proxy: Proxy,
+    url: str,
+    settings: Settings,
+    vault: Vault,
+    *,
+    clock: Clock | None = None,
+    ca_file: str | None = None,
+    timeout_seconds: float | None = None,
+) -> Probed:
+    """Asks for `url` once. Raises Locked where the proxy's password cannot be opened; what else goes wrong is in the answer."""
+    clock = clock or SystemClock()
+    opened = dataclasses.replace(proxy, password=vault.open(proxy.password))
+    rng = random.Random(proxy.id)  # noqa: S311 - a choice of browsers, no secret
+    identity = assume(opened, store_state=None, rng=rng, today=clock.now().date())
+    transport = Transport(
+        identity,
+        timeout_seconds=timeout_seconds or settings.fetch_timeout_seconds,
+        max_bytes=settings.fetch_max_bytes,
+        ca_file=ca_file,
+    )
+    try:
+        exchange = await transport.send("GET", url, expect="html")
+    finally:
+        await transport.close()
+    judgement: Judgement
+    if (answer := exchange.answer) is not None:
+        judgement = judge_answer(answer.status, answer.headers, answer.body, expect="html", now=clock.now())
+    else:
+        assert exchange.fault is not None, "an exchange holds an answer or a fault"
+        judgement = judge_fault(exchange.fault)
+    return Probed(
+        proxy_id=proxy.id,
+        host=host_of(url),
+        profile=identity.profile.name,
+        judgement=judgement,
+        answered=answer is not None,
+        status=None if answer is None else answer.status,
+        bytes=exchange.bytes,
+        elapsed_ms=exchange.elapsed_ms,
+    )
