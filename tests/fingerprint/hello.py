@@ -38,7 +38,12 @@ class Hello:
     def ja3_text(self, *, sort: bool = False) -> str:
         """The five fields of JA3 before they are hashed; `sort` puts the extensions in numeric order."""
         extensions = _plain(self.extensions)
-        parts = (_plain(self.ciphers), sorted(extensions) if sort else extensions, _plain(self.groups), self.point_formats)
+        parts = (
+            _plain(self.ciphers),
+            sorted(extensions) if sort else extensions,
+            _plain(self.groups),
+            self.point_formats,
+        )
         return ",".join([str(self.version), *("-".join(map(str, part)) for part in parts)])
 
     @property
@@ -63,7 +68,9 @@ class Hello:
     def ja4_raw(self) -> str:
         """JA4 before hashing (JA4_r)."""
         ciphers = ",".join(sorted(_hex(_plain(self.ciphers))))
-        extensions = ",".join(sorted(_hex(number for number in _plain(self.extensions) if number not in (SERVER_NAME, ALPN))))
+        extensions = ",".join(
+            sorted(_hex(number for number in _plain(self.extensions) if number not in (SERVER_NAME, ALPN)))
+        )
         signatures = ",".join(_hex(_plain(self.signatures)))
         return "_".join([self.ja4_a, ciphers, extensions, *([signatures] if signatures else [])])
 

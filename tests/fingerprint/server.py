@@ -252,7 +252,15 @@ async def _serve_http1(number: int, hello: Hello, tls: _Tls) -> None:
             data += await tls.read()
         body, data = data[:length], data[length:]
         answer = _seen(
-            number, hello, protocol="http/1.1", akamai="", stream="", headers=headers, method=method, path=path, body=body
+            number,
+            hello,
+            protocol="http/1.1",
+            akamai="",
+            stream="",
+            headers=headers,
+            method=method,
+            path=path,
+            body=body,
         )
         await tls.write(
             b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(answer) + answer
