@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import ClassVar
 
 import psycopg
@@ -21,18 +20,20 @@ import psycopg
 from menuwatch.core.clock import Clock
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Connection, Pool
+from menuwatch.engine.course import Course
 from menuwatch.engine.executor import Executor
 from menuwatch.engine.gate import Gate
 from menuwatch.engine.handler import MayClaim
 from menuwatch.engine.loop import Loop
 from menuwatch.engine.measures import Measures
 from menuwatch.engine.outbox import Ended, Outbox
+from menuwatch.engine.permission import Permission
 from menuwatch.engine.settler import gone
 from menuwatch.engine.slots import Slots
 from menuwatch.tasks import store as tasks
-from menuwatch.tasks.cycle import BEGINNING, Claim, Cycled, Place, cycle
+from menuwatch.tasks.cycle import Claim, Cycled, cycle
 from menuwatch.tasks.ending import Ending
-from menuwatch.tasks.model import NewTask, Role
+from menuwatch.tasks.model import NewTask, Role, Task
 
 log = get_logger(__name__)
 
@@ -41,15 +42,6 @@ SOON = 0.05
 SHORTEST = 0.02
 TWO_LANES = 32
 """From so many slots on, cycles overlap."""
-FAIR_SHARE = 4
-"""One slot of so many goes to the role whose next task has waited longest, whatever its priority."""
-FULL_CLAIM = 0.25
-"""Longest time in seconds for which claims begin where the one before ended. What was claimed meanwhile is stepped over so, however
-long an old snapshot keeps it in the index; what has come in before that place is seen this much later at most."""
-ROLES_CHECK = 1.0
-"""Seconds for which `may_claim` is not asked again after it opened every role."""
-ROLES_PATIENCE = 2.0
-"""Seconds that `may_claim` may take."""
 
 
 class Producer(Loop):
@@ -80,12 +72,12 @@ class Producer(Loop):
         self._slots = slots
         self._outbox = outbox
         self._worker_id = worker_id
-        self._roles = roles
         self._gate = gate
         self._measures = measures
         self._clock = clock
         self.patience = patience
-        self._may_claim = may_claim
+        self._permission = Permission(roles, may_claim, gate=gate, clock=clock, worker_id=worker_id)
+        self._course = Course(clock)
         self._on_follow_ups = on_follow_ups
         self._lanes = 2 if slots.limit >= TWO_LANES else 1
         self._most = -(-slots.limit // self._lanes)
@@ -107,11 +99,6 @@ class Producer(Loop):
         self._quiet = asyncio.Event()
         """Set while no claim is under way."""
         self._quiet.set()
-        self._open: frozenset[Role] = roles
-        self._asked_at = float("-inf")
-        self._claimed = 0
-        self._starts: dict[Role, Place] = {}
-        self._full_at = float("-inf")
 
     async def run(self) -> None:
         lanes = [asyncio.create_task(super(Producer, self).run(), name=f"{self.name}-{n}") for n in range(self._lanes)]
@@ -124,11 +111,11 @@ class Producer(Loop):
     @property
     def open_roles(self) -> frozenset[Role]:
         """The roles that it claims at present, as far as it knows."""
-        return self._open
+        return self._permission.open
 
     def new_work(self) -> None:
         """Something was announced: it may come before the place where claims go on."""
-        self._full_at = float("-inf")
+        self._course.begin_anew()
         self._announced += 1
         self.wake()
 
@@ -199,7 +186,7 @@ class Producer(Loop):
 
     async def _cycle(self, ends: list[Ended], n: int) -> tuple[Claim | None, Cycled | None]:
         """What was asked for, and what came of it; (…, None) when nothing was asked, or nothing may be for a moment."""
-        roles = sorted(await self._roles_now()) if n else []
+        roles = sorted(await self._permission.now()) if n else []
         if not roles and not ends and not self._in_doubt:
             return None, None
         async with self._pool.connection() as conn:
@@ -211,7 +198,7 @@ class Producer(Loop):
                         return None, None
                     if self._in_doubt:
                         await self.give_back(conn)
-            claim = self._claim(roles, n) if roles and not self.closing else None
+            claim = self._course.next(roles, n) if roles and not self.closing else None
             if claim is None and not ends:
                 return None, None
             then = [(end.attempt.task.id, new) for end in ends for new in end.outcome.then]
@@ -242,41 +229,21 @@ class Producer(Loop):
             if ends:
                 self._measures.settled(took)
             if claim is not None:
-                self._measures.claims.add(took)
+                self._measures.claimed(len(done.claimed), took, [_waited(one.task) for one in done.claimed])
         return claim, done
-
-    def _claim(self, roles: Sequence[Role], n: int) -> Claim:
-        fair = (self._claimed + n) // FAIR_SHARE - self._claimed // FAIR_SHARE if len(roles) > 1 else 0
-        now = self._clock.monotonic()
-        if now - self._full_at >= FULL_CLAIM:
-            self._full_at = now
-            self._starts.clear()
-            return Claim(roles=roles, n=n, fair=fair)
-        return Claim(roles=roles, n=n, fair=fair, start=[self._starts.get(role, BEGINNING) for role in roles])
 
     def _started(self, claim: Claim, done: Cycled) -> float | None:
         if self._executor.ended:
             return None  # the answer comes after everything was ended: what the database says is ours is given back
-        now = datetime.now(UTC) if done.claimed else None
-        waited: list[float] = []
         for claimed in done.claimed:
-            task = claimed.task
-            self._executor.start(task)
-            place = self._starts.get(task.role)
-            if place is None or (claimed.place[0], claimed.place[1], claimed.place[2]) > place:
-                self._starts[task.role] = claimed.place
-            due = task.created_at if task.scheduled_for is None else max(task.created_at, task.scheduled_for)
-            assert now is not None
-            waited.append(max(0.0, (now - due).total_seconds()))
-        self._claimed += len(done.claimed)
-        self._measures.claimed_tasks += len(done.claimed)
-        self._measures.waits.add_many(waited)
+            self._executor.start(claimed.task)
+        self._course.went(done.claimed)
         self._plenty = len(done.claimed) >= claim.n
         if self._plenty:
             return 0.0 if self._room(0) else None
         if claim.start is not None:
             # There may be more before the place where this claim began.
-            self._full_at = float("-inf")
+            self._course.begin_anew()
             return 0.0
         # Another claimer, the other lane or another worker, may have had its hands on what it did not take in the end: look once more.
         self._again = bool(done.claimed) or not self._again
@@ -312,43 +279,6 @@ class Producer(Loop):
                 kept.append(end)
         self._outbox.put_back(kept)
 
-    async def _roles_now(self) -> frozenset[Role]:
-        """What may be claimed now; nothing, where that cannot be found out: it must not keep back what ended."""
-        try:
-            async with asyncio.timeout(ROLES_PATIENCE):
-                return await self._open_roles()
-        except Exception as error:
-            log.warning(
-                "what may be claimed is not known: nothing is, for now",
-                action="claims_unknown",
-                worker_id=self._worker_id,
-                error=f"{type(error).__name__}: {error}",
-            )
-            return frozenset()
-
-    async def _open_roles(self) -> frozenset[Role]:
-        if self._may_claim is None:
-            return self._roles
-        now = self._clock.monotonic()
-        if self._open == self._roles and now - self._asked_at < ROLES_CHECK:
-            return self._open
-        allowed = self._roles & await self._may_claim()
-        self._asked_at = now
-        if allowed != self._open:
-            closed = self._roles - allowed
-            self._open = allowed
-            self._gate.note_roles(closed, "no proxy is active" if closed else None)
-            if closed:
-                log.warning(
-                    "claiming is paused for some roles",
-                    action="claims_paused",
-                    roles=sorted(str(role) for role in closed),
-                    worker_id=self._worker_id,
-                )
-            else:
-                log.info("claiming goes on for all roles", action="claims_resumed", worker_id=self._worker_id)
-        return allowed
-
     async def give_back(self, conn: Connection, *, running: bool = False) -> None:
         """A claim whose answer never came may have happened: what the database says is ours and is not running goes back.
 
@@ -361,6 +291,13 @@ class Producer(Loop):
         ]
         await tasks.finish(conn, self._worker_id, unknown)
         self._in_doubt = False
+
+
+def _waited(task: Task) -> float:
+    """Seconds from its being due to its claim."""
+    assert task.claimed_at is not None
+    due = task.created_at if task.scheduled_for is None else max(task.created_at, task.scheduled_for)
+    return max(0.0, (task.claimed_at - due).total_seconds())
 
 
 def _is_gone(error: BaseException) -> bool:
