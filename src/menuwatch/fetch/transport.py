@@ -30,7 +30,15 @@ from menuwatch.proxies.model import Proxy
 
 Method = Literal["GET", "POST"]
 
-_INFOS = [CurlInfo.HTTP_CONNECTCODE, CurlInfo.PROXY_ERROR, CurlInfo.REQUEST_SIZE, CurlInfo.PRETRANSFER_TIME]
+_INFOS = [
+    CurlInfo.HTTP_CONNECTCODE,
+    CurlInfo.PROXY_ERROR,
+    CurlInfo.REQUEST_SIZE,
+    CurlInfo.PRETRANSFER_TIME,
+    CurlInfo.NUM_CONNECTS,
+    CurlInfo.SSL_VERIFYRESULT,
+    CurlInfo.PROXY_SSL_VERIFYRESULT,
+]
 _ADVICE = ". See https://curl.se/"
 # What JavaScript's encodeURIComponent leaves as it is, besides letters and digits.
 _UNESCAPED = "-_.!~*'()"
@@ -163,6 +171,10 @@ class Transport:
             proxy_error=int(infos.get(CurlInfo.PROXY_ERROR, 0)),
             # libcurl counts the bytes of the request itself, not those of CONNECT or of a handshake.
             sent=int(infos.get(CurlInfo.REQUEST_SIZE, 0)) > 0,
+            connections=int(infos.get(CurlInfo.NUM_CONNECTS, 1)),
+            # 1 from the first byte of a handshake on, 0 again once a certificate was accepted.
+            in_tls=bool(infos.get(CurlInfo.SSL_VERIFYRESULT, 0)),
+            in_proxy_tls=bool(infos.get(CurlInfo.PROXY_SSL_VERIFYRESULT, 0)),
             message=message,
         )
         return _failed(fault, elapsed * 1000)

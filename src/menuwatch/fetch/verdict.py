@@ -52,13 +52,18 @@ class Fault:
 
     `code` is libcurl's error, 0 when the request could not even be made. `connect_code` is the proxy's answer to CONNECT, 0 when
     there was none (SOCKS never has one). `proxy_error` is CURLINFO_PROXY_ERROR. `sent`: bytes of the request itself went out
-    through the tunnel, so the proxy had done its part. `message` holds no password.
+    through the tunnel, so the proxy had done its part. `connections` that libcurl made for it: 0 when the proxy took none and
+    none was there already. `in_tls`: it ended within the handshake with the target, to which the proxy must have led;
+    `in_proxy_tls`: within that with the proxy. `message` holds no password.
     """
 
     code: int
     connect_code: int = 0
     proxy_error: int = 0
     sent: bool = False
+    connections: int = 1
+    in_tls: bool = False
+    in_proxy_tls: bool = False
     message: str = ""
 
 
@@ -96,16 +101,18 @@ class Happening:
 _OUR_MISTAKE = frozenset({400, 405, 406, 411, 413, 414, 415, 416, 417, 422, 426, 428, 431})
 
 # libcurl's numbers, by what they mean for us.
-_RESOLVE_PROXY, _RESOLVE_HOST, _CONNECT, _WEIRD_REPLY, _HTTP2 = 5, 6, 7, 8, 16
-_TIMEOUT, _TLS_CONNECT, _TOO_LARGE, _HTTP2_STREAM, _PROXY = 28, 35, 63, 92, 97
-_CLIENT = frozenset({0, 1, 2, 3, 4, 23, 26, 27, 41, 42, 43, 48, 49, 53, 54, 58, 59, 66, 77})
+_UNSUPPORTED, _RESOLVE_PROXY, _RESOLVE_HOST, _WEIRD_REPLY = 1, 5, 6, 8
+_TIMEOUT, _TOO_LARGE, _HTTP2_STREAM, _PROXY = 28, 63, 92, 97
+_CLIENT = frozenset({0, _UNSUPPORTED, 2, 3, 4, 23, 26, 27, 41, 42, 43, 48, 49, 53, 54, 58, 59, 66, 77})
 _UNTRUSTED = frozenset({51, 60, 83, 90, 91})
-_BROKEN_OFF = frozenset({18, 52, 55, 56, 61, _HTTP2})
-# CURLproxycode: wrong protocol version, no common login method, too long a user or password, user rejected.
-_SOCKS_CONFIG = frozenset({2, 10, 11, 12, 33})
+# CURLproxycode: no common login method, too long a user or password, user rejected; and no SOCKS 5 at all.
+_SOCKS_LOGIN = frozenset({10, 11, 12, 33})
+_SOCKS_VERSION = 2
 # CURLproxycode for SOCKS replies 5, 4, 3 and 6: refused, host and network unreachable, TTL expired.
 _SOCKS_UNREACHABLE = frozenset({19, 21, 22, 24, 27})
 _SOCKS_NOT_ALLOWED = 23
+# What libcurl says when HTTP/2 streams were refused before they were begun, on one fresh connection after the other.
+_TURNED_AWAY = "Connection died, tried"
 
 
 _LONGEST_WAIT = 100 * 365 * 86_400.0
@@ -202,7 +209,9 @@ def judge_fault(fault: Fault) -> Judgement:
 
 
 def _cause(fault: Fault) -> tuple[Verdict, Blame, str]:
-    code, connected = fault.code, fault.connect_code == 200
+    code = fault.code
+    if code == _UNSUPPORTED and fault.sent:
+        return Verdict.TARGET_DOWN, Blame.TARGET, "the answer is no HTTP"
     if code in _CLIENT:
         return Verdict.CLIENT_BUG, Blame.US, "the request could not be made"
     if code == _TOO_LARGE:
@@ -211,31 +220,41 @@ def _cause(fault: Fault) -> tuple[Verdict, Blame, str]:
         return Verdict.PROXY_DOWN, Blame.PROXY, "the proxy's name is not known"
     if code == _PROXY:
         return _socks(fault.proxy_error)
-    if fault.connect_code and not connected:
+    if fault.connect_code not in (0, 200):
         return _refused_connect(fault.connect_code)
+    if fault.in_proxy_tls:
+        if code in _UNTRUSTED:
+            return Verdict.TLS_UNTRUSTED, Blame.PROXY, "the proxy's own certificate is not trusted"
+        return Verdict.PROXY_DOWN, Blame.PROXY, "no TLS with the proxy"
     if code in _UNTRUSTED:
         # Either the target's certificate is wrong for everybody, or this proxy puts its own in its place.
         return Verdict.TLS_UNTRUSTED, Blame.PROXY_OR_TARGET, "the certificate is not trusted"
-    if code == _HTTP2_STREAM and "ENHANCE_YOUR_CALM" in fault.message:
-        return Verdict.RATE_LIMITED, Blame.NOBODY, "the target asked to slow down (ENHANCE_YOUR_CALM)"
     if fault.sent:
-        if code == _TIMEOUT:
-            return Verdict.TARGET_DOWN, Blame.TARGET, "no whole answer in time"
-        if code == _WEIRD_REPLY:
-            return Verdict.TARGET_DOWN, Blame.TARGET, "the answer is no HTTP"
-        return Verdict.PATH_RESET, Blame.NOBODY, "the connection broke off"
-    if connected:
+        return _after_sending(fault)
+    if fault.in_tls or fault.connect_code == 200:
         if code == _TIMEOUT:
             return Verdict.TARGET_DOWN, Blame.TARGET, "no TLS handshake in time"
         return Verdict.PATH_RESET, Blame.NOBODY, "the connection broke off in the TLS handshake"
-    if code == _TIMEOUT:
+    if code == _TIMEOUT and fault.connections:
         # A proxy that hangs and a target that lets every proxy hang look the same from here.
         return Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET, "no connection through the proxy in time"
-    if code == _TLS_CONNECT:
-        return Verdict.PATH_RESET, Blame.NOBODY, "the TLS handshake failed"
     if code == _RESOLVE_HOST:
         return Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET, "the target's name is not known"
     return Verdict.PROXY_DOWN, Blame.PROXY, "the proxy does not answer"
+
+
+def _after_sending(fault: Fault) -> tuple[Verdict, Blame, str]:
+    """The request went out, so whatever came after is not the proxy's refusal."""
+    if fault.code == _TIMEOUT:
+        return Verdict.TARGET_DOWN, Blame.TARGET, "no whole answer in time"
+    if fault.code == _WEIRD_REPLY:
+        return Verdict.TARGET_DOWN, Blame.TARGET, "the answer is no HTTP"
+    if fault.code == _HTTP2_STREAM and "ENHANCE_YOUR_CALM" in fault.message:
+        return Verdict.RATE_LIMITED, Blame.NOBODY, "the target asked to slow down (ENHANCE_YOUR_CALM)"
+    if _TURNED_AWAY in fault.message:
+        # GOAWAY, of whatever reason, or REFUSED_STREAM: libcurl does not say which, and has asked five times more by itself.
+        return Verdict.RATE_LIMITED, Blame.NOBODY, f"the target turned {fault.connections} connections away"
+    return Verdict.PATH_RESET, Blame.NOBODY, "the connection broke off"
 
 
 def _refused_connect(status: int) -> tuple[Verdict, Blame, str]:
@@ -247,8 +266,10 @@ def _refused_connect(status: int) -> tuple[Verdict, Blame, str]:
 
 
 def _socks(error: int) -> tuple[Verdict, Blame, str]:
-    if error in _SOCKS_CONFIG:
+    if error in _SOCKS_LOGIN:
         return Verdict.PROXY_CONFIG, Blame.PROXY, "the proxy refuses the user or password"
+    if error == _SOCKS_VERSION:
+        return Verdict.PROXY_CONFIG, Blame.PROXY, "the proxy does not speak SOCKS5"
     if error in _SOCKS_UNREACHABLE:
         return Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET, "the proxy cannot reach the target"
     if error == _SOCKS_NOT_ALLOWED:

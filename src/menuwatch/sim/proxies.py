@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
@@ -31,8 +32,17 @@ _PLACES = (
 class ProxyFarm:
     """Several proxies, numbered from 0."""
 
-    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        names: Mapping[str, str] | None = None,
+        *,
+        tls: ssl.SSLContext | None = None,
+        mitm: ssl.SSLContext | None = None,
+    ) -> None:
+        """`tls`: what https proxies show their clients; `mitm`: what any proxy with that fault shows for its target."""
         self.names: dict[str, str] = {name.lower(): address for name, address in (names or {}).items()}
+        self._tls = tls
+        self._mitm = mitm
         self._proxies: list[SimProxy] = []
         self._origins: dict[int, int] = {}
 
@@ -53,7 +63,7 @@ class ProxyFarm:
 
             return closed
 
-        proxy = SimProxy(info, self.names, opened)
+        proxy = SimProxy(info, self.names, opened, tls=self._tls, mitm=self._mitm)
         await proxy.listen()
         self._proxies.append(proxy)
         return index
@@ -62,7 +72,8 @@ class ProxyFarm:
         """Breaks a proxy from now on, or mends it (None).
 
         `times` limits the fault to the next so many requests ("dead" knows no limit); `after_bytes` is how much of the
-        answer, handshake included, "cut" lets pass.
+        answer, handshake included, "cut" lets pass, and "slow" in a tenth of a second. Raises ValueError for a fault that
+        this proxy cannot have.
         """
         if kind is not None and kind not in get_args(Fault):
             raise ValueError(f"{kind!r} is no fault: it is one of {', '.join(get_args(Fault))}")
@@ -94,13 +105,15 @@ async def start_proxies(
     protocols: Sequence[Protocol] = ("http", "socks5"),
     names: Mapping[str, str] | None = None,
     host: str = "127.0.0.1",
+    tls: ssl.SSLContext | None = None,
+    mitm: ssl.SSLContext | None = None,
 ) -> ProxyFarm:
     """Starts `n` proxies on free ports, the protocols in turn; users, passwords and places follow from the seed.
 
-    `names` gives loopback addresses to names that exist nowhere else.
+    `names` gives loopback addresses to names that exist nowhere else. The protocol "https" needs `tls`; see `ProxyFarm`.
     """
     rng = random.Random(seed)
-    farm = ProxyFarm(names)
+    farm = ProxyFarm(names, tls=tls, mitm=mitm)
     try:
         for index in range(n):
             state, timezone = rng.choice(_PLACES)

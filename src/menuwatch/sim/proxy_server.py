@@ -1,4 +1,5 @@
-"""One forward proxy of the simulator: a real server that speaks HTTP (CONNECT and absolute URIs) or SOCKS5, and breaks on demand.
+"""One forward proxy of the simulator: a real server that speaks HTTP (CONNECT and absolute URIs), the same within TLS, or SOCKS5,
+and breaks on demand.
 
 It relays to loopback addresses only, whatever it is asked for: nothing simulated ever reaches another machine.
 """
@@ -10,13 +11,14 @@ import base64
 import contextlib
 import ipaddress
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 from urllib.parse import quote
 
-Protocol = Literal["http", "socks5"]
+Protocol = Literal["http", "https", "socks5"]
 Fault = Literal[
     "dead",  # nothing listens on the port
     "auth",  # 407, or the SOCKS refusal of a password
@@ -25,9 +27,21 @@ Fault = Literal[
     "connect_502",
     "connect_503",
     "connect_504",
+    "socks_failure",  # the replies of RFC 1928 section 6; of a SOCKS proxy only
+    "socks_ruleset",
+    "socks_network_unreachable",
+    "socks_host_unreachable",
+    "socks_refused",
+    "socks_ttl",
+    "socks_command",
+    "socks_address_type",
     "hang",  # takes the request and never answers
     "reset",  # resets the connection instead of answering
+    "close",  # closes it instead of answering
+    "garbage",  # answers with what no proxy says
     "cut",  # relays some bytes of the answer, then resets the connection
+    "slow",  # relays the answer in drops
+    "mitm",  # answers in the target's place, in TLS with a certificate of its own
 ]
 
 _HEAD_LIMIT = 65_536
@@ -39,8 +53,19 @@ _REASONS = {
     503: "Service Unavailable",
     504: "Gateway Timeout",
 }
-# RFC 1928 section 6: 1 general failure, 2 not allowed by ruleset, 4 host unreachable, 5 connection refused.
+# RFC 1928 section 6.
+_SOCKS_REPLIES: Mapping[Fault, int] = {
+    "socks_failure": 1,
+    "socks_ruleset": 2,
+    "socks_network_unreachable": 3,
+    "socks_host_unreachable": 4,
+    "socks_refused": 5,
+    "socks_ttl": 6,
+    "socks_command": 7,
+    "socks_address_type": 8,
+}
 _SOCKS_REPLY = {403: 2, 429: 2, 502: 5, 503: 1, 504: 4}
+_DROPS_PER_SECOND = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +113,8 @@ class _Reset(Exception):
 
 @dataclass(slots=True)
 class Planned:
-    """A fault and how long it lasts: `times` requests (None: for ever), "cut" after so many bytes of the answer."""
+    """A fault and how long it lasts: `times` requests (None: for ever). "cut" comes after `after_bytes` of the answer, "slow" lets
+    so many through ten times a second."""
 
     kind: Fault
     times: int | None
@@ -98,8 +124,22 @@ class Planned:
 class SimProxy:
     """One proxy. State: listening → (fault "dead": not listening → listening on the same port again) → closed."""
 
-    def __init__(self, info: ProxyInfo, names: Mapping[str, str], opened: Callable[[int], Callable[[], None]]) -> None:
+    def __init__(
+        self,
+        info: ProxyInfo,
+        names: Mapping[str, str],
+        opened: Callable[[int], Callable[[], None]],
+        *,
+        tls: ssl.SSLContext | None = None,
+        mitm: ssl.SSLContext | None = None,
+    ) -> None:
+        """`tls` is the certificate that an https proxy shows its clients, `mitm` the one that the fault "mitm" shows for any
+        target."""
+        if info.protocol == "https" and tls is None:
+            raise ValueError("an https proxy needs a certificate")
         self.info = info
+        self._tls = tls if info.protocol == "https" else None
+        self._mitm = mitm
         self.counts = ProxyCounts()
         self._names = names
         self._opened = opened
@@ -111,7 +151,7 @@ class SimProxy:
         """Starts to listen; with port 0 in `info` a free port is taken and noted."""
         if self._server is None:
             self._server = await asyncio.start_server(
-                self._accepted, self.info.host, self.info.port, limit=_HEAD_LIMIT, reuse_address=True
+                self._accepted, self.info.host, self.info.port, limit=_HEAD_LIMIT, reuse_address=True, ssl=self._tls
             )
             self.info = replace(self.info, port=self._server.sockets[0].getsockname()[1])
 
@@ -126,7 +166,14 @@ class SimProxy:
         await asyncio.gather(*clients, return_exceptions=True)
 
     def plan(self, planned: Planned | None) -> None:
-        """The fault from now on, None for none."""
+        """The fault from now on, None for none. Raises ValueError for one that this proxy cannot have."""
+        if planned is not None:
+            if planned.kind in _SOCKS_REPLIES and self.info.protocol != "socks5":
+                raise ValueError(
+                    f"{planned.kind!r} is what a SOCKS proxy answers; this one speaks {self.info.protocol}"
+                )
+            if planned.kind == "mitm" and self._mitm is None:
+                raise ValueError("'mitm' needs a certificate to show")
         self._planned = planned
 
     def _fault(self) -> Planned | None:
@@ -158,7 +205,7 @@ class SimProxy:
                 await self._serve_http(reader, writer)
         except _Reset:
             _abort(writer)
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
+        except (OSError, EOFError, asyncio.LimitOverrunError, ValueError):
             pass  # a client that breaks off or talks nonsense is its own business
         finally:
             writer.close()
@@ -170,7 +217,7 @@ class SimProxy:
         headers = [(name.strip().lower(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)]
         fault = self._fault()
         if fault is not None:
-            await _misbehave(fault.kind, reader)
+            await _misbehave(fault.kind, reader, writer)
         credentials = f"{self.info.username}:{self.info.password}".encode()
         expected = b"Basic " + base64.b64encode(credentials)
         given = next((value for name, value in headers if name == b"proxy-authorization"), b"")
@@ -182,7 +229,6 @@ class SimProxy:
             status = int(fault.kind.removeprefix("connect_"))
             await _answer(writer, status, _REASONS[status])
             return
-        cut = fault.after_bytes if fault is not None and fault.kind == "cut" else None
         if method == b"CONNECT":
             host, port, opening = *_authority(target.decode("latin-1"), 443), b""
         else:
@@ -199,10 +245,13 @@ class SimProxy:
                 if method == b"CONNECT":
                     writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
                     await writer.drain()
+                    if fault is not None and fault.kind == "mitm":
+                        await self._impersonate(reader, writer)
+                        return
                 else:
                     self._count(bytes_up=len(opening))
                     far_writer.write(opening)
-                await self._relay(reader, writer, far_reader, far_writer, cut)
+                await self._relay(reader, writer, far_reader, far_writer, fault)
         except _Refused as refused:
             await _answer(writer, refused.status, _REASONS[refused.status])
 
@@ -235,7 +284,10 @@ class SimProxy:
             host = str(ipaddress.ip_address(await reader.readexactly(4 if kind == 1 else 16)))
         (port,) = struct.unpack("!H", await reader.readexactly(2))
         if fault is not None:
-            await _misbehave(fault.kind, reader)
+            await _misbehave(fault.kind, reader, writer)
+            if fault.kind in _SOCKS_REPLIES:
+                await _reply(writer, _SOCKS_REPLIES[fault.kind])
+                return
             if fault.kind.startswith("connect_"):
                 await _reply(writer, _SOCKS_REPLY[int(fault.kind.removeprefix("connect_"))])
                 return
@@ -245,8 +297,10 @@ class SimProxy:
         try:
             async with self._tunnel(host, port) as (far_reader, far_writer):
                 await _reply(writer, 0)
-                cut = fault.after_bytes if fault is not None and fault.kind == "cut" else None
-                await self._relay(reader, writer, far_reader, far_writer, cut)
+                if fault is not None and fault.kind == "mitm":
+                    await self._impersonate(reader, writer)
+                    return
+                await self._relay(reader, writer, far_reader, far_writer, fault)
         except _Refused as refused:
             await _reply(writer, _SOCKS_REPLY[refused.status])
 
@@ -261,7 +315,7 @@ class SimProxy:
         if not loopback:
             raise _Refused(403)
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        far = socket.socket(family, socket.SOCK_STREAM)
+        far = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio knows it as TCP: no delay
         far.setblocking(False)
         try:
             far.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
@@ -287,13 +341,23 @@ class SimProxy:
         finally:
             forget()
 
+    async def _impersonate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Ends the client's TLS here and answers whoever accepts the certificate; nothing goes to the target."""
+        assert self._mitm is not None, "planned"
+        try:
+            await writer.start_tls(self._mitm)
+            await reader.readuntil(b"\r\n\r\n")
+        except ssl.SSLError:
+            return  # refused, as it ought to be
+        await _answer(writer, 200, "OK")
+
     async def _relay(
         self,
         near_reader: asyncio.StreamReader,
         near_writer: asyncio.StreamWriter,
         far_reader: asyncio.StreamReader,
         far_writer: asyncio.StreamWriter,
-        cut: int | None,
+        fault: Planned | None,
     ) -> None:
         async def up() -> None:
             while data := await near_reader.read(_CHUNK):
@@ -303,8 +367,11 @@ class SimProxy:
             far_writer.write_eof()
 
         async def down() -> None:
-            left = cut
-            while data := await far_reader.read(_CHUNK):
+            left = fault.after_bytes if fault is not None and fault.kind == "cut" else None
+            drop = fault.after_bytes if fault is not None and fault.kind == "slow" else None
+            while data := await far_reader.read(drop or _CHUNK):
+                if drop is not None:
+                    await asyncio.sleep(1 / _DROPS_PER_SECOND)
                 if left is not None:
                     data, left = data[:left], left - len(data)
                 self._count(bytes_down=len(data))
@@ -338,9 +405,15 @@ def _abort(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-async def _misbehave(kind: Fault, reader: asyncio.StreamReader) -> None:
+async def _misbehave(kind: Fault, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     if kind == "reset":
         raise _Reset
+    if kind == "close":
+        raise EOFError
+    if kind == "garbage":
+        writer.write(b"\x00\x9fI am not what you think I am\r\n\r\n")
+        await writer.drain()
+        raise EOFError
     if kind == "hang":
         while await reader.read(_CHUNK):  # until the client gives up
             pass
