@@ -28,10 +28,10 @@ async def ask(transport: Transport, server: FingerprintServer, kind: str) -> See
     if kind == "document":
         exchange = await transport.send("GET", server.url("/menu"), expect="html")
     elif kind == "fetch":
-        headers = {"referer": f"{origin}/menu", "x-client": "web", "cookie": "a=1; b=2"}
+        headers = {"referer": f"{origin}/menu", "x-client": "web"}
         exchange = await transport.send("POST", server.url("/graphql"), json={"page": 1}, headers=headers)
     else:
-        headers = {"referer": "https://shop.invalid/", "cookie": "c=3"}
+        headers = {"referer": "https://shop.invalid/"}
         exchange = await transport.send("GET", server.url("/a.png"), headers=headers, expect="image")
     assert exchange.answer is not None, (exchange.fault, server.failures)
     seen = msgspec.json.decode(exchange.answer.body, type=Seen)

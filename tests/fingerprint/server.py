@@ -1,7 +1,7 @@
 """A web server that sees what nobody shows: the ClientHello as it came, the HTTP/2 preface, the headers in their order.
 
 Python's `ssl` hides the ClientHello, so the bytes are kept before they are decrypted: TCP → raw bytes → `ssl.MemoryBIO`.
-Every request is answered with a JSON object of all that was seen.
+Every request is answered with a JSON object of all that was seen; one for `/menu` gets two cookies besides.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from hyperframe.frame import Frame, HeadersFrame, PriorityFrame, SettingsFrame, 
 
 from tests.fingerprint.hello import Hello, parse_stream
 
+COOKIES = ("visit=1; Path=/", "shop=23; Path=/")
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
@@ -227,10 +228,9 @@ async def _serve_http2(number: int, hello: Hello, tls: _Tls) -> None:
                     headers=[pair for pair in head if not pair[0].startswith(":")],
                     method=pseudo[":method"], path=pseudo[":path"], body=bodies.pop(event.stream_id),
                 )  # fmt: skip
-                length = ("content-length", str(len(answer)))
-                connection.send_headers(
-                    event.stream_id, [(":status", "200"), ("content-type", "application/json"), length]
-                )
+                top = [(":status", "200"), ("content-type", "application/json"), ("content-length", str(len(answer)))]
+                cookies = COOKIES if pseudo[":path"] == "/menu" else ()
+                connection.send_headers(event.stream_id, [*top, *(("set-cookie", cookie) for cookie in cookies)])
                 connection.send_data(event.stream_id, answer, end_stream=True)
         await tls.write(connection.data_to_send())
 
