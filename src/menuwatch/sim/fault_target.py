@@ -11,6 +11,7 @@ import gzip
 import socket
 import ssl
 import struct
+from functools import cache
 from typing import Literal, get_args
 
 Ill = Literal[
@@ -178,6 +179,7 @@ class FaultTarget:
             await reader.read()
 
 
+@cache
 def bomb(size: int = BOMB_BYTES) -> bytes:
     """So many bytes of nothing, a thousandth of that in gzip."""
     return gzip.compress(b"\0" * size, 9)
