@@ -22,11 +22,11 @@ def opened(profile: Profile, farm: ProxyFarm, index: int, ca_file: Path) -> Tran
     return Transport(identity, timeout_seconds=10.0, max_bytes=1_000_000, ca_file=str(ca_file))
 
 
-async def ask(transport: Transport, server: FingerprintServer, kind: str) -> Seen:
-    """What the server saw of one request; this run's port is taken out of the headers."""
+async def ask(transport: Transport, server: FingerprintServer, kind: str, *, path: str = "/menu") -> Seen:
+    """What the server saw of one request; this run's port is taken out of the headers. `path` is that of a document."""
     origin = server.url("")
     if kind == "document":
-        exchange = await transport.send("GET", server.url("/menu"), expect="html")
+        exchange = await transport.send("GET", server.url(path), expect="html")
     elif kind == "fetch":
         headers = {"referer": f"{origin}/menu", "x-client": "web"}
         exchange = await transport.send("POST", server.url("/graphql"), json={"page": 1}, headers=headers)

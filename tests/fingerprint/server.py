@@ -1,7 +1,8 @@
 """A web server that sees what nobody shows: the ClientHello as it came, the HTTP/2 preface, the headers in their order.
 
 Python's `ssl` hides the ClientHello, so the bytes are kept before they are decrypted: TCP → raw bytes → `ssl.MemoryBIO`.
-Every request is answered with a JSON object of all that was seen; one for `/menu` gets two cookies besides.
+Every request is answered with a JSON object of all that was seen; one for `/menu` gets two cookies besides, and one for `/last`
+is the last one on its connection.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, RequestReceived, StreamEnded
-from hyperframe.frame import Frame, HeadersFrame, PriorityFrame, SettingsFrame, WindowUpdateFrame
+from hyperframe.frame import Frame, GoAwayFrame, HeadersFrame, PriorityFrame, SettingsFrame, WindowUpdateFrame
 
 from tests.fingerprint.hello import Hello, parse_stream
 
@@ -232,6 +233,9 @@ async def _serve_http2(number: int, hello: Hello, tls: _Tls) -> None:
                 cookies = COOKIES if pseudo[":path"] == "/menu" else ()
                 connection.send_headers(event.stream_id, [*top, *(("set-cookie", cookie) for cookie in cookies)])
                 connection.send_data(event.stream_id, answer, end_stream=True)
+                if pseudo[":path"] == "/last":
+                    # Before the answer, so that whoever has the answer knows of it.
+                    await tls.write(GoAwayFrame(0, last_stream_id=event.stream_id).serialize())
         await tls.write(connection.data_to_send())
 
 

@@ -73,6 +73,24 @@ async def test_chrome_120_says_both_of_its_hellos_and_no_other(
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+async def test_a_visitor_who_comes_back_resumes_as_a_browser_does_and_a_new_one_does_not(
+    profile: Profile, farm: ProxyFarm, server: FingerprintServer, authority: Authority
+) -> None:
+    transport = opened(profile, farm, 1, authority.file)
+    first = await ask(transport, server, "document", path="/last")
+    again = await ask(transport, server, "document")
+    await transport.close()
+    assert (first.connection, again.connection) == (1, 2)
+    assert (first.ja4, first.ja3n) in hellos(profile.target)
+    assert again.ja4 == GOLDEN["targets"][profile.target]["resumed"]
+    # A ticket is an identity's own: no other is recognised by it.
+    other = opened(profile, farm, 0, authority.file)
+    stranger = await ask(other, server, "document")
+    await other.close()
+    assert (stranger.ja4, stranger.ja3n) in hellos(profile.target)
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
 async def test_a_navigation_is_what_the_library_recorded_of_that_browser(
     profile: Profile, farm: ProxyFarm, server: FingerprintServer, authority: Authority
 ) -> None:
