@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from menuwatch.core.errors import Refused
 from menuwatch.proxies.model import NewProxy
-from menuwatch.proxies.parse import Rejected, parse_line, parse_lines
+from menuwatch.proxies.parse import parse_line
 
 READ = [
     ("203.0.113.7:8080", ("http", "203.0.113.7", 8080, None, None)),
@@ -30,6 +30,13 @@ READ = [
     ("[2001:db8::1]:8080", ("http", "2001:db8::1", 8080, None, None)),
     ("[2001:db8::1]:8080:user:pass", ("http", "2001:db8::1", 8080, "user", "pass")),
     ("socks5://user:pass@[2001:db8::1]:1080", ("socks5", "2001:db8::1", 1080, "user", "pass")),
+    ("user:pass:gate.example:8080", ("http", "gate.example", 8080, "user", "pass")),
+    ("user:pa:ss:203.0.113.7:8080", ("http", "203.0.113.7", 8080, "user", "pa:ss")),
+    ("user:pass:localhost:8080", ("http", "localhost", 8080, "user", "pass")),
+    ("user:pass:[2001:db8::1]:8080", ("http", "2001:db8::1", 8080, "user", "pass")),
+    # What begins with an address or a whole name and a port begins with the place, whatever follows.
+    ("203.0.113.7:8080:user:gate.example:80", ("http", "203.0.113.7", 8080, "user", "gate.example:80")),
+    ("gate:8080:user:12345", ("http", "gate", 8080, "user", "12345")),
     ("user-zone-us_session-1:x@gate.example:7000", ("http", "gate.example", 7000, "user-zone-us_session-1", "x")),
 ]
 
@@ -56,6 +63,9 @@ WRONG = [
     ("203.0.113.7:٣٣", "1 to 65535"),
     ("203.0.113.999:80", "no IPv4 address"),
     ("203.0.113.7:80:S3cret", "too many colons"),
+    ("gate:8080:S3cret.example:3128", "as HOST:PORT:USER:PASSWORD and as USER:PASSWORD:HOST:PORT"),
+    ("user:S3cret:gate:http", "1 to 65535"),
+    ("user:S3cret@gate.example:80" + "0" * 2000, "at most 2000 characters"),
     (":80", "no host"),
     ("ho st:80", "spaces"),
     ("-bad-.example:80", "no host name"),
@@ -78,14 +88,6 @@ def test_a_wrong_line_is_told_what_is_wrong_without_the_password(line: str, why:
     with pytest.raises(Refused, match=why) as caught:
         parse_line(line)
     assert "S3cret" not in str(caught.value)
-
-
-def test_a_list_keeps_the_good_lines_and_numbers_the_bad() -> None:
-    proxies, rejected = parse_lines(["# mine", "", "203.0.113.7:80", "nonsense", "203.0.113.8:81:u:p"])
-    assert [(proxy.host, proxy.port) for proxy in proxies] == [("203.0.113.7", 80), ("203.0.113.8", 81)]
-    assert [line.number for line in rejected] == [4]
-    assert isinstance(rejected[0], Rejected)
-    assert "no port" in rejected[0].reason
 
 
 _user = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=":"), min_size=1, max_size=20)

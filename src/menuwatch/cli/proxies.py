@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from menuwatch import bootstrap
-from menuwatch.cli.output import Format, ago, console, print_rows
+from menuwatch.cli.output import Format, ago, chosen_format, console, errors, plain, plural, print_json, print_rows
 from menuwatch.cli.process import settings
+from menuwatch.core.errors import Refused
 from menuwatch.operations import proxies as operations
-from menuwatch.operations.proxies import Added, ProxyView, Tested
+from menuwatch.operations.proxies import ProxyView, Tested
+from menuwatch.operations.proxy_intake import Intake, bring_in
+from menuwatch.proxies import sheet
+from menuwatch.proxies.parse import parse_line
+from menuwatch.proxies.sheet import Given, Rejected
+from menuwatch.proxies.vault import new_key
 
 app = typer.Typer(help="The proxies that every request goes through.", no_args_is_help=True)
 
-FormatOption = Annotated[Format, typer.Option("--format", help="How to print.")]
+FormatOption = Annotated[Format | None, typer.Option("--format", help="How to print: table, json or csv.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+UrlOption = Annotated[
+    str | None, typer.Option(help="What to test with; the platform's own address when none is given.")
+]
+Numbers = Annotated[list[int], typer.Argument(help="Numbers of the proxies.", metavar="NUMBER...")]
+
+_SHOWN = 10
+"""Proxies that failed their test that are named one by one."""
+_EMPTY = "No proxies yet. Add one with `menuwatch proxies add http://USER:PASSWORD@HOST:PORT`."
 
 
 @app.command("add")
@@ -34,22 +55,248 @@ def add(
     city: Annotated[str | None, typer.Option(help="City it stands in.")] = None,
     country: Annotated[str | None, typer.Option(help="Country it stands in, two letters.")] = None,
     timezone: Annotated[str | None, typer.Option(help="Its time zone, as America/Phoenix.")] = None,
+    url: UrlOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Put it to work without a test.")] = False,
+    fmt: FormatOption = None,
+    json: JsonOption = False,
 ) -> None:
-    """Add proxies. One that is known already gets its new password and place."""
-    for added in asyncio.run(_add(proxies, state=state, city=city, country=country, timezone=timezone)):
-        console.print(f"{'Added' if added.created else 'Updated'} proxy {added.id}: {added.address}", markup=False)
+    """Add proxies, each after a test. One that is known already gets its new password and place.
+
+    One that fails its test is added inactive, with the reason, and tried again by itself. Exit code 1 then.
+    """
+    chosen = chosen_format(json, fmt)
+    given = []
+    for number, line in enumerate(proxies, 1):
+        try:
+            proxy = sheet.placed(parse_line(line), city=city, state=state, country=country, timezone=timezone)
+        except Refused as error:
+            which = f"proxy {number} of {len(proxies)}: " if len(proxies) > 1 else ""
+            raise Refused(f"{which}{error}") from None
+        given.append(Given(number=number, proxy=proxy))
+    intake = asyncio.run(_bring_in(given, [], test=not force, url=url))
+    if chosen is Format.TABLE:
+        for one in intake.brought:
+            done = "Added" if one.created else "Updated"
+            console.print(f"{done} proxy {one.id}: {one.address}", markup=False, soft_wrap=True)
+            if not one.active:
+                errors.print(plain(f"  {_out(one.disabled, one.reason)}"), markup=False, soft_wrap=True)
+    else:
+        _print_brought(intake, chosen)
+    if intake.failed:
+        raise typer.Exit(1)
+
+
+@app.command("import")
+def import_(
+    file: Annotated[
+        str, typer.Argument(help="A list of proxies, or a table (CSV) with a header; `-` reads standard input.")
+    ],
+    no_test: Annotated[bool, typer.Option("--no-test", help="Put them to work without a test.")] = False,
+    url: UrlOption = None,
+    fmt: FormatOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Add all proxies of a list.
+
+    One proxy a line, in any form that `add` takes, `#` before comments; or a table with columns host, port, username, password,
+    protocol, city, state, country, timezone in any order. A line that is no proxy is named with its number, and the others are
+    imported. Exit code 1 if there was one.
+    """
+    chosen = chosen_format(json, fmt)
+    given, rejected = sheet.read(sheet.text_of(_content(file)))
+    if not given and not rejected:
+        raise Refused("the list is empty: write one proxy on each line, as http://USER:PASSWORD@HOST:PORT")
+    intake = asyncio.run(_bring_in(given, rejected, test=not no_test, url=url))
+    for line in intake.rejected:
+        errors.print(plain(f"line {line.number}: {line.reason}"), markup=False, soft_wrap=True)
+    if chosen is not Format.TABLE:
+        _print_brought(intake, chosen)
+    else:
+        _print_intake(intake)
+    if intake.rejected:
+        raise typer.Exit(1)
 
 
 @app.command("list")
-def list_(fmt: FormatOption = Format.TABLE) -> None:
+def list_(
+    active: Annotated[
+        bool | None, typer.Option("--active/--inactive", help="Only those at work, or only those that are not.")
+    ] = None,
+    fmt: FormatOption = None,
+    json: JsonOption = False,
+) -> None:
     """List proxies with their health. Passwords are never shown."""
-    rows = [dataclasses.asdict(view) for view in asyncio.run(_list())]
+    found = asyncio.run(_list(active))
+    if active is False:
+        _print_idle(found, chosen_format(json, fmt))
+    else:
+        empty = _EMPTY if active is None else "No proxy is active: `menuwatch proxies list --inactive` says why."
+        _print_proxies(found, chosen_format(json, fmt), empty=empty)
+
+
+@app.command("test")
+def try_out(
+    numbers: Annotated[
+        list[int] | None, typer.Argument(help="Numbers of the proxies; all of them when none is given.")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="What to ask for; the platform's own address when none is given.")
+    ] = None,
+    fmt: FormatOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make one request through each proxy and say what came back. Exit code 1 when one does not answer."""
+    chosen = chosen_format(json, fmt)
+    results = asyncio.run(_test(numbers or [], url))
+    rows: list[dict[str, Any]] = [dataclasses.asdict(result) for result in results]
+    if chosen is Format.TABLE:
+        rows = [row | {"elapsed_ms": round(row["elapsed_ms"])} for row in rows]
+    print_rows(
+        rows,
+        (
+            ("id", "#"),
+            ("address", "Proxy"),
+            ("ok", "Works"),
+            ("status", "Answer"),
+            ("elapsed_ms", "ms"),
+            ("reason", "What came of it"),
+        ),
+        chosen,
+        empty="No proxies to test. Add one with `menuwatch proxies add http://USER:PASSWORD@HOST:PORT`.",
+    )
+    if not all(result.ok for result in results):
+        raise typer.Exit(1)
+
+
+@app.command("enable")
+def enable(
+    numbers: Numbers,
+    url: UrlOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Put them to work without a test.")] = False,
+    fmt: FormatOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Put proxies to work again, each after a test, with their counters cleared.
+
+    One that fails its test stays inactive and is tried again by itself. Exit code 1 then.
+    """
+    found = asyncio.run(_enable(numbers, url, force=force))
+    _print_changed(found, chosen_format(json, fmt), "Enabled")
+    if any(proxy.status != "active" for proxy in found):
+        raise typer.Exit(1)
+
+
+@app.command("disable")
+def disable(
+    numbers: Numbers,
+    reason: Annotated[str | None, typer.Option(help="Why; shown wherever the proxy is.")] = None,
+    fmt: FormatOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Take proxies out until they are enabled again. What runs through them now comes to its end."""
+    _print_changed(asyncio.run(_disable(numbers, reason)), chosen_format(json, fmt), "Disabled")
+
+
+@app.command("remove")
+def remove(numbers: Numbers, fmt: FormatOption = None, json: JsonOption = False) -> None:
+    """Delete proxies. What runs through them now comes to its end."""
+    _print_changed(asyncio.run(_remove(numbers)), chosen_format(json, fmt), "Removed")
+
+
+@app.command("key")
+def key() -> None:
+    """Print a fresh key for SECRET_KEY. It is stored nowhere: keep it where you keep passwords."""
+    sys.stdout.write(new_key() + "\n")
+
+
+@app.command("seal")
+def seal(json: JsonOption = False) -> None:
+    """Seal the passwords of all proxies in the database under the first key of SECRET_KEY."""
+    written, total = asyncio.run(_seal())
+    if json:
+        print_json({"sealed": written, "passwords": total})
+    else:
+        console.print(f"Sealed {written:,} of {plural(total, 'password')}; the others were under this key already.")
+
+
+def _content(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise Refused(f"{file} cannot be read: {error.strerror}") from None
+
+
+def _out(disabled: bool, reason: str | None) -> str:
+    if disabled:
+        return f"It stays out, an operator disabled it: {reason}"
+    return f"Inactive, and tried again by itself: {reason}"
+
+
+def _print_brought(intake: Intake, fmt: Format) -> None:
+    if fmt is Format.JSON:
+        print_json(
+            {
+                "added": intake.added,
+                "updated": intake.updated,
+                "inactive": intake.failed,
+                "disabled": intake.disabled,
+                "repeated": intake.repeated,
+                "rejected": [{"line": line.number, "reason": line.reason} for line in intake.rejected],
+                "proxies": [_brought(one) for one in intake.brought],
+            }
+        )
+    else:
+        print_rows([_brought(one) for one in intake.brought], (("line", "Line"), ("id", "#")), fmt, empty="")
+
+
+def _brought(one: Any) -> dict[str, Any]:
+    row = dataclasses.asdict(one)
+    return {"line": row.pop("number"), **row}
+
+
+def _print_intake(intake: Intake) -> None:
+    out = [one for one in intake.brought if not one.active and not one.disabled]
+    for one in out[:_SHOWN]:
+        errors.print(plain(f"proxy {one.id} ({one.address}): {one.reason}"), markup=False, soft_wrap=True)
+    if len(out) > _SHOWN:
+        errors.print(f"… and {len(out) - _SHOWN:,} more: `menuwatch proxies list --inactive`", markup=False)
+    parts = [f"{intake.added:,} added", f"{intake.updated:,} updated", f"{len(intake.rejected):,} rejected"]
+    parts.append(f"{intake.failed:,} inactive" + (" (failed their test)" if intake.failed else ""))
+    if intake.disabled:
+        parts.append(f"{intake.disabled:,} stay disabled")
+    if intake.repeated:
+        parts.append(f"{plural(len(intake.repeated), 'line')} repeated")
+    console.print(", ".join(parts), markup=False)
+
+
+def _until(then: datetime | None) -> str | None:
+    """How soon, in words."""
+    if then is None:
+        return None
+    seconds = (then - datetime.now(UTC)).total_seconds()
+    if seconds <= 0:
+        return "now"
+    if seconds < 90:
+        return f"in {max(1, round(seconds))} s"
+    return f"in {round(seconds / 60)} min" if seconds < 5400 else f"in {seconds / 3600:.1f} h"
+
+
+def _rows(found: Sequence[ProxyView], fmt: Format) -> list[dict[str, Any]]:
+    rows = [dataclasses.asdict(view) for view in found]
     if fmt is Format.TABLE:
         for row in rows:
             row["last_used_at"] = ago(row["last_used_at"])
             row["avg_response_time_ms"] = row["avg_response_time_ms"] and round(row["avg_response_time_ms"])
+            row["since"] = ago(row["disabled_at"] or row["deactivated_at"])
+            row["probe_at"] = _until(row["probe_at"])
+    return rows
+
+
+def _print_proxies(found: Sequence[ProxyView], fmt: Format, *, empty: str = "") -> None:
     print_rows(
-        rows,
+        _rows(found, fmt),
         (
             ("id", "#"),
             ("address", "Proxy"),
@@ -63,53 +310,91 @@ def list_(fmt: FormatOption = Format.TABLE) -> None:
             ("last_error", "Last error"),
         ),
         fmt,
-        empty="No proxies yet. Add one with `menuwatch proxies add http://USER:PASSWORD@HOST:PORT`.",
+        empty=empty,
     )
 
 
-@app.command("test")
-def try_out(
-    numbers: Annotated[
-        list[int] | None, typer.Argument(help="Numbers of the proxies; all of them when none is given.")
-    ] = None,
-    url: Annotated[
-        str | None, typer.Option(help="What to ask for; the platform's own address when none is given.")
-    ] = None,
-    fmt: FormatOption = Format.TABLE,
-) -> None:
-    """Make one request through each proxy and say what came back. Exit code 1 when one does not answer."""
-    results = asyncio.run(_test(numbers or [], url))
-    rows: list[dict[str, Any]] = [dataclasses.asdict(result) for result in results]
-    if fmt is Format.TABLE:
-        rows = [row | {"elapsed_ms": round(row["elapsed_ms"])} for row in rows]
+def _print_idle(found: Sequence[ProxyView], fmt: Format) -> None:
     print_rows(
-        rows,
+        _rows(found, fmt),
         (
             ("id", "#"),
             ("address", "Proxy"),
-            ("ok", "Works"),
-            ("status", "Answer"),
-            ("elapsed_ms", "ms"),
-            ("reason", "What came of it"),
+            ("status", "Status"),
+            ("reason", "Why"),
+            ("since", "Out since"),
+            ("probe_failures", "Failed probes"),
+            ("probe_at", "Next probe"),
         ),
         fmt,
-        empty="No proxies to test. Add one with `menuwatch proxies add http://USER:PASSWORD@HOST:PORT`.",
+        empty="Every proxy is active.",
+        keep=("address", "reason", "probe_at"),
     )
-    if not all(result.ok for result in results):
-        raise typer.Exit(1)
 
 
-async def _add(lines: list[str], **place: str | None) -> list[Added]:
+def _print_changed(found: Sequence[ProxyView], fmt: Format, done: str) -> None:
+    if fmt is not Format.TABLE:
+        _print_proxies(found, fmt)
+        return
+    for proxy in found:
+        console.print(f"{done} proxy {proxy.id}: {proxy.address}", markup=False, soft_wrap=True)
+        if done == "Enabled" and proxy.status != "active":
+            errors.print(plain(f"  {_out(False, proxy.reason)}"), markup=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def _progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, where it is worth one."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=errors,
+        transient=True,
+        disable=not errors.is_terminal or total < 2,
+    ) as progress:
+        bar = progress.add_task(what, total=total)
+        yield lambda done: progress.advance(bar, done)
+
+
+async def _bring_in(given: Sequence[Given], rejected: Sequence[Rejected], *, test: bool, url: str | None) -> Intake:
+    found = settings()
+    async with bootstrap.open_system(found) as system:
+        with _progress(len(given), "Testing" if test else "Adding") as on_done:
+            return await bring_in(system.pool, found, given, rejected, test=test, url=url, on_done=on_done)
+
+
+async def _list(active: bool | None) -> list[ProxyView]:
     async with bootstrap.open_system(settings()) as system:
-        return [await operations.add(system.pool, line, **place) for line in lines]
-
-
-async def _list() -> list[ProxyView]:
-    async with bootstrap.open_system(settings()) as system:
-        return await operations.listed(system.pool)
+        return await operations.listed(system.pool, active=active)
 
 
 async def _test(numbers: list[int], url: str | None) -> list[Tested]:
     found = settings()
     async with bootstrap.open_system(found) as system:
-        return await operations.test(system.pool, found, proxy_ids=numbers, url=url)
+        total = len(numbers) or len(await operations.listed(system.pool))
+        with _progress(total, "Testing") as on_done:
+            return await operations.test(system.pool, found, proxy_ids=numbers, url=url, on_tested=lambda: on_done(1))
+
+
+async def _enable(numbers: list[int], url: str | None, *, force: bool) -> list[ProxyView]:
+    found = settings()
+    async with bootstrap.open_system(found) as system:
+        return await operations.enable(system.pool, found, numbers, force=force, url=url)
+
+
+async def _disable(numbers: list[int], reason: str | None) -> list[ProxyView]:
+    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn, conn.transaction():
+        return await operations.disable(conn, numbers, reason)
+
+
+async def _remove(numbers: list[int]) -> list[ProxyView]:
+    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn, conn.transaction():
+        return await operations.remove(conn, numbers)
+
+
+async def _seal() -> tuple[int, int]:
+    found = settings()
+    async with bootstrap.open_system(found) as system:
+        return await operations.seal(system.pool, found)

@@ -13,7 +13,7 @@ from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
 from menuwatch.engine.loop import Loop
-from menuwatch.fetch.probe import Finding, Permit, Probed, finding, host_of, probe
+from menuwatch.fetch.probe import Finding, Permit, Probed, at_once, finding, host_of, probe
 from menuwatch.proxies import store as proxies
 from menuwatch.proxies.health import PROBING
 from menuwatch.proxies.model import Proxy
@@ -30,10 +30,6 @@ _SLACK_SECONDS = 30.0
 """What a probe may take beyond the time limit of its request, the wait for a connection to the database included."""
 
 
-async def _at_once(_: str) -> float | None:
-    return None
-
-
 async def _nowhere(_: Probed) -> None:
     return None
 
@@ -48,7 +44,7 @@ class Prober(Loop):
         pool: Pool,
         settings: Settings,
         *,
-        permit: Permit = _at_once,
+        permit: Permit = at_once,
         record: Record = _nowhere,
         clock: Clock | None = None,
         rng: random.Random | None = None,

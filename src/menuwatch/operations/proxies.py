@@ -1,33 +1,43 @@
-"""Proxies for people: add, list, test. No answer of these holds a password."""
+"""Proxies for people: look at them, test them, take them out and put them back. No answer of these holds a password."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from menuwatch.core.clock import Clock, SystemClock
+from menuwatch.core.backoff import Backoff
+from menuwatch.core.clock import Clock
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
-from menuwatch.db.pool import Pool
-from menuwatch.fetch.probe import probe
+from menuwatch.db.pool import Connection, Pool
+from menuwatch.fetch.probe import Finding, Permit, Probed, at_once, finding, host_of, probe
 from menuwatch.fetch.verdict import Verdict
+from menuwatch.operations.refusals import NotFound
 from menuwatch.proxies import store
+from menuwatch.proxies.health import PROBING
 from menuwatch.proxies.model import NewProxy, NoProxy, Proxy
-from menuwatch.proxies.parse import Rejected, parse_line, parse_lines
-from menuwatch.proxies.vault import Vault
+from menuwatch.proxies.parse import parse_line
+from menuwatch.proxies.sheet import placed
+from menuwatch.proxies.vault import Locked, Vault, is_sealed
 
 log = get_logger(__name__)
 
-_TESTS_AT_ONCE = 8
+TESTS_AT_ONCE = 32
+_TEST_SECONDS = 15.0
+"""Longest wait for the answer to a test: one that takes longer is of no use."""
+
+DISABLED = "taken out by an operator"
+"""The reason where none was given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyView:
-    """A proxy as people see it. `address` is all of it but the password; `status` is `active` or `inactive`."""
+    """A proxy as people see it. `address` is all of it but the password; `status` is `active`, `inactive` (out for its health: it is
+    tried again at `probe_at`) or `disabled` (by an operator). `reason` says why it is not active."""
 
     id: int
     address: str
@@ -36,7 +46,9 @@ class ProxyView:
     port: int
     username: str | None
     has_password: bool
+    password_sealed: bool
     status: str
+    reason: str | None
     city: str | None
     state: str | None
     country: str | None
@@ -49,6 +61,12 @@ class ProxyView:
     last_failure_at: datetime | None
     last_error: str | None
     deactivated_at: datetime | None
+    disabled_at: datetime | None
+    disabled_reason: str | None
+    probe_at: datetime | None
+    probe_failures: int
+    created_at: datetime
+    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +95,20 @@ class Tested:
 def view(proxy: Proxy) -> ProxyView:
     """The proxy without its password."""
     shared = {spec.name for spec in dataclasses.fields(ProxyView)} & {spec.name for spec in dataclasses.fields(Proxy)}
+    out = None if proxy.is_active else proxy.disabled_reason or proxy.last_error or "it was taken out"
     return ProxyView(
         address=proxy.address,
         has_password=bool(proxy.password),
-        status="active" if proxy.is_active else "inactive",
+        password_sealed=is_sealed(proxy.password),
+        status="active" if proxy.is_active else "inactive" if proxy.disabled_at is None else "disabled",
+        reason=out,
         **{name: getattr(proxy, name) for name in shared},
     )
+
+
+def probing(settings: Settings) -> Backoff:
+    """The waits before a proxy that is out for its health is tried again."""
+    return dataclasses.replace(PROBING, base=settings.proxy_probe_seconds)
 
 
 async def add(
@@ -93,41 +119,48 @@ async def add(
     state: str | None = None,
     country: str | None = None,
     timezone: str | None = None,
+    vault: Vault | None = None,
 ) -> Added:
-    """Adds one proxy, given as a line (see `proxies.parse`) or as a value. Raises Refused saying what is wrong with it."""
+    """Adds one proxy without a test, given as a line (see `proxies.parse`) or as a value. Raises Refused saying what is wrong."""
     proxy = parse_line(line) if isinstance(line, str) else line
-    proxy = dataclasses.replace(
-        proxy,
-        city=city or proxy.city,
-        state=_code(state, "state") or proxy.state,
-        country=_code(country, "country") or proxy.country,
-        timezone=timezone or proxy.timezone,
-    )
-    async with pool.connection() as conn:
-        proxy_id, created = await store.add(conn, proxy)
+    proxy = placed(proxy, city=city, state=state, country=country, timezone=timezone)
+    sealed = dataclasses.replace(proxy, password=(vault or Vault()).seal(proxy.password))
+    async with pool.connection() as conn, conn.transaction():
+        proxy_id, created = await store.add(conn, sealed)
     log.info("proxy added", action="proxy_added", proxy_id=proxy_id, address=proxy.address, created=created)
     return Added(id=proxy_id, address=proxy.address, created=created)
 
 
-async def add_lines(pool: Pool, lines: Iterable[str]) -> tuple[list[Added], list[Rejected]]:
-    """Adds the proxies of a list; lines that are none come back with their number and why."""
-    proxies, rejected = parse_lines(lines)
-    return [await add(pool, proxy) for proxy in proxies], rejected
-
-
 async def listed(pool: Pool, *, active: bool | None = None) -> list[ProxyView]:
-    """Proxies by id: all, or only the active or the inactive."""
+    """Proxies by id: all, or only the active or the others."""
     async with pool.connection() as conn:
-        return [view(proxy) for proxy in await store.all_of(conn, active=active)]
+        return await page(conn, active=active)
 
 
-async def require_active(pool: Pool) -> int:
-    """How many proxies are active; raises Refused, with the command that adds one, when none is."""
+async def page(
+    conn: Connection, *, active: bool | None = None, after: int = 0, limit: int | None = None
+) -> list[ProxyView]:
+    """At most `limit` proxies with ids above `after`, by id."""
+    return [view(proxy) for proxy in await store.all_of(conn, active=active, after=after, limit=limit)]
+
+
+async def one(conn: Connection, proxy_id: int) -> ProxyView:
+    """That proxy; raises NotFound."""
+    return view((await _known(conn, [proxy_id]))[0])
+
+
+async def require_active(pool: Pool, settings: Settings | None = None) -> int:
+    """How many proxies are active.
+
+    Raises Refused, with the command that adds one, when none is; and Locked where the keys of `settings` do not open their passwords.
+    """
     async with pool.connection() as conn:
-        count = await store.active_count(conn)
-    if count == 0:
-        raise Refused(str(NoProxy()))
-    return count
+        standing = await store.standing(conn)
+        stored = await store.stored_passwords(conn, active=True)
+    if standing.active == 0:
+        raise Refused(str(NoProxy(standing)))
+    _check_open(Vault.from_settings(settings) if settings is not None else Vault(), [text for _, text in stored])
+    return standing.active
 
 
 async def test(
@@ -138,46 +171,173 @@ async def test(
     url: str | None = None,  # noqa: PT028
     clock: Clock | None = None,  # noqa: PT028
     ca_file: str | None = None,  # noqa: PT028
+    permit: Permit = at_once,  # noqa: PT028
+    on_tested: Callable[[], object] = lambda: None,  # noqa: PT028
 ) -> list[Tested]:
     """Asks for `url` (default: the platform's base address) once through each of these proxies, or through all of them.
 
-    Counts nothing: a test says how a proxy is, it does not change what is known of it. Raises Refused for an unknown id.
+    Counts nothing: a test says how a proxy is, it does not change what is known of it. `permit` is the host's budget. Raises
+    NotFound for an unknown id, Locked where a password cannot be opened.
     """
     async with pool.connection() as conn:
-        known = {proxy.id: proxy for proxy in await store.all_of(conn)}
-    if missing := [str(number) for number in proxy_ids if number not in known]:
-        raise Refused(f"no proxy has the number {', '.join(missing)}: `menuwatch proxies list` shows them")
-    chosen = [known[number] for number in proxy_ids] or list(known.values())
-    vault = Vault.from_settings(settings)
-    gate = asyncio.Semaphore(_TESTS_AT_ONCE)
+        chosen = await _known(conn, proxy_ids) if proxy_ids else await store.all_of(conn)
+    check = Tester(settings, url=url, clock=clock, ca_file=ca_file, permit=permit)
+    _check_open(check.vault, [proxy.password for proxy in chosen])
+    gate = asyncio.Semaphore(TESTS_AT_ONCE)
 
     async def one(proxy: Proxy) -> Tested:
         async with gate:
-            return await _check_one(
-                proxy, settings, vault, url or settings.dutchie_base_url, clock or SystemClock(), ca_file
-            )
+            probed = await check(proxy)
+        on_tested()
+        return Tested(
+            id=proxy.id,
+            address=proxy.address,
+            ok=probed.answered,
+            verdict=probed.judgement.verdict,
+            status=probed.status,
+            elapsed_ms=probed.elapsed_ms,
+            reason=probed.judgement.reason,
+        )
 
     return list(await asyncio.gather(*(one(proxy) for proxy in chosen)))
 
 
-async def _check_one(
-    proxy: Proxy, settings: Settings, vault: Vault, url: str, clock: Clock, ca_file: str | None
-) -> Tested:
-    probed = await probe(proxy, url, settings, vault, clock=clock, ca_file=ca_file)
-    return Tested(
-        id=proxy.id,
-        address=proxy.address,
-        ok=probed.answered,
-        verdict=probed.judgement.verdict,
-        status=probed.status,
-        elapsed_ms=probed.elapsed_ms,
-        reason=probed.judgement.reason,
-    )
+class Tester:
+    """Makes test requests, each when the host's budget allows it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        url: str | None = None,
+        clock: Clock | None = None,
+        ca_file: str | None = None,
+        permit: Permit = at_once,
+    ) -> None:
+        """Raises Refused for a `url` that cannot be asked for."""
+        self.vault = Vault.from_settings(settings)
+        self._settings = settings
+        self._url = url or settings.dutchie_base_url
+        if not self._url.startswith(("http://", "https://")) or not host_of(self._url):
+            raise Refused("the address to test with starts with http:// or https://, as https://example.com/")
+        self._clock = clock
+        self._ca_file = ca_file
+        self._permit = permit
+
+    async def __call__(self, proxy: Proxy) -> Probed:
+        wait = await self._permit(host_of(self._url))
+        while wait is not None:
+            await asyncio.sleep(wait)
+            wait = await self._permit(host_of(self._url))
+        return await probe(
+            proxy,
+            self._url,
+            self._settings,
+            self.vault,
+            clock=self._clock,
+            ca_file=self._ca_file,
+            timeout_seconds=min(_TEST_SECONDS, self._settings.fetch_timeout_seconds),
+        )
+
+    async def trouble(self, proxy: Proxy) -> str | None:
+        """Why this proxy should not be put to work, None where nothing speaks against it."""
+        probed = await self(proxy)
+        return probed.judgement.reason if finding(probed) is Finding.FAILS else None
 
 
-def _code(value: str | None, name: str) -> str | None:
-    if value is None:
-        return None
-    if len(value) != 2 or not value.isascii() or not value.isalpha():
-        raise Refused(f"the {name} of a proxy is two letters, as {'AZ' if name == 'state' else 'US'}: got {value!r}")
-    return value.upper()
+async def enable(
+    pool: Pool,
+    settings: Settings,
+    proxy_ids: Sequence[int],
+    *,
+    force: bool = False,
+    url: str | None = None,
+    clock: Clock | None = None,
+    ca_file: str | None = None,
+    permit: Permit = at_once,
+) -> list[ProxyView]:
+    """Puts proxies to work with their counters cleared.
+
+    Each is tested first, unless `force`: one that fails is no longer disabled, but stays inactive and is tried again by itself.
+    Raises NotFound, and changes nothing, for an unknown id.
+    """
+    numbers = list(dict.fromkeys(proxy_ids))
+    async with pool.connection() as conn:
+        chosen = await _known(conn, numbers)
+    failed: dict[int, str] = {}
+    if not force:
+        check = Tester(settings, url=url, clock=clock, ca_file=ca_file, permit=permit)
+        _check_open(check.vault, [proxy.password for proxy in chosen])
+        gate = asyncio.Semaphore(TESTS_AT_ONCE)
+
+        async def try_one(proxy: Proxy) -> None:
+            async with gate:
+                if (reason := await check.trouble(proxy)) is not None:
+                    failed[proxy.id] = reason
+
+        await asyncio.gather(*(try_one(proxy) for proxy in chosen))
+    async with pool.connection() as conn, conn.transaction():
+        await store.enable(conn, numbers, failed=failed, probing=probing(settings))
+        found = [view(proxy) for proxy in await _known(conn, numbers)]
+    for proxy in found:
+        log.info("proxy enabled", action="proxy_enabled", proxy_id=proxy.id, status=proxy.status, reason=proxy.reason)
+    return found
+
+
+async def disable(conn: Connection, proxy_ids: Iterable[int], reason: str | None = None) -> list[ProxyView]:
+    """Takes proxies out until somebody enables them, in the caller's transaction. Raises NotFound, and changes nothing, for an unknown
+    id."""
+    numbers = list(dict.fromkeys(proxy_ids))
+    await _known(conn, numbers)
+    said = (reason or "").strip() or DISABLED
+    await store.disable(conn, numbers, said)
+    for number in numbers:
+        log.info("proxy disabled", action="proxy_disabled", proxy_id=number, reason=said)
+    return [view(proxy) for proxy in await _known(conn, numbers)]
+
+
+async def remove(conn: Connection, proxy_ids: Iterable[int]) -> list[ProxyView]:
+    """Deletes proxies, in the caller's transaction; returns what they were. Raises NotFound, and changes nothing, for an unknown
+    id."""
+    numbers = list(dict.fromkeys(proxy_ids))
+    found = [view(proxy) for proxy in await _known(conn, numbers)]
+    await store.remove(conn, numbers)
+    for proxy in found:
+        log.info("proxy removed", action="proxy_removed", proxy_id=proxy.id, address=proxy.address)
+    return found
+
+
+async def seal(pool: Pool, settings: Settings) -> tuple[int, int]:
+    """Seals every password under the first key of SECRET_KEY; returns how many were written anew, and how many there are.
+
+    Raises Refused without a key; Locked, and changes nothing, where a password is sealed with a key that is not configured.
+    """
+    vault = Vault.from_settings(settings)
+    if not vault.has_key:
+        raise Refused("SECRET_KEY is not set: `menuwatch proxies key` makes a key")
+    async with pool.connection() as conn, conn.transaction():
+        written, total = await store.reseal(conn, vault)
+    log.info("passwords sealed", action="proxy_passwords_sealed", written=written, total=total)
+    return written, total
+
+
+async def _known(conn: Connection, proxy_ids: Sequence[int]) -> list[Proxy]:
+    """These proxies in the order of their numbers as given; raises NotFound."""
+    found = await store.some(conn, proxy_ids)
+    if missing := [str(number) for number in proxy_ids if number not in found]:
+        raise NotFound(f"no proxy has the number {', '.join(missing)}: `menuwatch proxies list` shows them")
+    return [found[number] for number in proxy_ids]
+
+
+def _check_open(vault: Vault, stored: Iterable[str | None]) -> None:
+    """Raises Locked where one of these cannot be opened."""
+    locked: Locked | None = None
+    count = total = 0
+    for text in stored:
+        total += 1
+        try:
+            vault.open(text)
+        except Locked as error:
+            locked, count = error, count + 1
+    if locked is not None:
+        raise Locked(key_given=vault.has_key, count=count, total=total)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal
 
 from menuwatch.core.errors import NotNow
 
 Protocol = Literal["http", "https", "socks5"]
+Address = tuple[str, str, int, str]
+"""What makes two proxies the same one: protocol, host, port and user (empty for none)."""
+
 PROTOCOLS: tuple[Protocol, ...] = ("http", "https", "socks5")
 
 _PAUSE_SECONDS = 60.0
@@ -82,6 +86,11 @@ class NewProxy:
     timezone: str | None = None
 
     @property
+    def key(self) -> Address:
+        """What makes it the same as another one."""
+        return self.protocol, self.host, self.port, self.username or ""
+
+    @property
     def address(self) -> str:
         """Its name for people, without the password."""
         return address(self.protocol, self.host, self.port, self.username)
@@ -124,3 +133,24 @@ class Proxy:
     def address(self) -> str:
         """Its name for people, without the password."""
         return address(self.protocol, self.host, self.port, self.username)
+
+
+def untried(new: NewProxy) -> Proxy:
+    """The proxy as if it had a row, so that a request can be made through it before it has one."""
+    never = datetime.fromtimestamp(0, UTC)
+    shared = {spec.name: getattr(new, spec.name) for spec in dataclasses.fields(NewProxy)}
+    return Proxy(
+        id=0,
+        is_active=True,
+        last_used_at=None,
+        failure_count=0,
+        success_count=0,
+        consecutive_403_count=0,
+        avg_response_time_ms=None,
+        last_failure_at=None,
+        last_error=None,
+        deactivated_at=None,
+        created_at=never,
+        updated_at=never,
+        **shared,
+    )

@@ -1,16 +1,15 @@
 """Reads a proxy from the forms in which providers hand them out. Pure; no message ever holds the password.
 
-Understood: `PROTOCOL://HOST:PORT`, `PROTOCOL://USER:PASSWORD@HOST:PORT`, `HOST:PORT`, `HOST:PORT:USER:PASSWORD`, and
-`USER:PASSWORD@HOST:PORT`. Without a protocol it is `http`. IPv6 addresses stand in brackets. In the URL forms user and password may be
-percent-encoded; a password may hold `:` and `@` in every form.
+Understood: `PROTOCOL://HOST:PORT`, `PROTOCOL://USER:PASSWORD@HOST:PORT`, `HOST:PORT`, `HOST:PORT:USER:PASSWORD`,
+`USER:PASSWORD@HOST:PORT`, and `USER:PASSWORD:HOST:PORT` where it can be nothing else. Without a protocol it is `http`. IPv6 addresses
+stand in brackets. In the forms with `@` user and password may be percent-encoded; a password may hold `:` and `@` in every form.
+Lists of such lines, and tables, are read by `sheet`.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 from menuwatch.core.errors import Refused
@@ -24,15 +23,8 @@ _ALIASES: dict[str, Protocol] = {
 }
 _FORMS = "as http://USER:PASSWORD@HOST:PORT or HOST:PORT:USER:PASSWORD"
 _LOOKS_LIKE_PLACE = re.compile(r"^(\[[^\]]*\]|[^:]*):\d*$")
+_LONGEST = 2000
 _LABEL = re.compile(r"^(?!-)[A-Za-z0-9_-]{1,63}(?<!-)$")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
-    """A line that is no proxy. `number` counts from 1."""
-
-    number: int
-    reason: str
 
 
 def parse_line(text: str) -> NewProxy:
@@ -40,47 +32,80 @@ def parse_line(text: str) -> NewProxy:
     text = text.strip()
     if not text:
         raise Refused(f"the proxy is empty: give it {_FORMS}")
+    if len(text) > _LONGEST:
+        raise Refused(f"a proxy has at most {_LONGEST} characters: give it {_FORMS}")
     if any(char.isspace() or not char.isprintable() for char in text):
         raise Refused(f"a proxy holds no spaces or control characters: give it {_FORMS}")
     scheme, separator, rest = text.partition("://")
     if not separator:
         scheme, rest = "http", text
-    protocol = _protocol(scheme)
+    protocol = protocol_named(scheme)
     if separator:
         rest = rest.removesuffix("/")
     login, at, place = rest.rpartition("@")
     if at and (separator or _LOOKS_LIKE_PLACE.match(place)):
         host, port = _place(place)
         username, password = _login(login)
+    elif not separator and _is_place_last(rest):
+        username, password, place = _place_last(rest)
+        host, port = _place(place)
     elif not separator and not rest.startswith("[") and rest.count(":") >= 3:
         host_text, port_text, username, password = rest.split(":", 3)
-        host, port = _host(host_text), _port(port_text)
+        host, port = host_named(host_text), port_numbered(port_text)
     elif rest.startswith("[") and "]:" in rest and rest.partition("]:")[2].count(":") >= 2 and not separator:
         host_text, _, tail = rest.partition("]:")
         port_text, username, password = tail.split(":", 2)
-        host, port = _host(host_text + "]"), _port(port_text)
+        host, port = host_named(host_text + "]"), port_numbered(port_text)
     else:
         host, port = _place(rest)
         return NewProxy(protocol=protocol, host=host, port=port)
-    _check_login(protocol, username, password)
+    check_login(protocol, username, password)
     return NewProxy(protocol=protocol, host=host, port=port, username=username, password=password)
 
 
-def parse_lines(lines: Iterable[str]) -> tuple[list[NewProxy], list[Rejected]]:
-    """The proxies of a list, and the lines that are none. Blank lines and `#` comments are passed over."""
-    proxies: list[NewProxy] = []
-    rejected: list[Rejected] = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        try:
-            proxies.append(parse_line(line))
-        except Refused as error:
-            rejected.append(Rejected(number=number, reason=str(error)))
-    return proxies, rejected
+def _place_last(text: str) -> tuple[str, str, str]:
+    """(user, password, place) of a line whose place comes last; the place is empty where it has no such parts."""
+    if text.endswith("]") or text.count(":") < 3:
+        return "", "", ""
+    head, _, port = text.rpartition(":")
+    if head.endswith("]"):
+        head, _, host = head.rpartition(":[")
+        host = f"[{host}"
+    else:
+        head, _, host = head.rpartition(":")
+    username, _, password = head.partition(":")
+    return username, password, f"{host}:{port}"
 
 
-def _protocol(scheme: str) -> Protocol:
+def _is_place_last(text: str) -> bool:
+    """Whether the line is USER:PASSWORD:HOST:PORT. Refused where it may as well be HOST:PORT:USER:PASSWORD."""
+    first, _, rest = text.partition(":")
+    username, password, place = _place_last(text)
+    try:
+        host, _ = _place(place)
+    except Refused:
+        return False
+    # A name without a dot is as good a user, so only a whole name or an address counts as the place here.
+    if not username or not password or not ("." in host or ":" in host or host == "localhost"):
+        return False
+    try:
+        port_numbered(rest.partition(":")[0])
+    except Refused:
+        return True
+    if "." in first or first.startswith("[") or first == "localhost":
+        return False
+    try:
+        host_named(first)
+    except Refused:
+        return True
+    raise Refused(
+        "the line can be read as HOST:PORT:USER:PASSWORD and as USER:PASSWORD:HOST:PORT: write it as "
+        "http://USER:PASSWORD@HOST:PORT"
+    )
+
+
+def protocol_named(scheme: str) -> Protocol:
+    """The protocol of that name, in any case."""
     try:
         return _ALIASES[scheme.lower()]
     except KeyError:
@@ -95,7 +120,8 @@ def _login(text: str) -> tuple[str, str]:
     return unquote(username), unquote(password)
 
 
-def _check_login(protocol: Protocol, username: str, password: str) -> None:
+def check_login(protocol: Protocol, username: str, password: str) -> None:
+    """Raises Refused where user and password cannot be sent to a proxy of that protocol."""
     if not username or not password:
         missing = "user" if not username else "password"
         raise Refused(f"the {missing} of the proxy is empty: give both, or neither, {_FORMS}")
@@ -111,10 +137,11 @@ def _place(text: str) -> tuple[str, int]:
         raise Refused(f"the proxy has no port: give it {_FORMS}")
     if "/" in port or "?" in port or "#" in port:
         raise Refused(f"nothing follows the port of a proxy: give it {_FORMS}")
-    return _host(host), _port(port)
+    return host_named(host), port_numbered(port)
 
 
-def _host(text: str) -> str:
+def host_named(text: str) -> str:
+    """The host in one form; raises Refused."""
     if text.startswith("[") and text.endswith("]"):
         try:
             return str(ipaddress.IPv6Address(text[1:-1]))
@@ -135,7 +162,8 @@ def _host(text: str) -> str:
     return name.lower()
 
 
-def _port(text: str) -> int:
+def port_numbered(text: str) -> int:
+    """The port; raises Refused."""
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= 65535 or len(text) > 5:
         raise Refused(f"the port of a proxy is a number from 1 to 65535: give it {_FORMS}")
     return int(text)

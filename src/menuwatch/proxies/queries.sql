@@ -1,23 +1,43 @@
 -- Proxies: rows, choice, outcomes.
 
--- name: put_proxy
+-- name: lock_known
+SELECT p.id FROM proxies p
+  JOIN unnest(%(protocol)s::text[], %(host)s::text[], %(port)s::integer[], %(username)s::text[]) n(protocol, host, port, username)
+    ON p.protocol = n.protocol AND p.host = n.host AND p.port = n.port AND coalesce(p.username, '') = coalesce(n.username, '')
+ ORDER BY p.id FOR UPDATE OF p;
+
+-- name: put_proxies
 -- The same address again brings a new password or place, and puts a proxy that was deactivated back to work, unless an operator had
--- taken it out.
--- Its successes stay on record.
-INSERT INTO proxies (protocol, host, port, username, password, city, state, country, timezone)
-VALUES (%(protocol)s, %(host)s, %(port)s, %(username)s, %(password)s, %(city)s, %(state)s, %(country)s, %(timezone)s)
+-- taken it out. Its successes stay on record. One with a `reason` failed its test: it comes in inactive, to be probed later.
+INSERT INTO proxies AS p (protocol, host, port, username, password, city, state, country, timezone,
+                          is_active, last_error, last_failure_at, deactivated_at, probe_at)
+SELECT n.protocol, n.host, n.port, n.username, n.password, n.city, n.state, n.country, n.timezone,
+       n.reason IS NULL, n.reason, CASE WHEN n.reason IS NOT NULL THEN clock_timestamp() END,
+       CASE WHEN n.reason IS NOT NULL THEN clock_timestamp() END,
+       CASE WHEN n.reason IS NOT NULL THEN clock_timestamp() + make_interval(secs => %(wait)s * (1 - %(jitter)s * random())) END
+  FROM unnest(%(protocol)s::text[], %(host)s::text[], %(port)s::integer[], %(username)s::text[], %(password)s::text[],
+              %(city)s::text[], %(state)s::text[], %(country)s::text[], %(timezone)s::text[], %(reason)s::text[])
+       WITH ORDINALITY n(protocol, host, port, username, password, city, state, country, timezone, reason, place)
+ ORDER BY n.place
 ON CONFLICT (protocol, host, port, coalesce(username, '')) DO UPDATE SET
-       password = EXCLUDED.password, city = coalesce(EXCLUDED.city, proxies.city), state = coalesce(EXCLUDED.state, proxies.state),
-       country = coalesce(EXCLUDED.country, proxies.country), timezone = coalesce(EXCLUDED.timezone, proxies.timezone),
-       is_active = proxies.disabled_at IS NULL, failure_count = 0, consecutive_403_count = 0, deactivated_at = NULL,
-       probe_at = NULL, probe_failures = 0, updated_at = now()
-RETURNING id, xmax = 0 AS inserted;
+       password = EXCLUDED.password, city = coalesce(EXCLUDED.city, p.city), state = coalesce(EXCLUDED.state, p.state),
+       country = coalesce(EXCLUDED.country, p.country), timezone = coalesce(EXCLUDED.timezone, p.timezone),
+       is_active = EXCLUDED.is_active AND p.disabled_at IS NULL, failure_count = 0, consecutive_403_count = 0,
+       last_error = coalesce(EXCLUDED.last_error, p.last_error),
+       last_failure_at = coalesce(EXCLUDED.last_failure_at, p.last_failure_at),
+       deactivated_at = EXCLUDED.deactivated_at, probe_at = EXCLUDED.probe_at, probe_failures = 0, updated_at = clock_timestamp()
+RETURNING id, xmax = 0 AS created, is_active, disabled_reason, protocol, host, port, coalesce(username, '') AS username;
 
 -- name: get_proxy
 SELECT * FROM proxies WHERE id = %(id)s;
 
 -- name: list_proxies
-SELECT * FROM proxies WHERE %(active)s::boolean IS NULL OR is_active = %(active)s ORDER BY id;
+SELECT * FROM proxies
+ WHERE (%(active)s::boolean IS NULL OR is_active = %(active)s) AND id > %(after)s
+ ORDER BY id LIMIT %(limit)s;
+
+-- name: get_proxies
+SELECT * FROM proxies WHERE id = ANY (%(ids)s::integer[]) ORDER BY id;
 
 -- name: standing
 SELECT count(*) FILTER (WHERE is_active) AS active,
@@ -54,6 +74,38 @@ UPDATE proxies SET probe_failures = probe_failures + 1, probe_at = clock_timesta
 -- name: put_off_probe
 UPDATE proxies SET probe_at = clock_timestamp() + make_interval(secs => %(wait)s)
  WHERE id = %(id)s AND NOT is_active AND disabled_at IS NULL;
+
+-- name: disable
+UPDATE proxies SET is_active = false, disabled_at = clock_timestamp(), disabled_reason = %(reason)s, probe_at = NULL,
+       updated_at = clock_timestamp()
+ WHERE id = ANY (%(ids)s::integer[]) RETURNING id;
+
+-- name: enable
+-- Clears all counters. One with a `reason` failed its test: it is no longer disabled, and stays out until a probe gets through.
+UPDATE proxies p SET
+       is_active = e.reason IS NULL, disabled_at = NULL, disabled_reason = NULL, failure_count = 0, consecutive_403_count = 0,
+       deactivated_at = CASE WHEN e.reason IS NOT NULL THEN clock_timestamp() END,
+       last_error = coalesce(e.reason, p.last_error),
+       last_failure_at = CASE WHEN e.reason IS NULL THEN p.last_failure_at ELSE clock_timestamp() END,
+       probe_at = CASE WHEN e.reason IS NOT NULL
+                       THEN clock_timestamp() + make_interval(secs => %(wait)s * (1 - %(jitter)s * random())) END,
+       probe_failures = 0, updated_at = clock_timestamp()
+  FROM unnest(%(ids)s::integer[], %(reasons)s::text[]) e(id, reason)
+ WHERE p.id = e.id RETURNING p.id;
+
+-- name: remove
+DELETE FROM proxies WHERE id = ANY (%(ids)s::integer[]) RETURNING id;
+
+-- name: stored_passwords
+SELECT id, password, is_active FROM proxies WHERE password IS NOT NULL AND (NOT %(active)s::boolean OR is_active)
+ ORDER BY id;
+
+-- name: lock_passwords
+SELECT id, password FROM proxies WHERE password IS NOT NULL ORDER BY id FOR NO KEY UPDATE;
+
+-- name: save_passwords
+UPDATE proxies p SET password = n.password, updated_at = clock_timestamp()
+  FROM unnest(%(ids)s::integer[], %(passwords)s::text[]) n(id, password) WHERE p.id = n.id;
 
 -- name: active_count
 SELECT count(*) FROM proxies WHERE is_active;

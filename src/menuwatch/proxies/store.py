@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -13,7 +15,8 @@ from menuwatch.core.backoff import Backoff
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
 from menuwatch.proxies.health import PROBING, Event, Happened, Health, after
-from menuwatch.proxies.model import NewProxy, NoProxy, Proxy, Standing
+from menuwatch.proxies.model import Address, NewProxy, NoProxy, Proxy, Standing
+from menuwatch.proxies.vault import Vault
 
 log = get_logger(__name__)
 _q = sql.load(__package__)
@@ -22,11 +25,55 @@ _FAILING = 3
 """Failures or refusals in a row from which an active proxy is said to be failing."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """What became of a proxy that was put in. `disabled_reason`: it was known, and stays out because an operator took it out."""
+
+    id: int
+    created: bool
+    is_active: bool
+    disabled_reason: str | None
+
+
+async def put(
+    conn: AsyncConnection[Any],
+    new: Sequence[NewProxy],
+    *,
+    failed: Mapping[Address, str] = MappingProxyType({}),
+    probing: Backoff = PROBING,
+) -> dict[Address, Put]:
+    """Adds proxies, or gives known ones their new passwords and places, in the caller's transaction; no address may come twice.
+
+    Passwords as they are to be stored (vault.py). Those in `failed` are put in inactive, for that reason, and probed after the first
+    wait of `probing`.
+    """
+    columns: dict[str, list[Any]] = {
+        spec.name: [getattr(proxy, spec.name) for proxy in new] for spec in dataclasses.fields(NewProxy)
+    }
+    values = {**columns, "reason": [failed.get(proxy.key) for proxy in new], **_first_wait(probing)}
+    await conn.execute(_q.lock_known, columns)
+    async with conn.cursor(row_factory=dict_row) as cur:
+        await cur.execute(_q.put_proxies, values)
+        rows = await cur.fetchall()
+    return {
+        (row["protocol"], row["host"], row["port"], row["username"]): Put(
+            id=row["id"],
+            created=row["created"],
+            is_active=row["is_active"],
+            disabled_reason=row["disabled_reason"],
+        )
+        for row in rows
+    }
+
+
 async def add(conn: AsyncConnection[Any], proxy: NewProxy) -> tuple[int, bool]:
-    """Adds a proxy, or gives a known one its new password and place; returns its id and whether it is new."""
-    row = await (await conn.execute(_q.put_proxy, dataclasses.asdict(proxy))).fetchone()
-    assert row is not None, "INSERT … RETURNING gives a row"
-    return int(row[0]), bool(row[1])
+    """Puts in one proxy; returns its id and whether it is new."""
+    found = (await put(conn, [proxy]))[proxy.key]
+    return found.id, found.created
+
+
+def _first_wait(probing: Backoff) -> dict[str, float]:
+    return {"wait": probing.ceiling(0), "jitter": probing.jitter}
 
 
 async def get(conn: AsyncConnection[Any], proxy_id: int) -> Proxy | None:
@@ -36,11 +83,75 @@ async def get(conn: AsyncConnection[Any], proxy_id: int) -> Proxy | None:
         return await cur.fetchone()
 
 
-async def all_of(conn: AsyncConnection[Any], *, active: bool | None = None) -> list[Proxy]:
-    """Proxies by id: all, or only the active or the inactive."""
+async def all_of(
+    conn: AsyncConnection[Any], *, active: bool | None = None, after: int = 0, limit: int | None = None
+) -> list[Proxy]:
+    """Proxies by id: all, or only the active or the inactive; at most `limit` of them, with ids above `after`."""
     async with conn.cursor(row_factory=class_row(Proxy)) as cur:
-        await cur.execute(_q.list_proxies, {"active": active})
+        await cur.execute(_q.list_proxies, {"active": active, "after": after, "limit": limit})
         return await cur.fetchall()
+
+
+async def some(conn: AsyncConnection[Any], proxy_ids: Collection[int]) -> dict[int, Proxy]:
+    """Those of these proxies that exist."""
+    async with conn.cursor(row_factory=class_row(Proxy)) as cur:
+        await cur.execute(_q.get_proxies, {"ids": list(proxy_ids)})
+        return {proxy.id: proxy for proxy in await cur.fetchall()}
+
+
+async def disable(conn: AsyncConnection[Any], proxy_ids: Collection[int], reason: str) -> set[int]:
+    """Takes proxies out until somebody enables them; returns those that exist."""
+    await _lock(conn, proxy_ids)
+    cursor = await conn.execute(_q.disable, {"ids": list(proxy_ids), "reason": reason})
+    return {row[0] for row in await cursor.fetchall()}
+
+
+async def enable(
+    conn: AsyncConnection[Any],
+    proxy_ids: Collection[int],
+    *,
+    failed: Mapping[int, str] = MappingProxyType({}),
+    probing: Backoff = PROBING,
+) -> set[int]:
+    """Puts proxies to work with their counters cleared; returns those that exist.
+
+    Those in `failed` are no longer disabled, but inactive for that reason until a probe gets through.
+    """
+    values = {"ids": list(proxy_ids), "reasons": [failed.get(number) for number in proxy_ids], **_first_wait(probing)}
+    await _lock(conn, proxy_ids)
+    cursor = await conn.execute(_q.enable, values)
+    return {row[0] for row in await cursor.fetchall()}
+
+
+async def remove(conn: AsyncConnection[Any], proxy_ids: Collection[int]) -> set[int]:
+    """Deletes proxies; returns those that existed."""
+    await _lock(conn, proxy_ids)
+    cursor = await conn.execute(_q.remove, {"ids": list(proxy_ids)})
+    return {row[0] for row in await cursor.fetchall()}
+
+
+async def _lock(conn: AsyncConnection[Any], proxy_ids: Collection[int]) -> None:
+    """In the order of their ids, as everybody does who changes several."""
+    await conn.execute(_q.lock_health, {"ids": list(proxy_ids)})
+
+
+async def stored_passwords(conn: AsyncConnection[Any], *, active: bool) -> list[tuple[int, str]]:
+    """(id, password as it is stored) of the proxies that have one: of all, or of the active."""
+    cursor = await conn.execute(_q.stored_passwords, {"active": active})
+    return [(row[0], row[1]) for row in await cursor.fetchall()]
+
+
+async def reseal(conn: AsyncConnection[Any], vault: Vault) -> tuple[int, int]:
+    """Stores every password as the vault would store it now; returns how many it wrote, and how many passwords there are.
+
+    Within the caller's transaction. Raises Locked, and writes nothing, where one cannot be opened.
+    """
+    cursor = await conn.execute(_q.lock_passwords)
+    found = [(row[0], row[1]) for row in await cursor.fetchall()]
+    old = [(number, stored) for number, stored in found if not vault.is_current(stored)]
+    sealed = [vault.seal(vault.open(stored)) for _, stored in old]
+    await conn.execute(_q.save_passwords, {"ids": [number for number, _ in old], "passwords": sealed})
+    return len(old), len(found)
 
 
 async def active_count(conn: AsyncConnection[Any]) -> int:
@@ -148,8 +259,8 @@ async def record_all(
             now[event.proxy_id] = after(health, event.event, elapsed_ms=event.elapsed_ms)
             errors[event.proxy_id] = event.error or errors.get(event.proxy_id)
     columns: dict[str, list[Any]] = {name: [getattr(h, name) for h in now.values()] for name in Health.__slots__}
-    wait = {"wait": probing.ceiling(0), "jitter": probing.jitter}
-    await conn.execute(_q.save_health, {"ids": list(now), "errors": [errors[i] for i in now], **columns, **wait})
+    values = {"ids": list(now), "errors": [errors[i] for i in now], **columns, **_first_wait(probing)}
+    await conn.execute(_q.save_health, values)
     for proxy_id, health in now.items():
         if before[proxy_id].is_active and not health.is_active:
             log.warning("proxy deactivated", action="proxy_deactivated", proxy_id=proxy_id, reason=errors[proxy_id])

@@ -22,15 +22,16 @@ _SEALED, _CLEAR = "fernet:", "clear:"
 
 
 class Locked(Refused):
-    """A password is sealed, and none of the configured keys opens it."""
+    """Passwords are sealed, and none of the configured keys opens them."""
 
-    def __init__(self, *, key_given: bool) -> None:
+    def __init__(self, *, key_given: bool, count: int = 1, total: int = 1) -> None:
         what = (
             "none of the keys in SECRET_KEY opens it: add the key that it was sealed with"
             if key_given
             else "SECRET_KEY is not set: set it to the key that it was sealed with"
         )
-        super().__init__(f"the password of a proxy is sealed, and {what}. A lost key means to give the proxy anew")
+        whose = "a proxy" if total == 1 else f"{count} of {total} proxies"
+        super().__init__(f"the password of {whose} is sealed, and {what}. Where the key is lost, give the proxy anew")
 
 
 class Vault:
@@ -90,7 +91,7 @@ class Vault:
         token = stored.removeprefix(_SEALED)
         try:
             return (first.decrypt(token) if newest else every.decrypt(token)).decode()
-        except InvalidToken:
+        except (InvalidToken, ValueError):
             raise Locked(key_given=True) from None
 
     def _fernets(self) -> tuple[Fernet, MultiFernet]:
