@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def measure(stage: Stage, who: Contestant, *, profile: Path | None = None) -> di
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     job = _job(stage, folder, who, profile)
+    since = datetime.now(UTC)
     program = Program(who, job, stage.folder, stage.core)
     try:
         program.hear("ready", STARTUP)
@@ -54,7 +56,7 @@ def measure(stage: Stage, who: Contestant, *, profile: Path | None = None) -> di
         after = stage.platform.stats()
     finally:
         program.end()
-    _check(stage, who, job, found)
+    _check(stage, who, job, found, since)
     pages = stage.size.stores * stage.size.pages
     asked = sum(after["requests"].values()) - sum(before["requests"].values())
     if after["direct"] != before["direct"]:
@@ -95,7 +97,7 @@ def _spent(stage: Stage) -> tuple[float, float]:
     return times.user + times.system, stage.database.seconds() or 0.0
 
 
-def _check(stage: Stage, who: Contestant, job: dict[str, Any], found: dict[str, Any]) -> None:
+def _check(stage: Stage, who: Contestant, job: dict[str, Any], found: dict[str, Any], since: datetime) -> None:
     """Everything came, and is where it should be."""
     size = stage.size
     expected = {"pages": size.stores * size.pages, "products": size.stores * size.products}
@@ -104,7 +106,7 @@ def _check(stage: Stage, who: Contestant, job: dict[str, Any], found: dict[str, 
         raise Failed(f"{who.name} brought {came} where {expected} were to be had")
     if not who.archives:
         return
-    kept = _ours(stage, job) if who.name == OURS else _theirs(job)
+    kept = _ours(stage, job, since) if who.name == OURS else _theirs(job)
     for menu in job["menus"]:
         pages = kept.get(menu["id"])
         ids = [one for body in pages or () for one in page.read(bytes(body)).ids()]
@@ -121,21 +123,27 @@ def _theirs(job: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _ours(stage: Stage, job: dict[str, Any]) -> dict[str, Any]:
-    """By the database's rows, the newest of each store; as many attempts as pages must be on record for its crawl."""
+def _ours(stage: Stage, job: dict[str, Any], since: datetime) -> dict[str, Any]:
+    """By the database's rows, the newest of each store; each of its pages must have an attempt on record."""
     archive = files.FileArchive(Path(job["folder"]) / "storage")
     names = {menu["store_id"]: menu["id"] for menu in job["menus"]}
     kept = {}
     with psycopg.connect(stage.database.url) as conn:
         rows = conn.execute(
-            "SELECT DISTINCT ON (dispensary_id) dispensary_id, path, sha256 FROM raw_crawl_payloads"
-            " WHERE status = 'ok' ORDER BY dispensary_id, fetched_at DESC"
+            "SELECT DISTINCT ON (dispensary_id) dispensary_id, path, sha256, task_id FROM raw_crawl_payloads"
+            " WHERE status = 'ok' AND fetched_at >= %s ORDER BY dispensary_id, fetched_at DESC",
+            [since],
         ).fetchall()
-        attempts = conn.execute("SELECT count(*) FROM fetch_attempts WHERE verdict = 'ok'").fetchone()
-        conn.execute("TRUNCATE raw_crawl_payloads, fetch_attempts CASCADE")
-    wanted = (stage.size.stores + stage.size.warm) * stage.size.pages
-    if attempts is None or attempts[0] != wanted:
-        raise Failed(f"{attempts and attempts[0]} attempts are on record, {wanted} should be")
-    for store_id, path, sha256 in rows:
+        attempts: dict[int, int] = dict(
+            conn.execute(
+                "SELECT task_id, count(*) FROM fetch_attempts WHERE verdict = 'ok' AND attempted_at >= %s GROUP BY task_id",
+                [since],
+            ).fetchall()
+        )
+    for store_id, path, sha256, task_id in rows:
+        if attempts.get(task_id, 0) < stage.size.pages:
+            raise Failed(
+                f"task {task_id} has {attempts.get(task_id, 0)} attempts on record for {stage.size.pages} pages"
+            )
         kept[names[store_id]] = archive.read(path, sha256).pages
     return kept

@@ -166,15 +166,10 @@ class Database:
         return spent + times.children_user + times.children_system
 
 
-async def unlimited(pool: Pool, host: str) -> None:
-    """Sets the host's budget so high that it holds nobody back: what is measured is the work, not the waiting."""
-
-
 async def furnish(pool: Pool, platform_: Platform) -> list[int]:
     """Proxies and stores into the database; returns the stores' ids."""
     for one, url in zip(platform_.proxies, platform_.proxy_urls(), strict=True):
         await proxy_operations.add(pool, url, state=one["state"], timezone=one["timezone"])
-    await unlimited(pool, platform_.base_url.partition("://")[2])
     ids = []
     async with pool.connection() as conn:
         for store in platform_.stores:
