@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
 import pytest
 
+from menuwatch.sim.arrivals import KEPT, Arrival, Arrivals, busiest
 from menuwatch.sim.market import Market
 from menuwatch.sim.misbehave import Asked, Mischief
 from menuwatch.sim.server import SimServer
@@ -196,10 +200,155 @@ async def test_the_control_port_refuses_nonsense(serve: Serve) -> None:
     assert "no misbehaviour" in (await control(server, "POST", "/misbehave", {"rudeness": 1}))["error"]
     assert "between 0 and 1" in (await control(server, "POST", "/misbehave", {"html": 2}))["error"]
     assert "knows no seconds" in (await control(server, "POST", "/misbehave", {"html": {"seconds": 1}}))["error"]
+    assert "from 0 on" in (await control(server, "POST", "/misbehave", {"tired": {"requests": "few"}}))["error"]
+    assert "is a number" in (await control(server, "POST", "/misbehave", {"challenge": {"seconds": -1}}))["error"]
+    assert "SOCKS" in (await control(server, "POST", "/proxy", {"index": 0, "kind": "socks_ttl"}))["error"]
     assert "forward" in (await control(server, "POST", "/tick", {"by": -1}))["error"]
     assert "does nothing" in (await control(server, "GET", "/nothing"))["error"]
     assert "no fault" in (await control(server, "POST", "/proxy", {"index": 0, "kind": "tired"}))["error"]
     assert len(await control(server, "GET", f"/ledger?store={Market(stores=1).stores[0].slug}&tick=0")) == 5
+
+
+async def test_forbidden_for_one_browser(serve: Serve) -> None:
+    async with misbehaving(serve, forbidden={"agents": ["Firefox/133", "Edg/"]}) as (server, plain):
+        assert (await plain.page(STORE.id)).status_code == 200
+        for agent, status in (("X Firefox/133.0", 403), ("Y Edg/131", 403), ("Firefox/134", 200)):
+            async with client(server.hello()["graphql_url"], agent=agent) as other:
+                assert [(await other.page(STORE.id)).status_code for _ in range(3)] == [status] * 3
+
+
+async def test_forbidden_for_one_proxy(serve: Serve) -> None:
+    server = await serve(stores=1, products=5, proxies=4, misbehave={"forbidden": {"proxies": [2]}})
+    store = Market(stores=1, products=5).stores[0]
+    hello = server.hello()
+    for index, status in ((0, 200), (2, 403)):
+        info = hello["proxies"][index]
+        proxy = httpx.Proxy(f"http://{info['host']}:{info['port']}", auth=(info["username"], info["password"]))
+        async with client(hello["graphql_url"], proxy=proxy) as c:
+            assert [(await c.page(store.id)).status_code for _ in range(2)] == [status] * 2
+
+
+async def test_everybody_is_refused(serve: Serve) -> None:
+    async with misbehaving(serve, refuse_all=1) as (server, first):
+        assert (await first.page(STORE.id)).status_code == 403
+        async with client(server.hello()["graphql_url"], agent="Other/2.0") as second:
+            assert (await second.page(STORE.id)).status_code == 403
+        await control(server, "POST", "/misbehave", {"refuse_all": {"seconds": 0}})
+        assert (await first.page(STORE.id)).status_code == 200
+
+
+async def test_a_storm_says_by_date_when_to_come_back(serve: Serve) -> None:
+    async with misbehaving(serve, rate_limited={"above": 3, "retry_after": 3600, "date": True}) as (_, c):
+        answers = [await c.page(STORE.id) for _ in range(5)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+        wait = parsedate_to_datetime(answers[-1].headers["retry-after"]) - datetime.now(UTC)
+        assert timedelta(minutes=59) < wait <= timedelta(hours=1)
+
+
+class Hand:
+    """A clock that is set by hand."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def kinds(mischief: Mischief, *, proxy: int | None = 0, times: int = 1) -> list[str | None]:
+    struck = [mischief.strike(Asked(1, "FilteredProducts", (proxy, "a"))) for _ in range(times)]
+    return [None if each is None else each[0] for each in struck]
+
+
+def test_a_tired_proxy_is_let_in_again_once_it_has_rested() -> None:
+    clock = Hand()
+    mischief = Mischief(1, clock)
+    mischief.set({"tired": {"requests": 3, "seconds": 60}})
+    assert kinds(mischief, times=5) == [None, None, None, "tired", "tired"]
+    assert kinds(mischief, proxy=1, times=3) == [None, None, None], "another is fresh"
+    assert kinds(mischief, proxy=None, times=5) == [None] * 5, "who comes without a proxy is none"
+    clock.now += 59
+    assert kinds(mischief) == ["tired"], "knocking is no rest"
+    clock.now += 1
+    assert kinds(mischief) == [None], "the five are a minute ago"
+    clock.now += 60
+    assert kinds(mischief, times=4) == [None, None, None, "tired"]
+
+
+def test_a_storm_lasts_as_long_as_the_requests_come_too_fast() -> None:
+    clock = Hand()
+    mischief = Mischief(1, clock)
+    mischief.set({"rate_limited": {"above": 2}})
+    assert kinds(mischief, times=2) == [None, None]
+    assert kinds(mischief, proxy=5) == ["rate_limited"], "whoever comes too much, the host is one"
+    clock.now += 1
+    assert kinds(mischief, times=2) == [None, None]
+    clock.now += 1
+    for _ in range(10):
+        clock.now += 0.5
+        assert kinds(mischief) == [None]
+
+
+def test_a_challenge_for_all_ends_with_its_hour() -> None:
+    clock = Hand()
+    mischief = Mischief(1, clock)
+    mischief.set({"challenge": {"seconds": 3600}})
+    assert kinds(mischief, times=2) == ["challenge"] * 2
+    clock.now += 3599
+    assert kinds(mischief, proxy=None) == ["challenge"]
+    clock.now += 1
+    assert kinds(mischief) == [None]
+
+
+async def test_what_a_site_says_of_itself(serve: Serve) -> None:
+    server = await serve(stores=1, products=5, misbehave={"refuse_all": 1})
+    base = server.hello()["base_url"]
+    async with httpx.AsyncClient(trust_env=False) as http:
+        assert (await http.get(f"{base}/health")).text == "ok\n"
+        assert (await http.get(f"{base}/robots.txt")).status_code == 404
+        await control(server, "POST", "/robots", {"body": "User-agent: *\nCrawl-delay: 2\n"})
+        robots = await http.get(f"{base}/robots.txt")
+        assert (robots.status_code, robots.text) == (200, "User-agent: *\nCrawl-delay: 2\n")
+        assert robots.headers["content-type"].startswith("text/plain")
+        await control(server, "POST", "/robots", {"status": 503})
+        assert (await http.get(f"{base}/robots.txt")).status_code == 503
+        assert "599" in (await control(server, "POST", "/robots", {"status": 599}))["error"]
+
+
+async def test_every_arrival_is_on_record(serve: Serve) -> None:
+    async with misbehaving(serve, forbidden={"limit": 1, "lasts": 2}) as (server, c):
+        before = time.monotonic()
+        for _ in range(3):
+            await c.page(STORE.id)
+        async with httpx.AsyncClient(trust_env=False) as http:
+            await http.get(f"{server.hello()['image_url']}/a.png", headers={"user-agent": "Images/1"})
+        after = time.monotonic()
+        rows = await control(server, "GET", "/arrivals")
+        assert [row["number"] for row in rows] == [1, 2, 3, 4]
+        assert [row["status"] for row in rows[:3]] == [403, 403, 200]
+        assert [(row["agent"], row["proxy"]) for row in rows] == [("Plain/1.0", None)] * 3 + [("Images/1", None)]
+        assert len({row["host"] for row in rows}) == 2
+        times = [row["at"] for row in rows]
+        assert [before, *times, after] == sorted([before, *times, after]), "one clock for the whole machine"
+        assert [row["number"] for row in await control(server, "GET", "/arrivals?since=3")] == [4]
+
+
+def test_arrivals_are_bounded_and_what_is_forgotten_is_said() -> None:
+    log = Arrivals()
+    for _ in range(KEPT + 2):
+        log.note("h", "/", None, "a")
+    assert len(log.since(2)) == KEPT
+    with pytest.raises(ValueError, match="before 3 are forgotten"):
+        log.since(1)
+    assert log.since(KEPT + 2) == []
+
+
+def test_the_busiest_span() -> None:
+    arrivals = [Arrival(number=0, at=at, host="h", path="/", proxy=None, agent="") for at in (0, 0.5, 1.0, 1.4, 9, 9)]
+    assert busiest(arrivals, 0.9) == 3
+    assert busiest(arrivals, 1.0) == 3
+    assert busiest(arrivals, 0.1) == 2
+    assert busiest(arrivals, 100) == 6
+    assert busiest([], 1) == 0
 
 
 def test_chance_follows_from_the_seed_and_keeps_to_the_rate() -> None:

@@ -67,6 +67,14 @@ async def test_the_handle_steers_everything() -> None:
         await simulator.break_proxy(0, "connect_502")
         async with client(simulator.graphql_url, proxy=simulator.proxies[0].url) as c:
             assert (await c.page(store.id)).status_code == 502
+        arrivals = await simulator.arrivals()
+        assert [arrival.proxy for arrival in arrivals if arrival.proxy is not None] == [0]
+        assert {arrival.host for arrival in arrivals} == {simulator.base_url.removeprefix("http://")}
+        assert [arrival.status for arrival in arrivals] == [200, 200, 503, 200, 200, 200]
+        assert await simulator.arrivals(arrivals[-1].number) == []
+        await simulator.robots("User-agent: *\nDisallow: /")
+        async with httpx.AsyncClient(trust_env=False) as http:
+            assert (await http.get(f"{simulator.base_url}/robots.txt")).text == "User-agent: *\nDisallow: /"
         with pytest.raises(SimulatorError, match="no misbehaviour"):
             await simulator.misbehave({"rudeness": 1})
         async with httpx.AsyncClient(trust_env=False) as http:

@@ -1,13 +1,16 @@
-"""Misbehaviour on demand: which request meets what. Decided by the seed and the number of the request, so that a run can be had again.
+"""Misbehaviour on demand: which request meets what. Decided by the seed and the number of the request, so that a run can be had again,
+and for the kinds that know a time by the clock.
 
 Kinds, and what else each may be told:
 
 | kind | the client sees | more |
 |------|-----------------|------|
+| `refuse_all` | 403, whoever asks | `seconds`: for so long from now (for ever) |
 | `forbidden` | 403 until its identity (proxy and User-Agent) changes | `lasts`: requests after which it lapses (400) |
-| `rate_limited` | 429 | `retry_after` seconds (1) |
+| `tired` | 403 for a proxy that made more than so many requests lately, refused ones included | `requests` (20) in `seconds` (10) |
+| `rate_limited` | 429 | `retry_after` seconds (1), as a `date`; `above`: only when more requests than that came within a second |
 | `server_error` | 500, 502 or 503 in turn | `status`: always this one |
-| `challenge` | 403 with a page that wants a browser to prove itself, this once | |
+| `challenge` | 403 with a page that wants a browser to prove itself, this once | `seconds`: only for so long from now |
 | `html` | the web site's own page, with status 200 | |
 | `truncated` | a body that ends too soon | `abrupt`: by a reset connection |
 | `errors` | GraphQL errors and `data: null` | |
@@ -18,26 +21,30 @@ Kinds, and what else each may be told:
 | `total_lies` | a total that is wrong | `delta` (7); `page_delta`: of totalPages (0) |
 
 All know `rate` (share of the requests, 1 when only other things are said), `limit` (times in all), `stores` (ids or slugs),
-`operations` and `pages` (numbers, from 0). The last three kinds are properties of a store at a tick, not of a request:
-`rate` is then the share of stores.
+`operations`, `pages` (numbers, from 0), `agents` (parts of a User-Agent) and `proxies` (numbers). The last three kinds are
+properties of a store at a tick, not of a request: `rate` is then the share of stores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 OF_REQUESTS = (
-    "forbidden", "rate_limited", "server_error", "slow", "challenge", "html", "errors", "truncated", "empty_page",
+    "refuse_all", "forbidden", "tired", "rate_limited", "server_error", "slow", "challenge", "html", "errors", "truncated",
+    "empty_page",
 )  # fmt: skip
 OF_STORES = ("pinned", "clamp", "total_lies")
 KINDS = OF_REQUESTS + OF_STORES
 
-_COMMON = {"rate", "limit", "stores", "operations", "pages"}
+_COMMON = {"rate", "limit", "stores", "operations", "pages", "agents", "proxies"}
 _MORE = {
-    "forbidden": {"lasts"}, "rate_limited": {"retry_after"}, "server_error": {"status"}, "truncated": {"abrupt"},
+    "refuse_all": {"seconds"}, "forbidden": {"lasts"}, "tired": {"requests", "seconds"},
+    "rate_limited": {"retry_after", "date", "above"}, "challenge": {"seconds"}, "server_error": {"status"}, "truncated": {"abrupt"},
     "slow": {"seconds"}, "pinned": {"count"}, "clamp": {"per_page"}, "total_lies": {"delta", "page_delta"},
 }  # fmt: skip
 
@@ -64,6 +71,8 @@ class _Rule:
     stores: frozenset[str] | None
     operations: frozenset[str] | None
     pages: frozenset[int] | None
+    agents: frozenset[str] | None
+    proxies: frozenset[int] | None
     more: dict[str, Any]
 
     def names(self, asked: Asked) -> bool:
@@ -72,6 +81,11 @@ class _Rule:
         if self.operations is not None and asked.operation not in self.operations:
             return False
         if self.stores is not None and not self.stores & {asked.store, asked.slug}:
+            return False
+        proxy, agent = asked.identity
+        if self.agents is not None and not any(part in agent for part in self.agents):
+            return False
+        if self.proxies is not None and proxy not in self.proxies:
             return False
         return self.pages is None or asked.page in self.pages
 
@@ -98,14 +112,23 @@ def _rule(kind: str, said: Any) -> _Rule:
         return frozenset(said[name]) if said.get(name) is not None else None
 
     more = {key: value for key, value in said.items() if key not in _COMMON}
-    return _Rule(rate, said.get("limit"), chosen("stores"), chosen("operations"), chosen("pages"), more)
+    for name in ("seconds", "requests", "above"):
+        if name in more and not (isinstance(more[name], (int, float)) and more[name] >= 0):
+            raise ValueError(f"{kind}: {name} is a number from 0 on, got {more[name]!r}")
+    return _Rule(
+        rate, said.get("limit"), chosen("stores"), chosen("operations"), chosen("pages"), chosen("agents"), chosen("proxies"), more
+    )  # fmt: skip
 
 
 class Mischief:
     """The misbehaviour in force."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._seed = seed
+        self._clock = clock
+        self._since = clock()
+        self._lately: deque[float] = deque()
+        self._by_proxy: dict[int, deque[float]] = {}
         self._rules: dict[str, _Rule] = {}
         self._refused: dict[Identity, int] = {}
 
@@ -114,9 +137,14 @@ class Mischief:
         rules = {kind: _rule(kind, said) for kind, said in (wanted or {}).items() if said is not None}
         self._rules = rules
         self._refused.clear()
+        self._since = self._clock()
+        self._lately.clear()
+        self._by_proxy.clear()
 
     def strike(self, asked: Asked) -> tuple[str, dict[str, Any]] | None:
         """What this request meets instead of (or, `slow`, before) its answer, None for nothing. At most one thing."""
+        now = self._clock()
+        busy = self._count(asked, now)
         rule = self._rules.get("forbidden")
         until = self._refused.get(asked.identity)
         if rule is not None and until is not None and asked.number < until and self._in_scope(rule, asked):
@@ -127,11 +155,36 @@ class Mischief:
                 continue
             if kind == "empty_page" and asked.operation != "FilteredProducts":
                 continue
+            if not self._in_time(kind, rule.more, now, busy):
+                continue
             rule.use_up()
             if kind == "forbidden":
                 self._refused[asked.identity] = asked.number + int(rule.more.get("lasts", 400))
             return kind, rule.more
         return None
+
+    def _count(self, asked: Asked, now: float) -> tuple[int, int]:
+        """Notes the request where a rule counts them. (Requests within the last second, and of its proxy within the time that
+        tires one), this one included."""
+        if "rate_limited" in self._rules:
+            _slide(self._lately, now, 1.0)
+        tired, proxy = self._rules.get("tired"), asked.identity[0]
+        if tired is None or proxy is None:
+            return len(self._lately), 0
+        of_proxy = self._by_proxy.setdefault(proxy, deque())
+        _slide(of_proxy, now, float(tired.more.get("seconds", 10)))
+        return len(self._lately), len(of_proxy)
+
+    def _in_time(self, kind: str, more: Mapping[str, Any], now: float, busy: tuple[int, int]) -> bool:
+        """Whether what a rule says of time and frequency holds."""
+        match kind:
+            case "refuse_all" | "challenge" if "seconds" in more:
+                return bool(now < self._since + more["seconds"])
+            case "rate_limited" if "above" in more:
+                return bool(busy[0] > more["above"])
+            case "tired":
+                return bool(busy[1] > more.get("requests", 20))
+        return True
 
     def of_store(self, kind: str, asked: Asked, tick: int) -> dict[str, Any] | None:
         """What a property of a store's whole menu is told, None where it does not hold."""
@@ -151,3 +204,10 @@ class Mischief:
     def _chance(self, kind: str, key: object) -> float:
         digest = blake2b(f"{self._seed}:{kind}:{key}".encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big") / 2**64
+
+
+def _slide(times: deque[float], now: float, seconds: float) -> None:
+    """Adds now, and drops what is longer ago."""
+    times.append(now)
+    while times[0] <= now - seconds:
+        times.popleft()

@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from menuwatch.sim.arrivals import Arrival
 from menuwatch.sim.ledger import Counts, Known, Ledger
 from menuwatch.sim.market import IMAGE_BASE, Market
 from menuwatch.sim.model import Rates
@@ -35,7 +36,7 @@ class SimulatorError(Exception):
 class Proxy:
     """One forward proxy of the simulator."""
 
-    protocol: Literal["http", "socks5"]
+    protocol: Literal["http", "https", "socks5"]
     host: str
     port: int
     username: str
@@ -162,6 +163,15 @@ class Simulator:
     ) -> None:
         """Breaks a proxy, or mends it (None). Kinds: `menuwatch.sim.proxies.Fault`."""
         await self._call("POST", "/proxy", {"index": index, "kind": kind, "times": times, "after_bytes": after_bytes})
+
+    async def robots(self, body: str = "", *, status: int = 200) -> None:
+        """What `/robots.txt` answers from now on; at first there is none (404)."""
+        await self._call("POST", "/robots", {"status": status, "body": body})
+
+    async def arrivals(self, since: int = 0) -> list[Arrival]:
+        """Every request to the web site and the image host that came after arrival number `since`, in order. Raises
+        SimulatorError where so many came that some are forgotten."""
+        return [Arrival(**row) for row in await self._call("GET", f"/arrivals?since={since}")]
 
     async def stats(self) -> dict[str, Any]:
         """What was asked and served since the last reset; see `menuwatch.sim.stats`."""

@@ -1,23 +1,27 @@
 """The whole outside world in one process: GraphQL, images, forward proxies, and a control port for whoever runs it.
 
-Control: `GET /stats`, `GET /ledger?store&tick`, `POST /tick`, `/misbehave`, `/reset`, `/hashes`, `/proxy`; bodies and answers JSON.
+Control: `GET /stats`, `/ledger?store&tick`, `/arrivals?since`, `POST /tick`, `/misbehave`, `/reset`, `/hashes`, `/proxy`, `/robots`;
+bodies and answers JSON. The web site also has `/health` and `/robots.txt` (none unless told).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from menuwatch.sim.arrivals import Arrivals
 from menuwatch.sim.graphql import HASHES, Endpoint
 from menuwatch.sim.http import Answer, HttpServer, Request
 from menuwatch.sim.images import picture
 from menuwatch.sim.ledger import Ledger
 from menuwatch.sim.market import IMAGE_BASE, Market
-from menuwatch.sim.misbehave import Mischief
+from menuwatch.sim.misbehave import Identity, Mischief
 from menuwatch.sim.model import Rates
 from menuwatch.sim.pages import Menus
 from menuwatch.sim.proxies import ProxyFarm, start_proxies
@@ -26,6 +30,7 @@ from menuwatch.sim.stats import Stats
 
 GRAPHQL_PATH = "/api-3/graphql"
 _GRAPHQL = re.compile(r"(/api-\d+)?/graphql/?")
+_NO_PAGE = Answer(404, b"<html><body>Not found</body></html>", "text/html")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +73,8 @@ class SimServer:
         self._images = HttpServer(self._image)
         self._control = HttpServer(self._steer)
         self._farm = ProxyFarm()
+        self._arrivals = Arrivals()
+        self._robots = _NO_PAGE
 
     async def start(self) -> None:
         """Starts to listen. Raises OSError where the port is taken."""
@@ -94,14 +101,28 @@ class SimServer:
         }
 
     async def _answer(self, request: Request) -> Answer:
+        return self._logged(request, self._data, self._page)
+
+    def _page(self, request: Request, identity: Identity) -> Answer:
         if _GRAPHQL.fullmatch(request.path):
-            proxy = self._farm.origin_of(request.peer_port)
-            return self._endpoint.answer(request, (proxy, request.headers.get("user-agent", "")))
-        return Answer(404, b"<html><body>Not found</body></html>", "text/html")
+            return self._endpoint.answer(request, identity)
+        if request.path == "/robots.txt":
+            return self._robots
+        if request.path == "/health":
+            return Answer(200, b"ok\n", "text/plain")
+        return _NO_PAGE
 
     async def _image(self, request: Request) -> Answer:
         self._stats.images += 1
-        return picture(request)
+        return self._logged(request, self._images, lambda asked, _identity: picture(asked))
+
+    def _logged(self, request: Request, server: HttpServer, answers: Callable[[Request, Identity], Answer]) -> Answer:
+        """The answer, once the arrival of the request is on record."""
+        identity = (self._farm.origin_of(request.peer_port), request.headers.get("user-agent", ""))
+        arrival = self._arrivals.note(server.url.removeprefix("http://"), request.path, *identity)
+        answer = answers(request, identity)
+        arrival.status = answer.status
+        return answer
 
     async def _steer(self, request: Request) -> Answer:
         try:
@@ -119,6 +140,8 @@ class SimServer:
             return {"tick": self._endpoint.tick, **self._stats.document(), "proxies": counts}
         if method == "GET" and path == "/ledger":
             return {i: asdict(row) for i, row in self._ledger.rows(query["store"], int(query["tick"])).items()}
+        if method == "GET" and path == "/arrivals":
+            return [asdict(arrival) for arrival in self._arrivals.since(int(query.get("since", 0)))]
         if method != "POST":
             return None
         if path == "/tick":
@@ -135,6 +158,10 @@ class SimServer:
         elif path == "/proxy":
             await self._farm.fault(
                 int(body["index"]), body["kind"], times=body.get("times"), after_bytes=int(body.get("after_bytes", 300))
+            )
+        elif path == "/robots":
+            self._robots = Answer(
+                HTTPStatus(body.get("status", 200)), str(body.get("body", "")).encode(), "text/plain; charset=utf-8"
             )
         else:
             return None

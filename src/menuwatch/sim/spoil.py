@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import msgspec
@@ -29,11 +31,13 @@ _FORBIDDEN = msgspec.json.encode({"errors": [{"message": "Forbidden"}]})
 
 def spoiled(kind: str, more: dict[str, Any], number: int) -> Answer | None:
     """The answer to request `number` that meets this kind, None where the kind spoils the data themselves."""
-    if kind == "forbidden":
+    if kind in ("forbidden", "tired", "refuse_all"):
         # Both forms of refusal are on record.
         return Answer(403, BLOCK_PAGE, _HTML) if number % 2 else Answer(403, _FORBIDDEN)
     if kind == "rate_limited":
         wait = more.get("retry_after", 1)
+        if wait is not None and more.get("date"):
+            wait = format_datetime(datetime.now(UTC) + timedelta(seconds=wait), usegmt=True)
         return Answer(
             429,
             b'{"errors":[{"message":"Too Many Requests"}]}',
