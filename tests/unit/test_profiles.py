@@ -154,6 +154,7 @@ def test_a_file_of_ones_own_replaces_the_built_in_one(write: Write) -> None:
         ("safari-18", 'engine = "safari"', 'engine = "webkit"', ["engine", "'webkit'", "chromium, firefox, safari"]),
         ("safari-18", 'language_steps = "tenths"', 'language_steps = "thirds"', ["language_steps", "tenths, even"]),
         ("safari-18", "http2_only = []", "http2_only = [1]", ["http2_only", "list of headers"]),
+        ("firefox-128", "stream_weight = 42", "stream_weight = 257", ["stream_weight", "257", "1 to 256"]),
         ("safari-18", "\nimage = [", "\npicture = [", ["templates.image", "missing"]),
     ],
 )  # fmt: skip

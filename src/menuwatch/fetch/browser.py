@@ -24,6 +24,7 @@ class Profile:
     `target` is curl_cffi's exact name for its TLS and HTTP/2. `templates` holds, for each kind of request, (header, value) in
     the browser's order: the places of cookies, length and what the request itself brings (`{given}`) are in it too.
     `language_steps` is how it weighs its languages; `http2_only` are headers, in lower case, that it leaves out over HTTP/1.1.
+    `stream_weight` is the weight of its HTTP/2 streams where the target's own is not the browser's.
     `plausibility` multiplies the weight for proxies in a country (two letters, upper case).
     """
 
@@ -39,6 +40,7 @@ class Profile:
     retires: date
     plausibility: Mapping[str, float]
     http2_only: frozenset[str]
+    stream_weight: int | None
     templates: MappingProxyType[Kind, tuple[tuple[str, str], ...]]
 
     def is_current(self, today: date) -> bool:

@@ -90,6 +90,7 @@ class _Family:
     engine: Engine
     language_steps: Steps
     http2_only: frozenset[str]
+    stream_weight: int | None
     templates: Mapping[Kind, _Lines]
 
 
@@ -129,16 +130,19 @@ def read(path: Path) -> tuple[Profile, ...]:
 
 def _family(table: Any, place: _Place) -> _Family:
     table = _typed(table, dict, "it", place, "a table")
-    _keys(table, place, needed=("engine", "language_steps", "http2_only", "templates"))
+    _keys(table, place, needed=("engine", "language_steps", "http2_only", "templates"), allowed=("stream_weight",))
     engine: Engine = _one_of(table["engine"], get_args(Engine), "engine", place)
     steps: Steps = _one_of(table["language_steps"], get_args(Steps), "language_steps", place)
     only = _typed(table["http2_only"], list, "http2_only", place, 'a list of headers, as ["Priority"]')
     if not all(isinstance(name, str) and _HEADER.match(name) for name in only):
         place.refuse("http2_only", f'{only!r} is no list of headers, as ["Priority"]')
+    weight = table.get("stream_weight")
+    if weight is not None and (isinstance(weight, bool) or not isinstance(weight, int) or not 1 <= weight <= 256):
+        place.refuse("stream_weight", f"{weight!r} is no whole number from 1 to 256, as HTTP/2 has them")
     kinds = _typed(table["templates"], dict, "templates", place, "a table")
     _keys(kinds, place, needed=KINDS, under="templates.")
     templates = {kind: _template(kinds[kind], kind, engine, place) for kind in KINDS}
-    return _Family(engine, steps, frozenset(name.lower() for name in only), templates)
+    return _Family(engine, steps, frozenset(name.lower() for name in only), weight, templates)
 
 
 def _template(lines: Any, kind: Kind, engine: Engine, place: _Place) -> _Lines:
@@ -223,6 +227,7 @@ def _profile(row: Mapping[str, Any], families: Mapping[str, _Family], place: _Pl
         retires=retires,
         plausibility=_plausibility(row.get("plausibility", {}), place),
         http2_only=family.http2_only,
+        stream_weight=family.stream_weight,
         templates=MappingProxyType(
             {
                 kind: tuple((header, filled.get(value, value)) for header, value in lines)

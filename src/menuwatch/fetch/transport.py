@@ -89,6 +89,8 @@ class Transport:
         self._options = proxy_options(identity.proxy)
         self._options[CurlOpt.MAXFILESIZE_LARGE] = max_bytes
         self._options[CurlOpt.CONNECTTIMEOUT_MS] = int(timeout_seconds * 1000)
+        if identity.profile.stream_weight is not None:
+            self._options[CurlOpt.STREAM_WEIGHT] = identity.profile.stream_weight
         self._client: AsyncSession[CurlResponse] = AsyncSession(
             impersonate=identity.profile.target,
             default_headers=False,
