@@ -309,6 +309,18 @@ async def test_a_certificate_that_is_wrong_for_everybody(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_an_answer_that_comes_in_drops_is_out_of_time(
+    protocol: str, farm: ProxyFarm, transport: Opener, authorities: Authorities
+) -> None:
+    """Whose drops they are cannot be seen from here; the proxy had led to the target."""
+    index = PROTOCOLS.index(protocol)
+    async with serving(farm) as target:
+        await farm.fault(index, "slow", after_bytes=10)
+        asking = transport(index, timeout=PATIENCE, ca_file=authorities.ca_file)
+        expect(await asking.send("GET", target.url()), "target_down target")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_a_redirect_is_an_answer_and_nothing_else_is_asked(
     protocol: str, farm: ProxyFarm, transport: Opener, authorities: Authorities
 ) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import ssl
+import time
 
 import pytest
+import trustme
 
 from menuwatch.proxies.parse import parse_line
-from menuwatch.sim.proxies import ProxyFarm, start_proxies
+from menuwatch.sim.proxies import Fault, ProxyFarm, start_proxies
 from tests.fetch.target import NAME, Target
 
 
@@ -104,6 +107,67 @@ async def test_a_fault_may_last_for_some_requests_only(farm: ProxyFarm, target: 
     assert farm.counts()[0].faults == 2
     with pytest.raises(ValueError, match="is no fault"):
         await farm.fault(0, "sulk")  # type: ignore[arg-type]
+
+
+# RFC 1928 section 6.
+SOCKS_REPLIES: dict[Fault, int] = {
+    "socks_failure": 1, "socks_ruleset": 2, "socks_network_unreachable": 3, "socks_host_unreachable": 4, "socks_refused": 5,
+    "socks_ttl": 6, "socks_command": 7, "socks_address_type": 8,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SOCKS_REPLIES)
+async def test_a_socks_proxy_gives_each_reply_of_the_standard(kind: Fault, farm: ProxyFarm, target: Target) -> None:
+    info = farm.infos[1]
+    user, password = info.username.encode(), info.password.encode()
+    said = b"\x01" + bytes([len(user)]) + user + bytes([len(password)]) + password
+    wanted = b"\x05\x01\x00\x03" + bytes([len(NAME)]) + NAME.encode() + target.port.to_bytes(2, "big")
+    await farm.fault(1, kind)
+    answer = await talk(farm, 1, b"\x05\x01\x02", said, wanted)
+    assert answer == b"\x05\x02\x01\x00" + b"\x05" + bytes([SOCKS_REPLIES[kind]]) + b"\x00\x01" + bytes(6)
+    assert target.peers == []
+    with pytest.raises(ValueError, match="SOCKS"):
+        await farm.fault(0, kind)
+
+
+async def test_an_https_proxy_takes_its_clients_in_tls_and_needs_a_certificate(target: Target, farm: ProxyFarm) -> None:
+    with pytest.raises(ValueError, match="certificate"):
+        await start_proxies(1, protocols=("https",))
+    with pytest.raises(ValueError, match="certificate"):
+        await farm.fault(0, "mitm")
+    authority = trustme.CA()
+    shown, trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(shown)
+    authority.configure_trust(trusting)
+    secure = await start_proxies(1, protocols=("https",), names={NAME: "127.0.0.1"}, tls=shown)
+    try:
+        (info,) = secure.infos
+        assert parse_line(info.url).protocol == "https"
+        reader, writer = await asyncio.open_connection(info.host, info.port, ssl=trusting)
+        writer.write(f"GET {target.url('/tls')} HTTP/1.1\r\n".encode() + login(secure, 0) + b"\r\n\r\n")
+        assert (await asyncio.wait_for(reader.readline(), 5)).startswith(b"HTTP/1.1 200")
+        writer.close()
+        assert [seen.path for seen in target.seen] == ["/tls"]
+        assert secure.counts()[0].tunnels == 1
+        assert not (await talk(secure, 0, b"GET / HTTP/1.1\r\n\r\n")).startswith(b"HTTP/")
+    finally:
+        await secure.close()
+
+
+async def test_a_slow_proxy_lets_drops_through(farm: ProxyFarm, target: Target) -> None:
+    await farm.fault(0, "slow", after_bytes=40)
+    began = time.monotonic()
+    answer = await talk(farm, 0, f"GET {target.url()} HTTP/1.1\r\n".encode() + login(farm, 0) + b"\r\n\r\n")
+    assert answer.endswith(b'{"ok": true}')
+    assert time.monotonic() - began >= (len(answer) // 40) * 0.1
+
+
+@pytest.mark.parametrize(("kind", "answered"), [("close", b""), ("garbage", b"\x00\x9fI am not what you think")])
+async def test_a_proxy_that_hangs_up_or_talks_nonsense(kind: Fault, answered: bytes, farm: ProxyFarm) -> None:
+    await farm.fault(0, kind)
+    got = await talk(farm, 0, b"CONNECT menus.invalid:443 HTTP/1.1\r\n" + login(farm, 0) + b"\r\n\r\n")
+    assert got.startswith(answered)
+    assert b"HTTP/1.1" not in got
 
 
 async def test_origins_are_forgotten_when_connections_end(farm: ProxyFarm, target: Target) -> None:
