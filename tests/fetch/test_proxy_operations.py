@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,7 +13,10 @@ from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.fetch.verdict import Verdict
 from menuwatch.operations import proxies as operations
-from menuwatch.proxies import store
+from menuwatch.operations.proxy_intake import bring_in
+from menuwatch.proxies import sheet, store
+from menuwatch.proxies.health import Event
+from menuwatch.proxies.vault import new_key
 from menuwatch.sim.proxies import ProxyFarm
 from tests.fetch.target import Reply, Target
 
@@ -36,17 +40,15 @@ async def test_a_wrong_proxy_or_place_is_refused_and_nothing_added(pool: Pool) -
     assert await operations.listed(pool) == []
 
 
-async def test_of_a_list_the_good_lines_are_added_and_the_bad_come_back(pool: Pool) -> None:
-    added, rejected = await operations.add_lines(pool, ["gate.example:1", "gate.example:x", "gate.example:3:u:p"])
-    assert [each.address for each in added] == ["http://gate.example:1", "http://u@gate.example:3"]
-    assert [(line.number, "1 to 65535" in line.reason) for line in rejected] == [(2, True)]
-
-
 async def test_a_start_without_active_proxies_is_refused_with_the_command_that_adds_one(pool: Pool) -> None:
-    with pytest.raises(Refused, match="menuwatch proxies add"):
+    with pytest.raises(Refused, match=r"^no active proxy. .*menuwatch proxies add"):
         await operations.require_active(pool)
-    await operations.add(pool, "gate.example:80")
+    added = await operations.add(pool, "gate.example:80")
     assert await operations.require_active(pool) == 1
+    async with pool.connection() as conn:
+        await operations.disable(conn, [added.id], "the bill")
+    with pytest.raises(Refused, match=r"^no active proxy: 1 disabled"):
+        await operations.require_active(pool)
 
 
 async def test_a_test_says_how_each_proxy_is_and_changes_nothing(pool: Pool, farm: ProxyFarm, target: Target) -> None:
@@ -81,3 +83,198 @@ async def test_a_test_may_name_proxies_and_another_address(pool: Pool, farm: Pro
     assert [seen.path for seen in target.seen] == ["/robots.txt"]
     with pytest.raises(Refused, match="no proxy has the number 999"):
         await operations.test(pool, settings, proxy_ids=[999])
+
+
+def _settings(target: Target, **more: Any) -> Settings:
+    return Settings(fetch_timeout_seconds=2, dutchie_base_url=target.url().rstrip("/"), **more)
+
+
+def _lines(farm: ProxyFarm) -> str:
+    return "\n".join(info.url for info in farm.infos)
+
+
+async def test_each_is_tested_before_it_works(pool: Pool, farm: ProxyFarm, target: Target) -> None:
+    await farm.fault(1, "auth")
+    await farm.fault(2, "dead")
+    target.script = lambda seen: Reply(403 if seen.proxy == 3 else 200)
+    given, rejected = sheet.read(_lines(farm) + "\nnonsense\n" + farm.infos[0].url)
+    done: list[int] = []
+    intake = await bring_in(pool, _settings(target), given, rejected, on_done=done.append)
+    assert (intake.added, intake.updated, intake.failed, intake.disabled) == (4, 0, 3, 0)
+    assert ([line.number for line in intake.rejected], intake.repeated, sum(done)) == ([5], [1], 4)
+    rows = await operations.listed(pool)
+    by_line = {one.number: next(row for row in rows if row.id == one.id) for one in intake.brought}
+    assert [by_line[number].status for number in (2, 3, 4, 6)] == ["inactive", "inactive", "inactive", "active"]
+    for number, why in ((2, "user or password"), (3, "does not answer"), (4, "HTTP 403")):
+        row = by_line[number]
+        assert why in str(row.reason)
+        assert row.deactivated_at is not None
+        assert row.probe_at is not None
+        assert 48 <= (row.probe_at - row.deactivated_at).total_seconds() <= 61, "a minute, less some chance"
+    assert by_line[6].probe_at is None
+    assert not any(info.password in repr((intake, rows)) for info in farm.infos)
+
+
+async def test_without_a_test_all_work_at_once_and_nobody_is_asked(pool: Pool, farm: ProxyFarm, target: Target) -> None:
+    given, _ = sheet.read(_lines(farm))
+    intake = await bring_in(pool, _settings(target), given, test=False)
+    assert (intake.added, intake.failed) == (4, 0)
+    assert [row.status for row in await operations.listed(pool)] == ["active"] * 4
+    assert target.seen == []
+    again = await bring_in(pool, _settings(target), given, test=False)
+    assert (again.added, again.updated) == (0, 4)
+    assert [one.id for one in again.brought] == [one.id for one in intake.brought]
+
+
+async def test_a_target_that_is_down_speaks_against_no_proxy(pool: Pool, farm: ProxyFarm, target: Target) -> None:
+    target.script = lambda _: Reply(503, headers={"Retry-After": "60"})
+    intake = await bring_in(pool, _settings(target), sheet.read(_lines(farm))[0])
+    assert intake.failed == 0
+
+
+async def test_the_hosts_budget_is_asked_before_each_test(pool: Pool, farm: ProxyFarm, target: Target) -> None:
+    waits = [0.01, None, None, 0.01, None, None]
+    asked: list[str] = []
+
+    async def permit(host: str) -> float | None:
+        asked.append(host)
+        return waits.pop(0)
+
+    await bring_in(pool, _settings(target), sheet.read(_lines(farm))[0], permit=permit)
+    assert waits == []
+    assert set(asked) == {f"menus.invalid:{target.port}"}
+    assert len(target.seen) == 4
+
+
+async def test_what_an_operator_took_out_only_an_operator_brings_back(
+    pool: Pool, farm: ProxyFarm, target: Target
+) -> None:
+    settings = _settings(target)
+    given, _ = sheet.read(_lines(farm))
+    ids = [one.id for one in (await bring_in(pool, settings, given)).brought]
+    async with pool.connection() as conn:
+        (out,) = await operations.disable(conn, [ids[0]], "  the bill is not paid ")
+    assert (out.status, out.reason, out.probe_at) == ("disabled", "the bill is not paid", None)
+    async with pool.connection() as conn:
+        for event in (Event.SUCCESS, *[Event.FAULT] * 6):
+            await store.record(conn, ids[0], event, error=None)
+        assert await store.take_due(conn, 10, hold=1) == []
+    again = await bring_in(pool, settings, given)
+    assert (again.updated, again.disabled, again.failed) == (4, 1, 0)
+    assert again.brought[0].reason == "the bill is not paid"
+    (back, other) = await operations.enable(pool, settings, [ids[0], ids[1]])
+    assert (back.status, back.failure_count, back.disabled_at, back.disabled_reason) == ("active", 0, None, None)
+    assert other.status == "active"
+
+
+async def test_one_that_fails_its_test_is_not_enabled_but_tried_again(
+    pool: Pool, farm: ProxyFarm, target: Target
+) -> None:
+    settings = _settings(target)
+    ids = [one.id for one in (await bring_in(pool, settings, sheet.read(_lines(farm))[0])).brought]
+    async with pool.connection() as conn:
+        await operations.disable(conn, ids[:2])
+    await farm.fault(0, "dead")
+    dead, fine = await operations.enable(pool, settings, ids[:2])
+    assert (dead.status, fine.status) == ("inactive", "active")
+    assert "does not answer" in str(dead.reason)
+    assert dead.probe_at is not None
+    (forced,) = await operations.enable(pool, settings, [ids[0]], force=True)
+    assert (forced.status, forced.reason, forced.probe_at) == ("active", None, None)
+
+
+async def test_numbers_that_do_not_exist_change_nothing(pool: Pool, farm: ProxyFarm, target: Target) -> None:
+    added = await operations.add(pool, farm.infos[0].url)
+    numbers = [added.id, 998, 999]
+    async with pool.connection() as conn:
+        with pytest.raises(Refused, match="no proxy has the number 998, 999"):
+            await operations.disable(conn, numbers)
+        with pytest.raises(Refused, match="no proxy has the number 998, 999"):
+            await operations.remove(conn, numbers)
+    with pytest.raises(Refused, match="no proxy has the number 998, 999"):
+        await operations.enable(pool, _settings(target), numbers)
+    assert [row.status for row in await operations.listed(pool)] == ["active"]
+    async with pool.connection() as conn:
+        (gone,) = await operations.remove(conn, [added.id])
+    assert gone.id == added.id
+    assert await operations.listed(pool) == []
+
+
+async def _stored(pool: Pool) -> list[str]:
+    async with pool.connection() as conn:
+        return [text for _, text in await store.stored_passwords(conn, active=False)]
+
+
+async def test_sealed_passwords_work_and_are_worth_nothing_without_the_key(
+    pool: Pool, farm: ProxyFarm, target: Target
+) -> None:
+    old, new = new_key(), new_key()
+    sealed = _settings(target, secret_key=(old,))
+    intake = await bring_in(pool, sealed, sheet.read(_lines(farm))[0])
+    assert intake.failed == 0
+    stored = await _stored(pool)
+    assert all(text.startswith("fernet:") for text in stored)
+    assert not any(info.password in "".join(stored) for info in farm.infos)
+    assert all(result.ok for result in await operations.test(pool, sealed))
+    assert await operations.require_active(pool, sealed) == 4
+    for settings, says in (
+        (_settings(target), "the password of 4 of 4 proxies is sealed, and SECRET_KEY is not set"),
+        (_settings(target, secret_key=(new,)), "none of the keys in SECRET_KEY opens it"),
+    ):
+        for refused in (
+            operations.require_active(pool, settings),
+            operations.test(pool, settings),
+            operations.enable(pool, settings, [intake.brought[0].id]),
+        ):
+            with pytest.raises(Refused, match=says.replace("4 of 4 proxies", ".* prox(y|ies)")):
+                await refused
+        assert (await operations.examine(pool, settings)).locked is not None
+    both = _settings(target, secret_key=(new, old))
+    assert await operations.seal(pool, both) == (4, 4)
+    assert await operations.seal(pool, both) == (0, 4)
+    assert all(result.ok for result in await operations.test(pool, _settings(target, secret_key=(new,))))
+
+
+async def test_passwords_in_clear_are_sealed_on_demand_or_when_they_are_written(
+    pool: Pool, farm: ProxyFarm, target: Target
+) -> None:
+    given, _ = sheet.read(_lines(farm))
+    await bring_in(pool, _settings(target), given, test=False)
+    assert await _stored(pool) == [info.password for info in farm.infos]
+    with pytest.raises(Refused, match="SECRET_KEY is not set: `menuwatch proxies key` makes a key"):
+        await operations.seal(pool, _settings(target))
+    settings = _settings(target, secret_key=(new_key(),))
+    assert all(result.ok for result in await operations.test(pool, settings)), "those in clear stay readable"
+    await bring_in(pool, settings, given[:1], test=False)
+    assert [text.startswith("fernet:") for text in await _stored(pool)] == [True, False, False, False]
+    assert await operations.seal(pool, settings) == (3, 4)
+    assert all(result.ok for result in await operations.test(pool, settings))
+
+
+async def test_a_password_of_one_letter_is_shown_nowhere_and_spoils_no_text(
+    pool: Pool, farm: ProxyFarm, target: Target
+) -> None:
+    info = farm.infos[0]
+    line = f"{info.protocol}://{info.username}:e@{info.host}:{info.port}"
+    intake = await bring_in(pool, _settings(target), sheet.read(line)[0])
+    assert intake.brought[0].reason is not None
+    assert intake.brought[0].reason.startswith("the proxy refuses the user or password")
+
+
+async def test_what_is_wrong_with_the_proxies_is_named(pool: Pool, farm: ProxyFarm, target: Target) -> None:
+    settings = _settings(target)
+    given, _ = sheet.read(_lines(farm))
+    ids = [one.id for one in (await bring_in(pool, settings, given, test=False)).brought]
+    async with pool.connection() as conn:
+        for event in [Event.FAULT] * 5:
+            await store.record(conn, ids[0], event, error="the proxy does not answer")
+        for event in [Event.REFUSED] * 3:
+            await store.record(conn, ids[1], event, error="refused with HTTP 403")
+        await operations.disable(conn, [ids[2]])
+    found = await operations.examine(pool, settings)
+    standing = found.standing
+    assert (standing.active, standing.inactive, standing.disabled, standing.failing) == (2, 1, 1, 1)
+    assert standing.next_probe_seconds is not None
+    assert 45 < standing.next_probe_seconds <= 60
+    assert found.failing == f"proxy {ids[1]} (refused with HTTP 403)"
+    assert found.locked is None

@@ -128,7 +128,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
             yield Finding(check="database", level="ok", detail=f"{where}: PostgreSQL {version}")
             yield _schema(url)
             if migrate.current(url) == migrate.newest():
-                yield asyncio.run(_proxies(url))
+                yield asyncio.run(_proxies(url, settings))
                 yield asyncio.run(_tasks(url))
     except (Refused, psycopg.Error) as error:
         detail = address.safe_reason(error)
@@ -147,17 +147,37 @@ def _schema(url: str) -> Finding:
     )
 
 
-async def _proxies(url: str) -> Finding:
+async def _proxies(url: str, settings: Settings) -> Finding:
     async with open_pool(url, max_size=1) as pool:
-        known = await proxy_operations.listed(pool)
-    active = sum(proxy.status == "active" for proxy in known)
-    if active:
-        return Finding(check="proxies", level="ok", detail=f"{active} of {len(known)} active")
+        found = await proxy_operations.examine(pool, settings)
+    standing = found.standing
+    if found.locked is not None:
+        return Finding(
+            check="proxies",
+            level="problem",
+            detail=str(found.locked),
+            mend="set SECRET_KEY as it was when they were sealed, older keys behind it",
+        )
+    if standing.active == 0:
+        comes = standing.next_probe_seconds is not None
+        return Finding(
+            check="proxies",
+            level="warning",
+            detail=f"{standing.shortage}; " + ("network roles wait" if comes else "workers will not start"),
+            mend="menuwatch proxies list --inactive"
+            if standing.known
+            else "menuwatch proxies add http://USER:PASSWORD@HOST:PORT",
+        )
+    parts = [f"{standing.active:,} of {standing.known:,} active"]
+    parts += [f"{standing.inactive:,} inactive"] if standing.inactive else []
+    parts += [f"{standing.disabled:,} disabled"] if standing.disabled else []
+    parts += [f"failing: {found.failing}"] if found.failing else []
+    bad = bool(standing.inactive or found.failing)
     return Finding(
         check="proxies",
-        level="warning",
-        detail=f"none of {len(known)} active: workers will not start" if known else "none: workers will not start",
-        mend="menuwatch proxies add http://USER:PASSWORD@HOST:PORT",
+        level="warning" if bad else "ok",
+        detail="; ".join(parts),
+        mend="menuwatch proxies list --inactive says why; menuwatch proxies test tries them" if bad else None,
     )
 
 

@@ -8,16 +8,16 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
-from menuwatch.core.clock import Clock, SystemClock
+from menuwatch.core.clock import Clock
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
 from menuwatch.engine.loop import Loop
-from menuwatch.fetch.probe import Finding, Permit, Probed, at_once, finding, host_of, probe
+from menuwatch.fetch.probe import Finding, Permit, Probe, Probed, at_once, finding, host_of
 from menuwatch.proxies import store as proxies
 from menuwatch.proxies.health import PROBING
 from menuwatch.proxies.model import Proxy
-from menuwatch.proxies.vault import Locked, Vault
+from menuwatch.proxies.vault import Locked
 from menuwatch.tasks import store as tasks
 
 log = get_logger(__name__)
@@ -55,12 +55,10 @@ class Prober(Loop):
         super().__init__(interval=min(_LONGEST_INTERVAL, self._wait.base / 4))
         self._pool = pool
         self._settings = settings
-        self._vault = Vault.from_settings(settings)
         self._permit = permit
         self._record = record
-        self._clock = clock or SystemClock()
         self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
-        self._ca_file = ca_file
+        self._probe = Probe(settings, clock=clock, rng=self._rng, ca_file=ca_file)
 
     async def step(self) -> float | None:
         hold = self._settings.fetch_timeout_seconds + _SLACK_SECONDS
@@ -81,7 +79,7 @@ class Prober(Loop):
             await self._put_off(proxy, wait)
             return
         try:
-            probed = await probe(proxy, url, self._settings, self._vault, clock=self._clock, ca_file=self._ca_file)
+            probed = await self._probe(proxy, url)
         except Locked as error:
             await self._failed(proxy, str(error))
             return

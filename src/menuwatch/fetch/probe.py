@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.settings import Settings
 from menuwatch.fetch.identity import assume
+from menuwatch.fetch.profiles import load
 from menuwatch.fetch.transport import Transport
 from menuwatch.fetch.verdict import Blame, Judgement, Verdict, judge_answer, judge_fault
 from menuwatch.proxies.model import Proxy
@@ -70,44 +71,52 @@ def host_of(url: str) -> str:
     return urlsplit(url).netloc.lower()
 
 
-async def probe(
-    proxy: Proxy,
-    url: str,
-    settings: Settings,
-    vault: Vault,
-    *,
-    clock: Clock | None = None,
-    ca_file: str | None = None,
-    timeout_seconds: float | None = None,
-) -> Probed:
-    """Asks for `url` once. Raises Locked where the proxy's password cannot be opened; what else goes wrong is in the answer."""
-    clock = clock or SystemClock()
-    opened = dataclasses.replace(proxy, password=vault.open(proxy.password))
-    rng = random.Random(proxy.id)  # noqa: S311 - a choice of browsers, no secret
-    identity = assume(opened, store_state=None, rng=rng, today=clock.now().date())
-    transport = Transport(
-        identity,
-        timeout_seconds=timeout_seconds or settings.fetch_timeout_seconds,
-        max_bytes=settings.fetch_max_bytes,
-        ca_file=ca_file,
-    )
-    try:
-        exchange = await transport.send("GET", url, expect="html")
-    finally:
-        await transport.close()
-    judgement: Judgement
-    if (answer := exchange.answer) is not None:
-        judgement = judge_answer(answer.status, answer.headers, answer.body, expect="html", now=clock.now())
-    else:
-        assert exchange.fault is not None, "an exchange holds an answer or a fault"
-        judgement = judge_fault(exchange.fault)
-    return Probed(
-        proxy_id=proxy.id,
-        host=host_of(url),
-        profile=identity.profile.name,
-        judgement=judgement,
-        answered=answer is not None,
-        status=None if answer is None else answer.status,
-        bytes=exchange.bytes,
-        elapsed_ms=exchange.elapsed_ms,
-    )
+class Probe:
+    """Makes such requests, each as one of the browsers that the settings name."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+        ca_file: str | None = None,
+        timeout_seconds: float | None = None,
+    ) -> None:
+        """`timeout_seconds`: the longest wait for one answer, FETCH_TIMEOUT_SECONDS where it is shorter."""
+        self.vault = Vault.from_settings(settings)
+        self._profiles = load(settings.profiles_file).profiles
+        self._clock = clock or SystemClock()
+        self._rng = rng or random.Random()  # noqa: S311 - a choice of browsers, no secret
+        self._ca_file = ca_file
+        self._timeout = min(settings.fetch_timeout_seconds, timeout_seconds or settings.fetch_timeout_seconds)
+        self._max_bytes = settings.fetch_max_bytes
+
+    async def __call__(self, proxy: Proxy, url: str) -> Probed:
+        """Asks for `url` once. Raises Locked where the proxy's password cannot be opened; what else goes wrong is in the answer."""
+        opened = dataclasses.replace(proxy, password=self.vault.open(proxy.password))
+        today = self._clock.now().date()
+        identity = assume(opened, store_state=None, rng=self._rng, today=today, profiles=self._profiles)
+        transport = Transport(identity, timeout_seconds=self._timeout, max_bytes=self._max_bytes, ca_file=self._ca_file)
+        try:
+            exchange = await transport.send("GET", url, expect="html")
+        finally:
+            await transport.close()
+        answer = exchange.answer
+        judgement: Judgement
+        if answer is not None:
+            now = self._clock.now()
+            judgement = judge_answer(answer.status, answer.headers, answer.body, expect="html", now=now)
+        else:
+            assert exchange.fault is not None, "an exchange holds an answer or a fault"
+            judgement = judge_fault(exchange.fault)
+        return Probed(
+            proxy_id=proxy.id,
+            host=host_of(url),
+            profile=identity.profile.name,
+            judgement=judgement,
+            answered=answer is not None,
+            status=None if answer is None else answer.status,
+            bytes=exchange.bytes,
+            elapsed_ms=exchange.elapsed_ms,
+        )

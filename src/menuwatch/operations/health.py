@@ -12,6 +12,8 @@ from menuwatch.core.errors import Refused
 from menuwatch.db import migrate, sql
 from menuwatch.db.pool import Pool
 from menuwatch.operations.reading import row
+from menuwatch.proxies import store as proxies
+from menuwatch.proxies.model import Standing
 
 _q = sql.load(__package__)
 _PATIENCE_SECONDS = 2.0
@@ -55,18 +57,32 @@ async def _database(pool: Pool) -> tuple[Check, Check, Check]:
                     ok=False, detail=f"the database is {at}, this version needs {newest}: run `menuwatch migrate`"
                 )
                 return database, wrong, Check(ok=False, detail="unknown until the database is migrated")
-            count = await row(conn, _q.active_proxies, {})
-            active = count["n"] if count else 0
-            return database, Check(ok=True, detail=f"at schema {newest}"), _proxies(active)
+            return database, Check(ok=True, detail=f"at schema {newest}"), _proxies(await proxies.standing(conn))
     except (psycopg.Error, OSError, TimeoutError):
         unknown = Check(ok=False, detail="unknown while the database cannot be reached")
         return Check(ok=False, detail="the database cannot be reached"), unknown, unknown
 
 
-def _proxies(active: int) -> Check:
-    if active:
-        return Check(ok=True, detail=f"{active} active")
-    return Check(ok=False, detail="no active proxy: workers do not start; add one with `menuwatch proxies add`")
+def _proxies(found: Standing) -> Check:
+    if found.active:
+        more = [
+            f"{count:,} {what}"
+            for count, what in (
+                (found.failing, "of them failing"),
+                (found.inactive, "inactive"),
+                (found.disabled, "disabled"),
+            )
+            if count
+        ]
+        return Check(ok=True, detail=", ".join([f"{found.active:,} active", *more]))
+    if found.next_probe_seconds is not None:
+        what = "network roles wait and go on by themselves once a probe gets through"
+    elif found.known:
+        what = "network roles wait, and none is tried again by itself: `menuwatch proxies enable` or"
+    else:
+        what = "workers do not start; add one with"
+    how = "" if found.next_probe_seconds is not None else " `menuwatch proxies add`"
+    return Check(ok=False, detail=f"{found.shortage}; {what}{how}")
 
 
 async def _storage(archive: FileArchive) -> Check:
@@ -79,5 +95,5 @@ async def _storage(archive: FileArchive) -> Check:
 
 async def check(pool: Pool, archive: FileArchive) -> Health:
     """Looks at everything, within a few seconds."""
-    (database, migrations, proxies), storage = await asyncio.gather(_database(pool), _storage(archive))
-    return Health(database=database, migrations=migrations, storage=storage, proxies=proxies)
+    (database, migrations, active), storage = await asyncio.gather(_database(pool), _storage(archive))
+    return Health(database=database, migrations=migrations, storage=storage, proxies=active)

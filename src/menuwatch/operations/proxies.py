@@ -14,12 +14,12 @@ from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Connection, Pool
-from menuwatch.fetch.probe import Finding, Permit, Probed, at_once, finding, host_of, probe
+from menuwatch.fetch.probe import Finding, Permit, Probe, Probed, at_once, finding, host_of
 from menuwatch.fetch.verdict import Verdict
 from menuwatch.operations.refusals import NotFound
 from menuwatch.proxies import store
 from menuwatch.proxies.health import PROBING
-from menuwatch.proxies.model import NewProxy, NoProxy, Proxy
+from menuwatch.proxies.model import NewProxy, NoProxy, Proxy, Standing
 from menuwatch.proxies.parse import parse_line
 from menuwatch.proxies.sheet import placed
 from menuwatch.proxies.vault import Locked, Vault, is_sealed
@@ -90,6 +90,15 @@ class Tested:
     status: int | None
     elapsed_ms: float
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """How the proxies are. `failing` names some of the active ones that fail, with why; `locked`: passwords cannot be opened."""
+
+    standing: Standing
+    failing: str
+    locked: Locked | None
 
 
 def view(proxy: Proxy) -> ProxyView:
@@ -163,6 +172,26 @@ async def require_active(pool: Pool, settings: Settings | None = None) -> int:
     return standing.active
 
 
+_NAMED = 3
+"""Failing proxies that are named one by one."""
+
+
+async def examine(pool: Pool, settings: Settings) -> Examined:
+    """What a person should know of the proxies."""
+    async with pool.connection() as conn:
+        standing = await store.standing(conn)
+        failing = await store.failing(conn, _NAMED)
+        stored = await store.stored_passwords(conn, active=False)
+    named = [f"proxy {proxy.id} ({proxy.last_error or 'no reason is known'})" for proxy in failing]
+    more = [f"{standing.failing - len(failing):,} more"] if standing.failing > len(failing) else []
+    locked: Locked | None = None
+    try:
+        _check_open(Vault.from_settings(settings), [text for _, text in stored])
+    except Locked as error:
+        locked = error
+    return Examined(standing=standing, failing=", ".join([*named, *more]), locked=locked)
+
+
 async def test(
     pool: Pool,
     settings: Settings,
@@ -215,13 +244,11 @@ class Tester:
         permit: Permit = at_once,
     ) -> None:
         """Raises Refused for a `url` that cannot be asked for."""
-        self.vault = Vault.from_settings(settings)
-        self._settings = settings
+        self._probe = Probe(settings, clock=clock, ca_file=ca_file, timeout_seconds=_TEST_SECONDS)
+        self.vault = self._probe.vault
         self._url = url or settings.dutchie_base_url
         if not self._url.startswith(("http://", "https://")) or not host_of(self._url):
             raise Refused("the address to test with starts with http:// or https://, as https://example.com/")
-        self._clock = clock
-        self._ca_file = ca_file
         self._permit = permit
 
     async def __call__(self, proxy: Proxy) -> Probed:
@@ -229,15 +256,7 @@ class Tester:
         while wait is not None:
             await asyncio.sleep(wait)
             wait = await self._permit(host_of(self._url))
-        return await probe(
-            proxy,
-            self._url,
-            self._settings,
-            self.vault,
-            clock=self._clock,
-            ca_file=self._ca_file,
-            timeout_seconds=min(_TEST_SECONDS, self._settings.fetch_timeout_seconds),
-        )
+        return await self._probe(proxy, self._url)
 
     async def trouble(self, proxy: Proxy) -> str | None:
         """Why this proxy should not be put to work, None where nothing speaks against it."""

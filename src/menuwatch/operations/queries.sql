@@ -424,6 +424,3 @@ SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worke
 
 -- name: schema_revision
 SELECT version_num FROM alembic_version;
-
--- name: active_proxies
-SELECT count(*) AS n FROM proxies WHERE is_active;

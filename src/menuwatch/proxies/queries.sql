@@ -48,6 +48,10 @@ SELECT count(*) FILTER (WHERE is_active) AS active,
                           - clock_timestamp())::double precision AS next_probe_seconds
   FROM proxies;
 
+-- name: failing
+SELECT * FROM proxies WHERE is_active AND greatest(failure_count, consecutive_403_count) >= %(failing)s
+ ORDER BY greatest(failure_count, consecutive_403_count) DESC, id LIMIT %(limit)s;
+
 -- name: take_due
 -- The next probe is moved ahead before this one is made: whoever takes them may die of it, and they are taken again later.
 WITH due AS (

@@ -170,6 +170,13 @@ async def standing(conn: AsyncConnection[Any]) -> Standing:
     return row
 
 
+async def failing(conn: AsyncConnection[Any], limit: int) -> list[Proxy]:
+    """Active proxies that are failing, the worst first."""
+    async with conn.cursor(row_factory=class_row(Proxy)) as cur:
+        await cur.execute(_q.failing, {"failing": _FAILING, "limit": limit})
+        return await cur.fetchall()
+
+
 async def take_due(conn: AsyncConnection[Any], many: int, *, hold: float) -> list[Proxy]:
     """Takes up to `many` proxies that are to be probed. Nobody else gets them for `hold` seconds, in which the probe should end."""
     async with conn.cursor(row_factory=class_row(Proxy)) as cur:

@@ -27,7 +27,10 @@ class Checks(BaseModel):
     database: Check = Field(description="The database answers.")
     migrations: Check = Field(description="Its schema is the one of this version.")
     storage: Check = Field(description="The archive's folder can be written.")
-    proxies: Check = Field(description="At least one proxy is active. Workers do not start without; the server does.")
+    proxies: Check = Field(
+        description="At least one proxy is active. Without, workers do not start, those that run wait until a probe brings one "
+        "back, and the server works."
+    )
 
 
 class Readiness(BaseModel):
