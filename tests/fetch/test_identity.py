@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from menuwatch.sim.proxies import ProxyFarm
 from tests.fetch.conftest import Opener, as_row
 from tests.fetch.target import NAME, Target
 
+TODAY = date(2026, 11, 21)
 WINDOWS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64)"
 MACINTOSH = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)"
 CHROME = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
@@ -138,7 +140,7 @@ def test_what_http2_alone_understands_is_left_out_for_plain_targets(farm: ProxyF
     # Chrome has no Priority over HTTP/1.1 (and 120 none at all), Firefox and Safari 18 do; TE is for HTTP/2 everywhere.
     row = as_row(farm.infos[0])
     for profile in PROFILES:
-        identity = replace(assume(row, store_state=None, rng=random.Random(1)), profile=profile)
+        identity = replace(assume(row, store_state=None, rng=random.Random(1), today=TODAY), profile=profile)
         none, always = ("chrome-120", "safari-17"), ("firefox", "safari-18")
         for scheme in ("http", "https"):
             headers, order = browser_headers(
@@ -175,19 +177,21 @@ def test_the_proxys_place_decides_and_the_stores_only_where_the_proxy_has_none(f
     quebec = replace(row, country="CA", state="QC")
     nowhere = replace(row, country=None, state=None)
     rng = random.Random(3)
-    assert assume(quebec, store_state="AZ", rng=rng).locale == "fr-CA"
-    assert assume(nowhere, store_state="PR", rng=rng).locale == "es-PR"
-    assert assume(nowhere, store_state=None, rng=rng).locale == "en-US"
+    assert assume(quebec, store_state="AZ", rng=rng, today=TODAY).locale == "fr-CA"
+    assert assume(nowhere, store_state="PR", rng=rng, today=TODAY).locale == "es-PR"
+    assert assume(nowhere, store_state=None, rng=rng, today=TODAY).locale == "en-US"
 
 
 def test_browsers_are_drawn_by_weight_and_refused_ones_avoided_while_there_are_others(farm: ProxyFarm) -> None:
     row, rng = as_row(farm.infos[0]), random.Random(5)
     names = [profile.name for profile in PROFILES]
-    drawn = Counter(assume(row, store_state=None, rng=rng).profile.name for _ in range(2000))
+    drawn = Counter(assume(row, store_state=None, rng=rng, today=TODAY).profile.name for _ in range(2000))
     assert drawn.most_common(1)[0][0] == "chrome-131-windows"
     assert 0.15 < drawn["chrome-131-windows"] / 2000 < 0.25  # weight 20 of 100
-    assert {assume(row, store_state=None, rng=rng, avoid=names[:-1]).profile.name for _ in range(20)} == {names[-1]}
-    assert assume(row, store_state=None, rng=rng, avoid=names).profile.name in names
+    assert {assume(row, store_state=None, rng=rng, today=TODAY, avoid=names[:-1]).profile.name for _ in range(20)} == {
+        names[-1]
+    }
+    assert assume(row, store_state=None, rng=rng, today=TODAY, avoid=names).profile.name in names
 
 
 @pytest.mark.parametrize(
