@@ -261,6 +261,7 @@ OF_TARGETS: list[tuple[Ill, str]] = [
     ("garbled", "path_reset nobody"),
     ("large", "too_large target"),
     ("large_chunked", "too_large target"),
+    ("large_headers", "too_large target"),
     ("bomb", "too_large target"),
     ("calm", "rate_limited nobody"),
     ("calm_goaway", "rate_limited nobody"),

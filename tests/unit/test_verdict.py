@@ -238,6 +238,7 @@ FAULTS = [
     (Fault(code=28, in_proxy_tls=True), Verdict.PROXY_DOWN, Blame.PROXY),
     (Fault(code=28, connections=0), Verdict.PROXY_DOWN, Blame.PROXY),
     (Fault(code=28, connections=0, sent=True), Verdict.TARGET_DOWN, Blame.TARGET),
+    (Fault(code=56, sent=True, message="Too large response headers: 327802 > 307200"), Verdict.TOO_LARGE, Blame.TARGET),
     (Fault(code=1, sent=True), Verdict.TARGET_DOWN, Blame.TARGET),
     (Fault(code=1), Verdict.CLIENT_BUG, Blame.US),
     (Fault(code=8), Verdict.PROXY_DOWN, Blame.PROXY),

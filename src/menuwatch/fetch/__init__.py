@@ -3,6 +3,7 @@
 A request's way through `session`:
 
     ask ──ok──────────────→ the answer
+     ├─ empty_suspect, schema_changed → the answer, which whoever asked keeps and does not believe
      ├─ blocked, challenge → another proxy and profile, 3 times → Blocked
      ├─ rate_limited ─────→ Throttled, at once: another identity would not be politer
      ├─ proxy_config, proxy_down, tls_untrusted → another proxy, 5 times → Transient

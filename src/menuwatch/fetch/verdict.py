@@ -113,6 +113,8 @@ _SOCKS_UNREACHABLE = frozenset({19, 21, 22, 24, 27})
 _SOCKS_NOT_ALLOWED = 23
 # What libcurl says when HTTP/2 streams were refused before they were begun, on one fresh connection after the other.
 _TURNED_AWAY = "Connection died, tried"
+# Of 300 KB, with the code of a connection that broke off.
+_MANY_HEADERS = "Too large response headers"
 
 
 _LONGEST_WAIT = 100 * 365 * 86_400.0
@@ -251,6 +253,8 @@ def _after_sending(fault: Fault) -> tuple[Verdict, Blame, str]:
         return Verdict.TARGET_DOWN, Blame.TARGET, "the answer is no HTTP"
     if fault.code == _HTTP2_STREAM and "ENHANCE_YOUR_CALM" in fault.message:
         return Verdict.RATE_LIMITED, Blame.NOBODY, "the target asked to slow down (ENHANCE_YOUR_CALM)"
+    if _MANY_HEADERS in fault.message:
+        return Verdict.TOO_LARGE, Blame.TARGET, "the answer's headers are larger than a client takes"
     if _TURNED_AWAY in fault.message:
         # GOAWAY, of whatever reason, or REFUSED_STREAM: libcurl does not say which, and has asked five times more by itself.
         return Verdict.RATE_LIMITED, Blame.NOBODY, f"the target turned {fault.connections} connections away"

@@ -28,6 +28,7 @@ Ill = Literal[
     "garbled",  # says that the body is compressed, which it is not
     "large",  # a body above any limit, its length declared
     "large_chunked",  # the same with no word of its length
+    "large_headers",  # headers without end
     "bomb",  # 200 MB of it in 200 KB of gzip
     "redirect",  # elsewhere
     "calm",  # HTTP/2: RST_STREAM, ENHANCE_YOUR_CALM
@@ -145,6 +146,11 @@ class FaultTarget:
                     writer.write(b"10000\r\n" + b"x" * 65_536 + b"\r\n")
                     await writer.drain()
                 writer.write(b"0\r\n\r\n")
+            case "large_headers":
+                writer.write(_answer("Content-Length: 0")[:-2])
+                for number in range(_LARGE // 65_536):
+                    writer.write(f"X-{number}: ".encode() + b"x" * 65_536 + b"\r\n")
+                    await writer.drain()
             case "bomb":
                 packed = await asyncio.to_thread(bomb)
                 writer.write(_answer(f"Content-Length: {len(packed)}", "Content-Encoding: gzip") + packed)
