@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from menuwatch.core.errors import Throttled
 from menuwatch.db.pool import Pool
 from menuwatch.proxies import store
-from menuwatch.proxies.health import Event
+from menuwatch.proxies.health import Event, Happened
 from menuwatch.proxies.model import NewProxy, NoProxy
 
 
@@ -59,7 +60,7 @@ async def test_without_an_active_proxy_there_is_no_pick_and_the_message_says_how
         with pytest.raises(NoProxy, match="menuwatch proxies add") as caught:
             await store.pick(conn)
     assert isinstance(caught.value, Throttled)
-    assert caught.value.retry_after == 60
+    assert caught.value.retry_after == 5
 
 
 async def test_several_workers_at_once_spread_over_the_pool(pool: Pool) -> None:
@@ -127,3 +128,57 @@ async def test_the_same_address_again_puts_a_deactivated_proxy_back_to_work(pool
         assert await store.active_count(conn) == 0
         assert await store.add(conn, NewProxy(protocol="http", host="gate.example", port=8080)) == (number, False)
         assert await store.active_count(conn) == 1
+
+
+async def test_many_are_put_in_at_once_and_told_apart(pool: Pool) -> None:
+    known = NewProxy(protocol="http", host="gate.example", port=8080, username="u", password="old", city="Phoenix")
+    async with pool.connection() as conn:
+        number, _ = await store.add(conn, known)
+        for _ in range(5):
+            await store.record(conn, number, Event.FAULT, error="down")
+        again = replace(known, password="new", city=None, state="AZ")
+        bare = NewProxy(protocol="http", host="gate.example", port=8080)
+        bad = NewProxy(protocol="socks5", host="gate.example", port=8080, username="u", password="x")
+        found = await store.put(conn, [bad, again, bare], failed={bad.key: "it does not answer"})
+        assert [(found[one.key].created, found[one.key].is_active) for one in (again, bare, bad)] == [
+            (False, True),
+            (True, True),
+            (True, False),
+        ]
+        kept = await store.get(conn, number)
+        failed = await store.get(conn, found[bad.key].id)
+    assert kept is not None
+    assert (kept.password, kept.city, kept.state, kept.failure_count) == ("new", "Phoenix", "AZ", 0)
+    assert (kept.probe_at, kept.deactivated_at, kept.last_error) == (None, None, "down")
+    assert failed is not None
+    assert (failed.last_error, failed.failure_count) == ("it does not answer", 0)
+    assert failed.probe_at is not None
+
+
+async def test_a_disabled_proxy_stays_so_whoever_puts_it_in_again(pool: Pool) -> None:
+    new = NewProxy(protocol="http", host="gate.example", port=8080)
+    async with pool.connection() as conn:
+        number, _ = await store.add(conn, new)
+        assert await store.disable(conn, [number], "too dear") == {number}
+        put = (await store.put(conn, [new]))[new.key]
+        assert (put.created, put.is_active, put.disabled_reason) == (False, False, "too dear")
+        assert not await store.reactivate(conn, number)
+        assert await store.enable(conn, [number, 999]) == {number}
+        assert await store.active_count(conn) == 1
+
+
+async def test_whoever_puts_in_and_whoever_counts_do_not_wait_in_a_ring(pool: Pool) -> None:
+    numbers = await add(pool, 30)
+    new = [NewProxy(protocol="http", host="127.0.0.1", port=9000 + n, username=f"u{n}") for n in range(30)]
+
+    async def count(order: int) -> None:
+        async with pool.connection() as conn, conn.transaction():
+            happened = [Happened(proxy_id=number, event=Event.SUCCESS) for number in numbers[::order]]
+            await store.record_all(conn, happened)
+
+    async def put(order: int) -> None:
+        async with pool.connection() as conn, conn.transaction():
+            await store.put(conn, new[::order])
+
+    for _ in range(5):
+        await asyncio.gather(put(1), count(-1), put(-1), count(1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -94,7 +93,7 @@ class Probe:
 
     async def __call__(self, proxy: Proxy, url: str) -> Probed:
         """Asks for `url` once. Raises Locked where the proxy's password cannot be opened; what else goes wrong is in the answer."""
-        opened = dataclasses.replace(proxy, password=self.vault.open(proxy.password))
+        opened = self.vault.opened(proxy)
         today = self._clock.now().date()
         identity = assume(opened, store_state=None, rng=self._rng, today=today, profiles=self._profiles)
         transport = Transport(identity, timeout_seconds=self._timeout, max_bytes=self._max_bytes, ca_file=self._ca_file)

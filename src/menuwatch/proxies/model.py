@@ -15,9 +15,8 @@ Address = tuple[str, str, int, str]
 
 PROTOCOLS: tuple[Protocol, ...] = ("http", "https", "socks5")
 
-_PAUSE_SECONDS = 60.0
-_PROBE_SECONDS = 1.0
-"""What a probe takes, about."""
+_PAUSE_SECONDS = 5.0
+"""Workers claim nothing that needs a proxy while there is none, so that this is not how often it is tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +53,12 @@ class NoProxy(NotNow):
     """No active proxy is left: nothing may be fetched, so network work is postponed until a person or a probe helps."""
 
     def __init__(self, standing: Standing | None = None) -> None:
-        """`standing` is how the proxies are; with it the message says more, and the wait is the next probe's."""
+        """`standing` is how the proxies are; with it the message says more."""
         found = standing or Standing()
-        soon = found.next_probe_seconds
         super().__init__(
             f"{found.shortage}. Nothing is fetched without one; add one with "
             "`menuwatch proxies add http://USER:PASSWORD@HOST:PORT`",
-            _PAUSE_SECONDS if soon is None else min(_PAUSE_SECONDS, max(soon, 0.0) + _PROBE_SECONDS),
+            _PAUSE_SECONDS,
         )
 
 

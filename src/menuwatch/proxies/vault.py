@@ -10,10 +10,12 @@ from __future__ import annotations
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
+from menuwatch.proxies.model import Proxy
 
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet, MultiFernet
@@ -72,6 +74,10 @@ class Vault:
         if not self._keys:
             raise Locked(key_given=False)
         return self._opened(stored, newest=False)
+
+    def opened(self, proxy: Proxy) -> Proxy:
+        """The proxy with its password as a connection needs it; raises Locked."""
+        return replace(proxy, password=self.open(proxy.password))
 
     def is_current(self, stored: str | None) -> bool:
         """Whether it is stored as `seal` would store it now: under the first key, or in clear where there is none."""
