@@ -29,6 +29,10 @@ SETTINGS = {
     "TASK_RETRY_BASE_SECONDS": "0.1",
     "FETCH_RETRY_BASE_SECONDS": "0.05",
     "FETCH_TIMEOUT_SECONDS": "10",
+    # A busy machine is no reason to wait here.
+    "CPU_BACKOFF_THRESHOLD": "1",
+    "MEMORY_BACKOFF_THRESHOLD": "1",
+    "EVENT_LOOP_LAG_BACKOFF_MS": "60000",
     "HOST_RATE": "100",
     "HOST_BURST": "20",
     "HOST_CONCURRENCY": "6",
