@@ -6,13 +6,15 @@
 The platform is the simulator behind TLS, its answers compressed, reached through its HTTP proxies with a login. Each contestant
 is a process on a core of its own; platform, proxies and PostgreSQL have the other cores. The job, the same for everybody: every
 page of every store's menu, C menus at once, the pages of a menu in order and through one proxy, each menu archived into one
-gzip file. Only `curl_cffi` does less: it fetches, and neither reads nor archives. A run counts only if everything came and is in
-the files. Rounds alternate between the contestants, each round in another order; figures are medians over the rounds.
+gzip file. Only `curl_cffi` does less: it fetches, and neither reads nor archives; `curl_cffi-kept` does not even change who it is.
+A run counts only if everything came through a proxy and is in the files. Rounds alternate between the contestants, each round in
+another order; figures are medians over the rounds.
 
     pages/CPU s   pages per second of processor time of the contestant's process, all its threads: what a core can do. The ratios
                   are of these.
     pages/s       pages per second of the clock, where the core may have waited for the platform (`core busy` tells)
-    database ms   processor time of PostgreSQL's processes per page, which Menuwatch alone uses
+    database ms   processor time of PostgreSQL's processes per page, which Menuwatch alone uses; `with database` counts it in
+    platform ms   processor time of the simulator and its proxies per page
 """
 
 from __future__ import annotations
@@ -91,7 +93,7 @@ def run(args: argparse.Namespace) -> dict[str, Any] | None:
         pages=args.pages,
         per_page=args.products_per_page,
         concurrency=args.concurrency,
-        warm=min(args.stores, 2 * args.concurrency),
+        warm=min(args.stores, 6 * args.concurrency),
     )
     own, others = stage.cores()
     with tempfile.TemporaryDirectory(prefix="menuwatch-bench-fetch-") as name:

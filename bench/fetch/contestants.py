@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fetch import peers
 
@@ -21,6 +22,8 @@ class Contestant:
     runtime: Callable[[], peers.Runtime]
     archives: bool
     settings: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Added to its job."""
 
 
 OURS = "menuwatch"
@@ -42,6 +45,15 @@ ALL = (
         runtime=peers.ours,
         archives=False,
         settings='AsyncSession(impersonate="chrome") per menu; fetches only: reads nothing, archives nothing',
+    ),
+    Contestant(
+        name="curl_cffi-kept",
+        program="bare_side.py",
+        package="curl_cffi",
+        runtime=peers.ours,
+        archives=False,
+        settings="the same with one session per slot for all menus: less than the job, and what fetching costs at least",
+        options={"kept": True},
     ),
     Contestant(
         name="crawlee",

@@ -65,6 +65,7 @@ def measure(stage: Stage, who: Contestant, *, profile: Path | None = None) -> di
     return {
         "pages_per_second": pages / found["wall"],
         "pages_per_cpu_second": pages / found["cpu"],
+        "pages_per_cpu_second_with_database": pages / (found["cpu"] + database_after - database),
         "cpu_ms_per_page": 1000 * found["cpu"] / pages,
         "platform_cpu_ms_per_page": 1000 * (platform_after - platform) / pages,
         "database_cpu_ms_per_page": 1000 * (database_after - database) / pages,
@@ -86,7 +87,8 @@ def _job(stage: Stage, folder: Path, who: Contestant, profile: Path | None) -> d
         "base_url": stage.platform.base_url,
         "concurrency": stage.size.concurrency,
         "folder": str(folder),
-        "level": files._LEVEL,
+        "level": getattr(files, "_LEVEL", 6),
+        **who.options,
         **({"database_url": stage.database.url} if who.name == OURS else {}),
         **({"profile": str(profile)} if profile else {}),
     }
