@@ -10,7 +10,7 @@ import asyncio
 import dataclasses
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -27,13 +27,18 @@ from menuwatch.core.telemetry import get_logger
 from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Pool, open_pool
 from menuwatch.engine.exposition import exposed
+from menuwatch.engine.handler import Claimable
 from menuwatch.engine.janitor import Janitor, Keep
 from menuwatch.engine.loop import Loop
 from menuwatch.engine.options import Options
 from menuwatch.engine.prober import Prober
 from menuwatch.engine.scheduler import Scheduler
 from menuwatch.engine.worker import Worker
+from menuwatch.fetch import profiles
+from menuwatch.fetch.browser import Profile
 from menuwatch.fetch.rotator import Rotator
+from menuwatch.hosts import store as hosts
+from menuwatch.hosts.rules import all_closed
 from menuwatch.operations import proxies, workers
 from menuwatch.payloads import store as payloads
 from menuwatch.pipeline.parts import Parts
@@ -65,6 +70,9 @@ class System:
     archive: FileArchive
     clock: Clock
     platforms: Mapping[str, Platform]
+    profiles: Sequence[Profile]
+    at_end: AsyncExitStack
+    """What is to be closed with it."""
 
 
 def platforms(settings: Settings) -> dict[str, Platform]:
@@ -105,6 +113,7 @@ async def recover_archive(
 @asynccontextmanager
 async def open_system(settings: Settings, *, clock: Clock | None = None, pool_size: int = 10) -> AsyncIterator[System]:
     """Brings everything up to where work can begin; raises Refused with what is wrong where it cannot."""
+    browsers = profiles.load(settings.profiles_file).profiles
     with embedded.database_url(settings) as url:
         migrated = await asyncio.to_thread(migrate.migrate, url)
         if migrated.changed:
@@ -113,7 +122,7 @@ async def open_system(settings: Settings, *, clock: Clock | None = None, pool_si
         archive = FileArchive(settings.storage)
         archive.check()
         log.info("the storage can be written", action="start_storage_checked")
-        async with open_pool(url, max_size=pool_size) as pool:
+        async with open_pool(url, max_size=pool_size) as pool, AsyncExitStack() as at_end:
             published, removed = await recover_archive(pool, archive)
             log.info("no orphans in the archive", action="start_orphans_cleaned", published=published, removed=removed)
             yield System(
@@ -123,12 +132,15 @@ async def open_system(settings: Settings, *, clock: Clock | None = None, pool_si
                 archive=archive,
                 clock=clock or SystemClock(),
                 platforms=platforms(settings),
+                profiles=browsers,
+                at_end=at_end,
             )
 
 
 def parts(system: System) -> Parts:
     """What handlers are given to work with."""
-    rotator = Rotator(system.pool, system.settings, clock=system.clock)
+    rotator = Rotator(system.pool, system.settings, clock=system.clock, profiles=system.profiles)
+    system.at_end.push_async_callback(rotator.close)
     return Parts(
         pool=system.pool,
         clock=system.clock,
@@ -214,13 +226,17 @@ async def worker(system: System, *, ordinal: int | None = None, watchful: bool =
         options = dataclasses.replace(options, thresholds=None)
     served = handlers(parts(system))
     _served(options, served, system.settings.worker_role)
-    await proxies.require_active(system.pool)
+    await proxies.require_active(system.pool, system.settings)
 
-    async def may_claim() -> frozenset[Role]:
+    async def may_claim() -> Claimable:
+        # All proxies may go down while it runs, or a host may want to be left alone: then what needs none goes on, and the rest waits.
         async with system.pool.connection() as conn:
             active = await proxy_rows.active_count(conn)
-        # All proxies may go down while it runs: then what needs none goes on, and the rest waits for them.
-        return frozenset(Role) if active else frozenset(Role) - NETWORK_ROLES
+            asked = frozenset().union(*(platform.hosts for platform in system.platforms.values()))
+            closed = all_closed(asked, await hosts.outlook(conn, asked)) if active else ("no proxy is active", None)
+        if closed is None:
+            return Claimable(frozenset(Role))
+        return Claimable(frozenset(Role) - NETWORK_ROLES, *closed)
 
     return Worker(system.pool, system.database_url, served, options, may_claim=may_claim, clock=system.clock)
 

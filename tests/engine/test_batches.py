@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from menuwatch.db.pool import Pool
-from menuwatch.engine.handler import TaskContext
+from menuwatch.engine.handler import Claimable, TaskContext
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NewTask, Role, Status, Task
 from menuwatch.tasks.outcome import Done, Outcome
@@ -124,10 +124,10 @@ async def test_not_knowing_what_may_be_claimed_keeps_no_end_back(pool: Pool, sta
     go, begun = asyncio.Event(), asyncio.Event()
     broken = False
 
-    async def may_claim() -> frozenset[Role]:
+    async def may_claim() -> Claimable:
         if broken:
             raise RuntimeError("a bug")
-        return frozenset({FETCH}) if not begun.is_set() else frozenset()
+        return Claimable(frozenset({FETCH}) if not begun.is_set() else frozenset())
 
     async def handler(task: Task, ctx: TaskContext) -> Outcome:
         begun.set()

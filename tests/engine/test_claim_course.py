@@ -11,6 +11,7 @@ import pytest
 from menuwatch.core.clock import ManualClock
 from menuwatch.engine.course import Course
 from menuwatch.engine.gate import Gate
+from menuwatch.engine.handler import Claimable
 from menuwatch.engine.permission import Permission
 from menuwatch.tasks.cycle import BEGINNING, Claimed, Place
 from menuwatch.tasks.model import Role, Status, Task
@@ -81,12 +82,13 @@ class _Told:
     def __init__(self, *roles: Role) -> None:
         self.roles: frozenset[Role] | Exception = frozenset(roles)
         self.asked = 0
+        self.again: float | None = None
 
-    async def __call__(self) -> frozenset[Role]:
+    async def __call__(self) -> Claimable:
         self.asked += 1
         if isinstance(self.roles, Exception):
             raise self.roles
-        return self.roles
+        return Claimable(self.roles, None if self.roles == frozenset(Role) else "no proxy is active", self.again)
 
 
 def _permission(told: Any, gate: Gate, hand: ManualClock) -> Permission:
@@ -108,6 +110,17 @@ async def test_while_every_role_is_open_it_is_asked_once_a_second_and_else_each_
     assert (gate.paused_roles, gate.paused_roles_reason) == ((), None)
 
 
+async def test_what_closes_for_moments_is_asked_again_soon_and_no_news(hand: ManualClock) -> None:
+    gate, told = Gate(clock=hand), _Told(REFRESH)
+    told.again = 0.5
+    permission = _permission(told, gate, hand)
+    assert await permission.now() == {REFRESH}
+    assert (permission.again, gate.paused_roles) == (0.5, ())
+    told.roles = frozenset(Role)
+    assert await permission.now() == {FETCH, REFRESH}
+    assert permission.again is None
+
+
 async def test_what_is_not_known_is_not_claimed_and_says_nothing_of_later(
     hand: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +132,7 @@ async def test_what_is_not_known_is_not_claimed_and_says_nothing_of_later(
     told.roles = frozenset(Role)
     assert await permission.now() == {FETCH, REFRESH}
 
-    async def never() -> frozenset[Role]:
+    async def never() -> Claimable:
         await asyncio.Event().wait()
         raise AssertionError
 

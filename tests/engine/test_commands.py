@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from menuwatch.db.pool import Pool
-from menuwatch.engine.handler import TaskContext
+from menuwatch.engine.handler import Claimable, TaskContext
 from menuwatch.tasks.model import NewTask, Role, Status, Task
 from menuwatch.tasks.outcome import Done, Outcome
 from menuwatch.workers import commands, registry
@@ -178,8 +178,8 @@ async def test_an_overload_is_in_the_heartbeat_and_claims_nothing(pool: Pool, st
 
 
 async def test_roles_that_are_closed_for_want_of_a_proxy_are_in_the_heartbeat(pool: Pool, start: Any) -> None:
-    async def refreshes_only() -> frozenset[Role]:
-        return frozenset({REFRESH})
+    async def refreshes_only() -> Claimable:
+        return Claimable(frozenset({REFRESH}), "no proxy is active")
 
     (task_id,) = await put(pool, NewTask(role=REFRESH, dispensary_id=1))
     async with start({FETCH: quick, REFRESH: quick}, may_claim=refreshes_only) as worker:

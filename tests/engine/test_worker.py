@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 
 from menuwatch.core.errors import Blocked, Permanent, Refused, Throttled, Transient
 from menuwatch.db.pool import Pool
-from menuwatch.engine.handler import TaskContext
+from menuwatch.engine.handler import Claimable, TaskContext
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NewTask, Role, Status, Task
 from menuwatch.tasks.outcome import Done, Fail, Outcome, Postpone, Retry, Wrote
@@ -237,8 +237,8 @@ async def test_roles_it_may_not_claim_are_left_until_it_may(pool: Pool, start: A
     """The gate pauses network roles when no proxy is active; the others go on."""
     allowed = frozenset({REFRESH})
 
-    async def gate() -> frozenset[Role]:
-        return allowed
+    async def gate() -> Claimable:
+        return Claimable(allowed)
 
     fetch_id, refresh_id = await put(pool, NewTask(role=FETCH, dispensary_id=1), NewTask(role=REFRESH, dispensary_id=2))
     async with start({FETCH: saying(Done()), REFRESH: saying(Done())}, may_claim=gate) as worker:

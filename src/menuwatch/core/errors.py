@@ -26,6 +26,11 @@ class Throttled(MenuwatchError):
         self.retry_after = retry_after
 
 
+class NotNow(Throttled):
+    """Nothing was asked, because now is not the time: the host's budget, its circuit, or no identity to ask with. It is
+    nobody's failure, so it is not counted against the task either."""
+
+
 class Permanent(MenuwatchError):
     """It will never work as asked: the task fails at once."""
 

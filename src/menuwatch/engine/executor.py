@@ -60,7 +60,9 @@ class Executor:
 
     def start(self, task: Task) -> None:
         """Begins an attempt in a slot of its own."""
-        attempt = Attempt(task=task, ctx=TaskContext(self._worker_id), started=self._clock.monotonic())
+        attempt = Attempt(
+            task=task, ctx=TaskContext(self._worker_id, self._slots.rest), started=self._clock.monotonic()
+        )
         self._slots.add(attempt)
         self._runners.begin(attempt)
 

@@ -84,7 +84,7 @@ class Heartbeat(Loop):
             worker_id=self._who.worker_id,
             current_task_id=ids[0] if ids else None,
             current_task_ids=ids,
-            active_task_count=len(ids),
+            active_task_count=len(ids) - self._slots.resting,
             max_concurrent_tasks=self._slots.limit,
             status=self._status(),
             resources=self._resources.read(

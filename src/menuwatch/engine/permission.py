@@ -30,6 +30,9 @@ class Permission:
         self._clock = clock
         self._worker_id = worker_id
         self._open = roles
+        self._told = roles
+        self.again: float | None = None
+        """Seconds after which to ask again, where somebody said so."""
         self._asked_at = float("-inf")
 
     @property
@@ -57,21 +60,24 @@ class Permission:
         now = self._clock.monotonic()
         if self._open == self._roles and now - self._asked_at < CHECK:
             return self._open
-        allowed = self._roles & await self._may_claim()
+        found = await self._may_claim()
+        self._open = self._roles & found.roles
+        self.again = found.again if self._open != self._roles else None
         self._asked_at = now
-        if allowed != self._open:
-            self._turn(allowed)
-        return allowed
+        if self.again is None and self._open != self._told:
+            self._turn(self._open, found.reason)
+        return self._open
 
-    def _turn(self, allowed: frozenset[Role]) -> None:
+    def _turn(self, allowed: frozenset[Role], reason: str | None) -> None:
         closed = self._roles - allowed
-        self._open = allowed
-        self._gate.note_roles(closed, "no proxy is active" if closed else None)
+        self._told = allowed
+        self._gate.note_roles(closed, reason if closed else None)
         if closed:
             log.warning(
                 "claiming is paused for some roles",
                 action="claims_paused",
                 roles=sorted(str(role) for role in closed),
+                reason=reason,
                 worker_id=self._worker_id,
             )
         else:

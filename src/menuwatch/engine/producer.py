@@ -134,6 +134,11 @@ class Producer(Loop):
                 await self._outbox.empty.wait()
 
     async def step(self) -> float | None:
+        pause = await self._step()
+        again = self._permission.again
+        return pause if again is None else min(pause if pause is not None else self.interval, again)
+
+    async def _step(self) -> float | None:
         ends = self._newest(self._outbox.take(self._most))
         shut = self._gate.look()
         n = self._room(len(ends)) if shut is None else 0
@@ -172,7 +177,7 @@ class Producer(Loop):
         """How many tasks to claim beside handing in so many ends, whose slots come free by that."""
         if self.closing or (self._claims and not self._plenty):
             return 0  # the other lane asks already, and will hardly find more than it can take
-        return max(0, min(self._most, self._slots.limit - len(self._slots) + ending - self._beyond))
+        return max(0, min(self._most, self._slots.room + ending - self._beyond))
 
     def _under_way(self, claims: int, beyond: int) -> None:
         self._claims += claims

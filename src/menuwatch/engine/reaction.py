@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from menuwatch.core.errors import MenuwatchError, Permanent, Refused, Throttled
+from menuwatch.core.errors import MenuwatchError, NotNow, Permanent, Refused, Throttled
 from menuwatch.tasks.outcome import Fail, Outcome, Postpone, Retry
 
 THROTTLED_WAIT = timedelta(seconds=60)
@@ -18,7 +18,7 @@ def outcome_of(error: Exception, now: datetime) -> Outcome:
             return Fail(reason=str(error))
         case Throttled():
             wait = THROTTLED_WAIT if error.retry_after is None else timedelta(seconds=max(0.0, error.retry_after))
-            return Postpone(until=now + wait, reason=str(error))
+            return Postpone(until=now + wait, reason=str(error), counted=not isinstance(error, NotNow))
         case MenuwatchError():
             return Retry(reason=str(error))
         case _:

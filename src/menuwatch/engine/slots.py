@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from menuwatch.engine.handler import TaskContext
@@ -39,12 +40,23 @@ class Attempt:
             self.work.cancel()
 
 
+WORTH_WHILE = 0.05
+"""Seconds of waiting from which a slot is given up meanwhile."""
+
+
 @dataclass(slots=True)
 class Slots:
-    """At most `limit` attempts. `idle` is set while there are none."""
+    """At most `limit` attempts at work, and as many again that rest. `idle` is set while there are none.
+
+    at work ──rest──► resting ──its time is over──► at work again, once a slot is free: before anything new begins
+    """
 
     limit: int
     idle: asyncio.Event = field(default_factory=asyncio.Event)
+    on_free: Callable[[], None] = lambda: None
+    resting: int = 0
+    """Attempts that hold no slot at present."""
+    _returning: deque[asyncio.Future[None]] = field(default_factory=deque)
     _attempts: dict[tuple[int, int], Attempt] = field(
         default_factory=dict
     )  # a worker may lose a task and claim it anew
@@ -65,9 +77,50 @@ class Slots:
         return (task_id, attempt) in self._attempts
 
     @property
+    def room(self) -> int:
+        """How many more attempts there is room for; below zero where there are too many."""
+        return self.limit - self._at_work - len(self._returning)
+
+    @property
     def free(self) -> int:
-        """How many more attempts there is room for."""
-        return max(0, self.limit - len(self._attempts))
+        """The same, never below zero."""
+        return max(0, self.room)
+
+    async def rest(self, seconds: float) -> None:
+        """Waits that long for an attempt that has a slot, without holding it; then until there is a slot for it again."""
+        if seconds < WORTH_WHILE or self.resting >= self.limit:
+            await asyncio.sleep(seconds)
+            return
+        self.resting += 1
+        self.on_free()
+        try:
+            await asyncio.sleep(seconds)
+        except BaseException:
+            self.resting -= 1
+            raise
+        if self._at_work < self.limit and not self._returning:
+            self.resting -= 1
+            return
+        back = asyncio.get_running_loop().create_future()
+        self._returning.append(back)
+        try:
+            await back
+        except BaseException:
+            if back in self._returning:
+                self._returning.remove(back)
+                self.resting -= 1
+            raise
+
+    @property
+    def _at_work(self) -> int:
+        return len(self._attempts) - self.resting
+
+    def _let_back(self) -> None:
+        while self._returning and self._at_work < self.limit:
+            back = self._returning.popleft()
+            if not back.done():
+                self.resting -= 1
+                back.set_result(None)
 
     def add(self, attempt: Attempt) -> None:
         """Takes a slot."""
@@ -76,7 +129,8 @@ class Slots:
 
     def remove(self, attempt: Attempt) -> None:
         """Frees the slot."""
-        self._attempts.pop((attempt.task.id, attempt.task.attempt), None)
+        if self._attempts.pop((attempt.task.id, attempt.task.attempt), None) is not None:
+            self._let_back()
         if not self._attempts:
             self.idle.set()
 

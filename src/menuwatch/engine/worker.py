@@ -66,7 +66,7 @@ class Worker:
         self._clock = clock
         self._stop = asyncio.Event()
         self._leaving: asyncio.Task[None] | None = None
-        self.slots = Slots(options.slots)
+        self.slots = Slots(options.slots, on_free=self._on_free)
         self.outbox = Outbox()
         self.measures = Measures()
         self.measures.introduce(

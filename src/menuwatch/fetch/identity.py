@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
 
 from menuwatch.core.http import Expect
-from menuwatch.fetch.profiles import GIVEN, LANGUAGE, PROFILES, SITE, STORAGE, Kind, Profile
+from menuwatch.fetch.profiles import GIVEN, LANGUAGE, PROFILES, SITE, STORAGE, Kind, Profile, plausible
+from menuwatch.fetch.scores import Score
 from menuwatch.proxies.model import Proxy
 
 # A browser weighs its languages; the ones that browsers ask for when installed in that place.
@@ -54,16 +57,33 @@ def accept_language(locale: str, steps: Literal["tenths", "even"]) -> str:
     return ",".join(parts)
 
 
-def assume(proxy: Proxy, *, store_state: str | None, rng: random.Random, avoid: Collection[str] = ()) -> Identity:
-    """An identity behind that proxy: its place decides the locale, else the store's; the browser is drawn by weight.
+def assume(
+    proxy: Proxy,
+    *,
+    store_state: str | None,
+    rng: random.Random,
+    today: date,
+    profiles: Sequence[Profile] = PROFILES,
+    avoid: Collection[str] = (),
+    scores: Mapping[str, Score] = MappingProxyType({}),
+) -> Identity:
+    """An identity behind that proxy: its place decides the locale, else the store's.
 
-    `avoid` names profiles that were refused just now; they are drawn only when there is no other.
+    The browser is drawn by its weight at that place, times how it fares at the host (`scores`, by name). `avoid` names profiles that
+    were refused just now; they are drawn only when there is no other.
     """
-    choice = [profile for profile in PROFILES if profile.name not in avoid] or list(PROFILES)
-    (profile,) = rng.choices(choice, weights=[profile.weight for profile in choice])
+    everyone = plausible(profiles, proxy.country, today)
+    choice = [(profile, weight) for profile, weight in everyone if profile.name not in avoid] or everyone
+    # Squared, so that a browser which a host refuses is soon seldom tried, and never forgotten.
+    weights = [weight * scores.get(profile.name, Score()).draw(rng) ** 2 for profile, weight in choice]
+    (profile,) = rng.choices([profile for profile, _ in choice], weights=weights)
+    return Identity(proxy=proxy, profile=profile, locale=locale_behind(proxy, store_state))
+
+
+def locale_behind(proxy: Proxy, store_state: str | None) -> str:
+    """The locale of somebody behind that proxy, or at the store where the proxy's place is not known."""
     placed = proxy.country is not None or proxy.state is not None
-    locale = locale_of(proxy.country, proxy.state) if placed else locale_of(None, store_state)
-    return Identity(proxy=proxy, profile=profile, locale=locale)
+    return locale_of(proxy.country, proxy.state) if placed else locale_of(None, store_state)
 
 
 def site_relation(url: str, initiator: str | None) -> str:

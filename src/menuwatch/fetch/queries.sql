@@ -1,14 +1,80 @@
 -- What was asked, through whom, and what came of it.
 
 -- name: insert_attempts
--- All attempts of a task in one statement, each column as an array.
-INSERT INTO fetch_attempts (task_id, dispensary_id, host, proxy_id, profile, verdict, status, rotated, bytes, elapsed_ms, error, attempted_at)
+-- All attempts in one statement, each column as an array.
+INSERT INTO fetch_attempts (task_id, dispensary_id, host, proxy_id, profile, verdict, blame, reaction, status, rotated, waited_ms, bytes, elapsed_ms,
+                            error, attempted_at)
 SELECT * FROM unnest(
        %(task_id)s::bigint[], %(dispensary_id)s::integer[], %(host)s::text[], %(proxy_id)s::integer[], %(profile)s::text[],
-       %(verdict)s::text[], %(status)s::integer[], %(rotated)s::boolean[], %(bytes)s::bigint[], %(elapsed_ms)s::float8[],
-       %(error)s::text[], %(attempted_at)s::timestamptz[]);
+       %(verdict)s::text[], %(blame)s::text[], %(reaction)s::text[], %(status)s::integer[], %(rotated)s::boolean[], %(waited_ms)s::float8[],
+       %(bytes)s::bigint[], %(elapsed_ms)s::float8[], %(error)s::text[], %(attempted_at)s::timestamptz[]);
+
+-- name: add_totals
+-- In the order of their key: two who do this at once wait for each other and no more.
+INSERT INTO fetch_totals AS t (host, verdict, requests, rotations, bytes, waited_ms, elapsed_ms)
+SELECT a.host, a.verdict, count(*), count(*) FILTER (WHERE a.rotated), sum(a.bytes), sum(a.waited_ms), sum(a.elapsed_ms)
+  FROM unnest(%(host)s::text[], %(verdict)s::text[], %(rotated)s::boolean[], %(bytes)s::bigint[], %(waited_ms)s::float8[], %(elapsed_ms)s::float8[])
+       a(host, verdict, rotated, bytes, waited_ms, elapsed_ms)
+ GROUP BY a.host, a.verdict ORDER BY a.host, a.verdict
+ON CONFLICT (host, verdict) DO UPDATE SET
+       requests = t.requests + EXCLUDED.requests, rotations = t.rotations + EXCLUDED.rotations, bytes = t.bytes + EXCLUDED.bytes,
+       waited_ms = t.waited_ms + EXCLUDED.waited_ms, elapsed_ms = t.elapsed_ms + EXCLUDED.elapsed_ms;
+
+-- name: ensure_attempts
+-- The partition of an attempt that was made at this time.
+SELECT ensure_fetch_attempts_partition(%(instant)s::timestamptz);
+
+-- name: prepare_attempts
+-- The partitions of today and the days ahead.
+SELECT count(*) FILTER (WHERE ensure_fetch_attempts_partition(now() + make_interval(days => d))) FROM generate_series(0, %(days)s::integer) d;
 
 -- name: traffic
-SELECT count(*) AS requests, count(*) FILTER (WHERE verdict IN ('blocked', 'challenge')) AS blocked,
-       count(*) FILTER (WHERE rotated) AS rotations, coalesce(sum(bytes), 0)::bigint AS bytes
-  FROM fetch_attempts;
+SELECT coalesce(sum(requests), 0)::bigint AS requests,
+       coalesce(sum(requests) FILTER (WHERE verdict IN ('blocked', 'challenge')), 0)::bigint AS blocked,
+       coalesce(sum(rotations), 0)::bigint AS rotations, coalesce(sum(bytes), 0)::bigint AS bytes
+  FROM fetch_totals;
+
+-- name: candidates
+-- The active proxies, and how they did at this host.
+SELECT p.*, s.good, s.bad, s.as_of
+  FROM proxies p LEFT JOIN proxy_scores s ON s.proxy_id = p.id AND s.host = %(host)s
+ WHERE p.is_active ORDER BY p.id;
+
+-- name: profile_scores
+SELECT profile, good, bad, as_of FROM profile_scores WHERE host = %(host)s;
+
+-- name: lease
+SELECT * FROM lease_identity(%(host)s, %(ranked)s::integer[], %(task)s::bigint, %(lasting)s, 1, %(patience)s, 0, %(give_back)s::bigint);
+
+-- name: renew
+UPDATE identity_leases SET expires_at = clock_timestamp() + make_interval(secs => %(lasting)s::double precision)
+ WHERE id = %(lease)s::bigint RETURNING id;
+
+-- name: take_slots
+SELECT * FROM take_slots(%(host)s, %(want)s, %(patience)s, %(ahead)s);
+
+-- name: host_closed
+SELECT c.code, c.reason, c.wait FROM hosts h, host_closed(h, clock_timestamp()) c WHERE h.host = %(host)s AND c.code IS NOT NULL;
+
+-- name: end_leases
+DELETE FROM identity_leases WHERE id = ANY (%(ids)s::bigint[]);
+
+-- name: add_proxy_scores
+-- A score halves every `half_life` seconds. A proxy that was removed meanwhile has none.
+INSERT INTO proxy_scores AS s (host, proxy_id, good, bad, as_of)
+SELECT n.host, n.proxy_id, n.good, n.bad, clock_timestamp()
+  FROM unnest(%(hosts)s::text[], %(proxies)s::integer[], %(good)s::float8[], %(bad)s::float8[]) n(host, proxy_id, good, bad)
+  JOIN proxies p ON p.id = n.proxy_id ORDER BY n.host, n.proxy_id
+ON CONFLICT (host, proxy_id) DO UPDATE SET
+       good = s.good * 0.5 ^ (greatest(extract(epoch FROM EXCLUDED.as_of - s.as_of), 0) / %(half_life)s::float8) + EXCLUDED.good,
+       bad = s.bad * 0.5 ^ (greatest(extract(epoch FROM EXCLUDED.as_of - s.as_of), 0) / %(half_life)s::float8) + EXCLUDED.bad,
+       as_of = EXCLUDED.as_of;
+
+-- name: add_profile_scores
+INSERT INTO profile_scores AS s (host, profile, good, bad, as_of)
+SELECT n.host, n.profile, n.good, n.bad, clock_timestamp()
+  FROM unnest(%(hosts)s::text[], %(profiles)s::text[], %(good)s::float8[], %(bad)s::float8[]) n(host, profile, good, bad) ORDER BY n.host, n.profile
+ON CONFLICT (host, profile) DO UPDATE SET
+       good = s.good * 0.5 ^ (greatest(extract(epoch FROM EXCLUDED.as_of - s.as_of), 0) / %(half_life)s::float8) + EXCLUDED.good,
+       bad = s.bad * 0.5 ^ (greatest(extract(epoch FROM EXCLUDED.as_of - s.as_of), 0) / %(half_life)s::float8) + EXCLUDED.bad,
+       as_of = EXCLUDED.as_of;

@@ -1,28 +1,61 @@
-"""Hands out sessions: picks proxies, draws browsers, counts how proxies do."""
+"""Hands out identities and turns: the composition of leases, scores, browsers, idle identities and the ledger. One per process.
+
+Every write here is a short transaction of its own, never part of a task's: how a host took a request is a fact whatever
+becomes of the task.
+"""
 
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import AsyncIterator, Collection
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from psycopg.rows import dict_row
 
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.settings import Settings
+from menuwatch.db import sql
 from menuwatch.db.pool import Pool
-from menuwatch.fetch.identity import assume
-from menuwatch.fetch.session import FetchSession
+from menuwatch.fetch import leases
+from menuwatch.fetch.identity import assume, locale_behind
+from menuwatch.fetch.leases import Denied, Lease, Turns
+from menuwatch.fetch.ledger import Ledger, Report
+from menuwatch.fetch.profiles import PROFILES, Profile
+from menuwatch.fetch.scores import Candidate, Score, rank
+from menuwatch.fetch.session import FetchSession, Holding, Pause, sleep
 from menuwatch.fetch.transport import Transport
-from menuwatch.proxies import store as proxies
-from menuwatch.proxies.health import Event
+from menuwatch.fetch.wardrobe import Wardrobe, Worn
+from menuwatch.hosts import store as hosts
+from menuwatch.hosts.model import Limits
+from menuwatch.hosts.rules import SlowDown, Waits
+from menuwatch.proxies.model import NoProxy, Proxy
+
+_q = sql.load(__package__)
+
+_VIEW_SECONDS = 2.0
+"""How old the picture of proxies and scores may be that a choice is made from; a lease is only given on what is true now."""
+_RECHECK_SECONDS = 1.0
+"""After a wait of so many seconds for its turn a session looks whether the host may still be asked."""
+_RANKED = 200
+"""Proxies that are offered for a lease: beyond them nobody looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The pool as it was, and how everybody fares at one host."""
+
+    at: float
+    proxies: Mapping[int, Proxy]
+    scores: Mapping[int, Score]
+    profiles: Mapping[str, Score]
 
 
 class Rotator:
-    """One per process. `ca_file`: certificates to trust instead of the built-in ones, for networks and tests with their own.
-
-    Every write here is a short transaction of its own, never part of a task's: a proxy's fault is a fact whatever becomes of
-    the task.
-    """
+    """`ca_file`: certificates to trust instead of the built-in ones, for networks and tests with their own. `unseal` turns a stored
+    password into the one to use."""
 
     def __init__(
         self,
@@ -32,61 +65,218 @@ class Rotator:
         clock: Clock | None = None,
         rng: random.Random | None = None,
         ca_file: str | None = None,
+        profiles: Sequence[Profile] = PROFILES,
+        unseal: Callable[[Proxy], Proxy] = lambda proxy: proxy,
+        on_report: Callable[[Report], None] = lambda _: None,
     ) -> None:
         self._pool = pool
         self._settings = settings
         self._clock = clock or SystemClock()
         self._rng = rng or random.Random()  # noqa: S311 - a choice of browsers, no secret
         self._ca_file = ca_file
-        self._in_use: Counter[int] = Counter()
+        self._profiles = profiles
+        self._unseal = unseal
+        waits = Waits(
+            cooldown=timedelta(seconds=settings.host_cooldown_seconds),
+            circuit=timedelta(seconds=settings.circuit_seconds),
+        )
+        self._ledger = Ledger(pool, waits=waits, on_written=on_report)
+        self._limits = Limits(
+            rate=settings.host_rate,
+            burst=settings.host_burst,
+            concurrency=settings.host_concurrency,
+            min_gap=settings.host_min_gap_seconds,
+        )
+        self._wardrobe = Wardrobe()
+        self._views: dict[str, _View] = {}
+        self._turns: dict[str, Turns] = {}
+        self._rested: dict[tuple[str, int], float] = {}
+        self._lasting = 60.0 + 2 * settings.fetch_timeout_seconds
+        """Seconds that a lease lasts: longer than any request."""
 
     @asynccontextmanager
     async def open(
-        self, *, task_id: int | None, dispensary_id: int | None, state: str | None
+        self,
+        *,
+        task_id: int | None,
+        dispensary_id: int | None,
+        state: str | None,
+        hosts: Collection[str] = (),
+        pause: Pause = sleep,
     ) -> AsyncIterator[FetchSession]:
         """A session for one task: one identity, kept for all its requests. `state` is the store's, in two letters.
 
-        Raises NoProxy when no proxy is active.
+        `hosts` are those that redirects may lead to, besides the one that was asked; `pause` is how it waits for its turn.
         """
         session = FetchSession(
             self,
             task_id=task_id,
             dispensary_id=dispensary_id,
             state=state,
+            hosts=hosts,
             clock=self._clock,
             retry_base_seconds=self._settings.fetch_retry_base_seconds,
             rng=self._rng,
+            pause=pause,
         )
-        await session.start()
         try:
             yield session
         finally:
             await session.close()
 
-    async def assume(self, *, state: str | None, avoid: Collection[int], profiles: Collection[str]) -> Transport:
-        """A fresh identity; see `session.Desk`."""
-        async with self._pool.connection() as conn:
-            proxy = await proxies.pick(conn, avoid=avoid, busy=list(self._in_use))
-        transport = Transport(
-            assume(proxy, store_state=state, rng=self._rng, avoid=profiles),
+    async def close(self) -> None:
+        """Closes the idle identities; call it when no session is open any more."""
+        await self._wardrobe.clear()
+
+    async def assume(
+        self,
+        host: str,
+        *,
+        task_id: int | None,
+        state: str | None,
+        avoid: Collection[int],
+        profiles: Collection[str],
+        give_back: int | None,
+        patience: float,
+    ) -> Holding:
+        """An identity leased for the host; see `session.Desk`."""
+        view = await self._view(host)
+        if not view.proxies:
+            view = await self._view(host, fresh=True)
+        if not view.proxies:
+            raise NoProxy
+        others = [proxy_id for proxy_id in view.proxies if proxy_id not in avoid]
+        candidates = [
+            Candidate(proxy_id, view.scores.get(proxy_id, Score()), self._since(host, view.proxies[proxy_id]))
+            for proxy_id in others or view.proxies
+        ]
+        ranked = rank(candidates, self._rng)[:_RANKED]
+        lease = await self._lease(host, ranked, task_id=task_id, patience=patience, give_back=give_back)
+        self._rested[host, lease.proxy_id] = time.time()  # beside the database's last_used_at
+        proxy = view.proxies[lease.proxy_id]
+        worn = self._wardrobe.take(host, proxy.id, locale_behind(proxy, state), avoid=profiles)
+        if worn is None:
+            worn = Worn(
+                host,
+                self._dress(proxy, view, state, {*profiles, self._wardrobe.last(host, proxy.id) or ""}),
+                time.monotonic(),
+            )
+        identity = worn.transport.identity
+        return Holding(
+            lease=lease,
+            worn=worn,
+            proxy_score=view.scores.get(proxy.id, Score()),
+            profile_score=view.profiles.get(identity.profile.name, Score()),
+        )
+
+    def _since(self, host: str, proxy: Proxy) -> float | None:
+        """When the proxy was last used, as far as this process knows, in seconds of the epoch."""
+        told = proxy.last_used_at.timestamp() if proxy.last_used_at is not None else None
+        ours = self._rested.get((host, proxy.id))
+        return max(told, ours) if told is not None and ours is not None else told or ours
+
+    def _dress(self, proxy: Proxy, view: _View, state: str | None, avoid: Collection[str]) -> Transport:
+        identity = assume(
+            self._unseal(proxy),
+            store_state=state,
+            rng=self._rng,
+            today=self._clock.now().date(),
+            profiles=self._profiles,
+            avoid=avoid,
+            scores=view.profiles,
+        )
+        return Transport(
+            identity,
             timeout_seconds=self._settings.fetch_timeout_seconds,
             max_bytes=self._settings.fetch_max_bytes,
             ca_file=self._ca_file,
         )
-        self._in_use[proxy.id] += 1
-        return transport
 
-    async def retire(self, transport: Transport) -> None:
-        """Closes an identity; see `session.Desk`."""
-        proxy_id = transport.identity.proxy.id
-        self._in_use[proxy_id] -= 1
-        if self._in_use[proxy_id] <= 0:
-            del self._in_use[proxy_id]
-        await transport.close()
-
-    async def record(
-        self, proxy_id: int, event: Event, *, elapsed_ms: float | None = None, error: str | None = None
-    ) -> None:
-        """Counts an event for a proxy; see `session.Desk`."""
+    async def _lease(
+        self, host: str, ranked: Sequence[int], *, task_id: int | None, patience: float, give_back: int | None
+    ) -> Lease:
         async with self._pool.connection() as conn:
-            await proxies.record(conn, proxy_id, event, elapsed_ms=elapsed_ms, error=error)
+            for known in (False, True):
+                try:
+                    return await leases.lease(
+                        conn,
+                        host,
+                        ranked,
+                        task_id=task_id,
+                        lasting=self._lasting,
+                        patience=patience,
+                        give_back=give_back,
+                    )
+                except Denied as error:
+                    if error.code != "unknown" or known:
+                        if error.code == "no_free_proxy":
+                            self._views.pop(host, None)
+                        raise
+                    await hosts.add(conn, host, self._limits)
+        raise AssertionError("the second try returns or raises")
+
+    async def _view(self, host: str, *, fresh: bool = False) -> _View:
+        view = self._views.get(host)
+        if view is not None and not fresh and time.monotonic() - view.at < max(_VIEW_SECONDS, len(view.proxies) / 500):
+            return view
+        now = self._clock.now()
+        async with self._pool.connection() as conn, conn.cursor(row_factory=dict_row) as cur:
+            await cur.execute(_q.candidates, {"host": host})
+            rows = await cur.fetchall()
+            await cur.execute(_q.profile_scores, {"host": host})
+            profiles = {
+                row["profile"]: Score(row["good"], row["bad"], row["as_of"]).at(now) for row in await cur.fetchall()
+            }
+        scores: dict[int, Score] = {}
+        proxies: dict[int, Proxy] = {}
+        for row in rows:
+            good, bad, as_of = row.pop("good"), row.pop("bad"), row.pop("as_of")
+            proxies[row["id"]] = Proxy(**row)
+            if as_of is not None:
+                scores[row["id"]] = Score(good, bad, as_of).at(now)
+        view = self._views[host] = _View(time.monotonic(), proxies, scores, profiles)
+        return view
+
+    async def turn(self, holding: Holding, *, pause: Pause) -> float:
+        """Waits for the next moment at which the host may be asked; see `session.Desk`."""
+        began = time.monotonic()
+        moment = holding.first_turn()
+        if moment is None:
+            moment = await self._of(holding.lease.host).next()
+        wait = moment - time.monotonic()
+        if wait > 0:
+            await pause(wait)
+            if wait > _RECHECK_SECONDS:
+                async with self._pool.connection() as conn:
+                    if (denied := await leases.closed(conn, holding.lease.host)) is not None:
+                        raise denied
+        if time.monotonic() - holding.renewed > self._lasting / 2:
+            async with self._pool.connection() as conn:
+                if not await leases.renew(conn, holding.lease.id, lasting=self._lasting):
+                    holding.lost = True
+            holding.renewed = time.monotonic()
+        return time.monotonic() - began
+
+    def _of(self, host: str) -> Turns:
+        turns = self._turns.get(host)
+        if turns is None:
+            turns = self._turns[host] = Turns(self._pool, host)
+        return turns
+
+    async def retire(self, holding: Holding, *, keep: bool) -> None:
+        """Puts an identity away; see `session.Desk`."""
+        if keep:
+            await self._wardrobe.put(holding.worn)
+        else:
+            await holding.worn.transport.close()
+
+    async def report(self, report: Report) -> None:
+        """Writes down what happened; see `session.Desk`."""
+        for host, item in report.news:
+            if isinstance(item, SlowDown):
+                self._of(host).clear()
+        if report.proxies or report.experiences:
+            bad = any(event.error is not None for event in report.proxies)
+            if bad:
+                self._views.clear()
+        await self._ledger.write(report)

@@ -4,90 +4,99 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
-from urllib.parse import urlsplit
-
-from psycopg import AsyncConnection
+from urllib.parse import urljoin, urlsplit
 
 from menuwatch.core.clock import Clock
-from menuwatch.core.errors import MenuwatchError, Transient
+from menuwatch.core.errors import MenuwatchError, Permanent, Transient
 from menuwatch.core.http import Expect, Response
 from menuwatch.core.telemetry import get_logger
-from menuwatch.fetch import attempts as rows
 from menuwatch.fetch.attempts import Attempt
-from menuwatch.fetch.reaction import Move, Tries, failure, react
-from menuwatch.fetch.transport import Exchange, Method, Transport
-from menuwatch.fetch.verdict import Blame, Judgement, Verdict, judge_answer, judge_fault
-from menuwatch.proxies.health import Event
+from menuwatch.fetch.leases import Denied, Lease
+from menuwatch.fetch.ledger import Report
+from menuwatch.fetch.reaction import REACTIONS, Move, Tries, failure, react
+from menuwatch.fetch.scores import Experience, Score
+from menuwatch.fetch.trail import Trail
+from menuwatch.fetch.transport import Exchange, Method
+from menuwatch.fetch.verdict import HEAD, Blame, Happening, Judgement, Verdict, judge
+from menuwatch.fetch.wardrobe import Worn
+from menuwatch.hosts.rules import LetIn, SlowDown, Trouble, TurnedAway
+from menuwatch.proxies.health import Event, Happened
 
 log = get_logger(__name__)
 
-_REFUSALS = (Verdict.BLOCKED, Verdict.CHALLENGE)
+REFUSALS = (Verdict.BLOCKED, Verdict.CHALLENGE)
+_DISCREDITING = (Blame.IDENTITY, Blame.PROXY, Blame.PROXY_OR_TARGET)
+"""Blame after which the same identity asks nothing more."""
 _LONGEST_ERROR = 500
+_HOPS = 5
+"""Redirects that are followed for one request."""
+_FIRST_PATIENCE = 1.0
+"""Seconds that a session's first turn may be away: longer waits are for the task, not for a worker."""
+_BRIEF_TRIES = 20
+"""Times that a session in the middle of its work tries again for an identity where all are in use at the moment."""
+
+Pause = Callable[[float], Awaitable[None]]
+
+
+async def sleep(seconds: float) -> None:
+    """The plain way to wait."""
+    await asyncio.sleep(seconds)
+
+
+@dataclass(slots=True, eq=False)
+class Holding:
+    """An identity at work: its lease, what it wears, and what was known of both when it was chosen."""
+
+    lease: Lease
+    worn: Worn
+    proxy_score: Score = field(default_factory=Score)
+    profile_score: Score = field(default_factory=Score)
+    renewed: float = field(default_factory=time.monotonic)
+    lost: bool = False
+    """The lease lapsed: somebody else may be using the proxy."""
+    _turned: bool = False
+
+    def first_turn(self) -> float | None:
+        """The moment that came with the lease, once, where it has not gone by."""
+        if self._turned:
+            return None
+        self._turned = True
+        return self.lease.turn if self.lease.turn >= time.monotonic() - 1.0 else None
 
 
 class Desk(Protocol):
-    """Where a session gets identities, and tells how their proxies did."""
+    """Where a session gets identities and turns, and tells what happened."""
 
-    async def assume(self, *, state: str | None, avoid: Collection[int], profiles: Collection[str]) -> Transport:
-        """A fresh identity; proxies to `avoid` and `profiles` that were refused only where there is no other. Raises NoProxy."""
+    async def assume(
+        self,
+        host: str,
+        *,
+        task_id: int | None,
+        state: str | None,
+        avoid: Collection[int],
+        profiles: Collection[str],
+        give_back: int | None,
+        patience: float,
+    ) -> Holding:
+        """A fresh identity for the host; proxies to `avoid` and `profiles` that were refused only where there is no other. `give_back`
+        is the lease of the one before. Raises Denied, NoProxy."""
         ...
 
-    async def retire(self, transport: Transport) -> None:
-        """Closes an identity that is no longer used."""
+    async def turn(self, holding: Holding, *, pause: Pause) -> float:
+        """Waits until the host may be asked, and says how many seconds that took. Raises Denied."""
         ...
 
-    async def record(
-        self, proxy_id: int, event: Event, *, elapsed_ms: float | None = None, error: str | None = None
-    ) -> None:
-        """Counts an event for a proxy."""
+    async def retire(self, holding: Holding, *, keep: bool) -> None:
+        """Puts an identity away, to be used again or not."""
         ...
 
-
-class _Trail:
-    """What one request has met so far, kept until its end shows who was to blame.
-
-    A refusal is the proxy's when another proxy was let in, and the host's when several proxies were refused and none let in. A
-    fault that proxy or target may have caused is the proxy's when another proxy reached the target.
-    """
-
-    def __init__(self) -> None:
-        self.refused: Counter[int] = Counter()
-        self.profiles: set[str] = set()
-        self.suspects: dict[int, str] = {}
-        self.faulty: set[int] = set()
-        self.reached: set[int] = set()
-        self.reason: dict[int, str] = {}
-
-    @property
-    def avoid(self) -> set[int]:
-        return self.faulty | set(self.refused)
-
-    def add(self, proxy_id: int, profile: str, judgement: Judgement, *, answered: bool) -> None:
-        if answered:
-            self.reached.add(proxy_id)
-        if judgement.verdict in _REFUSALS:
-            self.refused[proxy_id] += 1
-            self.profiles.add(profile)
-            self.reason[proxy_id] = judgement.reason
-        elif judgement.blame is Blame.PROXY_OR_TARGET:
-            self.suspects[proxy_id] = judgement.reason
-        if judgement.blame in (Blame.PROXY, Blame.PROXY_OR_TARGET) or judgement.verdict is Verdict.PATH_RESET:
-            self.faulty.add(proxy_id)
-
-    def verdicts(self, let_in: int | None) -> list[tuple[int, Event, str]]:
-        """What is to be counted, once it is known which proxy was let in (None: none was)."""
-        found: list[tuple[int, Event, str]] = []
-        event = Event.HOST_REFUSES if let_in is None and len(self.refused) > 1 else Event.REFUSED
-        # One refusal a request and proxy, however many browsers it tried: a pool of one is not used up by a single request. The same
-        # proxy with another browser was let in: the proxy was not the trouble.
-        found.extend((proxy_id, event, self.reason[proxy_id]) for proxy_id in self.refused if proxy_id != let_in)
-        for proxy_id, reason in self.suspects.items():
-            if self.reached - {proxy_id} and proxy_id not in self.reached:
-                found.append((proxy_id, Event.FAULT, reason))
-        return found
+    async def report(self, report: Report) -> None:
+        """Writes down what happened."""
+        ...
 
 
 class FetchSession:
@@ -100,19 +109,26 @@ class FetchSession:
         task_id: int | None,
         dispensary_id: int | None,
         state: str | None,
+        hosts: Collection[str],
         clock: Clock,
         retry_base_seconds: float,
         rng: random.Random,
+        pause: Pause = sleep,
     ) -> None:
         self._desk = desk
         self._task_id = task_id
         self._dispensary_id = dispensary_id
         self._state = state
+        self._hosts = frozenset(host.lower() for host in hosts)
         self._clock = clock
         self._base = retry_base_seconds
         self._rng = rng
+        self._pause = pause
         self._turn = asyncio.Lock()
-        self._transport: Transport | None = None
+        self._holding: Holding | None = None
+        self._ended: int | None = None
+        """The lease of an identity that was put away, to be given back with the next one or at the end."""
+        self._report = Report()
         self.attempts: list[Attempt] = []
 
     @property
@@ -120,14 +136,10 @@ class FetchSession:
         """`requests` made, `blocked` among them, `rotations` of the identity, `bytes` of answers, so far."""
         return {
             "requests": len(self.attempts),
-            "blocked": sum(attempt.verdict in _REFUSALS for attempt in self.attempts),
+            "blocked": sum(attempt.verdict in REFUSALS for attempt in self.attempts),
             "rotations": sum(attempt.rotated for attempt in self.attempts),
             "bytes": sum(attempt.bytes for attempt in self.attempts),
         }
-
-    async def write_attempts(self, conn: AsyncConnection[Any]) -> None:
-        """Inserts a row per request made so far, within the caller's transaction."""
-        await rows.insert(conn, self.attempts)
 
     async def request(
         self,
@@ -139,31 +151,54 @@ class FetchSession:
         headers: Mapping[str, str] | None = None,
         expect: Expect = "json",
     ) -> Response:
-        """Asks, rotating where that helps. Raises Blocked, Throttled (NoProxy among them), Transient, Permanent; see `reaction`."""
+        """Asks, rotating where that helps, and follows redirects to hosts that may be asked. Raises Blocked, Throttled (Denied and
+        NoProxy among them), Transient, Permanent; see `reaction`."""
         async with self._turn:
-            trail = _Trail()
-            try:
-                answer = await self._ask(trail, method, url, params=params, json=json, headers=headers, expect=expect)
-            except MenuwatchError:
-                await self._settle(trail, None)
-                raise
-            await self._settle(trail, self._transport.identity.proxy.id if self._transport else None)
-            return answer
+            origin = _host(url)
+            for _ in range(_HOPS + 1):
+                answer = await self._settled(method, url, params=params, json=json, headers=headers, expect=expect)
+                target = _redirect(answer)
+                if target is None:
+                    return answer
+                self._check_hop(answer.url, target, origin)
+                if answer.status == 303 or (answer.status in (301, 302) and method == "POST"):
+                    method, json = "GET", None
+                url, params = target, None
+            raise Permanent(f"{origin} redirects more than {_HOPS} times in a row, at last to {url}")
 
-    async def _ask(self, trail: _Trail, method: Method, url: str, *, expect: Expect, **what: Any) -> Response:
-        host = urlsplit(url).netloc.rpartition("@")[2]
+    def _check_hop(self, source: str, target: str, origin: str) -> None:
+        """Raises Permanent for a redirect that leads where nobody was sent to."""
+        parts = urlsplit(target)
+        if parts.scheme not in ("http", "https") or (parts.scheme == "http" and source.startswith("https:")):
+            raise Permanent(f"{_host(source)} redirects to {parts.scheme}: only https, or http from http, is followed")
+        if _host(target) not in {origin, *self._hosts}:
+            allowed = ", ".join(sorted({origin, *self._hosts}))
+            raise Permanent(f"{_host(source)} redirects to {_host(target)}, which may not be asked: only {allowed}")
+
+    async def _settled(self, method: Method, url: str, **what: Any) -> Response:
+        trail = Trail()
+        try:
+            answer = await self._ask(trail, method, url, **what)
+        except MenuwatchError:
+            self._settle(_host(url), trail, None)
+            raise
+        self._settle(_host(url), trail, self._holding.lease.proxy_id if self._holding else None)
+        return answer
+
+    async def _ask(self, trail: Trail, method: Method, url: str, *, expect: Expect, **what: Any) -> Response:
+        host = _host(url)
         tries = Tries()
         while True:
-            transport = await self._identity(trail, tries)
-            identity = transport.identity
+            holding, waited = await self._ready(host, trail, tries)
+            identity = holding.worn.transport.identity
             started = self._clock.now()
-            exchange = await transport.send(method, url, expect=expect, **what)
+            exchange = await holding.worn.transport.send(method, url, expect=expect, **what)
             judgement = self._judge(exchange, expect)
             answered = exchange.answer is not None
             trail.add(identity.proxy.id, identity.profile.name, judgement, answered=answered)
             move = react(judgement.verdict, tries, answered=answered)
             good = judgement.verdict is Verdict.OK
-            self.attempts.append(
+            self._note(
                 Attempt(
                     task_id=self._task_id,
                     dispensary_id=self._dispensary_id,
@@ -171,76 +206,174 @@ class FetchSession:
                     proxy_id=identity.proxy.id,
                     profile=identity.profile.name,
                     verdict=judgement.verdict,
+                    blame=judgement.blame,
+                    reaction=move,
                     status=exchange.answer.status if exchange.answer is not None else None,
                     rotated=move in (Move.ROTATE, Move.REROUTE),
+                    waited_ms=waited * 1000,
                     bytes=exchange.bytes,
                     elapsed_ms=exchange.elapsed_ms,
                     error=None if good else judgement.reason[:_LONGEST_ERROR],
                     attempted_at=started,
-                )
+                ),
+                holding,
+                judgement,
             )
-            if not good:
-                log.info(
-                    "request was not answered as asked",
-                    action="fetch_attempt",
-                    task_id=self._task_id,
-                    dispensary_id=self._dispensary_id,
-                    proxy_id=identity.proxy.id,
-                    profile=identity.profile.name,
-                    host=host,
-                    verdict=judgement.verdict,
-                    blame=judgement.blame,
-                    reaction=move,
-                    reason=judgement.reason,
-                )
-            if judgement.blame is Blame.PROXY:
-                await self._desk.record(identity.proxy.id, Event.FAULT, error=judgement.reason)
             if move is Move.RETURN:
                 assert exchange.answer is not None, "only answers are returned"
-                await self._desk.record(identity.proxy.id, Event.SUCCESS, elapsed_ms=exchange.elapsed_ms)
+                if not good:
+                    await self._tell()
                 return exchange.answer
+            if move is not Move.AGAIN and (move is not Move.GIVE_UP or judgement.blame in _DISCREDITING):
+                await self._drop(keep=False)
+            await self._tell()
             if move is Move.GIVE_UP:
                 raise failure(judgement, host, tries.total + 1)
-            if move in (Move.ROTATE, Move.REROUTE):
-                await self._drop()
             if move in (Move.ROTATE, Move.AGAIN):
                 await self._wait(tries)
 
-    async def _identity(self, trail: _Trail, tries: Tries) -> Transport:
-        """The identity at hand, else a fresh one."""
-        if self._transport is None:
-            self._transport = await self._desk.assume(state=self._state, avoid=trail.avoid, profiles=trail.profiles)
-            proxy_id = self._transport.identity.proxy.id
-            if tries.reroutes and proxy_id in trail.faulty:
-                raise Transient(f"no other proxy is active: {self.attempts[-1].error}")
-        return self._transport
+    def _note(self, attempt: Attempt, holding: Holding, judgement: Judgement) -> None:
+        """Puts down what one request means: for the record, for the host, for the proxy."""
+        self.attempts.append(attempt)
+        report = self._report
+        report.attempts.append(attempt)
+        proxy_id, profile, host = attempt.proxy_id, attempt.profile, attempt.host
+        reaction = REACTIONS[judgement.verdict]
+        if attempt.verdict is not Verdict.OK:
+            log.info(
+                "request was not answered as asked",
+                action="fetch_attempt",
+                task_id=self._task_id,
+                dispensary_id=self._dispensary_id,
+                proxy_id=proxy_id,
+                profile=profile,
+                host=host,
+                verdict=attempt.verdict,
+                blame=attempt.blame,
+                reaction=attempt.reaction,
+                reason=judgement.reason,
+            )
+        if reaction.identity == "good":
+            report.news.append((host, LetIn()))
+            report.experiences.append(Experience(host, proxy_id, profile, proxy_good=1.0, profile_good=1.0))
+        elif reaction.identity == "bad":
+            report.news.append((host, TurnedAway(proxy_id, profile, judgement.reason)))
+        elif reaction.cools_host:
+            report.news.append((host, SlowDown(judgement.retry_after, judgement.reason)))
+        elif reaction.slows_host:
+            report.news.append((host, Trouble(judgement.reason)))
+        if judgement.blame is Blame.PROXY:
+            report.proxies.append(Happened(proxy_id=proxy_id, event=Event.FAULT, error=judgement.reason))
+        elif reaction.proxy_event is Event.SUCCESS and attempt.status is not None:
+            report.proxies.append(Happened(proxy_id=proxy_id, event=Event.SUCCESS, elapsed_ms=attempt.elapsed_ms))
+
+    def _settle(self, host: str, trail: Trail, let_in: int | None) -> None:
+        """What could only be known at the end of a request: whose fault refusals were, and faults that two may have caused."""
+        probing = self._holding is not None and self._holding.lease.probing
+        self._report.proxies += trail.events(let_in, host_refuses=probing)
+        self._report.experiences += trail.experiences(host, let_in)
+
+    async def _ready(self, host: str, trail: Trail, tries: Tries) -> tuple[Holding, float]:
+        """An identity whose turn it is, and how many seconds it waited for that."""
+        waited = 0.0
+        while True:
+            holding = self._holding
+            if holding is None:
+                before = time.monotonic()
+                holding = self._holding = await self._lease(host, trail, tries)
+                trail.known(
+                    holding.lease.proxy_id,
+                    holding.worn.transport.identity.profile.name,
+                    holding.proxy_score,
+                    holding.profile_score,
+                )
+                waited += time.monotonic() - before
+            waited += await self._desk.turn(holding, pause=self._pause)
+            if not holding.lost:
+                return holding, waited
+            await self._drop(keep=False)
+
+    async def _lease(self, host: str, trail: Trail, tries: Tries) -> Holding:
+        first = not self.attempts
+        for left in range(_BRIEF_TRIES, -1, -1):
+            give_back, self._ended = self._ended, None
+            try:
+                holding = await self._desk.assume(
+                    host,
+                    task_id=self._task_id,
+                    state=self._state,
+                    avoid=trail.avoid,
+                    profiles=trail.profiles,
+                    give_back=give_back,
+                    patience=_FIRST_PATIENCE if first else 86_400.0,
+                )
+            except MenuwatchError as error:
+                self._ended = give_back
+                # Nothing has been asked yet: the task can wait as well as this session.
+                if first or not (isinstance(error, Denied) and error.is_brief and left):
+                    raise
+                await self._pause(error.retry_after or 0.5)
+            else:
+                if tries.reroutes and holding.lease.proxy_id in trail.faulty:
+                    self._holding = holding
+                    raise Transient(f"no other proxy is active: {self.attempts[-1].error}")
+                return holding
+        raise AssertionError("the last try returns or raises")
 
     def _judge(self, exchange: Exchange, expect: Expect) -> Judgement:
-        if exchange.fault is not None:
-            return judge_fault(exchange.fault)
         answer = exchange.answer
-        assert answer is not None, "an exchange holds an answer or a fault"
-        return judge_answer(answer.status, answer.headers, answer.body, expect=expect, now=self._clock.now())
-
-    async def _settle(self, trail: _Trail, let_in: int | None) -> None:
-        for proxy_id, event, reason in trail.verdicts(let_in):
-            await self._desk.record(proxy_id, event, error=reason)
+        if answer is None:
+            return judge(Happening(fault=exchange.fault, expect=expect, now=self._clock.now()))
+        return judge(
+            Happening(
+                status=answer.status,
+                headers=answer.headers,
+                start=answer.body[:HEAD],
+                size=len(answer.body),
+                expect=expect,
+                now=self._clock.now(),
+            )
+        )
 
     async def _wait(self, tries: Tries) -> None:
         """Twice as long each time, spread by half to either side, so that workers refused together do not return together."""
         seconds = self._base * 2 ** (tries.total - 1) * self._rng.uniform(0.5, 1.5)
-        await asyncio.sleep(seconds)
+        if seconds > 0:
+            await self._pause(seconds)
 
-    async def start(self) -> None:
-        """Takes the first identity; raises NoProxy."""
-        self._transport = await self._desk.assume(state=self._state, avoid=(), profiles=())
+    async def _tell(self) -> None:
+        """Writes down what is new: others should hear of bad news at once."""
+        report, self._report = self._report, Report()
+        await self._desk.report(report)
 
-    async def _drop(self) -> None:
-        transport, self._transport = self._transport, None
-        if transport is not None:
-            await self._desk.retire(transport)
+    async def _drop(self, *, keep: bool) -> None:
+        holding, self._holding = self._holding, None
+        if holding is not None:
+            self._give_back()
+            self._ended = holding.lease.id
+            await self._desk.retire(holding, keep=keep and not holding.lost)
+
+    def _give_back(self) -> None:
+        if self._ended is not None:
+            self._report.leases.append(self._ended)
+            self._ended = None
 
     async def close(self) -> None:
-        """Retires the identity, once no request is under way."""
+        """Puts the identity away and writes down what is left to tell, once no request is under way."""
         async with self._turn:
-            await self._drop()
+            await self._drop(keep=True)
+            self._give_back()
+            await self._tell()
+
+
+def _host(url: str) -> str:
+    """The host of an address as `hosts` knows it: lower case, with its port where the address names one, without a login."""
+    return urlsplit(url).netloc.rpartition("@")[2].lower()
+
+
+def _redirect(answer: Response) -> str | None:
+    """Where an answer sends on to, None where it does not."""
+    location = answer.headers.get("location")
+    if answer.status not in (301, 302, 303, 307, 308) or not location:
+        return None
+    return urljoin(answer.url, location)

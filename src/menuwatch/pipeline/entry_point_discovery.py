@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 
 from menuwatch.core.errors import MenuwatchError, Permanent
 from menuwatch.pipeline import trouble
-from menuwatch.pipeline.parts import Parts, RecordedSession, details
+from menuwatch.pipeline.parts import Context, Parts, details
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Store
 from menuwatch.tasks.model import PRIORITY_CHAINED, NewTask, Role, Task
@@ -21,7 +21,7 @@ class EntryPointDiscovery:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    async def __call__(self, task: Task, _ctx: object) -> Outcome:
+    async def __call__(self, task: Task, ctx: Context) -> Outcome:
         store = await self._parts.store(task)
         if not store.crawl_enabled:
             raise Permanent(f"store {store.id} ({store.name}) has crawl_enabled = false and is never contacted")
@@ -29,7 +29,7 @@ class EntryPointDiscovery:
         slug = store.slug or (platform.slug_of(store.menu_url) if store.menu_url else None)
         if slug is None:
             raise Permanent(f"store {store.id} has no slug, and its menu_url {store.menu_url!r} names none")
-        async with self._parts.open_session(task_id=task.id, dispensary_id=store.id, state=store.state) as session:
+        async with self._parts.session(task, platform, ctx, store=store) as session:
             try:
                 found = await platform.resolve(session, slug)
                 if found is None:
@@ -37,15 +37,14 @@ class EntryPointDiscovery:
                 if found.problem is not None:
                     raise Permanent(f"store {slug!r} cannot be crawled: {found.problem}")
             except MenuwatchError as error:
-                return trouble.outcome_of(self._parts, session, error, store.id)
+                return trouble.outcome_of(self._parts, error, store.id)
 
         async with self._parts.pool.connection() as conn:
             other = await stores.by_platform_id(conn, store.platform, found.platform_dispensary_id)
         if other is not None and other.id != store.id:
-            return self._duplicate(session, store, other)
+            return self._duplicate(store, other)
 
         async def writes(conn: AsyncConnection[Any]) -> None:
-            await session.write_attempts(conn)
             await stores.update_details(conn, store.id, details(found))
 
         return Done(
@@ -61,7 +60,7 @@ class EntryPointDiscovery:
             writes=writes,
         )
 
-    def _duplicate(self, session: RecordedSession, store: Store, other: Store) -> Fail:
+    def _duplicate(self, store: Store, other: Store) -> Fail:
         """Two rows for one shop: the one that has the platform's id goes on, this one is never crawled."""
         reason = (
             f"store {store.id} ({store.slug or store.menu_url}) is store {other.id} ({other.name}) of {other.platform}, "
@@ -69,7 +68,6 @@ class EntryPointDiscovery:
         )
 
         async def writes(conn: AsyncConnection[Any]) -> None:
-            await session.write_attempts(conn)
             await stores.close_duplicate(conn, store.id, self._parts.clock.now(), reason)
 
         return Fail(reason=reason, writes=writes)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Protocol
-
-from psycopg import AsyncConnection
+from typing import Protocol
 
 from menuwatch.archive.files import FileArchive
 from menuwatch.core.clock import Clock
@@ -22,11 +20,7 @@ from menuwatch.tasks.model import Task
 
 
 class RecordedSession(Session, Protocol):
-    """A session that remembers its requests, so that they can be written with the task's outcome."""
-
-    async def write_attempts(self, conn: AsyncConnection[Any]) -> None:
-        """Inserts one row per request made so far."""
-        ...
+    """A session that counts its requests, for the task's result."""
 
     @property
     def figures(self) -> Mapping[str, int]:
@@ -34,12 +28,28 @@ class RecordedSession(Session, Protocol):
         ...
 
 
+class Context(Protocol):
+    """What a handler needs of the attempt that it runs in."""
+
+    async def pause(self, seconds: float) -> None:
+        """Waits without keeping other work from the worker."""
+        ...
+
+
 class OpenSession(Protocol):
     """Opens a session for one task: one identity, kept for all its requests."""
 
     def __call__(
-        self, *, task_id: int, dispensary_id: int | None, state: str | None
-    ) -> AbstractAsyncContextManager[RecordedSession]: ...
+        self,
+        *,
+        task_id: int | None,
+        dispensary_id: int | None,
+        state: str | None,
+        hosts: Collection[str],
+        pause: Callable[[float], Awaitable[None]],
+    ) -> AbstractAsyncContextManager[RecordedSession]:
+        """`hosts` are those that redirects may lead to; `pause` is how the session waits for its turn."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +64,18 @@ class Parts:
     suspect_share: float
     blocked_wait: timedelta = timedelta(minutes=15)
     """How long a task rests whose target refused several identities."""
+
+    def session(
+        self, task: Task, platform: Platform, ctx: Context, *, store: Store | None = None, state: str | None = None
+    ) -> AbstractAsyncContextManager[RecordedSession]:
+        """A session for one task, on that platform's hosts; `state` where there is no store that has one."""
+        return self.open_session(
+            task_id=task.id,
+            dispensary_id=store.id if store else None,
+            state=store.state if store else state,
+            hosts=platform.hosts,
+            pause=ctx.pause,
+        )
 
     def platform(self, task: Task) -> Platform:
         """The adapter of the task's platform; raises Permanent for one that there is none for."""

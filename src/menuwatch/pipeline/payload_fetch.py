@@ -15,7 +15,7 @@ from menuwatch.payloads import store as payloads
 from menuwatch.payloads.judge import suspicion
 from menuwatch.payloads.store import NewPayload
 from menuwatch.pipeline import trouble
-from menuwatch.pipeline.parts import Parts, RecordedSession
+from menuwatch.pipeline.parts import Context, Parts, RecordedSession
 from menuwatch.platforms.base import Menu
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Store
@@ -30,20 +30,20 @@ class PayloadFetch:
         self._parts = parts
         self._first = first
 
-    async def __call__(self, task: Task, _ctx: object) -> Outcome:
+    async def __call__(self, task: Task, ctx: Context) -> Outcome:
         store = await self._parts.store(task)
         if not store.crawl_enabled:
             raise Permanent(f"store {store.id} ({store.name}) has crawl_enabled = false and is never contacted")
         if store.platform_dispensary_id is None:
             raise Permanent(f"store {store.id} ({store.name}) has no platform id yet: entry_point_discovery finds it")
         platform = self._parts.platform(task)
-        async with self._parts.open_session(task_id=task.id, dispensary_id=store.id, state=store.state) as session:
+        async with self._parts.session(task, platform, ctx, store=store) as session:
             try:
                 menu = await platform.fetch_menu(session, store.platform_dispensary_id)
             except BadPayload as error:
-                return await self._rejected(task, store, session, error)
+                return await self._rejected(task, store, error)
             except MenuwatchError as error:
-                return trouble.outcome_of(self._parts, session, error, store.id)
+                return trouble.outcome_of(self._parts, error, store.id)
         return await self._archived(task, store, session, menu)
 
     async def _stage(
@@ -77,13 +77,12 @@ class PayloadFetch:
             **more,
         )
 
-    async def _rejected(self, task: Task, store: Store, session: RecordedSession, error: BadPayload) -> Outcome:
+    async def _rejected(self, task: Task, store: Store, error: BadPayload) -> Outcome:
         reason = f"{error.kind}: {error}"
         doc, staged = await self._stage(store, (), (error.body,))
 
         async def writes(conn: AsyncConnection[Any]) -> None:
             await payloads.insert(conn, self._row(task, store, doc, staged, status="rejected", reason=reason))
-            await session.write_attempts(conn)
             await stores.attempted(conn, store.id, doc.fetched_at, reason)
 
         return Retry(reason=reason, writes=writes, settle=self._parts.archive.settle(staged))
@@ -120,7 +119,6 @@ class PayloadFetch:
                     notes=menu.notes,
                 ),
             )
-            await session.write_attempts(conn)
             await stores.attempted(conn, store.id, doc.fetched_at, reason)
             if status != "ok":
                 return Wrote(result={"payload_id": payload_id, "reason": reason})

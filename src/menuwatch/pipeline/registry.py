@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from menuwatch.pipeline.entry_point_discovery import EntryPointDiscovery
-from menuwatch.pipeline.parts import Parts
+from menuwatch.pipeline.parts import Context, Parts
 from menuwatch.pipeline.payload_fetch import PayloadFetch
 from menuwatch.pipeline.product_refresh import ProductRefresh
 from menuwatch.pipeline.store_discovery import StoreDiscovery
@@ -15,9 +15,9 @@ from menuwatch.tasks.outcome import Outcome
 
 
 class Work(Protocol):
-    """What every handler here is: the engine's `Handler`, which takes this and more."""
+    """What every handler here is: the engine's `Handler`, whose context can do more."""
 
-    async def __call__(self, task: Task, ctx: object, /) -> Outcome: ...
+    async def __call__(self, task: Task, ctx: Context, /) -> Outcome: ...
 
 
 def handlers(parts: Parts) -> Mapping[Role, Work]:

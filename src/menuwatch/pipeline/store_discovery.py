@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 
 from menuwatch.core.errors import MenuwatchError, Permanent
 from menuwatch.pipeline import trouble
-from menuwatch.pipeline.parts import Parts, details
+from menuwatch.pipeline.parts import Context, Parts, details
 from menuwatch.platforms.base import FoundStore
 from menuwatch.stores import store as stores
 from menuwatch.tasks.model import PRIORITY_CHAINED, NewTask, Role, Task
@@ -21,19 +21,18 @@ class StoreDiscovery:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    async def __call__(self, task: Task, _ctx: object) -> Outcome:
+    async def __call__(self, task: Task, ctx: Context) -> Outcome:
         platform = self._parts.platform(task)
         state, city = _text(task, "state"), _text(task, "city")
         found: dict[str, FoundStore] = {}
-        async with self._parts.open_session(task_id=task.id, dispensary_id=None, state=state) as session:
+        async with self._parts.session(task, platform, ctx, state=state) as session:
             try:
                 async for store in platform.discover(session, state=state, city=city):
                     found[store.platform_dispensary_id] = store
             except MenuwatchError as error:
-                return trouble.outcome_of(self._parts, session, error)
+                return trouble.outcome_of(self._parts, error)
 
         async def writes(conn: AsyncConnection[Any]) -> Wrote:
-            await session.write_attempts(conn)
             new: list[int] = []
             rejected = 0
             for store in sorted(found.values(), key=lambda s: s.platform_dispensary_id):

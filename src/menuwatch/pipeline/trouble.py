@@ -1,4 +1,4 @@
-"""What a failed fetch means for its task, with its requests on record all the same."""
+"""What a failed fetch means for its task."""
 
 from __future__ import annotations
 
@@ -8,37 +8,43 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from menuwatch.core.errors import Blocked, MenuwatchError, Throttled, Transient
-from menuwatch.pipeline.parts import Parts, RecordedSession
+from menuwatch.core.errors import Blocked, MenuwatchError, NotNow, Throttled, Transient
+from menuwatch.pipeline.parts import Parts
 from menuwatch.stores import store as stores
 from menuwatch.tasks.outcome import Fail, Outcome, Postpone, Retry
 
 _THROTTLED_WAIT = timedelta(seconds=60)
 
 
-def recorded(
-    session: RecordedSession, store_id: int | None, at: datetime, error: str | None
-) -> Callable[[AsyncConnection[Any]], Awaitable[None]]:
-    """Writes the session's attempts and, for a store, when it was tried and what went wrong."""
+def tried(store_id: int | None, at: datetime, error: str) -> Callable[[AsyncConnection[Any]], Awaitable[None]] | None:
+    """Writes down when a store was tried and what went wrong; None where there is no store."""
+    if store_id is None:
+        return None
 
     async def writes(conn: AsyncConnection[Any]) -> None:
-        await session.write_attempts(conn)
-        if store_id is not None:
-            await stores.attempted(conn, store_id, at, error)
+        await stores.attempted(conn, store_id, at, error)
 
     return writes
 
 
-def outcome_of(parts: Parts, session: RecordedSession, error: MenuwatchError, store_id: int | None = None) -> Outcome:
-    """Throttled and blocked work is postponed and uses up no retry, transient faults are tried again, the rest fails."""
+def outcome_of(parts: Parts, error: MenuwatchError, store_id: int | None = None) -> Outcome:
+    """Throttled and blocked work is postponed and uses up no retry, transient faults are tried again, the rest fails.
+
+    Where now was not the time nothing was tried: that is not counted, and leaves the store as it was.
+    """
     now = parts.clock.now()
     reason = str(error)
-    writes = recorded(session, store_id, now, reason)
+    if isinstance(error, NotNow):
+        return Postpone(until=now + _wait(error), reason=reason, counted=False)
+    writes = tried(store_id, now, reason)
     if isinstance(error, Throttled):
-        wait = _THROTTLED_WAIT if error.retry_after is None else timedelta(seconds=error.retry_after)
-        return Postpone(until=now + wait, reason=reason, writes=writes)
+        return Postpone(until=now + _wait(error), reason=reason, writes=writes)
     if isinstance(error, Blocked):
         return Postpone(until=now + parts.blocked_wait, reason=reason, writes=writes)
     if isinstance(error, Transient):
         return Retry(reason=reason, writes=writes)
     return Fail(reason=reason, writes=writes)
+
+
+def _wait(error: Throttled) -> timedelta:
+    return _THROTTLED_WAIT if error.retry_after is None else timedelta(seconds=error.retry_after)

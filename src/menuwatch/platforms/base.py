@@ -66,6 +66,8 @@ class Platform(Protocol):
     """What Menuwatch asks of a place that serves menus."""
 
     name: str
+    hosts: frozenset[str]
+    """The hosts that serve it, in lower case, with their ports where they are not the usual ones."""
     normalizer_version: int
     """Raised whenever `normalize` would give another product for the same item; stored products are then made anew."""
 

@@ -11,14 +11,15 @@ import msgspec
 from menuwatch.tasks.model import Task
 from menuwatch.tasks.outcome import Done, Fail, Outcome, Postpone, Retry
 
-Verb = Literal["done", "fail", "retry", "postpone", "release"]
+Verb = Literal["done", "fail", "retry", "postpone", "wait", "release"]
 
 REASON_LIMIT = 4000
 """Longest reason kept, in characters."""
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt's end. `wait` is in seconds (retry), `due` a time (postpone), `ran` the seconds the handler took."""
+    """One attempt's end. `wait` is in seconds (retry), `due` a time (postpone, and wait, which is not counted), `ran` the
+    seconds the handler took."""
 
     task_id: int
     attempt: int
@@ -65,7 +66,7 @@ def ending(task: Task, outcome: Outcome, *, backoff: timedelta, ran: float = 0.0
             return Ending(
                 task_id=task.id,
                 attempt=task.attempt,
-                verb="postpone",
+                verb="postpone" if outcome.counted else "wait",
                 reason=clean_reason(outcome.reason),
                 due=outcome.until,
                 ran=ran,

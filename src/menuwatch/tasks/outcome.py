@@ -48,10 +48,14 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Postpone(msgspec.Struct, frozen=True, kw_only=True):
-    """Not now, through no fault of the task (throttled, no proxy): no retry is used up, to a limit."""
+    """Not now, through no fault of the task (throttled, no proxy): no retry is used up, to a limit.
+
+    Not `counted` where nothing was even tried: that may happen any number of times.
+    """
 
     until: datetime
     reason: str
+    counted: bool = True
     writes: Writes | None = None
     settle: Settle | None = None
 

@@ -46,7 +46,7 @@ class Dutchie:
             retry_base_seconds=retry_base_seconds,
             sleep=sleep,
         )
-        self._hosts = frozenset({urlsplit(self._base_url).netloc.lower()})
+        self.hosts = frozenset({urlsplit(self._base_url).netloc.lower()})
 
     async def discover(
         self, session: Session, *, state: str | None = None, city: str | None = None
@@ -120,4 +120,4 @@ class Dutchie:
 
     def slug_of(self, menu_url: str) -> str | None:
         """The slug or id in the address of a Dutchie menu, None when it is none."""
-        return links.slug_of(menu_url, self._hosts)
+        return links.slug_of(menu_url, self.hosts)

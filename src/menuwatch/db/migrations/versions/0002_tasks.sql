@@ -662,8 +662,8 @@ BEGIN
   RETURN raised;
 END $$;
 
--- Ends attempts. The arrays run in parallel: verb is `done`, `fail`, `retry`, `postpone` or `release` (given back as it was,
--- by a worker that stops); `wait` is in seconds (retry), `due` a time (postpone), `ran` how many seconds the handler took. An array that
+-- Ends attempts. The arrays run in parallel: verb is `done`, `fail`, `retry`, `postpone`, `wait` (as postpone, but not counted: nothing was
+-- tried) or `release` (given back as it was, by a worker that stops); `wait` is in seconds (retry), `due` a time (postpone, wait), `ran` how many seconds the handler took. An array that
 -- is null is one of nulls, and no verb means `done`.
 -- Only attempts that this worker still owns are touched (I4); returned are those, with the status they have now.
 -- The caller may have written other things in the same transaction: all of it commits together.
@@ -682,7 +682,7 @@ DECLARE
   gone bigint[];
   outcomes text[];
 BEGIN
-  IF verbs && ARRAY['retry', 'postpone'] THEN
+  IF verbs && ARRAY['retry', 'postpone', 'wait'] THEN
     -- An UPDATE frees the head slot without waiting for those who hold it to park behind it: lock as a DELETE would (I3).
     PERFORM FROM task_live t WHERE t.id = ANY (ids) AND t.worker_id = worker ORDER BY t.id FOR UPDATE OF t;
   END IF;
@@ -714,13 +714,13 @@ BEGIN
     INTO gone, outcomes, stores, freed FROM d;
   RETURN QUERY SELECT * FROM unnest(gone, outcomes);
 
-  IF coalesce(cardinality(gone), 0) < cardinality(ids) AND verbs && ARRAY['retry', 'postpone', 'release'] THEN
+  IF coalesce(cardinality(gone), 0) < cardinality(ids) AND verbs && ARRAY['retry', 'postpone', 'wait', 'release'] THEN
     WITH f AS MATERIALIZED (
       SELECT u.id, u.attempt, u.verb, u.reason, u.result,
              CASE u.verb WHEN 'retry' THEN at + make_interval(secs => greatest(coalesce(u.wait, 0), 0))
-                         WHEN 'postpone' THEN coalesce(u.due, at) END AS due
+                         WHEN 'postpone' THEN coalesce(u.due, at) WHEN 'wait' THEN coalesce(u.due, at) END AS due
         FROM unnest(ids, attempts, verbs, reasons, results, wait, due) u(id, attempt, verb, reason, result, wait, due)
-       WHERE u.verb IN ('retry', 'postpone', 'release')),
+       WHERE u.verb IN ('retry', 'postpone', 'wait', 'release')),
     b AS (
       UPDATE task_live t
          SET state = CASE WHEN f.due > at THEN 's' ELSE 'r' END::"char",

@@ -20,6 +20,7 @@ CREATE TABLE hosts (
   cooldown_until           timestamptz,
   cooldown_reason          text,
   throttles                integer NOT NULL DEFAULT 0,               -- times in a row that it asked to slow down
+  troubles                 integer NOT NULL DEFAULT 0,               -- times in a row that it failed
   circuit                  text NOT NULL DEFAULT 'closed' CHECK (circuit IN ('closed', 'open')),
   circuit_opened_at        timestamptz,
   circuit_until            timestamptz,                              -- from then on one identity may try; whatever it meets decides

@@ -1,0 +1,156 @@
+"""What became of requests, written down: attempts, how hosts took it, how proxies and browsers did, leases that ended.
+
+These are facts whatever becomes of the task that asked, so they are written in transactions of their own. Sessions that
+report at the same time share one: while a transaction is under way, what comes in meanwhile gathers for the next (group commit).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, date
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+
+from menuwatch.db import sql
+from menuwatch.db.pool import Pool
+from menuwatch.fetch import attempts as rows
+from menuwatch.fetch import leases
+from menuwatch.fetch.attempts import Attempt
+from menuwatch.fetch.scores import HALF_LIFE, Experience, added_up
+from menuwatch.hosts import store as hosts
+from menuwatch.hosts.rules import LetIn, News, Waits
+from menuwatch.proxies import store as proxies
+from menuwatch.proxies.health import Happened
+
+_q = sql.load(__package__)
+_CONFLICTS = 3
+"""Times that a transaction is tried which others made impossible."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What one session has to tell. `leases` are those that end with it."""
+
+    attempts: list[Attempt] = field(default_factory=list)
+    news: list[tuple[str, News]] = field(default_factory=list)
+    proxies: list[Happened] = field(default_factory=list)
+    experiences: list[Experience] = field(default_factory=list)
+    leases: list[int] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.attempts or self.news or self.proxies or self.experiences or self.leases)
+
+    def add(self, other: Report) -> None:
+        """Puts another one's behind this one's."""
+        self.attempts += other.attempts
+        self.news += other.news
+        self.proxies += other.proxies
+        self.experiences += other.experiences
+        self.leases += other.leases
+
+
+class Ledger:
+    """One per process."""
+
+    def __init__(
+        self, pool: Pool, *, waits: Waits | None = None, on_written: Callable[[Report], None] = lambda _: None
+    ) -> None:
+        self._pool = pool
+        self._waits = waits or Waits()
+        self._on_written = on_written
+        self._gathering: list[tuple[Report, asyncio.Future[None]]] = []
+        self._writer: asyncio.Task[None] | None = None
+        self._days: set[date] = set()
+
+    async def write(self, report: Report) -> None:
+        """Returns once it is committed. Raises psycopg's errors where it could not be."""
+        if not report:
+            return
+        done = asyncio.get_running_loop().create_future()
+        self._gathering.append((report, done))
+        if self._writer is None:
+            self._writer = asyncio.create_task(self._drain(), name="fetch-ledger")
+        # Whoever reported may be cancelled; what it had to tell is written all the same.
+        await asyncio.shield(done)
+
+    async def _drain(self) -> None:
+        while self._gathering:
+            batch, self._gathering = self._gathering, []
+            together = Report()
+            for report, _ in batch:
+                together.add(report)
+            error: Exception | None = None
+            try:
+                await self._commit(together)
+            except Exception as found:
+                error = found
+            for _, done in batch:
+                if done.done():
+                    continue
+                if error is None:
+                    done.set_result(None)
+                else:
+                    done.set_exception(error)
+        self._writer = None
+
+    async def _commit(self, report: Report) -> None:
+        for left in range(_CONFLICTS - 1, -1, -1):
+            try:
+                async with self._pool.connection() as conn:
+                    await self._prepare(conn, report)
+                    async with conn.transaction():
+                        await self._write(conn, report)
+            except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
+                if not left:
+                    raise
+            else:
+                break
+        self._on_written(report)
+
+    async def _prepare(self, conn: AsyncConnection[Any], report: Report) -> None:
+        for attempt in report.attempts:
+            day = attempt.attempted_at.astimezone(UTC).date()
+            if day not in self._days:
+                await conn.execute(_q.ensure_attempts, {"instant": attempt.attempted_at})
+                self._days = {*list(self._days)[-3:], day}
+
+    async def _write(self, conn: AsyncConnection[Any], report: Report) -> None:
+        await hosts.record(conn, _by_host(report.news), self._waits)
+        await proxies.record_all(conn, report.proxies)
+        by_proxy, by_profile = added_up(report.experiences)
+        async with conn.pipeline():
+            if by_proxy:
+                await conn.execute(
+                    _q.add_proxy_scores,
+                    {"half_life": HALF_LIFE, "proxies": [key[1] for key in by_proxy], **_sums(by_proxy)},
+                )
+                await conn.execute(
+                    _q.add_profile_scores,
+                    {"half_life": HALF_LIFE, "profiles": [key[1] for key in by_profile], **_sums(by_profile)},
+                )
+            await rows.insert(conn, report.attempts)
+            await leases.end(conn, report.leases)
+
+
+def _sums(scores: dict[tuple[str, Any], list[float]]) -> dict[str, list[Any]]:
+    return {
+        "hosts": [host for host, _ in scores],
+        "good": [good for good, _ in scores.values()],
+        "bad": [bad for _, bad in scores.values()],
+    }
+
+
+def _by_host(news: list[tuple[str, News]]) -> dict[str, list[News]]:
+    """In their order; answers in a row are told as one."""
+    found: dict[str, list[News]] = {}
+    for host, item in news:
+        of_host = found.setdefault(host, [])
+        if isinstance(item, LetIn) and of_host and isinstance(last := of_host[-1], LetIn):
+            of_host[-1] = LetIn(last.times + item.times)
+        else:
+            of_host.append(item)
+    return found

@@ -1,0 +1,86 @@
+"""Identities that are not in use just now, with their cookies and connections: a visitor who comes back is the same visitor.
+
+Bounded in number, age and uses; what is put out is closed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from menuwatch.fetch.transport import Transport
+
+MOST = 64
+"""Idle identities kept; each holds about 250 kB and two sockets."""
+LONGEST = 50 * 60.0
+"""Seconds that an identity lives."""
+USES = 50
+"""Sessions that it serves."""
+
+
+@dataclass(slots=True)
+class Worn:
+    """An identity with its age: made at `made` (monotonic), used for `uses` sessions."""
+
+    host: str
+    transport: Transport
+    made: float
+    uses: int = 1
+
+    @property
+    def proxy_id(self) -> int:
+        return self.transport.identity.proxy.id
+
+    @property
+    def is_spent(self) -> bool:
+        return self.uses >= USES or time.monotonic() - self.made >= LONGEST
+
+
+class Wardrobe:
+    """One per process."""
+
+    def __init__(self) -> None:
+        self._idle: list[Worn] = []
+        self._last: dict[tuple[str, int], str] = {}
+
+    def __len__(self) -> int:
+        return len(self._idle)
+
+    def take(self, host: str, proxy_id: int, locale: str, *, avoid: Collection[str]) -> Worn | None:
+        """An idle identity behind that proxy for that host, none of those browsers, and not the one that was there last: it changes
+        between tasks."""
+        last = self._last.get((host, proxy_id))
+        for worn in self._idle:
+            identity = worn.transport.identity
+            name = identity.profile.name
+            fits = (worn.host, worn.proxy_id, identity.locale) == (host, proxy_id, locale)
+            if fits and name not in avoid and name != last and not worn.is_spent:
+                self._idle.remove(worn)
+                worn.uses += 1
+                return worn
+        return None
+
+    def last(self, host: str, proxy_id: int) -> str | None:
+        """The browser that was last behind that proxy for that host."""
+        return self._last.get((host, proxy_id))
+
+    async def put(self, worn: Worn) -> None:
+        """Keeps an identity for later; closes the one that has been idle longest where there are too many."""
+        name = worn.transport.identity.profile.name
+        self._last[worn.host, worn.proxy_id] = name
+        while len(self._last) > 4 * MOST:
+            del self._last[next(iter(self._last))]
+        if worn.is_spent:
+            await worn.transport.close()
+            return
+        self._idle.append(worn)
+        while len(self._idle) > MOST:
+            await self._idle.pop(0).transport.close()
+
+    async def clear(self, proxy_id: int | None = None) -> None:
+        """Closes what is idle: all, or what is behind that proxy."""
+        out = [worn for worn in self._idle if proxy_id is None or worn.proxy_id == proxy_id]
+        self._idle = [worn for worn in self._idle if worn not in out]
+        for worn in out:
+            await worn.transport.close()

@@ -1,0 +1,61 @@
+-- The hosts: what they allow, what they said.
+
+-- name: add_host
+INSERT INTO hosts (host, rate, burst, concurrency, min_gap, pace)
+VALUES (%(host)s, %(rate)s, %(burst)s, %(concurrency)s, %(min_gap)s, %(rate)s) ON CONFLICT DO NOTHING;
+
+-- name: lock_courses
+SELECT host, rate, pace, paced_at, slowed_at, cooldown_until, cooldown_reason, throttles, troubles, circuit, circuit_opened_at, circuit_until,
+       circuit_opens, circuit_reason, refused, last_ok_at, last_refused_at, clock_timestamp() AS now,
+       (SELECT count(*) FROM proxies WHERE is_active) AS proxies
+  FROM hosts WHERE host = ANY (%(hosts)s::text[]) ORDER BY host FOR NO KEY UPDATE;
+
+-- name: save_course
+UPDATE hosts SET
+       pace = %(pace)s, paced_at = %(paced_at)s, slowed_at = %(slowed_at)s, cooldown_until = %(cooldown_until)s,
+       cooldown_reason = %(cooldown_reason)s, throttles = %(throttles)s, troubles = %(troubles)s, circuit = %(circuit)s, circuit_opened_at = %(circuit_opened_at)s,
+       circuit_until = %(circuit_until)s, circuit_opens = %(circuit_opens)s, circuit_reason = %(circuit_reason)s, refused = %(refused)s,
+       last_ok_at = %(last_ok_at)s, last_refused_at = %(last_refused_at)s, updated_at = clock_timestamp()
+ WHERE host = %(host)s;
+
+-- name: add_event
+INSERT INTO host_events (host, kind, reason, until, happened_at) VALUES (%(host)s, %(kind)s, %(reason)s, %(until)s, clock_timestamp());
+
+-- name: list_hosts
+SELECT h.host, h.rate, h.burst, h.concurrency, h.min_gap, h.paused_at, h.paused_reason, h.pace, h.cooldown_until, h.cooldown_reason, h.throttles,
+       h.circuit, h.circuit_opened_at, h.circuit_until, h.circuit_opens, h.circuit_reason, jsonb_array_length(h.refused) AS refused,
+       h.last_ok_at, h.last_refused_at, h.robots_checked_at, h.robots_status, h.crawl_delay,
+       (SELECT count(*) FROM identity_leases l WHERE l.host = h.host AND l.expires_at > clock_timestamp())::integer AS leases,
+       h.created_at, h.updated_at
+  FROM hosts h WHERE %(host)s::text IS NULL OR h.host = %(host)s ORDER BY h.host;
+
+-- name: set_limits
+-- A lower rate takes the present pace down with it; a higher one is grown into.
+UPDATE hosts SET rate = coalesce(%(rate)s, rate), burst = coalesce(%(burst)s, burst), concurrency = coalesce(%(concurrency)s, concurrency),
+       min_gap = coalesce(%(min_gap)s, min_gap), pace = least(pace, coalesce(%(rate)s, rate)), updated_at = clock_timestamp()
+ WHERE host = %(host)s;
+
+-- name: pause_host
+UPDATE hosts SET paused_at = coalesce(paused_at, clock_timestamp()), paused_reason = %(reason)s, updated_at = clock_timestamp() WHERE host = %(host)s;
+
+-- name: resume_host
+UPDATE hosts SET paused_at = NULL, paused_reason = NULL, updated_at = clock_timestamp() WHERE host = %(host)s;
+
+-- name: reset_host
+UPDATE hosts SET pace = rate, paced_at = clock_timestamp(), slowed_at = NULL, tat = NULL, last_slot_at = NULL, cooldown_until = NULL, cooldown_reason = NULL,
+       throttles = 0, troubles = 0, circuit = 'closed', circuit_opened_at = NULL, circuit_until = NULL, circuit_opens = 0, circuit_reason = NULL, refused = '[]',
+       updated_at = clock_timestamp()
+ WHERE host = %(host)s;
+
+-- name: events
+SELECT kind, reason, until, happened_at FROM host_events WHERE host = %(host)s ORDER BY happened_at DESC, id DESC LIMIT %(limit)s;
+
+-- name: prune_events
+DELETE FROM host_events WHERE happened_at < %(before)s;
+
+-- name: outlook
+-- Whether somebody could begin to talk to these hosts now: `code` null where yes, else why not, and for how many seconds yet.
+SELECT h.host, c.code, c.reason, c.wait,
+       (SELECT count(*) FROM identity_leases l WHERE l.host = h.host AND l.expires_at > clock_timestamp()) AS leases,
+       CASE WHEN h.circuit = 'open' THEN 1 ELSE h.concurrency END AS concurrency
+  FROM hosts h, host_closed(h, clock_timestamp()) c WHERE h.host = ANY (%(hosts)s::text[]);
