@@ -134,7 +134,7 @@ def _faulty(says: str) -> Reaction:
 REACTIONS: Mapping[Verdict, Reaction] = MappingProxyType(
     {
         Verdict.OK: Reaction(
-            says="answered; the answer is used",
+            says="answered as asked",
             end=Move.RETURN,
             error=None,
             proxy_event=Event.SUCCESS,
@@ -161,7 +161,7 @@ REACTIONS: Mapping[Verdict, Reaction] = MappingProxyType(
             error=None,
             proxy_event=Event.SUCCESS,
         ),
-        Verdict.PROXY_CONFIG: _faulty("the proxy refuses our login"),
+        Verdict.PROXY_CONFIG: _faulty("the proxy refuses our login or speaks another protocol"),
         Verdict.PROXY_DOWN: _faulty("the proxy does not connect"),
         Verdict.TARGET_DOWN: Reaction(
             says=f"the site is down; the same identity asks again, {_times(REPEATS)} at most, more slowly",
@@ -173,7 +173,9 @@ REACTIONS: Mapping[Verdict, Reaction] = MappingProxyType(
             steps=(_RESET, _REROUTE),
         ),
         Verdict.TLS_UNTRUSTED: _faulty("the certificate is not trusted and nothing was sent"),
-        Verdict.TOO_LARGE: Reaction(says="larger than FETCH_MAX_BYTES; asking again would not help", error=Permanent),
+        Verdict.TOO_LARGE: Reaction(
+            says="larger than a client takes (FETCH_MAX_BYTES); asking again would not help", error=Permanent
+        ),
         Verdict.CLIENT_BUG: Reaction(
             says="the request itself was wrong; asking again would not help",
             end=Move.RETURN,
@@ -219,7 +221,7 @@ COLUMNS = ("verdict", "what is done", "in the end", "counted for the proxy", "fo
 """Of `rows`."""
 
 _ENDS: Mapping[type[MenuwatchError] | None, str] = {
-    None: "the answer is used",
+    None: "whoever asked gets the answer",
     Blocked: "the task is put off, no retry is used up",
     Throttled: "the task is put off, no retry is used up",
     Transient: "the task is tried later, one retry used up",
