@@ -200,7 +200,7 @@ async def test_no_answer_holds_a_proxy_password(app: FastAPI, shop: Shop, capsys
     await shop.http.post("/api/tasks", json={"role": "payload_fetch", "dispensary_id": store})
     values: dict[str, Any] = {
         "task_id": 1, "payload_id": payload, "product_id": 1, "store_id": store, "dispensary_id": store, "role": "payload_fetch",
-        "worker_id": "w1",
+        "worker_id": "w1", "proxy_id": 1,
     }  # fmt: skip
     for path, methods in shop.description["paths"].items():
         if "get" in methods:

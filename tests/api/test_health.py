@@ -37,6 +37,23 @@ async def test_no_active_proxy_is_a_warning(shop: Shop) -> None:
     assert "menuwatch proxies add" in warning
 
 
+async def test_proxies_that_are_out_are_counted_and_it_says_when_one_is_tried(shop: Shop) -> None:
+    await shop.execute(
+        "INSERT INTO proxies (host, port, is_active, failure_count, disabled_at, disabled_reason, probe_at)"
+        " VALUES ('a.test', 1, false, 5, NULL, NULL, now() + interval '40 s'), ('b.test', 1, false, 5, NULL, NULL,"
+        " now() + interval '2 h'), ('c.test', 1, false, 0, now(), 'too dear', NULL)"
+    )
+    (warning,) = (await shop.ask("/readyz"))["warnings"]
+    assert warning == (
+        "no active proxy: 2 inactive, 1 disabled, next probe in 40 s; network roles wait and go on by themselves once a probe gets "
+        "through"
+    )
+    await shop.execute("UPDATE proxies SET is_active = true, failure_count = 4 WHERE host = 'a.test'")
+    found = await shop.ask("/readyz")
+    assert found["warnings"] == []
+    assert found["checks"]["proxies"]["detail"] == "1 active, 1 of them failing, 1 inactive, 1 disabled"
+
+
 async def _unready(shop: Shop, *failing: str) -> dict[str, dict[str, str]]:
     answer = await shop.http.get("/readyz")
     body = answer.json()

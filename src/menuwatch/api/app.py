@@ -9,7 +9,18 @@ from menuwatch import __version__
 from menuwatch.api import openapi, problems, reference
 from menuwatch.api.head import Head
 from menuwatch.api.observe import Observe, Traffic
-from menuwatch.api.routes import capacity, health, job_queue, payloads, products, schedules, stores, tasks, workers
+from menuwatch.api.routes import (
+    capacity,
+    health,
+    job_queue,
+    payloads,
+    products,
+    proxies,
+    schedules,
+    stores,
+    tasks,
+    workers,
+)
 from menuwatch.api.system import System
 
 __all__ = ["System", "create_app"]
@@ -34,7 +45,7 @@ def bare_app() -> FastAPI:
     )
     app.include_router(schedules.generating)
     # /api/tasks/capacity comes before /api/tasks/{task_id}.
-    for noun in (health, capacity, tasks, job_queue, schedules, workers, payloads, stores, products):
+    for noun in (health, capacity, tasks, job_queue, schedules, workers, payloads, stores, products, proxies):
         app.include_router(noun.router)
     reference.install(app)
     problems.install(app)

@@ -45,6 +45,7 @@ TAGS = [
         "name": "workers",
         "description": "Who works, and what they are told; the door for workers that somebody else wrote.",
     },
+    {"name": "proxies", "description": "What every request goes through: adding, testing, taking out and putting back."},
     {"name": "health", "description": "Probes and metrics."},
 ]
 
