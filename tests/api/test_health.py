@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -44,9 +46,10 @@ async def test_proxies_that_are_out_are_counted_and_it_says_when_one_is_tried(sh
         " now() + interval '2 h'), ('c.test', 1, false, 0, now(), 'too dear', NULL)"
     )
     (warning,) = (await shop.ask("/readyz"))["warnings"]
-    assert warning == (
-        "no active proxy: 2 inactive, 1 disabled, next probe in 40 s; network roles wait and go on by themselves once a probe gets "
-        "through"
+    assert re.fullmatch(
+        r"no active proxy: 2 inactive, 1 disabled, next probe in (40|3\d) s; network roles wait and go on by themselves once a probe "
+        r"gets through",
+        warning,
     )
     await shop.execute("UPDATE proxies SET is_active = true, failure_count = 4 WHERE host = 'a.test'")
     found = await shop.ask("/readyz")

@@ -218,17 +218,17 @@ async def test_sealed_passwords_work_and_are_worth_nothing_without_the_key(
     assert all(result.ok for result in await operations.test(pool, sealed))
     assert await operations.require_active(pool, sealed) == 4
     for settings, says in (
-        (_settings(target), "the password of 4 of 4 proxies is sealed, and SECRET_KEY is not set"),
-        (_settings(target, secret_key=(new,)), "none of the keys in SECRET_KEY opens it"),
+        (_settings(target), "sealed, and SECRET_KEY is not set"),
+        (_settings(target, secret_key=(new,)), "none of the keys in SECRET_KEY opens"),
     ):
         for refused in (
             operations.require_active(pool, settings),
             operations.test(pool, settings),
             operations.enable(pool, settings, [intake.brought[0].id]),
         ):
-            with pytest.raises(Refused, match=says.replace("4 of 4 proxies", ".* prox(y|ies)")):
+            with pytest.raises(Refused, match=says):
                 await refused
-        assert (await operations.examine(pool, settings)).locked is not None
+        assert "the passwords of 4 of 4 proxies are sealed" in str((await operations.examine(pool, settings)).locked)
     both = _settings(target, secret_key=(new, old))
     assert await operations.seal(pool, both) == (4, 4)
     assert await operations.seal(pool, both) == (0, 4)

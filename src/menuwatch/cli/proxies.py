@@ -216,7 +216,8 @@ def seal(json: JsonOption = False) -> None:
     if json:
         print_json({"sealed": written, "passwords": total})
     else:
-        console.print(f"Sealed {written:,} of {plural(total, 'password')}; the others were under this key already.")
+        others = "; the others were under this key already" if written < total else ""
+        console.print(f"Sealed {written:,} of {plural(total, 'password')}{others}.")
 
 
 def _content(file: str) -> bytes:

@@ -27,13 +27,15 @@ class Locked(Refused):
     """Passwords are sealed, and none of the configured keys opens them."""
 
     def __init__(self, *, key_given: bool, count: int = 1, total: int = 1) -> None:
+        many = total > 1
+        whose = f"passwords of {count:,} of {total:,} proxies are" if many else "password of a proxy is"
+        it, was = ("them", "they were") if many else ("it", "it was")
         what = (
-            "none of the keys in SECRET_KEY opens it: add the key that it was sealed with"
+            f"none of the keys in SECRET_KEY opens {it}: add the key that {was} sealed with"
             if key_given
-            else "SECRET_KEY is not set: set it to the key that it was sealed with"
+            else f"SECRET_KEY is not set: set it to the key that {was} sealed with"
         )
-        whose = "a proxy" if total == 1 else f"{count} of {total} proxies"
-        super().__init__(f"the password of {whose} is sealed, and {what}. Where the key is lost, give the proxy anew")
+        super().__init__(f"the {whose} sealed, and {what}. Where the key is lost, give the proxy anew")
 
 
 class Vault:

@@ -1,0 +1,224 @@
+"""`menuwatch proxies` and `doctor` as a person types them, on a real database, through real proxies."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from menuwatch.cli import main
+from menuwatch.sim.process import Simulator
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[Simulator]:
+    """A market with three proxies, the last of them dead. It has a thread of its own: commands have their own event loops."""
+    ready, done = threading.Event(), threading.Event()
+    running: list[Simulator] = []
+
+    async def serve() -> None:
+        async with Simulator(stores=1, products=5, seed=4, proxies=3) as made:
+            await made.break_proxy(2, "dead")
+            running.append(made)
+            ready.set()
+            await asyncio.to_thread(done.wait)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    assert ready.wait(30)
+    yield running[0]
+    done.set()
+    thread.join(10)
+
+
+@pytest.fixture(autouse=True)
+def surroundings(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulator: Simulator
+) -> Iterator[None]:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("MENUWATCH_HOME", str(tmp_path))
+    monkeypatch.setenv("DUTCHIE_BASE_URL", simulator.base_url)
+    monkeypatch.setenv("FETCH_TIMEOUT_SECONDS", "5")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], simulator: Simulator) -> Run:
+    def command(*arguments: str, group: str = "proxies", given: bytes | None = None) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["menuwatch", *([group] if group else []), *arguments])
+        if given is not None:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        code: Any = 0
+        try:
+            main.main()
+        except SystemExit as end:
+            code = end.code or 0
+        said = capsys.readouterr()
+        assert not any(proxy.password in said.out + said.err for proxy in simulator.proxies)
+        assert "S3cret" not in said.out + said.err
+        return code, said.out, said.err
+
+    return command
+
+
+def test_one_that_answers_is_added_and_one_that_does_not_is_added_inactive(run: Run, simulator: Simulator) -> None:
+    assert run("add", simulator.proxies[0].url, "--state", "az") == (
+        0,
+        f"Added proxy 1: {simulator.proxies[0].protocol}://user0@127.0.0.1:{simulator.proxies[0].port}\n",
+        "",
+    )
+    code, out, err = run("add", simulator.proxies[2].url)
+    assert (code, out.startswith("Added proxy 2: ")) == (1, True)
+    assert "Inactive, and tried again by itself: the proxy does not answer" in err
+    assert run("add", simulator.proxies[2].url, "--force")[0] == 0
+    code, out, _ = run("list", "--json")
+    assert [(row["id"], row["status"], row["state"]) for row in json.loads(out)] == [
+        (1, "active", "AZ"),
+        (2, "active", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["add", "http://me:S3cret@gate.example"], "the proxy has no port"),
+        (["add", "gate.example:1", "gate.example:x:me:S3cret"], "proxy 2 of 2: the port of a proxy"),
+        (["add", "gate.example:1", "--state", "ZZ"], "ZZ is no state"),
+        (["add", "gate.example:1", "--country", "UK"], "the United Kingdom is GB"),
+        (["add", "gate.example:1", "--timezone", "Arizona"], "no time zone: give its IANA name"),
+        (["add", "gate.example:1", "--url", "ftp://x"], "starts with http:// or https://"),
+        (["import", "/nowhere/list"], "/nowhere/list cannot be read: No such file or directory"),
+        (["enable", "7"], "no proxy has the number 7"),
+        (["disable", "7"], "no proxy has the number 7"),
+        (["remove", "7"], "no proxy has the number 7"),
+        (["seal"], "SECRET_KEY is not set: `menuwatch proxies key` makes a key"),
+        (["list", "--json", "--format", "csv"], "name one of them"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_nothing_added(run: Run, arguments: list[str], says: str) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert says in err
+    assert json.loads(run("list", "--json")[1]) == []
+
+
+def test_a_list_is_imported_but_for_its_bad_lines(run: Run, simulator: Simulator, tmp_path: Path) -> None:
+    one, two, dead = simulator.proxies
+    lines = ["# ours", f"{one.host}:{one.port}:{one.username}:{one.password}", "", "gate.example:x:me:S3cret", dead.url]
+    file = tmp_path / "list.txt"
+    file.write_text("\n".join(lines))
+    code, out, err = run("import", str(file))
+    assert (code, out) == (1, "2 added, 0 updated, 1 rejected, 1 inactive (failed their test)\n")
+    rejected, inactive = err.splitlines()
+    assert rejected.startswith("line 4: the port of a proxy is a number from 1 to 65535")
+    assert inactive.startswith("proxy ")
+    assert "does not answer" in inactive
+    table = f'protocol;ip;port;user;pass;region\r\n{two.protocol};{two.host};{two.port};{two.username};"{two.password}";CO\r\n'
+    code, out, err = run("import", "-", given=b"\xef\xbb\xbf" + table.encode())
+    assert (code, out, err) == (0, "1 added, 0 updated, 0 rejected, 0 inactive\n", "")
+    code, out, _ = run("import", "-", "--no-test", "--json", given=f"{two.url}\n{two.url}\n?".encode())
+    found = json.loads(out)
+    assert code == 1
+    assert (found["added"], found["updated"], found["repeated"]) == (0, 1, [1])
+    assert [line["line"] for line in found["rejected"]] == [3]
+    assert [(row["line"], row["created"], row["active"]) for row in found["proxies"]] == [(2, False, True)]
+    assert "the list is empty" in run("import", "-", given=b"# nothing\n")[2]
+
+
+def test_out_and_back(run: Run, simulator: Simulator) -> None:
+    for proxy in simulator.proxies:
+        run("add", proxy.url, "--force")
+    assert run("list", "--inactive") == (0, "", "Every proxy is active.\n")
+    code, out, _ = run("disable", "1", "3", "--reason", "the bill")
+    assert (code, [line.partition(":")[0] for line in out.splitlines()]) == (
+        0,
+        ["Disabled proxy 1", "Disabled proxy 3"],
+    )
+    rows = list(csv.DictReader(io.StringIO(run("list", "--inactive", "--format", "csv")[1])))
+    assert [(row["id"], row["status"], row["reason"]) for row in rows] == [
+        ("1", "disabled", "the bill"),
+        ("3", "disabled", "the bill"),
+    ]
+    code, out, err = run("enable", "1", "3")
+    assert code == 1
+    assert "Inactive, and tried again by itself: the proxy does not answer" in err
+    (row,) = json.loads(run("list", "--inactive", "--json")[1])
+    assert (row["id"], row["status"], row["disabled_at"]) == (3, "inactive", None)
+    table = run("list", "--inactive")[1]
+    assert "the proxy does not answer" in table
+    assert "in " in table.splitlines()[1], "when it is tried again"
+    assert run("remove", "3")[1].startswith("Removed proxy 3: ")
+    assert [row["id"] for row in json.loads(run("list", "--json")[1])] == [1, 2]
+
+
+def test_a_test_of_many_says_which_do_not_answer(run: Run, simulator: Simulator) -> None:
+    for proxy in simulator.proxies:
+        run("add", proxy.url, "--force")
+    code, out, _ = run("test", "--json")
+    assert (code, [row["ok"] for row in json.loads(out)]) == (1, [True, True, False])
+    assert run("test", "1", "2")[0] == 0
+
+
+def test_sealed_passwords(run: Run, simulator: Simulator, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("add", simulator.proxies[0].url, "--force")
+    key = run("key")[1].strip()
+    monkeypatch.setenv("SECRET_KEY", key)
+    assert run("seal")[1] == "Sealed 1 of 1 password.\n"
+    assert run("seal")[1] == "Sealed 0 of 1 password; the others were under this key already.\n"
+    assert run("test")[0] == 0
+    with psycopg.connect(database_url) as conn:
+        assert str(conn.execute("SELECT password FROM proxies").fetchone()).startswith("('fernet:")
+    for value, says in (("", "SECRET_KEY is not set"), (run("key")[1].strip(), "none of the keys in SECRET_KEY")):
+        monkeypatch.setenv("SECRET_KEY", value)
+        for arguments in (["test"], ["enable", "1"]):
+            code, out, err = run(*arguments)
+            assert (code, out, says in err) == (2, "", True)
+        code, _, err = run("worker", group="")
+        assert (code, says in err) == (2, True)
+        code, out, _ = run("doctor", "--json", group="")
+        (found,) = [one for one in json.loads(out)["findings"] if one["check"] == "proxies"]
+        assert (code, found["level"], says in found["detail"]) == (1, "problem", True)
+    monkeypatch.setenv("SECRET_KEY", "hunter2")
+    code, _, err = run("list")
+    assert (code, "hunter2" in err, "menuwatch proxies key" in err) == (2, False, True)
+
+
+def test_doctor_names_the_proxies_that_fail(run: Run, simulator: Simulator, database_url: str) -> None:
+    def found() -> dict[str, Any]:
+        code, out, _ = run("doctor", "--json", group="")
+        assert code == 0
+        (one,) = [one for one in json.loads(out)["findings"] if one["check"] == "proxies"]
+        return dict(one)
+
+    assert found()["detail"] == "no active proxy; workers will not start"
+    for proxy in simulator.proxies:
+        run("add", proxy.url, "--force")
+    assert (found()["level"], found()["detail"]) == ("ok", "3 of 3 active")
+    with psycopg.connect(database_url, autocommit=True) as conn:
+        conn.execute("UPDATE proxies SET failure_count = 4, last_error = 'the proxy does not answer' WHERE id = 2")
+        conn.execute("UPDATE proxies SET is_active = false, probe_at = now() + interval '40 s' WHERE id = 3")
+    one = found()
+    assert (one["level"], one["detail"]) == (
+        "warning",
+        "2 of 3 active; 1 inactive; failing: proxy 2 (the proxy does not answer)",
+    )
+    assert "menuwatch proxies list --inactive" in one["mend"]
+    with psycopg.connect(database_url, autocommit=True) as conn:
+        conn.execute("UPDATE proxies SET is_active = false, probe_at = now() + interval '40 s'")
+    assert re.fullmatch(r"no active proxy: 3 inactive, next probe in (40|3\d) s; network roles wait", found()["detail"])
