@@ -46,6 +46,7 @@ from menuwatch.pipeline.registry import handlers
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.proxies import store as proxy_rows
+from menuwatch.proxies.vault import Vault
 from menuwatch.schedules import store as schedules
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NETWORK_ROLES, Role
@@ -139,7 +140,13 @@ async def open_system(settings: Settings, *, clock: Clock | None = None, pool_si
 
 def parts(system: System) -> Parts:
     """What handlers are given to work with."""
-    rotator = Rotator(system.pool, system.settings, clock=system.clock, profiles=system.profiles)
+    rotator = Rotator(
+        system.pool,
+        system.settings,
+        clock=system.clock,
+        profiles=system.profiles,
+        unseal=Vault.from_settings(system.settings).opened,
+    )
     system.at_end.push_async_callback(rotator.close)
     return Parts(
         pool=system.pool,

@@ -87,8 +87,6 @@ async def test_work_waits_while_no_proxy_lives_and_goes_on_by_itself(
 
             await until(all_out, seconds=30)
             assert all(line["reason"] for line in _logged(log, "proxy_deactivated"))
-            # Whatever first wait they were given: now it is over.
-            await _rows(pool, "UPDATE proxies SET probe_at = now() RETURNING id")
 
             async def tried_and_failed() -> bool:
                 return all(

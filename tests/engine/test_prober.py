@@ -40,7 +40,13 @@ async def target(farm: ProxyFarm) -> AsyncIterator[Target]:
 
 @pytest.fixture
 def settings(target: Target) -> Settings:
-    return Settings(fetch_timeout_seconds=2, dutchie_base_url=target.url().rstrip("/"), proxy_probe_seconds=8)
+    return Settings(
+        fetch_timeout_seconds=2,
+        dutchie_base_url=target.url().rstrip("/"),
+        proxy_probe_seconds=8,
+        host_rate=1000,
+        host_burst=100,
+    )
 
 
 @pytest.fixture
@@ -228,3 +234,37 @@ async def test_it_comes_again_when_the_next_is_due(pool: Pool, ids: list[int], s
     pause = await short.step()
     assert pause is not None
     assert 0.3 < pause <= 0.7
+
+
+async def test_it_keeps_to_the_hosts_budget_and_goes_on_record(
+    pool: Pool, ids: list[int], settings: Settings, target: Target
+) -> None:
+    slow = dataclasses.replace(settings, host_rate=0.01, host_burst=2)
+    target.script = lambda seen: Reply(403) if seen.proxy == 0 else Reply()
+    await Prober(pool, slow).step()
+    rows = await _rows(pool)
+    assert len(target.seen) == 2, "as many as may follow each other at once"
+    (late,) = [row for row in rows if row["probe_failures"] == 0 and not row["is_active"]]
+    assert 90 < late["wait"] <= 100
+    async with pool.connection() as conn:
+        cursor = await conn.execute("SELECT host, proxy_id, verdict, status, task_id FROM fetch_attempts")
+        attempts = {row[1]: row for row in await cursor.fetchall()}
+        cursor = await conn.execute("SELECT refused FROM hosts")
+        assert await cursor.fetchall() == [([],)], "a tired proxy that is refused is not the host refusing"
+    assert set(attempts) == set(ids) - {late["id"]}
+    for proxy_id, row in attempts.items():
+        verdict, status = ("blocked", 403) if proxy_id == ids[0] else ("ok", 200)
+        assert row == (f"{NAME}:{target.port}", proxy_id, verdict, status, None)
+
+
+async def test_while_the_host_wants_to_be_left_alone_nobody_probes(
+    pool: Pool, ids: list[int], settings: Settings, target: Target
+) -> None:
+    target.script = lambda _: Reply(429, headers={"Retry-After": "500"})
+    async with pool.connection() as conn:
+        await conn.execute("UPDATE proxies SET probe_at = now() + interval '1 h' WHERE id <> %s", [ids[0]])
+    await Prober(pool, settings).step()
+    await _due(pool)
+    await Prober(pool, settings).step()
+    assert len(target.seen) == 1
+    assert all(480 < row["wait"] <= 500 and row["probe_failures"] == 0 for row in await _rows(pool))

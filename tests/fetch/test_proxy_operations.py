@@ -86,7 +86,8 @@ async def test_a_test_may_name_proxies_and_another_address(pool: Pool, farm: Pro
 
 
 def _settings(target: Target, **more: Any) -> Settings:
-    return Settings(fetch_timeout_seconds=2, dutchie_base_url=target.url().rstrip("/"), **more)
+    wide = {"host_rate": 1000.0, "host_burst": 100, **more}
+    return Settings(fetch_timeout_seconds=2, dutchie_base_url=target.url().rstrip("/"), **wide)
 
 
 def _lines(farm: ProxyFarm) -> str:

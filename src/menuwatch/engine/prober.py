@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import random
 from collections.abc import Awaitable, Callable
 from typing import ClassVar
@@ -13,9 +12,10 @@ from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
 from menuwatch.engine.loop import Loop
-from menuwatch.fetch.probe import Finding, Permit, Probe, Probed, at_once, finding, host_of
+from menuwatch.fetch.errand import Errands
+from menuwatch.fetch.probe import Finding, Permit, Probe, Probed, finding, host_of
 from menuwatch.proxies import store as proxies
-from menuwatch.proxies.health import PROBING
+from menuwatch.proxies.health import probing
 from menuwatch.proxies.model import Proxy
 from menuwatch.proxies.vault import Locked
 from menuwatch.tasks import store as tasks
@@ -30,10 +30,6 @@ _SLACK_SECONDS = 30.0
 """What a probe may take beyond the time limit of its request, the wait for a connection to the database included."""
 
 
-async def _nowhere(_: Probed) -> None:
-    return None
-
-
 class Prober(Loop):
     """Any number of them may run: each due proxy is taken by one. Goes on while no proxy is active, so that work resumes by itself."""
 
@@ -44,19 +40,20 @@ class Prober(Loop):
         pool: Pool,
         settings: Settings,
         *,
-        permit: Permit = at_once,
-        record: Record = _nowhere,
+        permit: Permit | None = None,
+        record: Record | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
         ca_file: str | None = None,
     ) -> None:
-        """`permit` is the host's budget, `record` is told of each request that was made."""
-        self._wait = dataclasses.replace(PROBING, base=settings.proxy_probe_seconds)
+        """`permit` is the host's budget, `record` is told of each request that was made; in the database where they are not given."""
+        self._wait = probing(settings.proxy_probe_seconds)
         super().__init__(interval=min(_LONGEST_INTERVAL, self._wait.base / 4))
         self._pool = pool
         self._settings = settings
-        self._permit = permit
-        self._record = record
+        errands = Errands(pool, settings, clock=clock)
+        self._permit = permit or errands.permit
+        self._record = record or errands.record
         self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
         self._probe = Probe(settings, clock=clock, rng=self._rng, ca_file=ca_file)
 

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 
+from menuwatch.core.backoff import Backoff
 from menuwatch.db import sql
 from menuwatch.db.pool import Pool
 from menuwatch.fetch import attempts as rows
@@ -24,7 +25,7 @@ from menuwatch.fetch.scores import HALF_LIFE, Experience, added_up
 from menuwatch.hosts import store as hosts
 from menuwatch.hosts.rules import LetIn, News, Waits
 from menuwatch.proxies import store as proxies
-from menuwatch.proxies.health import Happened
+from menuwatch.proxies.health import PROBING, Happened
 
 _q = sql.load(__package__)
 _CONFLICTS = 3
@@ -57,10 +58,16 @@ class Ledger:
     """One per process."""
 
     def __init__(
-        self, pool: Pool, *, waits: Waits | None = None, on_written: Callable[[Report], None] = lambda _: None
+        self,
+        pool: Pool,
+        *,
+        waits: Waits | None = None,
+        probing: Backoff = PROBING,
+        on_written: Callable[[Report], None] = lambda _: None,
     ) -> None:
         self._pool = pool
         self._waits = waits or Waits()
+        self._probing = probing
         self._on_written = on_written
         self._gathering: list[tuple[Report, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
@@ -120,7 +127,7 @@ class Ledger:
 
     async def _write(self, conn: AsyncConnection[Any], report: Report) -> None:
         await hosts.record(conn, _by_host(report.news), self._waits)
-        await proxies.record_all(conn, report.proxies)
+        await proxies.record_all(conn, report.proxies, probing=self._probing)
         by_proxy, by_profile = added_up(report.experiences)
         async with conn.pipeline():
             if by_proxy:

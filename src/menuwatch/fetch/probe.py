@@ -21,11 +21,6 @@ Permit = Callable[[str], Awaitable[float | None]]
 """Asks a host's budget for one request: None means now, a number that it would be too soon for so many seconds."""
 
 
-async def at_once(_: str) -> float | None:
-    """A budget without limits."""
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed:
     """What came of the request. `answered`: the target gave a whole answer. `bytes` of its body, decoded."""

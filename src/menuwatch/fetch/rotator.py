@@ -31,6 +31,7 @@ from menuwatch.fetch.wardrobe import Wardrobe, Worn
 from menuwatch.hosts import store as hosts
 from menuwatch.hosts.model import Limits
 from menuwatch.hosts.rules import SlowDown, Waits
+from menuwatch.proxies.health import probing
 from menuwatch.proxies.model import NoProxy, Proxy
 
 _q = sql.load(__package__)
@@ -80,7 +81,7 @@ class Rotator:
             cooldown=timedelta(seconds=settings.host_cooldown_seconds),
             circuit=timedelta(seconds=settings.circuit_seconds),
         )
-        self._ledger = Ledger(pool, waits=waits, on_written=on_report)
+        self._ledger = Ledger(pool, waits=waits, probing=probing(settings.proxy_probe_seconds), on_written=on_report)
         self._limits = Limits(
             rate=settings.host_rate,
             burst=settings.host_burst,

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from menuwatch.core.backoff import Backoff
 from menuwatch.core.clock import Clock
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Connection, Pool
-from menuwatch.fetch.probe import Finding, Permit, Probe, Probed, at_once, finding, host_of
+from menuwatch.fetch.errand import Errands
+from menuwatch.fetch.probe import Finding, Permit, Probe, Probed, finding, host_of
 from menuwatch.fetch.verdict import Verdict
 from menuwatch.operations.refusals import NotFound
 from menuwatch.proxies import store
-from menuwatch.proxies.health import PROBING
+from menuwatch.proxies.health import probing
 from menuwatch.proxies.model import NewProxy, NoProxy, Proxy, Standing
 from menuwatch.proxies.parse import parse_line
 from menuwatch.proxies.sheet import placed
@@ -115,11 +115,6 @@ def view(proxy: Proxy) -> ProxyView:
     )
 
 
-def probing(settings: Settings) -> Backoff:
-    """The waits before a proxy that is out for its health is tried again."""
-    return dataclasses.replace(PROBING, base=settings.proxy_probe_seconds)
-
-
 async def add(
     pool: Pool,
     line: str | NewProxy,
@@ -200,17 +195,17 @@ async def test(
     url: str | None = None,  # noqa: PT028
     clock: Clock | None = None,  # noqa: PT028
     ca_file: str | None = None,  # noqa: PT028
-    permit: Permit = at_once,  # noqa: PT028
+    permit: Permit | None = None,  # noqa: PT028
     on_tested: Callable[[], object] = lambda: None,  # noqa: PT028
 ) -> list[Tested]:
     """Asks for `url` (default: the platform's base address) once through each of these proxies, or through all of them.
 
-    Counts nothing: a test says how a proxy is, it does not change what is known of it. `permit` is the host's budget. Raises
-    NotFound for an unknown id, Locked where a password cannot be opened.
+    Counts nothing for the proxy: a test says how it is, it does not change what is known of it. `permit` is the host's budget, the one
+    in the database where none is given. Raises NotFound for an unknown id, Locked where a password cannot be opened.
     """
     async with pool.connection() as conn:
         chosen = await _known(conn, proxy_ids) if proxy_ids else await store.all_of(conn)
-    check = Tester(settings, url=url, clock=clock, ca_file=ca_file, permit=permit)
+    check = Tester(pool, settings, url=url, clock=clock, ca_file=ca_file, permit=permit)
     _check_open(check.vault, [proxy.password for proxy in chosen])
     gate = asyncio.Semaphore(TESTS_AT_ONCE)
 
@@ -236,12 +231,13 @@ class Tester:
 
     def __init__(
         self,
+        pool: Pool,
         settings: Settings,
         *,
         url: str | None = None,
         clock: Clock | None = None,
         ca_file: str | None = None,
-        permit: Permit = at_once,
+        permit: Permit | None = None,
     ) -> None:
         """Raises Refused for a `url` that cannot be asked for."""
         self._probe = Probe(settings, clock=clock, ca_file=ca_file, timeout_seconds=_TEST_SECONDS)
@@ -249,14 +245,18 @@ class Tester:
         self._url = url or settings.dutchie_base_url
         if not self._url.startswith(("http://", "https://")) or not host_of(self._url):
             raise Refused("the address to test with starts with http:// or https://, as https://example.com/")
-        self._permit = permit
+        errands = Errands(pool, settings, clock=clock)
+        self._permit = permit or errands.permit
+        self._record = errands.record
 
     async def __call__(self, proxy: Proxy) -> Probed:
         wait = await self._permit(host_of(self._url))
         while wait is not None:
             await asyncio.sleep(wait)
             wait = await self._permit(host_of(self._url))
-        return await self._probe(proxy, self._url)
+        probed = await self._probe(proxy, self._url)
+        await self._record(probed)
+        return probed
 
     async def trouble(self, proxy: Proxy) -> str | None:
         """Why this proxy should not be put to work, None where nothing speaks against it."""
@@ -273,7 +273,7 @@ async def enable(
     url: str | None = None,
     clock: Clock | None = None,
     ca_file: str | None = None,
-    permit: Permit = at_once,
+    permit: Permit | None = None,
 ) -> list[ProxyView]:
     """Puts proxies to work with their counters cleared.
 
@@ -285,7 +285,7 @@ async def enable(
         chosen = await _known(conn, numbers)
     failed: dict[int, str] = {}
     if not force:
-        check = Tester(settings, url=url, clock=clock, ca_file=ca_file, permit=permit)
+        check = Tester(pool, settings, url=url, clock=clock, ca_file=ca_file, permit=permit)
         _check_open(check.vault, [proxy.password for proxy in chosen])
         gate = asyncio.Semaphore(TESTS_AT_ONCE)
 
@@ -296,7 +296,7 @@ async def enable(
 
         await asyncio.gather(*(try_one(proxy) for proxy in chosen))
     async with pool.connection() as conn, conn.transaction():
-        await store.enable(conn, numbers, failed=failed, probing=probing(settings))
+        await store.enable(conn, numbers, failed=failed, probing=probing(settings.proxy_probe_seconds))
         found = [view(proxy) for proxy in await _known(conn, numbers)]
     for proxy in found:
         log.info("proxy enabled", action="proxy_enabled", proxy_id=proxy.id, status=proxy.status, reason=proxy.reason)

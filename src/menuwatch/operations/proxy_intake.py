@@ -11,9 +11,10 @@ from menuwatch.core.clock import Clock
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
-from menuwatch.fetch.probe import Permit, at_once
-from menuwatch.operations.proxies import TESTS_AT_ONCE, Tester, probing
+from menuwatch.fetch.probe import Permit
+from menuwatch.operations.proxies import TESTS_AT_ONCE, Tester
 from menuwatch.proxies import store
+from menuwatch.proxies.health import probing
 from menuwatch.proxies.model import Address, untried
 from menuwatch.proxies.sheet import Given, Rejected
 from menuwatch.proxies.vault import Vault
@@ -78,7 +79,7 @@ async def bring_in(
     url: str | None = None,
     clock: Clock | None = None,
     ca_file: str | None = None,
-    permit: Permit = at_once,
+    permit: Permit | None = None,
     on_done: Callable[[int], object] = lambda _: None,
 ) -> Intake:
     """Puts these proxies in, each after one request through it to `url` (default: the platform's base address).
@@ -95,7 +96,7 @@ async def bring_in(
             await desk.put(batch, {})
             on_done(len(batch))
     else:
-        tester = Tester(settings, url=url, clock=clock, ca_file=ca_file, permit=permit)
+        tester = Tester(pool, settings, url=url, clock=clock, ca_file=ca_file, permit=permit)
         await _test_and_put(desk, tester, iter(once.values()), on_done)
     intake.brought.sort(key=lambda one: one.number)
     log.info(
@@ -147,7 +148,7 @@ class _Desk:
     def __init__(self, pool: Pool, settings: Settings, intake: Intake) -> None:
         self._pool = pool
         self._vault = Vault.from_settings(settings)
-        self._probing = probing(settings)
+        self._probing = probing(settings.proxy_probe_seconds)
         self._intake = intake
 
     async def put(self, batch: Sequence[Given], failed: dict[Address, str]) -> None:

@@ -15,8 +15,13 @@ from menuwatch.core.backoff import Backoff
 LIMIT = 5
 """Faults, or refusals, in a row at which a proxy is deactivated (SPEC section 8)."""
 
-PROBING = Backoff(base=60.0, cap=6 * 3600.0, jitter=0.2)
-"""Waits before a proxy that its health took out is tried again: a minute at first, doubled with each probe that fails."""
+
+def probing(first: float) -> Backoff:
+    """Waits before a proxy that its health took out is tried again: `first` seconds, doubled with each probe that fails."""
+    return Backoff(base=first, cap=6 * 3600.0, jitter=0.2)
+
+
+PROBING = probing(60.0)
 
 _WEIGHT = 0.2
 """Share of the newest answer in the moving average of response times."""
