@@ -145,7 +145,7 @@ def parts(system: System) -> Parts:
         system.settings,
         clock=system.clock,
         profiles=system.profiles,
-        unseal=Vault.from_settings(system.settings).opened,
+        unseal=Vault.from_settings(system.settings).usable,
     )
     system.at_end.push_async_callback(rotator.close)
     return Parts(

@@ -1,4 +1,5 @@
-"""Every proxy dies while a worker runs: it stays up, waits, says so, and goes on by itself once one lives again."""
+"""Every proxy dies while a worker runs: it stays up, waits, says so, and goes on by itself once one lives again. Their passwords
+are sealed."""
 
 from __future__ import annotations
 
@@ -14,10 +15,12 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from menuwatch.archive.files import FileArchive
+from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.operations import health
 from menuwatch.operations import proxies as operations
 from menuwatch.proxies import store
+from menuwatch.proxies.vault import new_key
 from menuwatch.sim.process import Simulator
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import PRIORITY_DISCOVERY, NewTask, Role
@@ -77,7 +80,9 @@ async def test_work_waits_while_no_proxy_lives_and_goes_on_by_itself(
             await simulator.break_proxy(index, "dead")
         async with pool.connection() as conn:
             await tasks.enqueue(conn, [NewTask(role=Role.STORE_DISCOVERY, priority=PRIORITY_DISCOVERY, max_retries=50)])
-        home = {"DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path / "home")}
+        key = new_key()
+        await operations.seal(pool, Settings(secret_key=(key,)))
+        home = {"SECRET_KEY": key, "DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path / "home")}
         with _worker(log, DUTCHIE_BASE_URL=simulator.base_url, **home) as process:
 
             async def all_out() -> bool:

@@ -147,6 +147,21 @@ async def test_the_hosts_budget_is_asked_before_each_test(pool: Pool, farm: Prox
     assert len(target.seen) == 4
 
 
+async def test_while_the_host_wants_to_be_left_alone_nothing_is_tested(
+    pool: Pool, farm: ProxyFarm, target: Target
+) -> None:
+    settings = _settings(target)
+    target.script = lambda _: Reply(429, headers={"Retry-After": "900"})
+    first, *rest = sheet.read(_lines(farm))[0]
+    assert (await bring_in(pool, settings, [first])).failed == 0
+    intake = await bring_in(pool, settings, rest)
+    assert (intake.failed, len(target.seen)) == (3, 1)
+    assert intake.brought[0].reason == f"not tested: menus.invalid:{target.port} is not to be asked for the next 15 min"
+    with pytest.raises(Refused, match="not tested"):
+        await operations.test(pool, settings)
+    assert all(row.probe_at is not None for row in await operations.listed(pool, active=False)), "tried by itself later"
+
+
 async def test_what_an_operator_took_out_only_an_operator_brings_back(
     pool: Pool, farm: ProxyFarm, target: Target
 ) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from dataclasses import replace
 
 import pytest
 from cryptography.fernet import Fernet
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
+from menuwatch.proxies.model import untried
+from menuwatch.proxies.parse import parse_line
 from menuwatch.proxies.vault import Locked, Vault, is_sealed, new_key
 
 OLD, NEW = new_key(), new_key()
@@ -66,6 +70,15 @@ def test_without_the_key_the_variable_is_named_and_nothing_shown() -> None:
         Vault([NEW]).open("fernet:not even a token")
     with pytest.raises(Locked):
         Vault([NEW]).open("fernet:ü")
+
+
+def test_who_is_at_work_goes_on_without_a_password_that_cannot_be_opened() -> None:
+    proxy = replace(untried(parse_line("me:x@203.0.113.7:80")), password=Vault([OLD]).seal("S3cret"))
+    assert Vault([NEW, OLD]).usable(proxy).password == "S3cret"
+    with capture_logs() as logs:
+        assert Vault([NEW]).usable(proxy).password is None
+    assert [line["action"] for line in logs] == ["proxy_password_locked"]
+    assert "S3cret" not in str(logs)
 
 
 def _weak(raw: bytes) -> str:

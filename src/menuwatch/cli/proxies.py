@@ -37,6 +37,7 @@ Numbers = Annotated[list[int], typer.Argument(help="Numbers of the proxies.", me
 
 _SHOWN = 10
 """Proxies that failed their test that are named one by one."""
+_LONG_SECONDS = 60.0
 _EMPTY = "No proxies yet. Add one with `menuwatch proxies add http://USER:PASSWORD@HOST:PORT`."
 
 
@@ -361,6 +362,13 @@ def _progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
 
 async def _bring_in(given: Sequence[Given], rejected: Sequence[Rejected], *, test: bool, url: str | None) -> Intake:
     found = settings()
+    if test and url is None and len(given) / found.host_rate > _LONG_SECONDS:
+        minutes = round(len(given) / found.host_rate / 60)
+        errors.print(
+            f"Testing {len(given):,} proxies at {found.host_rate:g} requests a second (HOST_RATE) takes about "
+            f"{plural(minutes, 'minute')}; Ctrl-C keeps what is done, --no-test skips it.",
+            soft_wrap=True,
+        )
     async with bootstrap.open_system(found) as system:
         with _progress(len(given), "Testing" if test else "Adding") as on_done:
             return await bring_in(system.pool, found, given, rejected, test=test, url=url, on_done=on_done)

@@ -29,6 +29,8 @@ log = get_logger(__name__)
 TESTS_AT_ONCE = 32
 _TEST_SECONDS = 15.0
 """Longest wait for the answer to a test: one that takes longer is of no use."""
+_LONGEST_TURN_SECONDS = 30.0
+"""Turns within a host's budget come sooner than that."""
 
 DISABLED = "taken out by an operator"
 """The reason where none was given."""
@@ -226,6 +228,14 @@ async def test(
     return list(await asyncio.gather(*(one(proxy) for proxy in chosen)))
 
 
+class NotNow(Refused):
+    """The host is not to be asked for a while, not even for a test."""
+
+    def __init__(self, host: str, wait: float) -> None:
+        soon = f"{wait:.0f} s" if wait < 120 else f"{wait / 60:.0f} min"
+        super().__init__(f"not tested: {host} is not to be asked for the next {soon}")
+
+
 class Tester:
     """Makes test requests, each when the host's budget allows it."""
 
@@ -250,17 +260,24 @@ class Tester:
         self._record = errands.record
 
     async def __call__(self, proxy: Proxy) -> Probed:
-        wait = await self._permit(host_of(self._url))
+        """Raises NotNow where the host wants to be left alone for longer than one waits for one's turn."""
+        host = host_of(self._url)
+        wait = await self._permit(host)
         while wait is not None:
+            if wait > _LONGEST_TURN_SECONDS:
+                raise NotNow(host, wait)
             await asyncio.sleep(wait)
-            wait = await self._permit(host_of(self._url))
+            wait = await self._permit(host)
         probed = await self._probe(proxy, self._url)
         await self._record(probed)
         return probed
 
     async def trouble(self, proxy: Proxy) -> str | None:
-        """Why this proxy should not be put to work, None where nothing speaks against it."""
-        probed = await self(proxy)
+        """Why this proxy should not be put to work yet, None where nothing speaks against it."""
+        try:
+            probed = await self(proxy)
+        except NotNow as error:
+            return str(error)
         return probed.judgement.reason if finding(probed) is Finding.FAILS else None
 
 

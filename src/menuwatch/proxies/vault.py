@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Self
 
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
+from menuwatch.core.telemetry import get_logger
 from menuwatch.proxies.model import Proxy
 
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet, MultiFernet
+
+log = get_logger(__name__)
 
 _SEALED, _CLEAR = "fernet:", "clear:"
 
@@ -80,6 +83,17 @@ class Vault:
     def opened(self, proxy: Proxy) -> Proxy:
         """The proxy with its password as a connection needs it; raises Locked."""
         return replace(proxy, password=self.open(proxy.password))
+
+    def usable(self, proxy: Proxy) -> Proxy:
+        """As `opened`, for who is at work: a proxy whose password cannot be opened is left without one. It is then the proxy that
+        refuses, and is taken out for it, and no task fails because one proxy was added with another key."""
+        try:
+            return self.opened(proxy)
+        except Locked as error:
+            log.warning(
+                "a password cannot be opened", action="proxy_password_locked", proxy_id=proxy.id, error=str(error)
+            )
+            return replace(proxy, password=None)
 
     def is_current(self, stored: str | None) -> bool:
         """Whether it is stored as `seal` would store it now: under the first key, or in clear where there is none."""
