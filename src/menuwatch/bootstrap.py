@@ -192,6 +192,7 @@ async def keeping(system: System) -> AsyncIterator[Janitor]:
     that were deactivated."""
     keep = Keep(
         history=timedelta(days=system.settings.task_history_days),
+        attempts=timedelta(days=system.settings.fetch_attempt_days),
         runs=timedelta(days=system.settings.schedule_run_days),
     )
     janitor = Janitor(system.pool, keep=keep, clock=system.clock)

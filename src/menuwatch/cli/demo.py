@@ -84,6 +84,11 @@ async def market(
             fetch_retry_base_seconds=0.05,
             blocked_wait_seconds=0.5,
             fetch_timeout_seconds=20,
+            # Nobody else uses the simulated host: it may be asked as fast as it answers.
+            host_rate=1000,
+            host_burst=100,
+            host_cooldown_seconds=0.2,
+            circuit_seconds=0.5,
             poll_interval_ms=200,
             max_concurrent_tasks=4,
         )

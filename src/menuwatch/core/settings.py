@@ -183,6 +183,12 @@ class Settings:
     task_history_days: int = _setting(
         "TASK_HISTORY_DAYS", 30, _whole(1, 36_500), "Days that finished tasks are kept, whole days at a time."
     )
+    fetch_attempt_days: int = _setting(
+        "FETCH_ATTEMPT_DAYS",
+        14,
+        _whole(1, 36_500),
+        "Days that single requests are kept, whole days at a time; their sums are kept for good.",
+    )
     schedule_run_days: int = _setting(
         "SCHEDULE_RUN_DAYS", 90, _whole(1, 36_500), "Days that the runs of schedules and a day's plans are kept."
     )

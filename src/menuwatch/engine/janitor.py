@@ -14,6 +14,7 @@ from menuwatch.core.telemetry import get_logger
 from menuwatch.db import partitions, sql
 from menuwatch.db.pool import Connection, Pool
 from menuwatch.engine.loop import Loop
+from menuwatch.hosts import store as hosts
 from menuwatch.schedules import store as schedules
 from menuwatch.workers import registry
 
@@ -21,6 +22,7 @@ log = get_logger(__name__)
 _q = sql.load(__package__)
 
 HISTORY = "task_history"
+ATTEMPTS = "fetch_attempts"
 LOCK_SECONDS = 1.0
 """How long it waits for a lock. Nobody queues behind it for longer; where an open transaction is in the way, it comes again."""
 STATEMENT_SECONDS = 120.0
@@ -35,6 +37,7 @@ class Keep:
     """How long things are kept."""
 
     history: timedelta = timedelta(days=30)
+    attempts: timedelta = timedelta(days=14)
     runs: timedelta = timedelta(days=90)
     workers: timedelta = timedelta(days=7)
 
@@ -107,13 +110,17 @@ class Janitor(Loop):
             log.info("upkeep done", action="upkeep_done", duty=name, **found)
 
     async def _drop_history(self, conn: Connection) -> Mapping[str, Any] | None:
-        gone = await partitions.drop_expired(conn, HISTORY, self._clock.now() - self._keep.history)
+        now = self._clock.now()
+        gone = await partitions.drop_expired(conn, HISTORY, now - self._keep.history)
+        gone += await partitions.drop_expired(conn, ATTEMPTS, now - self._keep.attempts)
         return {"dropped": gone} if gone else None
 
     async def _prune_records(self, conn: Connection) -> Mapping[str, Any] | None:
         runs = await schedules.prune(conn, self._clock.now() - self._keep.runs)
         workers = await registry.prune(conn, self._keep.workers)
-        return {"runs": runs, "workers": workers} if runs or workers else None
+        events = await hosts.prune(conn, self._clock.now() - self._keep.runs)
+        found = {"runs": runs, "workers": workers, "host_events": events}
+        return found if any(found.values()) else None
 
     async def _analyze(self, conn: Connection) -> Mapping[str, Any] | None:
         return {"analyzed": await partitions.analyze_parents(conn)}

@@ -10,6 +10,7 @@ from typing import ClassVar
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
 from menuwatch.engine.loop import Loop
+from menuwatch.fetch import attempts
 from menuwatch.tasks import store as tasks
 
 log = get_logger(__name__)
@@ -43,6 +44,7 @@ class Reaper(Loop):
             if stranded:
                 log.error("parked tasks had no head before them", action="tasks_unparked", count=stranded)
             await tasks.ensure_partitions(conn)
+            await attempts.ensure_partitions(conn)
             raised = await tasks.age(conn)
             if raised:
                 log.info("tasks that waited long rose", action="tasks_aged", count=raised)

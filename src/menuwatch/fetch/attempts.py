@@ -52,6 +52,11 @@ async def insert(conn: AsyncConnection[Any], attempts: Sequence[Attempt]) -> Non
         await conn.execute(_q.add_totals, columns)
 
 
+async def ensure_partitions(conn: AsyncConnection[Any], days: int = 3) -> None:
+    """Makes the partitions of today and the days ahead, where they are missing."""
+    await conn.execute(_q.prepare_attempts, {"days": days})
+
+
 async def traffic(conn: AsyncConnection[Any]) -> dict[str, int]:
     """`requests`, `blocked` (refusals met), `rotations` (identities changed), `bytes` (decoded), over all that was ever asked."""
     async with conn.cursor(row_factory=dict_row) as cur:
