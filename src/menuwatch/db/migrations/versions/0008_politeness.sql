@@ -206,7 +206,10 @@ BEGIN
   IF code IS NOT NULL THEN
     RETURN NEXT; RETURN;
   END IF;
-  DELETE FROM identity_leases l WHERE l.host = p_host AND l.expires_at <= at;
+  -- Leases that were left behind: lapsed, of an earlier attempt at this task, or of one that was taken back from a worker that died.
+  DELETE FROM identity_leases l
+   WHERE l.host = p_host AND (l.expires_at <= at OR l.task_id = task
+                              OR EXISTS (SELECT FROM task_live t WHERE t.id = l.task_id AND t.state <> 'a'));
   SELECT count(*) INTO taken FROM identity_leases l WHERE l.host = p_host;
   -- An open circuit whose time is over lets one identity through to see.
   probing := h.circuit = 'open';
