@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from menuwatch.core.errors import Throttled
 from menuwatch.db.pool import Pool
 from menuwatch.proxies import store
 from menuwatch.proxies.health import Event, Happened
-from menuwatch.proxies.model import NewProxy, NoProxy
+from menuwatch.proxies.model import NewProxy
+from tests.proxy_events import befalls
 
 
 async def add(pool: Pool, count: int) -> list[int]:
@@ -29,7 +29,7 @@ async def test_the_same_address_again_brings_a_new_password_and_keeps_the_record
     async with pool.connection() as conn:
         number, created = await store.add(conn, first)
         assert created
-        await store.record(conn, number, Event.SUCCESS, elapsed_ms=50)
+        await befalls(conn, number, Event.SUCCESS, elapsed_ms=50)
         assert await store.add(conn, again) == (number, False)
         assert (await store.add(conn, other))[1]
         proxy = await store.get(conn, number)
@@ -39,57 +39,11 @@ async def test_the_same_address_again_brings_a_new_password_and_keeps_the_record
     assert "S3cret" not in repr(proxy)
 
 
-async def test_the_one_that_rested_longest_is_picked(pool: Pool) -> None:
-    numbers = await add(pool, 3)
-    async with pool.connection() as conn:
-        picked = [(await store.pick(conn)).id for _ in range(6)]
-    assert picked == numbers * 2
-
-
-async def test_refused_ones_are_avoided_and_busy_ones_come_last_where_there_are_others(pool: Pool) -> None:
-    first, second, third = await add(pool, 3)
-    async with pool.connection() as conn:
-        assert (await store.pick(conn, avoid=[first])).id == second
-        assert (await store.pick(conn, busy=[first, third])).id == second
-        assert (await store.pick(conn, busy=[first, second, third])).id == first
-        assert (await store.pick(conn, avoid=[first, second, third])).id == third
-
-
-async def test_without_an_active_proxy_there_is_no_pick_and_the_message_says_how_to_add_one(pool: Pool) -> None:
-    async with pool.connection() as conn:
-        with pytest.raises(NoProxy, match="menuwatch proxies add") as caught:
-            await store.pick(conn)
-    assert isinstance(caught.value, Throttled)
-    assert caught.value.retry_after == 5
-
-
-async def test_several_workers_at_once_spread_over_the_pool(pool: Pool) -> None:
-    numbers = await add(pool, 8)
-
-    async def one() -> int:
-        async with pool.connection() as conn:
-            return (await store.pick(conn)).id
-
-    picked = await asyncio.gather(*(one() for _ in range(8)))
-    assert sorted(picked) == numbers
-
-
-async def test_a_pick_waits_when_every_candidate_is_being_picked(pool: Pool) -> None:
-    (number,) = await add(pool, 1)
-    async with pool.connection() as holder, pool.connection() as conn:
-        async with holder.transaction():
-            await holder.execute("SELECT 1 FROM proxies WHERE id = %s FOR UPDATE", [number])
-            waiting = asyncio.ensure_future(store.pick(conn))
-            done, _ = await asyncio.wait([waiting], timeout=0.2)
-            assert not done
-        assert (await asyncio.wait_for(waiting, 5)).id == number
-
-
 async def test_five_faults_deactivate_and_say_when_and_why(pool: Pool) -> None:
     (number,) = await add(pool, 1)
     async with pool.connection() as conn:
         for n in range(5):
-            await store.record(conn, number, Event.FAULT, error=f"the proxy is down ({n})")
+            await befalls(conn, number, Event.FAULT, error=f"the proxy is down ({n})")
         proxy = await store.get(conn, number)
         assert proxy is not None
         assert not proxy.is_active
@@ -97,8 +51,7 @@ async def test_five_faults_deactivate_and_say_when_and_why(pool: Pool) -> None:
         assert proxy.last_error == "the proxy is down (4)"
         assert proxy.last_failure_at is not None
         assert proxy.deactivated_at is not None
-        with pytest.raises(NoProxy):
-            await store.pick(conn)
+        assert await store.active_count(conn) == 0
         assert [row.id for row in await store.all_of(conn, active=False)] == [number]
         assert await store.all_of(conn, active=True) == []
 
@@ -108,13 +61,13 @@ async def test_events_of_many_workers_are_all_counted(pool: Pool) -> None:
 
     async def one(event: Event) -> None:
         async with pool.connection() as conn:
-            await store.record(conn, number, event, elapsed_ms=10.0)
+            await befalls(conn, number, event, elapsed_ms=10.0)
 
     await asyncio.gather(*(one(Event.SUCCESS) for _ in range(40)))
     await asyncio.gather(*(one(Event.REFUSED) for _ in range(4)))
     async with pool.connection() as conn:
         proxy = await store.get(conn, number)
-        assert await store.record(conn, number + 1000, Event.SUCCESS) is None
+        assert await befalls(conn, number + 1000, Event.SUCCESS) is None
     assert proxy is not None
     assert (proxy.success_count, proxy.consecutive_403_count, proxy.is_active) == (40, 4, True)
     assert proxy.avg_response_time_ms == pytest.approx(10.0)
@@ -124,7 +77,7 @@ async def test_the_same_address_again_puts_a_deactivated_proxy_back_to_work(pool
     async with pool.connection() as conn:
         number, _ = await store.add(conn, NewProxy(protocol="http", host="gate.example", port=8080))
         for _ in range(5):
-            await store.record(conn, number, Event.REFUSED)
+            await befalls(conn, number, Event.REFUSED)
         assert await store.active_count(conn) == 0
         assert await store.add(conn, NewProxy(protocol="http", host="gate.example", port=8080)) == (number, False)
         assert await store.active_count(conn) == 1
@@ -135,7 +88,7 @@ async def test_many_are_put_in_at_once_and_told_apart(pool: Pool) -> None:
     async with pool.connection() as conn:
         number, _ = await store.add(conn, known)
         for _ in range(5):
-            await store.record(conn, number, Event.FAULT, error="down")
+            await befalls(conn, number, Event.FAULT, error="down")
         again = replace(known, password="new", city=None, state="AZ")
         bare = NewProxy(protocol="http", host="gate.example", port=8080)
         bad = NewProxy(protocol="socks5", host="gate.example", port=8080, username="u", password="x")

@@ -16,12 +16,12 @@ from menuwatch.db.pool import Pool
 from menuwatch.engine.prober import Prober
 from menuwatch.fetch.probe import Probed
 from menuwatch.operations import proxies as operations
-from menuwatch.proxies import store
 from menuwatch.proxies.health import Event
 from menuwatch.proxies.vault import new_key
 from menuwatch.sim.proxies import ProxyFarm, start_proxies
 from tests.engine.waiting import until
 from tests.fetch.target import NAME, Reply, Target, serving
+from tests.proxy_events import befalls
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ async def ids(pool: Pool, farm: ProxyFarm) -> list[int]:
     async with pool.connection() as conn:
         for number in numbers:
             for _ in range(5):
-                await store.record(conn, number, Event.FAULT, error="the proxy does not answer")
+                await befalls(conn, number, Event.FAULT, error="the proxy does not answer")
     await _due(pool)
     return numbers
 
@@ -79,9 +79,9 @@ async def test_one_that_is_taken_out_waits_a_minute_or_as_the_caller_says(pool: 
     numbers = [(await operations.add(pool, f"203.0.113.{n}:80")).id for n in range(1, 3)]
     async with pool.connection() as conn:
         for _ in range(5):
-            await store.record(conn, numbers[0], Event.FAULT, error="down")
+            await befalls(conn, numbers[0], Event.FAULT, error="down")
         for _ in range(4):
-            await store.record(conn, numbers[1], Event.FAULT, error="down")
+            await befalls(conn, numbers[1], Event.FAULT, error="down")
     out, still = await _rows(pool)
     assert 47 < out["wait"] <= 60
     assert (still["is_active"], still["probe_at"]) == (True, None)
@@ -229,7 +229,7 @@ async def test_it_comes_again_when_the_next_is_due(pool: Pool, ids: list[int], s
     assert await short.step() is None, "none is left"
     async with pool.connection() as conn:
         for _ in range(5):
-            await store.record(conn, ids[0], Event.FAULT)
+            await befalls(conn, ids[0], Event.FAULT)
         await conn.execute("UPDATE proxies SET probe_at = now() + interval '700 ms' WHERE NOT is_active")
     pause = await short.step()
     assert pause is not None

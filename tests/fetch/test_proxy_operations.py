@@ -19,6 +19,7 @@ from menuwatch.proxies.health import Event
 from menuwatch.proxies.vault import new_key
 from menuwatch.sim.proxies import ProxyFarm
 from tests.fetch.target import Reply, Target
+from tests.proxy_events import befalls
 
 
 async def test_added_is_listed_without_its_password(pool: Pool) -> None:
@@ -42,13 +43,13 @@ async def test_a_wrong_proxy_or_place_is_refused_and_nothing_added(pool: Pool) -
 
 async def test_a_start_without_active_proxies_is_refused_with_the_command_that_adds_one(pool: Pool) -> None:
     with pytest.raises(Refused, match=r"^no active proxy. .*menuwatch proxies add"):
-        await operations.require_active(pool)
+        await operations.require_active(pool, Settings())
     added = await operations.add(pool, "gate.example:80")
-    assert await operations.require_active(pool) == 1
+    assert await operations.require_active(pool, Settings()) == 1
     async with pool.connection() as conn:
         await operations.disable(conn, [added.id], "the bill")
     with pytest.raises(Refused, match=r"^no active proxy: 1 disabled"):
-        await operations.require_active(pool)
+        await operations.require_active(pool, Settings())
 
 
 async def test_a_test_says_how_each_proxy_is_and_changes_nothing(pool: Pool, farm: ProxyFarm, target: Target) -> None:
@@ -147,6 +148,19 @@ async def test_the_hosts_budget_is_asked_before_each_test(pool: Pool, farm: Prox
     assert len(target.seen) == 4
 
 
+async def test_a_start_tries_proxies_that_are_all_out(pool: Pool, farm: ProxyFarm, target: Target) -> None:
+    settings = _settings(target)
+    for index in range(4):
+        await farm.fault(index, "dead")
+    intake = await bring_in(pool, settings, sheet.read(_lines(farm))[0])
+    assert intake.failed == 4
+    with pytest.raises(Refused, match=r"^no active proxy: 4 inactive, next probe in \d+ s"):
+        await operations.require_active(pool, settings)
+    await farm.fault(2, None)
+    assert await operations.require_active(pool, settings) == 1
+    assert [row.id for row in await operations.listed(pool, active=True)] == [intake.brought[2].id]
+
+
 async def test_while_the_host_wants_to_be_left_alone_nothing_is_tested(
     pool: Pool, farm: ProxyFarm, target: Target
 ) -> None:
@@ -173,7 +187,7 @@ async def test_what_an_operator_took_out_only_an_operator_brings_back(
     assert (out.status, out.reason, out.probe_at) == ("disabled", "the bill is not paid", None)
     async with pool.connection() as conn:
         for event in (Event.SUCCESS, *[Event.FAULT] * 6):
-            await store.record(conn, ids[0], event, error=None)
+            await befalls(conn, ids[0], event, error=None)
         assert await store.take_due(conn, 10, hold=1) == []
     again = await bring_in(pool, settings, given)
     assert (again.updated, again.disabled, again.failed) == (4, 1, 0)
@@ -283,9 +297,9 @@ async def test_what_is_wrong_with_the_proxies_is_named(pool: Pool, farm: ProxyFa
     ids = [one.id for one in (await bring_in(pool, settings, given, test=False)).brought]
     async with pool.connection() as conn:
         for event in [Event.FAULT] * 5:
-            await store.record(conn, ids[0], event, error="the proxy does not answer")
+            await befalls(conn, ids[0], event, error="the proxy does not answer")
         for event in [Event.REFUSED] * 3:
-            await store.record(conn, ids[1], event, error="refused with HTTP 403")
+            await befalls(conn, ids[1], event, error="refused with HTTP 403")
         await operations.disable(conn, [ids[2]])
     found = await operations.examine(pool, settings)
     standing = found.standing

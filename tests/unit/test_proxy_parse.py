@@ -64,6 +64,8 @@ WRONG = [
     ("203.0.113.999:80", "no IPv4 address"),
     ("203.0.113.7:80:S3cret", "too many colons"),
     ("gate:8080:S3cret.example:3128", "as HOST:PORT:USER:PASSWORD and as USER:PASSWORD:HOST:PORT"),
+    ("http://user:S3cret%00x@203.0.113.7:80", "no control characters"),
+    ("http://us%0Aer:S3cret@203.0.113.7:80", "no control characters"),
     ("user:S3cret:gate:http", "1 to 65535"),
     ("user:S3cret@gate.example:80" + "0" * 2000, "at most 2000 characters"),
     (":80", "no host"),

@@ -103,6 +103,11 @@ def test_two_columns_of_one_meaning_are_refused() -> None:
         read("host,ip,port\na.example,203.0.113.7,80")
 
 
+def test_a_line_without_end_spoils_itself_alone() -> None:
+    long = '203.0.113.8,80,me,"' + "x" * 200_000
+    assert _wrong(f"host,port,user,pass\n{long}\n203.0.113.7,80,,") == [(2, "the line has more than 10,000 characters")]
+
+
 def test_bytes_that_are_no_text_spoil_their_line_alone() -> None:
     content = b"203.0.113.7:80\n203.0.113.8:81:u:p\xff\xfe\n203.0.113.9:82"
     assert [number for number, _, _ in _found(text_of(content))] == [1, 3]

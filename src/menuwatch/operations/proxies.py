@@ -29,6 +29,8 @@ log = get_logger(__name__)
 TESTS_AT_ONCE = 32
 _TEST_SECONDS = 15.0
 """Longest wait for the answer to a test: one that takes longer is of no use."""
+_TRIED_AT_START = 8
+
 _LONGEST_TURN_SECONDS = 30.0
 """Turns within a host's budget come sooner than that."""
 
@@ -155,18 +157,36 @@ async def one(conn: Connection, proxy_id: int) -> ProxyView:
     return view((await _known(conn, [proxy_id]))[0])
 
 
-async def require_active(pool: Pool, settings: Settings | None = None) -> int:
-    """How many proxies are active.
+async def require_active(pool: Pool, settings: Settings, *, permit: Permit | None = None) -> int:
+    """How many proxies are active. Where all are out for their health, some are tried on the spot: they may have come back.
 
     Raises Refused, with the command that adds one, when none is; and Locked where the keys of `settings` do not open their passwords.
     """
     async with pool.connection() as conn:
         standing = await store.standing(conn)
-        stored = await store.stored_passwords(conn, active=True)
+        stored = await store.stored_passwords(conn, active=standing.active > 0)
+    _check_open(Vault.from_settings(settings), [text for _, text in stored])
+    if standing.active == 0 and standing.inactive:
+        await _try_some(pool, settings, permit)
+        async with pool.connection() as conn:
+            standing = await store.standing(conn)
     if standing.active == 0:
         raise Refused(str(NoProxy(standing)))
-    _check_open(Vault.from_settings(settings) if settings is not None else Vault(), [text for _, text in stored])
     return standing.active
+
+
+async def _try_some(pool: Pool, settings: Settings, permit: Permit | None) -> None:
+    """Puts to work those of a few inactive proxies that get through. The others are probed when they are due, as before."""
+    async with pool.connection() as conn:
+        chosen = await store.inactive(conn, _TRIED_AT_START)
+    check = Tester(pool, settings, permit=permit)
+    troubles = await asyncio.gather(*(check.trouble(proxy) for proxy in chosen))
+    for proxy, trouble in zip(chosen, troubles, strict=True):
+        if trouble is None:
+            async with pool.connection() as conn:
+                back = await store.reactivate(conn, proxy.id)
+            if back:
+                log.info("proxy works again", action="proxy_reactivated", proxy_id=proxy.id, address=proxy.address)
 
 
 _NAMED = 3

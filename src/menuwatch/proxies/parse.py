@@ -24,6 +24,7 @@ _ALIASES: dict[str, Protocol] = {
 _FORMS = "as http://USER:PASSWORD@HOST:PORT or HOST:PORT:USER:PASSWORD"
 _LOOKS_LIKE_PLACE = re.compile(r"^(\[[^\]]*\]|[^:]*):\d*$")
 _LONGEST = 2000
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LABEL = re.compile(r"^(?!-)[A-Za-z0-9_-]{1,63}(?<!-)$")
 
 
@@ -125,6 +126,8 @@ def check_login(protocol: Protocol, username: str, password: str) -> None:
     if not username or not password:
         missing = "user" if not username else "password"
         raise Refused(f"the {missing} of the proxy is empty: give both, or neither, {_FORMS}")
+    if _CONTROL.search(username + password):
+        raise Refused("user and password of a proxy hold no control characters")
     if protocol == "socks5" and max(len(username.encode()), len(password.encode())) > 255:
         raise Refused("a SOCKS5 user or password has at most 255 bytes (RFC 1929)")
     if protocol != "socks5" and ":" in username:

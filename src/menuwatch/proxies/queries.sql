@@ -52,6 +52,9 @@ SELECT count(*) FILTER (WHERE is_active) AS active,
 SELECT * FROM proxies WHERE is_active AND greatest(failure_count, consecutive_403_count) >= %(failing)s
  ORDER BY greatest(failure_count, consecutive_403_count) DESC, id LIMIT %(limit)s;
 
+-- name: inactive
+SELECT * FROM proxies WHERE NOT is_active AND disabled_at IS NULL ORDER BY probe_at NULLS LAST, id LIMIT %(limit)s;
+
 -- name: take_due
 -- The next probe is moved ahead before this one is made: whoever takes them may die of it, and they are taken again later.
 WITH due AS (
@@ -113,30 +116,6 @@ UPDATE proxies p SET password = n.password, updated_at = clock_timestamp()
 
 -- name: active_count
 SELECT count(*) FROM proxies WHERE is_active;
-
--- name: one_picks
--- Picks follow each other. Locking the row alone would not do: whoever was about to take the same row gets it after the first,
--- though by then another has rested longer.
-SELECT pg_advisory_xact_lock(1886550137);
-
--- name: pick
--- The one that rested longest; those that this process is using come last. A row whose counters are being written is passed
--- over.
-UPDATE proxies SET last_used_at = clock_timestamp()
- WHERE id = (SELECT id FROM proxies
-              WHERE is_active AND id <> ALL(%(avoid)s)
-              ORDER BY id = ANY(%(busy)s), last_used_at NULLS FIRST, id
-              LIMIT 1 FOR UPDATE SKIP LOCKED)
-RETURNING *;
-
--- name: pick_waiting
--- Every candidate was being written: wait for one of them.
-UPDATE proxies SET last_used_at = clock_timestamp()
- WHERE id = (SELECT id FROM proxies
-              WHERE is_active AND id <> ALL(%(avoid)s)
-              ORDER BY id = ANY(%(busy)s), last_used_at NULLS FIRST, id
-              LIMIT 1 FOR UPDATE)
-RETURNING *;
 
 -- name: lock_health
 SELECT id, is_active, success_count, failure_count, consecutive_403_count, avg_response_time_ms

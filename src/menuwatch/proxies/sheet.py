@@ -32,6 +32,7 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "timezone": ("timezone", "time_zone", "tz"),
 }  # fmt: skip
 _MEANING = {alias: name for name, aliases in _COLUMNS.items() for alias in aliases}
+_LONGEST = 10_000
 _DELIMITERS = ",;\t"
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _UNFORESEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -87,6 +88,8 @@ def read(text: str) -> tuple[list[Given], list[Rejected]]:
 def _check_text(line: str) -> None:
     if any("\ud800" <= char <= "\udfff" for char in line):
         raise Refused("the line is not UTF-8 text: save the list as UTF-8")
+    if len(line) > _LONGEST:
+        raise Refused(f"the line has more than {_LONGEST:,} characters")
     if _UNFORESEEN.search(line):
         raise Refused("the line holds control characters")
 

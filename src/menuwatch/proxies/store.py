@@ -14,8 +14,8 @@ from psycopg.rows import class_row, dict_row
 from menuwatch.core.backoff import Backoff
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
-from menuwatch.proxies.health import PROBING, Event, Happened, Health, after
-from menuwatch.proxies.model import Address, NewProxy, NoProxy, Proxy, Standing
+from menuwatch.proxies.health import PROBING, Happened, Health, after
+from menuwatch.proxies.model import Address, NewProxy, Proxy, Standing
 from menuwatch.proxies.vault import Vault
 
 log = get_logger(__name__)
@@ -177,6 +177,13 @@ async def failing(conn: AsyncConnection[Any], limit: int) -> list[Proxy]:
         return await cur.fetchall()
 
 
+async def inactive(conn: AsyncConnection[Any], limit: int) -> list[Proxy]:
+    """Proxies that are out for their health, the next to be probed first."""
+    async with conn.cursor(row_factory=class_row(Proxy)) as cur:
+        await cur.execute(_q.inactive, {"limit": limit})
+        return await cur.fetchall()
+
+
 async def take_due(conn: AsyncConnection[Any], many: int, *, hold: float) -> list[Proxy]:
     """Takes up to `many` proxies that are to be probed. Nobody else gets them for `hold` seconds, in which the probe should end."""
     async with conn.cursor(row_factory=class_row(Proxy)) as cur:
@@ -203,43 +210,6 @@ async def probe_failed(conn: AsyncConnection[Any], proxy_id: int, *, wait: float
 async def put_off_probe(conn: AsyncConnection[Any], proxy_id: int, *, wait: float) -> None:
     """Has the next probe wait for `wait` seconds; nothing is counted."""
     await conn.execute(_q.put_off_probe, {"id": proxy_id, "wait": wait})
-
-
-async def pick(conn: AsyncConnection[Any], *, avoid: Collection[int] = (), busy: Collection[int] = ()) -> Proxy:
-    """Takes the active proxy that rested longest, and marks it used.
-
-    `avoid` are left out unless there is no other; `busy` (in use by other sessions of this process) come last. Picks of all
-    workers follow each other, so not to be called within a long transaction. Raises NoProxy when none is active.
-    """
-    while True:
-        async with conn.transaction():
-            await conn.execute(_q.one_picks)
-            for left_out in (list(avoid), []) if avoid else ([],):
-                for query in (_q.pick, _q.pick_waiting):
-                    async with conn.cursor(row_factory=class_row(Proxy)) as cur:
-                        await cur.execute(query, {"avoid": left_out, "busy": list(busy)})
-                        if (proxy := await cur.fetchone()) is not None:
-                            return proxy
-        # The one that was waited for may have been deactivated meanwhile while others are still active.
-        if await active_count(conn) == 0:
-            raise NoProxy(await standing(conn))
-
-
-async def record(
-    conn: AsyncConnection[Any],
-    proxy_id: int,
-    event: Event,
-    *,
-    elapsed_ms: float | None = None,
-    error: str | None = None,
-) -> Health | None:
-    """Counts one event, in a transaction of its own; returns the counters after it, None when the proxy is gone.
-
-    `error` is kept as `last_error`; it may not hold a password.
-    """
-    async with conn.transaction():
-        found = await record_all(conn, [Happened(proxy_id=proxy_id, event=event, elapsed_ms=elapsed_ms, error=error)])
-    return found.get(proxy_id)
 
 
 async def record_all(
