@@ -53,7 +53,8 @@ SELECT * FROM proxies WHERE is_active AND greatest(failure_count, consecutive_40
  ORDER BY greatest(failure_count, consecutive_403_count) DESC, id LIMIT %(limit)s;
 
 -- name: inactive
-SELECT * FROM proxies WHERE NOT is_active AND disabled_at IS NULL ORDER BY probe_at NULLS LAST, id LIMIT %(limit)s;
+-- Those that their health took out. One that somebody made inactive by SQL of their own has no probe to wait for, and stays out.
+SELECT * FROM proxies WHERE NOT is_active AND disabled_at IS NULL AND probe_at IS NOT NULL ORDER BY probe_at, id LIMIT %(limit)s;
 
 -- name: take_due
 -- The next probe is moved ahead before this one is made: whoever takes them may die of it, and they are taken again later.
