@@ -130,9 +130,10 @@ OF_PROXIES: list[tuple[ProxyFault, tuple[str, ...], str]] = [
     # What a provider says of our account with it, or of its own state.
     ("connect_403", TUNNELS, DOWN),
     ("connect_429", TUNNELS, DOWN),
-    ("connect_503", TUNNELS, DOWN),
-    ("connect_504", TUNNELS, DOWN),
+    # Proxies answer so too when it is the target that does not answer them.
     ("connect_502", TUNNELS, OPEN),
+    ("connect_503", TUNNELS, OPEN),
+    ("connect_504", TUNNELS, OPEN),
     ("socks_failure", ("socks5",), DOWN),
     ("socks_ruleset", ("socks5",), DOWN),
     ("socks_network_unreachable", ("socks5",), OPEN),

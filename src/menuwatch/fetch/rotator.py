@@ -264,6 +264,11 @@ class Rotator:
             turns = self._turns[host] = Turns(self._pool, host)
         return turns
 
+    async def charge(self, host: str, times: int) -> None:
+        """Counts requests that were made without a turn; see `session.Desk`."""
+        async with self._pool.connection() as conn:
+            await hosts.charge(conn, host, times)
+
     async def retire(self, holding: Holding, *, keep: bool) -> None:
         """Puts an identity away; see `session.Desk`."""
         if keep:

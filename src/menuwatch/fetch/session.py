@@ -90,6 +90,10 @@ class Desk(Protocol):
         """Waits until the host may be asked, and says how many seconds that took. Raises Denied."""
         ...
 
+    async def charge(self, host: str, times: int) -> None:
+        """Counts requests that were made without a turn."""
+        ...
+
     async def retire(self, holding: Holding, *, keep: bool) -> None:
         """Puts an identity away, to be used again or not."""
         ...
@@ -194,6 +198,9 @@ class FetchSession:
             started = self._clock.now()
             exchange = await holding.worn.transport.send(method, url, expect=expect, **what)
             judgement = self._judge(exchange, expect)
+            if exchange.fault is not None and exchange.fault.sent and exchange.fault.connections > 1:
+                # libcurl asked again by itself when the target turned its connections away.
+                await self._desk.charge(host, exchange.fault.connections - 1)
             answered = exchange.answer is not None
             trail.add(identity.proxy.id, identity.profile.name, judgement, answered=answered)
             move = react(judgement.verdict, tries, answered=answered)

@@ -264,8 +264,9 @@ def _after_sending(fault: Fault) -> tuple[Verdict, Blame, str]:
 def _refused_connect(status: int) -> tuple[Verdict, Blame, str]:
     if status in (401, 407):
         return Verdict.PROXY_CONFIG, Blame.PROXY, "the proxy refuses the user or password"
-    if status == 502:
-        return Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET, "the proxy cannot reach the target"
+    if status in (502, 503, 504):
+        # Common proxies answer so when the target is down as well (504: RFC 9110, 15.6.5); other proxies will tell.
+        return Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET, f"the proxy cannot reach the target (HTTP {status})"
     return Verdict.PROXY_DOWN, Blame.PROXY, f"the proxy refuses to connect (HTTP {status})"
 
 

@@ -18,6 +18,10 @@ UPDATE hosts SET
        last_ok_at = %(last_ok_at)s, last_refused_at = %(last_refused_at)s, updated_at = clock_timestamp()
  WHERE host = %(host)s;
 
+-- name: charge
+-- Requests that were made beyond those that were given a moment: the next ones come later by as much.
+UPDATE hosts SET tat = greatest(coalesce(tat, clock_timestamp()), clock_timestamp()) + make_interval(secs => %(times)s / pace) WHERE host = %(host)s;
+
 -- name: add_event
 INSERT INTO host_events (host, kind, reason, until, happened_at) VALUES (%(host)s, %(kind)s, %(reason)s, %(until)s, clock_timestamp());
 

@@ -78,6 +78,11 @@ def _tell(host: str, event: HostEvent) -> None:
         log.info("a host has changed", action=f"host_{event.kind}", **said)
 
 
+async def charge(conn: AsyncConnection[Any], host: str, times: int) -> None:
+    """Counts requests against the budget that were made without asking for a turn."""
+    await conn.execute(_q.charge, {"host": host, "times": times})
+
+
 async def all_of(conn: AsyncConnection[Any]) -> list[Host]:
     """Every host that was ever asked, by name."""
     async with conn.cursor(row_factory=class_row(Host)) as cur:
@@ -102,29 +107,40 @@ async def change(
     min_gap: float | None = None,
 ) -> None:
     """New limits, as far as they are given, in force at once for all workers. Raises Refused for those that mean nothing."""
-    _check("rate", rate, 1e-6, 1_000_000, "requests a second")
-    _check("burst", burst, 1, 10_000, "requests")
-    _check("concurrency", concurrency, 1, 10_000, "identities")
-    _check("min_gap", min_gap, 0, 86_400, "seconds")
+    check(rate=rate, burst=burst, concurrency=concurrency, min_gap=min_gap)
     given = {"rate": rate, "burst": burst, "concurrency": concurrency, "min_gap": min_gap}
     await conn.execute(_q.set_limits, {"host": host.lower(), **given})
     said = ", ".join(f"{name} {value:g}" for name, value in given.items() if value is not None)
     await conn.execute(_q.add_event, {"host": host.lower(), "kind": "changed", "reason": f"set: {said}", "until": None})
 
 
-def _check(name: str, value: float | None, low: float, high: float, unit: str) -> None:
-    if value is not None and not low <= value <= high:
-        raise Refused(f"{name} is {value:g}, and must be between {low:g} and {high:g} {unit}")
+def check(
+    *, rate: float | None = None, burst: int | None = None, concurrency: int | None = None, min_gap: float | None = None
+) -> None:
+    """Raises Refused for limits that mean nothing."""
+    _check("rate", rate, "0.000001", "1000000", "requests a second")
+    _check("burst", burst, "1", "10000", "requests")
+    _check("concurrency", concurrency, "1", "10000", "identities")
+    _check("min_gap", min_gap, "0", "86400", "seconds")
+
+
+def _check(name: str, value: float | None, low: str, high: str, unit: str) -> None:
+    if value is not None and not float(low) <= value <= float(high):
+        raise Refused(f"{name} is {value!s:.40}, and must be between {low} and {high} {unit}")
 
 
 async def pause(conn: AsyncConnection[Any], host: str, reason: str) -> None:
     """Nobody asks the host until `resume`."""
     await conn.execute(_q.pause_host, {"host": host.lower(), "reason": reason or "paused by an operator"})
+    said = f"paused: {reason}" if reason else "paused by an operator"
+    await conn.execute(_q.add_event, {"host": host.lower(), "kind": "changed", "reason": said, "until": None})
 
 
 async def resume(conn: AsyncConnection[Any], host: str) -> None:
     """Takes `pause` back."""
     await conn.execute(_q.resume_host, {"host": host.lower()})
+    said = "resumed by an operator"
+    await conn.execute(_q.add_event, {"host": host.lower(), "kind": "changed", "reason": said, "until": None})
 
 
 async def reset(conn: AsyncConnection[Any], host: str) -> None:
