@@ -136,7 +136,6 @@ FAULTS: list[tuple[Fault, Verdict, Blame]] = [
     ("auth", Verdict.PROXY_CONFIG, Blame.PROXY),
     ("connect_403", Verdict.PROXY_DOWN, Blame.PROXY),
     ("connect_502", Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET),
-    ("connect_503", Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET),
     ("reset", Verdict.PROXY_DOWN, Blame.PROXY),
     ("hang", Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET),
     ("cut", Verdict.PATH_RESET, Blame.NOBODY),
