@@ -11,7 +11,10 @@ SELECT host, rate, pace, paced_at, slowed_at, cooldown_until, cooldown_reason, t
   FROM hosts WHERE host = ANY (%(hosts)s::text[]) ORDER BY host FOR NO KEY UPDATE;
 
 -- name: save_course
+-- Of the budget as much is used up after the pace has changed as before: what is left of `tat` is so many requests, whatever the pace.
 UPDATE hosts SET
+       tat = CASE WHEN tat > greatest(clock_timestamp(), last_slot_at)
+                  THEN greatest(clock_timestamp(), last_slot_at) + (tat - greatest(clock_timestamp(), last_slot_at)) * (pace / %(pace)s::float8) ELSE tat END,
        pace = %(pace)s, paced_at = %(paced_at)s, slowed_at = %(slowed_at)s, cooldown_until = %(cooldown_until)s,
        cooldown_reason = %(cooldown_reason)s, throttles = %(throttles)s, troubles = %(troubles)s, circuit = %(circuit)s, circuit_opened_at = %(circuit_opened_at)s,
        circuit_until = %(circuit_until)s, circuit_opens = %(circuit_opens)s, circuit_reason = %(circuit_reason)s, refused = %(refused)s,
@@ -34,8 +37,11 @@ SELECT h.host, h.rate, h.burst, h.concurrency, h.min_gap, h.paused_at, h.paused_
   FROM hosts h WHERE %(host)s::text IS NULL OR h.host = %(host)s ORDER BY h.host;
 
 -- name: set_limits
--- A lower rate takes the present pace down with it; a higher one is grown into.
-UPDATE hosts SET rate = coalesce(%(rate)s, rate), burst = coalesce(%(burst)s, burst), concurrency = coalesce(%(concurrency)s, concurrency),
+-- A lower rate takes the present pace down with it, and `tat` as in save_course; a higher one is grown into.
+UPDATE hosts SET tat = CASE WHEN tat > greatest(clock_timestamp(), last_slot_at)
+                            THEN greatest(clock_timestamp(), last_slot_at)
+                                 + (tat - greatest(clock_timestamp(), last_slot_at)) * (pace / least(pace, coalesce(%(rate)s, rate))) ELSE tat END,
+       rate = coalesce(%(rate)s, rate), burst = coalesce(%(burst)s, burst), concurrency = coalesce(%(concurrency)s, concurrency),
        min_gap = coalesce(%(min_gap)s, min_gap), pace = least(pace, coalesce(%(rate)s, rate)), updated_at = clock_timestamp()
  WHERE host = %(host)s;
 

@@ -158,7 +158,7 @@ CREATE FUNCTION give_slots(h hosts, at timestamptz, want integer, patience doubl
                            OUT slots double precision[], OUT wait double precision) LANGUAGE plpgsql AS $$
 DECLARE
   each CONSTANT interval := make_interval(secs => 1 / h.pace);
-  slack CONSTANT interval := make_interval(secs => (h.burst - 1) / h.pace);
+  slack CONSTANT interval := make_interval(secs => least((h.burst - 1) / h.pace, 1e9));   -- 30 years: the calendar begins somewhere
   gap CONSTANT interval := make_interval(secs => greatest(h.min_gap, coalesce(h.crawl_delay, 0)));
   next_tat timestamptz := h.tat;
   latest timestamptz := h.last_slot_at;
