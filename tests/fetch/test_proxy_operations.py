@@ -289,6 +289,10 @@ async def test_a_password_of_one_letter_is_shown_nowhere_and_spoils_no_text(
     intake = await bring_in(pool, _settings(target), sheet.read(line)[0])
     assert intake.brought[0].reason is not None
     assert intake.brought[0].reason.startswith("the proxy refuses the user or password")
+    await farm.fault(0, "dead")
+    (result,) = await operations.test(pool, _settings(target))
+    assert result.reason.startswith("the proxy does not answer: curl: (7) Failed to connect to menus.invalid:")
+    assert "***" not in result.reason
 
 
 async def test_what_is_wrong_with_the_proxies_is_named(pool: Pool, farm: ProxyFarm, target: Target) -> None:

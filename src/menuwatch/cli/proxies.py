@@ -362,7 +362,7 @@ def _progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
 
 async def _bring_in(given: Sequence[Given], rejected: Sequence[Rejected], *, test: bool, url: str | None) -> Intake:
     found = settings()
-    if test and url is None and len(given) / found.host_rate > _LONG_SECONDS:
+    if test and len(given) / found.host_rate > _LONG_SECONDS:
         minutes = round(len(given) / found.host_rate / 60)
         errors.print(
             f"Testing {len(given):,} proxies at {found.host_rate:g} requests a second (HOST_RATE) takes about "

@@ -39,6 +39,8 @@ _INFOS = [
     CurlInfo.SSL_VERIFYRESULT,
     CurlInfo.PROXY_SSL_VERIFYRESULT,
 ]
+_LONG_SECRET = 8
+"""Characters from which on a password cannot be a part of some other word."""
 _ADVICE = ". See https://curl.se/"
 # What JavaScript's encodeURIComponent leaves as it is, besides letters and digits.
 _UNESCAPED = "-_.!~*'()"
@@ -164,8 +166,9 @@ class Transport:
         infos: Mapping[Any, Any] = response.infos if response is not None else {}
         elapsed = response.elapsed.total_seconds() if response is not None else 0.0
         message = str(error).partition(_ADVICE)[0].removeprefix("Failed to perform, ")
-        for secret in (self.identity.proxy.password, quote(self.identity.proxy.password or "", safe="")):
-            if secret:
+        for secret in (self.identity.proxy.password or "", quote(self.identity.proxy.password or "", safe="")):
+            # The login is in no address, so libcurl has no occasion to say it. This is a second lock, which a short word would jam.
+            if len(secret) >= _LONG_SECRET:
                 message = message.replace(secret, "***")
         fault = Fault(
             code=int(error.code or 0),
