@@ -9,6 +9,7 @@ import typer.main
 
 from menuwatch.cli.main import app
 from menuwatch.core.settings import variables
+from menuwatch.fetch import reaction
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,6 +43,13 @@ def _commands() -> set[str]:
 def test_every_command_is_documented() -> None:
     text = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^## `menuwatch ([a-z -]+)`", text, re.MULTILINE)) == _commands()
+
+
+def test_every_verdict_is_explained_as_it_is_acted_on() -> None:
+    text = (ROOT / "docs" / "explanation" / "politeness.md").read_text(encoding="utf-8")
+    lines = ["| " + " | ".join((f"`{row[0]}`", *row[1:])) + " |" for row in reaction.rows()]
+    assert "| " + " | ".join(reaction.COLUMNS) + " |" in text
+    assert [line for line in lines if line not in text] == []
 
 
 def test_links_between_documents_lead_somewhere() -> None:
