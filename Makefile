@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos check fix bench bench-fetch bench-queue lock openapi clean
+.PHONY: help setup demo test chaos soak check fix bench bench-fetch bench-queue lock openapi clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ test: $(READY) check ## Everything that must hold: style, types, imports, tests
 chaos: $(READY) ## Crash test of the task engine, about ten minutes (SEED=… repeats a run)
 	@$(BIN)/python -m tests.chaos.run $(if $(SEED),--seed $(SEED))
 	@MODEL_EXAMPLES=1000 $(BIN)/python -m pytest tests/db/test_tasks_model.py --timeout 3600
+
+soak: $(READY) ## Simulated days against a hostile host, eight workers, about ten minutes (SEED=… repeats a run's plan)
+	@$(BIN)/python -m tests.soak.run $(if $(SEED),--seed $(SEED))
 
 check: $(READY) ## Style, types and the import contract
 	@$(BIN)/ruff check --quiet .
