@@ -1,0 +1,30 @@
+"""How sentences say times and numbers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def span(seconds: float) -> str:
+    """A length of time in words, by its two largest units."""
+    whole = max(round(seconds), 0)
+    for size, name, small, minor in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // small
+            return f"{whole // size} {name}" + (f" {rest} {minor}" if rest else "")
+    return f"{whole} s"
+
+
+def at(moment: datetime) -> str:
+    """A moment."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def many(n: int, one: str) -> str:
+    """`1 task`, `2 tasks`."""
+    return f"{n:,} {one}{'' if n == 1 else 's'}"
+
+
+def because(text: str | None) -> str:
+    """A reason, as the end of a sentence without its stop."""
+    return (text or "no reason given").strip().rstrip(".")

@@ -1,0 +1,196 @@
+"""`menuwatch hosts` as a person types it, on a real database."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from menuwatch.cli import main
+
+Run = Callable[..., tuple[int, str, str]]
+Sql = Callable[..., list[Any]]
+
+
+@pytest.fixture(autouse=True)
+def surroundings(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("MENUWATCH_HOME", str(tmp_path))
+    monkeypatch.setenv("HOST_RATE", "3")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["menuwatch", *arguments])
+        code: Any = 0
+        try:
+            main.main()
+        except SystemExit as end:
+            code = end.code or 0
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return command
+
+
+@pytest.fixture
+def sql(database_url: str) -> Iterator[Sql]:
+    with psycopg.connect(database_url, autocommit=True) as conn:
+
+        def ask(query: str, *values: Any) -> list[Any]:
+            cursor = conn.execute(query.encode(), values)
+            return cursor.fetchall() if cursor.description else []
+
+        yield ask
+
+
+COOLING = (
+    "UPDATE hosts SET cooldown_until = now() + interval '50 minutes', cooldown_reason = 'HTTP 429, wait 3000 s', slowed_at = now(),"
+    " pace = rate / 2, throttles = 1"
+)
+OPEN = (
+    "UPDATE hosts SET circuit = 'open', circuit_opened_at = now() - interval '5 minutes',"
+    " circuit_until = now() + interval '10 minutes', circuit_opens = 1, circuit_reason = 'it refused 6 identities of 5 proxies in a row'"
+)
+
+
+def test_limits_of_a_host_that_was_never_asked(run: Run, sql: Sql) -> None:
+    code, out, err = run("hosts", "list")
+    assert (code, out) == (0, "")
+    assert "No host was asked yet" in err
+    code, out, err = run(
+        "hosts", "set", "https://Dutchie.com/dispensary/x", "--burst", "7", "--min-gap", "0.25", "--json"
+    )
+    found = json.loads(out)
+    assert (found["host"], found["rate"], found["burst"], found["min_gap"]) == ("dutchie.com", 3.0, 7, 0.25)
+    assert (found["state"], found["pace"], found["advice"]) == ("open", 3.0, None)
+    run("hosts", "set", "dutchie.com", "--rate", "1.5")
+    assert sql("SELECT rate, burst, pace FROM hosts") == [(1.5, 7, 1.5)]
+    assert [row[0] for row in sql("SELECT reason FROM host_events ORDER BY id")] == [
+        "set: burst 7, min_gap 0.25",
+        "set: rate 1.5",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["set", "a.com", "--rate", "nan"], "rate is nan, and must be between 0.000001 and 1000000 requests a second"),
+        (["set", "a.com", "--rate=-1"], "rate is -1.0"),
+        (["set", "a.com", "--rate", "0"], "rate is 0.0"),
+        (["set", "a.com", "--rate", "inf"], "rate is inf"),
+        (["set", "a.com", "--burst", "0"], "burst is 0, and must be between 1 and 10000 requests"),
+        (["set", "a.com", "--burst", "1" + "0" * 400], "and must be between 1 and 10000 requests"),
+        (["set", "a.com", "--concurrency", "10001"], "between 1 and 10000 identities"),
+        (["set", "a.com", "--min-gap", "86401"], "between 0 and 86400 seconds"),
+        (["set", "a.com"], "say what to set: --rate, --burst, --concurrency or --min-gap"),
+        (["set", "a b", "--rate", "1"], "'a b' is no host"),
+        (["set", "http://[", "--rate", "1"], "is no host"),
+        (["set", "a.com/\x00", "--rate", "1"], "is no host"),
+        (["show", "dutchi.com"], "did you mean dutchie.com?"),
+        (["pause", "dutchie.com:8"], "did you mean dutchie.com?"),
+        (["resume", "zzz"], "there is dutchie.com"),
+        (["pause", "dutchie.com", "--reason", ""], "--reason is empty"),
+    ],
+)
+def test_what_cannot_be_done(run: Run, sql: Sql, arguments: list[str], says: str) -> None:
+    sql("INSERT INTO hosts (host, rate, burst, concurrency, pace) VALUES ('dutchie.com', 2, 4, 6, 2)")
+    code, out, err = run("hosts", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert says in err
+    assert sql("SELECT count(*) FROM hosts") == [(1,)]
+    assert sql("SELECT count(*) FROM host_events") == [(0,)]
+
+
+def test_a_host_that_is_closed_says_why_until_when_and_what_to_do(run: Run, sql: Sql) -> None:
+    run("hosts", "set", "dutchie.com", "--rate", "2")
+    sql(COOLING)
+    _, out, err = run("hosts", "show", "dutchie.com")
+    assert out.startswith("dutchie.com: cools down: nobody asks it, since ")
+    said = " ".join(out.split())
+    assert "Why HTTP 429, wait 3000 s" in said
+    assert ", in 49 min" in said or ", in 50 min" in said
+    assert "`menuwatch hosts reset dutchie.com` asks at once" in said
+    assert "Pace 1 of 2 requests a second" in said
+    _, out, err = run("hosts", "list")
+    assert "cooling" in out
+    assert "hosts show HOST" in err
+
+    sql(OPEN)
+    _, out, _ = run("hosts", "show", "dutchie.com")
+    said = " ".join(out.split())
+    assert "its circuit is open" in said
+    assert "it refused 6 identities of 5 proxies in a row" in said
+    assert "open the site in a browser of your own" in said
+    sql("UPDATE hosts SET circuit_until = now() - interval '1 second', cooldown_until = NULL, cooldown_reason = NULL")
+    (found,) = json.loads(run("hosts", "list", "--json")[1])
+    assert (found["state"], found["until"]) == ("trying", None)
+
+    _, out, _ = run("hosts", "reset", "dutchie.com")
+    assert out.startswith("dutchie.com: open\n")
+    _, out, _ = run("hosts", "pause", "dutchie.com", "--reason", "their lawyer called")
+    assert "Why      their lawyer called" in out
+    assert "hosts resume dutchie.com" in out
+    assert run("hosts", "reset", "dutchie.com")[1].startswith("dutchie.com: paused"), "a reset is no resume"
+    assert run("hosts", "resume", "dutchie.com")[1].startswith("dutchie.com: open\n")
+    kinds = [row[0] for row in sql("SELECT reason FROM host_events ORDER BY id")]
+    assert kinds[1:] == [
+        "cool-down, circuit and pace reset by an operator",
+        "paused: their lawyer called",
+        "cool-down, circuit and pace reset by an operator",
+        "resumed by an operator",
+    ]
+
+
+def test_who_fares_how_there(run: Run, sql: Sql) -> None:
+    """Scores halve every six hours; the chance is (4 + good) / (5 + good + bad)."""
+    run("hosts", "set", "dutchie.com", "--rate", "2")
+    sql(
+        "INSERT INTO proxies (protocol, host, port, username, password, is_active)"
+        " SELECT 'http', '10.0.0.' || n, 8080, 'u', 'S3cret', true FROM generate_series(1, 8) n"
+    )
+    sql(
+        "INSERT INTO proxy_scores SELECT 'dutchie.com', id, CASE WHEN id = 1 THEN 30 ELSE 1 END, CASE WHEN id > 6 THEN id ELSE 0 END,"
+        " now() - CASE WHEN id = 1 THEN interval '6 hours' ELSE interval '0' END FROM proxies"
+    )
+    sql("INSERT INTO profile_scores VALUES ('dutchie.com', 'chrome', 0, 3, now()), ('safari', 'safari', 1, 0, now())")
+    sql(
+        "INSERT INTO fetch_totals VALUES ('dutchie.com', 'ok', 9, 0, 1000, 0, 0), ('dutchie.com', 'blocked', 3, 1, 10, 0, 0)"
+    )
+    sql(
+        "INSERT INTO fetch_attempts (host, verdict, blame, reaction) SELECT 'dutchie.com', 'ok', 'nobody', 'return'"
+        " FROM generate_series(1, 2)"
+    )
+    sql("INSERT INTO identity_leases (host, proxy_id, task_id, leased_at, expires_at) VALUES"
+        " ('dutchie.com', 2, 77, now(), now() + interval '1 minute'), ('dutchie.com', 3, 78, now(), now() - interval '1 second')")  # fmt: skip
+    code, out, _ = run("hosts", "show", "dutchie.com", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert "S3cret" not in out
+    first = found["best"][0]
+    assert (first["proxy_id"], first["name"]) == (1, "http://u@10.0.0.1:8080")
+    assert first["good"] == pytest.approx(15, abs=0.1), "half of 30, six hours later"
+    assert first["chance"] == pytest.approx(19 / 20, abs=0.001)
+    assert [fare["proxy_id"] for fare in found["worst"]] == [8, 7], "who was never refused is not among the worst"
+    assert found["worst"][0]["chance"] == pytest.approx(5 / 14, abs=0.001)
+    assert [(fare["name"], fare["chance"]) for fare in found["browsers"]] == [("chrome", 0.5)]
+    assert found["verdicts"] == [
+        {"verdict": "ok", "day": 2, "total": 9, "bytes": 1000},
+        {"verdict": "blocked", "day": 0, "total": 3, "bytes": 10},
+    ]
+    assert [(lease["proxy_id"], lease["task_id"]) for lease in found["leases"]] == [(2, 77)]
+    assert (found["host"]["requests"], found["host"]["refusals"], found["host"]["leases"]) == (12, 3, 1)
+    _, out, _ = run("hosts", "show", "dutchie.com")
+    assert "proxy 2 (http://u@10.0.0.2:8080), task 77" in out
+    assert max(map(len, out.splitlines())) <= 160
