@@ -36,6 +36,7 @@ from menuwatch.engine.scheduler import Scheduler
 from menuwatch.engine.worker import Worker
 from menuwatch.fetch import profiles
 from menuwatch.fetch.browser import Profile
+from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.rotator import Rotator
 from menuwatch.hosts import store as hosts
 from menuwatch.hosts.rules import all_closed
@@ -85,6 +86,13 @@ def platforms(settings: Settings) -> dict[str, Platform]:
         retry_base_seconds=settings.fetch_retry_base_seconds,
     )
     return {dutchie.name: dutchie}
+
+
+def robots_policy(platforms: Mapping[str, Platform], settings: Settings) -> Callable[[str], Policy]:
+    """What is made of the robots.txt of each platform's hosts; others' are kept to."""
+    said = {"dutchie": Policy(settings.dutchie_robots == "respect", "DUTCHIE_ROBOTS")}
+    by_host = {host: said[name] for name, platform in platforms.items() if name in said for host in platform.hosts}
+    return lambda host: by_host.get(host, Policy())
 
 
 async def recover_archive(
@@ -146,6 +154,7 @@ def parts(system: System) -> Parts:
         clock=system.clock,
         profiles=system.profiles,
         unseal=Vault.from_settings(system.settings).usable,
+        robots=robots_policy(system.platforms, system.settings),
     )
     system.at_end.push_async_callback(rotator.close)
     return Parts(

@@ -20,6 +20,7 @@ from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.fetch import attempts
 from menuwatch.fetch.leases import Denied
+from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.rotator import Rotator
 from menuwatch.fetch.session import FetchSession
 from menuwatch.proxies import store
@@ -33,7 +34,15 @@ NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 class Bench:
     """A rotator over the farm, and the rows behind it; proxy `n` of the farm is row `ids[n]`."""
 
-    def __init__(self, pool: Pool, farm: ProxyFarm, ca_file: str | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        farm: ProxyFarm,
+        ca_file: str | None = None,
+        *,
+        robots: Policy = Policy(respect=False),  # noqa: B008 - it cannot be changed
+        **settings: Any,
+    ) -> None:
         self.pool = pool
         self.farm = farm
         self.settings = Settings(
@@ -44,7 +53,14 @@ class Bench:
             host_burst=1000,
             **settings,
         )
-        self.rotator = Rotator(pool, self.settings, clock=ManualClock(NOW), rng=random.Random(11), ca_file=ca_file)
+        self.rotator = Rotator(
+            pool,
+            self.settings,
+            clock=ManualClock(NOW),
+            rng=random.Random(11),
+            ca_file=ca_file,
+            robots=lambda _: robots,
+        )
         self.ids: list[int] = []
 
     async def register(self, *indexes: int) -> None:

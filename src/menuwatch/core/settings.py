@@ -63,6 +63,13 @@ def _hashes(text: str) -> dict[str, str]:
     return value
 
 
+def _robots(text: str) -> str:
+    value = text.strip().lower()
+    if value not in ("respect", "ignore"):
+        raise ValueError("must be `respect` or `ignore`")
+    return value
+
+
 def _url(text: str) -> str:
     if not text.startswith(("http://", "https://")):
         raise ValueError("must start with http:// or https://")
@@ -202,6 +209,12 @@ class Settings:
         dict,
         _hashes,
         "Persisted-query hashes by operation, a JSON object; merged over the built-in ones.",
+    )
+    dutchie_robots: str = _setting(
+        "DUTCHIE_ROBOTS",
+        "respect",
+        _robots,
+        "`respect` keeps to its robots.txt; `ignore` does not ask for it, for which you need the right.",
     )
     fetch_timeout_seconds: float = _setting(
         "FETCH_TIMEOUT_SECONDS", 30.0, _number(0.1, 600), "Longest wait for one answer of a platform, seconds."

@@ -20,10 +20,12 @@ from menuwatch.core.settings import Settings
 from menuwatch.db import sql
 from menuwatch.db.pool import Pool
 from menuwatch.fetch import leases
+from menuwatch.fetch.admission import Admission, Asker
 from menuwatch.fetch.identity import assume, locale_behind
 from menuwatch.fetch.leases import Denied, Lease, Turns
 from menuwatch.fetch.ledger import Ledger, Report
 from menuwatch.fetch.profiles import PROFILES, Profile
+from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.scores import Candidate, Score, rank
 from menuwatch.fetch.session import FetchSession, Holding, Pause, sleep
 from menuwatch.fetch.transport import Transport
@@ -56,7 +58,7 @@ class _View:
 
 class Rotator:
     """`ca_file`: certificates to trust instead of the built-in ones, for networks and tests with their own. `unseal` turns a stored
-    password into the one to use."""
+    password into the one to use; `robots` says what is made of a host's robots.txt."""
 
     def __init__(
         self,
@@ -69,6 +71,7 @@ class Rotator:
         profiles: Sequence[Profile] = PROFILES,
         unseal: Callable[[Proxy], Proxy] = lambda proxy: proxy,
         on_report: Callable[[Report], None] = lambda _: None,
+        robots: Callable[[str], Policy] = lambda _: Policy(),
     ) -> None:
         self._pool = pool
         self._settings = settings
@@ -88,6 +91,8 @@ class Rotator:
             concurrency=settings.host_concurrency,
             min_gap=settings.host_min_gap_seconds,
         )
+        lasting = max(settings.fetch_timeout_seconds, 5.0)
+        self._admission = Admission(pool, limits=self._limits, policy=robots, lasting=lasting)
         self._wardrobe = Wardrobe()
         self._views: dict[str, _View] = {}
         self._turns: dict[str, Turns] = {}
@@ -275,6 +280,10 @@ class Rotator:
             await self._wardrobe.put(holding.worn)
         else:
             await holding.worn.transport.close()
+
+    async def admit(self, asker: Asker, url: str) -> None:
+        """Looks at the host's robots.txt; see `session.Desk`."""
+        await self._admission.admit(asker, url)
 
     async def report(self, report: Report) -> None:
         """Writes down what happened; see `session.Desk`."""

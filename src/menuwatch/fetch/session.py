@@ -14,15 +14,17 @@ from menuwatch.core.clock import Clock
 from menuwatch.core.errors import MenuwatchError, Permanent, Transient
 from menuwatch.core.http import Expect, Response
 from menuwatch.core.telemetry import get_logger
+from menuwatch.fetch.admission import Asker
 from menuwatch.fetch.attempts import Attempt
 from menuwatch.fetch.leases import Denied, Lease
 from menuwatch.fetch.ledger import Report
 from menuwatch.fetch.reaction import REACTIONS, Move, Tries, failure, react
 from menuwatch.fetch.scores import Experience, Score
 from menuwatch.fetch.trail import Trail
-from menuwatch.fetch.transport import Exchange, Method
+from menuwatch.fetch.transport import Exchange, Method, with_params
 from menuwatch.fetch.verdict import HEAD, Blame, Happening, Judgement, Verdict, judge
 from menuwatch.fetch.wardrobe import Worn
+from menuwatch.hosts.model import FIRST_TURN
 from menuwatch.hosts.rules import LetIn, SlowDown, Trouble, TurnedAway
 from menuwatch.proxies.health import Event, Happened
 
@@ -34,8 +36,6 @@ _DISCREDITING = (Blame.IDENTITY, Blame.PROXY, Blame.PROXY_OR_TARGET)
 _LONGEST_ERROR = 500
 _HOPS = 5
 """Redirects that are followed for one request."""
-_FIRST_PATIENCE = 1.0
-"""Seconds that a session's first turn may be away: longer waits are for the task, not for a worker."""
 _BRIEF_TRIES = 20
 """Times that a session in the middle of its work tries again for an identity where all are in use at the moment."""
 
@@ -102,6 +102,10 @@ class Desk(Protocol):
         """Writes down what happened."""
         ...
 
+    async def admit(self, asker: Asker, url: str) -> None:
+        """Returns where the host's robots.txt lets the address be asked; see `admission`."""
+        ...
+
 
 class FetchSession:
     """Asks for one task. Implements `core.http.Session`; requests of one session wait for each other, as in one browser tab."""
@@ -158,17 +162,40 @@ class FetchSession:
         """Asks, rotating where that helps, and follows redirects to hosts that may be asked. Raises Blocked, Throttled (Denied and
         NoProxy among them), Transient, Permanent; see `reaction`."""
         async with self._turn:
-            origin = _host(url)
-            for _ in range(_HOPS + 1):
-                answer = await self._settled(method, url, params=params, json=json, headers=headers, expect=expect)
-                target = _redirect(answer)
-                if target is None:
-                    return answer
-                self._check_hop(answer.url, target, origin)
-                if answer.status == 303 or (answer.status in (301, 302) and method == "POST"):
-                    method, json = "GET", None
-                url, params = target, None
-            raise Permanent(f"{origin} redirects more than {_HOPS} times in a row, at last to {url}")
+            return await self._follow(method, url, params=params, json=json, headers=headers, expect=expect)
+
+    async def plain(self, url: str) -> Response:
+        """A document, asked for within a request of this session and without a look at robots.txt: it is that which is asked for."""
+        return await self._follow("GET", url, expect="html", admitted=True)
+
+    async def wait(self, seconds: float) -> None:
+        """Waits as the session's task does."""
+        await self._pause(seconds)
+
+    async def _follow(
+        self,
+        method: Method,
+        url: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        json: Any | None = None,
+        headers: Mapping[str, str] | None = None,
+        expect: Expect,
+        admitted: bool = False,
+    ) -> Response:
+        origin = _host(url)
+        for _ in range(_HOPS + 1):
+            if not admitted:
+                await self._desk.admit(self, with_params(url, params))
+            answer = await self._settled(method, url, params=params, json=json, headers=headers, expect=expect)
+            target = _redirect(answer)
+            if target is None:
+                return answer
+            self._check_hop(answer.url, target, origin)
+            if answer.status == 303 or (answer.status in (301, 302) and method == "POST"):
+                method, json = "GET", None
+            url, params = target, None
+        raise Permanent(f"{origin} redirects more than {_HOPS} times in a row, at last to {url}")
 
     def _check_hop(self, source: str, target: str, origin: str) -> None:
         """Raises Permanent for a redirect that leads where nobody was sent to."""
@@ -312,7 +339,7 @@ class FetchSession:
                     avoid=trail.avoid,
                     profiles=trail.profiles,
                     give_back=give_back,
-                    patience=_FIRST_PATIENCE if first else 86_400.0,
+                    patience=FIRST_TURN if first else 86_400.0,
                 )
             except MenuwatchError as error:
                 self._ended = give_back

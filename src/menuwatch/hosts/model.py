@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 
+FIRST_TURN = 1.0
+"""Seconds that a session's first turn may be away: longer waits are for the task in the queue, not for a worker."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What an operator allows: `rate` in requests a second, `burst` requests that may follow each other at once, `concurrency`
@@ -83,8 +87,20 @@ class HostEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Robots:
+    """A host's robots.txt: the last `body` that could be read (empty: there is none; None: none ever could), `age` seconds ago, and
+    in how many seconds it is to be asked for again; `status` is the last answer's."""
+
+    status: int | None
+    body: str | None
+    age: float
+    due_in: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """Whether a host may be asked. `code` None: yes; `wait` in seconds, None where only a person can change it."""
+    """Whether a host may be asked. `code` None: yes; `wait` in seconds, None where only a person can change it. `next_turn`
+    is in how many seconds the next request could be made, None (or less than 0) where that is at once."""
 
     host: str
     code: str | None
@@ -92,8 +108,9 @@ class Outlook:
     wait: float | None
     leases: int
     concurrency: int
+    next_turn: float | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether one more identity could begin to talk to it now."""
-        return self.code is None and self.leases < self.concurrency
+        return self.code is None and self.leases < self.concurrency and (self.next_turn or 0) <= FIRST_TURN

@@ -67,5 +67,40 @@ DELETE FROM host_events WHERE happened_at < %(before)s;
 -- Whether somebody could begin to talk to these hosts now: `code` null where yes, else why not, and for how many seconds yet.
 SELECT h.host, c.code, c.reason, c.wait,
        (SELECT count(*) FROM identity_leases l WHERE l.host = h.host AND l.expires_at > clock_timestamp()) AS leases,
-       CASE WHEN h.circuit = 'open' THEN 1 ELSE h.concurrency END AS concurrency
+       CASE WHEN h.circuit = 'open' THEN 1 ELSE h.concurrency END AS concurrency,
+       extract(epoch FROM greatest(h.tat - make_interval(secs => (h.burst - 1) / h.pace),
+                                   h.last_slot_at + make_interval(secs => greatest(h.min_gap, coalesce(h.crawl_delay, 0))))
+                          - clock_timestamp())::double precision AS next_turn
   FROM hosts h, host_closed(h, clock_timestamp()) c WHERE h.host = ANY (%(hosts)s::text[]);
+
+-- name: robots
+SELECT robots_status AS status, robots_body AS body,
+       coalesce(extract(epoch FROM clock_timestamp() - robots_body_at), 0)::double precision AS age,
+       coalesce(extract(epoch FROM robots_due_at - clock_timestamp()), 0)::double precision AS due_in
+  FROM hosts WHERE host = %(host)s;
+
+-- name: claim_robots
+-- Of all who find it due one may ask for it.
+UPDATE hosts SET robots_claimed_until = clock_timestamp() + make_interval(secs => %(lasting)s::double precision)
+ WHERE host = %(host)s AND coalesce(robots_due_at <= clock_timestamp(), true) AND coalesce(robots_claimed_until <= clock_timestamp(), true)
+RETURNING host;
+
+-- name: release_robots
+UPDATE hosts SET robots_claimed_until = NULL WHERE host = %(host)s;
+
+-- name: lock_robots
+SELECT robots_status AS status, robots_body AS body FROM hosts WHERE host = %(host)s FOR NO KEY UPDATE;
+
+-- name: save_robots
+-- A body that is null could not be read: the last one stays, with the delay that it asks for.
+UPDATE hosts SET
+       robots_checked_at = clock_timestamp(), robots_status = %(status)s::integer, robots_claimed_until = NULL,
+       robots_body = coalesce(%(body)s::text, robots_body),
+       robots_body_at = CASE WHEN %(body)s::text IS NULL THEN robots_body_at ELSE clock_timestamp() END,
+       crawl_delay = CASE WHEN %(body)s::text IS NULL THEN crawl_delay ELSE %(crawl_delay)s::double precision END,
+       robots_due_at = clock_timestamp() + make_interval(secs => %(due_in)s::double precision), updated_at = clock_timestamp()
+ WHERE host = %(host)s RETURNING robots_due_at;
+
+-- name: forget_robots
+UPDATE hosts SET robots_checked_at = NULL, robots_status = NULL, robots_body = NULL, robots_body_at = NULL, robots_due_at = NULL, crawl_delay = NULL
+ WHERE host = %(host)s AND (robots_due_at IS NOT NULL OR crawl_delay IS NOT NULL);

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from menuwatch.core.errors import Refused
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
-from menuwatch.hosts.model import Course, Host, HostEvent, Limits, Outlook
+from menuwatch.hosts.model import Course, Host, HostEvent, Limits, Outlook, Robots
 from menuwatch.hosts.rules import ADVICE, LetIn, News, Waits, after
 
 log = get_logger(__name__)
@@ -177,3 +177,52 @@ async def outlook(conn: AsyncConnection[Any], hosts: Collection[str]) -> list[Ou
     async with conn.cursor(row_factory=class_row(Outlook)) as cur:
         await cur.execute(_q.outlook, {"hosts": sorted(hosts)})
         return await cur.fetchall()
+
+
+async def robots(conn: AsyncConnection[Any], host: str) -> Robots | None:
+    """What is known of its robots.txt; None when it was never asked for anything."""
+    async with conn.cursor(row_factory=class_row(Robots)) as cur:
+        await cur.execute(_q.robots, {"host": host})
+        return await cur.fetchone()
+
+
+async def claim_robots(conn: AsyncConnection[Any], host: str, *, lasting: float) -> bool:
+    """Whether the caller is the one to ask for it now; nobody else is for so many seconds."""
+    return await (await conn.execute(_q.claim_robots, {"host": host, "lasting": lasting})).fetchone() is not None
+
+
+async def release_robots(conn: AsyncConnection[Any], host: str) -> None:
+    """Gives a claim back: nothing came of it."""
+    await conn.execute(_q.release_robots, {"host": host})
+
+
+async def save_robots(
+    conn: AsyncConnection[Any],
+    host: str,
+    *,
+    status: int | None,
+    body: str | None,
+    crawl_delay: float | None,
+    due_in: float,
+    said: str,
+) -> None:
+    """What came of asking for it; `body` None: it could not be read. An event (`said`) where that is news."""
+    given = {"host": host, "status": status, "body": body, "crawl_delay": crawl_delay, "due_in": due_in}
+    async with conn.transaction(), conn.cursor(row_factory=dict_row) as cur:
+        await cur.execute(_q.lock_robots, {"host": host})
+        before = await cur.fetchone()
+        if before is None:
+            return
+        await cur.execute(_q.save_robots, given)
+        saved = await cur.fetchone()
+        new = before["body"] is None or before["status"] != status or (body is not None and body != before["body"])
+        if not new:
+            return
+        event = HostEvent(kind="robots", reason=said, until=saved["robots_due_at"] if saved and body is None else None)
+        await cur.execute(_q.add_event, {"host": host, **dataclasses.asdict(event)})
+    _tell(host, event)
+
+
+async def forget_robots(conn: AsyncConnection[Any], host: str) -> None:
+    """As if it had never been asked for."""
+    await conn.execute(_q.forget_robots, {"host": host})
