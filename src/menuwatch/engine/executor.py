@@ -44,7 +44,9 @@ class Executor:
         clock: Clock,
         measures: Measures,
         on_free: Callable[[], None] = lambda: None,
+        on_not_now: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_not_now` is told when a task found that it cannot begin yet: others like it cannot either."""
         self._handlers = handlers
         self._settler = settler
         self._slots = slots
@@ -53,6 +55,7 @@ class Executor:
         self._worker_id = worker_id
         self._clock = clock
         self._on_free = on_free
+        self._on_not_now = on_not_now
         self._runners = Runners(self._attempt)
         self._alone: set[asyncio.Task[None]] = set()
         self.ended = False
@@ -153,6 +156,8 @@ class Executor:
             if attempt.is_cut_off():
                 _uncancel()
             ran = self._clock.monotonic() - attempt.started
+            if type(outcome) is Postpone and not outcome.counted:
+                self._on_not_now()
             if outcome is None:
                 await self._without(attempt, ran)
             elif type(outcome) is Done and outcome.writes is None and outcome.settle is None:
@@ -237,9 +242,8 @@ class Executor:
             case Done():
                 log.info("task done", action="task_completed", **facts)
             case Postpone():
-                log.info(
-                    "task postponed", action="task_postponed", reason=outcome.reason, until=str(outcome.until), **facts
-                )
+                say = log.info if outcome.counted else log.debug
+                say("task postponed", action="task_postponed", reason=outcome.reason, until=str(outcome.until), **facts)
             case Retry() | Fail():
                 action = "task_retried" if status == "pending" else "task_failed"
                 log.warning("task did not work", action=action, reason=outcome.reason, **facts)

@@ -40,6 +40,10 @@ class Permission:
         """The roles that were open when it was asked last."""
         return self._open
 
+    def doubt(self) -> None:
+        """Asks again before the next claim."""
+        self._asked_at = float("-inf")
+
     async def now(self) -> frozenset[Role]:
         """What may be claimed now; nothing, where that cannot be found out: it must not keep back what ended."""
         try:

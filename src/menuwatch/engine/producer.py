@@ -119,6 +119,10 @@ class Producer(Loop):
         self._announced += 1
         self.wake()
 
+    def doubt(self) -> None:
+        """What may be claimed may have changed."""
+        self._permission.doubt()
+
     async def close(self, patience: float) -> None:
         """Claims nothing from now on; returns once what was being claimed is here, or after `patience` seconds."""
         self.closing = True

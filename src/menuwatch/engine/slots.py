@@ -92,6 +92,7 @@ class Slots:
             await asyncio.sleep(seconds)
             return
         self.resting += 1
+        self._let_back()
         self.on_free()
         try:
             await asyncio.sleep(seconds)
@@ -118,8 +119,8 @@ class Slots:
     def _let_back(self) -> None:
         while self._returning and self._at_work < self.limit:
             back = self._returning.popleft()
-            if not back.done():
-                self.resting -= 1
+            self.resting -= 1
+            if not back.done():  # else it was cancelled just now, and ends in the slot that it gets
                 back.set_result(None)
 
     def add(self, attempt: Attempt) -> None:

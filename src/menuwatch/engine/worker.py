@@ -97,6 +97,7 @@ class Worker:
             clock=clock,
             measures=self.measures,
             on_free=self._on_free,
+            on_not_now=lambda: self.producer.doubt(),
         )
         self.producer = Producer(
             pool,

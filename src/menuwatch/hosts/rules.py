@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from menuwatch.hosts.model import Course, HostEvent, Outlook
+from menuwatch.hosts.model import FIRST_TURN, Course, HostEvent, Outlook
 
 GROWTH = 0.1 / 60
 """Share of the rate by which the pace grows in a second."""
@@ -198,8 +198,8 @@ def all_closed(asked: Collection[str], outlooks: Sequence[Outlook]) -> tuple[str
     if not asked or any(host not in known or known[host].is_open for host in asked):
         return None
     closed = [known[host] for host in sorted(asked)]
-    if any(outlook.code is None for outlook in closed):
-        return "as many identities as may be talk to the host", BRIEF
+    if brief := [outlook for outlook in closed if outlook.code is None]:
+        return "its budget is in use", max(BRIEF, min((outlook.next_turn or 0) - FIRST_TURN for outlook in brief))
     return "; ".join(f"{outlook.host} is not asked: {outlook.reason}" for outlook in closed), None
 
 
