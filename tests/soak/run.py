@@ -4,11 +4,11 @@
              ▲                                                    tired proxies, storms of 429, a challenge for an hour,
              └── kill -9 of one of them a day                     403 for everybody for an hour
 
-A round is one crawl of all stores at one tick of the market, under one trouble; it ends when its last menu is in the catalogue, so that
-every menu can be compared with the simulator's own ledger. An hour takes a few seconds, and the settings that are times are on the
-same scale (`plan`). One thing is not: a host's pace grows back by a tenth a minute after a storm. Hours go by between two crawls, and
-here they do not, so the pace is given back at the end of each round; turns are left as they are. Scores, which halve in six
-hours, do not fade within a run: what is learned on the first day is known on the last.
+A round is one crawl of all stores at one tick of the market, under one trouble; it ends when its last menu is in the catalogue, so
+that every menu can be compared with the simulator's own ledger. An hour takes a few seconds, and the settings that are times are on
+the same scale (`plan`). One thing is not: a host's pace grows back by a tenth a minute after a storm. Hours go by between two
+crawls, and here they do not, so the pace is given back at the end of each round; turns are left as they are. Scores, which halve in
+six hours, do not fade within a run: what is learned on the first day is known on the last.
 
 What must hold, by what the simulator saw and the database holds, not by what the workers say:
 
@@ -90,11 +90,13 @@ class Report:
 
 @dataclass(slots=True)
 class _Passed:
-    """A round that is over: its first and last request by number, its beginning and the end of its trouble by the database's clock."""
+    """A round that is over: the numbers of the last request before it and of its own last one, its beginning `at` by the monotonic
+    clock, its beginning and end by the database's."""
 
     round: Round
     first: int
     last: int
+    at: float
     began: datetime
     ended: datetime
 
@@ -192,7 +194,7 @@ class Soak:
         first = self._passed[-1].last if self._passed else 0
         arrivals = await simulator.arrivals(first)
         last = arrivals[-1].number if arrivals else first
-        self._passed.append(_Passed(now, first, last, began, ended))
+        self._passed.append(_Passed(now, first, last, before, began, ended))
         good = await self._compare(now)
         ((pace,),) = await self._ask("SELECT coalesce(min(pace / rate), 1) FROM hosts")
         statuses = Counter(arrival.status for arrival in arrivals)
@@ -327,6 +329,7 @@ class Soak:
         self._judge_budget(arrivals, attempts)
         self._judge_books(arrivals, attempts)
         self._judge_browsers(arrivals)
+        self._judge_refusals(arrivals)
         ((blocked, rotations, verdicts),) = await self._ask(
             "SELECT (SELECT count(*) FROM fetch_attempts WHERE verdict IN ('blocked', 'challenge')),"
             " (SELECT count(*) FROM fetch_attempts WHERE rotated),"
@@ -448,9 +451,36 @@ class Soak:
             f"{books.matched} pairs, {len(books.unwritten)} requests without a row, {len(books.invented)} rows without a request"
         )
 
+    def _judge_refusals(self, arrivals: Sequence[Arrival]) -> None:
+        """Of an hour in which everybody is refused a few requests find out, and after it one at a time asks; a proxy that was tired is
+        let in again later."""
+        size = self._size
+        hours: list[int] = []
+        tired: dict[int | None, float] = {}
+        agent = _agent(self._plan.refused)
+        for passed in self._passed:
+            within = [arrival for arrival in arrivals if passed.first < arrival.number <= passed.last]
+            refused = [arrival for arrival in within if arrival.status == 403]
+            if passed.round.everybody:
+                hours.append(sum(arrival.at < passed.at + size.hour for arrival in refused))
+            if passed.round.trouble == "tired":
+                tired |= {arrival.proxy: arrival.at for arrival in refused if arrival.agent != agent}
+        # Six refused identities open the circuit; as many as may be at work can be on their way then, and each is tried once more.
+        if any(count > 6 + 2 * size.concurrency for count in hours):
+            self._fault(f"in an hour in which everybody was refused so many asked: {hours}")
+        again = [
+            proxy
+            for proxy, at in tired.items()
+            if any(a.proxy == proxy and a.at > at and a.status == 200 for a in arrivals)
+        ]
+        self._report.figures["refusals in each hour in which everybody is refused"] = ", ".join(map(str, hours))
+        self._report.figures["tired proxies"] = f"{len(tired)}, {len(again)} of them let in again"
+        if 2 * len(again) < len(tired):
+            self._fault(f"of {len(tired)} proxies that were tired only {len(again)} were let in again")
+
     def _judge_browsers(self, arrivals: Sequence[Arrival]) -> None:
         """The browser that is refused is asked with less and less."""
-        agent = next(profile.user_agent for profile in PROFILES if profile.name == self._plan.refused)
+        agent = _agent(self._plan.refused)
 
         def share(number: Callable[[Round], bool]) -> float:
             spans = [(p.first, p.last) for p in self._passed if number(p.round) and not p.round.everybody]
@@ -467,6 +497,10 @@ class Soak:
         )
         if late > 0.6 * usual:
             self._fault(f"{self._plan.refused} is refused all the time, and is still {late:.1%} of all requests")
+
+
+def _agent(name: str) -> str:
+    return next(profile.user_agent for profile in PROFILES if profile.name == name)
 
 
 async def run(
