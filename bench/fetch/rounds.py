@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import psycopg
-from zlib_ng import gzip_ng
+from isal import igzip
 
 from fetch.contestants import OURS, Contestant
 from fetch.program import Failed, Program
@@ -87,7 +87,7 @@ def _job(stage: Stage, folder: Path, who: Contestant, profile: Path | None) -> d
         "base_url": stage.platform.base_url,
         "concurrency": stage.size.concurrency,
         "folder": str(folder),
-        "level": getattr(files, "_LEVEL", 6),
+        "level": files.LEVEL,
         **who.options,
         **({"database_url": stage.database.url} if who.name == OURS else {}),
         **({"profile": str(profile)} if profile else {}),
@@ -119,7 +119,7 @@ def _check(stage: Stage, who: Contestant, job: dict[str, Any], found: dict[str, 
 def _theirs(job: dict[str, Any]) -> dict[str, Any]:
     return {
         file.name.removesuffix(".json.gz"): msgspec.json.decode(
-            gzip_ng.decompress(file.read_bytes()), type=_Archive
+            igzip.decompress(file.read_bytes()), type=_Archive
         ).pages
         for file in Path(job["folder"]).glob("*.json.gz")
     }

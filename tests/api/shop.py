@@ -11,9 +11,10 @@ import httpx
 import msgspec
 from psycopg import AsyncConnection
 
-from menuwatch.archive.document import Document, is_json
+from menuwatch.archive.document import Document
 from menuwatch.archive.files import FileArchive
 from menuwatch.core.clock import SystemClock
+from menuwatch.core.strict import is_strict
 from menuwatch.db.pool import Pool
 from menuwatch.payloads import store as payloads
 from menuwatch.payloads.store import NewPayload
@@ -90,7 +91,7 @@ class Shop:
         self, store_id: int, hours: float, body: bytes, *, count: int = 0, status: str = "ok", reason: str | None = None
     ) -> int:
         """A payload with its file, fetched that many hours into the story."""
-        good, bad = ((body,), ()) if is_json(body) else ((), (body,))
+        good, bad = ((body,), ()) if is_strict(body) else ((), (body,))
         doc = Document(
             platform="dutchie", platform_dispensary_id=f"id-{store_id}", fetched_at=at(hours), pages=good, broken=bad
         )

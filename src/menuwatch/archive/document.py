@@ -10,24 +10,28 @@ A document says enough about itself to be loaded into another database: platform
 | `broken` | Base64 of answers that are no pages at all (a block page, a cut-off answer): only what the caller says is so |
 
 Positions count all pages, so decoding gives every page back in its place, with the same bytes.
+
+What the store answered comes first in a document, and who was asked and when comes after it. So one hash serves twice: what it
+is where the answers end is theirs alone (`content_sha256`), and at the end it is the whole document's.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 
 import msgspec
 
 from menuwatch.core.errors import Refused
+from menuwatch.core.strict import is_strict
 
 FORMAT = "menuwatch-payload/1"
 
 _SPACE = b" \t\n\r"
-_DEPTH = 100
-"""A page must be readable at this depth: it stands inside a document, and readers differ in how deep they go."""
+_START = b'{"format":%b,"pages":[' % msgspec.json.encode(FORMAT)
 
 
 class _Document(msgspec.Struct, omit_defaults=True):
@@ -54,48 +58,60 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def content_sha256(self) -> str:
-        """Hash of the bodies alone, in order: two crawls that got the same answers have the same one."""
-        digest = sha256()
-        for body in (*self.pages, *self.broken):
-            digest.update(len(body).to_bytes(8, "big"))
-            digest.update(body)
-        return digest.hexdigest()
+        """Hash of the answers alone, in order: two crawls that got the same ones have the same."""
+        return sha256(b"".join(compose(self).answers)).hexdigest()
 
 
-def is_json(body: bytes) -> bool:
-    """Whether the body is strict JSON that can stand in a document as it is."""
-    try:
-        body.decode()
-        msgspec.json.decode(body, type=msgspec.Raw)
-        msgspec.json.decode(b"[" * _DEPTH + body + b"]" * _DEPTH, type=msgspec.Raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
+class _Odd(msgspec.Struct, omit_defaults=True):
+    margins: list[tuple[int, str, str]] = []
+    encoded: list[tuple[int, str]] = []
+    broken: list[str] = []
+
+
+class _About(msgspec.Struct, omit_defaults=True):
+    platform: str
+    platform_dispensary_id: str
+    fetched_at: datetime
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A document's bytes in pieces: `answers`, then `about`. Large pieces are the pages themselves, not copies."""
+
+    answers: tuple[bytes, ...]
+    about: bytes
+
+
+def compose(document: Document, *, strict: Collection[int] = ()) -> Composed:
+    """The document's bytes, before compression. `strict` are positions of pages that are known to be strict JSON; the others are
+    looked at."""
+    pieces: list[bytes] = []
+    odd = _Odd(margins=[], encoded=[], broken=[base64.b64encode(body).decode() for body in document.broken])
+    for position, body in enumerate(document.pages):
+        if position not in strict and not is_strict(body):
+            odd.encoded.append((position, base64.b64encode(body).decode()))
+            continue
+        text = body.strip(_SPACE)
+        pieces += (b"," if pieces else _START, text)
+        if text != body:
+            before, _, after = body.partition(text)
+            odd.margins.append((position, before.decode(), after.decode()))
+    pieces += (b"]" if pieces else _START + b"]", _members(odd))
+    about = _About(document.platform, document.platform_dispensary_id, document.fetched_at, document.whole)
+    return Composed(tuple(pieces), _members(about) + b"}")
+
+
+def _members(value: msgspec.Struct) -> bytes:
+    """A struct's members as they continue an object that has some already."""
+    text = msgspec.json.encode(value)
+    return b"" if text == b"{}" else b"," + text[1:-1]
 
 
 def encode(document: Document) -> bytes:
-    """The document's bytes, before compression."""
-    raw = _Document(
-        format=FORMAT,
-        platform=document.platform,
-        platform_dispensary_id=document.platform_dispensary_id,
-        fetched_at=document.fetched_at,
-        whole=document.whole,
-        pages=[],
-        margins=[],
-        encoded=[],
-        broken=[base64.b64encode(body).decode() for body in document.broken],
-    )
-    for position, body in enumerate(document.pages):
-        if not is_json(body):
-            raw.encoded.append((position, base64.b64encode(body).decode()))
-            continue
-        text = body.strip(_SPACE)
-        raw.pages.append(msgspec.Raw(text))
-        if text != body:
-            before, _, after = body.partition(text)
-            raw.margins.append((position, before.decode(), after.decode()))
-    return msgspec.json.encode(raw)
+    """The document's bytes in one."""
+    composed = compose(document)
+    return b"".join((*composed.answers, composed.about))
 
 
 def decode(data: bytes) -> Document:
@@ -137,4 +153,4 @@ def _unpacked(body: str) -> bytes:
 
 def bodies(answers: Sequence[bytes]) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     """(answers that are JSON, answers that are not): how a rejected answer is kept, legible where it can be."""
-    return tuple(b for b in answers if is_json(b)), tuple(b for b in answers if not is_json(b))
+    return tuple(b for b in answers if is_strict(b)), tuple(b for b in answers if not is_strict(b))

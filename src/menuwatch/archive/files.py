@@ -20,19 +20,18 @@ import hashlib
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path, PurePosixPath
 
-from zlib_ng import gzip_ng, zlib_ng
-
-from menuwatch.archive import document
+from menuwatch.archive import document, gzip
 from menuwatch.archive.document import Document
 from menuwatch.core.errors import Refused, Transient
 
 _INCOMING = ".incoming"
-_LEVEL = 6
+LEVEL = 2
+"""Of compression, where nothing else is said: docs/decisions/0009-archived-quickly.md says why."""
 
 
 class Missing(Refused):
@@ -60,8 +59,9 @@ class Staged(Incoming):
 class FileArchive:
     """Payload files below `root` (`STORAGE_PATH`), at payloads/{year}/{month}/{day}/store_{id}_{ts}.json.gz."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, level: int = LEVEL) -> None:
         self._root = root
+        self._level = level
 
     def _final(self, path: str) -> Path:
         pure = PurePosixPath(path)
@@ -73,13 +73,22 @@ class FileArchive:
     def _waiting(self) -> Path:
         return self._root / "payloads" / _INCOMING
 
-    def stage(self, dispensary_id: int, doc: Document) -> Staged:
-        """Writes the document where a crash cannot leave half of it; raises Transient when the disk is full or fails."""
-        data = document.encode(doc)
+    def stage(self, dispensary_id: int, doc: Document, *, strict: Collection[int] = ()) -> Staged:
+        """Writes the document where a crash cannot leave half of it; raises Transient when the disk is full or fails. `strict` are
+        positions of pages that are known to be strict JSON."""
+        composed = document.compose(doc, strict=strict)
         at = doc.fetched_at.astimezone(UTC)
         path = f"payloads/{at:%Y/%m/%d}/store_{dispensary_id}_{at:%Y%m%dT%H%M%S}{at.microsecond:06d}Z.json.gz"
         name = f"{_flat(path)}~{uuid.uuid4().hex}"
-        packed: bytes = gzip_ng.compress(data, compresslevel=_LEVEL, mtime=0)  # type: ignore[no-untyped-call]
+        digest = hashlib.sha256()
+        packer = gzip.packer(self._level)
+        packed: list[bytes] = []
+        for piece in composed.answers:
+            digest.update(piece)
+            packed.append(packer.compress(piece))
+        content = digest.hexdigest()
+        digest.update(composed.about)
+        packed += (packer.compress(composed.about), packer.flush())
         try:
             self._write(self._waiting / name, packed)
         except OSError as error:
@@ -88,17 +97,17 @@ class FileArchive:
         return Staged(
             path=path,
             name=name,
-            size=len(packed),
-            raw_size=len(data),
-            sha256=hashlib.sha256(data).hexdigest(),
-            content_sha256=doc.content_sha256,
+            size=sum(map(len, packed)),
+            raw_size=sum(map(len, composed.answers)) + len(composed.about),
+            sha256=digest.hexdigest(),
+            content_sha256=content,
         )
 
-    def _write(self, target: Path, data: bytes) -> None:
+    def _write(self, target: Path, pieces: Sequence[bytes]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             with target.open("xb") as file:
-                file.write(data)
+                file.writelines(pieces)
                 file.flush()
                 os.fsync(file.fileno())
             _sync_folder(target.parent)
@@ -205,8 +214,8 @@ def _is(packed: bytes, expected: str) -> bool:
 
 def _unpack(packed: bytes, expected: str | None) -> bytes:
     try:
-        data: bytes = gzip_ng.decompress(packed)  # type: ignore[no-untyped-call]
-    except (OSError, EOFError, zlib_ng.error) as error:  # type: ignore[misc]  # its stub calls `error` an instance
+        data = gzip.unpack(packed)
+    except gzip.Damaged as error:
         raise _Damaged(str(error)) from error
     if expected is not None and hashlib.sha256(data).hexdigest() != expected:
         raise _Damaged("its content is not what was archived (sha256)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -47,7 +47,13 @@ class PayloadFetch:
         return await self._archived(task, store, session, menu)
 
     async def _stage(
-        self, store: Store, pages: Sequence[bytes], broken: Sequence[bytes], *, whole: bool = True
+        self,
+        store: Store,
+        pages: Sequence[bytes],
+        broken: Sequence[bytes],
+        *,
+        whole: bool = True,
+        strict: Collection[int] = (),
     ) -> tuple[Document, Staged]:
         assert store.platform_dispensary_id is not None, "checked before anything was fetched"
         good, bad = bodies(broken)
@@ -59,7 +65,7 @@ class PayloadFetch:
             pages=(*pages, *good),
             broken=bad,
         )
-        return doc, await asyncio.to_thread(self._parts.archive.stage, store.id, doc)
+        return doc, await asyncio.to_thread(self._parts.archive.stage, store.id, doc, strict=strict)
 
     def _row(self, task: Task, store: Store, doc: Document, staged: Staged, **more: Any) -> NewPayload:
         return NewPayload(
@@ -88,7 +94,7 @@ class PayloadFetch:
         return Retry(reason=reason, writes=writes, settle=self._parts.archive.settle(staged))
 
     async def _archived(self, task: Task, store: Store, session: RecordedSession, menu: Menu) -> Outcome:
-        doc, staged = await self._stage(store, menu.pages, (), whole=menu.complete)
+        doc, staged = await self._stage(store, menu.pages, (), whole=menu.complete, strict=menu.strict)
         async with self._parts.pool.connection() as conn:
             usual = await payloads.usual_counts(conn, store.id)
         status, reason = "ok", None

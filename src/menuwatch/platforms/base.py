@@ -45,7 +45,8 @@ class Menu(msgspec.Struct, frozen=True, kw_only=True):
     """A whole menu as it came: the bodies of its pages, verbatim, in order.
 
     `complete` is false when pages are known to be missing: such a menu is archived, and changes no product. `notes` records
-    what was odd (`page 3 was empty before the total`), `product_count` counts distinct products.
+    what was odd (`page 3 was empty before the total`), `product_count` counts distinct products. `strict` are positions of pages that
+    were found to be strict JSON (`core.strict`) when they were read, so that nobody need look again.
     """
 
     pages: tuple[bytes, ...]
@@ -53,6 +54,7 @@ class Menu(msgspec.Struct, frozen=True, kw_only=True):
     total_count: int | None
     complete: bool
     notes: tuple[str, ...] = ()
+    strict: frozenset[int] = frozenset()
 
 
 class Normalized(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from menuwatch.core.telemetry import get_logger
 from menuwatch.platforms.base import Menu
 from menuwatch.platforms.dutchie import page as pages
 from menuwatch.platforms.dutchie import queries
-from menuwatch.platforms.dutchie.page import Page
+from menuwatch.platforms.dutchie.page import Survey
 from menuwatch.platforms.dutchie.paging import Ask, Pager
 from menuwatch.platforms.dutchie.queries import Operation
 
@@ -109,13 +109,16 @@ class Client:
         `ask` raises."""
         pager = Pager(queries.PER_PAGE)
         bodies: list[bytes] = []
+        strict: set[int] = set()
         step = Ask(0)
         while True:
             body, found = await self._page(session, dispensary_id, step.page)
-            if found.items:
+            if found.ids:
                 # An empty page holds nothing to keep; that there was one is in the notes.
+                if found.strict:
+                    strict.add(len(bodies))
                 bodies.append(body)
-            after = pager.feed(found.ids(), found.total_count, found.total_pages)
+            after = pager.feed(found.ids, found.total_count, found.total_pages)
             if isinstance(after, Ask):
                 if after.again:
                     await self.sleep(self.retry_base_seconds)
@@ -130,8 +133,9 @@ class Client:
                 total_count=pager.total_count,
                 complete=after.complete,
                 notes=pager.notes,
+                strict=frozenset(strict),
             )
 
-    async def _page(self, session: Session, dispensary_id: str, number: int) -> tuple[bytes, Page]:
+    async def _page(self, session: Session, dispensary_id: str, number: int) -> tuple[bytes, Survey]:
         variables = queries.menu_variables(dispensary_id, number)
-        return await self.ask(session, queries.FILTERED_PRODUCTS, variables, pages.read)
+        return await self.ask(session, queries.FILTERED_PRODUCTS, variables, pages.survey)

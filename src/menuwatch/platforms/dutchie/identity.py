@@ -13,12 +13,18 @@ import msgspec
 from menuwatch.platforms.dutchie import lenient
 
 
-class _Ids(msgspec.Struct, gc=False):
+class Ids(msgspec.Struct, gc=False):
+    """What an item says of which product it is."""
+
     id: str | None = None
     _id: str | None = None
 
+    def chosen(self) -> str | None:
+        """The product id, None where it has none that can be read."""
+        return chosen(self.id, self._id)
 
-_decoder = msgspec.json.Decoder(_Ids)
+
+_decoder = msgspec.json.Decoder(Ids)
 
 
 def chosen(*candidates: Any) -> str | None:
@@ -34,8 +40,7 @@ def chosen(*candidates: Any) -> str | None:
 def identity(item: msgspec.Raw) -> str | None:
     """The product id of a raw item, None where it has none that can be read."""
     try:
-        found = _decoder.decode(item)
-        return chosen(found.id, found._id)
+        return _decoder.decode(item).chosen()
     except (msgspec.MsgspecError, UnicodeDecodeError):
         pass
     except RecursionError:

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
+from menuwatch.core import strict
 from menuwatch.core.errors import BadPayload
-from menuwatch.platforms.dutchie.identity import identity
+from menuwatch.platforms.dutchie.identity import Ids, identity
 from menuwatch.platforms.dutchie.text import mend_escapes
 
 _BOM = b"\xef\xbb\xbf"
@@ -47,6 +48,25 @@ class _Answer(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_Answer)
 
 
+class _Products(msgspec.Struct):
+    products: list[Ids]
+    queryInfo: _QueryInfo | None = None  # noqa: N815
+
+
+class _Menu(msgspec.Struct):
+    filteredProducts: _Products  # noqa: N815
+
+
+class _Plain(msgspec.Struct):
+    """An answer without anything odd in it: nearly all are."""
+
+    data: _Menu
+    errors: Any = None
+
+
+_plain = strict.Decoder(_Plain)
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """One page of a menu. The totals are None where the answer names none that make sense."""
@@ -60,6 +80,30 @@ class Page:
         return tuple(identity(item) for item in self.items)
 
 
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What paging wants to know of a page: `ids` as `Page.ids` gives them. `strict`: the body was found to be strict JSON."""
+
+    ids: tuple[str | None, ...]
+    total_count: int | None
+    total_pages: int | None
+    strict: bool
+
+
+def survey(body: bytes, status: int = 200) -> Survey:
+    """`read`, without the items: one walk over a page that has nothing odd in it. Raises as `read` does."""
+    try:
+        answer = _plain.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        answer = None
+    if answer is None or answer.errors:
+        page = read(body, status)
+        return Survey(page.ids(), page.total_count, page.total_pages, strict=False)
+    found = answer.data.filteredProducts
+    ids = tuple([item.chosen() for item in found.products])
+    return Survey(ids, *_totals(found.queryInfo), strict=True)
+
+
 def read(body: bytes, status: int = 200) -> Page:
     """The page in a body; an empty one is a page as well. Raises BadPayload of kind html, truncated, errors, no_data, schema or
     persisted_query; `status` (HTTP) is only told in the message."""
@@ -68,8 +112,11 @@ def read(body: bytes, status: int = 200) -> Page:
     if found is None or found.products is None:
         what = "data.filteredProducts" if found is None else "data.filteredProducts.products"
         raise BadPayload("no_data", _said(f"the answer has no menu: {what} is missing or null", status), body)
-    info = found.queryInfo
-    return Page(found.products, _whole(info and info.totalCount), _whole(info and info.totalPages))
+    return Page(found.products, *_totals(found.queryInfo))
+
+
+def _totals(info: _QueryInfo | None) -> tuple[int | None, int | None]:
+    return (None, None) if info is None else (_whole(info.totalCount), _whole(info.totalPages))
 
 
 def split(body: bytes) -> list[msgspec.Raw]:
