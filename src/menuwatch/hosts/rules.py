@@ -121,7 +121,9 @@ def _let_in(course: Course, now: datetime, events: list[HostEvent]) -> Course:
 
 
 def _slower(course: Course, now: datetime) -> Course:
-    return replace(course, pace=max(course.pace / 2, course.rate * FLOOR), paced_at=now, slowed_at=now)
+    # Of a rate that was raised a great deal the pace may be below the floor yet.
+    pace = min(course.pace, max(course.pace / 2, course.rate * FLOOR))
+    return replace(course, pace=pace, paced_at=now, slowed_at=now)
 
 
 def _slow_down(course: Course, item: SlowDown, now: datetime, events: list[HostEvent], *, waits: Waits) -> Course:
