@@ -9,7 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from menuwatch.operations.explain import Code, Facts, Other, WorkerFacts, explanation, span
+from menuwatch.operations.explanation import Code
+from menuwatch.operations.facts import Facts, HostFacts, Other, WorkerFacts
+from menuwatch.operations.reasons import explanation
+from menuwatch.operations.wording import span
 from tests.api.shop import Shop
 from tests.conftest import ROOT
 
@@ -51,6 +54,25 @@ FULL, HOT = _worker(active=3), _worker(status="backing_off", reason="memory 91 %
 SILENT = " since 2026-11-21 11:56:55 UTC, but has been silent for 3 min 5 s: the task is taken back in 6 min 55 s if that lasts."
 WHY = "1 backing off, 1 paused, 1 stopping (memory 91 %). They go on when the machine has room again."
 ONE = "11:56:55 UTC; of one store only one task runs at a time."
+LATE: dict[str, Any] = {"state": "s", "scheduled_for": NOW + timedelta(minutes=5), "attempt": 1}
+NOT_NOW = "d is not asked now"
+COLD = f"{NOT_NOW} (it cools down): HTTP 429"
+DUE = "in 5 min, at 2026-11-21 12:05:00 UTC"
+WAITS = f"It waits for d (it cools down: HTTP 429), and is due {DUE}"
+RESUME_D = "`menuwatch hosts resume d` has it asked again"
+PACE = "wait: its turn comes; `menuwatch hosts set d --rate …` lets more be asked"
+AGAIN = "They look again by themselves"
+WAIT = (
+    "wait: it is asked again by itself, more slowly. If it cools down often, ask less often (`menuwatch hosts set d --rate …`); "
+    "`menuwatch hosts reset d` asks at once"
+)
+
+
+def _host(code: str, seconds: float | None) -> HostFacts:
+    until = None if seconds is None else NOW + timedelta(seconds=seconds)
+    return HostFacts(host="d", code=code, reason="HTTP 429", until=until)
+
+
 # fmt: off
 TABLE: list[tuple[str, dict[str, Any], Code, str]] = [
     ("completed", {**OVER, "status": "completed"}, Code.COMPLETED,
@@ -77,6 +99,39 @@ TABLE: list[tuple[str, dict[str, Any], Code, str]] = [
     ("postponed", {"state": "s", "scheduled_for": NOW + timedelta(minutes=5), "attempt": 1, "postpone_count": 1,
                    "error_message": "host dutchie.com is cooling down"},
      Code.POSTPONED, "It was put off and is due in 5 min, at 2026-11-21 12:05:00 UTC: host dutchie.com is cooling down."),
+    ("put off after a retry, by who refused everybody",
+     {**LATE, "retry_count": 1, "error_message": "d refused every identity: HTTP 403"}, Code.POSTPONED,
+     f"It was put off and is due {DUE}: d refused every identity: HTTP 403."),
+    ("put off, uncounted, for want of a proxy", {**LATE, "error_message": f"{NOT_NOW} (no proxy is free for it): all are in use"},
+     Code.POSTPONED, f"It was put off and is due {DUE}: d is not asked now (no proxy is free for it): all are in use."),
+    ("put off by a cool-down that lasts", {**LATE, "error_message": "d asked to slow down: HTTP 429, wait 300 s",
+                                           "hosts": [_host("cooling", 300)]}, Code.HOST_CLOSED,
+     f"It waits for d (it asked to slow down: HTTP 429, wait 300 s), and is due {DUE}. To do: {WAIT}."),
+    ("put off by a cool-down that has grown", {**LATE, "error_message": COLD, "hosts": [_host("cooling", 3600)]}, Code.HOST_CLOSED,
+     f"{WAITS}; the host is closed until 2026-11-21 13:00:00 UTC. To do: {WAIT}."),
+    ("put off, and the host was paused since", {**LATE, "error_message": COLD, "hosts": [_host("paused", None)]}, Code.HOST_CLOSED,
+     f"{WAITS}; the host is closed until somebody opens it. To do: {RESUME_D}."),
+    ("put off, and the host is open by now", {**LATE, "error_message": COLD, "hosts": [HostFacts(host="d")]}, Code.HOST_CLOSED,
+     f"{WAITS}; the host may be asked again by now: `menuwatch tasks retry 7` has the task due at once."),
+    ("put off by the budget", {**LATE, "error_message": f"{NOT_NOW} (its budget): used up for the next 300 s"}, Code.HOST_CLOSED,
+     f"It waits for d (its budget: used up for the next 300 s), and is due {DUE}. To do: {PACE}."),
+    ("closed host", {"workers": [_worker(), BARRED], "hosts": [_host("cooling", 300)]}, Code.HOST_CLOSED,
+     f"It is ready, but d is not asked (it cools down: HTTP 429). It is asked again {DUE}. To do: {WAIT}."),
+    ("paused host", {"workers": [_worker(status="paused")], "hosts": [_host("paused", None)]}, Code.HOST_CLOSED,
+     f"It is ready, but d is not asked (an operator closed it: HTTP 429). It is closed until somebody opens it. To do: {RESUME_D}."),
+    ("closed host, by what workers say", {"workers": [_worker(paused_roles=["payload_fetch"], reason="d is not asked: HTTP 429")],
+                                          "hosts": [HostFacts(host="d")]}, Code.HOST_CLOSED,
+     f"{LONE}1 does not claim this role (d is not asked: HTTP 429). {AGAIN}; `menuwatch hosts list` shows the host."),
+    ("workers have not looked since", {"workers": [BARRED]}, Code.WORKERS_BACKING_OFF,
+     f"{LONE}1 does not claim this role (no proxy is active). {AGAIN}."),
+    ("one of two hosts is open", {"workers": [_worker()], "hosts": [_host("cooling", 300), HostFacts(host="e")]}, Code.READY,
+     "It is ready and will be taken next: 3 slots are free."),
+    ("a closed host, and no proxy either", {"workers": [BARRED, _worker(status="paused")], "hosts": [_host("cooling", 300)],
+                                            "active_proxies": 0}, Code.NO_PROXY, NO_PROXY),
+    ("a closed host, and nobody alive", {"hosts": [_host("cooling", 300)]}, Code.NO_WORKER,
+     "It is ready, but no worker is alive to take it. Start one with `menuwatch worker`."),
+    ("a closed host, and work that asks none", {"role": "product_refresh", "workers": [_worker()], "hosts": [_host("cooling", 300)]},
+     Code.READY, "It is ready and will be taken next: 3 slots are free."),
     ("scheduled, and due by now", {"state": "s", "scheduled_for": NOW, "attempt": 1, "retry_count": 1, "workers": [_worker()]},
      Code.READY, "It is ready and will be taken next: 3 slots are free."),
     ("behind one that runs", {"state": "p", "head": AHEAD, "ahead": 1, "holder": AHEAD}, Code.BEHIND,
@@ -97,7 +152,7 @@ TABLE: list[tuple[str, dict[str, Any], Code, str]] = [
     ("no handler", {"role": "analytics_refresh", "workers": [_worker()]}, Code.NO_HANDLER,
      "No worker of this version does analytics_refresh: it waits until one is installed that does."),
     ("paused", {"workers": [_worker(status="paused"), _worker(roles=["product_refresh"])]}, Code.WORKERS_PAUSED, LONE + RESUME),
-    ("no proxy", {"workers": [BARRED, _worker(status="paused")]}, Code.NO_PROXY, NO_PROXY),
+    ("no proxy", {"workers": [BARRED, _worker(status="paused")], "active_proxies": 0}, Code.NO_PROXY, NO_PROXY),
     ("stopping", {"workers": [_worker(status="stopping", paused_roles=["payload_fetch"])]}, Code.WORKERS_STOPPING, LONE + START),
     ("backing off workers", {"workers": [HOT, _worker(status="paused"), _worker(status="stopping")]}, Code.WORKERS_BACKING_OFF,
      "It is ready, but none of the 3 live workers that take payload_fetch claims now: " + WHY),
@@ -143,6 +198,33 @@ def test_lengths_of_time() -> None:
         -5: "0 s",
     }
     assert {seconds: span(seconds) for seconds in said} == said
+
+
+async def test_a_closed_host_holds_back_who_asks_it(shop: Shop) -> None:
+    store = await shop.store()
+    task = await _add(shop, role="payload_fetch", dispensary_id=store)
+    await shop.execute("INSERT INTO proxies (protocol, host, port, is_active) VALUES ('http', '10.0.0.1', 80, true)")
+    (host,) = shop.platforms["dutchie"].hosts
+    await _register(shop, "w1", paused_roles=["payload_fetch"], paused_roles_reason=f"{host} is not asked: HTTP 429")
+    await shop.execute(
+        "INSERT INTO hosts (host, rate, burst, concurrency, pace, cooldown_until, cooldown_reason)"
+        " VALUES (%s, 2, 4, 6, 1, now() + interval '10 minutes', 'HTTP 429, wait 600 s')",
+        [host],
+    )
+    found = await _why(shop, task)
+    assert (found["code"], found["details"]["host"], found["details"]["host_code"]) == ("host_closed", host, "cooling")
+    assert 590 < found["seconds"] <= 600
+    assert f"{host} is not asked (it cools down: HTTP 429, wait 600 s)" in found["reason"]
+    await shop.execute("UPDATE hosts SET paused_at = now(), paused_reason = 'lawyers'")
+    found = await _why(shop, task)
+    assert (found["code"], found["until"], found["details"]["host_code"]) == ("host_closed", None, "paused")
+    await shop.execute("UPDATE proxies SET is_active = false")
+    assert (await _why(shop, task))["code"] == "no_proxy", "that comes first: no host helps without one"
+    await shop.execute("UPDATE proxies SET is_active = true")
+    await shop.execute("DELETE FROM hosts")
+    assert (await _why(shop, task))["code"] == "host_closed", "its worker says so still"
+    await _register(shop, "w1")
+    assert (await _why(shop, task))["code"] == "ready"
 
 
 async def _add(shop: Shop, **body: Any) -> int:

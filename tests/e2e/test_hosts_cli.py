@@ -60,8 +60,8 @@ COOLING = (
     " pace = rate / 2, throttles = 1"
 )
 OPEN = (
-    "UPDATE hosts SET circuit = 'open', circuit_opened_at = now() - interval '5 minutes',"
-    " circuit_until = now() + interval '10 minutes', circuit_opens = 1, circuit_reason = 'it refused 6 identities of 5 proxies in a row'"
+    "UPDATE hosts SET circuit = 'open', circuit_opened_at = now() - interval '5 minutes', circuit_opens = 1,"
+    " circuit_until = now() + interval '10 minutes', circuit_reason = 'it refused 6 identities of 5 proxies in a row'"
 )
 
 
@@ -172,8 +172,12 @@ def test_who_fares_how_there(run: Run, sql: Sql) -> None:
         "INSERT INTO fetch_attempts (host, verdict, blame, reaction) SELECT 'dutchie.com', 'ok', 'nobody', 'return'"
         " FROM generate_series(1, 2)"
     )
-    sql("INSERT INTO identity_leases (host, proxy_id, task_id, leased_at, expires_at) VALUES"
-        " ('dutchie.com', 2, 77, now(), now() + interval '1 minute'), ('dutchie.com', 3, 78, now(), now() - interval '1 second')")  # fmt: skip
+    for proxy, task, seconds in ((2, 77, 60), (3, 78, -1)):
+        sql(
+            "INSERT INTO identity_leases (host, proxy_id, task_id, leased_at, expires_at)"
+            " VALUES ('dutchie.com', %s, %s, now(), now() + make_interval(secs => %s))",
+            proxy, task, seconds,
+        )  # fmt: skip
     code, out, _ = run("hosts", "show", "dutchie.com", "--json")
     found = json.loads(out)
     assert code == 0

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from menuwatch.cli.output import plural
-from menuwatch.operations.explain import Explanation, span
+from menuwatch.operations.explanation import Explanation
 from menuwatch.operations.reading import Row
+from menuwatch.operations.wording import span
 from menuwatch.tasks.model import Status
 
 

@@ -30,7 +30,7 @@ from menuwatch.cli.task_wish import Changes, parse_at, parse_payload
 from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Connection
 from menuwatch.operations import explain, task_control, tasks, wishes
-from menuwatch.operations.explain import Explanation
+from menuwatch.operations.explanation import Explanation
 from menuwatch.operations.reading import Row
 from menuwatch.operations.task_control import Bulk
 from menuwatch.operations.tasks import TaskFilter
@@ -220,6 +220,7 @@ async def _show(task_id: int) -> tuple[Row, Explanation, str | None]:
             task_id,
             heartbeat_seconds=found.heartbeat_interval_ms / 1000,
             stale_minutes=found.stale_after_minutes,
+            asked={name: platform.hosts for name, platform in system.platforms.items()},
         )
         store = None if task["dispensary_id"] is None else await stores.get(conn, task["dispensary_id"])
         return task, why, None if store is None else store.name

@@ -180,6 +180,7 @@ async def _explained(system: System, conn: Connection, task_id: int) -> dict[str
         task_id,
         heartbeat_seconds=system.settings.heartbeat_interval_ms / 1000,
         stale_minutes=system.settings.stale_after_minutes,
+        asked={name: platform.hosts for name, platform in system.platforms.items()},
     )
     return dataclasses.asdict(found)
 

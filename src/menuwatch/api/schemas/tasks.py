@@ -20,7 +20,7 @@ from menuwatch.api.schemas.common import (
     between,
 )
 from menuwatch.core.errors import Refused
-from menuwatch.operations.explain import Code
+from menuwatch.operations.explanation import Code
 from menuwatch.tasks.model import PRIORITY_CHAINED, ROLE_ALIASES, Role, Status, parse_role
 
 PRIORITY_MIN, PRIORITY_MAX = -1000, 1000
