@@ -65,8 +65,11 @@ DELETE FROM host_events WHERE happened_at < %(before)s;
 
 -- name: outlook
 -- Whether somebody could begin to talk to these hosts now: `code` null where yes, else why not, and for how many seconds yet.
+-- A lease of a task that was taken back from a dead worker does not count: lease_identity clears it away, if only somebody comes so far.
 SELECT h.host, c.code, c.reason, c.wait,
-       (SELECT count(*) FROM identity_leases l WHERE l.host = h.host AND l.expires_at > clock_timestamp()) AS leases,
+       (SELECT count(*) FROM identity_leases l
+         WHERE l.host = h.host AND l.expires_at > clock_timestamp()
+           AND NOT EXISTS (SELECT FROM task_live t WHERE t.id = l.task_id AND t.state <> 'a')) AS leases,
        CASE WHEN h.circuit = 'open' THEN 1 ELSE h.concurrency END AS concurrency,
        extract(epoch FROM greatest(h.tat - make_interval(secs => (h.burst - 1) / h.pace),
                                    h.last_slot_at + make_interval(secs => greatest(h.min_gap, coalesce(h.crawl_delay, 0))))
