@@ -79,7 +79,7 @@ class Size:
 
 
 FULL = Size(
-    workers=8, slots=3, stores=40, products=220, proxies=30, days=4, hour=12.0, rate=10.0, burst=4, concurrency=6, above=9,
+    workers=8, slots=3, stores=40, products=220, proxies=30, days=3, hour=12.0, rate=10.0, burst=4, concurrency=6, above=9,
     pause=3, stale=10.0, patience=180.0, tires_after=4,
 )  # fmt: skip
 SHORT = Size(
