@@ -33,6 +33,7 @@ from menuwatch.fetch.wardrobe import Wardrobe, Worn
 from menuwatch.hosts import store as hosts
 from menuwatch.hosts.model import Limits
 from menuwatch.hosts.rules import SlowDown, Waits
+from menuwatch.proxies import store as proxy_rows
 from menuwatch.proxies.health import probing
 from menuwatch.proxies.model import NoProxy, Proxy
 
@@ -150,7 +151,8 @@ class Rotator:
         if not view.proxies:
             view = await self._view(host, fresh=True)
         if not view.proxies:
-            raise NoProxy
+            async with self._pool.connection() as conn:
+                raise NoProxy(await proxy_rows.standing(conn))
         others = [proxy_id for proxy_id in view.proxies if proxy_id not in avoid]
         candidates = [
             Candidate(proxy_id, view.scores.get(proxy_id, Score()), self._since(host, view.proxies[proxy_id]))
@@ -243,25 +245,42 @@ class Rotator:
         view = self._views[host] = _View(time.monotonic(), proxies, scores, profiles)
         return view
 
-    async def turn(self, holding: Holding, *, pause: Pause) -> float:
+    async def turn(self, holding: Holding, host: str, *, pause: Pause) -> float:
         """Waits for the next moment at which the host may be asked; see `session.Desk`."""
         began = time.monotonic()
-        moment = holding.first_turn()
+        moment = holding.first_turn() if host == holding.lease.host else None
         if moment is None:
-            moment = await self._of(holding.lease.host).next()
-        wait = moment - time.monotonic()
-        if wait > 0:
+            moment = await self._next(host)
+        wait = max(moment - time.monotonic(), 0.0)
+        await self._keep(holding, wait)
+        if wait and not holding.lost:
             await pause(wait)
             if wait > _RECHECK_SECONDS:
                 async with self._pool.connection() as conn:
-                    if (denied := await leases.closed(conn, holding.lease.host)) is not None:
+                    if (denied := await leases.closed(conn, host)) is not None:
                         raise denied
-        if time.monotonic() - holding.renewed > self._lasting / 2:
-            async with self._pool.connection() as conn:
-                if not await leases.renew(conn, holding.lease.id, lasting=self._lasting):
-                    holding.lost = True
-            holding.renewed = time.monotonic()
         return time.monotonic() - began
+
+    async def _next(self, host: str) -> float:
+        try:
+            return await self._of(host).next()
+        except Denied as error:
+            if error.code != "unknown":
+                raise
+        # A redirect leads to a host that was never asked before.
+        async with self._pool.connection() as conn:
+            await hosts.add(conn, host, self._limits)
+        return await self._of(host).next()
+
+    async def _keep(self, holding: Holding, wait: float) -> None:
+        """Renews the lease where it might not outlast the wait and the request after it."""
+        until = time.monotonic() + wait
+        if until - holding.renewed <= self._lasting / 2:
+            return
+        async with self._pool.connection() as conn:
+            if not await leases.renew(conn, holding.lease.id, lasting=self._lasting + wait):
+                holding.lost = True
+        holding.renewed = until
 
     def _of(self, host: str) -> Turns:
         turns = self._turns.get(host)

@@ -86,8 +86,9 @@ class Desk(Protocol):
         is the lease of the one before. Raises Denied, NoProxy."""
         ...
 
-    async def turn(self, holding: Holding, *, pause: Pause) -> float:
-        """Waits until the host may be asked, and says how many seconds that took. Raises Denied."""
+    async def turn(self, holding: Holding, host: str, *, pause: Pause) -> float:
+        """Waits until the host may be asked, and says how many seconds that took; `host` is another one than the lease's where a
+        redirect led there. Raises Denied."""
         ...
 
     async def charge(self, host: str, times: int) -> None:
@@ -322,7 +323,7 @@ class FetchSession:
                     holding.profile_score,
                 )
                 waited += time.monotonic() - before
-            waited += await self._desk.turn(holding, pause=self._pause)
+            waited += await self._desk.turn(holding, host, pause=self._pause)
             if not holding.lost:
                 return holding, waited
             await self._drop(keep=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-
 FIRST_TURN = 1.0
 """Seconds that a session's first turn may be away: longer waits are for the task in the queue, not for a worker."""
 
