@@ -194,11 +194,12 @@ DECLARE
   h hosts;
   taken integer;
 BEGIN
+  SELECT * INTO h FROM hosts WHERE host = p_host FOR NO KEY UPDATE;
+  -- Behind the host's lock: whoever has that may be clearing this very lease away.
   IF give_back IS NOT NULL THEN
     DELETE FROM identity_leases l WHERE l.id = give_back;
   END IF;
-  SELECT * INTO h FROM hosts WHERE host = p_host FOR NO KEY UPDATE;
-  IF NOT FOUND THEN
+  IF h.host IS NULL THEN
     code := 'unknown'; RETURN NEXT; RETURN;
   END IF;
   at := clock_timestamp();
