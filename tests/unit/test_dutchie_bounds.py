@@ -17,7 +17,7 @@ from menuwatch.catalog.model import Product, ProductWarning
 from menuwatch.core.errors import BadPayload
 from menuwatch.platforms.base import Normalized
 from menuwatch.platforms.dutchie import page
-from menuwatch.platforms.dutchie.bounds import bounded, fits
+from menuwatch.catalog.canon.bounds import bounded, fits
 from menuwatch.platforms.dutchie.normalize import normalize, store_of
 
 

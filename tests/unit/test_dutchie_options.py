@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from menuwatch.platforms.dutchie.options import DOSED, mass, price_per_gram, weights
+from menuwatch.catalog.canon.unit_price import per as price_per_gram
+from menuwatch.platforms.dutchie.options import DOSED, mass, weights
 
 
 @pytest.mark.parametrize(
@@ -79,8 +80,8 @@ def net(*values: str) -> list[Decimal]:
 
 
 def test_raw_options_help_where_the_text_does_not() -> None:
-    assert weights("Flower", ["Eighth", "1oz"], ["3.5g", "29g"], None, None) == [Decimal("3.5"), Decimal(28)]
-    assert weights("Flower", ["Eighth", "1oz"], ["3.5g"], None, None) == [None, Decimal(28)], "not aligned"
+    assert weights("Flower", ["House size", "1oz"], ["3.5g", "29g"], None, None) == [Decimal("3.5"), Decimal(28)]
+    assert weights("Flower", ["House size", "1oz"], ["3.5g"], None, None) == [None, Decimal(28)], "not aligned"
 
 
 def test_net_weight_only_for_a_single_option_that_names_none() -> None:

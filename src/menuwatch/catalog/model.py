@@ -34,7 +34,14 @@ class Variant(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     stock_status: StockStatus = "unknown"
     weight_g: Decimal | None = None
     price_per_g: Decimal | None = None
-    """Effective recreational price (the special where there is one) per gram, rounded to 4 places."""
+    """Effective recreational price (the special where there is one; medical where that is all) per gram, rounded to 4 places."""
+    pieces: int | None = None
+    """Pieces in the package, where the option says how many."""
+    content_mg: Decimal | None = None
+    """Milligrams of content in the package, where the option says them and the goods are sold by content."""
+    price_per_piece: Decimal | None = None
+    price_per_mg: Decimal | None = None
+    """The same price per piece and per milligram of content, rounded to 4 places."""
 
 
 class Potency(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -110,6 +117,11 @@ class Product(msgspec.Struct, frozen=True, gc=False):
     platform_created_at: datetime | None
     platform_updated_at: datetime | None
     extra: dict[str, Any]
+    category_canon: str | None = None
+    subcategory_canon: str | None = None
+    strain_canon: str | None = None
+    """What the platform's words for category, subcategory and strain type mean in the vocabulary of all platforms (`catalog.canon`);
+    None where they mean nothing that is known."""
 
 
 class ProductWarning(msgspec.Struct, frozen=True):

@@ -16,7 +16,8 @@ CREATE TEMPORARY TABLE IF NOT EXISTS catalog_stage (
   price_med_special numeric, stock_status text, is_in_stock boolean, quantity integer, quantity_capped boolean,
   thc_lo numeric, thc_hi numeric, thc_unit text, cbd_lo numeric, cbd_hi numeric, cbd_unit text, variants jsonb,
   cannabinoids jsonb, specials jsonb, image_url text, images jsonb, description text, platform_created_at timestamptz,
-  platform_updated_at timestamptz, extra jsonb, prices jsonb, stock jsonb
+  platform_updated_at timestamptz, extra jsonb, category_canon text, subcategory_canon text, strain_canon text,
+  prices jsonb, stock jsonb
 ) ON COMMIT DELETE ROWS;
 
 -- name: merge_stage
@@ -30,9 +31,10 @@ WITH c AS MATERIALIZED (
          (o.thc_lo, o.thc_hi, o.thc_unit, o.cbd_lo, o.cbd_hi, o.cbd_unit)
            IS DISTINCT FROM (s.thc_lo, s.thc_hi, s.thc_unit, s.cbd_lo, s.cbd_hi, s.cbd_unit) AS potency_changed,
          (p.name_raw, p.brand_name_raw, p.category, p.subcategory, p.strain_type, p.status_raw, p.variants, p.cannabinoids, p.specials,
-          p.image_url, p.images, p.description, p.extra)
+          p.image_url, p.images, p.description, p.extra, p.category_canon, p.subcategory_canon, p.strain_canon)
            IS DISTINCT FROM (s.name_raw, s.brand_name_raw, s.category, s.subcategory, s.strain_type, s.status_raw, s.variants,
-          s.cannabinoids, s.specials, s.image_url, s.images, s.description, s.extra) AS text_changed,
+          s.cannabinoids, s.specials, s.image_url, s.images, s.description, s.extra, s.category_canon, s.subcategory_canon,
+          s.strain_canon) AS text_changed,
          p.stock_status <> 'oos' AND s.stock_status = 'oos' AS newly_oos
     FROM catalog_stage s
     JOIN catalog_products p ON p.id = s.id
@@ -58,7 +60,8 @@ WITH c AS MATERIALIZED (
          thc_unit = s.thc_unit, cbd_lo = s.cbd_lo, cbd_hi = s.cbd_hi, cbd_unit = s.cbd_unit, variants = s.variants,
          cannabinoids = s.cannabinoids, specials = s.specials, image_url = s.image_url, images = s.images,
          description = s.description, platform_created_at = s.platform_created_at,
-         platform_updated_at = s.platform_updated_at, extra = s.extra, consecutive_misses = 0, last_seen_at = NULL,
+         platform_updated_at = s.platform_updated_at, extra = s.extra, category_canon = s.category_canon,
+         subcategory_canon = s.subcategory_canon, strain_canon = s.strain_canon, consecutive_misses = 0, last_seen_at = NULL,
          state_from = CASE WHEN n.id IS NULL THEN p.state_from ELSE %(crawled_at)s END,
          changed_at = CASE WHEN n.id IS NOT NULL OR c.text_changed THEN %(crawled_at)s ELSE p.changed_at END
     FROM catalog_stage s JOIN c ON c.id = s.id LEFT JOIN n ON n.id = s.id

@@ -28,7 +28,7 @@ PRODUCT_COLUMNS = (
     "id, content_hash, name_raw, name, brand_name_raw, brand_name, category, subcategory, strain_type, status_raw, "
     "price_rec, price_rec_special, price_med, price_med_special, stock_status, is_in_stock, quantity, quantity_capped, "
     "thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, variants, cannabinoids, specials, image_url, images, description, "
-    "platform_created_at, platform_updated_at, extra"
+    "platform_created_at, platform_updated_at, extra, category_canon, subcategory_canon, strain_canon"
 )
 """The columns of `product_line`, in its order."""
 
@@ -132,6 +132,9 @@ def product_line(product_id: int, content_hash: bytes, product: Product) -> str:
             _time(p.platform_created_at),
             _time(p.platform_updated_at),
             json(p.extra),
+            text(p.category_canon),
+            text(p.subcategory_canon),
+            text(p.strain_canon),
         )
     )
 

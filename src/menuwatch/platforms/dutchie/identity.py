@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from menuwatch.platforms.dutchie import lenient
+from menuwatch.platforms import lenient
 
 
 class Ids(msgspec.Struct, gc=False):

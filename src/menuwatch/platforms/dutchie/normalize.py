@@ -28,11 +28,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from menuwatch.catalog.canon.bounds import MAX_ID_LENGTH, bounded, fits, shown, shown_id
+from menuwatch.catalog.canon.kinds import DOSED, kind
+from menuwatch.catalog.canon.strains import strain
+from menuwatch.catalog.canon.unit_price import unit_prices
 from menuwatch.catalog.model import Potency, Product, ProductWarning, Variant
 from menuwatch.platforms.base import Normalized
-from menuwatch.platforms.dutchie.bounds import MAX_ID_LENGTH, bounded, fits, shown, shown_id
 from menuwatch.platforms.dutchie.identity import chosen, identity
-from menuwatch.platforms.dutchie.options import price_per_gram, weights
+from menuwatch.platforms.dutchie.options import weights
 from menuwatch.platforms.dutchie.payload import Content, Item
 from menuwatch.platforms.dutchie.potency import cannabinoids, potency
 from menuwatch.platforms.dutchie.repair import repair
@@ -41,7 +44,7 @@ from menuwatch.platforms.dutchie.stock import is_active, levels, option_status, 
 from menuwatch.platforms.dutchie.text import clean, describes, effect_name, enum, label
 from menuwatch.platforms.dutchie.times import instant
 
-VERSION = 2
+VERSION = 3
 """Raised whenever another product would be made of the same item."""
 
 _HIGHEST_PRICE = Decimal(1_000_000)
@@ -138,6 +141,7 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
         warnings.append(ProductWarning(product_id, "_id", said))
 
     category = enum(item.type) if item.type else None
+    meant = kind(category, item.subcategory)
     active = is_active(item.Status)
     variants, quantity, capped = _variants(item, product_id, category, active, warnings)
     status = product_status([variant.stock_status for variant in variants], active=active)
@@ -174,6 +178,9 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
         platform_created_at=_time(item.createdAt, product_id, "createdAt", warnings),
         platform_updated_at=_time(item.updatedAt, product_id, "updatedAt", warnings),
         extra=_extra(item, brand_raw),
+        category_canon=meant.category,
+        subcategory_canon=meant.subcategory,
+        strain_canon=strain(item.strainType),
     )
 
 
@@ -205,6 +212,7 @@ def _variants(
     )
     pos = item.POSMetaData
     found = levels(options, pos.children if pos is not None else None, item.manualInventory)
+    dosed = kind(category).category in DOSED
     down = not active or item.isBelowThreshold is True
     below = item.optionsBelowThreshold or ()
     variants = []
@@ -231,7 +239,7 @@ def _variants(
                 level is not None and level.capped,
                 option_status(level, below_threshold=down or option in below),
                 grams[i],
-                price_per_gram(special if special is not None else price, grams[i]),
+                *unit_prices(special if special is not None else price, grams[i], option, dosed=dosed),
             )
         )
     return tuple(variants), total(kept), capped

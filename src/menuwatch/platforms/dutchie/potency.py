@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
 
+from menuwatch.catalog.canon.bounds import bounded
 from menuwatch.catalog.model import Cannabinoid, Potency
-from menuwatch.platforms.dutchie.bounds import bounded
 from menuwatch.platforms.dutchie.payload import CannabinoidRow, Content
 from menuwatch.platforms.dutchie.text import label
 

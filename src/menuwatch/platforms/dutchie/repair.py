@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
+from menuwatch.catalog.canon.bounds import shown, shown_id, unfit
 from menuwatch.catalog.model import ProductWarning
-from menuwatch.platforms.dutchie import lenient
-from menuwatch.platforms.dutchie.bounds import shown, shown_id, unfit
+from menuwatch.platforms import lenient
 from menuwatch.platforms.dutchie.identity import chosen, of_plain
 from menuwatch.platforms.dutchie.payload import Item
 

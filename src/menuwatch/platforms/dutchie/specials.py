@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 
+from menuwatch.catalog.canon.bounds import bounded
 from menuwatch.catalog.model import Special
-from menuwatch.platforms.dutchie.bounds import bounded
 from menuwatch.platforms.dutchie.payload import (
     BogoCondition,
     BogoReward,

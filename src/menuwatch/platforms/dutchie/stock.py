@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from math import ceil
 from typing import NamedTuple
 
+from menuwatch.catalog.canon.bounds import MAX_TOTAL
 from menuwatch.catalog.model import StockStatus
-from menuwatch.platforms.dutchie.bounds import MAX_TOTAL
 from menuwatch.platforms.dutchie.payload import Child, ManualInventory
 
 POS_CAP = 25

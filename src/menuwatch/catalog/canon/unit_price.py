@@ -1,0 +1,35 @@
+"""Prices that can be compared between packages: per gram, per piece, per milligram of content."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import NamedTuple
+
+from menuwatch.catalog.canon.package import package
+
+_PLACES = Decimal("0.0001")
+
+
+def per(price: Decimal | None, amount: Decimal | int | None) -> Decimal | None:
+    """Money for one of `amount`, to 4 places (half to even); None where either is unknown or there is none of it."""
+    if price is None or not amount:
+        return None
+    return (price / amount).quantize(_PLACES)
+
+
+class UnitPrices(NamedTuple):
+    """The end of a Variant, in the order of its fields."""
+
+    price_per_g: Decimal | None
+    pieces: int | None
+    content_mg: Decimal | None
+    price_per_piece: Decimal | None
+    price_per_mg: Decimal | None
+
+
+def unit_prices(price: Decimal | None, grams: Decimal | None, option: str, *, dosed: bool) -> UnitPrices:
+    """What `price` means per gram, and per piece and milligram where the option's text says them. `dosed`: milligrams are the
+    content; of other goods they are the mass."""
+    found = package(option)
+    content = found.milligrams if dosed else None
+    return UnitPrices(per(price, grams), found.pieces, content, per(price, found.pieces), per(price, content))
