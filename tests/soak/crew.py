@@ -45,7 +45,7 @@ class Workers(Crew):
     def said(self) -> Counter[str]:
         """How often each warning and error was logged, by its action; a line that is no log line counts as such."""
         found: Counter[str] = Counter()
-        for path in self._folder.glob("s*.log"):
+        for path in self._folder.glob("s[0-9]*.log"):
             for line in path.read_text(errors="replace").splitlines():
                 try:
                     entry = json.loads(line)

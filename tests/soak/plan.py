@@ -22,7 +22,8 @@ REFUSED_BROWSERS = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     """How big a run is. In seconds: `hour`, `stale` (silence after which a worker counts as dead) and `patience` (the longest that a
-    crawl of the market may take); `pause` is what a Retry-After asks for, `above` the requests within a second that bring it on."""
+    crawl of the market may take); `pause` is what a Retry-After asks for, `above` the requests within a second that bring it on;
+    a proxy is tired after so many requests (`tires_after`) in so many seconds (`tires_within`)."""
 
     workers: int
     slots: int
@@ -39,6 +40,7 @@ class Size:
     stale: float
     patience: float
     tires_after: int
+    tires_within: float
     fetch_timeout: float = 5.0
     troubles: tuple[str, ...] = ("calm", "tired", "storm", "storm by date", "challenge", "refuse all")
 
@@ -80,11 +82,11 @@ class Size:
 
 FULL = Size(
     workers=8, slots=3, stores=40, products=220, proxies=30, days=3, hour=12.0, rate=10.0, burst=4, concurrency=6, above=9,
-    pause=3, stale=10.0, patience=180.0, tires_after=4,
+    pause=3, stale=10.0, patience=180.0, tires_after=4, tires_within=12.0,
 )  # fmt: skip
 SHORT = Size(
-    workers=3, slots=3, stores=10, products=120, proxies=10, days=1, hour=2.0, rate=16.0, burst=4, concurrency=4, above=12,
-    pause=1, stale=4.0, patience=60.0, tires_after=4, troubles=("tired", "storm", "refuse all"),
+    workers=3, slots=3, stores=8, products=120, proxies=10, days=1, hour=1.5, rate=8.0, burst=4, concurrency=4, above=7,
+    pause=1, stale=3.0, patience=60.0, tires_after=2, tires_within=6.0, troubles=("tired", "storm", "refuse all"),
 )  # fmt: skip
 
 
@@ -135,7 +137,7 @@ class Plan:
         always = {"forbidden": {"agents": [self._agent], "lasts": 0}}
         match trouble:
             case "tired":
-                return {**always, "tired": {"requests": size.tires_after, "seconds": size.hour}}, 0.0
+                return {**always, "tired": {"requests": size.tires_after, "seconds": size.tires_within}}, 0.0
             case "storm":
                 return {**always, "rate_limited": {"above": size.above, "retry_after": size.pause}}, float(size.pause)
             case "storm by date":

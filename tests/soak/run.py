@@ -66,6 +66,8 @@ CREATE TRIGGER soak_turned AFTER UPDATE OF is_active ON proxies FOR EACH ROW
 """
 _LEASE_SECONDS = 90.0
 """What a lease that nobody renews lasts at most, and a little."""
+_ENOUGH = 1000
+"""Requests from which on what is a matter of chance (who is drawn how often) is judged, and not only said."""
 
 
 @dataclass(slots=True)
@@ -282,10 +284,12 @@ class Soak:
             more = have.keys() - known.keys()
             if wrong or more:
                 example = wrong[0] if wrong else next(iter(more))
-                truth = expected(known[example]) if example in known else None
+                truth = expected(known[example]) if example in known else {}
+                seen = have.get(example, {})
+                apart = {key: (seen.get(key), value) for key, value in truth.items() if seen.get(key) != value}
                 self._fault(
                     f"round {now.number} ({now.trouble}), {store.slug}: {len(wrong)} products are wrong, {len(more)} "
-                    f"too many; {example} is {have.get(example)}, and should be {truth}"
+                    f"too many; {example}: {dict(list(apart.items())[:3]) if seen else 'not there'}"
                 )
             else:
                 good += 1
@@ -383,7 +387,10 @@ class Soak:
         self._judge_payloads(payloads)
         ended = dict(await self._ask("SELECT status, count(*) FROM worker_tasks GROUP BY 1"))
         if set(ended) != {"completed"}:
-            self._fault(f"tasks that did not end well: {ended}")
+            why = await self._ask(
+                "SELECT DISTINCT role, status, error_message FROM worker_tasks WHERE status <> 'completed'"
+            )
+            self._fault(f"tasks that did not end well: {ended}: {why[:5]}")
         taken = 0
         for name, ids in self._orphans.items():
             rows = await self._ask("SELECT id, status, worker_id FROM worker_tasks WHERE id = ANY (%s)", (ids,))
@@ -475,7 +482,7 @@ class Soak:
         ]
         self._report.figures["refusals in each hour in which everybody is refused"] = ", ".join(map(str, hours))
         self._report.figures["tired proxies"] = f"{len(tired)}, {len(again)} of them let in again"
-        if 2 * len(again) < len(tired):
+        if len(arrivals) >= _ENOUGH and 2 * len(again) < len(tired):
             self._fault(f"of {len(tired)} proxies that were tired only {len(again)} were let in again")
 
     def _judge_browsers(self, arrivals: Sequence[Arrival]) -> None:
@@ -495,7 +502,7 @@ class Soak:
             f"{self._plan.refused}: {usual:.1%} by its weight, {share(lambda r: r.number == 0):.1%} before it was refused, "
             f"{share(lambda r: 0 < r.number <= half):.1%} in the first half, {late:.1%} in the second"
         )
-        if late > 0.6 * usual:
+        if len(arrivals) >= _ENOUGH and late > 0.6 * usual:
             self._fault(f"{self._plan.refused} is refused all the time, and is still {late:.1%} of all requests")
 
 
