@@ -57,12 +57,14 @@ class Asker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What was read in the row, and until when (monotonic) that will do. `again` is the moment at which it is asked for next."""
+    """What was `read` in the row, and `until` when (both monotonic) that will do. `again` is the moment at which it is asked for next,
+    `last` what came of it the last time."""
 
     known: Known
     read: float
     until: float
     again: float
+    last: str
 
 
 class Admission:
@@ -91,7 +93,7 @@ class Admission:
         decision = decide(policy, Known(rules=view.known.rules, age=view.known.age + now - view.read), url)
         if decision.code == "unknown":
             raise NotNow(
-                f"{host} is not asked now: its robots.txt could not be read, so what it allows is not known",
+                f"{host} is not asked now: its robots.txt could not be read ({view.last}), and without it nothing is allowed",
                 max(view.again - now, 1.0),
             )
         if decision.rule is not None:
@@ -129,7 +131,8 @@ class Admission:
             rules = before.known.rules
         # A copy that is due and being asked for by somebody else is looked at again soon.
         lasts = min(max(row.due_in, 1.0), _VIEW_SECONDS)
-        return _View(Known(rules=rules, age=row.age), now, now + lasts, now + row.due_in)
+        last = "no usable answer" if row.status is None else f"HTTP {row.status}"
+        return _View(Known(rules=rules, age=row.age), now, now + lasts, now + row.due_in, last)
 
     async def _ask(self, asker: Asker, host: str, url: str) -> None:
         """Asks for it and writes down what came of it. Raises what says nothing about it."""
