@@ -211,8 +211,9 @@ class FetchSession:
         trail = Trail()
         try:
             answer = await self._ask(trail, method, url, **what)
-        except MenuwatchError:
-            self._settle(_host(url), trail, None)
+        except MenuwatchError as error:
+            shut = isinstance(error, Denied) and error.code == "circuit"
+            self._settle(_host(url), trail, None, host_refuses=shut)
             raise
         self._settle(_host(url), trail, self._holding.lease.proxy_id if self._holding else None)
         return answer
@@ -302,10 +303,9 @@ class FetchSession:
         elif reaction.proxy_event is Event.SUCCESS and attempt.status is not None:
             report.proxies.append(Happened(proxy_id=proxy_id, event=Event.SUCCESS, elapsed_ms=attempt.elapsed_ms))
 
-    def _settle(self, host: str, trail: Trail, let_in: int | None) -> None:
+    def _settle(self, host: str, trail: Trail, let_in: int | None, *, host_refuses: bool = False) -> None:
         """What could only be known at the end of a request: whose fault refusals were, and faults that two may have caused."""
-        probing = self._holding is not None and self._holding.lease.probing
-        self._report.proxies += trail.events(let_in, host_refuses=probing)
+        self._report.proxies += trail.events(let_in, host_refuses=host_refuses or trail.probing)
         self._report.experiences += trail.experiences(host, let_in)
 
     async def _ready(self, host: str, trail: Trail, tries: Tries) -> tuple[Holding, float]:
@@ -316,6 +316,7 @@ class FetchSession:
             if holding is None:
                 before = time.monotonic()
                 holding = self._holding = await self._lease(host, trail, tries)
+                trail.probing = trail.probing or holding.lease.probing
                 trail.known(
                     holding.lease.proxy_id,
                     holding.worn.transport.identity.profile.name,

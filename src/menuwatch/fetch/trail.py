@@ -21,6 +21,8 @@ class Trail:
         self.suspects: dict[int, str] = {}
         self.faulty: set[int] = set()
         self.reached: set[int] = set()
+        self.probing = False
+        """An identity was to find out whether the host still refuses everybody."""
         self._reason: dict[int, str] = {}
         self._known: dict[tuple[int, str], tuple[Score, Score]] = {}
 
