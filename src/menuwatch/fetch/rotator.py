@@ -29,7 +29,7 @@ from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.scores import Candidate, Score, rank
 from menuwatch.fetch.session import FetchSession, Holding, Pause, sleep
 from menuwatch.fetch.transport import Transport
-from menuwatch.fetch.wardrobe import Wardrobe, Worn
+from menuwatch.fetch.wardrobe import Wardrobe, Worn, login
 from menuwatch.hosts import store as hosts
 from menuwatch.hosts.model import Limits
 from menuwatch.hosts.rules import SlowDown, Waits
@@ -43,6 +43,8 @@ _VIEW_SECONDS = 2.0
 """How old the picture of proxies and scores may be that a choice is made from; a lease is only given on what is true now."""
 _RECHECK_SECONDS = 1.0
 """After a wait of so many seconds for its turn a session looks whether the host may still be asked."""
+_LATE_TURNS = 2
+"""Turns that a session may come too late for and get another: many that were late together would be a burst that nobody allowed."""
 _RANKED = 200
 """Proxies that are offered for a lease: beyond them nobody looks."""
 
@@ -162,12 +164,13 @@ class Rotator:
         lease = await self._lease(host, ranked, task_id=task_id, patience=patience, give_back=give_back)
         self._rested[host, lease.proxy_id] = time.time()  # beside the database's last_used_at
         proxy = view.proxies[lease.proxy_id]
-        worn = self._wardrobe.take(host, proxy.id, locale_behind(proxy, state), avoid=profiles)
+        worn = self._wardrobe.take(host, proxy, locale_behind(proxy, state), avoid=profiles)
         if worn is None:
             worn = Worn(
                 host,
                 self._dress(proxy, view, state, {*profiles, self._wardrobe.last(host, proxy.id) or ""}),
                 time.monotonic(),
+                login(proxy),
             )
         identity = worn.transport.identity
         return Holding(
@@ -251,14 +254,20 @@ class Rotator:
         moment = holding.first_turn() if host == holding.lease.host else None
         if moment is None:
             moment = await self._next(host)
-        wait = max(moment - time.monotonic(), 0.0)
-        await self._keep(holding, wait)
-        if wait and not holding.lost:
-            await pause(wait)
+        for left in range(_LATE_TURNS, -1, -1):
+            wait = max(moment - time.monotonic(), 0.0)
+            await self._keep(holding, wait)
+            if not wait or holding.lost:
+                break
+            # Whoever rests gets its slot back when one is free; the last time it waits where it is.
+            await (pause if left else sleep)(wait)
             if wait > _RECHECK_SECONDS:
                 async with self._pool.connection() as conn:
                     if (denied := await leases.closed(conn, host)) is not None:
                         raise denied
+            if not left or time.monotonic() - moment <= leases.STALE:
+                break
+            moment = await self._next(host)
         return time.monotonic() - began
 
     async def _next(self, host: str) -> float:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from menuwatch.fetch.transport import Transport
+from menuwatch.proxies.model import Proxy
 
 MOST = 64
 """Idle identities kept; each holds about 250 kB and two sockets."""
@@ -19,13 +20,19 @@ USES = 50
 """Sessions that it serves."""
 
 
+def login(proxy: Proxy) -> tuple[object, ...]:
+    """What an identity knows of its proxy: with another address or password there it is of no use. The password as it is stored."""
+    return proxy.protocol, proxy.host, proxy.port, proxy.username, proxy.password
+
+
 @dataclass(slots=True)
 class Worn:
-    """An identity with its age: made at `made` (monotonic), used for `uses` sessions."""
+    """An identity with its age: made at `made` (monotonic), with that `login` at its proxy, used for `uses` sessions."""
 
     host: str
     transport: Transport
     made: float
+    login: tuple[object, ...]
     uses: int = 1
 
     @property
@@ -47,14 +54,14 @@ class Wardrobe:
     def __len__(self) -> int:
         return len(self._idle)
 
-    def take(self, host: str, proxy_id: int, locale: str, *, avoid: Collection[str]) -> Worn | None:
+    def take(self, host: str, proxy: Proxy, locale: str, *, avoid: Collection[str]) -> Worn | None:
         """An idle identity behind that proxy for that host, none of those browsers, and not the one that was there last: it changes
         between tasks."""
-        last = self._last.get((host, proxy_id))
+        last = self._last.get((host, proxy.id))
         for worn in self._idle:
             identity = worn.transport.identity
             name = identity.profile.name
-            fits = (worn.host, worn.proxy_id, identity.locale) == (host, proxy_id, locale)
+            fits = (worn.host, worn.proxy_id, worn.login, identity.locale) == (host, proxy.id, login(proxy), locale)
             if fits and name not in avoid and name != last and not worn.is_spent:
                 self._idle.remove(worn)
                 worn.uses += 1
@@ -68,6 +75,10 @@ class Wardrobe:
     async def put(self, worn: Worn) -> None:
         """Keeps an identity for later; closes the one that has been idle longest where there are too many."""
         name = worn.transport.identity.profile.name
+        spent = [other for other in self._idle if other.is_spent]
+        self._idle = [other for other in self._idle if not other.is_spent]
+        for other in spent:
+            await other.transport.close()
         self._last[worn.host, worn.proxy_id] = name
         while len(self._last) > 4 * MOST:
             del self._last[next(iter(self._last))]
