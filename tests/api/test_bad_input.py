@@ -21,6 +21,7 @@ LISTS = (
     "/api/changes",
     "/api/brands",
     "/api/categories",
+    "/api/attempts",
 )
 
 
@@ -198,9 +199,19 @@ async def test_no_answer_holds_a_proxy_password(app: FastAPI, shop: Shop, capsys
     payload = await shop.crawl(store, 0, [item("a")])
     await shop.crawl(store, 1, [item("a"), item("b")])
     await shop.http.post("/api/tasks", json={"role": "payload_fetch", "dispensary_id": store})
+    await shop.execute("INSERT INTO hosts (host, rate, burst, concurrency, pace) VALUES ('h.test', 1, 1, 1, 1)")
+    await shop.execute("INSERT INTO proxy_scores VALUES ('h.test', 1, 1, 1, now())")
+    await shop.execute(
+        "INSERT INTO identity_leases (host, proxy_id, task_id, leased_at, expires_at)"
+        " VALUES ('h.test', 1, 1, now(), now() + interval '1 hour')"
+    )
+    await shop.execute(
+        "INSERT INTO fetch_attempts (task_id, host, proxy_id, verdict, blame, reaction)"
+        " VALUES (1, 'h.test', 1, 'ok', 'nobody', 'return')"
+    )
     values: dict[str, Any] = {
         "task_id": 1, "payload_id": payload, "product_id": 1, "store_id": store, "dispensary_id": store, "role": "payload_fetch",
-        "worker_id": "w1", "proxy_id": 1,
+        "worker_id": "w1", "proxy_id": 1, "host": "h.test",
     }  # fmt: skip
     for path, methods in shop.description["paths"].items():
         if "get" in methods:

@@ -60,10 +60,11 @@ COLD = f"{NOT_NOW} (it cools down): HTTP 429"
 DUE = "in 5 min, at 2026-11-21 12:05:00 UTC"
 WAITS = f"It waits for d (it cools down: HTTP 429), and is due {DUE}"
 RESUME_D = "`menuwatch hosts resume d` has it asked again"
-PACE = "wait: its turn comes; `menuwatch hosts set d --rate …` lets more be asked"
+PACE = "wait; its turn comes; `menuwatch hosts set d --rate …` lets more be asked"
+THEN = ", and `menuwatch tasks retry 7` then has this task due at once"
 AGAIN = "They look again by themselves"
 WAIT = (
-    "wait: it is asked again by itself, more slowly. If it cools down often, ask less often (`menuwatch hosts set d --rate …`); "
+    "wait; it is asked again by itself, more slowly. If it cools down often, ask less often (`menuwatch hosts set d --rate …`); "
     "`menuwatch hosts reset d` asks at once"
 )
 
@@ -106,11 +107,11 @@ TABLE: list[tuple[str, dict[str, Any], Code, str]] = [
      Code.POSTPONED, f"It was put off and is due {DUE}: d is not asked now (no proxy is free for it): all are in use."),
     ("put off by a cool-down that lasts", {**LATE, "error_message": "d asked to slow down: HTTP 429, wait 300 s",
                                            "hosts": [_host("cooling", 300)]}, Code.HOST_CLOSED,
-     f"It waits for d (it asked to slow down: HTTP 429, wait 300 s), and is due {DUE}. To do: {WAIT}."),
+     f"It waits for d (it asked to slow down: HTTP 429, wait 300 s), and is due {DUE}. To do: {WAIT}{THEN}."),
     ("put off by a cool-down that has grown", {**LATE, "error_message": COLD, "hosts": [_host("cooling", 3600)]}, Code.HOST_CLOSED,
-     f"{WAITS}; the host is closed until 2026-11-21 13:00:00 UTC. To do: {WAIT}."),
+     f"{WAITS}; the host is closed until 2026-11-21 13:00:00 UTC. To do: {WAIT}{THEN}."),
     ("put off, and the host was paused since", {**LATE, "error_message": COLD, "hosts": [_host("paused", None)]}, Code.HOST_CLOSED,
-     f"{WAITS}; the host is closed until somebody opens it. To do: {RESUME_D}."),
+     f"{WAITS}; the host is closed until somebody opens it. To do: {RESUME_D}{THEN}."),
     ("put off, and the host is open by now", {**LATE, "error_message": COLD, "hosts": [HostFacts(host="d")]}, Code.HOST_CLOSED,
      f"{WAITS}; the host may be asked again by now: `menuwatch tasks retry 7` has the task due at once."),
     ("put off by the budget", {**LATE, "error_message": f"{NOT_NOW} (its budget): used up for the next 300 s"}, Code.HOST_CLOSED,

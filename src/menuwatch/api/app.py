@@ -10,8 +10,10 @@ from menuwatch.api import openapi, problems, reference
 from menuwatch.api.head import Head
 from menuwatch.api.observe import Observe, Traffic
 from menuwatch.api.routes import (
+    attempts,
     capacity,
     health,
+    hosts,
     job_queue,
     payloads,
     products,
@@ -45,7 +47,20 @@ def bare_app() -> FastAPI:
     )
     app.include_router(schedules.generating)
     # /api/tasks/capacity comes before /api/tasks/{task_id}.
-    for noun in (health, capacity, tasks, job_queue, schedules, workers, payloads, stores, products, proxies):
+    for noun in (
+        health,
+        capacity,
+        tasks,
+        job_queue,
+        schedules,
+        workers,
+        payloads,
+        stores,
+        products,
+        proxies,
+        hosts,
+        attempts,
+    ):
         app.include_router(noun.router)
     reference.install(app)
     problems.install(app)

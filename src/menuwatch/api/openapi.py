@@ -45,7 +45,12 @@ TAGS = [
         "name": "workers",
         "description": "Who works, and what they are told; the door for workers that somebody else wrote.",
     },
-    {"name": "proxies", "description": "What every request goes through: adding, testing, taking out and putting back."},
+    {
+        "name": "proxies",
+        "description": "What every request goes through: adding, testing, taking out and putting back.",
+    },
+    {"name": "hosts", "description": "Who is asked: how often, how they take it, and saying otherwise."},
+    {"name": "attempts", "description": "Every request that was made, and what came of it."},
     {"name": "health", "description": "Probes and metrics."},
 ]
 

@@ -14,6 +14,7 @@ import menuwatch
 from menuwatch.cli import (
     demo,
     doctor,
+    explain,
     hosts,
     payloads,
     products,
@@ -63,6 +64,7 @@ app.command("server")(run.server)
 app.command("worker")(run.worker)
 app.command("migrate")(run.migrate)
 app.command("doctor")(doctor.doctor)
+app.command("explain")(explain.explain)
 app.add_typer(hosts.app, name="hosts")
 app.add_typer(payloads.app, name="payloads")
 app.add_typer(proxies.app, name="proxies")

@@ -58,6 +58,8 @@ def put_off(f: Facts, denied: Denial, when: str) -> tuple[str, datetime | None, 
             {"host": denied.host, "host_code": None},
         )
     told = advice(code, denied.host)
+    if now is not None and now.code is not None:
+        told = f"{told}, and `menuwatch tasks retry {f.id}` then has this task due at once"
     return f"{text}. To do: {told}" if told else text, until, {"host": denied.host, "host_code": code, "advice": told}
 
 

@@ -59,7 +59,7 @@ SELECT least(ready.n + due.n, %(most)s)::integer AS n
 
 -- name: host_facts
 -- Whether these hosts are asked now; of those that were never asked nothing is known, and they may be.
-SELECT n.host, c.code, c.reason, clock_timestamp() + make_interval(secs => c.wait) AS until
+SELECT n.host, c.code, c.reason, CASE c.code WHEN 'circuit' THEN h.circuit_until WHEN 'cooling' THEN h.cooldown_until END AS until
   FROM unnest(%(hosts)s::text[]) n(host)
   LEFT JOIN hosts h ON h.host = n.host
   LEFT JOIN LATERAL host_closed(h, clock_timestamp()) c ON h.host IS NOT NULL

@@ -36,12 +36,12 @@ SHOWN = 5
 _ADVICE = {
     "paused": "`menuwatch hosts resume {host}` has it asked again",
     "circuit": ADVICE,
-    "cooling": "wait: it is asked again by itself, more slowly. If it cools down often, ask less often "
+    "cooling": "wait; it is asked again by itself, more slowly. If it cools down often, ask less often "
     "(`menuwatch hosts set {host} --rate …`); `menuwatch hosts reset {host}` asks at once",
-    "trying": "wait: one identity finds out whether it lets anybody in again",
-    "slow": "nothing: the pace grows by a tenth of the rate a minute while it answers; `menuwatch hosts reset {host}` goes back to "
+    "trying": "wait; one identity finds out whether it lets anybody in again",
+    "slow": "nothing; the pace grows by a tenth of the rate a minute while it answers; `menuwatch hosts reset {host}` goes back to "
     "full pace at once",
-    "pace": "wait: its turn comes; `menuwatch hosts set {host} --rate …` lets more be asked",
+    "pace": "wait; its turn comes; `menuwatch hosts set {host} --rate …` lets more be asked",
     "busy": "wait; `menuwatch hosts set {host} --concurrency …` lets more identities talk to it at once",
 }
 

@@ -1,12 +1,12 @@
 -- Hosts as people look at them.
 
 -- name: list_hosts
--- `code`, `reason` and `wait` say why a host is not asked now (null: it is) and for how many seconds yet. Sums are of all that was ever asked.
+-- `code` and `reason` say why a host is not asked now (null: it is), `until` when it is again (null: when somebody opens it). Sums are of all that was ever asked.
 SELECT h.host, h.rate, h.burst, h.concurrency, h.min_gap, h.pace, h.slowed_at, h.paused_at, h.paused_reason, h.cooldown_until, h.throttles,
        h.troubles, h.circuit, h.circuit_opened_at, h.circuit_until, h.circuit_opens, h.circuit_reason,
        jsonb_array_length(h.refused) AS refused, h.last_ok_at, h.last_refused_at, h.robots_checked_at, h.robots_status,
        h.robots_body <> '' AS has_robots, h.crawl_delay, h.created_at, h.updated_at,
-       c.code, c.reason, clock_timestamp() + make_interval(secs => c.wait) AS until,
+       c.code, c.reason, CASE c.code WHEN 'circuit' THEN h.circuit_until WHEN 'cooling' THEN h.cooldown_until END AS until,
        (SELECT count(*) FROM identity_leases l WHERE l.host = h.host AND l.expires_at > clock_timestamp())::integer AS leases,
        coalesce(t.requests, 0)::bigint AS requests, coalesce(t.refusals, 0)::bigint AS refusals
   FROM hosts h

@@ -11,6 +11,7 @@ from menuwatch.api import paging
 from menuwatch.api.answers import answer, page
 from menuwatch.api.problems import InvalidRequest
 from menuwatch.api.schemas.common import PageQuery, StorePath, TaskPath
+from menuwatch.api.schemas.stories import ExplanationWithStory
 from menuwatch.api.schemas.tasks import (
     ActiveTask,
     AnyRole,
@@ -18,7 +19,6 @@ from menuwatch.api.schemas.tasks import (
     BulkDone,
     BulkRetry,
     EnqueuedTask,
-    Explanation,
     LastCompletion,
     NewTask,
     Recovered,
@@ -34,7 +34,7 @@ from menuwatch.api.schemas.tasks import (
 )
 from menuwatch.api.system import Reading, Sys, System, Writing
 from menuwatch.db.pool import Connection
-from menuwatch.operations import explain, task_control, tasks, wishes
+from menuwatch.operations import explain, story, task_control, tasks, wishes
 from menuwatch.operations.refusals import Unusable
 from menuwatch.operations.tasks import TaskFilter
 from menuwatch.operations.wishes import Wish
@@ -192,11 +192,12 @@ async def get_task(request: Request, system: Sys, conn: Reading, task_id: TaskPa
     return answer(request, {**task, "explanation": await _explained(system, conn, task_id)})
 
 
-@router.get("/{task_id}/explain", response_model=Explanation, summary="Why a task is where it is")
+@router.get("/{task_id}/explain", response_model=ExplanationWithStory, summary="Why a task is where it is")
 async def explain_task(request: Request, system: Sys, conn: Reading, task_id: TaskPath) -> Response:
-    """What keeps a waiting task from running: its time, its turn, its store, or the workers. Of a task at work, who has it; of one
-    that is over, how it ended."""
-    return answer(request, await _explained(system, conn, task_id))
+    """What keeps a waiting task from running: its time, its turn, its store, the host that it asks, or the workers. Of a task at work,
+    who has it; of one that is over, how it ended. Then its story: what enqueued it, its requests, what followed."""
+    found = await _explained(system, conn, task_id)
+    return answer(request, {**found, "story": await story.story(conn, task_id)})
 
 
 @router.post("/{task_id}/cancel", response_model=Task, summary="Cancel a task")
