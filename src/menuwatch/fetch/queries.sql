@@ -57,7 +57,8 @@ SELECT * FROM take_slots(%(host)s, %(want)s, %(patience)s, %(ahead)s);
 SELECT c.code, c.reason, c.wait FROM hosts h, host_closed(h, clock_timestamp()) c WHERE h.host = %(host)s AND c.code IS NOT NULL;
 
 -- name: end_leases
-DELETE FROM identity_leases WHERE id = ANY (%(ids)s::bigint[]);
+-- One that somebody else is clearing away just now (it had lapsed) is not waited for: it may be waiting for what is locked here.
+DELETE FROM identity_leases WHERE id IN (SELECT l.id FROM identity_leases l WHERE l.id = ANY (%(ids)s::bigint[]) FOR UPDATE SKIP LOCKED);
 
 -- name: add_proxy_scores
 -- A score halves every `half_life` seconds. A proxy that was removed meanwhile has none.
