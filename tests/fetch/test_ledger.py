@@ -288,6 +288,16 @@ async def turmoil(url: str, seed: int, ids: list[int], seconds: float) -> None:
                             proxy_id=rng.choice(ids), event=rng.choice([Event.FAULT, Event.HOST_REFUSES]), error="x"
                         )
                     )
+                if rng.random() < 0.3:
+                    told.news.clear()  # of a proxy that does not connect there is no news of the host
+                if rng.random() < 0.5:
+                    # A lease that lapses before it is given back: somebody else may be clearing it away.
+                    async with pool.connection() as conn:
+                        leased = await conn.execute(
+                            "SELECT lease FROM lease_identity(%s, %s, %s, 0.001, 1, 5, 0, NULL) WHERE lease IS NOT NULL",
+                            (rng.choice(HOSTS), rng.sample(ids, len(ids)), rng.randrange(10**9)),
+                        )
+                        told.leases += [row[0] for row in await leased.fetchall()]
                 await ledger.write(told)
                 wrote += 1
 
