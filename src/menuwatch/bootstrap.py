@@ -46,6 +46,7 @@ from menuwatch.pipeline.parts import Parts
 from menuwatch.pipeline.registry import handlers
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie.adapter import Dutchie
+from menuwatch.platforms.weedmaps.adapter import Weedmaps
 from menuwatch.proxies import store as proxy_rows
 from menuwatch.proxies.vault import Vault
 from menuwatch.schedules import store as schedules
@@ -85,7 +86,8 @@ def platforms(settings: Settings) -> dict[str, Platform]:
         hashes=settings.dutchie_hashes,
         retry_base_seconds=settings.fetch_retry_base_seconds,
     )
-    return {dutchie.name: dutchie}
+    weedmaps = Weedmaps(base_url=settings.weedmaps_base_url, retry_base_seconds=settings.fetch_retry_base_seconds)
+    return {dutchie.name: dutchie, weedmaps.name: weedmaps}
 
 
 def robots_policy(platforms: Mapping[str, Platform], settings: Settings) -> Callable[[str], Policy]:

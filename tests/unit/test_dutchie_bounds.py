@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from menuwatch.catalog import rows
+from menuwatch.catalog.canon.bounds import bounded, fits
 from menuwatch.catalog.model import Product, ProductWarning
 from menuwatch.core.errors import BadPayload
 from menuwatch.platforms.base import Normalized
 from menuwatch.platforms.dutchie import page
-from menuwatch.catalog.canon.bounds import bounded, fits
 from menuwatch.platforms.dutchie.normalize import normalize, store_of
 
 

@@ -17,7 +17,7 @@ from menuwatch.platforms.dutchie.links import slug_of
 from menuwatch.platforms.dutchie.normalize import normalize
 from menuwatch.platforms.dutchie.options import mass
 from menuwatch.platforms.dutchie.stores import found_store
-from menuwatch.platforms.dutchie.times import instant
+from menuwatch.platforms.instants import instant
 
 
 def read(folder: Path, name: str) -> bytes:

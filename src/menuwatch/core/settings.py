@@ -216,6 +216,12 @@ class Settings:
         _robots,
         "`respect` keeps to its robots.txt; `ignore` does not ask for it, for which you need the right.",
     )
+    weedmaps_base_url: str = _setting(
+        "WEEDMAPS_BASE_URL",
+        "",
+        _url,
+        "Scheme and host of the Weedmaps API. Unset: recorded answers are read and nobody is asked.",
+    )
     fetch_timeout_seconds: float = _setting(
         "FETCH_TIMEOUT_SECONDS", 30.0, _number(0.1, 600), "Longest wait for one answer of a platform, seconds."
     )

@@ -103,6 +103,10 @@ class Platform(Protocol):
         """The platform's id of the store that these items are of, None when they do not say."""
         ...
 
+    def store_in(self, items: Iterable[msgspec.Raw]) -> FoundStore | None:
+        """What these items tell of their store, for one that is not known yet; None when they do not say which it is."""
+        ...
+
     def normalize(self, items: Iterable[msgspec.Raw]) -> Normalized:
         """Canonical products in the order of their items; of several items with one id the last wins.
 

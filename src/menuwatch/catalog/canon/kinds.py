@@ -126,8 +126,8 @@ _SUBCATEGORIES: dict[str, Kind] = {
     "hard candy": Kind("edible", "candy"),
     "mint": Kind("edible", "candy"),
     "chocolate": Kind("edible", "chocolate"),
-    "cookie": Kind("edible", "baked"),
-    "brownie": Kind("edible", "baked"),
+    "cookies": Kind("edible", "baked"),
+    "brownies": Kind("edible", "baked"),
     "baked good": Kind("edible", "baked"),
     "drink": Kind("edible", "beverage"),
     "beverage": Kind("edible", "beverage"),
@@ -152,9 +152,8 @@ _SUBCATEGORIES: dict[str, Kind] = {
     "balm and salve": Kind("topical", "balm"),
     "salve": Kind("topical", "balm"),
     "lotion": Kind("topical", "lotion"),
-    "patch": Kind("topical", "patches"),
-    "patche": Kind("topical", "patches"),
-    "transdermal patch": Kind("topical", "patches"),
+    "patches": Kind("topical", "patches"),
+    "transdermal patches": Kind("topical", "patches"),
     "bath product": Kind("topical", "bath"),
     "bath": Kind("topical", "bath"),
     "bomb": Kind("topical", "bath"),
@@ -178,13 +177,11 @@ _SUBCATEGORIES: dict[str, Kind] = {
     "device": Kind("accessory", "device"),
     "storage": Kind("accessory", "storage"),
     "ash catcher": Kind("accessory", None),
-    "torch": Kind("accessory", "lighter"),
-    "torche": Kind("accessory", "lighter"),
+    "torches": Kind("accessory", "lighter"),
     "lighter": Kind("accessory", "lighter"),
     "cleaning solution": Kind("accessory", "cleaning"),
     "apparel": Kind("apparel", None),
     "shirt": Kind("apparel", "shirts"),
-    "hoody": Kind("apparel", "hoodies"),
     "hoodie": Kind("apparel", "hoodies"),
     "hat": Kind("apparel", "hats"),
 }
@@ -192,7 +189,8 @@ _SUBCATEGORIES: dict[str, Kind] = {
 _OF_CATEGORY: dict[tuple[Category, str], Kind] = {
     ("accessory", "vaporizer"): Kind("accessory", "device"),
     ("accessory", "vape pen"): Kind("accessory", "device"),
-    ("concentrate", "sugar leaf"): Kind("flower", "shake"),
+    ("concentrate", "sugar leaf"): Kind("concentrate", "sugar"),  # "Gelato 33 1.0g Terp Sugar"; no leaf is among them
+    ("flower", "blunt wrap"): Kind("preroll", "blunt"),  # "2.5g Infused Blunt"; the empty ones are under Gear
     ("accessory", "men"): Kind("apparel", None),
     ("accessory", "women"): Kind("apparel", None),
     ("accessory", "men s"): Kind("apparel", None),
@@ -217,21 +215,26 @@ _STAYS: dict[Category, frozenset[str]] = {
     ),
     "flower": frozenset({"kief", "hash", "rosin"}),
     "oral": frozenset({"rso", "syringe", "applicator", "distillate"}),
-    "topical": frozenset({"patch"}),
+    "topical": frozenset({key("patches")}),
 }
 """Subcategories that say what an item is made of or for, and leave its category what it is."""
+
+
+# Looked up as `key` writes them, whatever it makes of a plural.
+_BROAD = {key(word): found for word, found in _CATEGORIES.items()}
+_NARROW = {key(word): found for word, found in _SUBCATEGORIES.items()}
 
 
 @lru_cache(maxsize=4096)
 def kind(category: str | None, subcategory: str | None = None) -> Kind:
     """The kind that a platform's words mean; both parts None where the category is unknown and the subcategory is as well."""
-    broad = _CATEGORIES.get(key(category)) if category else None
+    broad = _BROAD.get(key(category)) if category else None
     word = key(subcategory) if subcategory else ""
     if not word:
         return Kind(broad, _of_own_word(category))
     if broad is not None and (special := _OF_CATEGORY.get((broad, word))):
         return special
-    narrow = _SUBCATEGORIES.get(word)
+    narrow = _NARROW.get(word)
     if narrow is None:
         return Kind(broad, _of_own_word(category))
     if broad is not None and narrow.category != broad and word in _STAYS.get(broad, ()):
@@ -243,5 +246,5 @@ def kind(category: str | None, subcategory: str | None = None) -> Kind:
 
 def _of_own_word(category: str | None) -> str | None:
     """A category that is another platform's subcategory: Dutchie's Beverage and Seeds."""
-    found = _SUBCATEGORIES.get(key(category)) if category else None
+    found = _NARROW.get(key(category)) if category else None
     return found.subcategory if found is not None else None

@@ -17,6 +17,16 @@ def per(price: Decimal | None, amount: Decimal | int | None) -> Decimal | None:
     return (price / amount).quantize(_PLACES)
 
 
+def effective(
+    rec: Decimal | None, special_rec: Decimal | None, med: Decimal | None, special_med: Decimal | None
+) -> Decimal | None:
+    """What a package costs: the special recreational price, else the recreational one; of goods for patients alone, theirs."""
+    for price in (special_rec, rec, special_med, med):
+        if price is not None:
+            return price
+    return None
+
+
 class UnitPrices(NamedTuple):
     """The end of a Variant, in the order of its fields."""
 

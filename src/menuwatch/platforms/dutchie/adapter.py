@@ -114,6 +114,13 @@ class Dutchie:
         """The store that the first item which says so is of."""
         return normalizer.store_of(items)
 
+    def store_in(self, items: Iterable[msgspec.Raw]) -> FoundStore | None:
+        """The store's id, which is all that items tell; a slug may be an id."""
+        found = normalizer.store_of(items)
+        return (
+            None if found is None else FoundStore(platform_dispensary_id=found, slug=found, name_raw=found, name=found)
+        )
+
     def normalize(self, items: Iterable[msgspec.Raw]) -> Normalized:
         """Canonical products; see `normalize` for the rules."""
         return normalizer.normalize(items)

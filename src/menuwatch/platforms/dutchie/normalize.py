@@ -28,10 +28,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from menuwatch.catalog.canon.bounds import MAX_ID_LENGTH, bounded, fits, shown, shown_id
+from menuwatch.catalog.canon.bounds import MAX_ID_LENGTH, bounded, fits, shown
 from menuwatch.catalog.canon.kinds import DOSED, kind
 from menuwatch.catalog.canon.strains import strain
-from menuwatch.catalog.canon.unit_price import unit_prices
+from menuwatch.catalog.canon.unit_price import effective, unit_prices
 from menuwatch.catalog.model import Potency, Product, ProductWarning, Variant
 from menuwatch.platforms.base import Normalized
 from menuwatch.platforms.dutchie.identity import chosen, identity
@@ -42,7 +42,8 @@ from menuwatch.platforms.dutchie.repair import repair
 from menuwatch.platforms.dutchie.specials import specials
 from menuwatch.platforms.dutchie.stock import is_active, levels, option_status, product_status, total
 from menuwatch.platforms.dutchie.text import clean, describes, effect_name, enum, label
-from menuwatch.platforms.dutchie.times import instant
+from menuwatch.platforms.instants import instant
+from menuwatch.platforms.items import Unusable, each
 
 VERSION = 3
 """Raised whenever another product would be made of the same item."""
@@ -54,36 +55,9 @@ _Value = TypeVar("_Value")
 _decoder = msgspec.json.Decoder(Item)
 
 
-class _Unusable(Exception):
-    """The item cannot be a product: (field, what is wrong)."""
-
-
 def normalize(items: Iterable[msgspec.Raw]) -> Normalized:
     """Products in the order of their items; of several items with one id the last wins and stands where the first did."""
-    products: dict[str, Product] = {}
-    warnings: list[ProductWarning] = []
-    for raw in items:
-        known = len(warnings)
-        try:
-            product = _read(raw, warnings)
-        except (_Unusable, ArithmeticError, RecursionError) as error:
-            # What else was wrong with it is of no use to anyone.
-            del warnings[known:]
-            field, message = _told(error)
-            warnings.append(ProductWarning(shown_id(identity(raw)), field, message, fatal=True))
-        else:
-            if product is not None:
-                products[product.provider_product_id] = product
-    return Normalized(products=tuple(products.values()), warnings=tuple(warnings))
-
-
-def _told(error: Exception) -> tuple[str, str]:
-    """(field, what is wrong)"""
-    if isinstance(error, _Unusable):
-        return error.args[0], error.args[1]
-    if isinstance(error, RecursionError):
-        return "", "is nested too deeply to be read"
-    return "", f"its numbers cannot be reckoned with: {type(error).__name__}"
+    return each(items, _read, identity)
 
 
 def store_of(items: Iterable[msgspec.Raw]) -> str | None:
@@ -99,7 +73,7 @@ def store_of(items: Iterable[msgspec.Raw]) -> str | None:
 
 
 def _read(raw: msgspec.Raw, warnings: list[ProductWarning]) -> Product | None:
-    """The item's product; None with a fatal warning where `repair` finds nothing to use. Raises _Unusable, ArithmeticError,
+    """The item's product; None with a fatal warning where `repair` finds nothing to use. Raises Unusable, ArithmeticError,
     RecursionError for this one item."""
     known = len(warnings)
     try:
@@ -131,11 +105,11 @@ def _has_nul(item: Item) -> bool:
 def _product(item: Item, warnings: list[ProductWarning]) -> Product:
     product_id = chosen(item.id, item._id)
     if product_id is None:
-        raise _Unusable("id", "is missing")
+        raise Unusable("id", "is missing")
     if len(product_id) > MAX_ID_LENGTH:
-        raise _Unusable("id", f"has {len(product_id):,} characters, more than {MAX_ID_LENGTH}")
+        raise Unusable("id", f"has {len(product_id):,} characters, more than {MAX_ID_LENGTH}")
     if not item.Name or item.Name.isspace():
-        raise _Unusable("Name", "is missing")
+        raise Unusable("Name", "is missing")
     if item._id and item.id and item._id != item.id:
         said = f"is {shown(item._id, MAX_ID_LENGTH)!r}, while id is {item.id!r}; id is used"
         warnings.append(ProductWarning(product_id, "_id", said))
@@ -225,6 +199,9 @@ def _variants(
         level = found[i]
         special = special_rec[i] if special_rec is not None else None
         price = rec[i] if rec is not None else None
+        medical = med[i] if med is not None else None
+        medical_special = special_med[i] if special_med is not None else None
+        paid = effective(price, special, medical, medical_special)
         kept.append(level)
         if level is not None and level.capped:
             capped = True
@@ -232,14 +209,14 @@ def _variants(
             Variant(
                 label(option),
                 price,
-                med[i] if med is not None else None,
+                medical,
                 special,
-                special_med[i] if special_med is not None else None,
+                medical_special,
                 level.available if level is not None else None,
                 level is not None and level.capped,
                 option_status(level, below_threshold=down or option in below),
                 grams[i],
-                *unit_prices(special if special is not None else price, grams[i], option, dosed=dosed),
+                *unit_prices(paid, grams[i], option, dosed=dosed),
             )
         )
     return tuple(variants), total(kept), capped
@@ -257,7 +234,7 @@ def _prices(
         return None
     for i, value in enumerate(values):
         if value is not None and not (fits(value) and 0 <= value <= _HIGHEST_PRICE):
-            raise _Unusable(f"{field}[{i}]", f"{shown(value)} is no price")
+            raise Unusable(f"{field}[{i}]", f"{shown(value)} is no price")
     return values
 
 

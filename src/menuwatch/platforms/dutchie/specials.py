@@ -17,7 +17,7 @@ from menuwatch.platforms.dutchie.payload import (
     TotalQuantity,
 )
 from menuwatch.platforms.dutchie.text import enum, label
-from menuwatch.platforms.dutchie.times import instant
+from menuwatch.platforms.instants import instant
 
 _KIND_OF_TYPE = {"percentDiscount": "percent", "dollarDiscount": "amount", "targetPrice": "target_price"}
 

@@ -1,4 +1,4 @@
-"""Dutchie's two ways of writing an instant: milliseconds since 1970 as a text, and ISO 8601 with or without a zone."""
+"""Platforms' two ways of writing an instant: milliseconds since 1970 as a text, and ISO 8601 with or without a zone."""
 
 from __future__ import annotations
 

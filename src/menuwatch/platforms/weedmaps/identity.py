@@ -1,0 +1,45 @@
+"""Which product an item is: its `id`, a number that is told as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from menuwatch.platforms import lenient
+
+
+class _Ids(msgspec.Struct, gc=False):
+    id: int | str | None = None
+
+
+_decoder = msgspec.json.Decoder(_Ids)
+
+
+def named(value: Any) -> str | None:
+    """An id as text, None for what is none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return str(value)
+    return (value.replace("\0", "") or None) if isinstance(value, str) else None
+
+
+def identity(item: msgspec.Raw) -> str | None:
+    """The product id of a raw item, None where it has none that can be read."""
+    try:
+        return named(_decoder.decode(item).id)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        pass
+    except RecursionError:
+        return None
+    try:
+        plain = lenient.read(bytes(item))
+    except (ValueError, RecursionError):
+        return None
+    return of_plain(plain) if isinstance(plain, dict) else None
+
+
+def of_plain(plain: dict[str, Any]) -> str | None:
+    """The product id of an item that was read leniently."""
+    return named(lenient.writable(plain.get("id")))

@@ -1,0 +1,81 @@
+"""One page of a menu: `{"meta": {"page", "per_page", "total"}, "data": [items]}`, and a page of a list of stores:
+`{"meta": {"total_listings"}, "data": {"listings": [records]}}`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from menuwatch.core.errors import BadPayload
+from menuwatch.platforms.envelope import decode, said, whole
+from menuwatch.platforms.weedmaps.identity import identity
+
+
+class _Meta(msgspec.Struct, gc=False):
+    page: Any = None
+    per_page: Any = None
+    total: Any = None
+    total_listings: Any = None
+
+
+class _Menu(msgspec.Struct):
+    meta: _Meta
+    data: list[msgspec.Raw] | None
+
+
+class _Listings(msgspec.Struct):
+    listings: list[msgspec.Raw] | None = None
+    listing: msgspec.Raw | None = None
+
+
+class _Stores(msgspec.Struct):
+    data: _Listings | None = None
+    meta: _Meta | None = None
+
+
+_menu = msgspec.json.Decoder(_Menu)
+_stores = msgspec.json.Decoder(_Stores)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a menu. The totals are None where the answer names none that make sense."""
+
+    items: list[msgspec.Raw]
+    total_count: int | None
+    total_pages: int | None
+
+    def ids(self) -> tuple[str | None, ...]:
+        """The product id of each item, None where it has none that can be read."""
+        return tuple(identity(item) for item in self.items)
+
+
+def read(body: bytes, status: int = 200) -> Page:
+    """The page in a body; an empty one is a page as well. Raises BadPayload of kind html, truncated, schema or no_data."""
+    answer = decode(body, _menu, status)
+    if answer.data is None:
+        raise BadPayload("no_data", said("the answer has no menu: data is null", status), body)
+    total, size = whole(answer.meta.total), whole(answer.meta.per_page)
+    pages = -(-total // size) if total is not None and size else None
+    return Page(answer.data, total, pages)
+
+
+def split(body: bytes) -> list[msgspec.Raw]:
+    """The raw items of a page that has some; raises BadPayload as `read` does, and of kind empty where it has none."""
+    page = read(body)
+    if not page.items:
+        said_total = f", meta.total is {page.total_count}" if page.total_count is not None else ""
+        raise BadPayload("empty", f"the menu has no products: data is []{said_total}", body)
+    return page.items
+
+
+def read_stores(body: bytes, status: int = 200) -> list[msgspec.Raw]:
+    """The raw records of a listing answer, of one store or of many. Raises BadPayload as `read` does."""
+    data = decode(body, _stores, status).data
+    if data is not None and data.listings is not None:
+        return data.listings
+    if data is not None and data.listing is not None:
+        return [data.listing]
+    raise BadPayload("no_data", said("the answer has no stores: data.listings is missing or null", status), body)
