@@ -408,8 +408,13 @@ def _host(url: str) -> str:
 
 
 def _redirect(answer: Response) -> str | None:
-    """Where an answer sends on to, None where it does not."""
+    """Where an answer sends on to, None where it does not. Raises Permanent for what is no address."""
     location = answer.headers.get("location")
     if answer.status not in (301, 302, 303, 307, 308) or not location:
         return None
-    return urljoin(answer.url, location)
+    try:
+        target = urljoin(answer.url, location)
+        urlsplit(target)
+    except ValueError as error:
+        raise Permanent(f"{_host(answer.url)} redirects to an address that is none: {location[:200]!r}") from error
+    return target
