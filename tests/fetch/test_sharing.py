@@ -16,17 +16,25 @@ from typing import Any
 
 import pytest
 
+from menuwatch.core.backoff import Backoff
 from menuwatch.core.clock import ManualClock
 from menuwatch.core.errors import Blocked, NotNow, Throttled, Transient
 from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
+from menuwatch.engine.handler import TaskContext
+from menuwatch.engine.options import Options
+from menuwatch.engine.worker import Worker
 from menuwatch.fetch.leases import Denied
 from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.rotator import Rotator
 from menuwatch.fetch.session import FetchSession
+from menuwatch.hosts import store as hosts
 from menuwatch.proxies import store
 from menuwatch.proxies.model import NewProxy
 from menuwatch.sim.proxies import ProxyFarm, start_proxies
+from menuwatch.tasks import store as tasks
+from menuwatch.tasks.model import NewTask, Role, Task
+from menuwatch.tasks.outcome import Done, Outcome
 from tests.fetch.target import NAME, Reply, Target, serving
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -387,6 +395,43 @@ async def test_a_host_that_cools_down_is_not_asked_and_nothing_is_counted(crew: 
         assert denied.value.retry_after == pytest.approx(600, abs=5)
     assert len(target.seen) == 1
     assert await crew.counters() == [(0, 0)] * 4
+
+
+@pytest.mark.parametrize("closed", ["cooling", "slow"])
+async def test_tasks_of_a_host_that_may_not_be_asked_are_left_alone(
+    closed: str, pool: Pool, database_url: str, farm: ProxyFarm, target: Target
+) -> None:
+    """They are claimed, told when to come again, and not touched before: no claim a second for nothing."""
+    many = 30
+    slow = closed == "slow"
+    crew = Crew(pool, farm, host_rate=10 if slow else 1000, host_burst=1 if slow else 100, host_concurrency=4)
+    await crew.register(0, 1, 2, 3)
+    host = f"{NAME}:{target.port}"
+
+    async def handler(task: Task, ctx: TaskContext) -> Outcome:
+        async with crew.rotator.open(task_id=task.id, dispensary_id=6, state="AZ", pause=ctx.pause) as asked:
+            await asked.request("GET", target.url())
+        return Done()
+
+    async with pool.connection() as conn:
+        await hosts.add(conn, host, crew.rotator._limits)
+        if not slow:
+            await conn.execute(
+                "UPDATE hosts SET cooldown_until = now() + interval '1.5 s', cooldown_reason = 'HTTP 429'"
+            )
+        fetch = Role.PAYLOAD_FETCH
+        await tasks.enqueue(conn, [NewTask(role=fetch, dispensary_id=n, max_retries=0) for n in range(1, many + 1)])
+    options = Options(slots=4, poll_interval=0.1, backoff=Backoff(base=0.01), grace=5.0)
+    began = time.monotonic()
+    await Worker(pool, database_url, {fetch: handler}, options).run_until_idle(timeout=30)
+    took = time.monotonic() - began
+    done = await crew.all("SELECT status, attempt, retry_count, postpone_count FROM task_history")
+    assert [(status, retries, postponed) for status, _, retries, postponed in done] == [("completed", 0, 0)] * many
+    assert len(target.seen) == many
+    claims = sum(attempt for _, attempt, _, _ in done)
+    assert claims <= many * 5, f"{claims} claims in {took:.1f} s"
+    assert took >= (many - 1) / 10 if slow else took >= 1.2
+    await crew.rotator.close()
 
 
 async def test_cookies_stay_with_their_identity(crew: Crew, target: Target) -> None:
