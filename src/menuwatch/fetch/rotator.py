@@ -27,7 +27,7 @@ from menuwatch.fetch.ledger import Ledger, Report
 from menuwatch.fetch.profiles import PROFILES, Profile
 from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.scores import Candidate, Score, rank
-from menuwatch.fetch.session import FetchSession, Holding, Pause, sleep
+from menuwatch.fetch.session import FetchSession, Holding, Pause, Permit, sleep
 from menuwatch.fetch.transport import Transport
 from menuwatch.fetch.wardrobe import Wardrobe, Worn, login
 from menuwatch.hosts import store as hosts
@@ -97,6 +97,7 @@ class Rotator:
         lasting = max(settings.fetch_timeout_seconds, 5.0)
         self._admission = Admission(pool, limits=self._limits, policy=robots, lasting=lasting)
         self._wardrobe = Wardrobe()
+        self._held: set[int] = set()
         self._views: dict[str, _View] = {}
         self._turns: dict[str, Turns] = {}
         self._rested: dict[tuple[str, int], float] = {}
@@ -112,10 +113,12 @@ class Rotator:
         state: str | None,
         hosts: Collection[str] = (),
         pause: Pause = sleep,
+        permit: Permit | None = None,
     ) -> AsyncIterator[FetchSession]:
         """A session for one task: one identity, kept for all its requests. `state` is the store's, in two letters.
 
-        `hosts` are those that redirects may lead to, besides the one that was asked; `pause` is how it waits for its turn.
+        `hosts` are those that redirects may lead to, besides the one that was asked; `pause` is how it waits for its turn. `permit`
+        is called right before each request, which is not made where it raises.
         """
         session = FetchSession(
             self,
@@ -127,11 +130,22 @@ class Rotator:
             retry_base_seconds=self._settings.fetch_retry_base_seconds,
             rng=self._rng,
             pause=pause,
+            permit=permit,
         )
         try:
             yield session
         finally:
             await session.close()
+
+    @property
+    def idle(self) -> int:
+        """Identities that are kept for later."""
+        return len(self._wardrobe)
+
+    @property
+    def leases(self) -> int:
+        """Identities of this process that talk to a host now."""
+        return len(self._held)
 
     async def close(self) -> None:
         """Closes the idle identities; call it when no session is open any more."""
@@ -161,7 +175,9 @@ class Rotator:
             for proxy_id in others or view.proxies
         ]
         ranked = rank(candidates, self._rng)[:_RANKED]
+        self._held.discard(give_back or 0)  # it ends, whatever comes of the call
         lease = await self._lease(host, ranked, task_id=task_id, patience=patience, give_back=give_back)
+        self._held.add(lease.id)
         self._rested[host, lease.proxy_id] = time.time()  # beside the database's last_used_at
         proxy = view.proxies[lease.proxy_id]
         worn = self._wardrobe.take(host, proxy, locale_behind(proxy, state), avoid=profiles)
@@ -315,6 +331,7 @@ class Rotator:
 
     async def report(self, report: Report) -> None:
         """Writes down what happened; see `session.Desk`."""
+        self._held.difference_update(report.leases)
         for host, item in report.news:
             if isinstance(item, SlowDown):
                 self._of(host).clear()

@@ -40,6 +40,7 @@ _BRIEF_TRIES = 20
 """Times that a session in the middle of its work tries again for an identity where all are in use at the moment."""
 
 Pause = Callable[[float], Awaitable[None]]
+Permit = Callable[[], Awaitable[None]]
 
 
 async def sleep(seconds: float) -> None:
@@ -123,6 +124,7 @@ class FetchSession:
         retry_base_seconds: float,
         rng: random.Random,
         pause: Pause = sleep,
+        permit: Permit | None = None,
     ) -> None:
         self._desk = desk
         self._task_id = task_id
@@ -133,6 +135,7 @@ class FetchSession:
         self._base = retry_base_seconds
         self._rng = rng
         self._pause = pause
+        self._permit = permit
         self._turn = asyncio.Lock()
         self._holding: Holding | None = None
         self._ended: int | None = None
@@ -223,6 +226,8 @@ class FetchSession:
         tries = Tries()
         while True:
             holding, waited = await self._ready(host, trail, tries)
+            if self._permit is not None:
+                await self._permit()
             identity = holding.worn.transport.identity
             started = self._clock.now()
             exchange = await holding.worn.transport.send(method, url, expect=expect, **what)

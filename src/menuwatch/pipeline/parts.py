@@ -13,6 +13,7 @@ from menuwatch.core.clock import Clock
 from menuwatch.core.errors import Permanent
 from menuwatch.core.http import Session
 from menuwatch.db.pool import Pool
+from menuwatch.pipeline.permission import Permission
 from menuwatch.platforms.base import FoundStore, Platform
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Details, Store
@@ -47,8 +48,10 @@ class OpenSession(Protocol):
         state: str | None,
         hosts: Collection[str],
         pause: Callable[[float], Awaitable[None]],
+        permit: Callable[[], Awaitable[None]] | None,
     ) -> AbstractAsyncContextManager[RecordedSession]:
-        """`hosts` are those that redirects may lead to; `pause` is how the session waits for its turn."""
+        """`hosts` are those that redirects may lead to; `pause` is how the session waits for its turn; `permit` is called right before
+        each request, which is not made where it raises."""
         ...
 
 
@@ -75,6 +78,7 @@ class Parts:
             state=store.state if store else state,
             hosts=platform.hosts,
             pause=ctx.pause,
+            permit=Permission(self.pool, store.id) if store else None,
         )
 
     def platform(self, task: Task) -> Platform:
