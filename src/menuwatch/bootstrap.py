@@ -30,12 +30,14 @@ from menuwatch.engine.exposition import exposed
 from menuwatch.engine.handler import Claimable
 from menuwatch.engine.janitor import Janitor, Keep
 from menuwatch.engine.loop import Loop
+from menuwatch.engine.measures import Measures
 from menuwatch.engine.options import Options
 from menuwatch.engine.prober import Prober
 from menuwatch.engine.scheduler import Scheduler
 from menuwatch.engine.worker import Worker
 from menuwatch.fetch import profiles
 from menuwatch.fetch.browser import Profile
+from menuwatch.fetch.ledger import Report
 from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.rotator import Rotator
 from menuwatch.hosts import store as hosts
@@ -148,8 +150,14 @@ async def open_system(settings: Settings, *, clock: Clock | None = None, pool_si
             )
 
 
-def parts(system: System) -> Parts:
-    """What handlers are given to work with."""
+def parts(system: System, measures: Measures | None = None) -> Parts:
+    """What handlers are given to work with. What they ask of hosts is counted in `measures`."""
+    counted = measures or Measures()
+
+    def count(report: Report) -> None:
+        for made in report.attempts:
+            counted.requested(made.host, made.verdict, made.waited_ms / 1000)
+
     rotator = Rotator(
         system.pool,
         system.settings,
@@ -157,7 +165,9 @@ def parts(system: System) -> Parts:
         profiles=system.profiles,
         unseal=Vault.from_settings(system.settings).usable,
         robots=robots_policy(system.platforms, system.settings),
+        on_report=count,
     )
+    counted.fetching(idle=lambda: rotator.idle, leases=lambda: rotator.leases)
     system.at_end.push_async_callback(rotator.close)
     return Parts(
         pool=system.pool,
@@ -243,7 +253,8 @@ async def worker(system: System, *, ordinal: int | None = None, watchful: bool =
     options = dataclasses.replace(Options.from_settings(system.settings), ordinal=ordinal)
     if not watchful:
         options = dataclasses.replace(options, thresholds=None)
-    served = handlers(parts(system))
+    measures = Measures()
+    served = handlers(parts(system, measures))
     _served(options, served, system.settings.worker_role)
     await proxies.require_active(system.pool, system.settings)
 
@@ -257,7 +268,9 @@ async def worker(system: System, *, ordinal: int | None = None, watchful: bool =
             return Claimable(frozenset(Role))
         return Claimable(frozenset(Role) - NETWORK_ROLES, *closed)
 
-    return Worker(system.pool, system.database_url, served, options, may_claim=may_claim, clock=system.clock)
+    return Worker(
+        system.pool, system.database_url, served, options, may_claim=may_claim, clock=system.clock, measures=measures
+    )
 
 
 def metrics(system: System, runner: Worker, *, ordinal: int | None = None) -> AbstractContextManager[int | None]:

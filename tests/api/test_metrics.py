@@ -189,6 +189,44 @@ async def test_who_holds_a_transaction_open_shows(shop: Shop, database_url: str)
         assert 0 < (await _scrape(shop))["menuwatch_database_oldest_transaction_seconds",] < 60
 
 
+async def test_hosts_proxies_and_what_was_fetched(shop: Shop) -> None:
+    pool = shop.pool
+    for host, verdict, requests, waited in (("a", "ok", 7, 1500), ("a", "blocked", 2, 500), ("b", "ok", 1, 0)):
+        await _do(
+            pool, "INSERT INTO fetch_totals VALUES (%s, %s, %s, 1, 100, %s, 3000)", host, verdict, requests, waited
+        )
+    await _do(
+        pool,
+        "INSERT INTO hosts (host, rate, burst, concurrency, pace, cooldown_until, cooldown_reason)"
+        " VALUES ('a', 2, 4, 6, 0.5, now() + interval '1 hour', 'why'), ('b', 2, 4, 6, 2, now() - interval '1 hour', 'why')",
+    )
+    await _do(
+        pool,
+        "INSERT INTO proxies (host, port, is_active, disabled_at, disabled_reason) VALUES ('p1', 1, true, NULL, NULL),"
+        " ('p2', 1, true, NULL, NULL), ('p3', 1, false, NULL, NULL), ('p4', 1, false, now(), 'too dear')",
+    )
+    await _do(
+        pool,
+        "INSERT INTO identity_leases (host, proxy_id, leased_at, expires_at)"
+        " SELECT 'a', id, now(), now() + CASE host WHEN 'p1' THEN interval '1 hour' ELSE '-1 s' END FROM proxies",
+    )
+    found = await _scrape(shop)
+
+    def family(name: str) -> dict[tuple[str, ...], float]:
+        return {key[1:]: value for key, value in found.items() if key[0] == f"menuwatch_{name}"}
+
+    assert family("fetch_requests_total") == {("a", "ok"): 7, ("a", "blocked"): 2, ("b", "ok"): 1}
+    assert family("fetch_bytes_total") == {("a",): 200, ("b",): 100}
+    assert family("fetch_wait_seconds_total") == {("a",): 2, ("b",): 0}
+    assert family("fetch_seconds_total") == {("a",): 6, ("b",): 3}
+    assert family("host_pace") == {("a",): 0.5, ("b",): 2}
+    assert family("host_open") == {("a",): 0, ("b",): 1}
+    assert {key for key, value in family("host_closed").items() if value} == {("a", "cooling")}
+    assert len(family("host_closed")) == 6, "a reason that does not hold is 0"
+    assert family("host_leases") == {("a",): 1, ("b",): 0}, "one that lapsed does not count"
+    assert family("proxies") == {("active",): 2, ("inactive",): 1, ("disabled",): 1}
+
+
 async def test_many_who_ask_at_once_share_one_reading(pool: Pool) -> None:
     now = [0.0]
     reader = Reader(pool, stale_after=timedelta(minutes=10), monotonic=lambda: now[0])

@@ -47,6 +47,9 @@ def test_everything_that_is_counted_is_exposed() -> None:
     measures.lost()
     measures.recovered(4)
     measures.beat()
+    measures.fetching(idle=lambda: running[0] + 2, leases=lambda: 3)
+    for verdict, waited in (("ok", 0.0), ("ok", 0.02), ("rate_limited", 40.0)):
+        measures.requested("dutchie.com", verdict, waited)
     running[0] = 8
     found = figures(measures)
     for name, labels, value in (
@@ -70,6 +73,12 @@ def test_everything_that_is_counted_is_exposed() -> None:
         ("worker_recovered_tasks_total", {}, 4),
         ("worker_heartbeats_total", {}, 1),
         ("worker_last_heartbeat_timestamp_seconds", {}, 1_700_000_000.5),
+        ("worker_fetch_requests_total", {"host": "dutchie.com", "verdict": "ok"}, 2),
+        ("worker_fetch_requests_total", {"host": "dutchie.com", "verdict": "rate_limited"}, 1),
+        ("worker_fetch_wait_seconds_bucket", {"le": "0.05"}, 2),
+        ("worker_fetch_wait_seconds_sum", {}, 40.02),
+        ("worker_idle_identities", {}, 10),
+        ("worker_leases", {}, 3),
     ):
         key = "menuwatch_" + name, tuple(sorted(labels.items()))
         assert abs(found[key] - value) < 1e-9, (key, found[key])

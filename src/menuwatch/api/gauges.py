@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from menuwatch.operations.figures import Figures
@@ -26,6 +27,8 @@ class Gauges(Collector):
         yield from self._schedules()
         yield from self._payloads()
         yield from self._upkeep()
+        yield from self._fetched()
+        yield from self._hosts()
 
     def _queue(self) -> Iterator[Metric]:
         f, role = self._figures, ("role",)
@@ -129,6 +132,47 @@ class Gauges(Collector):
             failing.add_metric((one.duty,), int(one.failing))
         yield from (done, failing)
 
+    def _fetched(self) -> Iterator[Metric]:
+        requests = _counts(
+            "menuwatch_fetch_requests",
+            "Requests that were ever made, by host and what came of them.",
+            ("host", "verdict"),
+        )
+        size = _counts("menuwatch_fetch_bytes", "Size of all answers, decoded, in bytes.", ("host",))
+        waited = _counts(
+            "menuwatch_fetch_wait_seconds", "Time that requests waited for the host's budget, in seconds.", ("host",)
+        )
+        took = _counts("menuwatch_fetch_seconds", "Time that requests took, in seconds.", ("host",))
+        for host, of_host in groupby(self._figures.fetched, key=lambda one: one.host):
+            rows = list(of_host)
+            for one in rows:
+                requests.add_metric((host, one.verdict), one.requests)
+            size.add_metric((host,), sum(one.bytes for one in rows))
+            waited.add_metric((host,), sum(one.waited for one in rows))
+            took.add_metric((host,), sum(one.took for one in rows))
+        yield from (requests, size, waited, took)
+
+    def _hosts(self) -> Iterator[Metric]:
+        pace = _many("menuwatch_host_pace", "Requests a second that the host is asked at present, at most.", ("host",))
+        is_open = _many("menuwatch_host_open", "1 while the host is asked, 0 while nobody asks it.", ("host",))
+        closed = _many(
+            "menuwatch_host_closed",
+            "1 for the reason that nobody asks it: paused, circuit, cooling.",
+            ("host", "reason"),
+        )
+        leases = _many("menuwatch_host_leases", "Identities that talk to the host now.", ("host",))
+        for one in self._figures.hosts:
+            pace.add_metric((one.host,), one.pace)
+            is_open.add_metric((one.host,), int(one.code is None))
+            for reason in ("paused", "circuit", "cooling"):
+                closed.add_metric((one.host, reason), int(one.code == reason))
+            leases.add_metric((one.host,), one.leases)
+        yield from (pace, is_open, closed, leases)
+        proxies = _many("menuwatch_proxies", "Proxies by state: active, inactive, disabled.", ("state",))
+        for state, n in self._figures.proxies.items():
+            proxies.add_metric((state,), n)
+        yield proxies
+
 
 def _one(name: str, text: str, value: float | None) -> Metric:
     return GaugeMetricFamily(name, text, value=value)
@@ -136,3 +180,7 @@ def _one(name: str, text: str, value: float | None) -> Metric:
 
 def _many(name: str, text: str, labels: tuple[str, ...]) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, text, labels=labels)
+
+
+def _counts(name: str, text: str, labels: tuple[str, ...]) -> CounterMetricFamily:
+    return CounterMetricFamily(name, text, labels=labels)

@@ -28,6 +28,8 @@ Outcome = Literal["completed", "failed", "retried", "postponed", "released"]
 ROUND_TRIPS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 RUNS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 """Upper bounds of buckets, in seconds."""
+TURNS: Final = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+"""The same, of waits for a host's budget."""
 
 
 class Times:
@@ -75,6 +77,10 @@ class Measures(Collector):
         self.recovered_tasks = 0
         self.heartbeats = 0
         self.last_heartbeat = 0.0
+        self.requests: dict[tuple[str, str], int] = {}
+        self.turns = Times(TURNS)
+        self._idle: Callable[[], int] | None = None
+        self._leases: Callable[[], int] | None = None
         self._slots: int | None = None
         self._running: Callable[[], int] | None = None
         self._backing_off: Callable[[], bool] | None = None
@@ -113,6 +119,16 @@ class Measures(Collector):
         """A heartbeat was written."""
         self.heartbeats += 1
         self.last_heartbeat = self._now()
+
+    def requested(self, host: str, verdict: str, waited: float) -> None:
+        """A request to `host` ended so, after it had `waited` for its turn, in seconds."""
+        key = (host, str(verdict))
+        self.requests[key] = self.requests.get(key, 0) + 1
+        self.turns.add(waited)
+
+    def fetching(self, *, idle: Callable[[], int], leases: Callable[[], int]) -> None:
+        """What to ask at each scrape (from another thread): identities that are kept for later, and those that talk to a host."""
+        self._idle, self._leases = idle, leases
 
     def introduce(
         self,
@@ -178,6 +194,28 @@ class Measures(Collector):
             "When the last heartbeat was written, in seconds since the epoch.",
             self.last_heartbeat or None,
         )
+        yield from self._fetching()
+
+    def _fetching(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily(
+            "menuwatch_worker_fetch_requests",
+            "Requests that this worker made, by host and what came of them.",
+            labels=("host", "verdict"),
+        )
+        for key, n in list(self.requests.items()):
+            requests.add_metric(key, n)
+        yield requests
+        yield _times(
+            "menuwatch_worker_fetch_wait_seconds",
+            "Time that a request waited for the host's budget, in seconds.",
+            self.turns,
+        )
+        idle = None if self._idle is None else self._idle()
+        yield _gauge(
+            "menuwatch_worker_idle_identities", "Identities that are kept for later, with their cookies.", idle
+        )
+        leases = None if self._leases is None else self._leases()
+        yield _gauge("menuwatch_worker_leases", "Identities of this worker that talk to a host now.", leases)
 
     def _runs(self, role: str) -> Times:
         found = self.runs.get(role)

@@ -54,8 +54,10 @@ class Worker:
         may_claim: MayClaim | None = None,
         clock: Clock | None = None,
         rng: Random | None = None,
+        measures: Measures | None = None,
     ) -> None:
-        """`url` is for the connection that listens; it must reach the same database as `pool`."""
+        """`url` is for the connection that listens; it must reach the same database as `pool`. `measures` are those that others beside
+        this worker count in as well."""
         options = options or Options()
         clock = clock or SystemClock()
         rng = rng or Random()  # noqa: S311 - jitter, no secret
@@ -68,7 +70,7 @@ class Worker:
         self._leaving: asyncio.Task[None] | None = None
         self.slots = Slots(options.slots, on_free=self._on_free)
         self.outbox = Outbox()
-        self.measures = Measures()
+        self.measures = measures or Measures()
         self.measures.introduce(
             worker_id=self.worker_id,
             name=self.identity.friendly_name,

@@ -1,4 +1,4 @@
-"""Figures of the whole database, for scrapes: depth and age of the queue, what ended, who works, what is late.
+"""Figures of the whole database, for scrapes: depth and age of the queue, what ended, who works, what is late, how hosts are.
 
 Reading them cannot hurt: many askers at once share one reading, which then serves for a while (the longer it took, the longer),
 and what has ended is counted minute by minute, each minute once.
@@ -82,6 +82,28 @@ class Duty:
     failing: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """All requests to one host that ended so. `waited` for its budget and `took` in seconds."""
+
+    host: str
+    verdict: str
+    requests: int
+    bytes: int
+    waited: float
+    took: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostNow:
+    """A host at this moment: `pace` in requests a second, `code` why it is not asked (None: it is)."""
+
+    host: str
+    pace: float
+    code: str | None
+    leases: int
+
+
 @dataclass(slots=True, kw_only=True)
 class Figures:
     """One reading. What could not be read is None, or empty; `seconds` is how long it took."""
@@ -96,6 +118,9 @@ class Figures:
     quarantined: int | None = None
     holders: list[partitions.Holder] | None = None
     upkeep: list[Duty] = field(default_factory=list)
+    fetched: list[Fetched] = field(default_factory=list)
+    hosts: list[HostNow] = field(default_factory=list)
+    proxies: Mapping[str, int] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
 
 
@@ -159,6 +184,9 @@ class Reader:
             ("payloads", _payloads),
             ("horizon", _horizon),
             ("upkeep", _upkeep),
+            ("fetched", _fetched),
+            ("hosts", _hosts),
+            ("proxies", _proxies),
         )
         for name, part in parts:
             try:
@@ -220,3 +248,16 @@ async def _horizon(conn: Connection, found: Figures) -> None:
 
 async def _upkeep(conn: Connection, found: Figures) -> None:
     found.upkeep = [Duty(**one) for one in await rows(conn, _q.upkeep, {})]
+
+
+async def _fetched(conn: Connection, found: Figures) -> None:
+    found.fetched = [Fetched(**one) for one in await rows(conn, _q.fetched, {})]
+
+
+async def _hosts(conn: Connection, found: Figures) -> None:
+    found.hosts = [HostNow(**one) for one in await rows(conn, _q.hosts, {})]
+
+
+async def _proxies(conn: Connection, found: Figures) -> None:
+    read: Any = await row(conn, _q.proxies, {})
+    found.proxies = read

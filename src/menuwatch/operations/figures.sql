@@ -42,3 +42,17 @@ SELECT count(*) AS n FROM raw_crawl_payloads WHERE status = 'quarantined';
 
 -- name: upkeep
 SELECT duty, extract(epoch FROM done_at)::double precision AS done_at, error IS NOT NULL AS failing FROM upkeep ORDER BY duty;
+
+-- name: fetched
+-- Sums of all requests, by host and what came of them: a few rows, however many requests.
+SELECT host, verdict, requests, bytes, waited_ms / 1000 AS waited, elapsed_ms / 1000 AS took FROM fetch_totals ORDER BY host, verdict;
+
+-- name: hosts
+SELECT h.host, h.pace, c.code,
+       (SELECT count(*) FROM identity_leases l WHERE l.host = h.host AND l.expires_at > clock_timestamp())::integer AS leases
+  FROM hosts h, host_closed(h, clock_timestamp()) c ORDER BY h.host;
+
+-- name: proxies
+SELECT count(*) FILTER (WHERE is_active) AS active, count(*) FILTER (WHERE NOT is_active AND disabled_at IS NULL) AS inactive,
+       count(*) FILTER (WHERE NOT is_active AND disabled_at IS NOT NULL) AS disabled
+  FROM proxies;
