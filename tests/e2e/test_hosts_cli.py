@@ -198,3 +198,65 @@ def test_who_fares_how_there(run: Run, sql: Sql) -> None:
     _, out, _ = run("hosts", "show", "dutchie.com")
     assert "proxy 2 (http://u@10.0.0.2:8080), task 77" in out
     assert max(map(len, out.splitlines())) <= 160
+
+
+def test_the_doctor_names_hosts_that_are_not_asked(run: Run, sql: Sql) -> None:
+    def findings() -> list[dict[str, Any]]:
+        return [one for one in json.loads(run("doctor", "--json")[1])["findings"] if one["check"] == "hosts"]
+
+    assert [(one["level"], one["detail"]) for one in findings()] == [("ok", "none was asked yet")]
+    for n in range(7):
+        run("hosts", "set", f"h{n}.example", "--rate", "2")
+    sql("UPDATE hosts SET pace = 1, slowed_at = now() WHERE host = 'h3.example'")
+    assert [(one["level"], one["detail"]) for one in findings()] == [
+        ("ok", "7 hosts asked so far; more slowly for now: h3.example")
+    ]
+    sql("UPDATE hosts SET paused_at = now(), paused_reason = 'lawyers' WHERE host = 'h1.example'")
+    sql(f"{OPEN} WHERE host = 'h2.example'")
+    sql(f"{COOLING} WHERE host = 'h0.example'")
+    cooling, paused, circuit = findings()
+    assert {one["level"] for one in (cooling, paused, circuit)} == {"warning"}
+    assert "h0.example is not asked until 2" in cooling["detail"]
+    assert "UTC (it cools down): HTTP 429, wait 3000 s" in cooling["detail"]
+    assert paused["detail"] == "h1.example is not asked (an operator paused it): lawyers"
+    assert paused["mend"] == "`menuwatch hosts resume h1.example` has it asked again"
+    assert "open the site in a browser of your own" in circuit["mend"]
+    sql(COOLING)
+    assert findings()[-1]["detail"] == "2 more are not asked"
+    assert run("doctor")[0] == 0, "they are warnings"
+
+
+def test_explain(run: Run, sql: Sql) -> None:
+    """Few lines where all went well, every request where it did not, and with --all."""
+    sql("INSERT INTO worker_tasks (role, payload) VALUES ('store_discovery', '{}')")
+    ok = (
+        "INSERT INTO fetch_attempts"
+        " (task_id, host, proxy_id, profile, verdict, blame, reaction, status, bytes, elapsed_ms, attempted_at)"
+        " SELECT 1, 'dutchie.com', 5, 'chrome', 'ok', 'nobody', 'return', 200, 1000, 20, now() + n * interval '1 ms'"
+        " FROM generate_series(1, 3) n"
+    )
+    sql(ok)
+    code, out, err = run("explain", "1")
+    assert (code, err) == (0, "")
+    assert out.startswith("Task 1: store_discovery, pending\nIt is ready, but no worker is alive to take it.")
+    assert "enqueued on demand, priority 0" in out
+    assert "asks dutchie.com as chrome through proxy 5 (removed since)" in out
+    assert "3 requests, all ok: 60 ms, 3 kB" in out
+    assert "200 ok: 20 ms, 1 kB" not in out
+    assert "3 requests (3 ok), 0 rotations; 60 ms asking, 0 ms waiting for its turn, 3 kB" in out
+    assert run("explain", "1", "--all")[1].count("200 ok: 20 ms, 1 kB") == 3
+    sql(
+        "INSERT INTO fetch_attempts (task_id, host, proxy_id, profile, verdict, blame, reaction, status, rotated, waited_ms, error)"
+        " VALUES (1, 'dutchie.com', 6, 'safari', 'blocked', 'identity', 'rotate', 403, true, 2500, 'refused with HTTP 403\x1b[31m')"
+    )
+    out = run("explain", "1")[1]
+    assert out.count("200 ok: 20 ms, 1 kB") == 3
+    assert (
+        "403 blocked: 0 ms, 0 bytes, waited 2.5 s before; refused with HTTP 403\ufffd[31m → changes proxy and"
+        in " ".join(out.split())
+    )
+    story = json.loads(run("explain", "1", "--json")[1])
+    assert (story["code"], story["story"]["rotations"], len(story["story"]["requests"])) == ("no_worker", 1, 4)
+    assert run("explain", "2")[::2] == (2, "menuwatch: task 2 does not exist\n")
+    assert run("explain", "0")[0] == 2
+    assert run("explain", str(2**63))[0] == 2

@@ -22,7 +22,10 @@ from menuwatch.core.errors import MenuwatchError, Refused
 from menuwatch.core.settings import Settings
 from menuwatch.db import address, embedded, migrate
 from menuwatch.db.pool import connect, open_pool
+from menuwatch.operations import hosts as host_operations
 from menuwatch.operations import proxies as proxy_operations
+from menuwatch.operations.hosts import CLOSED
+from menuwatch.operations.wording import at
 
 _LOW_DISK = 1_000_000_000
 
@@ -129,6 +132,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
             yield _schema(url)
             if migrate.current(url) == migrate.newest():
                 yield asyncio.run(_proxies(url, settings))
+                yield from asyncio.run(_hosts(url))
                 yield asyncio.run(_tasks(url))
     except (Refused, psycopg.Error) as error:
         detail = address.safe_reason(error)
@@ -179,6 +183,40 @@ async def _proxies(url: str, settings: Settings) -> Finding:
         detail="; ".join(parts),
         mend="menuwatch proxies list --inactive says why; menuwatch proxies test tries them" if bad else None,
     )
+
+
+_HOSTS = 5
+
+
+async def _hosts(url: str) -> list[Finding]:
+    """A line for each host that nobody asks, else one for all."""
+    async with await connect(url) as conn:
+        found = await host_operations.all_of(conn)
+    closed = [host for host in found if host.state in CLOSED]
+    said = [
+        Finding(
+            check="hosts",
+            level="warning",
+            detail=f"{host.host} is not asked"
+            + (f" until {at(host.until)}" if host.until is not None else "")
+            + f" ({_CLOSED[host.state]}): {host.reason}",
+            mend=host.advice,
+        )
+        for host in closed[:_HOSTS]
+    ]
+    if len(closed) > _HOSTS:
+        more = f"{len(closed) - _HOSTS} more are not asked"
+        said.append(Finding(check="hosts", level="warning", detail=more, mend="menuwatch hosts list"))
+    slow = [host for host in found if host.state in ("slow", "trying")]
+    if not said:
+        detail = f"{plural(len(found), 'host')} asked so far" if found else "none was asked yet"
+        if slow:
+            detail += f"; more slowly for now: {', '.join(host.host for host in slow[:_HOSTS])}"
+        said.append(Finding(check="hosts", level="ok", detail=detail))
+    return said
+
+
+_CLOSED = {"paused": "an operator paused it", "circuit": "its circuit is open", "cooling": "it cools down"}
 
 
 async def _tasks(url: str) -> Finding:
