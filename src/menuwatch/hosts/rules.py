@@ -102,7 +102,9 @@ def _let_in(course: Course, now: datetime, events: list[HostEvent]) -> Course:
     cooling = course.cooldown_until is not None and course.cooldown_until > now
     grown = course.pace
     if not cooling:
-        grown = min(course.rate, course.pace + course.rate * GROWTH * max((now - course.paced_at).total_seconds(), 0.0))
+        # While it cooled down nobody was let in: that is no reason to trust it more.
+        since = max(course.paced_at, course.cooldown_until or course.paced_at)
+        grown = min(course.rate, course.pace + course.rate * GROWTH * max((now - since).total_seconds(), 0.0))
     return replace(
         course,
         pace=grown,
