@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from menuwatch.core.clock import Clock
-from menuwatch.core.errors import MenuwatchError
+from menuwatch.core.errors import MenuwatchError, NotNow
 from menuwatch.core.telemetry import get_logger
 from menuwatch.engine.handler import Handlers, TaskContext
 from menuwatch.engine.measures import Measures
@@ -224,9 +224,9 @@ class Executor:
             _uncancel()
             return Retry(reason="the handler cancelled itself")
         except MenuwatchError as error:
-            log.warning(
-                "a task failed", action="task_error", error=f"{type(error).__name__}: {error}", **self._ids(task)
-            )
+            # That now is not the time is no failure, and may be said any number of times.
+            say = log.debug if isinstance(error, NotNow) else log.warning
+            say("a task failed", action="task_error", error=f"{type(error).__name__}: {error}", **self._ids(task))
             return outcome_of(error, self._clock.now())
         except Exception as error:
             log.error("a handler broke", action="task_error", exc_info=error, **self._ids(task))
