@@ -138,6 +138,16 @@ def test_the_pace_grows_by_a_tenth_of_the_rate_a_minute(minutes: float, pace: fl
     assert steps.pace == pytest.approx(10 * pace)
 
 
+@pytest.mark.parametrize("wait", [60.0, 600.0, 7200.0])
+def test_a_cool_down_is_no_time_to_grow_in(wait: float) -> None:
+    """Else whoever is told to wait ten minutes would be as quick as before, right after."""
+    course, _ = tell(fresh(10.0), SlowDown(wait, "HTTP 429"))
+    course, _ = tell(course, LetIn(), at=wait + 6)
+    assert course.pace == pytest.approx(5.0 + 0.1)
+    course, _ = tell(course, LetIn(), at=wait + 66)
+    assert course.pace == pytest.approx(5.0 + 1.1)
+
+
 def test_trouble_slows_down_from_the_third_time_in_a_row_and_once_in_ten_seconds() -> None:
     course = fresh(8.0)
     paces = []
