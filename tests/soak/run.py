@@ -428,8 +428,10 @@ class Soak:
         size = self._size
         found = evidence.windows(arrivals, rate=size.rate, burst=size.burst)
         self._report.faults += evidence.over_budget(found, concurrency=size.concurrency)
-        self._report.figures["busiest spans"] = ", ".join(
-            f"{w.requests} in {w.seconds:g} s ({w.beyond:+g} to {w.allowed:g})" for w in found
+        self._report.figures["busiest spans"] = _said(found)
+        left = [_departure(attempt) for attempt in attempts if attempt.status is not None]
+        self._report.figures["busiest spans, as they left"] = _said(
+            evidence.windows(left, rate=size.rate, burst=size.burst)
         )
         held = evidence.holds(attempts)
         self._report.faults += evidence.shared(held)
@@ -504,6 +506,16 @@ class Soak:
         )
         if len(arrivals) >= _ENOUGH and late > 0.6 * usual:
             self._fault(f"{self._plan.refused} is refused all the time, and is still {late:.1%} of all requests")
+
+
+def _said(found: Sequence[evidence.Window]) -> str:
+    return ", ".join(f"{w.requests} in {w.seconds:g} s ({w.beyond:+g} to {w.allowed:g})" for w in found)
+
+
+def _departure(attempt: Attempt) -> Arrival:
+    return Arrival(
+        number=attempt.id, at=attempt.began, host="", path="", proxy=attempt.proxy, agent=attempt.agent, status=0
+    )
 
 
 def _agent(name: str) -> str:
