@@ -48,6 +48,7 @@ from menuwatch.pipeline.parts import Parts
 from menuwatch.pipeline.registry import handlers
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie.adapter import Dutchie
+from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
 from menuwatch.proxies import store as proxy_rows
 from menuwatch.proxies.vault import Vault
@@ -89,7 +90,8 @@ def platforms(settings: Settings) -> dict[str, Platform]:
         retry_base_seconds=settings.fetch_retry_base_seconds,
     )
     weedmaps = Weedmaps(base_url=settings.weedmaps_base_url, retry_base_seconds=settings.fetch_retry_base_seconds)
-    return {dutchie.name: dutchie, weedmaps.name: weedmaps}
+    plus = DutchiePlus()
+    return {dutchie.name: dutchie, weedmaps.name: weedmaps, plus.name: plus}
 
 
 def robots_policy(platforms: Mapping[str, Platform], settings: Settings) -> Callable[[str], Policy]:

@@ -42,7 +42,7 @@ class Bench:
         """One replay of files with these contents; it is of one menu."""
         self.clock.advance(timedelta(minutes=1))
         files = [self.file(f"{n}.json", body) for n, body in enumerate(bodies)]
-        (done,) = await replay(self.parts, self.parts.platforms["dutchie"], files, store=store)
+        (done,) = (await replay(self.parts, self.parts.platforms["dutchie"], files, store=store)).menus
         return done
 
     async def rows(self, query: Any, *values: Any) -> list[dict[str, Any]]:
@@ -122,7 +122,9 @@ async def test_many_replays_of_one_file_at_once_make_one_crawl(bench: Bench) -> 
     file = bench.file("next.json", page([product(n, price=13) for n in range(5)]))
     platform = bench.parts.platforms["dutchie"]
     ended = await asyncio.gather(*(replay(bench.parts, platform, [file]) for _ in range(4)))
-    figures = sorted((told(done) for (done,) in ended), key=lambda counts: "changed" not in counts)
+    figures = sorted(
+        (told(done) for (done,) in (one.menus for one in ended)), key=lambda counts: "changed" not in counts
+    )
     again = {"products": 5, "unchanged": 5, "already_applied": True}
     assert figures == [{"products": 5, "changed": 5, "price_changes": 5}, again, again, again]
     assert len(await bench.rows("SELECT 1 FROM raw_crawl_payloads")) == 2
@@ -135,7 +137,7 @@ async def test_replays_of_different_files_at_one_instant(bench: Bench) -> None:
     ended = await asyncio.gather(*(replay(bench.parts, platform, [file]) for file in files))
     rows = await bench.rows("SELECT id, path, sha256, fetched_at FROM raw_crawl_payloads ORDER BY fetched_at")
     assert [row["fetched_at"] - NOW for row in rows] == [timedelta(microseconds=n) for n in range(4)]
-    assert len({row["id"] for row in rows} & {done.payload_id for (done,) in ended}) == 4
+    assert len({row["id"] for row in rows} & {done.payload_id for (done,) in (one.menus for one in ended)}) == 4
     for row in rows:
         assert len(bench.parts.archive.read(row["path"], row["sha256"]).pages) == 1
     assert bench.staged() == []
@@ -187,7 +189,7 @@ async def test_a_part_is_no_measure_of_the_stores_size(bench: Bench) -> None:
 async def test_archive_files_keep_their_time_and_make_history_in_its_order(bench: Bench) -> None:
     days = [NOW - timedelta(days=n) for n in (1, 3, 2)]
     files = [bench.file(f"{n}.json", archived(at, page([product(1, price=10 + n)]))) for n, at in enumerate(days)]
-    done = await replay(bench.parts, bench.parts.platforms["dutchie"], files)
+    done = (await replay(bench.parts, bench.parts.platforms["dutchie"], files)).menus
     assert [told(one) for one in done] == [
         {"products": 1, "new": 1},
         {"products": 1, "changed": 1, "price_changes": 1},
@@ -197,7 +199,7 @@ async def test_archive_files_keep_their_time_and_make_history_in_its_order(bench
     assert [row["fetched_at"] for row in rows] == sorted(days)
     changes = await bench.rows("SELECT changed_at, price_rec_after FROM product_changes ORDER BY changed_at")
     assert [(row["changed_at"], row["price_rec_after"]) for row in changes][-2:] == [(days[2], 12), (days[0], 10)]
-    again = await replay(bench.parts, bench.parts.platforms["dutchie"], files)
+    again = (await replay(bench.parts, bench.parts.platforms["dutchie"], files)).menus
     assert [told(one) for one in again] == [{"products": 1, "unchanged": 1, "already_applied": True}] * 3
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
+import lzma
+import tarfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,19 +16,50 @@ from menuwatch.archive import document
 from menuwatch.archive.document import Document
 from menuwatch.core.errors import BadPayload, Refused
 from menuwatch.payloads import extent
-from menuwatch.platforms.base import Platform
+from menuwatch.platforms.base import FoundStore, Platform
 
 _GZIP = b"\x1f\x8b"
 _OURS = b'{"format":"menuwatch-payload/'
+_MAGIC = slice(257, 262)
+"""Where a tar archive says that it is one."""
+
+LARGEST_MEMBER = 256_000_000
+"""Bytes, unpacked. No menu is a tenth of it, and a member that says it is would fill the memory."""
+
+_OF_ANOTHER = frozenset({"schema", "no_data"})
+"""What a platform says of an answer that is another platform's."""
 
 
 class NoMenu(Refused):
-    """A raw answer that is no menu. `body` is the answer, `reason` says what is wrong with it."""
+    """A raw answer that is no menu. `body` is the answer, `reason` says what is wrong with it, `kind` is a BadPayload's."""
 
-    def __init__(self, path: Path, body: bytes, reason: str) -> None:
-        super().__init__(f"{path}: {reason}")
+    def __init__(self, source: str, body: bytes, reason: str, *, kind: str, platform: Platform) -> None:
+        super().__init__(f"{source}: {reason}")
         self.body = body
         self.reason = reason
+        self.kind = kind
+        self.platform = platform
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A member of an archive of files that is not among the menus. `empty`: it is a menu, and says that it has no products."""
+
+    source: str
+    reason: str
+    empty: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Recordings:
+    """What files hold: menus, archive files by their time and before raw ones, and what was left out of them."""
+
+    menus: list[RecordedMenu] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    files: int = 0
+    """Files, each member of an archive of files being one."""
+    repeated: int = 0
+    """Files whose page was in another one already."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,8 +67,12 @@ class RecordedMenu:
     """The pages of one menu: those of one store in raw files, in their order, or those of one archive file."""
 
     platform: Platform
-    source: Path
+    source: str
     """The first of its files."""
+    member: bool = False
+    """That file is one of an archive of files."""
+    found: FoundStore | None = None
+    """What its items tell of the store."""
     store: str | None
     """The platform's id of the store, None where the files do not say."""
     fetched_at: datetime | None = None
@@ -47,10 +85,11 @@ class RecordedMenu:
     _total: int | None = None
     _total_pages: int | None = None
 
-    def add(self, page: bytes) -> str | None:
-        """Takes a page, unless it is one of its pages already; returns the id of the store that its items name. Raises BadPayload."""
+    def add(self, page: bytes) -> bool:
+        """Takes a page, unless it is one of its pages already; whether it did. Raises BadPayload."""
         items = self.platform.split(page)
-        if page not in self.pages:
+        new = page not in self.pages
+        if new:
             self.pages.append(page)
             for item in items:
                 name = self.platform.identity(item)
@@ -61,7 +100,9 @@ class RecordedMenu:
             total, total_pages = self.platform.totals(page)
             self._total = _larger(self._total, total)
             self._total_pages = _larger(self._total_pages, total_pages)
-        return self.platform.store_of(items)
+        if self.found is None:
+            self.found = self.platform.store_in(items)
+        return new
 
     @property
     def product_count(self) -> int:
@@ -89,8 +130,9 @@ def _larger(one: int | None, other: int | None) -> int | None:
     return other if one is None else one if other is None else max(one, other)
 
 
-def read_file(path: Path) -> bytes | Document:
-    """A raw answer, or the document of one of our own archive files, plain or gzip-compressed. Raises Refused in one line."""
+def read_file(path: Path) -> Iterator[tuple[str, bytes | Document | LeftOut]]:
+    """The raw answers and archive files of ours in a file, plain or gzip-compressed, each with its name: one, or the members of a tar
+    archive. Raises Refused in one line; of a member that cannot be read it says so instead."""
     try:
         data = path.read_bytes()
         if data.startswith(_GZIP):
@@ -101,67 +143,176 @@ def read_file(path: Path) -> bytes | Document:
         raise Refused(f"{path}: is a folder; name the files in it") from None
     except (OSError, EOFError, zlib.error) as error:
         raise Refused(f"{path}: cannot be read: {error}") from error
+    if data[_MAGIC] == b"ustar":
+        yield from _members(path, data)
+    else:
+        yield str(path), _content(str(path), data)
+
+
+def _content(source: str, data: bytes) -> bytes | Document:
     if not data.strip():
-        raise Refused(f"{path}: the file is empty")
+        raise Refused(f"{source}: the file is empty")
     if not data.lstrip().startswith(_OURS):
         return data
     try:
         return document.decode(data)
     except Refused as error:
-        raise Refused(f"{path}: {error}") from error
+        raise Refused(f"{source}: {error}") from error
+
+
+def _members(path: Path, data: bytes) -> Iterator[tuple[str, bytes | Document | LeftOut]]:
+    """Nothing is unpacked to disk, so names may be what they like."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+            for member in archive:
+                if member.isdir():
+                    continue
+                source = f"{path}: {member.name}"
+                try:
+                    yield source, _content(source, _unpacked(archive, member))
+                except (Refused, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+                    reason = str(error).removeprefix(f"{source}: ")
+                    yield source, LeftOut(source=source, reason=reason)
+    except tarfile.TarError as error:
+        # What came before the damage is as it should be.
+        yield str(path), LeftOut(source=str(path), reason=f"the archive is damaged: {error}")
+
+
+def _unpacked(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member) if member.isreg() else None
+    if file is None:
+        raise Refused("is no plain file")
+    if member.size > LARGEST_MEMBER:
+        raise Refused(f"has {member.size:,} bytes, more than {LARGEST_MEMBER:,}")
+    data = file.read()
+    if len(data) < member.size:
+        raise Refused(f"is cut off: {len(data):,} of {member.size:,} bytes are there")
+    if not data.startswith(_GZIP):
+        return data
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+        data = packed.read(LARGEST_MEMBER + 1)
+    if len(data) > LARGEST_MEMBER:
+        raise Refused(f"unpacks to more than {LARGEST_MEMBER:,} bytes")
+    return data
 
 
 def collect(
-    platforms: Mapping[str, Platform], raw: Platform, files: Sequence[Path], *, store: str | None
-) -> list[RecordedMenu]:
-    """The menus in these files, archive files by their time and before raw ones, which are of the platform `raw`. `store` is the
+    platforms: Mapping[str, Platform], raw: Platform | None, files: Sequence[Path], *, store: str | None
+) -> Recordings:
+    """The menus in these files. Raw answers are of the platform `raw`, else of the one whose menus have their shape. `store` is the
     store of files that name none.
 
-    Raises Refused for a file that cannot be used, NoMenu for a raw answer that is none.
+    What cannot be used is left out where it is a member of an archive of files that holds others; else it raises Refused, or NoMenu
+    for a raw answer that is none.
     """
-    archived: list[RecordedMenu] = []
-    menus: dict[str | None, RecordedMenu] = {}
+    sorter = _Sorter(platforms, raw, store)
     for path in files:
-        found = read_file(path)
-        if isinstance(found, Document):
-            archived.append(_archived(platforms, path, found))
-            continue
-        alone = RecordedMenu(platform=raw, source=path, store=None)
+        for source, found in read_file(path):
+            sorter.take(source, found, member=source != str(path))
+    return sorter.result()
+
+
+class _Sorter:
+    def __init__(self, platforms: Mapping[str, Platform], raw: Platform | None, store: str | None) -> None:
+        self._platforms = platforms
+        self._raw = raw
+        self._store = store
+        self._archived: list[RecordedMenu] = []
+        self._menus: dict[tuple[str, str | None], RecordedMenu] = {}
+        self._found = Recordings()
+        self._first: Refused | None = None
+
+    def take(self, source: str, found: bytes | Document | LeftOut, *, member: bool) -> None:
+        self._found.files += 1
+        if isinstance(found, LeftOut):
+            self._leave_out(found, Refused(f"{found.source}: {found.reason}"))
+            return
         try:
-            alone.store = alone.add(found)
+            if isinstance(found, Document):
+                self._archived.append(_archived(self._platforms, source, found, member=member))
+            else:
+                self._add(source, found, member=member)
+        except Refused as error:
+            if not member:
+                raise
+            empty = isinstance(error, NoMenu) and error.kind == "empty"
+            self._leave_out(LeftOut(source=source, reason=str(error).removeprefix(f"{source}: "), empty=empty), error)
+
+    def _leave_out(self, what: LeftOut, error: Refused) -> None:
+        self._found.left_out.append(what)
+        if self._first is None or not what.empty:
+            self._first = error
+
+    def _add(self, source: str, body: bytes, *, member: bool) -> None:
+        platform = self._raw or _recognized(self._platforms, source, body)
+        alone = RecordedMenu(platform=platform, source=source, store=None, member=member)
+        try:
+            alone.add(body)
         except BadPayload as error:
-            raise NoMenu(path, found, f"{error.kind}: {error}") from error
-        if alone.store in menus:
-            menus[alone.store].add(found)
+            raise NoMenu(source, body, f"{error.kind}: {error}", kind=error.kind, platform=platform) from error
+        alone.store = alone.found.platform_dispensary_id if alone.found is not None else None
+        if alone.store is None and self._store is None:
+            raise Refused(f"{source}: does not say which store it is of; name it with --store")
+        others = self._menus.setdefault((platform.name, alone.store), alone)
+        if others is not alone and not others.add(body):
+            self._found.repeated += 1
+
+    def result(self) -> Recordings:
+        by_time = sorted(self._archived, key=lambda menu: menu.fetched_at or datetime.max.replace(tzinfo=UTC))
+        self._found.menus = [*by_time, *self._menus.values()]
+        if not self._found.menus and self._first is not None:
+            raise self._first
+        named = {menu.store or "one that is not named" for menu in self._found.menus}
+        if self._store is not None and len(named) > 1:
+            raise Refused(f"--store {self._store}: the files are of {len(named)} stores ({_some(sorted(named))})")
+        return self._found
+
+
+def _some(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _recognized(platforms: Mapping[str, Platform], source: str, body: bytes) -> Platform:
+    """The platform whose menus have the shape of this answer. Raises NoMenu where none has."""
+    told: list[tuple[Platform, BadPayload]] = []
+    for platform in platforms.values():
+        try:
+            platform.split(body)
+        except BadPayload as error:
+            if error.kind == "empty":
+                return platform
+            told.append((platform, error))
         else:
-            menus[alone.store] = alone
-    result = [*sorted(archived, key=lambda menu: menu.fetched_at or datetime.max.replace(tzinfo=UTC)), *menus.values()]
-    if store is None and (nameless := next((menu for menu in result if menu.store is None), None)):
-        raise Refused(f"{nameless.source}: does not say which store it is of; name it with --store")
-    named = {menu.store or "one that is not named" for menu in result}
-    if store is not None and len(named) > 1:
-        raise Refused(f"--store {store}: the files are of {len(named)} stores ({', '.join(sorted(named))})")
-    return result
+            return platform
+    # A platform that reads more into it than that it is no menu of its own knows best what it is.
+    platform, best = next((pair for pair in told if pair[1].kind not in _OF_ANOTHER), told[0])
+    reason = f"{best.kind}: {best}"
+    if best.kind in _OF_ANOTHER and len(told) > 1:
+        each = "; ".join(f"{other.name}: {said}" for other, said in told)
+        reason = f"{best.kind}: a menu of no platform that is known here ({each})"
+    raise NoMenu(source, body, reason, kind=best.kind, platform=platform) from best
 
 
-def _archived(platforms: Mapping[str, Platform], path: Path, found: Document) -> RecordedMenu:
+def _archived(platforms: Mapping[str, Platform], source: str, found: Document, *, member: bool) -> RecordedMenu:
     platform = platforms.get(found.platform)
     if platform is None:
-        raise Refused(f"{path}: is of platform {found.platform!r}, which is not known here ({', '.join(platforms)})")
+        raise Refused(f"{source}: is of platform {found.platform!r}, which is not known here ({', '.join(platforms)})")
     if found.broken or not found.pages:
-        raise Refused(f"{path}: holds no menu but an answer that was rejected when it was fetched")
+        raise Refused(f"{source}: holds no menu but an answer that was rejected when it was fetched")
     menu = RecordedMenu(
         platform=platform,
-        source=path,
+        source=source,
         store=found.platform_dispensary_id or None,
         fetched_at=found.fetched_at,
         complete=found.whole,
+        member=member,
     )
     try:
         for page in found.pages:
             menu.add(page)
     except BadPayload as error:
-        raise Refused(f"{path}: {error.kind}: {error}") from error
+        raise Refused(f"{source}: {error.kind}: {error}") from error
     # Its pages as they are, repeats included: the same bytes as when it was fetched.
     menu.pages = list(found.pages)
     return menu

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,9 @@ from menuwatch.payloads import extent
 from menuwatch.payloads import store as payloads
 from menuwatch.payloads.judge import suspicion
 from menuwatch.payloads.store import NewPayload, Payload
-from menuwatch.pipeline.parts import Parts
+from menuwatch.pipeline.parts import Parts, details
 from menuwatch.pipeline.product_refresh import refresh
-from menuwatch.pipeline.recorded import NoMenu, RecordedMenu, collect
+from menuwatch.pipeline.recorded import LeftOut, NoMenu, RecordedMenu, collect
 from menuwatch.pipeline.shelving import Shelf, shelving
 from menuwatch.platforms.base import Platform
 from menuwatch.stores import store as stores
@@ -46,22 +47,57 @@ class Replayed:
     part: str | None = None
 
 
-async def replay(
-    parts: Parts, platform: Platform, files: Sequence[Path], *, store: str | None = None
-) -> list[Replayed]:
-    """Replays files. Raw ones of one store are pages of one menu, and the same bytes again change nothing; archive files are
-    a menu each. `store` names the store where the files do not, or the slug that a new store gets.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a replay led to: menus, and what was left out of archives of files."""
 
-    Raises Refused in one line for a file that cannot be used; the bytes of a raw answer that is no menu are archived as
-    rejected when the store is known.
+    menus: tuple[Replayed, ...]
+    left_out: tuple[LeftOut, ...]
+    files: int
+    repeated: int
+
+
+Progress = Callable[[int, int], None]
+"""Told how many menus are done, of how many."""
+
+
+def _silent(done: int, of: int) -> None:
+    pass
+
+
+async def replay(
+    parts: Parts,
+    platform: Platform | None,
+    files: Sequence[Path],
+    *,
+    store: str | None = None,
+    progress: Progress = _silent,
+) -> Outcome:
+    """Replays files. Raw ones of one store are pages of one menu, and the same bytes again change nothing; archive files are
+    a menu each. A tar archive is the files in it. `store` names the store where the files do not, or the slug that a new store gets;
+    raw answers are of `platform`, or of the one whose shape they have.
+
+    Raises Refused in one line for a file that cannot be used, unless it is one of several in a tar archive; the bytes of a raw answer
+    that is no menu are archived as rejected when the store is known.
     """
     try:
-        menus = collect(parts.platforms, platform, files, store=store)
+        found = await asyncio.to_thread(collect, parts.platforms, platform, files, store=store)
     except NoMenu as error:
         if store is not None:
-            await _keep_rejected(parts, platform, error, store)
+            await _keep_rejected(parts, error.platform, error, store)
         raise
-    return [await _replay_menu(parts, menu, store) for menu in menus]
+    left_out = list(found.left_out)
+    done: list[Replayed] = []
+    for number, menu in enumerate(found.menus):
+        progress(number, len(found.menus))
+        try:
+            done.append(await _replay_menu(parts, menu, store))
+        except Refused as error:
+            if not menu.member:
+                raise
+            left_out.append(LeftOut(source=menu.source, reason=str(error).removeprefix(f"{menu.source}: ")))
+    progress(len(found.menus), len(found.menus))
+    return Outcome(menus=tuple(done), left_out=tuple(left_out), files=found.files, repeated=found.repeated)
 
 
 async def _replay_menu(parts: Parts, menu: RecordedMenu, text: str | None) -> Replayed:
@@ -120,6 +156,8 @@ async def _archived(parts: Parts, menu: RecordedMenu, text: str | None) -> tuple
 async def _store(conn: AsyncConnection[Any], menu: RecordedMenu, text: str | None) -> int:
     """The id of the menu's store, which is added where it is new; `text` is what a person called it."""
     chosen = await stores.find(conn, text) if text is not None else None
+    if chosen is not None and chosen.platform != menu.platform.name:
+        raise Refused(f"--store {text}: is a store of {chosen.platform}, {menu.source} is of {menu.platform.name}")
     if menu.store is None:
         assert text is not None, "files that name no store were refused"
         return chosen.id if chosen is not None else await _added(conn, menu.platform, text)
@@ -132,13 +170,17 @@ async def _store(conn: AsyncConnection[Any], menu: RecordedMenu, text: str | Non
         return found.id
     if chosen is None:
         name = text or menu.store
-        details = Details(platform_dispensary_id=menu.store, slug=name, name=name, name_raw=name)
-        return (await stores.promote(conn, menu.platform.name, details))[0]
+        known = Details(platform_dispensary_id=menu.store, slug=name, name=name, name_raw=name)
+        if menu.found is not None and menu.found.platform_dispensary_id == menu.store:
+            known = details(menu.found)
+            if text is not None:
+                known = replace(known, slug=text, name=text, name_raw=text)
+        return await _promoted(conn, menu.platform, known)
     if chosen.platform_dispensary_id is not None:
         raise Refused(f"--store {text}: is store {chosen.platform_dispensary_id}, the file is of {menu.store}")
     slug = chosen.slug or menu.store
-    details = Details(platform_dispensary_id=menu.store, slug=slug, name=chosen.name, name_raw=chosen.name_raw)
-    await stores.update_details(conn, chosen.id, details)
+    known = Details(platform_dispensary_id=menu.store, slug=slug, name=chosen.name, name_raw=chosen.name_raw)
+    await stores.update_details(conn, chosen.id, known)
     return chosen.id
 
 
@@ -147,8 +189,8 @@ async def _added(conn: AsyncConnection[Any], platform: Platform, text: str) -> i
     if text.isdecimal():
         raise Refused(f"--store {text}: there is no store with that number")
     if _PLATFORM_ID.fullmatch(text):
-        details = Details(platform_dispensary_id=text, slug=text, name=text, name_raw=text)
-        return (await stores.promote(conn, platform.name, details))[0]
+        known = Details(platform_dispensary_id=text, slug=text, name=text, name_raw=text)
+        return await _promoted(conn, platform, known)
     try:
         # A slug is no id: the platform's own is found before the first crawl.
         return (await stores.add_by_url(conn, platform=platform.name, slug=text)).id
@@ -157,6 +199,14 @@ async def _added(conn: AsyncConnection[Any], platform: Platform, text: str) -> i
         if found is None:
             raise
         return found.id
+
+
+async def _promoted(conn: AsyncConnection[Any], platform: Platform, known: Details) -> int:
+    """Adds a store. One of a platform that is not asked is never to be crawled until a person says so."""
+    store_id = (await stores.promote(conn, platform.name, known))[0]
+    if not platform.hosts:
+        await stores.set_crawl_enabled(conn, store_id, False)
+    return store_id
 
 
 async def _instant(conn: AsyncConnection[Any], store: Store, now: datetime) -> datetime:
