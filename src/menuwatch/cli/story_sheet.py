@@ -68,8 +68,12 @@ def _moments(task: Row, story: Story, everything: bool) -> Iterator[Moment]:
     in_full = everything or story.troubles > 0 or task["attempt"] > 1
     for _, run in groupby(story.requests, key=lambda one: (one.host, one.proxy_id, one.profile)):
         yield from _run(list(run), in_full)
+    said = None
     for event in story.events:
-        yield event.happened_at, _event(event)
+        # Several requests at once may bring about the same.
+        if (text := _event(event)) != said:
+            yield event.happened_at, text
+        said = text
     if task["status"] == "pending" and task["scheduled_for"] is not None:
         yield task["scheduled_for"], "due"
     if task["completed_at"] is not None:

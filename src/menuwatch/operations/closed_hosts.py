@@ -41,7 +41,7 @@ def denial(reason: str | None) -> Denial | None:
 
 def put_off(f: Facts, denied: Denial, when: str) -> tuple[str, datetime | None, Mapping[str, Any]]:
     """Of a task that a host did not want now: the text, until when it waits, and the details."""
-    now = next((host for host in f.hosts if host.host == denied.host), None)
+    now = f.denier
     text = f"It waits for {denied.host} ({denied.words}: {because(denied.reason)}), and is due {when}"
     until = f.scheduled_for
     code = denied.code
@@ -49,7 +49,7 @@ def put_off(f: Facts, denied: Denial, when: str) -> tuple[str, datetime | None, 
         code, until = now.code, None if now.until is None else max(now.until, f.scheduled_for or now.until)
         if until is None:
             text += "; the host is closed until somebody opens it"
-        elif until != f.scheduled_for:
+        elif f.scheduled_for is not None and (until - f.scheduled_for).total_seconds() >= 1:
             text += f"; the host is closed until {at(until)}"
     elif now is not None and code in ("paused", "circuit", "cooling"):
         return (

@@ -10,6 +10,7 @@ import msgspec
 from psycopg import AsyncConnection
 
 from menuwatch.db import sql
+from menuwatch.operations.closed_hosts import denial
 from menuwatch.operations.explanation import Code, Explanation
 from menuwatch.operations.facts import Facts, HostFacts, Other, WorkerFacts
 from menuwatch.operations.reading import row, rows
@@ -47,12 +48,21 @@ async def explain(
         found[name] = None if found[name] is None else msgspec.json.decode(found[name], type=Other)
     workers = [] if found["state"] == "a" else [WorkerFacts(**one) for one in await rows(conn, _q.worker_facts, {})]
     platform = found.pop("platform")
-    hosts = sorted((asked or {}).get(platform, ())) if found["role"] in NETWORK_ROLES else []
-    seen: list[HostFacts] = []
-    if hosts:
-        seen = [HostFacts(**one) for one in await rows(conn, _q.host_facts, {"hosts": hosts})]
+    asks = set((asked or {}).get(platform, ())) if found["role"] in NETWORK_ROLES else set()
+    denied = denial(found["error_message"])
+    wanted = asks | ({denied.host} if denied else set())
+    seen: dict[str, HostFacts] = {}
+    if wanted:
+        seen = {one["host"]: HostFacts(**one) for one in await rows(conn, _q.host_facts, {"hosts": sorted(wanted)})}
     proxies = await row(conn, _q.active_proxies, {})
-    facts = Facts(**found, **timing, workers=workers, hosts=seen, active_proxies=proxies["n"] if proxies else 0)
+    facts = Facts(
+        **found,
+        **timing,
+        workers=workers,
+        hosts=[seen[host] for host in sorted(asks)],
+        denier=seen[denied.host] if denied else None,
+        active_proxies=proxies["n"] if proxies else 0,
+    )
     first = explanation(facts)
     if first.code not in (Code.READY, Code.NO_FREE_SLOT):
         return first

@@ -75,6 +75,8 @@ class Facts:
     """Ready tasks that its workers would take before it, counted up to COUNTED."""
     hosts: Sequence[HostFacts] = ()
     """Those that its role asks; none where it asks nobody."""
+    denier: HostFacts | None = None
+    """The host that its last reason names, as it is now."""
     active_proxies: int = 1
     live_seconds: float = 90.0
     stale_seconds: float = 600.0
