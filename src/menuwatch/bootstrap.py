@@ -95,9 +95,12 @@ def platforms(settings: Settings) -> dict[str, Platform]:
 
 
 def robots_policy(platforms: Mapping[str, Platform], settings: Settings) -> Callable[[str], Policy]:
-    """What is made of the robots.txt of each platform's hosts; others' are kept to."""
-    said = {"dutchie": Policy(settings.dutchie_robots == "respect", "DUTCHIE_ROBOTS")}
-    by_host = {host: said[name] for name, platform in platforms.items() if name in said for host in platform.hosts}
+    """What is made of the robots.txt of each platform's hosts: whoever has hosts has a setting. Others' are kept to."""
+    said = {
+        "dutchie": Policy(settings.dutchie_robots == "respect", "DUTCHIE_ROBOTS"),
+        "weedmaps": Policy(settings.weedmaps_robots == "respect", "WEEDMAPS_ROBOTS"),
+    }
+    by_host = {host: said[name] for name, platform in platforms.items() for host in platform.hosts}
     return lambda host: by_host.get(host, Policy())
 
 

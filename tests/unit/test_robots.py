@@ -6,6 +6,9 @@ import time
 
 import pytest
 
+from menuwatch import bootstrap
+from menuwatch.core.errors import Refused
+from menuwatch.core.settings import Settings
 from menuwatch.fetch.robots import STALE_SECONDS, Answer, Decision, Known, Policy, Rules, decide, refusal, said
 
 API = "https://menus.example/api-3/graphql?operationName=Menu&variables=%7B%7D"
@@ -140,3 +143,25 @@ def test_what_people_are_told() -> None:
     assert said(Answer(status=200)) == "its robots.txt forbids nothing"
     assert said(Answer(status=404)) == "it has no robots.txt (HTTP 404): everything is allowed"
     assert said(Answer(status=503)) == "its robots.txt could not be read: HTTP 503"
+
+
+def test_each_platform_has_a_policy_of_its_own_and_keeps_to_the_rules_unless_told() -> None:
+    where = {"DUTCHIE_BASE_URL": "https://menus.example", "WEEDMAPS_BASE_URL": "https://maps.example:8443"}
+
+    def policies(**said: str) -> dict[str, Policy]:
+        settings = Settings.from_env({**where, **said})
+        platforms = bootstrap.platforms(settings)
+        policy = bootstrap.robots_policy(platforms, settings)
+        asked = {host for platform in platforms.values() for host in platform.hosts}
+        return {host: policy(host) for host in (*sorted(asked), "elsewhere.example")}
+
+    kept = Policy(respect=True, setting="DUTCHIE_ROBOTS"), Policy(respect=True, setting="WEEDMAPS_ROBOTS")
+    assert policies()["menus.example"] == kept[0]
+    assert policies()["maps.example:8443"] == kept[1]
+    ignoring = policies(DUTCHIE_ROBOTS="ignore")
+    assert [host for host, policy in ignoring.items() if not policy.respect] == ["menus.example"]
+
+
+def test_a_policy_that_is_none_is_refused_at_the_start() -> None:
+    with pytest.raises(Refused, match=r"DUTCHIE_ROBOTS='maybe' cannot be used: must be `respect` or `ignore`"):
+        Settings.from_env({"DUTCHIE_ROBOTS": "maybe"})

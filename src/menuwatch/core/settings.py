@@ -222,6 +222,12 @@ class Settings:
         _url,
         "Scheme and host of the Weedmaps API. Unset: recorded answers are read and nobody is asked.",
     )
+    weedmaps_robots: str = _setting(
+        "WEEDMAPS_ROBOTS",
+        "respect",
+        _robots,
+        "`respect` keeps to its robots.txt; `ignore` does not ask for it, for which you need the right.",
+    )
     fetch_timeout_seconds: float = _setting(
         "FETCH_TIMEOUT_SECONDS", 30.0, _number(0.1, 600), "Longest wait for one answer of a platform, seconds."
     )
