@@ -315,7 +315,7 @@ async def test_processes_that_write_in_opposite_orders_never_deadlock(pool: Pool
     orders = [ids, ids[::-1]]
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, database_url, str(n), ",".join(map(str, orders[n])), "2.5"],
+            [sys.executable, "-c", WRITER, database_url, str(n), ",".join(map(str, orders[n])), "1.5"],
             stdout=subprocess.PIPE,
             text=True,
         )
