@@ -11,6 +11,7 @@ import pytest
 
 from menuwatch.core.errors import Permanent
 from menuwatch.db.pool import Pool
+from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.session import FetchSession
 from menuwatch.sim.proxies import ProxyFarm
 from tests.fetch.target import NAME, Reply, Seen, Target, serving
@@ -169,3 +170,20 @@ async def test_a_redirect_leads_to_no_answer_that_is_too_large(bench: Bench, tar
         with pytest.raises(Permanent, match="FETCH_MAX_BYTES"):
             await asked.request("GET", target.url("/a"))
     assert len(target.seen) == 2
+
+
+async def test_a_redirect_with_a_login_is_not_followed_and_leaves_the_login_nowhere(
+    pool: Pool, bench: Bench, farm: ProxyFarm, target: Target
+) -> None:
+    careful = Bench(pool, farm, robots=Policy())
+    where = f"http://me:sesame-open@{NAME}:{target.port}/b"
+    target.script = lambda seen: Reply(404) if seen.path == "/robots.txt" else to(where)
+    async with session(careful) as asked:
+        with pytest.raises(Permanent, match="with a login") as raised:
+            await asked.request("GET", target.url("/a"))
+    await careful.rotator.close()
+    assert "sesame" not in str(raised.value)
+    assert [seen.path for seen in target.seen] == ["/robots.txt", "/a"]
+    async with pool.connection() as conn:
+        rows = await (await conn.execute("SELECT host FROM hosts UNION ALL SELECT host FROM host_events")).fetchall()
+    assert {row[0] for row in rows} == {f"{NAME}:{target.port}"}

@@ -6,6 +6,7 @@ import select
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool
@@ -54,3 +55,9 @@ async def open_pool(url: str, *, max_size: int = 10, name: str = "menuwatch") ->
 async def connect(url: str, *, name: str = "menuwatch") -> Connection:
     """One connection outside any pool, for LISTEN and for one-shot commands."""
     return await AsyncConnection.connect(with_settings(url), autocommit=True, application_name=name)
+
+
+def gone(error: psycopg.OperationalError) -> bool:
+    """Whether the database is away, rather than at odds with this one transaction (deadlock, lock timeout, serialization)."""
+    state = error.sqlstate
+    return state is None or state[:2] in {"08", "53", "58"} or state in {"57P01", "57P02", "57P03"}

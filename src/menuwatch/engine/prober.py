@@ -13,7 +13,8 @@ from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
 from menuwatch.engine.loop import Loop
 from menuwatch.fetch.errand import Errands
-from menuwatch.fetch.probe import Finding, Permit, Probe, Probed, finding, host_of
+from menuwatch.fetch.probe import Finding, Permit, Probe, Probed, finding
+from menuwatch.hosts.model import host_of
 from menuwatch.proxies import store as proxies
 from menuwatch.proxies.health import probing
 from menuwatch.proxies.model import Proxy

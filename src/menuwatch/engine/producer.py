@@ -19,7 +19,7 @@ import psycopg
 
 from menuwatch.core.clock import Clock
 from menuwatch.core.telemetry import get_logger
-from menuwatch.db.pool import Connection, Pool
+from menuwatch.db.pool import Connection, Pool, gone
 from menuwatch.engine.course import Course
 from menuwatch.engine.executor import Executor
 from menuwatch.engine.gate import Gate
@@ -28,7 +28,6 @@ from menuwatch.engine.loop import Loop
 from menuwatch.engine.measures import Measures
 from menuwatch.engine.outbox import Ended, Outbox
 from menuwatch.engine.permission import Permission
-from menuwatch.engine.settler import gone
 from menuwatch.engine.slots import Slots
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.cycle import Claim, Cycled, cycle

@@ -15,7 +15,7 @@ import psycopg
 from menuwatch.core.backoff import Backoff
 from menuwatch.core.clock import Clock
 from menuwatch.core.telemetry import get_logger
-from menuwatch.db.pool import Connection, Pool
+from menuwatch.db.pool import Connection, Pool, gone
 from menuwatch.engine.reaction import outcome_of
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.ending import Ending, ending, release
@@ -221,9 +221,3 @@ class Settler:
             "attempt": task.attempt,
             "worker_id": self._worker_id,
         }
-
-
-def gone(error: psycopg.OperationalError) -> bool:
-    """Whether the database is away, rather than at odds with this one transaction (deadlock, lock timeout, serialization)."""
-    state = error.sqlstate
-    return state is None or state[:2] in {"08", "53", "58"} or state in {"57P01", "57P02", "57P03"}

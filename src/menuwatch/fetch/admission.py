@@ -30,7 +30,7 @@ from menuwatch.fetch.robots import (
 )
 from menuwatch.fetch.verdict import Blame, Verdict
 from menuwatch.hosts import store as hosts
-from menuwatch.hosts.model import Limits, Robots
+from menuwatch.hosts.model import Limits, Robots, host_of
 
 _VIEW_SECONDS = 60.0
 """How long a process goes by what it read in the host's row."""
@@ -81,7 +81,7 @@ class Admission:
     async def admit(self, asker: Asker, url: str) -> None:
         """Returns when the address may be asked. Raises Permanent where the host forbids it, NotNow where that is not known yet, and
         whatever asking for its robots.txt raises that says nothing about it."""
-        host = urlsplit(url).netloc.lower()
+        host = host_of(url)
         policy = self._policy(host)
         if not policy.respect:
             await self._forget(host)
@@ -164,7 +164,7 @@ async def _answer(asker: Asker, url: str) -> Answer:
     parts = urlsplit(url)
     before = len(asker.attempts)
     try:
-        found = await asker.plain(urlunsplit((parts.scheme, parts.netloc, PATH, "", "")))
+        found = await asker.plain(urlunsplit((parts.scheme, host_of(url), PATH, "", "")))
     except Throttled:
         raise
     except MenuwatchError as error:

@@ -6,7 +6,6 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from urllib.parse import urlsplit
 
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.settings import Settings
@@ -14,6 +13,7 @@ from menuwatch.fetch.identity import assume
 from menuwatch.fetch.profiles import load
 from menuwatch.fetch.transport import Transport
 from menuwatch.fetch.verdict import Blame, Judgement, Verdict, judge_answer, judge_fault
+from menuwatch.hosts.model import host_of
 from menuwatch.proxies.model import Proxy
 from menuwatch.proxies.vault import Vault
 
@@ -58,11 +58,6 @@ def finding(probed: Probed) -> Finding:
             return Finding.UNKNOWN
         case _:
             return Finding.FAILS
-
-
-def host_of(url: str) -> str:
-    """The host of an address as budgets name it: in lower case, with its port where the address names one."""
-    return urlsplit(url).netloc.lower()
 
 
 class Probe:

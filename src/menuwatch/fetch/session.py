@@ -24,7 +24,7 @@ from menuwatch.fetch.trail import Trail
 from menuwatch.fetch.transport import Exchange, Method, with_params
 from menuwatch.fetch.verdict import HEAD, Blame, Happening, Judgement, Verdict, judge
 from menuwatch.fetch.wardrobe import Worn
-from menuwatch.hosts.model import FIRST_TURN
+from menuwatch.hosts.model import FIRST_TURN, host_of
 from menuwatch.hosts.rules import LetIn, SlowDown, Trouble, TurnedAway
 from menuwatch.proxies.health import Event, Happened
 
@@ -187,7 +187,7 @@ class FetchSession:
         expect: Expect,
         admitted: bool = False,
     ) -> Response:
-        origin = _host(url)
+        origin = host_of(url)
         for _ in range(_HOPS + 1):
             if not admitted:
                 await self._desk.admit(self, with_params(url, params))
@@ -205,10 +205,14 @@ class FetchSession:
         """Raises Permanent for a redirect that leads where nobody was sent to."""
         parts = urlsplit(target)
         if parts.scheme not in ("http", "https") or (parts.scheme == "http" and source.startswith("https:")):
-            raise Permanent(f"{_host(source)} redirects to {parts.scheme}: only https, or http from http, is followed")
-        if _host(target) not in {origin, *self._hosts}:
+            raise Permanent(
+                f"{host_of(source)} redirects to {parts.scheme}: only https, or http from http, is followed"
+            )
+        if host_of(target) not in {origin, *self._hosts}:
             allowed = ", ".join(sorted({origin, *self._hosts}))
-            raise Permanent(f"{_host(source)} redirects to {_host(target)}, which may not be asked: only {allowed}")
+            raise Permanent(f"{host_of(source)} redirects to {host_of(target)}, which may not be asked: only {allowed}")
+        if parts.username is not None:
+            raise Permanent(f"{host_of(source)} redirects to {host_of(target)} with a login, which is not followed")
 
     async def _settled(self, method: Method, url: str, **what: Any) -> Response:
         trail = Trail()
@@ -216,13 +220,13 @@ class FetchSession:
             answer = await self._ask(trail, method, url, **what)
         except MenuwatchError as error:
             shut = isinstance(error, Denied) and error.code == "circuit"
-            self._settle(_host(url), trail, None, host_refuses=shut)
+            self._settle(host_of(url), trail, None, host_refuses=shut)
             raise
-        self._settle(_host(url), trail, self._holding.lease.proxy_id if self._holding else None)
+        self._settle(host_of(url), trail, self._holding.lease.proxy_id if self._holding else None)
         return answer
 
     async def _ask(self, trail: Trail, method: Method, url: str, *, expect: Expect, **what: Any) -> Response:
-        host = _host(url)
+        host = host_of(url)
         tries = Tries()
         while True:
             holding, waited = await self._ready(host, trail, tries)
@@ -407,11 +411,6 @@ class FetchSession:
             await self._tell()
 
 
-def _host(url: str) -> str:
-    """The host of an address as `hosts` knows it: lower case, with its port where the address names one, without a login."""
-    return urlsplit(url).netloc.rpartition("@")[2].lower()
-
-
 def _redirect(answer: Response) -> str | None:
     """Where an answer sends on to, None where it does not. Raises Permanent for what is no address."""
     location = answer.headers.get("location")
@@ -421,5 +420,5 @@ def _redirect(answer: Response) -> str | None:
         target = urljoin(answer.url, location)
         urlsplit(target)
     except ValueError as error:
-        raise Permanent(f"{_host(answer.url)} redirects to an address that is none: {location[:200]!r}") from error
+        raise Permanent(f"{host_of(answer.url)} redirects to an address that is none: {location[:200]!r}") from error
     return target

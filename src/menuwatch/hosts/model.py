@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import urlsplit
 
 FIRST_TURN = 1.0
 """Seconds that a session's first turn may be away: longer waits are for the task in the queue, not for a worker."""
+
+
+def host_of(url: str) -> str:
+    """The host of an address as its row is named: in lower case, with its port where the address names one, without a login."""
+    return urlsplit(url).netloc.rpartition("@")[2].lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,9 @@ from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Connection, Pool
 from menuwatch.fetch.errand import Errands
-from menuwatch.fetch.probe import Finding, Permit, Probe, Probed, finding, host_of
+from menuwatch.fetch.probe import Finding, Permit, Probe, Probed, finding
 from menuwatch.fetch.verdict import Verdict
+from menuwatch.hosts.model import host_of
 from menuwatch.operations.refusals import NotFound
 from menuwatch.proxies import store
 from menuwatch.proxies.health import probing
