@@ -27,8 +27,8 @@ async def only_store(system: System) -> int:
     return int(row[0])
 
 
-async def test_no_role_asks_for_a_store_that_is_disabled(tmp_path: Path) -> None:
-    async with market(tmp_path / "home", store_count=1, product_count=20, seed=3) as (sim, system):
+async def test_no_role_asks_for_a_store_that_is_disabled(home: Path) -> None:
+    async with market(home, store_count=1, product_count=20, seed=3) as (sim, system):
         async with bootstrap.working(system):
             await first_crawl(system)
         store_id = await only_store(system)
@@ -56,8 +56,8 @@ async def test_no_role_asks_for_a_store_that_is_disabled(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("role", [Role.PAYLOAD_FETCH, Role.PRODUCT_DISCOVERY])
-async def test_one_that_is_disabled_between_two_pages_is_asked_for_no_more(role: Role, tmp_path: Path) -> None:
-    async with market(tmp_path / "home", store_count=1, product_count=600, seed=3) as (sim, system):
+async def test_one_that_is_disabled_between_two_pages_is_asked_for_no_more(role: Role, home: Path) -> None:
+    async with market(home, store_count=1, product_count=600, seed=3) as (sim, system):
         async with bootstrap.working(system):
             await first_crawl(system)
         store_id = await only_store(system)
