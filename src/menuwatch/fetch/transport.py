@@ -1,13 +1,11 @@
-"""The only module that opens a connection: one curl session for one identity, always through its proxy.
+"""The only module that opens a connection: one curl handle for one identity, always through its proxy.
 
 Traps of curl_cffi 0.16 that this module is built around:
-- `trust_env` is stored and never read; libcurl itself reads the environment. An explicit proxy beats `HTTPS_PROXY`, but only an
-  explicit empty NOPROXY beats `NO_PROXY`, which would otherwise let a request leave directly.
-- An https:// proxy, and `extra_fp` beside `impersonate`, warn on every request; both are set as curl options instead. Options
-  are a session's, so the header order of a request is set on the session: one request at a time.
-- Plain http:// targets are otherwise offered an upgrade to HTTP/2, which no browser does, and are sent to an HTTP proxy
-  without a tunnel.
-- A session that is closed while a request runs resolves that request with nothing; whoever owns a transport closes it only
+- libcurl itself reads the environment. An explicit proxy beats `HTTPS_PROXY`, but only an explicit empty NOPROXY beats
+  `NO_PROXY`, which would otherwise let a request leave directly.
+- Plain http:// targets are otherwise offered an upgrade to HTTP/2, which no browser does (and which only an option set before
+  impersonation prevents), and are sent to an HTTP proxy without a tunnel.
+- A handle that is closed while a request runs resolves that request with nothing; whoever owns a transport closes it only
   when it is idle.
 """
 
@@ -19,26 +17,16 @@ from typing import Any, Literal
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
-from curl_cffi import CurlError, CurlInfo, CurlOpt
-from curl_cffi.requests import AsyncSession
-from curl_cffi.requests import Response as CurlResponse
+from curl_cffi import CurlError, CurlHttpVersion, CurlInfo, CurlOpt
 
 from menuwatch.core.http import Expect, Response
 from menuwatch.fetch.identity import Identity, browser_headers
 from menuwatch.fetch.verdict import Fault
+from menuwatch.fetch.wire import Wire
 from menuwatch.proxies.model import Proxy
 
 Method = Literal["GET", "POST"]
 
-_INFOS = [
-    CurlInfo.HTTP_CONNECTCODE,
-    CurlInfo.PROXY_ERROR,
-    CurlInfo.REQUEST_SIZE,
-    CurlInfo.PRETRANSFER_TIME,
-    CurlInfo.NUM_CONNECTS,
-    CurlInfo.SSL_VERIFYRESULT,
-    CurlInfo.PROXY_SSL_VERIFYRESULT,
-]
 _LONG_SECRET = 8
 """Characters from which on a password cannot be a part of some other word."""
 _ADVICE = ". See https://curl.se/"
@@ -88,25 +76,20 @@ class Transport:
     ) -> None:
         self.identity = identity
         self._closed = False
-        self._options = proxy_options(identity.proxy)
-        self._options[CurlOpt.MAXFILESIZE_LARGE] = max_bytes
-        self._options[CurlOpt.CONNECTTIMEOUT_MS] = int(timeout_seconds * 1000)
+        options = self._options = proxy_options(identity.proxy)
+        options[CurlOpt.MAXFILESIZE_LARGE] = max_bytes
+        options[CurlOpt.TIMEOUT_MS] = options[CurlOpt.CONNECTTIMEOUT_MS] = int(timeout_seconds * 1000)
+        options[CurlOpt.FOLLOWLOCATION] = 0
+        options[CurlOpt.ACCEPT_ENCODING] = identity.profile.accept_encoding
         if identity.profile.stream_weight is not None:
-            self._options[CurlOpt.STREAM_WEIGHT] = identity.profile.stream_weight
-        self._client: AsyncSession[CurlResponse] = AsyncSession(
-            impersonate=identity.profile.target,
-            default_headers=False,
-            trust_env=False,
-            verify=True,
-            timeout=timeout_seconds,
-            allow_redirects=False,
-            max_clients=1,
-            curl_infos=list(_INFOS),
-            curl_options=self._options,
-        )
+            options[CurlOpt.STREAM_WEIGHT] = identity.profile.stream_weight
         if ca_file is not None:
-            self._options[CurlOpt.CAINFO] = ca_file
-            self._options[CurlOpt.PROXY_CAINFO] = ca_file
+            options[CurlOpt.CAINFO] = options[CurlOpt.PROXY_CAINFO] = ca_file
+        self._wire = Wire(
+            identity.profile.target,
+            options,
+            http_options={CurlOpt.HTTP_VERSION: CurlHttpVersion.V1_1},
+        )
 
     def __repr__(self) -> str:
         return f"<Transport {self.identity.profile.name} through proxy {self.identity.proxy.id}>"
@@ -133,38 +116,28 @@ class Transport:
             if not any(name.lower() == "content-type" for name in given):
                 given["Content-Type"] = "application/json"
         lines, order = browser_headers(self.identity, method=method, url=target, expect=expect, given=given)
-        self._options[CurlOpt.HTTPHEADER_ORDER] = order
         try:
-            raw = await self._client.request(
-                method,
-                target,
-                data=body,
-                headers=lines,
-                accept_encoding=self.identity.profile.accept_encoding,
-                http_version="v1" if parts.scheme == "http" else None,
-                quote=False,
-            )
+            # A header without a value would be left out if it were not written so.
+            sent = [f"{name}: {value}".encode() if value else f"{name};".encode() for name, value in lines]
+            await self._wire.perform(method, target, sent, order, body)
         except CurlError as error:
             return self._fault(error)
-        return self._answer(raw, target)
+        return self._answer(target)
 
-    def _answer(self, raw: CurlResponse, url: str) -> Exchange:
-        names: dict[str, str] = {}
-        for name, value in raw.headers.multi_items():
-            key = name.lower()
-            names[key] = f"{names[key]}, {value}" if key in names else value or ""
-        total = raw.elapsed.total_seconds()
-        infos: Mapping[Any, Any] = raw.infos
-        waited = total - float(infos.get(CurlInfo.PRETRANSFER_TIME, 0.0))
+    def _answer(self, url: str) -> Exchange:
+        wire = self._wire
+        total = wire.info(CurlInfo.TOTAL_TIME)
         answer = Response(
-            status=raw.status_code, headers=names, body=raw.content, url=url, elapsed_ms=max(waited, 0.0) * 1000
+            status=int(wire.info(CurlInfo.RESPONSE_CODE)),
+            headers=parse_head(wire.head),
+            body=wire.body,
+            url=url,
+            elapsed_ms=max(total - wire.info(CurlInfo.PRETRANSFER_TIME), 0.0) * 1000,
         )
         return Exchange(answer=answer, fault=None, elapsed_ms=total * 1000)
 
     def _fault(self, error: CurlError) -> Exchange:
-        response = getattr(error, "response", None)
-        infos: Mapping[Any, Any] = response.infos if response is not None else {}
-        elapsed = response.elapsed.total_seconds() if response is not None else 0.0
+        info = self._wire.info
         message = str(error).partition(_ADVICE)[0].removeprefix("Failed to perform, ")
         for secret in (self.identity.proxy.password or "", quote(self.identity.proxy.password or "", safe="")):
             # The login is in no address, so libcurl has no occasion to say it. This is a second lock, which a short word would jam.
@@ -172,23 +145,44 @@ class Transport:
                 message = message.replace(secret, "***")
         fault = Fault(
             code=int(error.code or 0),
-            connect_code=int(infos.get(CurlInfo.HTTP_CONNECTCODE, 0)),
-            proxy_error=int(infos.get(CurlInfo.PROXY_ERROR, 0)),
+            connect_code=int(info(CurlInfo.HTTP_CONNECTCODE)),
+            proxy_error=int(info(CurlInfo.PROXY_ERROR)),
             # libcurl counts the bytes of the request itself, not those of CONNECT or of a handshake.
-            sent=int(infos.get(CurlInfo.REQUEST_SIZE, 0)) > 0,
-            connections=int(infos.get(CurlInfo.NUM_CONNECTS, 1)),
+            sent=info(CurlInfo.REQUEST_SIZE) > 0,
+            connections=int(info(CurlInfo.NUM_CONNECTS)),
             # 1 from the first byte of a handshake on, 0 again once a certificate was accepted.
-            in_tls=bool(infos.get(CurlInfo.SSL_VERIFYRESULT, 0)),
-            in_proxy_tls=bool(infos.get(CurlInfo.PROXY_SSL_VERIFYRESULT, 0)),
+            in_tls=bool(info(CurlInfo.SSL_VERIFYRESULT)),
+            in_proxy_tls=bool(info(CurlInfo.PROXY_SSL_VERIFYRESULT)),
             message=message,
         )
-        return _failed(fault, elapsed * 1000)
+        return _failed(fault, info(CurlInfo.TOTAL_TIME) * 1000)
 
     async def close(self) -> None:
         """Closes its connections; the transport cannot be used again. Once more does nothing."""
         if not self._closed:
             self._closed = True
-            await self._client.close()
+            await self._wire.close()
+
+
+def parse_head(head: bytes) -> dict[str, str]:
+    """The headers of the last answer in it, their names in lower case, those of one name joined by commas in their order."""
+    try:
+        text = head.decode()
+    except UnicodeDecodeError:
+        text = head.decode("latin-1")
+    found: dict[str, str] = {}
+    last = ""
+    for line in text.replace("\r\n", "\n").split("\n"):
+        if line.startswith("HTTP/"):
+            found, last = {}, ""
+        elif line[:1] in (" ", "\t") and last:
+            found[last] = f"{found[last]} {line.strip()}"
+        elif ":" in line:
+            name, _, value = line.partition(":")
+            last = name.strip().lower()
+            value = value.strip()
+            found[last] = f"{found[last]}, {value}" if last in found else value
+    return found
 
 
 def with_params(url: str, params: Mapping[str, str] | None) -> str:
