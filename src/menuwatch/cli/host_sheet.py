@@ -19,10 +19,10 @@ _STATES = {
     "paused": "paused by an operator: nobody asks it",
 }
 _ROBOTS = {
-    "unknown": "was not asked for",
-    "found": "was found",
-    "none": "there is none",
-    "unreachable": "could not be had",
+    "unknown": "robots.txt was not asked for yet",
+    "found": "robots.txt was read",
+    "none": "it has no robots.txt",
+    "unreachable": "robots.txt could not be had",
 }
 
 
@@ -100,7 +100,7 @@ def _more(host: HostView) -> list[str]:
     refused = ""
     if host.refused:
         refused = f"; {plural(host.refused, 'identity', 'identities')} refused since"
-    return [f"  {'Let in':<9}{ago(host.last_ok_at)}{refused}", f"  {'Robots':<9}robots.txt {robots}"]
+    return [f"  {'Let in':<9}{ago(host.last_ok_at)}{refused}", f"  {'Robots':<9}{robots}"]
 
 
 def _since(then: datetime) -> float:
