@@ -53,6 +53,7 @@ def key(text: str) -> str:
 
 
 def _singular(word: str) -> str:
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+    """`gummy` and `gummies`, `cookie` and `cookies` in one spelling, which need not be one that people use."""
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    return word[:-2] + "y" if len(word) > 3 and word.endswith("ie") else word
