@@ -343,3 +343,80 @@ async def test_processes_that_write_in_opposite_orders_never_deadlock(pool: Pool
         pool, "SELECT (SELECT sum(requests)::int FROM fetch_totals), (SELECT count(*)::int FROM fetch_attempts)"
     )
     assert totals[0] == totals[1]
+
+
+# A database that goes.
+
+
+async def end_its_connection(other: Any, pool: Pool) -> None:
+    """Of whoever waits for what that connection has locked."""
+    await blocked(pool, other)
+    await other.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))",
+        (other.info.backend_pid,),
+    )
+
+
+async def test_a_database_that_goes_for_a_moment_loses_no_report(pool: Pool) -> None:
+    ids = await prepare(pool)
+    written: list[Report] = []
+    ledger = Ledger(pool, on_written=written.append)
+    async with pool.connection() as other, other.transaction():
+        await other.execute("SELECT FROM hosts WHERE host = %s FOR UPDATE", (HOSTS[0],))
+        writing = asyncio.create_task(ledger.write(report(ids[0])))
+        await end_its_connection(other, pool)
+    await writing
+    assert len(written) == 1
+    assert await one(pool, "SELECT (SELECT count(*) FROM fetch_attempts), requests FROM fetch_totals") == (1, 1)
+
+
+async def test_a_report_whose_commit_was_not_answered_is_written_once(pool: Pool) -> None:
+    """The connection breaks when COMMIT has been carried out but its answer has not arrived."""
+    ids = await prepare(pool)
+    broken: list[Any] = []
+
+    class Breaking(Ledger):
+        async def _write(self, conn: Any, report: Report) -> str:
+            number = await super()._write(conn, report)
+            if not broken:
+                broken.append(conn)
+                commit = conn.wait
+
+                async def wait(generator: Any, *args: Any, **kwargs: Any) -> Any:
+                    answer = await commit(generator, *args, **kwargs)
+                    if conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
+                        conn.pgconn.finish()
+                        raise psycopg.OperationalError("the answer did not arrive")
+                    return answer
+
+                conn.wait = wait
+            return number
+
+    await Breaking(pool).write(report(ids[0]))
+    assert len(broken) == 1
+    assert await one(pool, "SELECT (SELECT count(*) FROM fetch_attempts), requests FROM fetch_totals") == (1, 1)
+    assert await one(pool, "SELECT success_count FROM proxies WHERE id = %s", ids[0]) == 1
+
+
+async def test_a_database_that_stays_away_is_an_error_in_the_end(pool: Pool) -> None:
+    ids = await prepare(pool)
+    ledger = Ledger(pool, patience=0)
+    async with pool.connection() as other, other.transaction():
+        await other.execute("SELECT FROM hosts WHERE host = %s FOR UPDATE", (HOSTS[0],))
+        writing = asyncio.create_task(ledger.write(report(ids[0])))
+        await end_its_connection(other, pool)
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            await writing
+
+
+async def test_closing_waits_for_what_was_told_by_somebody_who_is_gone(pool: Pool) -> None:
+    ids = await prepare(pool)
+    ledger = Ledger(pool)
+    async with pool.connection() as other, other.transaction():
+        await other.execute("SELECT FROM hosts WHERE host = %s FOR UPDATE", (HOSTS[0],))
+        writing = asyncio.create_task(ledger.write(report(ids[0])))
+        await blocked(pool, other)
+        writing.cancel()
+        closing = asyncio.create_task(ledger.close())
+    await closing
+    assert await one(pool, "SELECT count(*) FROM fetch_attempts") == 1

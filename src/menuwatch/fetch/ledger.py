@@ -7,6 +7,8 @@ report at the same time share one: while a transaction is under way, what comes 
 from __future__ import annotations
 
 import asyncio
+import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date
@@ -14,10 +16,12 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg_pool import PoolClosed
 
 from menuwatch.core.backoff import Backoff
+from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
-from menuwatch.db.pool import Pool
+from menuwatch.db.pool import Pool, gone
 from menuwatch.fetch import attempts as rows
 from menuwatch.fetch import leases
 from menuwatch.fetch.attempts import Attempt
@@ -27,9 +31,14 @@ from menuwatch.hosts.rules import LetIn, News, Waits
 from menuwatch.proxies import store as proxies
 from menuwatch.proxies.health import PROBING, Happened
 
+log = get_logger(__name__)
+
 _q = sql.load(__package__)
 _CONFLICTS = 3
 """Times that a transaction is tried which others made impossible."""
+_CLOSING_SECONDS = 5.0
+_AGAIN = Backoff(base=0.1, cap=5.0)
+_rng = random.Random()  # noqa: S311 - jitter, no secret
 
 
 @dataclass(slots=True)
@@ -55,7 +64,7 @@ class Report:
 
 
 class Ledger:
-    """One per process."""
+    """One per process. A database that is gone is waited for, up to `patience` seconds."""
 
     def __init__(
         self,
@@ -64,8 +73,10 @@ class Ledger:
         waits: Waits | None = None,
         probing: Backoff = PROBING,
         on_written: Callable[[Report], None] = lambda _: None,
+        patience: float = 300.0,
     ) -> None:
         self._pool = pool
+        self._patience = patience
         self._waits = waits or Waits()
         self._probing = probing
         self._on_written = on_written
@@ -83,6 +94,11 @@ class Ledger:
             self._writer = asyncio.create_task(self._drain(), name="fetch-ledger")
         # Whoever reported may be cancelled; what it had to tell is written all the same.
         await asyncio.shield(done)
+
+    async def close(self) -> None:
+        """Waits until what was reported is written, for a time that a stop allows."""
+        if self._writer is not None:
+            await asyncio.wait({self._writer}, timeout=_CLOSING_SECONDS)
 
     async def _drain(self) -> None:
         while self._gathering:
@@ -105,17 +121,35 @@ class Ledger:
         self._writer = None
 
     async def _commit(self, report: Report) -> None:
-        for left in range(_CONFLICTS - 1, -1, -1):
+        began = time.monotonic()
+        conflicts = failures = 0
+        number: str | None = None
+        while True:
             try:
                 async with self._pool.connection() as conn:
-                    await self._prepare(conn, report)
-                    async with conn.transaction():
-                        await self._write(conn, report)
-            except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
-                if not left:
-                    raise
-            else:
+                    if number is None or not await _committed(conn, number):
+                        number = None
+                        await self._prepare(conn, report)
+                        async with conn.transaction():
+                            number = await self._write(conn, report)
                 break
+            except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
+                conflicts += 1
+                if conflicts == _CONFLICTS:
+                    raise
+            except psycopg.OperationalError as error:
+                late = time.monotonic() - began >= self._patience
+                if late or isinstance(error, PoolClosed) or not gone(error):
+                    raise
+                if not failures:
+                    log.warning(
+                        "what became of requests cannot be written now; it is kept and tried again",
+                        action="fetch_report_waits",
+                        attempts=len(report.attempts),
+                        error=f"{type(error).__name__}: {error}",
+                    )
+                await asyncio.sleep(_AGAIN.delay(failures, _rng))
+                failures += 1
         self._on_written(report)
 
     async def _prepare(self, conn: AsyncConnection[Any], report: Report) -> None:
@@ -125,7 +159,8 @@ class Ledger:
                 await conn.execute(_q.ensure_attempts, {"instant": attempt.attempted_at})
                 self._days = {*list(self._days)[-3:], day}
 
-    async def _write(self, conn: AsyncConnection[Any], report: Report) -> None:
+    async def _write(self, conn: AsyncConnection[Any], report: Report) -> str:
+        """Returns the number of the transaction, by which one whose COMMIT was not answered is found again."""
         await hosts.record(conn, _by_host(report.news), self._waits)
         await proxies.record_all(conn, report.proxies, probing=self._probing)
         by_proxy, by_profile = added_up(report.experiences)
@@ -141,6 +176,22 @@ class Ledger:
                 )
             await rows.insert(conn, report.attempts)
             await leases.end(conn, report.leases)
+            number = await conn.execute(_q.transaction)
+        row = await number.fetchone()
+        assert row is not None, "it has a number"
+        return str(row[0])
+
+
+async def _committed(conn: AsyncConnection[Any], number: str) -> bool:
+    """Whether that transaction went through; waits for one whose connection the server has not given up yet."""
+    while True:
+        try:
+            row = await (await conn.execute(_q.fate, {"number": number})).fetchone()
+        except psycopg.errors.InvalidParameterValue:
+            return False  # a server that crashed knows nothing of it
+        if row is None or row[0] != "in progress":
+            return row is not None and row[0] == "committed"
+        await asyncio.sleep(_AGAIN.ceiling(0))
 
 
 def _sums(scores: dict[tuple[str, Any], list[float]]) -> dict[str, list[Any]]:

@@ -24,6 +24,14 @@ ON CONFLICT (host, verdict) DO UPDATE SET
 -- The partition of an attempt that was made at this time.
 SELECT ensure_fetch_attempts_partition(%(instant)s::timestamptz);
 
+-- name: transaction
+-- The number of this one.
+SELECT pg_current_xact_id()::text;
+
+-- name: fate
+-- What became of a transaction: committed, aborted, in progress.
+SELECT pg_xact_status(%(number)s::text::xid8);
+
 -- name: prepare_attempts
 -- The partitions of today and the days ahead.
 SELECT count(*) FILTER (WHERE ensure_fetch_attempts_partition(now() + make_interval(days => d))) FROM generate_series(0, %(days)s::integer) d;

@@ -148,7 +148,8 @@ class Rotator:
         return len(self._held)
 
     async def close(self) -> None:
-        """Closes the idle identities; call it when no session is open any more."""
+        """Closes the idle identities, once what sessions told is written; call it when no session is open any more."""
+        await self._ledger.close()
         await self._wardrobe.clear()
 
     async def assume(
