@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from menuwatch.cli.output import ago, plural
 from menuwatch.operations.hosts import Fare, HostDetail, HostView
-from menuwatch.operations.wording import at, span
+from menuwatch.operations.wording import at, per_second, span
 
 _STATES = {
     "open": "open",
@@ -39,7 +39,7 @@ def state_lines(host: HostView) -> list[str]:
     gap = f", {host.min_gap:g} s apart" if host.min_gap else ""
     facts += [
         ("To do", host.advice),
-        ("Pace", f"{host.pace:.3g} of {host.rate:g} requests a second, {host.burst} at once{gap}"),
+        ("Pace", f"{per_second(host.pace)} of {per_second(host.rate)} requests a second, {host.burst} at once{gap}"),
         ("Talking", f"{host.leases} of {plural(host.concurrency, 'identity', 'identities')}"),
     ]
     return found + [f"  {name:<9}{value}" for name, value in facts if value is not None]

@@ -20,7 +20,7 @@ from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Connection
 from menuwatch.operations import hosts as operations
 from menuwatch.operations.hosts import CLOSED, HostView
-from menuwatch.operations.wording import span
+from menuwatch.operations.wording import per_second, span
 
 T = TypeVar("T")
 app = typer.Typer(
@@ -69,7 +69,7 @@ def _cells(host: HostView) -> dict[str, Any]:
     left = None if host.until is None else (host.until - datetime.now(UTC)).total_seconds()
     return {
         "opens": "when resumed" if host.state == "paused" else None if left is None else f"in {span(left)}",
-        "pace_of": f"{host.pace:.3g} of {host.rate:g}",
+        "pace_of": f"{per_second(host.pace)} of {per_second(host.rate)}",
         "talking": f"{host.leases} of {host.concurrency}",
         "last_ok": ago(host.last_ok_at),
         "requests": host.requests,

@@ -24,7 +24,7 @@ _DONE = {
 _EVENTS = {
     "cooldown": "cools down",
     "slower": "is asked more slowly",
-    "circuit_opened": "circuit opens",
+    "circuit_opened": "circuit is open",
     "circuit_closed": "circuit closes",
 }
 

@@ -38,7 +38,7 @@ _ADVICE = {
     "circuit": ADVICE,
     "cooling": "wait; it is asked again by itself, more slowly. If it cools down often, ask less often "
     "(`menuwatch hosts set {host} --rate …`); `menuwatch hosts reset {host}` asks at once",
-    "trying": "wait; one identity finds out whether it lets anybody in again",
+    "trying": f"wait; one identity finds out whether it lets anybody in again. Meanwhile {ADVICE}",
     "slow": "nothing; the pace grows by a tenth of the rate a minute while it answers; `menuwatch hosts reset {host}` goes back to "
     "full pace at once",
     "pace": "wait; its turn comes; `menuwatch hosts set {host} --rate …` lets more be asked",

@@ -25,6 +25,11 @@ def many(n: int, one: str) -> str:
     return f"{n:,} {one}{'' if n == 1 else 's'}"
 
 
+def per_second(rate: float) -> str:
+    """A rate, to three digits."""
+    return f"{rate:.3g}" if rate < 100 else f"{rate:,.0f}"
+
+
 def because(text: str | None) -> str:
     """A reason, as the end of a sentence without its stop."""
     return (text or "no reason given").strip().rstrip(".")
