@@ -197,6 +197,23 @@ async def test_the_refusal_that_opens_the_circuit_is_not_the_proxys(
     await crew.rotator.close()
 
 
+async def test_a_host_that_lets_sessions_in_is_not_closed_because_others_are_refused_first(pool: Pool) -> None:
+    """Both sessions are under way yet when six identities of six proxies have been refused."""
+    farm = await start_proxies(8, seed=7, names={NAME: "127.0.0.1"})
+    async with serving(farm) as target:
+        crew = Crew(pool, farm)
+        await crew.register(*range(8))
+        target.script = lambda seen: Reply(200 if seen.proxy in (3, 7) else 403)
+        async with crew.session() as one, crew.session() as two:
+            assert (await one.request("GET", target.url())).status == 200
+            assert (await two.request("GET", target.url())).status == 200
+            assert [seen.proxy for seen in target.seen] == list(range(8))
+            assert await crew.all("SELECT circuit, refused FROM hosts") == [("closed", [])]
+        assert await crew.all("SELECT kind FROM host_events") == []
+        await crew.rotator.close()
+    await farm.close()
+
+
 # Leases.
 
 

@@ -36,6 +36,8 @@ _DISCREDITING = (Blame.IDENTITY, Blame.PROXY, Blame.PROXY_OR_TARGET)
 _LONGEST_ERROR = 500
 _HOPS = 5
 """Redirects that are followed for one request."""
+_QUIET_SECONDS = 10.0
+"""For how long good news may wait."""
 _BRIEF_TRIES = 20
 """Times that a session in the middle of its work tries again for an identity where all are in use at the moment."""
 
@@ -141,6 +143,7 @@ class FetchSession:
         self._ended: int | None = None
         """The lease of an identity that was put away, to be given back with the next one or at the end."""
         self._report = Report()
+        self._told = time.monotonic()
         self.attempts: list[Attempt] = []
 
     @property
@@ -223,6 +226,9 @@ class FetchSession:
             self._settle(host_of(url), trail, None, host_refuses=shut)
             raise
         self._settle(host_of(url), trail, self._holding.lease.proxy_id if self._holding else None)
+        if trail.refused or trail.probing or time.monotonic() - self._told >= _QUIET_SECONDS:
+            # Others must not take the host for one that lets nobody in.
+            await self._tell()
         return answer
 
     async def _ask(self, trail: Trail, method: Method, url: str, *, expect: Expect, **what: Any) -> Response:
@@ -352,8 +358,10 @@ class FetchSession:
                     give_back=give_back,
                     patience=FIRST_TURN if first else 86_400.0,
                 )
-            except MenuwatchError as error:
+            except BaseException as error:
                 self._ended = give_back
+                if not isinstance(error, MenuwatchError):
+                    raise
                 # Nothing has been asked yet: the task can wait as well as this session.
                 if first or not (isinstance(error, Denied) and error.is_brief and left):
                     raise
@@ -389,6 +397,7 @@ class FetchSession:
     async def _tell(self) -> None:
         """Writes down what is new: others should hear of bad news at once."""
         report, self._report = self._report, Report()
+        self._told = time.monotonic()
         await self._desk.report(report)
 
     async def _drop(self, *, keep: bool) -> None:
