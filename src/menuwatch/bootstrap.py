@@ -137,7 +137,7 @@ async def open_system(settings: Settings, *, clock: Clock | None = None, pool_si
         if migrated.changed:
             log.info("database migrated", action="migrated", before=migrated.before, after=migrated.after)
         log.info("the database is at this version's schema", action="start_migrated", revision=migrated.after)
-        archive = FileArchive(settings.storage)
+        archive = FileArchive(settings.storage, level=settings.archive_level)
         archive.check()
         log.info("the storage can be written", action="start_storage_checked")
         async with open_pool(url, max_size=pool_size) as pool, AsyncExitStack() as at_end:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import json
 import os
 import subprocess
@@ -113,6 +114,24 @@ def test_stage_then_publish(tmp_path: Path) -> None:
     assert json.loads(raw)["platform"] == "dutchie"
     assert archive.read(staged.path) == _doc()
     assert list(archive.staged()) == []
+
+
+@pytest.mark.parametrize("level", range(1, 10))
+def test_every_level_is_gzip_and_reads_alike(tmp_path: Path, level: int) -> None:
+    archive = FileArchive(tmp_path, level=level)
+    staged = archive.stage(7, _doc())
+    archive.publish(staged)
+    data = gzip.decompress((tmp_path / staged.path).read_bytes())
+    assert data == document.encode(_doc())
+    assert (len(data), hashlib.sha256(data).hexdigest()) == (staged.raw_size, staged.sha256)
+    assert FileArchive(tmp_path).read(staged.path, staged.sha256) == _doc()
+
+
+def test_pages_known_to_be_strict_are_archived_as_others_are(tmp_path: Path) -> None:
+    pages = (b' {"a":1}\n', STRANGE[0], b"[2]")
+    first, second = (FileArchive(tmp_path).stage(7, _doc(pages), strict=known) for known in ((), {0, 2}))
+    assert (first.sha256, first.content_sha256) == (second.sha256, second.content_sha256)
+    assert first.content_sha256 == _doc(pages).content_sha256
 
 
 def test_discard_leaves_nothing(tmp_path: Path) -> None:

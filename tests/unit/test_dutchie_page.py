@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -133,3 +134,36 @@ def test_mending_leaves_whole_text_alone(value: dict[str, str]) -> None:
 
 def test_mending_knows_an_escaped_backslash() -> None:
     assert mend_escapes(rb'"\\u0000 \\ud83d \u0000 \ud83d\ude00 \ude00"') == rb'"\\u0000 \\ud83d  \ud83d\ude00 \ufffd"'
+
+
+_ids = st.none() | st.text(max_size=3) | st.integers(0, 9)
+_items = st.lists(
+    st.dictionaries(st.sampled_from(["id", "_id", "Name"]), _ids, max_size=3) | st.none() | st.integers(), max_size=4
+)
+
+
+@given(
+    _items,
+    st.booleans(),
+    st.sampled_from([b"", b" ", b"\xef\xbb\xbf", b"\x0b"]),
+    st.sampled_from([None, [], [{"message": "no"}]]),
+)
+def test_a_survey_says_what_reading_says(items: list[Any], plain: bool, before: bytes, errors: Any) -> None:
+    info = {"totalCount": 4, "totalPages": "1"}
+    answer = {"data": {"filteredProducts": {"products": items, "queryInfo": info}}, "errors": errors}
+    body = before + json.dumps(answer, ensure_ascii=plain).encode("utf-8", "surrogatepass")
+    told = {read: _outcome(read, body) for read in (page.read, page.survey)}
+    expected, found = told[page.read], told[page.survey]
+    if not isinstance(expected, page.Page) or not isinstance(found, page.Survey):
+        assert found == expected
+        return
+    assert (found.ids, found.total_count, found.total_pages) == (expected.ids(), 4, 1)
+    if found.strict:
+        assert json.loads(body.decode()) == answer
+
+
+def _outcome(read: Callable[[bytes], Any], body: bytes) -> Any:
+    try:
+        return read(body)
+    except BadPayload as error:
+        return error.kind, str(error)

@@ -111,6 +111,12 @@ class Settings:
     storage_path: Path | None = _setting(
         "STORAGE_PATH", None, _path, "Root of archive and images. Unset: `storage` in the data folder."
     )
+    archive_level: int = _setting(
+        "ARCHIVE_LEVEL",
+        2,
+        _whole(1, 9),
+        "How tightly archived answers are compressed: 1 is fastest, 9 smallest; up to 3 costs little time.",
+    )
     host: str = _setting("HOST", "127.0.0.1", str, "Address that the server listens on.")
     port: int = _setting("PORT", 8640, _whole(0, 65535), "Port that the server listens on; 0 takes a free one.")
     log_format: str = _setting("LOG_FORMAT", "console", str, "`console` for people, `json` for machines.")

@@ -6,19 +6,39 @@ few are the same each time. What is sent is the same, byte for byte (tests/finge
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curl_cffi import AsyncCurl, Curl, CurlError, CurlInfo, CurlOpt
+from curl_cffi.aio import CURL_POLL_NONE, CURL_SOCKET_TIMEOUT
 
 _NO_EXPECT = b"Expect:"
 """Keeps curl from asking whether a body is welcome, which no browser does."""
+
+
+_LOOK_SECONDS = 0.1
 
 
 class _Pieces(list[bytes]):
     """What curl writes into: pieces are kept as they come, where a buffer would be copied each time it grows."""
 
     write = list.append
+
+
+class _Multi(AsyncCurl):
+    """curl_cffi looks after each of these ten times a second, in case libcurl forgot a timeout: here only while a request is
+    under way, so that idle identities cost nothing."""
+
+    def __init__(self) -> None:
+        self.busy = asyncio.Event()
+        super().__init__()
+
+    async def _force_timeout(self) -> None:
+        while True:
+            await self.busy.wait()
+            self.socket_action(CURL_SOCKET_TIMEOUT, CURL_POLL_NONE)
+            await asyncio.sleep(_LOOK_SECONDS)
 
 
 class Wire:
@@ -32,18 +52,18 @@ class Wire:
         self._http_options = http_options or {}
         self._scheme: str | None = None
         self._curl: Curl | None = None
-        self._loop: AsyncCurl | None = None
+        self._multi: _Multi | None = None
         self.head = b""
         """The lines of the last answer's head, those of interim answers before them."""
         self.body = b""
 
     async def perform(self, method: str, url: str, lines: Sequence[bytes], order: str, body: bytes | None) -> None:
         """Asks, and leaves the answer in `head` and `body`. Raises CurlError; what `info` tells is of this request in either case."""
-        if self._loop is None:
-            self._loop = AsyncCurl()
+        if self._multi is None:
+            self._multi = _Multi()
         if self._curl is None:
             self._curl = Curl()
-        curl, head, pieces = self._curl, _Pieces(), _Pieces()
+        multi, curl, head, pieces = self._multi, self._curl, _Pieces(), _Pieces()
         self.head = self.body = b""
         scheme = url.partition(":")[0]
         if scheme != self._scheme:
@@ -59,16 +79,18 @@ class Wire:
         curl.setopt(CurlOpt.HTTPHEADER_ORDER, order)
         curl.setopt(CurlOpt.HEADERDATA, head)
         curl.setopt(CurlOpt.WRITEDATA, pieces)
+        multi.busy.set()
         try:
-            await self._loop.add_handle(curl)
+            await multi.add_handle(curl)
             self.body = b"".join(pieces)
         except BaseException as error:
             # A handle remembers what went wrong (a half-done handshake) until it is reset.
             self._scheme = None
             if not isinstance(error, CurlError):
-                self._loop.remove_handle(curl)
+                multi.remove_handle(curl)
             raise
         finally:
+            multi.busy.clear()
             self.head = b"".join(head)
             # They belong to this request, and curl would go on pointing at them.
             curl.clean_handles_and_buffers()
@@ -93,8 +115,8 @@ class Wire:
 
     async def close(self) -> None:
         """Closes its connections; it cannot be used again."""
-        if self._loop is not None:
-            await self._loop.close()  # type: ignore[no-untyped-call]
+        if self._multi is not None:
+            await self._multi.close()  # type: ignore[no-untyped-call]
         if self._curl is not None:
             self._curl.close()
-        self._loop = self._curl = None
+        self._multi = self._curl = None
