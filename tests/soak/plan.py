@@ -107,6 +107,11 @@ class Round:
         """Whether nobody is let in for an hour."""
         return self.trouble in ("challenge", "refuse all")
 
+    @property
+    def afterwards(self) -> dict[str, Any]:
+        """What the simulator is told when that hour is over."""
+        return {"forbidden": self.misbehave["forbidden"]}
+
 
 class Plan:
     """The rounds of a run. The first of each is what every store's first crawl meets: nothing but dead proxies."""
@@ -144,7 +149,7 @@ class Plan:
                 more = {"above": size.above, "retry_after": size.pause + 1, "date": True}
                 return {**always, "rate_limited": more}, float(size.pause)
             case "challenge":
-                return {**always, "challenge": {"seconds": size.hour}}, 0.0
+                return {**always, "challenge": {}}, 0.0
             case "refuse all":
-                return {**always, "refuse_all": {"seconds": size.hour}}, 0.0
+                return {**always, "refuse_all": {}}, 0.0
         return always, 0.0
