@@ -12,6 +12,7 @@ from psycopg_pool import PoolTimeout
 
 import menuwatch
 from menuwatch.cli import (
+    coverage,
     demo,
     doctor,
     explain,
@@ -57,6 +58,7 @@ def options(
 
 app.command("demo")(demo.demo)
 app.command("replay")(replay.replay)
+app.command("coverage")(coverage.coverage)
 app.command("products")(products.products)
 app.command("changes")(products.changes)
 app.command("profiles")(profiles.profiles)

@@ -197,15 +197,20 @@ def _unpacked(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 def collect(
-    platforms: Mapping[str, Platform], raw: Platform | None, files: Sequence[Path], *, store: str | None
+    platforms: Mapping[str, Platform],
+    raw: Platform | None,
+    files: Sequence[Path],
+    *,
+    store: str | None,
+    anonymous: bool = False,
 ) -> Recordings:
     """The menus in these files. Raw answers are of the platform `raw`, else of the one whose menus have their shape. `store` is the
-    store of files that name none.
+    store of files that name none; `anonymous` menus may be of a store that nobody names.
 
     What cannot be used is left out where it is a member of an archive of files that holds others; else it raises Refused, or NoMenu
     for a raw answer that is none.
     """
-    sorter = _Sorter(platforms, raw, store)
+    sorter = _Sorter(platforms, raw, store, anonymous)
     for path in files:
         for source, found in read_file(path):
             sorter.take(source, found, member=source != str(path))
@@ -213,10 +218,13 @@ def collect(
 
 
 class _Sorter:
-    def __init__(self, platforms: Mapping[str, Platform], raw: Platform | None, store: str | None) -> None:
+    def __init__(
+        self, platforms: Mapping[str, Platform], raw: Platform | None, store: str | None, anonymous: bool
+    ) -> None:
         self._platforms = platforms
         self._raw = raw
         self._store = store
+        self._anonymous = anonymous
         self._archived: list[RecordedMenu] = []
         self._menus: dict[tuple[str, str | None], RecordedMenu] = {}
         self._found = Recordings()
@@ -251,7 +259,7 @@ class _Sorter:
         except BadPayload as error:
             raise NoMenu(source, body, f"{error.kind}: {error}", kind=error.kind, platform=platform) from error
         alone.store = alone.found.platform_dispensary_id if alone.found is not None else None
-        if alone.store is None and self._store is None:
+        if alone.store is None and self._store is None and not self._anonymous:
             raise Refused(f"{source}: does not say which store it is of; name it with --store")
         others = self._menus.setdefault((platform.name, alone.store), alone)
         if others is not alone and not others.add(body):

@@ -13,6 +13,7 @@ import msgspec
 
 from menuwatch.catalog.model import Product, ProductWarning
 from menuwatch.core.http import Session
+from menuwatch.platforms.fields import Field
 
 
 class FoundStore(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +73,9 @@ class Platform(Protocol):
     """The hosts that serve it, in lower case, with their ports where they are not the usual ones."""
     normalizer_version: int
     """Raised whenever `normalize` would give another product for the same item; stored products are then made anew."""
+
+    fields: Sequence[Field]
+    """What becomes of each field of its menus."""
 
     def discover(
         self, session: Session, *, state: str | None = None, city: str | None = None

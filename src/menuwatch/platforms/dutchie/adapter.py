@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,8 +14,10 @@ from menuwatch.platforms.base import FoundStore, Menu, Normalized
 from menuwatch.platforms.dutchie import identity, links, page
 from menuwatch.platforms.dutchie import normalize as normalizer
 from menuwatch.platforms.dutchie.client import Client
+from menuwatch.platforms.dutchie.fields import FIELDS
 from menuwatch.platforms.dutchie.queries import CONSUMER_DISPENSARIES, DEFAULT_HASHES, PER_PAGE
 from menuwatch.platforms.dutchie.stores import found_store
+from menuwatch.platforms.fields import Field
 
 _MAX_STORE_PAGES = 200
 
@@ -29,6 +31,7 @@ class Dutchie:
 
     name = "dutchie"
     normalizer_version = normalizer.VERSION
+    fields: Sequence[Field] = FIELDS
 
     def __init__(
         self,

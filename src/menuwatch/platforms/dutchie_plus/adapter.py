@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 import msgspec
 
@@ -12,6 +12,8 @@ from menuwatch.platforms.base import FoundStore, Menu, Normalized
 from menuwatch.platforms.dutchie import identity
 from menuwatch.platforms.dutchie_plus import normalize as normalizer
 from menuwatch.platforms.dutchie_plus import page
+from menuwatch.platforms.dutchie_plus.fields import FIELDS
+from menuwatch.platforms.fields import Field
 
 
 class DutchiePlus:
@@ -19,6 +21,7 @@ class DutchiePlus:
 
     name = "dutchie_plus"
     normalizer_version = normalizer.VERSION
+    fields: Sequence[Field] = FIELDS
     hosts: frozenset[str] = frozenset()
 
     def discover(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -14,8 +14,10 @@ from menuwatch.core.http import Session
 from menuwatch.core.telemetry import get_logger
 from menuwatch.platforms.base import FoundStore, Menu, Normalized
 from menuwatch.platforms.dutchie.paging import Ask, Pager
+from menuwatch.platforms.fields import Field
 from menuwatch.platforms.weedmaps import identity, page, stores
 from menuwatch.platforms.weedmaps import normalize as normalizer
+from menuwatch.platforms.weedmaps.fields import FIELDS
 
 log = get_logger(__name__)
 
@@ -40,6 +42,7 @@ class Weedmaps:
 
     name = "weedmaps"
     normalizer_version = normalizer.VERSION
+    fields: Sequence[Field] = FIELDS
 
     def __init__(
         self,

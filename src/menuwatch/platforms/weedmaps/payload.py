@@ -33,7 +33,6 @@ class Prices(msgspec.Struct, gc=False):
 
 class Money(msgspec.Struct, gc=False):
     amount: Decimal | None = None
-    currency: str | None = None
 
 
 class Weight(msgspec.Struct, gc=False):
@@ -58,7 +57,6 @@ class Measurement(msgspec.Struct, gc=False):
 
 
 class CategoryRef(msgspec.Struct, gc=False):
-    id: int | None = None
     name: str | None = None
 
 
@@ -95,7 +93,6 @@ class Attributes(msgspec.Struct, gc=False):
 
 class Reference(msgspec.Struct, gc=False):
     id: Identifier | None = None
-    type: str | None = None
 
 
 class ToOne(msgspec.Struct, gc=False):
