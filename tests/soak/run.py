@@ -244,10 +244,10 @@ class Soak:
                 return
             if time.monotonic() > deadline:
                 raise TimeoutError(f"round {now.number} ({now.trouble}) did not end in time; left: {rows}")
-            self._replace_the_fallen()
+            self._note_the_fallen()
             await asyncio.sleep(0.1)
 
-    def _replace_the_fallen(self) -> None:
+    def _note_the_fallen(self) -> None:
         for member in self._crew.members:
             if member.process.returncode is not None and not member.busy:
                 member.busy = True
