@@ -276,3 +276,11 @@ def test_nobody_claims_for_hosts_that_are_all_closed(
     found = all_closed(asked, outlooks)
     assert (found is not None) is closed
     assert found is None or found[1] == again
+
+
+def test_a_storm_that_names_no_wait_halves_the_pace_once() -> None:
+    start = Course(rate=8.0, pace=8.0, paced_at=START)
+    course, _ = after(start, [SlowDown(0.0, "HTTP 429, wait 0 s")] * 8, START, proxies=10, waits=Waits())
+    assert (course.pace, course.throttles) == (4.0, 1)
+    course, _ = after(course, [SlowDown(0.0, "again")], START + timedelta(seconds=2), proxies=10, waits=Waits())
+    assert (course.pace, course.throttles) == (2.0, 2)

@@ -101,24 +101,31 @@ class Ledger:
             await asyncio.wait({self._writer}, timeout=_CLOSING_SECONDS)
 
     async def _drain(self) -> None:
-        while self._gathering:
-            batch, self._gathering = self._gathering, []
-            together = Report()
-            for report, _ in batch:
-                together.add(report)
-            error: Exception | None = None
-            try:
-                await self._commit(together)
-            except Exception as found:
-                error = found
-            for _, done in batch:
-                if done.done():
-                    continue
-                if error is None:
-                    done.set_result(None)
-                else:
-                    done.set_exception(error)
-        self._writer = None
+        batch: list[tuple[Report, asyncio.Future[None]]] = []
+        try:
+            while self._gathering:
+                batch, self._gathering = self._gathering, []
+                together = Report()
+                for report, _ in batch:
+                    together.add(report)
+                error: Exception | None = None
+                try:
+                    await self._commit(together)
+                except Exception as found:
+                    error = found
+                for _, done in batch:
+                    if done.done():
+                        continue
+                    if error is None:
+                        done.set_result(None)
+                    else:
+                        done.set_exception(error)
+        finally:
+            self._writer = None
+            # Cut off in the middle, by a loop that closes: nobody waits for what will not be.
+            for _, done in (*batch, *self._gathering):
+                done.cancel()
+            self._gathering = []
 
     async def _commit(self, report: Report) -> None:
         began = time.monotonic()

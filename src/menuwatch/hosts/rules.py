@@ -25,6 +25,8 @@ FLOOR = 0.02
 TROUBLES = 3
 """Failures in a row that slow it down: one broken store is not a broken host."""
 TROUBLE_PAUSE = timedelta(seconds=10)
+SAME_STORM = timedelta(seconds=1)
+"""Requests to slow down that follow each other within this time were one, also where no time was to be waited."""
 LONGEST_COOLDOWN = timedelta(hours=1)
 """Of those that the host did not ask for itself."""
 LONGEST_OPEN = timedelta(hours=6)
@@ -130,10 +132,11 @@ def _slower(course: Course, now: datetime) -> Course:
 
 def _slow_down(course: Course, item: SlowDown, now: datetime, events: list[HostEvent], *, waits: Waits) -> Course:
     cooling = course.cooldown_until is not None and course.cooldown_until > now
-    if not cooling:
+    just_now = course.slowed_at is not None and now - course.slowed_at < SAME_STORM
+    if not cooling and not just_now:
         course = _slower(replace(course, throttles=course.throttles + 1), now)
     if item.retry_after is None:
-        wait = min(waits.cooldown * 2.0 ** min(course.throttles - 1, 20), LONGEST_COOLDOWN)
+        wait = min(waits.cooldown * 2.0 ** min(max(course.throttles - 1, 0), 20), LONGEST_COOLDOWN)
     else:
         wait = timedelta(seconds=item.retry_after)
     until = now + wait

@@ -729,7 +729,7 @@ BEGIN
              postpone_count = t.postpone_count + CASE WHEN f.verb = 'postpone' AND t.postpone_count < postponements THEN 1 ELSE 0 END,
              error_message = CASE WHEN f.verb = 'release' THEN t.error_message ELSE f.reason END,
              result = coalesce(f.result, t.result),
-             aged = CASE f.verb WHEN 'release' THEN t.aged ELSE 0 END,
+             aged = CASE WHEN f.verb IN ('release', 'wait') THEN t.aged ELSE 0 END,
              worker_id = NULL, claimed_at = NULL, started_at = NULL, last_heartbeat_at = NULL, updated_at = at
         FROM f WHERE t.id = f.id AND t.worker_id = worker AND t.attempt = f.attempt
       RETURNING t.id, t.dispensary_id, t.role)
