@@ -29,7 +29,8 @@ _OF_ALL = re.compile(rf"{_PIECES}{_PACK}\s*[/|,]\s*(?P<mass>{_NUMBER}\s*-?\s*{_U
 _COUNT = re.compile(
     rf"(?:(?:pack|pk|box)\s*of\s*(?P<of>\d{{1,4}})|(?P<pieces>\d{{1,4}})\s*-?\s*{_PACK})", re.IGNORECASE
 )
-_TIMES = re.compile(r"\d\s*(?:x|×|\*|@)|\bof\b|\beach\b|\bea\b|\(", re.IGNORECASE)
+_TIMES = re.compile(r"[×*@(\[]|(?<![a-z])x(?![a-z])|\b(?:of|each|ea)\b", re.IGNORECASE)
+"""What says that the mass is of one piece: "5 1g" may mean anything."""
 
 _WORDS = {
     "half gram": Decimal("0.5"),
