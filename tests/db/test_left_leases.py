@@ -38,3 +38,30 @@ async def test_the_one_identity_that_tries_a_closed_host_dies_and_others_try_in_
         )
         assert await tasks.recover_stale(conn, 1) == 1
         assert not await closed(), "its task was taken back, and whoever claims next may try"
+
+
+async def test_a_host_is_busy_while_every_active_proxy_is_in_use_on_it(pool: Pool) -> None:
+    """Otherwise all waiting tasks would be claimed and put back in turn."""
+    async with pool.connection() as conn:
+        await hosts.add(conn, HOST, Limits(concurrency=6))
+        await conn.execute(
+            "INSERT INTO proxies (host, port, protocol) SELECT 'p.invalid', n, 'http' FROM generate_series(1, 3) n"
+        )
+
+        async def lease(task: int) -> None:
+            await conn.execute("SELECT FROM lease_identity(%s, ARRAY[1, 2, 3], %s, 3600, 1, 1, 0, NULL)", (HOST, task))
+
+        async def is_open() -> tuple[bool, int, int]:
+            (outlook,) = await hosts.outlook(conn, [HOST])
+            return outlook.is_open, outlook.leases, outlook.concurrency
+
+        assert await is_open() == (True, 0, 3)
+        await lease(101)
+        await lease(102)
+        assert await is_open() == (True, 2, 3)
+        await conn.execute("UPDATE proxies SET is_active = false WHERE id = 1")
+        assert await is_open() == (True, 2, 3), "one that was taken out while it is in use takes nobody's place"
+        await conn.execute("UPDATE proxies SET is_active = false WHERE id = 3")
+        assert await is_open() == (False, 2, 2)
+        await conn.execute("UPDATE hosts SET concurrency = 1")
+        assert await is_open() == (False, 2, 1)

@@ -66,15 +66,19 @@ DELETE FROM host_events WHERE happened_at < %(before)s;
 -- name: outlook
 -- Whether somebody could begin to talk to these hosts now: `code` null where yes, else why not, and for how many seconds yet.
 -- A lease of a task that was taken back from a dead worker does not count: lease_identity clears it away, if only somebody comes so far.
-SELECT h.host, c.code, c.reason, c.wait,
-       (SELECT count(*) FROM identity_leases l
-         WHERE l.host = h.host AND l.expires_at > clock_timestamp()
-           AND NOT EXISTS (SELECT FROM task_live t WHERE t.id = l.task_id AND t.state <> 'a')) AS leases,
-       CASE WHEN h.circuit = 'open' THEN 1 ELSE h.concurrency END AS concurrency,
+-- `concurrency` is no more than there are proxies for: where all are in use on the host, nobody else can begin either.
+SELECT h.host, c.code, c.reason, c.wait, l.leases,
+       CASE WHEN h.circuit = 'open' THEN 1 ELSE least(h.concurrency, l.leases + f.free) END AS concurrency,
        extract(epoch FROM greatest(h.tat - make_interval(secs => (h.burst - 1) / h.pace),
                                    h.last_slot_at + make_interval(secs => greatest(h.min_gap, coalesce(h.crawl_delay, 0))))
                           - clock_timestamp())::double precision AS next_turn
-  FROM hosts h, host_closed(h, clock_timestamp()) c WHERE h.host = ANY (%(hosts)s::text[]);
+  FROM hosts h, host_closed(h, clock_timestamp()) c,
+       LATERAL (SELECT array_agg(proxy_id) AS proxies, count(*) AS leases FROM identity_leases
+                 WHERE host = h.host AND expires_at > clock_timestamp()
+                   AND NOT EXISTS (SELECT FROM task_live t WHERE t.id = task_id AND t.state <> 'a')) l,
+       LATERAL (SELECT count(*) AS free FROM (SELECT FROM proxies p
+                 WHERE p.is_active AND p.id <> ALL (coalesce(l.proxies, '{}')) LIMIT h.concurrency) unused) f
+ WHERE h.host = ANY (%(hosts)s::text[]);
 
 -- name: robots
 SELECT robots_status AS status, robots_body AS body,
