@@ -1,0 +1,1 @@
+"""Which picture is whose: who wants one, where from, what came of it. The files themselves are `imaging`'s."""
