@@ -173,9 +173,15 @@ def _members(path: Path, data: bytes) -> Iterator[tuple[str, bytes | Document | 
                 except (Refused, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
                     reason = str(error).removeprefix(f"{source}: ")
                     yield source, LeftOut(source=source, reason=reason)
+            end = archive.offset
     except tarfile.TarError as error:
         # What came before the damage is as it should be.
         yield str(path), LeftOut(source=str(path), reason=f"the archive is damaged: {error}")
+    else:
+        # tarfile takes a header that is cut off or broken for the end, which is a block of zeros.
+        if data[end : end + tarfile.BLOCKSIZE] != bytes(tarfile.BLOCKSIZE):
+            reason = f"the archive is damaged: it has no end, and what stands after {end:,} bytes is no file"
+            yield str(path), LeftOut(source=str(path), reason=reason)
 
 
 def _unpacked(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:

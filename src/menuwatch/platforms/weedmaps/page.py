@@ -27,7 +27,7 @@ class _Menu(msgspec.Struct):
 
 class _Listings(msgspec.Struct):
     listings: list[msgspec.Raw] | None = None
-    listing: msgspec.Raw | None = None
+    listing: msgspec.Raw = msgspec.Raw()
 
 
 class _Stores(msgspec.Struct):
@@ -76,6 +76,6 @@ def read_stores(body: bytes, status: int = 200) -> list[msgspec.Raw]:
     data = decode(body, _stores, status).data
     if data is not None and data.listings is not None:
         return data.listings
-    if data is not None and data.listing is not None:
+    if data is not None and bytes(data.listing).startswith(b"{"):
         return [data.listing]
     raise BadPayload("no_data", said("the answer has no stores: data.listings is missing or null", status), body)

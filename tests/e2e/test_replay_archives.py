@@ -1,0 +1,162 @@
+"""Archives of recorded answers of several menus and platforms; what cannot be used is named and the others go on."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from menuwatch.pipeline import recorded
+from tests.e2e.recordings import NOW, SHOP, archived, page, product
+from tests.e2e.test_replay import Command
+from tests.unit.test_weedmaps import item
+from tests.unit.test_weedmaps import page as weedmaps_page
+
+SHOP_B = "5f00000000000000000000bb"
+
+
+@pytest.fixture
+def command(database_url: str, tmp_path: Path) -> Command:
+    return Command(database_url, tmp_path / "home")
+
+
+def tar(path: Path, members: dict[str, bytes], mode: str = "w") -> Path:
+    with tarfile.open(path, mode) as archive:
+        folder = tarfile.TarInfo("menus/")
+        folder.type = tarfile.DIRTYPE
+        archive.addfile(folder)
+        for name, body in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(body)
+            archive.addfile(info, io.BytesIO(body))
+    return path
+
+
+MENUS = {
+    "menus/a.json": page([product(n) for n in range(3)]),
+    "menus/b.json.gz": gzip.compress(page([product(n, store=SHOP_B) for n in range(2)])),
+    "menus/c.json": weedmaps_page([item(n) for n in range(1, 5)]),
+    "menus/again.json": weedmaps_page([item(n) for n in range(1, 5)]),
+    "menus/archived.json": archived(
+        NOW, page([product(9, store="5f00000000000000000000cc")]), store="5f00000000000000000000cc"
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), [("menus.tar", "w"), ("menus.tar.gz", "w:gz"), ("menus.anything", "w:gz")])
+def test_all_menus_of_an_archive(command: Command, tmp_path: Path, name: str, mode: str) -> None:
+    path = tar(tmp_path / name, MENUS, mode)
+    first = command.report(path)
+    assert {key: first[key] for key in ("products", "new", "files", "menus", "repeated_files", "left_out")} == {
+        "products": 10, "new": 10, "files": 5, "menus": 4, "repeated_files": 1, "left_out": [],
+    }  # fmt: skip
+    assert {(store["platform"], store["slug"]) for store in first["stores"]} == {
+        ("dutchie", SHOP), ("dutchie", SHOP_B), ("dutchie", "5f00000000000000000000cc"), ("weedmaps", "a-shop"),
+    }  # fmt: skip
+    again = command.report(path)
+    assert (again["products"], again["unchanged"], again["new"]) == (10, 10, 0)
+
+
+def test_a_bad_member_is_named_and_the_others_go_on(command: Command, tmp_path: Path) -> None:
+    cut = MENUS["menus/c.json"][:-30]
+    path = tar(
+        tmp_path / "menus.tar.gz",
+        {
+            "cut.json": cut,
+            "block.json": b"<html><title>Just a moment...</title></html>",
+            "empty.json": b"",
+            "no-menu.json": b'{"x": 1}',
+            "cut.json.gz": gzip.compress(cut)[:-9],
+            "nobody.json": page([product(1, store=None)]),
+            "none.json": weedmaps_page([]),
+            "../../menus/a.json": MENUS["menus/a.json"],
+        },
+        "w:gz",
+    )
+    run = command.run(path)
+    assert run.returncode == 1
+    assert "3 products at" in run.stdout
+    lines = [line for line in run.stderr.splitlines() if "left out" in line]
+    said = {line.split(": ")[2]: line for line in lines if "menus.tar.gz" in line}
+    assert said.keys() == {"cut.json", "block.json", "empty.json", "no-menu.json", "cut.json.gz", "nobody.json"}
+    assert "truncated: the answer was cut off" in said["cut.json"]
+    assert "html: the answer is a web page titled “Just a moment...”" in said["block.json"]
+    assert "the file is empty" in said["empty.json"]
+    assert "a menu of no platform that is known here (dutchie: " in said["no-menu.json"]
+    assert "end-of-stream marker" in said["cut.json.gz"]
+    assert "does not say which store it is of" in said["nobody.json"]
+    assert any("1 file left out: a menu without products" in line for line in lines)
+    report = command.run(path, "--json")
+    assert report.returncode == 1
+    assert '"empty":true' in report.stdout
+
+
+def test_an_archive_of_empty_menus_only_is_refused(command: Command, tmp_path: Path) -> None:
+    path = tar(tmp_path / "none.tar", {"a.json": weedmaps_page([]), "b.json": weedmaps_page([])})
+    assert "empty: the menu has no products" in command.refused(path)
+
+
+@pytest.mark.parametrize("where", ["header", "broken header", "content"])
+def test_a_damaged_archive_gives_what_came_before_the_damage(tmp_path: Path, where: str) -> None:
+    whole = tar(tmp_path / "whole.tar", MENUS).read_bytes()
+    at = whole.index(b"menus/c.json")
+    damaged = {
+        "header": whole[: at + 100],
+        "broken header": whole[:at] + b"\xff" * 512 + whole[at + 512 :],
+        "content": whole[: at + 700],
+    }[where]
+    path = tmp_path / "damaged.tar"
+    path.write_bytes(damaged)
+    found = list(recorded.read_file(path))
+    assert [source for source, what in found if not isinstance(what, recorded.LeftOut)] == [
+        f"{path}: menus/a.json", f"{path}: menus/b.json.gz",
+    ]  # fmt: skip
+    left_out = [what.reason for _, what in found if isinstance(what, recorded.LeftOut)]
+    assert left_out
+    assert any("the archive is damaged" in reason or "unexpected end of data" in reason for reason in left_out)
+
+
+def test_what_is_no_plain_file_or_too_large_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "menus.tar"
+    with tarfile.open(path, "w") as archive:
+        link = tarfile.TarInfo("link.json")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+        for name, body in (
+            ("large.json", b"x" * 2000),
+            ("bomb.json", gzip.compress(b" " * 2000)),
+            ("fine.json", b"{}"),
+        ):
+            info = tarfile.TarInfo(name)
+            info.size = len(body)
+            archive.addfile(info, io.BytesIO(body))
+    monkeypatch.setattr(recorded, "LARGEST_MEMBER", 1000)
+    found = {source.split(": ")[1]: what for source, what in recorded.read_file(path)}
+    assert found["fine.json"] == b"{}"
+    reasons = {name: what.reason for name, what in found.items() if isinstance(what, recorded.LeftOut)}
+    assert reasons == {
+        "link.json": "is no plain file",
+        "large.json": "has 2,000 bytes, more than 1,000",
+        "bomb.json": "unpacks to more than 1,000 bytes",
+    }
+
+
+def test_a_platform_may_be_named(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(MENUS["menus/a.json"])
+    assert "schema: " in command.refused(path, "--platform", "weedmaps")
+    assert command.refused(path, "--platform", "leafly").endswith(
+        "--platform leafly: is not known here (dutchie, weedmaps, dutchie_plus)"
+    )
+    assert command.report(path, "--platform", "dutchie")["new"] == 3
+
+
+def test_a_store_of_another_platform_is_refused(command: Command, tmp_path: Path) -> None:
+    a, c = tmp_path / "a.json", tmp_path / "c.json"
+    a.write_bytes(MENUS["menus/a.json"])
+    c.write_bytes(MENUS["menus/c.json"])
+    command.report(a, "--store", "my-shop")
+    assert "--store my-shop: is a store of dutchie, " in command.refused(c, "--store", "my-shop")
