@@ -171,6 +171,36 @@ async def test_the_hosts_budget_is_asked_first(pool: Pool, ids: list[int], setti
     assert len(target.seen) == 2
 
 
+async def test_a_host_that_is_closed_for_years_is_looked_at_within_the_hour(
+    pool: Pool, ids: list[int], settings: Settings
+) -> None:
+    async def permit(host: str) -> float | None:
+        return 1e9
+
+    await Prober(pool, settings, permit=permit).step()
+    assert all(3500 < row["wait"] <= 3600 for row in await _rows(pool))
+
+
+async def test_while_an_open_circuit_is_on_trial_probes_wait_for_its_end(
+    pool: Pool, ids: list[int], settings: Settings, target: Target
+) -> None:
+    """One identity tries, and not every proxy that is due beside it. Where no proxy is left but those, they do."""
+    await Prober(pool, settings).step()
+    assert len(target.seen) == 3
+    async with pool.connection() as conn:
+        await conn.execute(
+            "UPDATE hosts SET circuit = 'open', circuit_until = now(), circuit_opened_at = now(), circuit_reason = 'refused'"
+        )
+        out = "UPDATE proxies SET is_active = false, deactivated_at = now(), probe_at = now() WHERE id = ANY (%s)"
+        await conn.execute(out, (ids[:2],))
+    await Prober(pool, settings).step()
+    assert len(target.seen) == 3
+    async with pool.connection() as conn:
+        await conn.execute(out, (ids,))
+    await Prober(pool, settings).step()
+    assert len(target.seen) == 6
+
+
 async def test_many_probers_ask_once_through_each(
     pool: Pool, ids: list[int], settings: Settings, target: Target
 ) -> None:

@@ -399,6 +399,31 @@ async def test_turns_that_a_busy_worker_came_too_late_for_are_not_made_up_for_al
 # Being told to wait.
 
 
+async def test_who_waits_for_a_turn_when_another_process_is_asked_to_slow_down_does_not_take_it(
+    crew: Crew, target: Target
+) -> None:
+    slow = Crew(crew.pool, crew.farm, host_rate=4, host_burst=1)
+    late: list[float] = []
+
+    def script(seen: Any) -> Reply:
+        late.append(time.monotonic())
+        return Reply(429, headers={"Retry-After": "3600"}) if len(late) == 4 else Reply()
+
+    target.script = script
+
+    async def visit(rotator: Rotator) -> None:
+        with suppress(Throttled):
+            async with crew.session(rotator) as asked:
+                for _ in range(10):
+                    await asked.request("GET", target.url())
+
+    rotators = [slow.another() for _ in range(3)]
+    await asyncio.gather(*(visit(rotator) for rotator in rotators))
+    assert len(late) == 4
+    for rotator in rotators:
+        await rotator.close()
+
+
 async def test_a_host_that_cools_down_is_not_asked_and_nothing_is_counted(crew: Crew, target: Target) -> None:
     target.replies(Reply(429, headers={"Retry-After": "600"}))
     async with crew.session() as asked:

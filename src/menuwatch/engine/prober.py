@@ -27,6 +27,8 @@ Record = Callable[[Probed], Awaitable[None]]
 
 _AT_ONCE = 8
 _LONGEST_INTERVAL = 15.0
+_LONGEST_PUT_OFF = 3600.0
+"""Seconds after which a closed host is looked at again, however long it is closed for: a person may have opened it."""
 _SLACK_SECONDS = 30.0
 """What a probe may take beyond the time limit of its request, the wait for a connection to the database included."""
 
@@ -121,4 +123,4 @@ class Prober(Loop):
 
     async def _put_off(self, proxy: Proxy, wait: float) -> None:
         async with self._pool.connection() as conn:
-            await proxies.put_off_probe(conn, proxy.id, wait=wait)
+            await proxies.put_off_probe(conn, proxy.id, wait=min(wait, _LONGEST_PUT_OFF))

@@ -27,7 +27,7 @@ _q = sql.load(__package__)
 _PATIENCE_SECONDS = 2.0
 """A turn that comes within this time is waited for."""
 _CLOSED_SECONDS = 60.0
-"""When a host is looked at again that is closed until somebody opens it."""
+"""When a host is looked at again that is closed until somebody opens it, or that one identity is trying just now."""
 
 
 class Errands:
@@ -51,6 +51,8 @@ class Errands:
     async def permit(self, host: str) -> float | None:
         """None when it may be asked now, having waited for its turn where that was near; else when to ask again, in seconds."""
         async with self._pool.connection() as conn:
+            if await (await conn.execute(_q.on_trial, {"host": host})).fetchone() is not None:
+                return _CLOSED_SECONDS
             row = await self._take(conn, host)
             if row["code"] == "unknown":
                 await hosts.add(conn, host, self._limits)

@@ -64,6 +64,10 @@ SELECT * FROM take_slots(%(host)s, %(want)s, %(patience)s, %(ahead)s);
 -- name: host_closed
 SELECT c.code, c.reason, c.wait FROM hosts h, host_closed(h, clock_timestamp()) c WHERE h.host = %(host)s AND c.code IS NOT NULL;
 
+-- name: on_trial
+-- Whether an open circuit's time is over, and one identity of the active proxies is to find out whether it still refuses everybody.
+SELECT FROM hosts WHERE host = %(host)s AND circuit = 'open' AND circuit_until <= clock_timestamp() AND EXISTS (SELECT FROM proxies WHERE is_active);
+
 -- name: end_leases
 -- One that somebody else is clearing away just now (it had lapsed) is not waited for: it may be waiting for what is locked here.
 DELETE FROM identity_leases WHERE id IN (SELECT l.id FROM identity_leases l WHERE l.id = ANY (%(ids)s::bigint[]) FOR UPDATE SKIP LOCKED);

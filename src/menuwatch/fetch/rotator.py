@@ -41,8 +41,9 @@ _q = sql.load(__package__)
 
 _VIEW_SECONDS = 2.0
 """How old the picture of proxies and scores may be that a choice is made from; a lease is only given on what is true now."""
-_RECHECK_SECONDS = 1.0
-"""After a wait of so many seconds for its turn a session looks whether the host may still be asked."""
+_RECHECK_SECONDS = 0.1
+"""After a wait of so many seconds for its turn a session looks whether the host may still be asked: it may have asked another one,
+in another process, to slow down."""
 _LATE_TURNS = 2
 """Turns that a session may come too late for and get another: many that were late together would be a burst that nobody allowed."""
 _RANKED = 200

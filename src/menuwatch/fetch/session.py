@@ -389,8 +389,9 @@ class FetchSession:
         )
 
     async def _wait(self, tries: Tries) -> None:
-        """Twice as long each time, spread by half to either side, so that workers refused together do not return together."""
-        seconds = self._base * 2 ** (tries.total - 1) * self._rng.uniform(0.5, 1.5)
+        """Twice as long each time, spread by half to either side, so that workers refused together do not return together. Another
+        proxy in the place of one at fault waits for nothing, and makes nothing wait longer."""
+        seconds = self._base * 2 ** (tries.total - tries.reroutes - 1) * self._rng.uniform(0.5, 1.5)
         if seconds > 0:
             await self._pause(seconds)
 
