@@ -40,9 +40,7 @@ from menuwatch.fetch.browser import Profile
 from menuwatch.fetch.ledger import Report
 from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.rotator import Rotator
-from menuwatch.hosts import store as hosts
-from menuwatch.hosts.rules import all_closed
-from menuwatch.operations import proxies, workers
+from menuwatch.operations import openings, proxies, workers
 from menuwatch.payloads import store as payloads
 from menuwatch.pipeline.parts import Parts
 from menuwatch.pipeline.registry import handlers
@@ -50,7 +48,6 @@ from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
-from menuwatch.proxies import store as proxy_rows
 from menuwatch.proxies.vault import Vault
 from menuwatch.schedules import store as schedules
 from menuwatch.tasks import store as tasks
@@ -266,9 +263,7 @@ async def worker(system: System, *, ordinal: int | None = None, watchful: bool =
     async def may_claim() -> Claimable:
         # All proxies may go down while it runs, or a host may want to be left alone: then what needs none goes on, and the rest waits.
         async with system.pool.connection() as conn:
-            active = await proxy_rows.active_count(conn)
-            asked = frozenset().union(*(platform.hosts for platform in system.platforms.values()))
-            closed = all_closed(asked, await hosts.outlook(conn, asked)) if active else ("no proxy is active", None)
+            closed = await openings.closed(conn, system.platforms)
         if closed is None:
             return Claimable(frozenset(Role))
         return Claimable(frozenset(Role) - NETWORK_ROLES, *closed)
