@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,6 +15,8 @@ from menuwatch.stores import store as stores
 from menuwatch.tasks.outcome import Fail, Outcome, Postpone, Retry
 
 _THROTTLED_WAIT = timedelta(seconds=60)
+_SPREAD = timedelta(seconds=5)
+"""The most that is added to a wait, so that tasks which were sent away together come back one by one."""
 
 
 def tried(store_id: int | None, at: datetime, error: str) -> Callable[[AsyncConnection[Any]], Awaitable[None]] | None:
@@ -35,7 +38,7 @@ def outcome_of(parts: Parts, error: MenuwatchError, store_id: int | None = None)
     now = parts.clock.now()
     reason = str(error)
     if isinstance(error, NotNow):
-        return Postpone(until=now + _wait(error), reason=reason, counted=False)
+        return Postpone(until=now + _apart(_wait(error)), reason=reason, counted=False)
     writes = tried(store_id, now, reason)
     if isinstance(error, Throttled):
         return Postpone(until=now + _wait(error), reason=reason, writes=writes)
@@ -44,6 +47,11 @@ def outcome_of(parts: Parts, error: MenuwatchError, store_id: int | None = None)
     if isinstance(error, Transient):
         return Retry(reason=reason, writes=writes)
     return Fail(reason=reason, writes=writes)
+
+
+def _apart(wait: timedelta) -> timedelta:
+    """A little longer, each by another bit: what was sent away together does not come back together."""
+    return wait + random.random() * min(wait, _SPREAD)  # noqa: S311 - jitter, no secret
 
 
 def _wait(error: Throttled) -> timedelta:
