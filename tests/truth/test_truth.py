@@ -16,7 +16,7 @@ from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.pipeline.parts import Parts
 from menuwatch.pipeline.replay import Outcome, replay
-from tests.truth import dutchie_plus, stored, weedmaps
+from tests.truth import dutchie, dutchie_plus, stored, weedmaps
 from tests.truth.plain import read
 
 MENUS = 20
@@ -138,3 +138,21 @@ async def test_the_dutchie_plus_page(parts: Parts, recorded: Path) -> None:
         assert stored.differences(dutchie_plus.product(item), products[item["id"]]) == {}, item["id"]
     (again,) = (await replay(parts, None, [path], store="mpx-nj")).menus
     assert again.counts["unchanged"] == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "part"),
+    [
+        ("pa_filteredProducts_page_2025-11-09.json", 25, "25 of 814 products"),
+        ("on_filteredProducts_last_page_2023-11-29.json", 38, "38 of 138 products"),
+    ],
+)
+async def test_the_dutchie_pages(parts: Parts, recorded: Path, name: str, count: int, part: str) -> None:
+    path = recording(recorded, f"dutchie/{name}")
+    raw = read(path.read_bytes())["data"]["filteredProducts"]["products"]
+    (done,) = (await replay(parts, None, [path])).menus
+    assert (done.counts["new"], done.part, done.warnings) == (count, part, ())
+    (products,) = (await stored.products(parts.pool)).values()
+    assert products.keys() == {item["id"] for item in raw}
+    for item in raw:
+        assert stored.differences(dutchie.product(item), products[item["id"]]) == {}, item["id"]

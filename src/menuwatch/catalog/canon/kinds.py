@@ -118,6 +118,8 @@ _SUBCATEGORIES: dict[str, Kind] = {
     "syringe": Kind("concentrate", "syringe"),
     "applicator": Kind("concentrate", "syringe"),
     "rso": Kind("concentrate", "rso"),
+    "concentrate oil": Kind("concentrate", "oil"),
+    "oil": Kind("concentrate", "oil"),
     # edibles
     "gummy": Kind("edible", "gummies"),
     "chew": Kind("edible", "chews"),
@@ -147,6 +149,7 @@ _SUBCATEGORIES: dict[str, Kind] = {
     "capsule tablet": Kind("oral", "capsules"),
     "tablet": Kind("oral", "capsules"),
     "troche": Kind("oral", "troches"),
+    "sublingual": Kind("oral", "sublingual"),
     # topicals
     "balm": Kind("topical", "balm"),
     "balm and salve": Kind("topical", "balm"),
@@ -176,6 +179,7 @@ _SUBCATEGORIES: dict[str, Kind] = {
     "push button": Kind("accessory", "battery"),
     "device": Kind("accessory", "device"),
     "storage": Kind("accessory", "storage"),
+    "tray": Kind("accessory", "trays"),
     "ash catcher": Kind("accessory", None),
     "torches": Kind("accessory", "lighter"),
     "lighter": Kind("accessory", "lighter"),
@@ -215,7 +219,9 @@ _STAYS: dict[Category, frozenset[str]] = {
     ),
     "flower": frozenset({"kief", "hash", "rosin"}),
     "oral": frozenset({"rso", "syringe", "applicator", "distillate"}),
-    "topical": frozenset({key("patches")}),
+    "topical": frozenset({"oil"}),
+    "tincture": frozenset({"oil", "sublingual"}),
+    "edible": frozenset({"oil"}),
 }
 """Subcategories that say what an item is made of or for, and leave its category what it is."""
 
