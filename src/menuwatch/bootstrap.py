@@ -20,6 +20,7 @@ from psycopg_pool import PoolTimeout
 
 from menuwatch.archive.files import FileArchive
 from menuwatch.cluster.supervisor import Rules, Supervisor
+from menuwatch.core.backoff import Backoff
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
@@ -28,6 +29,7 @@ from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Pool, open_pool
 from menuwatch.engine.exposition import exposed
 from menuwatch.engine.handler import Claimable
+from menuwatch.engine.image_downloads import ImageDownloads, Manner
 from menuwatch.engine.janitor import Janitor, Keep
 from menuwatch.engine.loop import Loop
 from menuwatch.engine.measures import Measures
@@ -40,6 +42,7 @@ from menuwatch.fetch.browser import Profile
 from menuwatch.fetch.ledger import Report
 from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.rotator import Rotator
+from menuwatch.imaging.files import ImageFiles
 from menuwatch.operations import openings, proxies, workers
 from menuwatch.payloads import store as payloads
 from menuwatch.pipeline.parts import Parts
@@ -256,7 +259,8 @@ async def worker(system: System, *, ordinal: int | None = None, watchful: bool =
     if not watchful:
         options = dataclasses.replace(options, thresholds=None)
     measures = Measures()
-    served = handlers(parts(system, measures))
+    given = parts(system, measures)
+    served = handlers(given)
     _served(options, served, system.settings.worker_role)
     await proxies.require_active(system.pool, system.settings)
 
@@ -268,9 +272,36 @@ async def worker(system: System, *, ordinal: int | None = None, watchful: bool =
             return Claimable(frozenset(Role))
         return Claimable(frozenset(Role) - NETWORK_ROLES, *closed)
 
-    return Worker(
-        system.pool, system.database_url, served, options, may_claim=may_claim, clock=system.clock, measures=measures
+    asks = served.keys() & NETWORK_ROLES & (options.roles or frozenset(Role))
+    downloads = image_downloads(system, given) if asks and system.settings.image_downloads else None
+    found = Worker(
+        system.pool,
+        system.database_url,
+        served,
+        options,
+        may_claim=may_claim,
+        clock=system.clock,
+        measures=measures,
+        beside=(downloads,) if downloads else (),
     )
+    if downloads is not None:
+        downloads.held = lambda: found.gate.look() is not None
+    return found
+
+
+def image_downloads(system: System, given: Parts) -> ImageDownloads:
+    """The loop that downloads pictures, with the identities of `given`."""
+    settings = system.settings
+    manner = Manner(
+        hosts=settings.image_hosts,
+        at_once=max(settings.image_downloads, 1),
+        tries=settings.image_tries,
+        backoff=Backoff(base=settings.image_retry_seconds, cap=86_400.0, factor=4.0),
+        blocked_seconds=settings.blocked_wait_seconds,
+        timeout_seconds=settings.fetch_timeout_seconds,
+    )
+    files = ImageFiles(settings.storage)
+    return ImageDownloads(system.pool, files, given.open_session, manner, interval=settings.poll_interval_ms / 1000)
 
 
 def metrics(system: System, runner: Worker, *, ordinal: int | None = None) -> AbstractContextManager[int | None]:

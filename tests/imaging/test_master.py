@@ -10,7 +10,7 @@ import pytest
 
 from menuwatch.imaging import master, vips
 from menuwatch.imaging.sniff import sniff
-from menuwatch.imaging.vips import Damaged, NoImage, TooLarge, UnknownFormat
+from menuwatch.imaging.vips import Damaged, NoImage, NotAnImage, TooLarge, UnknownFormat
 from tests.imaging.making import decoded, encoded, gif_bomb, halves, noise, plain, png_bomb, png_of
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"><image href="file:///etc/passwd"/></svg>'
@@ -117,8 +117,10 @@ def test_of_a_moving_picture_the_first_frame_is_kept() -> None:
     ],
 )
 def test_everything_else_is_refused_by_what_it_is(data: bytes, said: str) -> None:
-    with pytest.raises(UnknownFormat, match=said):
+    kind = NotAnImage if said in ("a web page", "JSON", "nothing") else UnknownFormat
+    with pytest.raises(kind, match=said):
         master.make(data)
+    assert kind.final is (kind is UnknownFormat)
 
 
 @pytest.mark.parametrize("suffix", [".jpg", ".png", ".webp", ".gif", ".avif"])

@@ -130,7 +130,8 @@ SELECT stock_status, count(*) FROM catalog_products
 SELECT p.provider_product_id, d.slug AS store, p.dispensary_id, p.name, p.brand_name, p.category, p.subcategory, p.strain_type,
        p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.stock_status, p.is_in_stock, p.quantity, p.quantity_capped,
        p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit, p.variants, p.specials, p.image_url, p.consecutive_misses,
-       p.first_seen_at, p.last_seen_at, p.updated_at, p.name_raw, p.brand_name_raw, p.status_raw
+       p.first_seen_at, p.last_seen_at, p.updated_at, p.name_raw, p.brand_name_raw, p.status_raw,
+       p.category_canon, p.subcategory_canon, p.strain_canon
   FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id
  WHERE (%(dispensary_id)s::integer IS NULL OR p.dispensary_id = %(dispensary_id)s)
  ORDER BY p.dispensary_id, p.name, p.provider_product_id LIMIT %(limit)s;
@@ -167,3 +168,14 @@ SELECT (SELECT count(*) FROM catalog_products) AS products,
        coalesce(sum(price_changes), 0)::bigint AS price_changes, coalesce(sum(stock_changes), 0)::bigint AS stock_changes,
        coalesce(sum(out_of_stock), 0)::bigint AS out_of_stock
   FROM store_crawls;
+
+-- name: set_local_images
+-- Products whose row is somebody else's at the moment are left out, so that nobody ever waits here for whoever applies a menu.
+WITH free AS (
+  SELECT p.id, s.path FROM catalog_products p JOIN unnest(%(ids)s::bigint[], %(paths)s::text[]) s(id, path) ON s.id = p.id
+   ORDER BY p.id FOR NO KEY UPDATE OF p SKIP LOCKED
+)
+UPDATE catalog_products p SET local_image_path = f.path FROM free f WHERE p.id = f.id RETURNING p.id;
+
+-- name: clear_local_images
+UPDATE catalog_products SET local_image_path = NULL WHERE id = ANY (%(ids)s::bigint[]);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -47,3 +47,14 @@ async def totals(conn: AsyncConnection[Any]) -> dict[str, int]:
     """`products, snapshots, price_changes, stock_changes, out_of_stock` over everything that was crawled."""
     (row,) = await _rows(conn, _q.totals, {})
     return {key: int(value) for key, value in row.items()}
+
+
+async def set_local_images(conn: AsyncConnection[Any], paths: Mapping[int, str]) -> set[int]:
+    """Product → the file of its picture; returns those that could be written now. Others are being changed by somebody else."""
+    cursor = await conn.execute(_q.set_local_images, {"ids": list(paths), "paths": list(paths.values())})
+    return {row[0] for row in await cursor.fetchall()}
+
+
+async def clear_local_images(conn: AsyncConnection[Any], products: Sequence[int]) -> None:
+    """These products have no file of their picture any more."""
+    await conn.execute(_q.clear_local_images, {"ids": list(products)})

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -25,6 +26,7 @@ from menuwatch.core.errors import Transient
 from menuwatch.core.settings import Settings
 from menuwatch.fetch import attempts
 from menuwatch.operations import proxies as proxy_operations
+from menuwatch.sim.market import IMAGE_BASE
 from menuwatch.sim.process import Simulator
 from menuwatch.stores import store as stores
 from menuwatch.tasks import store as tasks
@@ -72,8 +74,10 @@ async def market(
     seed: int,
     mischief: dict[str, Any] | None = None,
     proxies: int = 6,
+    images: bool = False,
 ) -> AsyncIterator[tuple[Simulator, System]]:
-    """A simulated market, and a Menuwatch of its own in `home` that is set to watch it through the market's proxies."""
+    """A simulated market, and a Menuwatch of its own in `home` that is set to watch it through the market's proxies. Its pictures are
+    only downloaded with `images`."""
     telemetry.configure("console", "error")
     async with Simulator(stores=store_count, products=product_count, seed=seed, proxies=proxies) as simulator:
         settings = Settings(
@@ -91,6 +95,8 @@ async def market(
             circuit_seconds=0.5,
             poll_interval_ms=200,
             max_concurrent_tasks=4,
+            image_hosts=(str(urlsplit(IMAGE_BASE).hostname),) if images else (),
+            image_retry_seconds=0.5,
         )
         async with bootstrap.open_system(settings) as system:
             for proxy in simulator.proxies:

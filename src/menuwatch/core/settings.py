@@ -70,6 +70,10 @@ def _robots(text: str) -> str:
     return value
 
 
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(part.strip().lower() for part in text.split(",") if part.strip())
+
+
 def _url(text: str) -> str:
     if not text.startswith(("http://", "https://")):
         raise ValueError("must start with http:// or https://")
@@ -295,6 +299,46 @@ class Settings:
         "Key that seals passwords of proxies in the database; comma-separated, the first seals and all open. Unset: in clear.",
         secret=True,
     )
+    image_hosts: tuple[str, ...] = _setting(
+        "IMAGE_HOSTS",
+        ("images.dutchie.com", "s3-us-west-2.amazonaws.com", "images.weedmaps.com"),
+        _words,
+        "Hosts that pictures are downloaded from, comma-separated; `*.example.com` stands for all below it.",
+    )
+    image_downloads: int = _setting(
+        "IMAGE_DOWNLOADS", 2, _whole(0, 100), "Identities that one worker downloads pictures with at once; 0: none."
+    )
+    image_tries: int = _setting(
+        "IMAGE_TRIES", 4, _whole(1, 100), "Times that a picture's address is asked before it is given up."
+    )
+    image_retry_seconds: float = _setting(
+        "IMAGE_RETRY_SECONDS",
+        600.0,
+        _number(0, 86_400),
+        "First wait before a picture is tried again, seconds; four times as long each time, up to a day.",
+    )
+    image_cache_mb: int = _setting(
+        "IMAGE_CACHE_MB",
+        512,
+        _whole(0, 10_000_000),
+        "Room for pictures that were resized, on disk, MB; 0: none are kept.",
+    )
+    image_threads: int = _setting(
+        "IMAGE_THREADS", 2, _whole(1, 64), "Pictures that the server resizes at the same time."
+    )
+    image_url_key: tuple[str, ...] = _setting(
+        "IMAGE_URL_KEY",
+        (),
+        _keys,
+        "Key that signs addresses of pictures; comma-separated, the first signs and all are taken. Unset: no signature is asked for.",
+        secret=True,
+    )
+    image_presets: tuple[str, ...] = _setting(
+        "IMAGE_PRESETS",
+        ("w=100", "w=200", "w=400", "w=800", "w=1600"),
+        _words,
+        "Parameters that need no signature where IMAGE_URL_KEY is set, comma-separated, each as in an address: `w=200&h=200`.",
+    )
     suspect_share: float = _setting(
         "SUSPECT_SHARE", 0.4, _number(0, 1), "A menu below this share of the store's usual size is quarantined."
     )
@@ -335,6 +379,6 @@ def variables() -> list[tuple[str, str, str]]:
         default = spec.default
         if spec.default_factory is not dataclasses.MISSING:
             default = spec.default_factory()
-        shown = "" if default in (None, (), {}) else str(default)
+        shown = "" if default in (None, (), {}) else ",".join(default) if isinstance(default, tuple) else str(default)
         rows.append((spec.metadata["variable"], shown, spec.metadata["doc"]))
     return rows

@@ -55,9 +55,10 @@ class Worker:
         clock: Clock | None = None,
         rng: Random | None = None,
         measures: Measures | None = None,
+        beside: Sequence[Loop] = (),
     ) -> None:
         """`url` is for the connection that listens; it must reach the same database as `pool`. `measures` are those that others beside
-        this worker count in as well."""
+        this worker count in as well; loops that run `beside` its own begin and end with them."""
         options = options or Options()
         clock = clock or SystemClock()
         rng = rng or Random()  # noqa: S311 - jitter, no secret
@@ -136,7 +137,7 @@ class Worker:
             on_decommission=self.leave,
             interval=options.heartbeat_interval,
         )
-        self._watches: list[Loop] = []
+        self._watches: list[Loop] = [*beside]
         if options.thresholds is not None:
             self._watches.append(
                 Watch(

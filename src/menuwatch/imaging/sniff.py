@@ -46,3 +46,8 @@ def described(data: bytes) -> str:
         if start.startswith(magic):
             return name
     return "no picture that is known here"
+
+
+def is_message(data: bytes) -> bool:
+    """Whether it is a page, JSON or nothing: no file at all."""
+    return described(data) in ("a web page", "JSON", "nothing")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from menuwatch.core.errors import MenuwatchError
-from menuwatch.imaging.sniff import SourceFormat, described, sniff
+from menuwatch.imaging.sniff import SourceFormat, described, is_message, sniff
 
 MAX_PIXELS = 50_000_000
 """Pixels of all frames together that are decoded at most; as imgproxy has it."""
@@ -39,7 +39,13 @@ class NoImage(MenuwatchError):
 
 
 class UnknownFormat(NoImage):
-    """None of the five kinds."""
+    """A file of some other kind than the five."""
+
+
+class NotAnImage(NoImage):
+    """A page, JSON or nothing: what servers say that have no picture at the moment."""
+
+    final = False
 
 
 class TooLarge(NoImage):
@@ -96,10 +102,11 @@ def version() -> str:
 
 
 def header(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Header:
-    """Reads no pixel. Raises UnknownFormat, TooLarge, Damaged."""
+    """Reads no pixel. Raises UnknownFormat, NotAnImage, TooLarge, Damaged."""
     kind = sniff(data)
     if kind is None:
-        raise UnknownFormat(f"{described(data)}: only JPEG, PNG, WebP, GIF and AVIF are taken")
+        said = f"{described(data)}: only JPEG, PNG, WebP, GIF and AVIF are taken"
+        raise NotAnImage(said) if is_message(data) else UnknownFormat(said)
     try:
         image = _opened(kind, data, access="sequential")
         get = {name: image.get(name) for name in image.get_fields() if name in ("n-pages", "orientation")}

@@ -13,6 +13,7 @@ from menuwatch.catalog import apply, net
 from menuwatch.catalog.apply import Applied, MenuToApply, SuspectMenu
 from menuwatch.core.errors import BadPayload, Permanent
 from menuwatch.core.telemetry import get_logger
+from menuwatch.images import store as images
 from menuwatch.payloads import store as payloads
 from menuwatch.payloads.extent import is_whole
 from menuwatch.payloads.store import Payload
@@ -129,5 +130,7 @@ async def apply_payload(
         await stores.crawled(
             conn, store.id, crawled_at=payload.fetched_at, payload_id=payload.id, products=applied.products
         )
+    if applied.new or applied.changed or applied.returned:
+        await images.queue_products(conn, store.id)
     shown = [msgspec.to_builtins(w) for w in applied.warnings[:_WARNINGS_SHOWN]]
     return {**applied.counts(), "warnings": shown, "warning_count": len(applied.warnings)}

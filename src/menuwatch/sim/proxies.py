@@ -110,7 +110,8 @@ async def start_proxies(
 ) -> ProxyFarm:
     """Starts `n` proxies on free ports, the protocols in turn; users, passwords and places follow from the seed.
 
-    `names` gives loopback addresses to names that exist nowhere else. The protocol "https" needs `tls`; see `ProxyFarm`.
+    `names` gives loopback addresses to names that exist nowhere else; with `127.0.0.1:port` whatever port is asked for leads
+    there. The protocol "https" needs `tls`; see `ProxyFarm`.
     """
     rng = random.Random(seed)
     farm = ProxyFarm(names, tls=tls, mitm=mitm)

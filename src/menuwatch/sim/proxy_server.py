@@ -308,6 +308,10 @@ class SimProxy:
     async def _tunnel(self, host: str, port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         """A connection to the target, known to the farm before the target can see it."""
         address = self._names.get(host.lower(), "127.0.0.1" if host.lower() == "localhost" else host)
+        if "." in address and address.rpartition(":")[2].isdigit() and ":" in address:
+            # A name may stand for one port of the machine, whichever is asked for.
+            address, _, told = address.rpartition(":")
+            port = int(told)
         try:
             loopback = ipaddress.ip_address(address).is_loopback
         except ValueError:

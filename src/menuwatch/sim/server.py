@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -81,7 +82,9 @@ class SimServer:
         await self._data.start(self._world.port)
         await self._images.start()
         await self._control.start()
-        self._farm = await start_proxies(self._world.proxies, seed=self._world.seed)
+        # Pictures are said to be on a host that exists nowhere: only the proxies know where it is.
+        names = {urlsplit(self._world.image_base).hostname or "": f"127.0.0.1:{self._images.port}"}
+        self._farm = await start_proxies(self._world.proxies, seed=self._world.seed, names=names)
 
     async def close(self) -> None:
         """Stops everything."""
