@@ -30,7 +30,7 @@ from menuwatch.fetch.rotator import Rotator
 from menuwatch.fetch.session import FetchSession
 from menuwatch.hosts import store as hosts
 from menuwatch.proxies import store
-from menuwatch.proxies.model import NewProxy
+from menuwatch.proxies.model import NewProxy, Proxy
 from menuwatch.sim.proxies import ProxyFarm, start_proxies
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NewTask, Role, Task
@@ -271,6 +271,38 @@ async def test_a_session_that_is_cancelled_leaves_no_lease(crew: Crew, target: T
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+    assert await crew.all("SELECT count(*) FROM identity_leases") == [(0,)]
+
+
+async def test_sessions_that_are_cancelled_at_any_moment_leave_no_lease(crew: Crew, target: Target) -> None:
+    """Also while they get theirs: the database may have given it away when nobody listens any more."""
+    rng = random.Random(5)
+
+    async def work() -> None:
+        async with crew.session() as asked:
+            await asked.request("GET", target.url())
+
+    for _ in range(60):
+        running = [asyncio.create_task(work()) for _ in range(2)]
+        await asyncio.sleep(rng.uniform(0, 0.02))
+        for each in running:
+            each.cancel()
+        assert not [end for end in await asyncio.gather(*running, return_exceptions=True) if isinstance(end, Denied)], (
+            "nobody finds all proxies in use"
+        )
+        await asyncio.gather(*crew.rotator._unwanted)
+    await crew.rotator.close()
+    assert await crew.all("SELECT count(*) FROM identity_leases") == [(0,)]
+
+
+async def test_an_identity_that_cannot_be_made_leaves_no_lease(crew: Crew, target: Target) -> None:
+    def broken(_proxy: Proxy) -> Proxy:
+        raise RuntimeError("no identity")
+
+    crew.rotator._unseal = broken
+    with pytest.raises(RuntimeError, match="no identity"):
+        async with crew.session() as asked:
+            await asked.request("GET", target.url())
     assert await crew.all("SELECT count(*) FROM identity_leases") == [(0,)]
 
 

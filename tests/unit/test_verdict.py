@@ -211,6 +211,14 @@ def test_a_wait_is_taken_from_429_and_makes_503_a_rate_limit() -> None:
     assert judge_answer(503, {"retry-after": "-5"}, b"", expect="json", now=NOW).verdict is Verdict.TARGET_DOWN
 
 
+def test_a_date_to_wait_for_is_read_by_the_clock_of_whoever_named_it() -> None:
+    """Ours is a quarter of an hour ahead of the host's, or behind it."""
+    until = {"retry-after": "Sun, 01 Mar 2026 12:10:00 GMT", "date": "Sun, 01 Mar 2026 12:00:00 GMT"}
+    for ours in (datetime(2026, 3, 1, 12, 15, tzinfo=UTC), datetime(2026, 3, 1, 11, 45, tzinfo=UTC)):
+        assert judge_answer(429, until, b"", expect="json", now=ours).retry_after == 600.0
+    assert judge_answer(429, {**until, "date": "soon"}, b"", expect="json", now=NOW).retry_after == 600.0
+
+
 FAULTS = [
     (Fault(code=5), Verdict.PROXY_DOWN, Blame.PROXY),
     (Fault(code=7), Verdict.PROXY_DOWN, Blame.PROXY),

@@ -6,16 +6,20 @@ becomes of the task.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
+import psycopg
 from psycopg.rows import dict_row
 
 from menuwatch.core.clock import Clock, SystemClock
+from menuwatch.core.errors import MenuwatchError
 from menuwatch.core.settings import Settings
 from menuwatch.db import sql
 from menuwatch.db.pool import Pool
@@ -46,6 +50,7 @@ _RECHECK_SECONDS = 0.1
 in another process, to slow down."""
 _LATE_TURNS = 2
 """Turns that a session may come too late for and get another: many that were late together would be a burst that nobody allowed."""
+_CLOSING_SECONDS = 5.0
 _RANKED = 200
 """Proxies that are offered for a lease: beyond them nobody looks."""
 
@@ -99,6 +104,8 @@ class Rotator:
         self._admission = Admission(pool, limits=self._limits, policy=robots, lasting=lasting)
         self._wardrobe = Wardrobe()
         self._held: set[int] = set()
+        self._unwanted: set[asyncio.Task[None]] = set()
+        """Leases of sessions that were cancelled while they got them: on their way back."""
         self._views: dict[str, _View] = {}
         self._turns: dict[str, Turns] = {}
         self._rested: dict[tuple[str, int], float] = {}
@@ -150,6 +157,8 @@ class Rotator:
 
     async def close(self) -> None:
         """Closes the idle identities, once what sessions told is written; call it when no session is open any more."""
+        if self._unwanted:
+            await asyncio.wait(self._unwanted, timeout=_CLOSING_SECONDS)
         await self._ledger.close()
         await self._wardrobe.clear()
 
@@ -178,15 +187,23 @@ class Rotator:
         ]
         ranked = rank(candidates, self._rng)[:_RANKED]
         self._held.discard(give_back or 0)  # it ends, whatever comes of the call
-        lease = await self._lease(host, ranked, task_id=task_id, patience=patience, give_back=give_back)
+        lease = await self._leased(host, ranked, task_id=task_id, patience=patience, give_back=give_back)
         self._held.add(lease.id)
         self._rested[host, lease.proxy_id] = time.time()  # beside the database's last_used_at
-        proxy = view.proxies[lease.proxy_id]
-        worn = self._wardrobe.take(host, proxy, locale_behind(proxy, state), avoid=profiles)
+        try:
+            return self._holding(lease, view, state, profiles)
+        except Exception:
+            await self.report(Report(leases=[lease.id]))
+            raise
+
+    def _holding(self, lease: Lease, view: _View, state: str | None, refused: Collection[str]) -> Holding:
+        """What is worn with that lease: an identity that rested, or a fresh one."""
+        host, proxy = lease.host, view.proxies[lease.proxy_id]
+        worn = self._wardrobe.take(host, proxy, locale_behind(proxy, state), avoid=refused)
         if worn is None:
             worn = Worn(
                 host,
-                self._dress(proxy, view, state, {*profiles, self._wardrobe.last(host, proxy.id) or ""}),
+                self._dress(proxy, view, state, {*refused, self._wardrobe.last(host, proxy.id) or ""}),
                 time.monotonic(),
                 login(proxy),
             )
@@ -220,6 +237,23 @@ class Rotator:
             max_bytes=self._settings.fetch_max_bytes,
             ca_file=self._ca_file,
         )
+
+    async def _leased(self, host: str, ranked: Sequence[int], **how: Any) -> Lease:
+        """As `_lease`, for somebody who may be cancelled meanwhile: a lease that nobody knows of would keep all others from its proxy
+        until it lapses."""
+        asking = asyncio.create_task(self._lease(host, ranked, **how))
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            ending = asyncio.create_task(self._end_unwanted(asking))
+            self._unwanted.add(ending)
+            ending.add_done_callback(self._unwanted.discard)
+            raise
+
+    async def _end_unwanted(self, asking: asyncio.Task[Lease]) -> None:
+        with suppress(MenuwatchError, psycopg.Error):
+            lease = await asking
+            await self.report(Report(leases=[lease.id]))
 
     async def _lease(
         self, host: str, ranked: Sequence[int], *, task_id: int | None, patience: float, give_back: int | None

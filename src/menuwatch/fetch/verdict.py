@@ -136,6 +136,15 @@ def retry_after(value: str | None, now: datetime) -> float | None:
     return min(seconds, _LONGEST_WAIT) if seconds >= 0 else None
 
 
+def _sent_at(headers: Mapping[str, str]) -> datetime | None:
+    """When the answer was made, by the clock that a date in Retry-After goes by too; ours may be wrong."""
+    try:
+        at = parsedate_to_datetime(headers.get("date", ""))
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
 def judge(happening: Happening) -> Judgement:
     """What it means that this happened, and who caused it."""
     if happening.fault is not None:
@@ -143,7 +152,7 @@ def judge(happening: Happening) -> Judgement:
     status, headers = happening.status, happening.headers
     if is_challenge(status, headers, happening.start[:HEAD], happening.expect):
         return Judgement(verdict=Verdict.CHALLENGE, blame=Blame.IDENTITY, reason=f"a challenge page (HTTP {status})")
-    wait = retry_after(headers.get("retry-after"), happening.now)
+    wait = retry_after(headers.get("retry-after"), _sent_at(headers) or happening.now)
     if status == 429 or (status == 503 and wait is not None):
         named = "" if wait is None else f", wait {wait:.0f} s"
         return Judgement(
