@@ -103,7 +103,8 @@ SELECT p.id, p.changed_at AS key
 -- name: products_in_brief
 -- The products of those ids, in the order of the ids.
 SELECT p.id, p.dispensary_id, d.name AS store, p.provider, p.provider_product_id, p.name, p.brand_name, p.category, p.subcategory,
-       p.strain_type, coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) AS price,
+       p.strain_type, p.category_canon, p.subcategory_canon, p.strain_canon,
+       coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) AS price,
        p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.stock_status, p.is_in_stock, p.quantity,
        p.quantity_capped, p.variants,
        CASE WHEN p.thc_lo IS NOT NULL THEN json_build_object('lo', p.thc_lo, 'hi', p.thc_hi, 'unit', p.thc_unit) END AS thc,
@@ -115,7 +116,8 @@ SELECT p.id, p.dispensary_id, d.name AS store, p.provider, p.provider_product_id
 
 -- name: get_product
 SELECT p.id, p.dispensary_id, d.name AS store, p.provider, p.provider_product_id, p.name, p.brand_name, p.category, p.subcategory,
-       p.strain_type, coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) AS price,
+       p.strain_type, p.category_canon, p.subcategory_canon, p.strain_canon,
+       coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) AS price,
        p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.stock_status, p.is_in_stock, p.quantity,
        p.quantity_capped, p.variants,
        CASE WHEN p.thc_lo IS NOT NULL THEN json_build_object('lo', p.thc_lo, 'hi', p.thc_hi, 'unit', p.thc_unit) END AS thc,

@@ -74,7 +74,13 @@ class Variant(BaseModel):
     capped: bool = Field(False, description="There may be more than `quantity`.")
     stock_status: Stock = Field("unknown", description="Stock of this option.")
     weight_g: Amount | None = Field(None, description="Grams of product.")
-    price_per_g: Amount | None = Field(None, description="Recreational price per gram, specials included.")
+    price_per_g: Amount | None = Field(
+        None, description="Price per gram, specials included; medical only where that is all."
+    )
+    pieces: int | None = Field(None, description="Pieces in the package, where the option says how many.")
+    content_mg: Amount | None = Field(None, description="Milligrams of content, of what is sold by content.")
+    price_per_piece: Amount | None = Field(None, description="The same price per piece.")
+    price_per_mg: Amount | None = Field(None, description="The same price per milligram of content.")
 
 
 class Product(BaseModel):
@@ -87,9 +93,14 @@ class Product(BaseModel):
     provider_product_id: str = Field(description="The platform's id of it.")
     name: str = Field(description="Its name.")
     brand_name: str | None = Field(description="Its brand.")
-    category: str | None = Field(description="Its category.")
-    subcategory: str | None = Field(description="Its subcategory.")
-    strain_type: str | None = Field(description="Its strain type.")
+    category: str | None = Field(description="Its category, in the platform's word.")
+    subcategory: str | None = Field(description="Its subcategory, in the platform's word.")
+    strain_type: str | None = Field(description="Its strain type, in the platform's word.")
+    category_canon: str | None = Field(
+        description="What that category is called for all platforms; null where unknown."
+    )
+    subcategory_canon: str | None = Field(description="What that subcategory is called for all platforms.")
+    strain_canon: str | None = Field(description="What that strain type is called for all platforms.")
     price: Amount | None = Field(
         description="What its cheapest option costs, specials included; medical only where that is all."
     )
