@@ -96,6 +96,8 @@ def _weak(raw: bytes) -> str:
         (_weak(b"abcdabcd" * 4), "too easy to guess"),
         ("ключ" * 11, "it is no key"),
     ],
+    # Keys are drawn anew in each process; the names of the tests must not be.
+    ids=["a word", "31 bytes", "a word behind a key", "cut off", "all zero", "a pattern", "no ASCII"],
 )
 def test_a_weak_key_is_refused_with_the_command_that_makes_one(value: str, says: str) -> None:
     with pytest.raises(Refused, match="SECRET_KEY cannot be used") as caught:
