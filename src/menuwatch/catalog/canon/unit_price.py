@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import NamedTuple
 
 from menuwatch.catalog.canon.package import package
 
@@ -27,19 +26,15 @@ def effective(
     return None
 
 
-class UnitPrices(NamedTuple):
-    """The end of a Variant, in the order of its fields."""
-
-    price_per_g: Decimal | None
-    pieces: int | None
-    content_mg: Decimal | None
-    price_per_piece: Decimal | None
-    price_per_mg: Decimal | None
+UnitPrices = tuple[Decimal | None, int | None, Decimal | None, Decimal | None, Decimal | None]
+"""`price_per_g`, `pieces`, `content_mg`, `price_per_piece`, `price_per_mg`: the end of a Variant."""
 
 
 def unit_prices(price: Decimal | None, grams: Decimal | None, option: str, *, dosed: bool) -> UnitPrices:
     """What `price` means per gram, and per piece and milligram where the option's text says them. `dosed`: milligrams are the
     content; of other goods they are the mass."""
-    found = package(option)
-    content = found.milligrams if dosed else None
-    return UnitPrices(per(price, grams), found.pieces, content, per(price, found.pieces), per(price, content))
+    _, pieces, milligrams = package(option)
+    if pieces is None and milligrams is None:
+        return per(price, grams), None, None, None, None
+    content = milligrams if dosed else None
+    return per(price, grams), pieces, content, per(price, pieces), per(price, content)

@@ -117,7 +117,8 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
     category = enum(item.type) if item.type else None
     meant = kind(category, item.subcategory)
     active = is_active(item.Status)
-    variants, quantity, capped = _variants(item, product_id, category, active, warnings)
+    dosed = meant.category in DOSED
+    variants, quantity, capped = _variants(item, product_id, category, active, warnings, dosed=dosed)
     status = product_status([variant.stock_status for variant in variants], active=active)
     price, price_special, med, med_special = _headline(variants)
     brand_raw = item.brandName or (item.brand.name if item.brand is not None else None)
@@ -159,7 +160,7 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
 
 
 def _variants(
-    item: Item, product_id: str, category: str | None, active: bool, warnings: list[ProductWarning]
+    item: Item, product_id: str, category: str | None, active: bool, warnings: list[ProductWarning], *, dosed: bool
 ) -> tuple[tuple[Variant, ...], int | None, bool]:
     """(variants, packages of all of them, whether any count is capped)."""
     named = item.Options or []
@@ -186,7 +187,6 @@ def _variants(
     )
     pos = item.POSMetaData
     found = levels(options, pos.children if pos is not None else None, item.manualInventory)
-    dosed = kind(category).category in DOSED
     down = not active or item.isBelowThreshold is True
     below = item.optionsBelowThreshold or ()
     variants = []
