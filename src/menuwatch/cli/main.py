@@ -16,6 +16,7 @@ from menuwatch.cli import (
     demo,
     doctor,
     explain,
+    export,
     hosts,
     payloads,
     products,
@@ -61,6 +62,7 @@ app.command("replay")(replay.replay)
 app.command("coverage")(coverage.coverage)
 app.command("products")(products.products)
 app.command("changes")(products.changes)
+app.command("export")(export.export)
 app.command("profiles")(profiles.profiles)
 app.command("server")(run.server)
 app.command("worker")(run.worker)

@@ -85,8 +85,11 @@ def changes(
     _cut(rows, limit, fmt)
 
 
-def parse_since(text: str, now: datetime) -> datetime:
-    """A moment: an age before now (`90m`, `6h`, `7d`, `2w`) or an ISO 8601 date or time, in UTC unless it says otherwise."""
+def parse_since(text: str, now: datetime, option: str = "--since") -> datetime:
+    """A moment: an age before now (`90m`, `6h`, `7d`, `2w`) or an ISO 8601 date or time, in UTC unless it says otherwise.
+
+    `option` is what it was given as.
+    """
     age = re.fullmatch(r"(\d{1,6})([mhdw])", text.strip())
     try:
         if age:
@@ -94,7 +97,7 @@ def parse_since(text: str, now: datetime) -> datetime:
         moment = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError):
         raise Refused(
-            f"--since {text!r} is no time: give a date (2026-11-20), a time (2026-11-20T14:30) or an age (6h)"
+            f"{option} {text!r} is no time: give a date (2026-11-20), a time (2026-11-20T14:30) or an age (6h)"
         ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
