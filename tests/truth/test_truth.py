@@ -60,7 +60,9 @@ def figures(outcome: Outcome) -> dict[str, int]:
     return {name: sum(menu.counts.get(name, 0) for menu in outcome.menus) for name in names}
 
 
+@pytest.mark.slow
 async def test_the_market_of_new_mexico(parts: Parts, recorded: Path) -> None:
+    """It takes its seconds: 84 menus, each in transactions of its own, twice, and 7,117 products compared in every field."""
     path = recording(recorded, "weedmaps/nm_menus_2024-05.tar.gz")
     raw = menus_in(path)
     assert len(raw) == 133
