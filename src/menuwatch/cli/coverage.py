@@ -58,7 +58,10 @@ def coverage(
         keep=("path", "use", "note", "count"),
     )
     for one in found.left_out:
-        errors.print(f"menuwatch: {plain(one.source)}: left out: {plain(one.reason)}", markup=False, soft_wrap=True)
+        if not one.empty:
+            errors.print(f"menuwatch: {plain(one.source)}: left out: {plain(one.reason)}", markup=False, soft_wrap=True)
+    if empty := sum(one.empty for one in found.left_out):
+        errors.print(f"menuwatch: {plural(empty, 'file')} left out: menus without products", markup=False)
     counts = Counter(row["use"] for row in rows)
     said = ", ".join(
         f"{counts[use]} {use}" for use in ("used", "kept", "ignored", operations.UNDECLARED) if counts[use]
