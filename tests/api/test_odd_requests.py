@@ -62,7 +62,9 @@ async def test_no_odd_value_is_the_servers_fault(shop: Shop) -> None:
             seen.add(answer.status_code)
             assert answer.status_code < 500, (method, filled, query, body, answer.text)
             media = answer.headers["content-type"].partition(";")[0]
-            if answer.status_code not in (304, 307) and not (filled.endswith("/data") and answer.status_code == 200):
+            if answer.status_code not in (304, 307) and not (
+                answer.status_code == 200 and (filled.endswith("/data") or filled.startswith("/api/export/"))
+            ):
                 conform.check(
                     shop.description, method, answer.request.url.path, answer.status_code, media, answer.json()
                 )

@@ -12,6 +12,7 @@ from menuwatch.api.observe import Observe, Traffic
 from menuwatch.api.routes import (
     attempts,
     capacity,
+    exports,
     health,
     hosts,
     job_queue,
@@ -57,6 +58,7 @@ def bare_app() -> FastAPI:
         payloads,
         stores,
         products,
+        exports,
         proxies,
         hosts,
         attempts,

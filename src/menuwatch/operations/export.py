@@ -22,7 +22,6 @@ from menuwatch.db import sql
 from menuwatch.exports.encoders import encoder, expression
 from menuwatch.exports.sheets import SHEETS, Column, Format, What
 from menuwatch.exports.target import whole_file, whole_folder
-from menuwatch.operations.refusals import Unusable
 
 _q = sql.load(__package__, "export.sql")
 _MOST_BYTES = 16_000_000
@@ -192,10 +191,7 @@ def _next(month: datetime) -> datetime:
     return month.replace(year=month.year + month.month // 12, month=month.month % 12 + 1)
 
 
-async def known_stores(conn: AsyncConnection[Any], ids: Sequence[int]) -> None:
-    """Raises Unusable where one of these stores does not exist."""
+async def unknown_stores(conn: AsyncConnection[Any], ids: Sequence[int]) -> list[int]:
+    """Which of these stores do not exist."""
     cursor = await conn.execute(_q.known_stores, {"ids": list(ids)})
-    found = {row[0] for row in await cursor.fetchall()}
-    for one in ids:
-        if one not in found:
-            raise Unusable("store", f"store {one} does not exist")
+    return sorted(set(ids) - {row[0] for row in await cursor.fetchall()})
