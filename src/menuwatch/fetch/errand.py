@@ -51,20 +51,18 @@ class Errands:
     async def permit(self, host: str) -> float | None:
         """None when it may be asked now, having waited for its turn where that was near; else when to ask again, in seconds."""
         async with self._pool.connection() as conn:
-            if await (await conn.execute(_q.on_trial, {"host": host})).fetchone() is not None:
-                return _CLOSED_SECONDS
             row = await self._take(conn, host)
             if row["code"] == "unknown":
                 await hosts.add(conn, host, self._limits)
                 row = await self._take(conn, host)
-        if row["code"] is not None:
+        if row["code"] is not None or not row["slots"]:
             return _CLOSED_SECONDS if row["wait"] is None else float(row["wait"])
         await asyncio.sleep(row["slots"][0])
         return None
 
     async def _take(self, conn: AsyncConnection[Any], host: str) -> dict[str, Any]:
         async with conn.cursor(row_factory=dict_row) as cur:
-            await cur.execute(_q.take_slots, {"host": host, "want": 1, "patience": _PATIENCE_SECONDS, "ahead": 0.0})
+            await cur.execute(_q.take_errand, {"host": host, "patience": _PATIENCE_SECONDS})
             row = await cur.fetchone()
         assert row is not None, "the function answers with one row"
         return row

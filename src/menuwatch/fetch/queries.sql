@@ -64,9 +64,10 @@ SELECT * FROM take_slots(%(host)s, %(want)s, %(patience)s, %(ahead)s);
 -- name: host_closed
 SELECT c.code, c.reason, c.wait FROM hosts h, host_closed(h, clock_timestamp()) c WHERE h.host = %(host)s AND c.code IS NOT NULL;
 
--- name: on_trial
--- Whether an open circuit's time is over, and one identity of the active proxies is to find out whether it still refuses everybody.
-SELECT FROM hosts WHERE host = %(host)s AND circuit = 'open' AND circuit_until <= clock_timestamp() AND EXISTS (SELECT FROM proxies WHERE is_active);
+-- name: take_errand
+-- One moment for a request outside of tasks. None while an open circuit is on trial: one identity of the active proxies is to find out.
+SELECT * FROM take_slots(%(host)s, CASE WHEN EXISTS (SELECT FROM hosts WHERE host = %(host)s AND circuit = 'open' AND circuit_until <= clock_timestamp())
+                                         AND EXISTS (SELECT FROM proxies WHERE is_active) THEN 0 ELSE 1 END, %(patience)s, 0);
 
 -- name: end_leases
 -- One that somebody else is clearing away just now (it had lapsed) is not waited for: it may be waiting for what is locked here.
