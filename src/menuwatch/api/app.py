@@ -15,6 +15,7 @@ from menuwatch.api.routes import (
     exports,
     health,
     hosts,
+    images,
     job_queue,
     payloads,
     products,
@@ -62,6 +63,7 @@ def bare_app() -> FastAPI:
         proxies,
         hosts,
         attempts,
+        images,
     ):
         app.include_router(noun.router)
     reference.install(app)
@@ -75,6 +77,7 @@ def create_app(system: System) -> FastAPI:
     app = bare_app()
     app.state.system = system
     app.state.traffic = Traffic()
+    app.state.gallery = images.Gallery.of(system.settings)
     app.add_middleware(Head)
     app.add_middleware(Observe, traffic=app.state.traffic)
     return app

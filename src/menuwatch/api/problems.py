@@ -81,6 +81,13 @@ class Missing(Problem):
     title = "Not found"
 
 
+class NotSigned(Problem):
+    """The address must be signed, and its signature is missing, wrong or too old. Presets need none."""
+
+    status = 403
+    title = "Not signed"
+
+
 class WrongMethod(Problem):
     """The address exists, but not for this method. The `Allow` header names the methods it has."""
 
@@ -116,6 +123,13 @@ class NotJson(Problem):
     title = "Unsupported media type"
 
 
+class BrokenPicture(Problem):
+    """The stored file is no picture that can be shown: damaged, of an unknown kind, or with more pixels than are ever decoded."""
+
+    status = 422
+    title = "The picture cannot be shown"
+
+
 class InvalidRequest(Problem):
     """Some values of the request are not what they must be. `errors` names each: `pointer` is where it stands in the body (a JSON
     Pointer), `parameter` its name in the query or path; `detail` says what is allowed."""
@@ -143,12 +157,14 @@ KINDS: tuple[type[Problem], ...] = (
     BadCursor,
     BadValue,
     MalformedBody,
+    NotSigned,
     Missing,
     WrongMethod,
     ConflictingState,
     Changed,
     BodyTooLarge,
     NotJson,
+    BrokenPicture,
     InvalidRequest,
     Fault,
     Unavailable,
