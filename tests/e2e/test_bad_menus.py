@@ -59,6 +59,11 @@ async def test_an_answer_that_is_no_menu_changes_nothing_and_is_kept(home: Path,
         kept = await _rows(system, "SELECT status, reason, path FROM raw_crawl_payloads WHERE status <> 'ok'")
         assert [status for status, _, _ in kept] == ["rejected"] * 4
         assert all(reason.startswith(f"{word}: ") for _, reason, _ in kept)
+        # The request is on record for what it was, though the answer came with HTTP 200 and no mark of a refusal.
+        last = await _rows(
+            system, "SELECT verdict, error FROM fetch_attempts ORDER BY attempted_at DESC, id DESC LIMIT 1"
+        )
+        assert last[0][0] in ("schema_changed", "empty_suspect"), last
         document = system.archive.read(kept[0][2])
         (body,) = (*document.pages, *document.broken)
         assert len(body) > 20, "the answer itself is there"

@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from urllib.parse import urljoin, urlsplit
 
@@ -33,6 +33,7 @@ log = get_logger(__name__)
 REFUSALS = (Verdict.BLOCKED, Verdict.CHALLENGE)
 _DISCREDITING = (Blame.IDENTITY, Blame.PROXY, Blame.PROXY_OR_TARGET)
 """Blame after which the same identity asks nothing more."""
+_NOTHING_IN_IT = ("empty", "no_data")
 _LONGEST_ERROR = 500
 _HOPS = 5
 """Redirects that are followed for one request."""
@@ -174,6 +175,17 @@ class FetchSession:
     async def plain(self, url: str) -> Response:
         """A document, asked for within a request of this session and without a look at robots.txt: it is that which is asked for."""
         return await self._follow("GET", url, expect="html", admitted=True)
+
+    def doubt(self, kind: str, reason: str) -> None:
+        """Whoever asked could not use the last answer; `kind` is a BadPayload's. Its attempt is put down for what it was, unless it is
+        written already."""
+        last = self.attempts[-1] if self.attempts else None
+        if last is None or last.verdict is not Verdict.OK or last not in self._report.attempts:
+            return
+        verdict = Verdict.EMPTY_SUSPECT if kind in _NOTHING_IN_IT else Verdict.SCHEMA_CHANGED
+        seen = replace(last, verdict=verdict, blame=Blame.TARGET, error=reason[:_LONGEST_ERROR])
+        self.attempts[-1] = seen
+        self._report.attempts[self._report.attempts.index(last)] = seen
 
     async def wait(self, seconds: float) -> None:
         """Waits as the session's task does."""

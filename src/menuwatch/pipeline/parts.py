@@ -23,6 +23,10 @@ from menuwatch.tasks.model import Task
 class RecordedSession(Session, Protocol):
     """A session that counts its requests, for the task's result."""
 
+    def doubt(self, kind: str, reason: str) -> None:
+        """The last answer was not what it seemed: `kind` is a BadPayload's."""
+        ...
+
     @property
     def figures(self) -> Mapping[str, int]:
         """`requests`, `blocked`, `rotations`, `bytes` so far."""

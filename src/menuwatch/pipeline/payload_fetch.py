@@ -41,6 +41,7 @@ class PayloadFetch:
             try:
                 menu = await platform.fetch_menu(session, store.platform_dispensary_id)
             except BadPayload as error:
+                session.doubt(error.kind, str(error))
                 return await self._rejected(task, store, error)
             except MenuwatchError as error:
                 return trouble.outcome_of(self._parts, error, store.id)
