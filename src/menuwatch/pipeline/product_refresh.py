@@ -9,13 +9,15 @@ from typing import Any
 import msgspec
 from psycopg import AsyncConnection
 
+from menuwatch.alerts import evaluate
 from menuwatch.catalog import apply, net
 from menuwatch.catalog.apply import Applied, MenuToApply, SuspectMenu
+from menuwatch.core.clock import SystemClock
 from menuwatch.core.errors import BadPayload, Permanent
 from menuwatch.core.telemetry import get_logger
 from menuwatch.images import store as images
 from menuwatch.payloads import store as payloads
-from menuwatch.payloads.extent import is_whole
+from menuwatch.payloads.extent import NOT_WHOLE, is_whole
 from menuwatch.payloads.store import Payload
 from menuwatch.pipeline.parts import Parts
 from menuwatch.platforms.base import Platform
@@ -27,6 +29,8 @@ log = get_logger(__name__)
 
 _WARNINGS_SHOWN = 50
 _CLOCK_TOLERANCE = timedelta(minutes=1)
+_ALERTS_FOR = timedelta(days=1)
+"""A menu older than that moves alert rules on and makes no event."""
 
 
 class ProductRefresh:
@@ -130,6 +134,17 @@ async def apply_payload(
         await stores.crawled(
             conn, store.id, crawled_at=payload.fetched_at, payload_id=payload.id, products=applied.products
         )
+    await evaluate.look(
+        conn,
+        evaluate.Crawl(
+            dispensary_id=store.id,
+            provider=payload.platform,
+            crawled_at=payload.fetched_at,
+            part_note=NOT_WHOLE,
+            # Whoever replays last year's menus does not want last year's alerts.
+            live=SystemClock().now() - payload.fetched_at < _ALERTS_FOR,
+        ),
+    )
     if applied.new or applied.changed or applied.returned:
         await images.queue_products(conn, store.id)
     shown = [msgspec.to_builtins(w) for w in applied.warnings[:_WARNINGS_SHOWN]]

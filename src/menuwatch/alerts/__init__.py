@@ -1,0 +1,1 @@
+"""Alerts: what people want to be told of, when it happens, and whether they were told."""

@@ -1,0 +1,209 @@
+-- Rules, what they found, and what was sent.
+
+-- name: reached
+-- What a menu has for rules to look at: pairs of a rule and a product that changed with this crawl, or that a rule waits on. Each arm has
+-- an index of its own, so rules about something else cost nothing.
+WITH s AS MATERIALIZED (
+  SELECT d.id, d.state, d.platform FROM dispensaries d
+   WHERE d.id = %(dispensary_id)s AND EXISTS (SELECT FROM alert_rules WHERE enabled AND reach <> 'operations')
+), changed AS MATERIALIZED (
+  SELECT p.id, p.name, lower(p.brand_name) AS brand, lower(p.category) AS category, lower(p.category_canon) AS canon
+    FROM s JOIN catalog_products p ON p.dispensary_id = s.id
+   WHERE p.state_from = %(crawled_at)s AND p.provider = %(provider)s
+), pair AS (
+  SELECT r.id AS rule_id, c.id AS product_id FROM changed c JOIN alert_rules r ON r.product_id = c.id
+   WHERE r.enabled AND r.reach = 'product'
+   UNION ALL
+  SELECT r.id, c.id FROM changed c JOIN alert_rules r ON lower(r.brand) = c.brand WHERE r.enabled AND r.reach = 'brand'
+   UNION ALL
+  SELECT r.id, c.id FROM changed c JOIN alert_rules r ON lower(r.category) IN (c.category, c.canon)
+   WHERE r.enabled AND r.reach = 'category'
+   UNION ALL
+  SELECT r.id, c.id FROM changed c CROSS JOIN alert_rules r
+   WHERE r.enabled AND r.reach = 'store' AND r.dispensary_id = %(dispensary_id)s
+   UNION ALL
+  SELECT r.id, c.id FROM changed c JOIN alert_rules r ON position(lower(r.search) IN lower(c.name)) > 0
+   WHERE r.enabled AND r.reach = 'search'
+)
+SELECT f.rule_id, f.product_id, true AS changed
+  FROM pair f JOIN alert_rules r ON r.id = f.rule_id JOIN changed c ON c.id = f.product_id CROSS JOIN s
+ WHERE (r.dispensary_id IS NULL OR r.dispensary_id = s.id)
+   AND (r.state IS NULL OR r.state = s.state) AND (r.platform IS NULL OR r.platform = %(provider)s)
+   AND (r.brand IS NULL OR lower(r.brand) = c.brand)
+   AND (r.category IS NULL OR lower(r.category) IN (c.category, c.canon))
+   AND (r.search IS NULL OR position(lower(r.search) IN lower(c.name)) > 0)
+   AND (r.product_id IS NULL OR r.product_id = c.id)
+ UNION ALL
+SELECT m.rule_id, m.product_id, false
+  FROM s JOIN alert_matches m ON m.dispensary_id = s.id AND m.phase = 'pending' JOIN alert_rules r ON r.id = m.rule_id AND r.enabled
+  JOIN catalog_products p ON p.id = m.product_id AND p.provider = %(provider)s
+ WHERE p.state_from <> %(crawled_at)s;
+
+-- name: in_scope
+-- Products that a rule is about, as they are now: those of stores that are there.
+SELECT p.id FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_id
+ WHERE (%(product_id)s::bigint IS NULL OR p.id = %(product_id)s)
+   AND (%(dispensary_id)s::integer IS NULL OR p.dispensary_id = %(dispensary_id)s)
+   AND (%(state)s::text IS NULL OR d.state = %(state)s)
+   AND (%(platform)s::text IS NULL OR p.provider = %(platform)s)
+   AND (%(brand)s::text IS NULL OR lower(p.brand_name) = lower(%(brand)s))
+   AND (%(category)s::text IS NULL OR lower(%(category)s) IN (lower(p.category), lower(p.category_canon)))
+   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(p.name)) > 0)
+ ORDER BY p.id;
+
+-- name: products
+-- Products with their present state and the one before it. `observed`: the store's last crawl holds the product.
+SELECT p.id, p.dispensary_id, p.provider_product_id, p.name, p.brand_name, p.category, d.name AS store, d.slug, d.state,
+       p.last_seen_at IS NULL AS observed,
+       n.stock_status, n.price_rec, n.price_rec_special, n.price_med, n.price_med_special, n.prices::text, n.stock::text,
+       o.stock_status, o.price_rec, o.price_rec_special, o.price_med, o.price_med_special, o.prices::text, o.stock::text
+  FROM catalog_products p
+  JOIN dispensaries d ON d.id = p.dispensary_id
+  JOIN product_states n ON n.product_id = p.id AND n.seen_from = p.state_from
+  LEFT JOIN LATERAL (SELECT b.* FROM product_states b WHERE b.product_id = p.id AND b.seen_from < p.state_from
+                      ORDER BY b.seen_from DESC LIMIT 1) o ON true
+ WHERE p.id = ANY (%(ids)s::bigint[]);
+
+-- name: known_whole
+-- Whether a whole menu of the store was applied before this crawl: only then is a product new that was not there.
+SELECT EXISTS (SELECT FROM store_crawls c LEFT JOIN raw_crawl_payloads p ON p.id = c.payload_id
+                WHERE c.dispensary_id = %(dispensary_id)s AND c.crawled_at < %(crawled_at)s AND NOT coalesce(p.notes, '[]') ? %(part)s);
+
+-- name: standings
+SELECT rule_id, product_id, phase, since, crawls, reference, fired_at FROM alert_matches
+ WHERE product_id = ANY (%(ids)s::bigint[]) AND rule_id = ANY (%(rules)s::integer[]);
+
+-- name: note_standing
+INSERT INTO alert_matches (rule_id, product_id, dispensary_id, phase, since, crawls, reference, fired_at)
+VALUES (%(rule_id)s, %(product_id)s, %(dispensary_id)s, %(phase)s, %(since)s, %(crawls)s, %(reference)s, %(fired_at)s)
+    ON CONFLICT (rule_id, product_id) DO UPDATE SET phase = excluded.phase, since = excluded.since, crawls = excluded.crawls,
+       reference = excluded.reference, fired_at = excluded.fired_at;
+
+-- name: forget_standing
+DELETE FROM alert_matches WHERE rule_id = %(rule_id)s AND product_id = %(product_id)s;
+
+-- name: forget_standings
+DELETE FROM alert_matches WHERE rule_id = %(rule_id)s;
+
+-- name: insert_event
+INSERT INTO alert_events (rule_id, source, product_id, dispensary_id, fired_at, due_at, facts)
+VALUES (%(rule_id)s, %(source)s, %(product_id)s, %(dispensary_id)s, %(fired_at)s, %(due_at)s, %(facts)s)
+    ON CONFLICT (rule_id, source) DO NOTHING;
+
+-- name: rules
+-- Whoever judges by a rule keeps it from being removed or edited until what they found is written.
+SELECT * FROM alert_rules WHERE id = ANY (%(ids)s::integer[]) AND enabled ORDER BY id FOR KEY SHARE;
+
+-- name: every_rule
+SELECT * FROM alert_rules ORDER BY id;
+
+-- name: find_rule
+SELECT * FROM alert_rules WHERE name = %(text)s OR id = %(id)s ORDER BY name = %(text)s DESC LIMIT 1;
+
+-- name: lock_rule
+SELECT * FROM alert_rules WHERE id = %(id)s FOR UPDATE;
+
+-- name: insert_rule
+INSERT INTO alert_rules (name, condition, reach, product_id, dispensary_id, brand, category, search, state, platform, amount, percent,
+       option, price, hysteresis_percent, debounce_crawls, debounce_minutes, cooldown_minutes, digest, digest_at, timezone, on_existing,
+       enabled, armed_at, created_at, updated_at)
+VALUES (%(name)s, %(condition)s, %(reach)s, %(product_id)s, %(dispensary_id)s, %(brand)s, %(category)s, %(search)s, %(state)s,
+       %(platform)s, %(amount)s, %(percent)s, %(option)s, %(price)s, %(hysteresis_percent)s, %(debounce_crawls)s, %(debounce_minutes)s,
+       %(cooldown_minutes)s, %(digest)s, %(digest_at)s, %(timezone)s, %(on_existing)s, %(enabled)s, %(now)s, %(now)s, %(now)s)
+    ON CONFLICT (name) DO NOTHING
+RETURNING *;
+
+-- name: update_rule
+UPDATE alert_rules SET name = %(name)s, condition = %(condition)s, reach = %(reach)s, product_id = %(product_id)s,
+       dispensary_id = %(dispensary_id)s, brand = %(brand)s, category = %(category)s, search = %(search)s, state = %(state)s,
+       platform = %(platform)s, amount = %(amount)s, percent = %(percent)s, option = %(option)s, price = %(price)s,
+       hysteresis_percent = %(hysteresis_percent)s, debounce_crawls = %(debounce_crawls)s, debounce_minutes = %(debounce_minutes)s,
+       cooldown_minutes = %(cooldown_minutes)s, digest = %(digest)s, digest_at = %(digest_at)s, timezone = %(timezone)s,
+       on_existing = %(on_existing)s, enabled = %(enabled)s, armed_at = %(armed_at)s,
+       holds = holds AND armed_at = %(armed_at)s, updated_at = %(now)s
+ WHERE id = %(id)s RETURNING *;
+
+-- name: remove_rule
+DELETE FROM alert_rules WHERE id = %(id)s;
+
+-- name: insert_channel
+INSERT INTO alert_channels (rule_id, kind, address, secret, shown) VALUES (%(rule_id)s, %(kind)s, %(address)s, %(secret)s, %(shown)s);
+
+-- name: remove_channels
+DELETE FROM alert_channels WHERE rule_id = %(rule_id)s;
+
+-- name: channels
+SELECT id, rule_id, kind, address, secret, shown FROM alert_channels WHERE rule_id = ANY (%(rules)s::integer[]) ORDER BY id;
+
+-- name: channel
+SELECT id, rule_id, kind, address, secret, shown FROM alert_channels WHERE id = %(id)s;
+
+-- name: due_events
+-- What is to be told now, the rules that have waited longest first. A rule that somebody else gathers is left to them.
+WITH r AS (
+  SELECT id FROM alert_rules WHERE id IN (SELECT rule_id FROM alert_events WHERE NOT told AND due_at <= %(now)s)
+   ORDER BY id LIMIT %(rules)s FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT e.id, e.rule_id, e.fired_at, e.facts FROM r CROSS JOIN LATERAL (
+  SELECT * FROM alert_events e WHERE e.rule_id = r.id AND NOT e.told AND e.due_at <= %(now)s ORDER BY e.id LIMIT %(most)s) e
+ ORDER BY e.rule_id, e.id;
+
+-- name: events_told
+UPDATE alert_events SET told = true WHERE id = ANY (%(ids)s::bigint[]);
+
+-- name: insert_delivery
+INSERT INTO alert_deliveries (rule_id, channel_id, channel, kind, event_ids, payload, next_attempt_at, created_at)
+VALUES (%(rule_id)s, %(channel_id)s, %(channel)s, %(kind)s, %(event_ids)s, %(payload)s, %(now)s, %(now)s) RETURNING id;
+
+-- name: take_due
+-- Messages to send now. Whoever takes one holds it for a while: if they die, it is sent again.
+UPDATE alert_deliveries d SET status = 'sending', attempts = attempts + 1, next_attempt_at = %(now)s + make_interval(secs => %(hold)s)
+  FROM (SELECT id FROM alert_deliveries WHERE status IN ('waiting', 'sending') AND next_attempt_at <= %(now)s
+           AND (%(only)s::bigint[] IS NULL OR id = ANY (%(only)s))
+         ORDER BY next_attempt_at LIMIT %(n)s FOR UPDATE SKIP LOCKED) due
+ WHERE d.id = due.id
+RETURNING d.id, d.rule_id, d.channel_id, d.channel, d.kind, d.key::text, d.payload::text, d.attempts, d.replays;
+
+-- name: delivered
+UPDATE alert_deliveries SET status = 'delivered', next_attempt_at = NULL, response_code = %(code)s, error = NULL, delivered_at = %(now)s,
+       tries = tries || %(try)s::jsonb
+ WHERE id = %(id)s AND status = 'sending' AND attempts = %(attempts)s;
+
+-- name: not_delivered
+UPDATE alert_deliveries SET status = CASE WHEN %(again_at)s::timestamptz IS NULL THEN 'failed' ELSE 'waiting' END,
+       next_attempt_at = %(again_at)s, response_code = %(code)s, error = %(error)s, tries = tries || %(try)s::jsonb
+ WHERE id = %(id)s AND status = 'sending' AND attempts = %(attempts)s;
+
+-- name: next_due
+SELECT extract(epoch FROM least((SELECT min(next_attempt_at) FROM alert_deliveries WHERE status IN ('waiting', 'sending')),
+                                (SELECT min(due_at) FROM alert_events WHERE NOT told)) - %(now)s)::double precision;
+
+-- name: replay
+UPDATE alert_deliveries SET status = 'waiting', attempts = 0, replays = replays + 1, next_attempt_at = %(now)s, error = NULL
+ WHERE id = %(id)s AND status IN ('delivered', 'failed') AND channel_id IS NOT NULL RETURNING id;
+
+-- name: told_of_circuits
+-- Circuits that opened since a rule was made or enabled.
+INSERT INTO alert_events (rule_id, source, fired_at, due_at, facts)
+SELECT r.id, 'circuit/' || e.id, e.happened_at, %(now)s,
+       jsonb_build_object('host', e.host, 'reason', e.reason, 'until', e.until)
+  FROM alert_rules r JOIN host_events e ON e.kind = 'circuit_opened' AND e.happened_at > r.armed_at AND e.happened_at > %(now)s::timestamptz - interval '1 day'
+ WHERE r.enabled AND r.reach = 'operations' AND r.condition = 'circuit_opened'
+    ON CONFLICT (rule_id, source) DO NOTHING;
+
+-- name: told_of_proxies
+-- No proxy is active: told once, until one is.
+WITH p AS (SELECT count(*) AS total, count(*) FILTER (WHERE is_active) AS active FROM proxies),
+u AS (
+  UPDATE alert_rules r SET holds = (p.active = 0 AND p.total > 0) FROM p
+   WHERE r.enabled AND r.reach = 'operations' AND r.condition = 'proxies_down' AND r.holds <> (p.active = 0 AND p.total > 0)
+  RETURNING r.id, r.holds, p.total
+)
+INSERT INTO alert_events (rule_id, source, fired_at, due_at, facts)
+SELECT u.id, 'proxies/' || %(now)s::timestamptz, %(now)s, %(now)s, jsonb_build_object('proxies', u.total) FROM u WHERE u.holds
+    ON CONFLICT (rule_id, source) DO NOTHING;
+
+-- name: prune
+WITH e AS (DELETE FROM alert_events WHERE told AND fired_at < %(before)s RETURNING 1),
+d AS (DELETE FROM alert_deliveries WHERE created_at < %(before)s AND status IN ('delivered', 'failed') RETURNING 1)
+SELECT (SELECT count(*) FROM e) + (SELECT count(*) FROM d);
