@@ -18,6 +18,7 @@ from menuwatch.cli import (
     explain,
     export,
     hosts,
+    images,
     payloads,
     products,
     profiles,
@@ -70,6 +71,7 @@ app.command("migrate")(run.migrate)
 app.command("doctor")(doctor.doctor)
 app.command("explain")(explain.explain)
 app.add_typer(hosts.app, name="hosts")
+app.add_typer(images.app, name="images")
 app.add_typer(payloads.app, name="payloads")
 app.add_typer(proxies.app, name="proxies")
 app.add_typer(schedules.app, name="schedules")

@@ -49,6 +49,16 @@ def transform(source: bytes, params: Params, target: Format) -> bytes:
             raise vips.Damaged(f"a {head.format} that cannot be decoded: {vips.reason(error)}") from error
 
 
+def decodes(source: bytes) -> None:
+    """Decodes every pixel and keeps none. Raises NoImage where that cannot be done."""
+    head = vips.header(source)
+    with vips.quiet_memory(head.pixels):
+        try:
+            vips.opened(head, source).avg()
+        except vips.lib().Error as error:
+            raise vips.Damaged(f"a {head.format} that cannot be decoded: {vips.reason(error)}") from error
+
+
 def _finished(image: Any, plan: Layout, params: Params, target: Format) -> bytes:
     if target == "jpeg" and image.hasalpha():
         image = image.flatten(background=[255] * (image.bands - 1))
