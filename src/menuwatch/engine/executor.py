@@ -227,10 +227,10 @@ class Executor:
             # That now is not the time is no failure, and may be said any number of times.
             say = log.debug if isinstance(error, NotNow) else log.warning
             say("a task failed", action="task_error", error=f"{type(error).__name__}: {error}", **self._ids(task))
-            return outcome_of(error, self._clock.now())
+            return outcome_of(error)
         except Exception as error:
             log.error("a handler broke", action="task_error", exc_info=error, **self._ids(task))
-            return outcome_of(error, self._clock.now())
+            return outcome_of(error)
         finally:
             attempt.handling = False
 
@@ -243,7 +243,7 @@ class Executor:
                 log.info("task done", action="task_completed", **facts)
             case Postpone():
                 say = log.info if outcome.counted else log.debug
-                say("task postponed", action="task_postponed", reason=outcome.reason, until=str(outcome.until), **facts)
+                say("task postponed", action="task_postponed", reason=outcome.reason, **_due(outcome), **facts)
             case Retry() | Fail():
                 action = "task_retried" if status == "pending" else "task_failed"
                 log.warning("task did not work", action=action, reason=outcome.reason, **facts)
@@ -256,6 +256,12 @@ class Executor:
             "attempt": task.attempt,
             "worker_id": self._worker_id,
         }
+
+
+def _due(outcome: Postpone) -> dict[str, Any]:
+    if outcome.until is not None:
+        return {"until": str(outcome.until)}
+    return {"after_seconds": round(outcome.after.total_seconds(), 1)}
 
 
 def _uncancel() -> None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import psycopg
 
+from menuwatch.alerts import store as alerts
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import partitions, sql
@@ -119,7 +120,8 @@ class Janitor(Loop):
         runs = await schedules.prune(conn, self._clock.now() - self._keep.runs)
         workers = await registry.prune(conn, self._keep.workers)
         events = await hosts.prune(conn, self._clock.now() - self._keep.runs)
-        found = {"runs": runs, "workers": workers, "host_events": events}
+        told = await alerts.prune(conn, self._clock.now() - self._keep.runs)
+        found = {"runs": runs, "workers": workers, "host_events": events, "alerts": told}
         return found if any(found.values()) else None
 
     async def _analyze(self, conn: Connection) -> Mapping[str, Any] | None:

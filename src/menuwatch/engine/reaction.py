@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from menuwatch.core.errors import MenuwatchError, NotNow, Permanent, Refused, Throttled
 from menuwatch.tasks.outcome import Fail, Outcome, Postpone, Retry
@@ -11,14 +11,14 @@ THROTTLED_WAIT = timedelta(seconds=60)
 """Wait when a target asked us to slow down but named no time."""
 
 
-def outcome_of(error: Exception, now: datetime) -> Outcome:
+def outcome_of(error: Exception) -> Outcome:
     """Permanent and Refused fail at once, Throttled postpones, everything else is tried again."""
     match error:
         case Permanent() | Refused():
             return Fail(reason=str(error))
         case Throttled():
             wait = THROTTLED_WAIT if error.retry_after is None else timedelta(seconds=max(0.0, error.retry_after))
-            return Postpone(until=now + wait, reason=str(error), counted=not isinstance(error, NotNow))
+            return Postpone(after=wait, reason=str(error), counted=not isinstance(error, NotNow))
         case MenuwatchError():
             return Retry(reason=str(error))
         case _:

@@ -178,7 +178,7 @@ class Settler:
 
     async def _instead(self, task: Task, error: Exception, ran: float) -> Status | None:
         began = self._clock.monotonic()
-        plain = outcome_of(error, self._clock.now())
+        plain = outcome_of(error)
         failures = 0
         while True:
             try:

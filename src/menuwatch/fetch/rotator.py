@@ -298,6 +298,8 @@ class Rotator:
             if as_of is not None:
                 scores[row["id"]] = Score(good, bad, as_of).at(now)
         view = self._views[host] = _View(time.monotonic(), proxies, scores, profiles)
+        # Nobody goes through those that were removed or taken out any more; one that comes back gets new identities.
+        await self._wardrobe.clear(but=proxies.keys())
         return view
 
     async def turn(self, holding: Holding, host: str, *, pause: Pause) -> float:

@@ -89,9 +89,9 @@ class Wardrobe:
         while len(self._idle) > MOST:
             await self._idle.pop(0).transport.close()
 
-    async def clear(self, proxy_id: int | None = None) -> None:
-        """Closes what is idle: all, or what is behind that proxy."""
-        out = [worn for worn in self._idle if proxy_id is None or worn.proxy_id == proxy_id]
-        self._idle = [worn for worn in self._idle if worn not in out]
+    async def clear(self, but: Collection[int] = ()) -> None:
+        """Closes what is idle, `but` not what is behind these proxies."""
+        out = [worn for worn in self._idle if worn.proxy_id not in but]
+        self._idle = [worn for worn in self._idle if worn.proxy_id in but]
         for worn in out:
             await worn.transport.close()

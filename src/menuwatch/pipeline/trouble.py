@@ -38,12 +38,12 @@ def outcome_of(parts: Parts, error: MenuwatchError, store_id: int | None = None)
     now = parts.clock.now()
     reason = str(error)
     if isinstance(error, NotNow):
-        return Postpone(until=now + _apart(_wait(error)), reason=reason, counted=False)
+        return Postpone(after=_apart(_wait(error)), reason=reason, counted=False)
     writes = tried(store_id, now, reason)
     if isinstance(error, Throttled):
-        return Postpone(until=now + _wait(error), reason=reason, writes=writes)
+        return Postpone(after=_wait(error), reason=reason, writes=writes)
     if isinstance(error, Blocked):
-        return Postpone(until=now + parts.blocked_wait, reason=reason, writes=writes)
+        return Postpone(after=parts.blocked_wait, reason=reason, writes=writes)
     if isinstance(error, Transient):
         return Retry(reason=reason, writes=writes)
     return Fail(reason=reason, writes=writes)

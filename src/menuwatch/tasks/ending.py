@@ -68,6 +68,7 @@ def ending(task: Task, outcome: Outcome, *, backoff: timedelta, ran: float = 0.0
                 attempt=task.attempt,
                 verb="postpone" if outcome.counted else "wait",
                 reason=clean_reason(outcome.reason),
+                wait=outcome.after.total_seconds(),
                 due=outcome.until,
                 ran=ran,
             )

@@ -50,11 +50,13 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
 class Postpone(msgspec.Struct, frozen=True, kw_only=True):
     """Not now, through no fault of the task (throttled, no proxy): no retry is used up, to a limit.
 
-    Not `counted` where nothing was even tried: that may happen any number of times.
+    Not `counted` where nothing was even tried: that may happen any number of times. It is due at `until`, where that is
+    given, else `after` from when the database hears of it: a length of time means the same whatever the worker's clock says.
     """
 
-    until: datetime
     reason: str
+    until: datetime | None = None
+    after: timedelta = timedelta(0)
     counted: bool = True
     writes: Writes | None = None
     settle: Settle | None = None

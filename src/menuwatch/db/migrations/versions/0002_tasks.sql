@@ -663,8 +663,8 @@ BEGIN
 END $$;
 
 -- Ends attempts. The arrays run in parallel: verb is `done`, `fail`, `retry`, `postpone`, `wait` (as postpone, but not counted: nothing was
--- tried) or `release` (given back as it was, by a worker that stops); `wait` is in seconds (retry), `due` a time (postpone, wait), `ran` how many seconds the handler took. An array that
--- is null is one of nulls, and no verb means `done`.
+-- tried) or `release` (given back as it was, by a worker that stops); `wait` is in seconds (retry, postpone, wait), `due` a time instead
+-- (postpone, wait), `ran` how many seconds the handler took. An array that is null is one of nulls, and no verb means `done`.
 -- Only attempts that this worker still owns are touched (I4); returned are those, with the status they have now.
 -- The caller may have written other things in the same transaction: all of it commits together.
 CREATE FUNCTION finish_tasks(worker text, ids bigint[], attempts integer[], verbs text[], reasons text[], results jsonb[],
@@ -718,7 +718,8 @@ BEGIN
     WITH f AS MATERIALIZED (
       SELECT u.id, u.attempt, u.verb, u.reason, u.result,
              CASE u.verb WHEN 'retry' THEN at + make_interval(secs => greatest(coalesce(u.wait, 0), 0))
-                         WHEN 'postpone' THEN coalesce(u.due, at) WHEN 'wait' THEN coalesce(u.due, at) END AS due
+                         WHEN 'postpone' THEN coalesce(u.due, at + make_interval(secs => greatest(coalesce(u.wait, 0), 0)))
+                         WHEN 'wait' THEN coalesce(u.due, at + make_interval(secs => greatest(coalesce(u.wait, 0), 0))) END AS due
         FROM unnest(ids, attempts, verbs, reasons, results, wait, due) u(id, attempt, verb, reason, result, wait, due)
        WHERE u.verb IN ('retry', 'postpone', 'wait', 'release')),
     b AS (
