@@ -63,6 +63,11 @@ class FileArchive:
         self._root = root
         self._level = level
 
+    @property
+    def root(self) -> Path:
+        """The storage root."""
+        return self._root
+
     def _final(self, path: str) -> Path:
         pure = PurePosixPath(path)
         if pure.is_absolute() or ".." in pure.parts or pure.parts[:1] != ("payloads",):

@@ -17,6 +17,7 @@ from menuwatch.cli import (
     doctor,
     explain,
     export,
+    history,
     hosts,
     images,
     payloads,
@@ -70,6 +71,7 @@ app.command("worker")(run.worker)
 app.command("migrate")(run.migrate)
 app.command("doctor")(doctor.doctor)
 app.command("explain")(explain.explain)
+app.add_typer(history.app, name="history")
 app.add_typer(hosts.app, name="hosts")
 app.add_typer(images.app, name="images")
 app.add_typer(payloads.app, name="payloads")

@@ -120,3 +120,18 @@ SHEETS: dict[What, tuple[Column, ...]] = {
         *_columns(Kind.JSON, "prices_before prices_after stock_before stock_after"),
     ),
 }
+
+PACKED: tuple[Column, ...] = (
+    Column("product_id", Kind.WHOLE),
+    *_columns(Kind.TIME, "seen_from seen_to"),
+    Column("present", Kind.FLAG),
+    Column("quantity_capped", Kind.FLAG),
+    Column("quantity", Kind.WHOLE),
+    Column("stock_status", Kind.TEXT),
+    *_PRICES,
+    *_potency(),
+    *_columns(Kind.JSON, "prices stock"),
+    Column("dispensary_id", Kind.WHOLE),
+    *_columns(Kind.TEXT, "provider provider_product_id"),
+)
+"""The columns of a file of packed states (`packs`)."""

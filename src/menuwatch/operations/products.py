@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,13 +10,16 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 from psycopg import AsyncConnection
 
 from menuwatch.db import sql
+from menuwatch.exports.packs import Packs
 from menuwatch.operations.reading import Row, pattern, row, rows
 from menuwatch.operations.refusals import NotFound
 
 _q = sql.load(__package__)
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Order(StrEnum):
@@ -112,17 +116,32 @@ class History:
 
 
 async def history(
-    conn: AsyncConnection[Any], product_id: int, span: Span, *, after: datetime | None = None, limit: int = 50
+    conn: AsyncConnection[Any],
+    product_id: int,
+    span: Span,
+    *,
+    after: datetime | None = None,
+    limit: int = 50,
+    packs: Packs | None = None,
 ) -> History:
-    """The product's states that touch `span`, those that began before `after`; raises NotFound.
+    """The product's states that touch `span`, those that began before `after`, also those that lie in `packs`; raises NotFound.
 
     Gaps are those of the time that the page covers, so every gap is on some page.
     """
     await one(conn, product_id)
-    values = {"id": product_id, "since": span.since, "until": span.until, "after": after, "limit": limit + 1}
+    packed = await _packed(packs, product_id)
+    values = {
+        "packed": packed,
+        "id": product_id,
+        "since": span.since,
+        "until": span.until,
+        "after": after,
+        "limit": limit + 1,
+    }
     found = await rows(conn, _q.product_states, values)
     shown, more = found[:limit], len(found) > limit
     covered = {
+        "packed": packed,
         "id": product_id,
         "since": shown[-1]["from"] if more else span.since,
         "until": after if after is not None else span.until,
@@ -131,12 +150,31 @@ async def history(
     return History(states=shown, gaps=gaps, next=shown[-1]["from"] if more else None)
 
 
+async def _packed(packs: Packs | None, product_id: int) -> str:
+    """Rows of `product_states` as the queries take them."""
+    found = [] if packs is None else await asyncio.to_thread(packs.states_of, product_id)
+    return _encode(found).decode()
+
+
 async def snapshots(
-    conn: AsyncConnection[Any], product_id: int, span: Span, *, after: datetime | None = None, limit: int = 50
+    conn: AsyncConnection[Any],
+    product_id: int,
+    span: Span,
+    *,
+    after: datetime | None = None,
+    limit: int = 50,
+    packs: Packs | None = None,
 ) -> list[Row]:
     """The product as each crawl saw it, newest first, those before `after`; raises NotFound."""
     await one(conn, product_id)
-    values = {"id": product_id, "since": span.since, "until": span.until, "after": after, "limit": limit}
+    values = {
+        "packed": await _packed(packs, product_id),
+        "id": product_id,
+        "since": span.since,
+        "until": span.until,
+        "after": after,
+        "limit": limit,
+    }
     return await rows(conn, _q.product_snapshots, values)
 
 

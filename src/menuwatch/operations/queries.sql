@@ -130,7 +130,8 @@ SELECT p.id, p.dispensary_id, d.name AS store, p.provider, p.provider_product_id
  WHERE p.id = %(id)s;
 
 -- name: product_states
--- What a product cost, how much there was and how strong it was, newest first; "to" is null while a state lasts.
+-- What a product cost, how much there was and how strong it was, newest first; "to" is null while a state lasts. `packed` are its
+-- states that were moved to files, as rows of the table; one that is in both places is there once.
 SELECT s.seen_from AS "from", s.seen_to AS "to", s.present,
        coalesce(least(s.price_rec, s.price_rec_special), least(s.price_med, s.price_med_special)) AS price,
        s.price_rec, s.price_rec_special, s.price_med, s.price_med_special,
@@ -141,9 +142,9 @@ SELECT s.seen_from AS "from", s.seen_to AS "to", s.present,
           FROM jsonb_array_elements(s.stock) e) AS stock,
        CASE WHEN s.thc_lo IS NOT NULL THEN json_build_object('lo', s.thc_lo, 'hi', s.thc_hi, 'unit', s.thc_unit) END AS thc,
        CASE WHEN s.cbd_lo IS NOT NULL THEN json_build_object('lo', s.cbd_lo, 'hi', s.cbd_hi, 'unit', s.cbd_unit) END AS cbd
-  FROM product_states s
- WHERE s.product_id = %(id)s
-   AND (%(since)s::timestamptz IS NULL OR s.seen_to IS NULL OR s.seen_to >= %(since)s)
+  FROM (SELECT * FROM product_states WHERE product_id = %(id)s
+        UNION SELECT * FROM jsonb_populate_recordset(NULL::product_states, %(packed)s::jsonb)) s
+ WHERE (%(since)s::timestamptz IS NULL OR s.seen_to IS NULL OR s.seen_to >= %(since)s)
    AND (%(until)s::timestamptz IS NULL OR s.seen_from < %(until)s)
    AND (%(after)s::timestamptz IS NULL OR s.seen_from < %(after)s)
  ORDER BY s.seen_from DESC LIMIT %(limit)s;
@@ -155,7 +156,9 @@ WITH product AS (
   SELECT p.dispensary_id, p.first_seen_at, 2 * d.crawl_interval_hours * interval '1 hour' AS longest
     FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_id WHERE p.id = %(id)s
 ), spans AS (
-  SELECT present, seen_to, lead(seen_from) OVER (ORDER BY seen_from) AS next_from FROM product_states WHERE product_id = %(id)s
+  SELECT present, seen_to, lead(seen_from) OVER (ORDER BY seen_from) AS next_from
+    FROM (SELECT present, seen_from, seen_to FROM product_states WHERE product_id = %(id)s
+          UNION SELECT present, seen_from, seen_to FROM jsonb_populate_recordset(NULL::product_states, %(packed)s::jsonb)) s
 ), crawls AS (
   SELECT c.crawled_at, lead(c.crawled_at) OVER (ORDER BY c.crawled_at) AS next_at
     FROM store_crawls c JOIN product p ON p.dispensary_id = c.dispensary_id AND c.crawled_at >= p.first_seen_at
@@ -175,23 +178,27 @@ SELECT "from", "to", reason FROM gaps
  ORDER BY "from" DESC, reason;
 
 -- name: product_snapshots
--- One row per crawl that saw the product, newest first.
-SELECT s.crawled_at, s.payload_id, s.state_since,
+-- One row per crawl that saw the product, newest first: store_product_snapshots of one product, and of its packed states.
+SELECT c.crawled_at, c.payload_id, s.seen_from AS state_since,
        coalesce(least(s.price_rec, s.price_rec_special), least(s.price_med, s.price_med_special)) AS price,
        s.price_rec, s.price_rec_special, s.price_med, s.price_med_special,
        (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'price_rec', e -> 1, 'price_rec_special', e -> 2,
                'price_med', e -> 3, 'price_med_special', e -> 4)), '[]') FROM jsonb_array_elements(s.prices) e) AS prices,
-       s.stock_status, s.is_in_stock, s.quantity, s.quantity_capped,
+       s.stock_status, CASE s.stock_status WHEN 'in_stock' THEN true WHEN 'oos' THEN false END AS is_in_stock, s.quantity, s.quantity_capped,
        (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'stock_status', e -> 1, 'quantity', e -> 2, 'capped', e -> 3)), '[]')
           FROM jsonb_array_elements(s.stock) e) AS stock,
        CASE WHEN s.thc_lo IS NOT NULL THEN json_build_object('lo', s.thc_lo, 'hi', s.thc_hi, 'unit', s.thc_unit) END AS thc,
        CASE WHEN s.cbd_lo IS NOT NULL THEN json_build_object('lo', s.cbd_lo, 'hi', s.cbd_hi, 'unit', s.cbd_unit) END AS cbd
-  FROM store_product_snapshots s
- WHERE s.store_product_id = %(id)s
-   AND (%(since)s::timestamptz IS NULL OR s.crawled_at >= %(since)s)
-   AND (%(until)s::timestamptz IS NULL OR s.crawled_at < %(until)s)
-   AND (%(after)s::timestamptz IS NULL OR s.crawled_at < %(after)s)
- ORDER BY s.crawled_at DESC LIMIT %(limit)s;
+  FROM (SELECT * FROM product_states WHERE product_id = %(id)s
+        UNION SELECT * FROM jsonb_populate_recordset(NULL::product_states, %(packed)s::jsonb)) s
+  JOIN catalog_products p ON p.id = s.product_id
+  JOIN store_crawls c ON c.dispensary_id = p.dispensary_id AND c.crawled_at >= s.seen_from
+                     AND (s.seen_to IS NULL OR c.crawled_at <= s.seen_to)
+ WHERE s.present
+   AND (%(since)s::timestamptz IS NULL OR c.crawled_at >= %(since)s)
+   AND (%(until)s::timestamptz IS NULL OR c.crawled_at < %(until)s)
+   AND (%(after)s::timestamptz IS NULL OR c.crawled_at < %(after)s)
+ ORDER BY c.crawled_at DESC LIMIT %(limit)s;
 
 -- name: list_changes
 -- The page is cut before anything is built for it.

@@ -24,8 +24,9 @@ from menuwatch.api.schemas.products import (
     SnapshotPage,
     StoreProductQuery,
 )
-from menuwatch.api.system import Reading
+from menuwatch.api.system import Reading, Sys
 from menuwatch.db.pool import Connection
+from menuwatch.exports.packs import Packs
 from menuwatch.operations import products
 from menuwatch.operations.products import Key, Order, ProductFilter, Span
 
@@ -81,7 +82,7 @@ def _time_after(cursor: str | None, mark: str) -> datetime | None:
 
 @router.get("/products/{product_id}/history", response_model=ProductHistory, summary="One product's states over time")
 async def get_product_history(
-    request: Request, conn: Reading, product_id: ProductPath, query: Annotated[SpanQuery, Query()]
+    request: Request, system: Sys, conn: Reading, product_id: ProductPath, query: Annotated[SpanQuery, Query()]
 ) -> Response:
     """What it cost, how much there was and how strong it was: a row per change, newest first. Times of which nothing is known are in
     `gaps`."""
@@ -92,6 +93,7 @@ async def get_product_history(
         Span(since=query.since, until=query.until),
         after=_time_after(query.cursor, mark),
         limit=query.limit,
+        packs=Packs(system.archive.root),
     )
     cursor = paging.encode(mark, found.next) if found.next is not None else None
     return page(request, found.states, cursor, gaps=found.gaps)
@@ -99,7 +101,7 @@ async def get_product_history(
 
 @router.get("/products/{product_id}/snapshots", response_model=SnapshotPage, summary="One product, crawl by crawl")
 async def list_product_snapshots(
-    request: Request, conn: Reading, product_id: ProductPath, query: Annotated[SpanQuery, Query()]
+    request: Request, system: Sys, conn: Reading, product_id: ProductPath, query: Annotated[SpanQuery, Query()]
 ) -> Response:
     """The product as each crawl saw it, newest first. The same as its history, looked at another way."""
     mark = paging.mark("snapshots", product_id, query.since, query.until)
@@ -109,6 +111,7 @@ async def list_product_snapshots(
         Span(since=query.since, until=query.until),
         after=_time_after(query.cursor, mark),
         limit=query.limit + 1,
+        packs=Packs(system.archive.root),
     )
     shown = found[: query.limit]
     return page(request, shown, paging.encode(mark, shown[-1]["crawled_at"]) if len(found) > query.limit else None)

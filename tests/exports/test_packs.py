@@ -1,0 +1,209 @@
+"""Cold history in files: the same answers before and after, and nothing lost whatever breaks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+import pytest
+
+from menuwatch.core.errors import Refused
+from menuwatch.exports.packs import Packs
+from menuwatch.operations import history
+from menuwatch.operations.history import NotPacked
+from tests.api.shop import START, Shop, at, item
+
+MONTHS = 24 * 31
+"""Hours: the crawl that many later is in the next month, and so on."""
+
+
+@pytest.fixture
+def packs(tmp_path: Path) -> Packs:
+    return Packs(tmp_path / "packs")
+
+
+async def _story(shop: Shop) -> tuple[int, list[int]]:
+    """Four months; `a` changes at every crawl, `b` once, `c` never, `d` is gone for a while, and then for good."""
+    store = await shop.store(state="AZ")
+    for crawl in range(8):
+        hours = (crawl // 2) * MONTHS + crawl % 2
+        await shop.execute("SELECT ensure_product_states_partition(%s)", [at(hours)])
+        menu = [item("a", options=[("1g", f"{10 + crawl}.50", 20 - crawl)]), item("c")]
+        menu.append(item("b", options=[("1g", 10 if crawl < 5 else 12, 3)]))
+        if crawl in (0, 1, 3):
+            menu.append(item("d", thc=20 + crawl))
+        await shop.crawl(store, hours, menu)
+    async with shop.pool.connection() as conn:
+        cursor = await conn.execute("SELECT id FROM catalog_products ORDER BY provider_product_id")
+        return store, [row[0] for row in await cursor.fetchall()]
+
+
+async def _pack(shop: Shop, packs: Packs, month: int) -> list[history.Packed]:
+    before = START.replace(month=month, day=1, hour=0)
+    async with shop.pool.connection() as conn:
+        return await history.pack(conn, packs, before, now=START.replace(month=11))
+
+
+async def _everything(shop: Shop, ids: list[int]) -> list[Any]:
+    return [
+        found
+        for product in ids
+        for path in ("history", "snapshots")
+        for found in [await shop.ask(f"/api/products/{product}/{path}", params={"limit": 100})]
+    ]
+
+
+async def _states(shop: Shop) -> list[tuple[Any, ...]]:
+    async with shop.pool.connection() as conn:
+        return await (await conn.execute("SELECT * FROM product_states ORDER BY product_id, seen_from")).fetchall()
+
+
+async def test_answers_are_the_same_whatever_is_packed(shop: Shop) -> None:
+    _, ids = await _story(shop)
+    packs = Packs(shop.archive.root)
+    before = await _everything(shop, ids)
+    assert len(before[0]["items"]) == 8
+    everything = await _states(shop)
+
+    done = await _pack(shop, packs, 5)
+    assert [(one.month, one.states, one.dropped) for one in done] == [("2026-03", 4, False), ("2026-04", 1, False)]
+    assert await _everything(shop, ids) == before
+    page = await shop.ask(f"/api/products/{ids[0]}/history", params={"limit": 3, "until": at(MONTHS + 1).isoformat()})
+    assert [row["prices"][0]["price_rec"] for row in page["items"]] == [12.5, 11.5, 10.5]
+    changes = await shop.walk("/api/changes", since=at(2 * MONTHS).isoformat())
+    assert len(changes) == 4 + 1 + 1, "what changed since is told against what it was before"
+
+    assert [one.states for one in await _pack(shop, packs, 5)] == [0, 0], "again there is nothing to do"
+    assert sum(one.states for one in await _pack(shop, packs, 7)) == 6
+    assert await _everything(shop, ids) == before
+
+    # The next crawl is compared with what stayed.
+    await shop.crawl(
+        1, 3 * MONTHS + 2, [item("a", options=[("1g", "17.50", 13)]), item("b", options=[("1g", 12, 3)]), item("c")]
+    )
+    assert (await _everything(shop, ids))[0]["items"] == before[0]["items"]
+
+    with duckdb.connect() as db:
+        found = db.execute(
+            f"SELECT count(*), min(provider_product_id) FROM read_parquet('{shop.archive.root}/history/*/*.parquet')"
+        ).fetchone()
+    assert found == (11, "a")
+    assert sum(one.states for one in packs.contents()) == 11
+    assert len(await _states(shop)) == len(everything) - 11
+
+
+async def test_an_empty_partition_goes(shop: Shop, packs: Packs) -> None:
+    store = await shop.store()
+    for crawl in range(3):
+        await shop.execute("SELECT ensure_product_states_partition(%s)", [at(crawl * MONTHS)])
+        await shop.crawl(store, crawl * MONTHS, [item("a", options=[("1g", 10 + crawl, 5)])])
+    done = await _pack(shop, packs, 6)
+    assert [(one.month, one.states, one.dropped) for one in done] == [
+        ("2026-03", 1, True),
+        ("2026-04", 1, True),
+        ("2026-05", 0, False),
+    ]
+
+
+async def test_a_month_whose_file_differs_is_not_touched(
+    shop: Shop, packs: Packs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _story(shop)
+    before = await _states(shop)
+    read = history.files.batches
+
+    def damaged(file: Path) -> Any:
+        # As a disk that gives back something else than was written.
+        for batch in read(file):
+            batch[0]["quantity"] = 99
+            yield batch
+
+    monkeypatch.setattr(history.files, "batches", damaged)
+    with pytest.raises(NotPacked, match="nothing was moved"):
+        await _pack(shop, packs, 5)
+    assert await _states(shop) == before
+    assert packs.files() == []
+
+
+async def test_cut_off_after_the_file_counts_states_once(shop: Shop) -> None:
+    _, ids = await _story(shop)
+    packs = Packs(shop.archive.root)
+    before = await _everything(shop, ids)
+    # The database goes at COMMIT: the file is there, and so are the states.
+    await shop.execute(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57P01'; END $$"
+    )
+    await shop.execute(
+        "CREATE CONSTRAINT TRIGGER refuse AFTER DELETE ON product_states DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION refuse()"
+    )
+    with pytest.raises(psycopg.OperationalError):
+        await _pack(shop, packs, 5)
+    assert len(packs.files()) == 1
+    assert await _everything(shop, ids) == before
+    await shop.execute("DROP TRIGGER refuse ON product_states")
+    assert sum(one.states for one in await _pack(shop, packs, 5)) == 5
+    assert await _everything(shop, ids) == before
+
+
+async def test_what_cannot_be_packed(shop: Shop, packs: Packs) -> None:
+    async with shop.pool.connection() as conn:
+        with pytest.raises(Refused, match="still to come"):
+            await history.pack(conn, packs, START.replace(month=12, day=1, hour=0), now=START.replace(month=11))
+        with pytest.raises(Refused, match="not the beginning of a month"):
+            await history.pack(conn, packs, START, now=START.replace(month=11))
+
+
+def _scans(plan: Any) -> list[tuple[str, str | None]]:
+    found = [(plan["Node Type"], plan.get("Relation Name"))] if "Relation Name" in plan else []
+    return found + [scan for child in plan.get("Plans", ()) for scan in _scans(child)]
+
+
+async def test_one_product_and_one_store_at_an_instant_are_found_by_index(shop: Shop) -> None:
+    """With enough rows that another way would be cheaper if there were no index."""
+    store = await shop.store()
+    for month in range(3):
+        await shop.execute("SELECT ensure_product_states_partition(%s)", [at(month * MONTHS)])
+    await shop.execute(
+        "INSERT INTO catalog_products (dispensary_id, provider, provider_product_id, content_hash, first_seen_at, state_from,"
+        " changed_at, name_raw, name, stock_status, is_in_stock, variants, extra) SELECT %s + n %% 50, 'dutchie', 'p' || n, '',"
+        " %s, %s, %s, 'n', 'n', 'in_stock', true, '[]', '{}' FROM generate_series(1, 2000) n",
+        [store, at(0), at(0), at(0)],
+    )
+    await shop.execute(
+        "INSERT INTO product_states (product_id, seen_from, quantity_capped, stock_status, prices, stock)"
+        " SELECT id, %s + h * interval '3 days', false, 'in_stock', '[]', '[]' FROM catalog_products, generate_series(0, 24) h",
+        [at(0)],
+    )
+    await shop.execute("ANALYZE")
+    full = {"catalog_products", *(f"product_states_2026_{month}" for month in ("03", "04", "05"))}
+    queries = history.sql.load("menuwatch.operations")
+    asked = {"id": 7, "since": None, "until": None, "after": None, "limit": 50, "packed": "[]"}
+    moment = {"dispensary_id": store, "instant": at(MONTHS)}
+    async with shop.pool.connection() as conn:
+        for query, values in (
+            (queries.product_states, asked),
+            (queries.product_snapshots, asked),
+            (history._q.store_at, moment),
+        ):
+            cursor = await conn.execute(f"EXPLAIN (FORMAT json) {query}", values)
+            (plan,) = (await cursor.fetchone() or ([],))[0]
+            scans = [(kind, table) for kind, table in _scans(plan["Plan"]) if table in full]
+            assert any(table == "product_states_2026_03" for _, table in scans)
+            assert [scan for scan in scans if scan[0] == "Seq Scan"] == [], query
+
+
+async def test_a_store_at_an_instant(shop: Shop) -> None:
+    store, _ = await _story(shop)
+    async with shop.pool.connection() as conn:
+
+        async def offered(hours: float) -> list[tuple[str, float]]:
+            found = await history.store_at(conn, store, at(hours))
+            return sorted((row["provider_product_id"], float(row["price_rec"])) for row in found)
+
+        assert await offered(-1) == []
+        assert await offered(0.5) == [("a", 10.5), ("b", 10), ("c", 40), ("d", 40)]
+        assert await offered(MONTHS) == [("a", 12.5), ("b", 10), ("c", 40)], "d was not on that menu"
+        assert await offered(3 * MONTHS + 1) == [("a", 17.5), ("b", 12), ("c", 40)]
