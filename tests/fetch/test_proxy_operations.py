@@ -129,7 +129,7 @@ async def test_without_a_test_all_work_at_once_and_nobody_is_asked(pool: Pool, f
 
 
 async def test_a_target_that_is_down_speaks_against_no_proxy(pool: Pool, farm: ProxyFarm, target: Target) -> None:
-    target.script = lambda _: Reply(503, headers={"Retry-After": "60"})
+    target.script = lambda _: Reply(503)
     intake = await bring_in(pool, _settings(target), sheet.read(_lines(farm))[0])
     assert intake.failed == 0
 
