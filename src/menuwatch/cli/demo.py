@@ -96,7 +96,7 @@ async def market(
             poll_interval_ms=200,
             max_concurrent_tasks=4,
             image_hosts=(str(urlsplit(IMAGE_BASE).hostname),) if images else (),
-            image_retry_seconds=0.5,
+            image_retry_seconds=0.05,
         )
         async with bootstrap.open_system(settings) as system:
             for proxy in simulator.proxies:

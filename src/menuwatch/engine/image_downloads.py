@@ -13,7 +13,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 from menuwatch.catalog import store as catalog
@@ -241,7 +241,12 @@ class ImageDownloads(Loop):
             )
             await asyncio.to_thread(self._files.store, image.path, made.data)
         async with self._pool.connection() as conn:
-            await images.stored(conn, source.id, image)
+            path = await images.stored(
+                conn, source.id, image, gone=known.path if known and image is not known else None
+            )
+        if path != image.path:
+            await asyncio.to_thread(self._files.remove, image.path)
+            image = replace(image, path=path)
         log.info(
             "picture stored",
             action="image_stored",

@@ -79,7 +79,9 @@ SELECT * FROM images WHERE sha256 = %(sha256)s;
 -- name: add_image
 INSERT INTO images AS i (sha256, path, width, height, bytes, source_format, source_bytes, colour)
 VALUES (%(sha256)s, %(path)s, %(width)s, %(height)s, %(bytes)s, %(source_format)s, %(source_bytes)s, %(colour)s)
-ON CONFLICT (sha256) DO UPDATE SET path = EXCLUDED.path, width = EXCLUDED.width, height = EXCLUDED.height, bytes = EXCLUDED.bytes;
+-- Of two who store one picture at the same time the first has its way, unless that file is known to be gone.
+ON CONFLICT (sha256) DO UPDATE SET path = CASE WHEN i.path = %(gone)s THEN EXCLUDED.path ELSE i.path END
+RETURNING i.path;
 
 -- name: source_stored
 UPDATE image_sources SET status = 'stored', sha256 = %(sha256)s, attempts = 0, error = NULL WHERE id = %(id)s;

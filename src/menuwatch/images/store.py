@@ -155,11 +155,15 @@ async def image(conn: AsyncConnection[Any], sha256: bytes) -> Image | None:
     return Image(**row)
 
 
-async def stored(conn: AsyncConnection[Any], source_id: int, found: Image) -> None:
-    """What an address has, once its file is there."""
+async def stored(conn: AsyncConnection[Any], source_id: int, found: Image, *, gone: str | None = None) -> str:
+    """What an address has, once its file is there. Returns the path of the picture's first file: another one than `found` has where
+    somebody else stored it meanwhile; `gone` is one that is not there any more."""
+    values = {name: getattr(found, name) for name in Image.__slots__}
     async with conn.transaction():
-        await conn.execute(_q.add_image, {name: getattr(found, name) for name in Image.__slots__})
+        row = await (await conn.execute(_q.add_image, {**values, "gone": gone})).fetchone()
         await conn.execute(_q.source_stored, {"id": source_id, "sha256": found.sha256})
+    assert row is not None, "the statement returns the row"
+    return str(row[0])
 
 
 async def lost(conn: AsyncConnection[Any], source_id: int, error: str) -> None:

@@ -204,6 +204,10 @@ class ImageFiles:
             _sync(final.parent)
         return True
 
+    def remove(self, path: str) -> None:
+        """Takes a name away from a file; does nothing where there is none."""
+        self.place(path).unlink(missing_ok=True)
+
     def every(self) -> Iterator[tuple[str, int]]:
         """Every file there is, as its path relative to the storage root and its bytes; links are not followed."""
         waiting = [self._root]

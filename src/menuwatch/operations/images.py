@@ -153,7 +153,7 @@ def _state(files: ImageFiles, path: str, deep: bool) -> str | None:
 async def _mend(pool: Pool, files: ImageFiles, bad: list[dict[str, Any]], unlisted: list[dict[str, Any]]) -> None:
     for use in bad:
         # A damaged file would be taken for the picture; its other names are looked at as well, each in its turn.
-        await asyncio.to_thread(files.place(use["path"]).unlink, missing_ok=True)
+        await asyncio.to_thread(files.remove, use["path"])
     async with pool.connection() as conn, conn.transaction():
         await catalog.clear_local_images(conn, await images.uses_lost(conn, [use["id"] for use in bad]))
         await catalog.set_local_images(conn, {use["product_id"]: use["path"] for use in unlisted})
