@@ -27,6 +27,7 @@ from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Pool, open_pool
+from menuwatch.engine.courier import Courier
 from menuwatch.engine.exposition import exposed
 from menuwatch.engine.handler import Claimable
 from menuwatch.engine.image_downloads import ImageDownloads, Manner
@@ -214,15 +215,17 @@ async def scheduling(system: System) -> AsyncIterator[Scheduler]:
 
 @asynccontextmanager
 async def keeping(system: System) -> AsyncIterator[Janitor]:
-    """Keeps the database in shape for as long as the context lasts: drops what is past its time, renews statistics; and tries proxies
-    that were deactivated."""
+    """Keeps the database in shape for as long as the context lasts: drops what is past its time, renews statistics; tries proxies
+    that were deactivated, and carries alerts to whoever wants them."""
     keep = Keep(
         history=timedelta(days=system.settings.task_history_days),
         attempts=timedelta(days=system.settings.fetch_attempt_days),
         runs=timedelta(days=system.settings.schedule_run_days),
     )
     janitor = Janitor(system.pool, keep=keep, clock=system.clock)
-    async with _running(janitor), _running(Prober(system.pool, system.settings, clock=system.clock)):
+    prober = Prober(system.pool, system.settings, clock=system.clock)
+    courier = Courier(system.pool, system.settings, clock=system.clock)
+    async with _running(janitor), _running(prober), _running(courier):
         yield janitor
 
 

@@ -144,7 +144,7 @@ WITH r AS (
   SELECT id FROM alert_rules WHERE id IN (SELECT rule_id FROM alert_events WHERE NOT told AND due_at <= %(now)s)
    ORDER BY id LIMIT %(rules)s FOR NO KEY UPDATE SKIP LOCKED
 )
-SELECT e.id, e.rule_id, e.fired_at, e.facts FROM r CROSS JOIN LATERAL (
+SELECT e.id, e.rule_id, e.fired_at, e.facts::text FROM r CROSS JOIN LATERAL (
   SELECT * FROM alert_events e WHERE e.rule_id = r.id AND NOT e.told AND e.due_at <= %(now)s ORDER BY e.id LIMIT %(most)s) e
  ORDER BY e.rule_id, e.id;
 

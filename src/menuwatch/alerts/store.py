@@ -54,7 +54,8 @@ class DueEvent(NamedTuple):
     id: int
     rule_id: int
     fired_at: datetime
-    facts: Any
+    facts: str
+    """JSON, its numbers as they were."""
 
 
 async def listed(conn: AsyncConnection[Any]) -> list[Rule]:

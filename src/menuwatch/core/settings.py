@@ -339,6 +339,24 @@ class Settings:
         _words,
         "Parameters that need no signature where IMAGE_URL_KEY is set, comma-separated, each as in an address: `w=200&h=200`.",
     )
+    alert_allow_private: int = _setting(
+        "ALERT_ALLOW_PRIVATE",
+        0,
+        _whole(0, 1),
+        "`1` lets alerts be sent to addresses that are not on the public internet.",
+    )
+    alert_timeout_seconds: float = _setting(
+        "ALERT_TIMEOUT_SECONDS", 10.0, _number(0.05, 60), "Longest wait for whoever receives an alert, seconds."
+    )
+    alert_attempts: int = _setting(
+        "ALERT_ATTEMPTS", 10, _whole(1, 100), "How often an alert is sent until its receiver takes it."
+    )
+    alert_retry_seconds: float = _setting(
+        "ALERT_RETRY_SECONDS",
+        30.0,
+        _number(0, 86_400),
+        "First wait before an alert is sent again, seconds; doubled with each try that fails, to 6 h.",
+    )
     suspect_share: float = _setting(
         "SUSPECT_SHARE", 0.4, _number(0, 1), "A menu below this share of the store's usual size is quarantined."
     )
