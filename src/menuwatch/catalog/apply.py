@@ -359,6 +359,12 @@ async def apply_menu(conn: AsyncConnection[Any], menu: MenuToApply, reader: Read
     return applied
 
 
+async def make_room(conn: AsyncConnection[Any]) -> None:
+    """Between two menus that are applied in one transaction."""
+    await conn.execute(_q.create_stage)
+    await conn.execute(_q.empty_stage)
+
+
 async def ensure_partition(pool: Pool, instant: datetime) -> None:
     """Makes sure that states beginning at `instant` have a partition; run before the transaction that writes them."""
     async with pool.connection() as conn:

@@ -20,6 +20,10 @@ CREATE TEMPORARY TABLE IF NOT EXISTS catalog_stage (
   prices jsonb, stock jsonb
 ) ON COMMIT DELETE ROWS;
 
+-- name: empty_stage
+-- For whoever applies several menus in one transaction.
+TRUNCATE catalog_stage;
+
 -- name: merge_stage
 -- The staged products are known ones whose raw item differs from the stored one, or that come back after a gap. A state ends and
 -- another begins only where price, stock or potency differ, or after a gap.

@@ -24,6 +24,7 @@ from menuwatch.cli import (
     products,
     profiles,
     proxies,
+    rebuild,
     replay,
     run,
     schedules,
@@ -61,6 +62,7 @@ def options(
 
 app.command("demo")(demo.demo)
 app.command("replay")(replay.replay)
+app.command("rebuild")(rebuild.rebuild)
 app.command("coverage")(coverage.coverage)
 app.command("products")(products.products)
 app.command("changes")(products.changes)

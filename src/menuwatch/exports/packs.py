@@ -76,6 +76,16 @@ class Packs:
             for file in files
         ]
 
+    def holds(self, dispensary_id: int) -> bool:
+        """Whether any state of that store is packed."""
+        files = self.files()
+        if not files:
+            return False
+        from pyarrow import parquet
+
+        wanted = [("dispensary_id", "=", dispensary_id)]
+        return any(parquet.read_table(file, columns=["product_id"], filters=wanted).num_rows for file in files)
+
     def states_of(self, product_id: int) -> list[dict[str, Any]]:
         """One product's packed states, as rows of `product_states`. A file's row groups tell which products they hold, so that next to
         nothing is read of most."""

@@ -1,0 +1,176 @@
+"""A store made anew from its archive: the same as it was, or better by what changed meanwhile, and never half of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from menuwatch.core.clock import SystemClock
+from menuwatch.core.errors import Refused
+from menuwatch.exports.packs import Packs
+from menuwatch.operations import history
+from menuwatch.pipeline.parts import Parts
+from menuwatch.pipeline.rebuild import Counts, rebuild
+from menuwatch.platforms.base import Normalized
+from menuwatch.platforms.dutchie.adapter import Dutchie
+from tests.api.shop import START, Shop, at, item, menu
+
+NONE = Counts(added=0, removed=0, changed=0)
+
+
+def _parts(shop: Shop, **more: Any) -> Parts:
+    def no_session(**_: Any) -> Any:
+        raise AssertionError("a rebuilding never touches the network")
+
+    made = Parts(
+        pool=shop.pool, clock=SystemClock(), archive=shop.archive, platforms=shop.platforms, open_session=no_session,
+        suspect_share=0.4, blocked_wait=timedelta(seconds=1),
+    )  # fmt: skip
+    return replace(made, **more)
+
+
+async def _story(shop: Shop, slug: str = "one") -> int:
+    """Changes of price and stock, a product that goes for three crawls and comes back, one that is gone for good; payloads that were
+    never applied between them."""
+    store = await shop.store(slug)
+    a, b, c = item("a"), item("b", "Berry"), item("c", "Cherry", options=[("1g", 9, 5)])
+    menus = [
+        [a, b, c],
+        [a, item("b", "Berry", options=[("1/8oz", "38.25", 3)])],
+        [a, item("b", "Berry", options=[("1/8oz", "38.25", 0)])],
+        [item("a", "Blue Dream renamed")],
+        [a, c, item("new", "New")],
+        [a, b],
+        [a],
+        [a],
+        [a],
+    ]
+    for hour, items in enumerate(menus):
+        await shop.crawl(store, hour, items)
+        await shop.archived(store, hour + 0.2, b"<html>", status="rejected", reason="html: a page")
+        await shop.archived(store, hour + 0.4, menu([a]), count=1, status="quarantined", reason="shrunk")
+    return store
+
+
+async def _table(shop: Shop, query: str) -> list[tuple[Any, ...]]:
+    async with shop.pool.connection() as conn:
+        return await (await conn.execute(query)).fetchall()
+
+
+async def _all(shop: Shop) -> list[Any]:
+    return [
+        await _table(shop, query)
+        for query in (
+            "SELECT * FROM catalog_products ORDER BY id",
+            "SELECT * FROM product_states ORDER BY product_id, seen_from",
+            "SELECT * FROM store_crawls ORDER BY dispensary_id, crawled_at",
+            "SELECT * FROM raw_crawl_payloads ORDER BY id",
+            "SELECT id, first_crawled_at, last_crawled_at, last_payload_id, product_count FROM dispensaries ORDER BY id",
+            "SELECT product_id, url, status FROM image_uses ORDER BY product_id",
+        )
+    ]
+
+
+async def test_rebuilt_equals(shop: Shop) -> None:
+    store = await _story(shop)
+    await _story(shop, "other")
+    waiting = await shop.archived(store, 20, menu([item("a"), item("later")]), count=2)
+    await shop.execute("UPDATE catalog_products SET local_image_path = 'images/x.webp' WHERE provider_product_id = 'a'")
+    await shop.execute(
+        "INSERT INTO image_uses (product_id, url) SELECT id, 'https://pictures.test/b' FROM catalog_products WHERE name = 'Berry'"
+    )
+    before = await _all(shop)
+    for dry_run in (True, False, False):
+        found = await rebuild(_parts(shop), store, dry_run=dry_run)
+        assert (found.payloads, found.products, found.states, found.crawls) == (9, NONE, NONE, NONE)
+        assert found.same
+        assert (found.examples, found.refused) == ((), ())
+        assert await _all(shop) == before, "to the last value, and what waits still waits"
+    rows = await _table(shop, f"SELECT applied_at FROM raw_crawl_payloads WHERE id = {waiting}")
+    assert rows == [(None,)]
+
+
+class _Shouting(Dutchie):
+    """A normalizer that was changed: names in capitals, and no product `c`."""
+
+    normalizer_version = Dutchie.normalizer_version + 1
+
+    def normalize(self, items: Any) -> Normalized:
+        made = super().normalize(items)
+        products = tuple(
+            type(p)(**{f: getattr(p, f) for f in p.__struct_fields__} | {"name": p.name.upper()}) for p in made.products
+        )
+        return Normalized(products=products, warnings=made.warnings)
+
+
+async def test_what_a_new_normalizer_would_change_is_shown_first(shop: Shop) -> None:
+    store = await _story(shop)
+    parts = _parts(shop, platforms={"dutchie": _Shouting()})
+    before = await _all(shop)
+    dry = await rebuild(parts, store, dry_run=True)
+    assert dry.products == Counts(added=0, removed=0, changed=4)
+    assert (dry.states, dry.crawls) == (NONE, NONE), "names are no part of a state"
+    assert (dry.examples[0]["name"], dry.examples[0]["columns"]) == ("BERRY", ["name"])
+    assert await _all(shop) == before
+
+    assert (await rebuild(parts, store)).products == dry.products
+    assert {row[0] for row in await _table(shop, "SELECT name FROM catalog_products")} == {
+        "BERRY",
+        "BLUE DREAM",
+        "CHERRY",
+        "NEW",
+    }
+    assert (await rebuild(parts, store)).same
+    ids = [row[0] for row in before[0]]
+    assert [row[0] for row in await _table(shop, "SELECT id FROM catalog_products ORDER BY id")] == ids
+
+
+async def test_a_payload_released_too_late_is_taken_in(shop: Shop) -> None:
+    store = await shop.store()
+    await shop.crawl(store, 0, [item("a"), item("b", "Berry")])
+    late = await shop.archived(store, 1, menu([item("a", options=[("1/8oz", 30, 5)]), item("b", "Berry")]), count=2)
+    await shop.crawl(store, 2, [item("a"), item("b", "Berry")])
+    dry = await rebuild(_parts(shop), store, dry_run=True)
+    assert (dry.crawls, dry.states) == (Counts(added=1, removed=0, changed=1), Counts(added=2, removed=0, changed=1))
+    await rebuild(_parts(shop), store)
+    rows = await _table(
+        shop, "SELECT price_rec FROM store_product_snapshots WHERE provider_product_id = 'a' ORDER BY crawled_at"
+    )
+    assert [int(row[0]) for row in rows] == [40, 30, 40]
+    assert (await _table(shop, f"SELECT applied_at IS NOT NULL FROM raw_crawl_payloads WHERE id = {late}")) == [(True,)]
+    assert (await rebuild(_parts(shop), store)).same
+
+
+async def test_where_the_archive_lacks_something_nothing_is_changed(shop: Shop) -> None:
+    store = await _story(shop)
+    before = await _all(shop)
+    (path,) = (
+        await _table(shop, "SELECT path FROM raw_crawl_payloads WHERE applied_at IS NOT NULL ORDER BY id DESC LIMIT 1")
+    )[0]
+    file = shop.archive.root / path
+    kept = file.read_bytes()
+    file.unlink()
+    with pytest.raises(Refused, match="has no file"):
+        await rebuild(_parts(shop), store)
+    assert await _all(shop) == before
+    file.write_bytes(kept)
+    await shop.execute("DELETE FROM raw_crawl_payloads WHERE fetched_at = %s", [at(0)])
+    before = await _all(shop)
+    with pytest.raises(Refused, match="no payload of 1 of its crawls"):
+        await rebuild(_parts(shop), store)
+    assert await _all(shop) == before
+    with pytest.raises(Refused, match="store 99 does not exist"):
+        await rebuild(_parts(shop), 99)
+
+
+async def test_a_store_with_packed_months_is_refused(shop: Shop) -> None:
+    store = await _story(shop)
+    async with shop.pool.connection() as conn:
+        await history.pack(
+            conn, Packs(shop.archive.root), START.replace(month=4, day=1, hour=0), now=START.replace(month=11)
+        )
+    with pytest.raises(Refused, match="are packed in files"):
+        await rebuild(_parts(shop), store)
