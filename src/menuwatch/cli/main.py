@@ -30,6 +30,7 @@ from menuwatch.cli import (
     schedules,
     stores,
     tasks,
+    verify,
     workers,
 )
 from menuwatch.cli.output import errors, plain
@@ -63,6 +64,7 @@ def options(
 app.command("demo")(demo.demo)
 app.command("replay")(replay.replay)
 app.command("rebuild")(rebuild.rebuild)
+app.command("verify")(verify.verify)
 app.command("coverage")(coverage.coverage)
 app.command("products")(products.products)
 app.command("changes")(products.changes)
