@@ -10,6 +10,7 @@ from menuwatch.api import openapi, problems, reference
 from menuwatch.api.head import Head
 from menuwatch.api.observe import Observe, Traffic
 from menuwatch.api.routes import (
+    alerts,
     attempts,
     capacity,
     exports,
@@ -63,6 +64,7 @@ def bare_app() -> FastAPI:
         proxies,
         hosts,
         attempts,
+        alerts,
         images,
     ):
         app.include_router(noun.router)

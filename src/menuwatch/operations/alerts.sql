@@ -1,0 +1,41 @@
+-- Alert rules as people look at them.
+
+-- name: rules
+SELECT r.id, r.name, r.enabled, r.condition, r.product_id, r.dispensary_id AS store_id, d.name AS store, r.brand, r.category, r.search,
+       r.state, r.platform, r.amount, r.percent, r.option, r.price, r.hysteresis_percent, r.debounce_crawls, r.debounce_minutes,
+       r.cooldown_minutes, r.digest, to_char(r.digest_at, 'HH24:MI') AS digest_at, r.timezone, r.on_existing, r.armed_at,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('kind', c.kind, 'shown', c.shown) ORDER BY c.id), '[]')
+          FROM alert_channels c WHERE c.rule_id = r.id) AS channels,
+       (SELECT max(e.fired_at) FROM alert_events e WHERE e.rule_id = r.id) AS last_fired_at,
+       (SELECT count(*) FROM alert_matches m WHERE m.rule_id = r.id AND m.phase = 'pending') AS pending,
+       r.created_at, r.updated_at
+  FROM alert_rules r LEFT JOIN dispensaries d ON d.id = r.dispensary_id
+ WHERE (%(id)s::integer IS NULL OR r.id = %(id)s) AND (%(after)s::integer IS NULL OR r.id > %(after)s)
+ ORDER BY r.id LIMIT %(limit)s;
+
+-- name: deliveries
+SELECT d.id, d.rule_id, r.name AS rule, d.kind, d.channel, d.status, cardinality(d.event_ids) AS events, d.event_ids, d.attempts, d.replays,
+       d.next_attempt_at, d.response_code, d.error, d.tries, d.key::text AS key, d.payload, d.created_at, d.delivered_at
+  FROM alert_deliveries d JOIN alert_rules r ON r.id = d.rule_id
+ WHERE (%(rule_id)s::integer IS NULL OR d.rule_id = %(rule_id)s) AND (%(status)s::text IS NULL OR d.status = %(status)s)
+   AND (%(ids)s::bigint[] IS NULL OR d.id = ANY (%(ids)s))
+   AND (%(after)s::bigint IS NULL OR d.id < %(after)s)
+ ORDER BY d.id DESC LIMIT %(limit)s;
+
+-- name: events
+SELECT e.id, e.rule_id, r.name AS rule, r.condition, e.product_id, e.dispensary_id AS store_id, e.fired_at, e.due_at, e.told, e.facts
+  FROM alert_events e JOIN alert_rules r ON r.id = e.rule_id
+ WHERE (%(rule_id)s::integer IS NULL OR e.rule_id = %(rule_id)s) AND (%(after)s::bigint IS NULL OR e.id < %(after)s)
+ ORDER BY e.id DESC LIMIT %(limit)s;
+
+-- name: product_place
+SELECT p.dispensary_id, p.provider, p.name, p.brand_name FROM catalog_products p WHERE p.id = %(id)s;
+
+-- name: brand_names
+SELECT DISTINCT brand_name FROM catalog_products WHERE brand_name IS NOT NULL;
+
+-- name: category_names
+SELECT category FROM catalog_products WHERE category IS NOT NULL UNION SELECT category_canon FROM catalog_products WHERE category_canon IS NOT NULL;
+
+-- name: store_names
+SELECT name FROM dispensaries UNION SELECT slug FROM dispensaries WHERE slug IS NOT NULL;

@@ -1,0 +1,154 @@
+"""Alert rules over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.alerts.making import rows
+from tests.api.shop import Shop, item
+
+HOOK = {"kind": "webhook", "url": "https://example.com/token-in-the-path", "secret": "sixteen characters"}
+
+
+@pytest.fixture
+async def stocked(shop: Shop) -> Shop:
+    store = await shop.store(state="AZ")
+    await shop.crawl(store, 1, [item("a", options=[("1/8oz", 40, 5)]), item("b", "Gelato", options=[("1/8oz", 20, 5)])])
+    return shop
+
+
+async def _make(shop: Shop, status: int = 201, **body: Any) -> Any:
+    given = {"name": "cheap", "condition": "price_below", "amount": 25, "brand": "Acme", **body}
+    return await shop.ask("/api/alerts", method="POST", status=status, json=given)
+
+
+async def test_make_show_change_remove(stocked: Shop) -> None:
+    made = await _make(stocked, channels=[HOOK], amount=24.95)
+    rule = made["rule"]
+    assert (made["warnings"], made["fired"]) == ([], 0)
+    assert (rule["amount"], rule["hysteresis_percent"], rule["digest"], rule["enabled"]) == (
+        24.95,
+        2,
+        "immediately",
+        True,
+    )
+    assert rule["channels"] == [{"kind": "webhook", "shown": "https://example.com/…"}]
+    assert await stocked.ask("/api/alerts/1") == rule
+    assert (await stocked.ask("/api/alerts"))["items"] == [rule]
+    body = {"digest": "daily", "digest_at": "08:00", "timezone": "America/Phoenix"}
+    changed = (await stocked.ask("/api/alerts/1", method="PATCH", json=body))["rule"]
+    assert (changed["digest_at"], changed["amount"], changed["armed_at"]) == ("08:00", 24.95, rule["armed_at"])
+    anew = (await stocked.ask("/api/alerts/1", method="PATCH", json={"store_id": 1, "brand": None}))["rule"]
+    assert (anew["store_id"], anew["brand"]) == (1, None)
+    assert anew["armed_at"] > rule["armed_at"], "another scope: it begins anew"
+    off = (await stocked.ask("/api/alerts/1", method="PATCH", json={"enabled": False}))["rule"]
+    assert off["enabled"] is False
+    await stocked.ask("/api/alerts/1", method="DELETE")
+    assert (await stocked.ask("/api/alerts"))["items"] == []
+    await stocked.refused("/api/alerts/1", 404)
+
+
+async def test_what_holds_already_fires_where_that_is_asked(stocked: Shop) -> None:
+    made = await _make(stocked, on_existing="fire")
+    assert made["fired"] == 1
+    (event,) = (await stocked.ask("/api/alerts/events"))["items"]
+    assert (event["facts"]["product"]["name"], event["facts"]["after"]["price"], event["told"]) == ("Gelato", 20, False)
+    assert made["warnings"] == ["it has no channel: what it finds is on the list of events, and nobody is told"]
+
+
+async def test_odd_names_are_warned_of(stocked: Shop) -> None:
+    made = await _make(stocked, brand="Acmee", channels=[HOOK])
+    assert made["warnings"] == ["no product has the brand 'Acmee' yet: did you mean 'Acme'?"]
+
+
+# fmt: off
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"amount": -5}, "#/amount", "could never fire"),
+    ({"amount": 0}, "#/amount", "could never fire"),
+    ({"amount": None}, "#/amount", "needs the amount"),
+    ({"amount": "NaN"}, "#/amount", "finite"),
+    ({"percent": 20}, "#/percent", "price_drops_by"),
+    ({"condition": "price_drops_by", "amount": None, "percent": 101}, "#/percent", "no price falls by more than all of it"),
+    ({"condition": "price_drops_by", "amount": None, "percent": 0}, "#/percent", "no drop"),
+    ({"condition": "price_drops_by", "amount": 3, "percent": 5}, "#/percent", "either"),
+    ({"condition": "price_drops_by", "amount": None}, "#/percent", "either"),
+    ({"condition": "back_in_stock"}, "#/amount", "has no amount"),
+    ({"condition": "back_in_stock", "amount": None, "price": "rec"}, "#/price", "no price"),
+    ({"condition": "new_product", "amount": None, "on_existing": "fire"}, "#/on_existing", "something that happens"),
+    ({"condition": "new_product", "amount": None, "product_id": 1}, "#/product_id", "never new"),
+    ({"condition": "new_product", "amount": None, "option": "1g"}, "#/option", "no option"),
+    ({"condition": "proxies_down", "amount": None}, "#/brand", "no scope"),
+    ({"condition": "sometimes"}, "#/condition", "price_below"),
+    ({"brand": None}, "#/product_id", "names no scope"),
+    ({"brand": "  "}, "#/brand", "is empty"),
+    ({"product_id": 999}, "#/product_id", "does not exist"),
+    ({"product_id": 1, "store_id": 2}, "#/store_id", "another store's"),
+    ({"store_id": 99}, "#/store_id", "does not exist"),
+    ({"store_id": 1, "state": "NV"}, "#/state", "in AZ"),
+    ({"state": "ZZ"}, "#/state", "does not exist"),
+    ({"platform": "nowhere"}, "#/platform", "one of dutchie"),
+    ({"digest": "daily"}, "#/digest_at", "as 08:00"),
+    ({"digest_at": "08:00"}, "#/digest_at", "only a daily digest"),
+    ({"digest": "daily", "digest_at": "25:00"}, "#/digest_at", "hour"),
+    ({"timezone": "Mars/Olympus"}, "#/timezone", "does not exist"),
+    ({"debounce_crawls": 0}, "#/debounce_crawls", "between 1 and 100"),
+    ({"cooldown_minutes": -1}, "#/cooldown_minutes", "between 0"),
+    ({"hysteresis_percent": -1}, "#/hysteresis_percent", "between 0 and 1000"),
+    ({"channels": [{**HOOK, "secret": "short"}]}, "#/channels/0/secret", "at least 16"),
+    ({"channels": [HOOK, {**HOOK, "url": "http://127.0.0.1/"}]}, "#/channels/1/url", "public internet"),
+    ({"channels": [{"kind": "apprise", "url": "nosuch://x"}]}, "#/channels/0/url", "no service"),
+    ({"channels": [{"kind": "mail", "url": "x"}]}, "#/channels/0/kind", "webhook"),
+    ({"name": ""}, "#/name", "at least 1"),
+    ({"treshold": 3}, "#/treshold", "not known"),
+]
+# fmt: on
+
+
+async def test_a_rule_that_could_never_fire_is_refused(stocked: Shop) -> None:
+    await stocked.store("other")
+    for body, pointer, says in REFUSED:
+        given = {"name": "cheap", "condition": "price_below", "amount": 25, "brand": "Acme", **body}
+        answer = await stocked.http.post("/api/alerts", json=given)
+        assert answer.status_code in (400, 422), (body, answer.text)
+        problem = await stocked.refused("/api/alerts", answer.status_code, method="POST", json=given)
+        (error,) = problem["errors"]
+        assert error["pointer"] == pointer, (body, error)
+        assert says in error["detail"], (body, error)
+    assert (await stocked.ask("/api/alerts"))["items"] == []
+    await _make(stocked)
+    assert "already" in (await stocked.refused("/api/alerts", 400, method="POST", json={
+        "name": "cheap", "condition": "out_of_stock", "store_id": 2}))["detail"]  # fmt: skip
+    assert (await _make(stocked, name="empty", condition="out_of_stock", amount=None, brand=None, store_id=2))["rule"][
+        "id"
+    ]
+    problem = await stocked.refused("/api/alerts/1", 400, method="PATCH", json={"amount": -1})
+    assert "never fire" in problem["detail"]
+    await stocked.refused("/api/alerts/1", 422, method="PATCH", json={})
+
+
+async def test_tests_deliveries_and_secrets(stocked: Shop) -> None:
+    await _make(stocked, channels=[HOOK, {"kind": "apprise", "url": "json://user:hidden-word@example.com/"}])
+    queued = await stocked.ask("/api/alerts/1/test", method="POST", status=202)
+    assert len(queued["deliveries"]) == 2
+    listed = (await stocked.ask("/api/alerts/deliveries?status=waiting"))["items"]
+    assert [one["channel"] for one in listed] == ["json://…", "https://example.com/…"]
+    assert {one["kind"] for one in listed} == {"test"}
+    problem = await stocked.refused(f"/api/alerts/deliveries/{listed[0]['id']}/replay", 409, method="POST")
+    assert "it is waiting" in problem["detail"]
+    await stocked.execute("UPDATE alert_deliveries SET status = 'failed', attempts = 10, next_attempt_at = NULL")
+    again = await stocked.ask(f"/api/alerts/deliveries/{listed[0]['id']}/replay", method="POST")
+    assert (again["status"], again["attempts"], again["replays"]) == ("waiting", 0, 1)
+    await stocked.refused("/api/alerts/deliveries/99/replay", 404, method="POST")
+    first = await stocked.ask("/api/alerts/deliveries?limit=1")
+    assert (await stocked.ask(f"/api/alerts/deliveries?limit=1&cursor={first['next']}"))["items"][0]["id"] == 1
+    seen = ""
+    for path in ("/api/alerts", "/api/alerts/1", "/api/alerts/deliveries", "/api/alerts/events"):
+        seen += (await stocked.http.get(path)).text
+    for hidden in ("token-in-the-path", "sixteen characters", "hidden-word"):
+        assert hidden not in seen
+    async with stocked.pool.connection() as conn:
+        assert len(await rows(conn, "SELECT * FROM alert_channels")) == 2
+    await _make(stocked, name="silent")
+    assert "no channel" in (await stocked.refused("/api/alerts/2/test", 409, method="POST"))["detail"]
