@@ -70,6 +70,8 @@ async def _all(shop: Shop) -> list[Any]:
             "SELECT * FROM raw_crawl_payloads ORDER BY id",
             "SELECT id, first_crawled_at, last_crawled_at, last_payload_id, product_count FROM dispensaries ORDER BY id",
             "SELECT product_id, url, status FROM image_uses ORDER BY product_id",
+            "SELECT * FROM alert_events ORDER BY id",
+            "SELECT * FROM alert_matches ORDER BY rule_id, product_id",
         )
     ]
 
@@ -81,6 +83,11 @@ async def test_rebuilt_equals(shop: Shop) -> None:
     await shop.execute("UPDATE catalog_products SET local_image_path = 'images/x.webp' WHERE provider_product_id = 'a'")
     await shop.execute(
         "INSERT INTO image_uses (product_id, url) SELECT id, 'https://pictures.test/b' FROM catalog_products WHERE name = 'Berry'"
+    )
+    await shop.execute(
+        "INSERT INTO alert_rules (name, condition, reach, dispensary_id, amount, armed_at, created_at, updated_at)"
+        " VALUES ('cheap', 'price_below', 'store', %s, 39, %s, %s, %s)",
+        [store, at(-1), at(-1), at(-1)],
     )
     before = await _all(shop)
     for dry_run in (True, False, False):

@@ -90,10 +90,16 @@ def _not_from_the_future(payload: Payload) -> None:
 
 
 async def apply_payload(
-    conn: AsyncConnection[Any], seen: Payload, platform: Platform, items: list[msgspec.Raw]
+    conn: AsyncConnection[Any],
+    seen: Payload,
+    platform: Platform,
+    items: list[msgspec.Raw],
+    *,
+    anew: bool = False,
 ) -> dict[str, Any]:
     """Applies the items of one payload in the caller's transaction; returns the task's result. Does nothing when it was applied
-    already, or when the catalogue shows a newer crawl of the store."""
+    already, or when the catalogue shows a newer crawl of the store. Where it is done `anew`, nobody is told of what changed then, and
+    no picture is asked for."""
     store = await stores.lock(conn, seen.dispensary_id)
     payload = await payloads.lock(conn, seen.id)
     if store is None or payload is None:
@@ -134,6 +140,10 @@ async def apply_payload(
         await stores.crawled(
             conn, store.id, crawled_at=payload.fetched_at, payload_id=payload.id, products=applied.products
         )
+    shown = [msgspec.to_builtins(w) for w in applied.warnings[:_WARNINGS_SHOWN]]
+    result = {**applied.counts(), "warnings": shown, "warning_count": len(applied.warnings)}
+    if anew:
+        return result
     await evaluate.look(
         conn,
         evaluate.Crawl(
@@ -147,5 +157,4 @@ async def apply_payload(
     )
     if applied.new or applied.changed or applied.returned:
         await images.queue_products(conn, store.id)
-    shown = [msgspec.to_builtins(w) for w in applied.warnings[:_WARNINGS_SHOWN]]
-    return {**applied.counts(), "warnings": shown, "warning_count": len(applied.warnings)}
+    return result

@@ -19,6 +19,7 @@ from menuwatch.core.errors import BadPayload, Refused
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
 from menuwatch.exports.packs import Packs
+from menuwatch.images import store as images
 from menuwatch.payloads.store import Payload
 from menuwatch.pipeline.parts import Parts
 from menuwatch.pipeline.product_refresh import apply_payload
@@ -122,7 +123,7 @@ async def _rebuilt(conn: AsyncConnection[Any], parts: Parts, store: Store, told:
         told(number, len(payloads))
         platform, items = await _read(parts, payload)
         await apply.make_room(conn)
-        result = await apply_payload(conn, payload, platform, items)
+        result = await apply_payload(conn, payload, platform, items, anew=True)
         if "quarantined" in result:
             refused.append((payload.id, str(result["quarantined"])))
     told(len(payloads), len(payloads))
@@ -132,6 +133,7 @@ async def _rebuilt(conn: AsyncConnection[Any], parts: Parts, store: Store, told:
     await conn.execute(_q.rename_products)
     await conn.execute(_q.rename_states)
     await conn.execute(_q.remove_aside, which)
+    await images.queue_products(conn, store.id)
     known = [payload for payload in payloads if payload.applied_at is not None]
     times = {"ids": [payload.id for payload in known], "times": [payload.applied_at for payload in known]}
     await conn.execute(_q.restore_applied, times)

@@ -55,10 +55,9 @@ SELECT n.id, o.id FROM catalog_products n
  WHERE n.dispensary_id = %(id)s;
 
 -- name: unqueue_images
--- Pictures wanted under numbers that nobody will have: those made in the rebuilding, and those of products that are none.
+-- Pictures of products that are none any more.
 DELETE FROM image_uses u
- WHERE u.product_id IN (SELECT made FROM products_renamed)
-    OR u.product_id IN (SELECT b.id FROM products_before b WHERE NOT EXISTS (SELECT FROM products_renamed r WHERE r.id = b.id));
+ WHERE u.product_id IN (SELECT b.id FROM products_before b WHERE NOT EXISTS (SELECT FROM products_renamed r WHERE r.id = b.id));
 
 -- name: free_numbers
 UPDATE catalog_products SET id = -id WHERE dispensary_id = -%(id)s::integer;
