@@ -292,12 +292,19 @@ async def worker(system: System, *, ordinal: int | None = None, watchful: bool =
     return found
 
 
-def image_downloads(system: System, given: Parts) -> ImageDownloads:
-    """The loop that downloads pictures, with the identities of `given`."""
+@asynccontextmanager
+async def downloading(system: System, *, at_once: int) -> AsyncIterator[ImageDownloads]:
+    """Downloads pictures for as long as the context lasts, beside whatever workers do."""
+    async with _running(image_downloads(system, parts(system), at_once=at_once)) as loop:
+        yield loop
+
+
+def image_downloads(system: System, given: Parts, *, at_once: int | None = None) -> ImageDownloads:
+    """The loop that downloads pictures, with the identities of `given`; IMAGE_DOWNLOADS of them `at_once` where nothing is said."""
     settings = system.settings
     manner = Manner(
         hosts=settings.image_hosts,
-        at_once=max(settings.image_downloads, 1),
+        at_once=at_once or settings.image_downloads,
         tries=settings.image_tries,
         backoff=Backoff(base=settings.image_retry_seconds, cap=86_400.0, factor=4.0),
         blocked_seconds=settings.blocked_wait_seconds,

@@ -44,7 +44,7 @@ def _is_good(url: str) -> bool:
 
 
 async def test_pictures_are_downloaded_once(home: Path) -> None:
-    async with market(home, store_count=2, product_count=25, seed=5, images=True) as (sim, system):
+    async with market(home, store_count=2, product_count=25, seed=5, image_downloads=6) as (sim, system):
         files = ImageFiles(system.settings.storage)
         async with bootstrap.working(system):
             await first_crawl(system)

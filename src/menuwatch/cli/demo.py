@@ -25,6 +25,7 @@ from menuwatch.core import telemetry
 from menuwatch.core.errors import Transient
 from menuwatch.core.settings import Settings
 from menuwatch.fetch import attempts
+from menuwatch.images import store as images
 from menuwatch.operations import proxies as proxy_operations
 from menuwatch.sim.market import IMAGE_BASE
 from menuwatch.sim.process import Simulator
@@ -43,6 +44,9 @@ MISCHIEF: dict[str, Any] = {
 """How the market misbehaves in a demo: about as often as a real one does on a fair day."""
 
 _STUCK_SECONDS = 600.0
+_PICTURE_SECONDS = 2.0
+_PICTURES_AT_ONCE = 6
+"""Pictures take longer than everything else together, so a demo only begins with them, once the menus are there."""
 
 
 def demo(
@@ -74,10 +78,10 @@ async def market(
     seed: int,
     mischief: dict[str, Any] | None = None,
     proxies: int = 6,
-    images: bool = False,
+    image_downloads: int = 0,
 ) -> AsyncIterator[tuple[Simulator, System]]:
-    """A simulated market, and a Menuwatch of its own in `home` that is set to watch it through the market's proxies. Its pictures are
-    only downloaded with `images`."""
+    """A simulated market, and a Menuwatch of its own in `home` that is set to watch it through the market's proxies. Its pictures
+    are downloaded by `image_downloads` identities at once."""
     telemetry.configure("console", "error")
     async with Simulator(stores=store_count, products=product_count, seed=seed, proxies=proxies) as simulator:
         settings = Settings(
@@ -95,7 +99,8 @@ async def market(
             circuit_seconds=0.5,
             poll_interval_ms=200,
             max_concurrent_tasks=4,
-            image_hosts=(str(urlsplit(IMAGE_BASE).hostname),) if images else (),
+            image_hosts=(str(urlsplit(IMAGE_BASE).hostname),),
+            image_downloads=image_downloads,
             image_retry_seconds=0.05,
         )
         async with bootstrap.open_system(settings) as system:
@@ -152,6 +157,9 @@ async def _crawl(simulator: Simulator, system: System, store_count: int, cycles:
             await simulator.tick()
             bar = progress.add_task(f"Crawl {cycle} of {cycles}, the market drifts", total=2 * store_count)
             await crawl_all(system, functools.partial(_update, progress, bar))
+        bar = progress.add_task("Pictures, for a moment", total=None)
+        async with bootstrap.downloading(system, at_once=_PICTURES_AT_ONCE):
+            await pictures(system, lambda done, total: progress.update(bar, completed=done, total=total))
 
 
 def _update(progress: Progress, bar: TaskID, done: int) -> None:
@@ -204,12 +212,27 @@ async def settle(system: System, report: Callable[[int], object] | None = None) 
         await asyncio.sleep(0.05)
 
 
+async def pictures(system: System, report: Callable[[int, int], object] | None = None) -> None:
+    """Waits until no picture is asked for any more, for a while; `report` is told (settled, all)."""
+    deadline = time.monotonic() + _PICTURE_SECONDS
+    while time.monotonic() < deadline:
+        async with system.pool.connection() as conn:
+            found = await images.counts(conn)
+        left = found["queued"] + found["waiting"]
+        if report is not None:
+            report(found["stored"] + found["failed"], left + found["stored"] + found["failed"])
+        if not left:
+            return
+        await asyncio.sleep(0.05)
+
+
 async def figures(system: System) -> dict[str, Any]:
     """What was found, in the words of `demo --json`."""
     async with system.pool.connection() as conn:
         totals = await catalog.totals(conn)
         counts = await tasks.counts(conn)
         fetched = await attempts.traffic(conn)
+        shown = await images.counts(conn)
         cursor = await conn.execute(
             "SELECT (SELECT count(*) FROM dispensaries), (SELECT count(*) FROM raw_crawl_payloads)"
         )
@@ -221,6 +244,7 @@ async def figures(system: System) -> dict[str, Any]:
         **totals,
         "blocked_requests": fetched["blocked"],
         "rotations": fetched["rotations"],
+        "images": shown["stored"],
         "tasks": counts,
     }
 
@@ -239,6 +263,7 @@ async def _print(system: System, report: dict[str, Any]) -> None:
         ("price_changes", "price changes"),
         ("stock_changes", "stock changes"),
         ("out_of_stock", "newly out of stock"),
+        ("images", "products with a picture"),
         ("blocked_requests", "blocks met"),
         ("rotations", "identity rotations"),
     ):

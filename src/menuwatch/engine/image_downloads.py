@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from menuwatch.catalog import store as catalog
@@ -183,10 +183,10 @@ class ImageDownloads(Loop):
 
     async def _one(self, session: Session, source: Source) -> None:
         async with self._pool.connection() as conn:
-            wanted = await images.keep(conn, source.id, hold=self._manner.hold)
-        if not wanted:
-            await self._put_off([source], _NOBODY_SECONDS, "no store may be contacted that has a product with it")
-            return
+            if not await images.is_wanted(conn, source.id):
+                why = "no store may be contacted that has a product with it"
+                await images.rest(conn, source.id, wait=_NOBODY_SECONDS, error=why)
+                return
         try:
             answer = await session.request("GET", source.url, expect="image")
         except NotNow as error:
@@ -221,17 +221,16 @@ class ImageDownloads(Loop):
     async def _store(self, source: Source, made: Master) -> None:
         async with self._pool.connection() as conn:
             known = await images.image(conn, made.sha256)
-            waiting = await images.waiting(conn, source.id, after=0, limit=_LINKED)
-        first = next((use for use in waiting if not use.gone), None)
-        if first is None:
-            await self._link(source, None)
+            waiting = await images.waiting(conn, source.id, limit=_LINKED)
+        paths = _paths(waiting, made.sha256)
+        if not paths:
+            await self._write(source, waiting, {})
             return
-        if known is not None and await asyncio.to_thread(self._files.has, known.path):
-            image = known
-        else:
+        image = known
+        if known is None or not await asyncio.to_thread(self._files.has, known.path):
             image = Image(
                 sha256=made.sha256,
-                path=_path(first, made.sha256),
+                path=next(iter(paths.values())),
                 width=made.width,
                 height=made.height,
                 bytes=len(made.data),
@@ -239,60 +238,76 @@ class ImageDownloads(Loop):
                 source_bytes=made.source_bytes,
                 colour=made.colour,
             )
-            await asyncio.to_thread(self._files.store, image.path, made.data)
-        async with self._pool.connection() as conn:
-            path = await images.stored(
-                conn, source.id, image, gone=known.path if known and image is not known else None
-            )
-        if path != image.path:
-            await asyncio.to_thread(self._files.remove, image.path)
-            image = replace(image, path=path)
+        assert image is not None, "there is one, or it was made"
+        await asyncio.to_thread(self._place, image.path, None if image is known else made.data, list(paths.values()))
+        gone = known.path if known is not None and image is not known else None
+        first = await self._write(source, waiting, paths, image, gone=gone)
+        if first != image.path:
+            # Somebody else stored the same picture from another address meanwhile: theirs is the one that lies on disk.
+            await asyncio.to_thread(self._replace, first, list(paths.values()))
         log.info(
             "picture stored",
             action="image_stored",
             source_id=source.id,
             host=source.host,
-            path=image.path,
+            path=first,
             known=image is known,
             bytes=image.bytes,
         )
-        await self._link(source, image)
 
     async def _link_stored(self, source: Source) -> None:
+        """Gives whoever came later a file of what an address is known to have."""
         assert source.sha256 is not None, "a stored source has an image"
         async with self._pool.connection() as conn:
             image = await images.image(conn, source.sha256)
-        await self._link(source, image)
-
-    async def _link(self, source: Source, image: Image | None) -> None:
-        """Gives everybody who waits for the address a file of the picture; without one only those are seen to who are gone."""
-        after = 0
-        while True:
+            waiting = await images.waiting(conn, source.id, limit=_LINKED)
+        assert image is not None, "the source refers to it"
+        paths = _paths(waiting, image.sha256)
+        try:
+            await asyncio.to_thread(self._place, image.path, None, list(paths.values()))
+        except NoFile as error:
             async with self._pool.connection() as conn:
-                waiting = await images.waiting(conn, source.id, after=after, limit=_LINKED)
-            if not waiting:
-                break
-            after = waiting[-1].id
-            paths = {use.id: _path(use, image.sha256) for use in waiting if image is not None and not use.gone}
-            if image is not None:
-                try:
-                    await asyncio.to_thread(self._link_all, image.path, list(paths.values()))
-                except NoFile as error:
-                    async with self._pool.connection() as conn:
-                        await images.lost(conn, source.id, str(error))
-                    return
-            async with self._pool.connection() as conn, conn.transaction():
-                await images.drop_uses(conn, [use.id for use in waiting if use.gone])
-                products = {use.product_id: paths[use.id] for use in waiting if use.product_id and use.id in paths}
-                written = await catalog.set_local_images(conn, products)
-                done = {use.id for use in waiting if use.brand is not None or use.product_id in written}
-                await images.uses_stored(conn, {use: path for use, path in paths.items() if use in done})
-        async with self._pool.connection() as conn:
-            await images.close(conn, source.id)
+                await images.lost(conn, source.id, str(error))
+            return
+        await self._write(source, waiting, paths)
 
-    def _link_all(self, existing: str, paths: Sequence[str]) -> None:
+    def _place(self, existing: str, data: bytes | None, paths: Sequence[str]) -> None:
+        if data is not None:
+            self._files.store(existing, data)
         for path in paths:
             self._files.link(existing, path)
+
+    def _replace(self, existing: str, paths: Sequence[str]) -> None:
+        for path in paths:
+            if path != existing:
+                self._files.remove(path)
+                self._files.link(existing, path)
+
+    async def _write(
+        self,
+        source: Source,
+        waiting: Sequence[Use],
+        paths: Mapping[int, str],
+        image: Image | None = None,
+        *,
+        gone: str | None = None,
+    ) -> str:
+        """Writes down who has a file now (use → path), in one transaction with what the address has where that is news, and ends the
+        claim. Returns the path of the picture's first file. Who could not be written, and who comes beyond _LINKED, is seen to in a
+        moment."""
+        first = ""
+        async with self._pool.connection() as conn, conn.transaction():
+            if image is not None:
+                first = await images.stored(conn, source.id, image, gone=gone)
+            dropped = [use.id for use in waiting if use.gone]
+            if dropped:
+                await images.drop_uses(conn, dropped)
+            products = {use.product_id: paths[use.id] for use in waiting if use.product_id and use.id in paths}
+            written = await catalog.set_local_images(conn, products) if products else set()
+            done = {use.id for use in waiting if use.brand is not None or use.product_id in written}
+            await images.uses_stored(conn, {use: path for use, path in paths.items() if use in done})
+            await images.close(conn, source.id)
+        return first
 
     async def _failed(self, source: Source, error: str) -> None:
         if source.attempts + 1 >= self._manner.tries:
@@ -325,6 +340,11 @@ class ImageDownloads(Loop):
     async def _put_off(self, sources: Sequence[Source], wait: float, error: str | None) -> None:
         async with self._pool.connection() as conn:
             await images.put_off(conn, [source.id for source in sources], wait=wait, error=error)
+
+
+def _paths(waiting: Sequence[Use], sha256: bytes) -> dict[int, str]:
+    """Where each of them has its file."""
+    return {use.id: _path(use, sha256) for use in waiting if not use.gone}
 
 
 def _path(use: Use, sha256: bytes) -> str:

@@ -48,13 +48,15 @@ UPDATE image_sources SET due_at = now() + make_interval(secs => %(hold)s), tried
  WHERE id IN (SELECT id FROM image_sources WHERE due_at <= now() ORDER BY due_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
 RETURNING id, url, host, status, attempts, sha256;
 
--- name: hold_source
--- Renews a claim right before the address is asked for; no row where nobody wants it now: all who do are of stores that may not be contacted.
-UPDATE image_sources s SET due_at = now() + make_interval(secs => %(hold)s)
- WHERE s.id = %(id)s
-   AND EXISTS (SELECT FROM image_uses u LEFT JOIN catalog_products p ON p.id = u.product_id LEFT JOIN dispensaries d ON d.id = p.dispensary_id
-                WHERE u.source_id = s.id AND u.status = 'waiting' AND (u.brand IS NOT NULL OR d.crawl_enabled))
-RETURNING s.id;
+-- name: is_wanted
+-- No row where nobody wants it now: all who do are of stores that may not be contacted.
+SELECT 1 FROM image_uses u LEFT JOIN catalog_products p ON p.id = u.product_id LEFT JOIN dispensaries d ON d.id = p.dispensary_id
+ WHERE u.source_id = %(id)s AND u.status = 'waiting' AND (u.brand IS NOT NULL OR d.crawl_enabled) LIMIT 1;
+
+-- name: rest_source
+UPDATE image_sources SET error = %(error)s, due_at = CASE WHEN EXISTS (SELECT FROM image_uses u WHERE u.source_id = %(id)s AND u.status = 'waiting')
+                                                          THEN now() + make_interval(secs => %(wait)s) END
+ WHERE id = %(id)s;
 
 -- name: next_due
 SELECT least(
@@ -94,7 +96,7 @@ UPDATE image_sources SET status = 'waiting', sha256 = NULL, due_at = now(), erro
 -- Who waits for an address, with what the file's path is made of.
 SELECT u.id, u.product_id, u.brand, d.state, d.slug AS store, p.brand_name, p.id IS NULL AND u.brand IS NULL AS gone
   FROM image_uses u LEFT JOIN catalog_products p ON p.id = u.product_id LEFT JOIN dispensaries d ON d.id = p.dispensary_id
- WHERE u.source_id = %(source_id)s AND u.status = 'waiting' AND u.id > %(after)s
+ WHERE u.source_id = %(source_id)s AND u.status = 'waiting'
  ORDER BY u.id LIMIT %(limit)s;
 
 -- name: uses_stored

@@ -114,9 +114,14 @@ async def claim(conn: AsyncConnection[Any], limit: int, *, hold: float) -> list[
         return await cur.fetchall()
 
 
-async def keep(conn: AsyncConnection[Any], source_id: int, *, hold: float) -> bool:
-    """Renews a claim; False where nobody wants the picture now whose store may be contacted."""
-    return await (await conn.execute(_q.hold_source, {"id": source_id, "hold": hold})).fetchone() is not None
+async def is_wanted(conn: AsyncConnection[Any], source_id: int) -> bool:
+    """Whether somebody waits for an address whose store may be contacted."""
+    return await (await conn.execute(_q.is_wanted, {"id": source_id})).fetchone() is not None
+
+
+async def rest(conn: AsyncConnection[Any], source_id: int, *, wait: float, error: str) -> None:
+    """Comes back to an address in `wait` seconds, if somebody waits for it at all."""
+    await conn.execute(_q.rest_source, {"id": source_id, "wait": wait, "error": error})
 
 
 async def next_due(conn: AsyncConnection[Any]) -> float | None:
@@ -159,9 +164,8 @@ async def stored(conn: AsyncConnection[Any], source_id: int, found: Image, *, go
     """What an address has, once its file is there. Returns the path of the picture's first file: another one than `found` has where
     somebody else stored it meanwhile; `gone` is one that is not there any more."""
     values = {name: getattr(found, name) for name in Image.__slots__}
-    async with conn.transaction():
-        row = await (await conn.execute(_q.add_image, {**values, "gone": gone})).fetchone()
-        await conn.execute(_q.source_stored, {"id": source_id, "sha256": found.sha256})
+    row = await (await conn.execute(_q.add_image, {**values, "gone": gone})).fetchone()
+    await conn.execute(_q.source_stored, {"id": source_id, "sha256": found.sha256})
     assert row is not None, "the statement returns the row"
     return str(row[0])
 
@@ -171,10 +175,10 @@ async def lost(conn: AsyncConnection[Any], source_id: int, error: str) -> None:
     await conn.execute(_q.source_lost, {"id": source_id, "error": error})
 
 
-async def waiting(conn: AsyncConnection[Any], source_id: int, *, after: int, limit: int) -> list[Use]:
-    """Who waits for an address, by id, those above `after`."""
+async def waiting(conn: AsyncConnection[Any], source_id: int, *, limit: int) -> list[Use]:
+    """Who waits for an address, by id."""
     async with conn.cursor(row_factory=class_row(Use)) as cur:
-        await cur.execute(_q.waiting_uses, {"source_id": source_id, "after": after, "limit": limit})
+        await cur.execute(_q.waiting_uses, {"source_id": source_id, "limit": limit})
         return await cur.fetchall()
 
 
@@ -189,11 +193,10 @@ async def drop_uses(conn: AsyncConnection[Any], ids: Sequence[int]) -> None:
 
 
 async def close(conn: AsyncConnection[Any], source_id: int) -> None:
-    """Ends a claim; it is due again soon where somebody waits all the same."""
-    async with conn.transaction():
-        # The second statement must see whoever was sorted to this address while the first one waited for its row.
-        await conn.execute(_q.lock_source, {"id": source_id})
-        await conn.execute(_q.close_source, {"id": source_id})
+    """Ends a claim, in the caller's transaction; it is due again soon where somebody waits all the same."""
+    # The second statement must see whoever was sorted to this address while the first one waited for its row.
+    await conn.execute(_q.lock_source, {"id": source_id})
+    await conn.execute(_q.close_source, {"id": source_id})
 
 
 async def try_failed(conn: AsyncConnection[Any], dispensary_id: int | None = None) -> int:
