@@ -12,6 +12,7 @@ from psycopg_pool import PoolTimeout
 
 import menuwatch
 from menuwatch.cli import (
+    alerts,
     coverage,
     demo,
     doctor,
@@ -76,6 +77,7 @@ app.command("migrate")(run.migrate)
 app.command("doctor")(doctor.doctor)
 app.command("explain")(explain.explain)
 app.add_typer(history.app, name="history")
+app.add_typer(alerts.app, name="alerts")
 app.add_typer(hosts.app, name="hosts")
 app.add_typer(images.app, name="images")
 app.add_typer(payloads.app, name="payloads")

@@ -1,0 +1,394 @@
+"""`menuwatch alerts`: what people want to be told of, and whether they were."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from menuwatch import bootstrap
+from menuwatch.bootstrap import System
+from menuwatch.cli.output import Format, chosen_format, console, errors, plain, plural, print_json, print_rows
+from menuwatch.cli.process import settings
+from menuwatch.core.errors import Refused
+from menuwatch.db.pool import Connection
+from menuwatch.engine.courier import Courier
+from menuwatch.operations import alerts as operations
+from menuwatch.operations.alerts import Made, Means
+
+app = typer.Typer(help="Rules that tell people of prices, stock and new products.", no_args_is_help=True)
+
+
+class Condition(StrEnum):
+    """What a rule waits for."""
+
+    BELOW = "price_below"
+    DROPS = "price_drops_by"
+    BACK = "back_in_stock"
+    OUT = "out_of_stock"
+    NEW = "new_product"
+    CIRCUIT = "circuit_opened"
+    PROXIES = "proxies_down"
+
+
+class Price(StrEnum):
+    """Which price a rule looks at."""
+
+    EFFECTIVE = "effective"
+    REC = "rec"
+    SPECIAL = "special"
+    MED = "med"
+    MED_SPECIAL = "med_special"
+
+
+class Existing(StrEnum):
+    """What becomes of products for which a new rule holds already."""
+
+    SKIP = "skip"
+    FIRE = "fire"
+
+
+class Status(StrEnum):
+    """States of a delivery."""
+
+    WAITING = "waiting"
+    SENDING = "sending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
+RuleArgument = Annotated[str, typer.Argument(help="Name or number of the rule.", metavar="RULE")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+FormatOption = Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")]
+ConditionOption = Annotated[Condition | None, typer.Option("--when", help="What it waits for.")]
+AmountOption = Annotated[str | None, typer.Option("--amount", help="The price to be below, or the size of a drop.")]
+PercentOption = Annotated[str | None, typer.Option("--percent", help="The size of a drop, in percent.")]
+ProductOption = Annotated[int | None, typer.Option("--product", help="Only this product, by number.")]
+StoreOption = Annotated[str | None, typer.Option("--store", help="Only this store: slug, platform id or number.")]
+BrandOption = Annotated[str | None, typer.Option("--brand", help="Only this brand.")]
+CategoryOption = Annotated[str | None, typer.Option("--category", help="Only this category.")]
+SearchOption = Annotated[str | None, typer.Option("--search", help="Only names that contain this.")]
+StateOption = Annotated[str | None, typer.Option("--state", help="Only stores of this state.")]
+PlatformOption = Annotated[str | None, typer.Option("--platform", help="Only stores of this platform.")]
+OptionOption = Annotated[str | None, typer.Option("--option", help="The size or package; else the cheapest.")]
+PriceOption = Annotated[Price | None, typer.Option("--price", help="Which price.")]
+HysteresisOption = Annotated[str | None, typer.Option("--hysteresis", help="Percent above the threshold to arm again.")]
+CrawlsOption = Annotated[int | None, typer.Option("--debounce-crawls", help="Crawls in a row that must find it so.")]
+MinutesOption = Annotated[int | None, typer.Option("--debounce-minutes", help="For how long it must have been so.")]
+CooldownOption = Annotated[int | None, typer.Option("--cooldown-minutes", help="Between two alerts about a product.")]
+DigestOption = Annotated[
+    str | None, typer.Option("--digest", help="`immediately`, `hourly`, or a time of day as 08:00 for once a day.")
+]
+ZoneOption = Annotated[str | None, typer.Option("--timezone", help="Time zone of a daily digest.")]
+ExistingOption = Annotated[Existing | None, typer.Option("--on-existing", help="What of products that match already.")]
+WebhookOption = Annotated[list[str] | None, typer.Option("--webhook", help="Address that gets signed messages.")]
+SecretOption = Annotated[
+    str | None, typer.Option("--secret-file", help="File with the secret of the webhooks; - reads standard input.")
+]
+NotifyOption = Annotated[list[str] | None, typer.Option("--notify", help="Notification URL, as ntfy://topic.")]
+
+
+def _number(text: str | None, option: str) -> Decimal | None:
+    if text is None:
+        return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise Refused(f"{option} {text!r} is no number: write it as 24.95") from None
+
+
+def _secret(source: str | None) -> str | None:
+    if source is None:
+        return None
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"the secret cannot be read from {source}: {error}") from None
+    return text.strip()
+
+
+def _wish(**given: Any) -> dict[str, Any]:
+    """What the options name, as operations take it; options that were not given are not in it."""
+    wish = {name: given[name] for name in _PLAIN if given[name] is not None}
+    for name in ("amount", "percent", "hysteresis"):
+        if given[name] is not None:
+            wish["hysteresis_percent" if name == "hysteresis" else name] = _number(given[name], f"--{name}")
+    if given["when"] is not None:
+        wish["condition"] = str(given["when"])
+    for name in ("price", "on_existing"):
+        if given[name] is not None:
+            wish[name] = str(given[name])
+    if (digest := given["digest"]) is not None:
+        daily = digest not in ("immediately", "hourly")
+        wish |= {"digest": "daily" if daily else digest, "digest_at": digest if daily else None}
+    if given["webhook"] or given["notify"]:
+        secret = _secret(given["secret_file"])
+        wish["channels"] = [{"kind": "webhook", "url": url, "secret": secret} for url in given["webhook"] or ()]
+        wish["channels"] += [{"kind": "apprise", "url": url} for url in given["notify"] or ()]
+    elif given["secret_file"] is not None:
+        raise Refused("--secret-file is the secret of a webhook: give its address with --webhook")
+    return wish
+
+
+_PLAIN = (
+    "product_id", "store", "brand", "category", "search", "state", "platform", "option", "debounce_crawls", "debounce_minutes",
+    "cooldown_minutes", "timezone", "name",
+)  # fmt: skip
+
+
+def _run(act: Callable[[System, Connection], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        async with (
+            bootstrap.open_system(settings()) as system,
+            system.pool.connection() as conn,
+            conn.transaction(),
+        ):
+            return await act(system, conn)
+
+    return asyncio.run(run())
+
+
+def _means(system: System) -> Means:
+    return Means.of(system.settings, tuple(system.platforms))
+
+
+def _said(made: Made, what: str, json: bool) -> None:
+    if json:
+        print_json({"rule": made.rule, "warnings": made.warnings, "fired": made.fired})
+        return
+    console.print(f"Rule {made.rule['id']}, {plain(made.rule['name'])}, is {what}.", markup=False, soft_wrap=True)
+    if made.fired:
+        console.print(f"It holds already for {plural(made.fired, 'product')}, and told so.")
+    for warning in made.warnings:
+        errors.print(f"Note: {plain(warning)}.", markup=False, soft_wrap=True)
+
+
+@app.command("list")
+def list_(json: JsonOption = False, fmt: FormatOption = None) -> None:
+    """List rules."""
+    fmt = chosen_format(json, fmt)
+    found = _run(lambda _, conn: operations.page(conn, limit=100_000))
+    rows = [row | ({"scope": _scope(row), "when": _when(row)} if fmt is Format.TABLE else {}) for row in found]
+    columns = (
+        ("id", "#"), ("name", "Name"), ("enabled", "Enabled"), ("when", "When"), ("scope", "Scope"), ("digest", "Told"),
+        ("last_fired_at", "Last fired"),
+    )  # fmt: skip
+    print_rows(rows, columns, fmt, empty="No alert rules: `menuwatch alerts add` makes one.", keep=("name", "when"))
+
+
+def _scope(row: dict[str, Any]) -> str:
+    names = ("product_id", "store", "brand", "category", "search", "state", "platform")
+    return ", ".join(f"{name.removesuffix('_id')} {row[name]}" for name in names if row[name] is not None) or "-"
+
+
+def _when(row: dict[str, Any]) -> str:
+    size = f" {row['amount']}" if row["amount"] is not None else ""
+    return f"{row['condition']}{size}" + (f" {row['percent']} %" if row["percent"] is not None else "")
+
+
+@app.command("show")
+def show(rule: RuleArgument, json: JsonOption = False) -> None:
+    """Show a rule."""
+
+    async def act(_: System, conn: Connection) -> Any:
+        return await operations.one(conn, (await operations.find(conn, rule)).id)
+
+    found = _run(act)
+    if json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        text = ", ".join(one["shown"] for one in _decoded(value)) if name == "channels" else value
+        if text not in (None, ""):
+            console.print(f"{name.replace('_', ' '):20} {plain(str(text))}", markup=False, soft_wrap=True)
+
+
+def _decoded(raw: Any) -> Any:
+    import msgspec
+
+    return msgspec.json.decode(raw)
+
+
+@app.command("add")
+def add(
+    name: Annotated[str, typer.Argument(help="Name of the rule.")],
+    when: Annotated[Condition, typer.Option("--when", help="What it waits for.")],
+    amount: AmountOption = None,
+    percent: PercentOption = None,
+    product_id: ProductOption = None,
+    store: StoreOption = None,
+    brand: BrandOption = None,
+    category: CategoryOption = None,
+    search: SearchOption = None,
+    state: StateOption = None,
+    platform: PlatformOption = None,
+    option: OptionOption = None,
+    price: PriceOption = None,
+    hysteresis: HysteresisOption = None,
+    debounce_crawls: CrawlsOption = None,
+    debounce_minutes: MinutesOption = None,
+    cooldown_minutes: CooldownOption = None,
+    digest: DigestOption = None,
+    timezone: ZoneOption = None,
+    on_existing: ExistingOption = None,
+    webhook: WebhookOption = None,
+    secret_file: SecretOption = None,
+    notify: NotifyOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make a rule. Its scope is all that is given of product, store, brand, category, search, state and platform."""
+    given = dict(locals())
+    wish = _wish(**given)
+    made = _run(lambda system, conn: operations.add(conn, wish, means=_means(system), now=system.clock.now()))
+    _said(made, "made", json)
+
+
+@app.command("edit")
+def edit(
+    rule: RuleArgument,
+    name: Annotated[str | None, typer.Option("--name", help="Another name.")] = None,
+    when: ConditionOption = None,
+    amount: AmountOption = None,
+    percent: PercentOption = None,
+    product_id: ProductOption = None,
+    store: StoreOption = None,
+    brand: BrandOption = None,
+    category: CategoryOption = None,
+    search: SearchOption = None,
+    state: StateOption = None,
+    platform: PlatformOption = None,
+    option: OptionOption = None,
+    price: PriceOption = None,
+    hysteresis: HysteresisOption = None,
+    debounce_crawls: CrawlsOption = None,
+    debounce_minutes: MinutesOption = None,
+    cooldown_minutes: CooldownOption = None,
+    digest: DigestOption = None,
+    timezone: ZoneOption = None,
+    on_existing: ExistingOption = None,
+    webhook: WebhookOption = None,
+    secret_file: SecretOption = None,
+    notify: NotifyOption = None,
+    without: Annotated[
+        list[str] | None, typer.Option("--without", help="Take this out of the rule: `amount`, `brand`, `channels` …")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Change a rule. Channels are replaced as a whole; with another scope or condition the rule begins anew."""
+    given = dict(locals())
+    wish = _wish(**given)
+    for one in without or ():
+        if one not in _REMOVABLE:
+            raise Refused(f"--without {one!r} cannot be: it takes {', '.join(_REMOVABLE)}")
+        wish[_REMOVABLE[one]] = [] if one == "channels" else None
+    if not wish:
+        raise Refused("nothing to change: name what is to be another")
+
+    async def act(system: System, conn: Connection) -> Made:
+        found = await operations.find(conn, rule)
+        return await operations.change(conn, found.id, wish, means=_means(system), now=system.clock.now())
+
+    _said(_run(act), "changed", json)
+
+
+_REMOVABLE = {
+    "amount": "amount", "percent": "percent", "product": "product_id", "store": "dispensary_id", "brand": "brand",
+    "category": "category", "search": "search", "state": "state", "platform": "platform", "option": "option", "channels": "channels",
+}  # fmt: skip
+
+
+def _switch(rule: str, enabled: bool) -> Made:
+    async def act(system: System, conn: Connection) -> Made:
+        found = await operations.find(conn, rule)
+        return await operations.change(
+            conn, found.id, {"enabled": enabled}, means=_means(system), now=system.clock.now()
+        )
+
+    made: Made = _run(act)
+    return made
+
+
+@app.command("enable")
+def enable(rule: RuleArgument, json: JsonOption = False) -> None:
+    """Let a rule look again; it begins anew."""
+    _said(_switch(rule, True), "enabled", json)
+
+
+@app.command("disable")
+def disable(rule: RuleArgument, json: JsonOption = False) -> None:
+    """Keep a rule from looking."""
+    _said(_switch(rule, False), "disabled", json)
+
+
+@app.command("remove")
+def remove(rule: RuleArgument) -> None:
+    """Remove a rule with all that it found and sent."""
+
+    async def act(_: System, conn: Connection) -> Any:
+        return await operations.remove(conn, (await operations.find(conn, rule)).id)
+
+    console.print(f"Rule {plain(_run(act)['name'])} is removed.", markup=False, soft_wrap=True)
+
+
+@app.command("test")
+def try_out(rule: RuleArgument, json: JsonOption = False) -> None:
+    """Send a test message to each channel of a rule now. Exit code 1 when one does not arrive."""
+
+    async def run() -> list[dict[str, Any]]:
+        async with bootstrap.open_system(settings()) as system:
+            async with system.pool.connection() as conn, conn.transaction():
+                found = await operations.find(conn, rule)
+                numbers = await operations.test(conn, found.id, now=system.clock.now())
+            await Courier(system.pool, system.settings, clock=system.clock).send(numbers)
+            async with system.pool.connection() as conn:
+                return await operations.deliveries(conn, ids=numbers)
+
+    found = asyncio.run(run())
+    if json:
+        print_json(found)
+    else:
+        for one in found:
+            how = "delivered" if one["status"] == "delivered" else one["error"] or one["status"]
+            console.print(f"{one['channel']}: {plain(how)}", markup=False, soft_wrap=True)
+    if any(one["status"] != "delivered" for one in found):
+        raise typer.Exit(1)
+
+
+@app.command("deliveries")
+def deliveries(
+    rule: Annotated[str | None, typer.Option("--rule", help="Only of this rule.")] = None,
+    status: Annotated[Status | None, typer.Option("--status", help="Only in this state.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="Most lines.")] = 50,
+    json: JsonOption = False,
+    fmt: FormatOption = None,
+) -> None:
+    """List messages, newest first, and how they fared."""
+
+    async def act(_: System, conn: Connection) -> Any:
+        number = None if rule is None else (await operations.find(conn, rule)).id
+        return await operations.deliveries(
+            conn, rule_id=number, status=None if status is None else str(status), limit=limit
+        )
+
+    columns = (
+        ("id", "#"), ("created_at", "Made"), ("rule", "Rule"), ("channel", "Channel"), ("events", "Events"), ("status", "Status"),
+        ("attempts", "Tries"), ("response_code", "Code"), ("error", "Error"), ("next_attempt_at", "Next"),
+    )  # fmt: skip
+    print_rows(
+        _run(act), columns, chosen_format(json, fmt), empty="No messages.", keep=("status", "rule", "error", "channel")
+    )
+
+
+@app.command("replay")
+def replay(
+    delivery: Annotated[int, typer.Argument(help="Number of the message, as `deliveries` lists it.", min=1)],
+) -> None:
+    """Send a message again, under the same key. A running server or worker does so within seconds."""
+    _run(lambda system, conn: operations.replay(conn, delivery, now=system.clock.now()))
+    console.print(f"Message {delivery} is sent again.")
