@@ -65,8 +65,16 @@ async def test_pictures_are_downloaded_once(home: Path) -> None:
                 assert sniff(files.place(path).read_bytes()) == "webp"
             good = {product["image_url"] for product in products if product["local_image_path"]}
             assert len(good) > 20
-            assert found["stored"] == sum(product["local_image_path"] is not None for product in products)
-            assert found["failed"] == sum(bool(p["image_url"]) and p["local_image_path"] is None for p in products)
+            brands = await _rows(system, "SELECT brand, url, path, status FROM image_uses WHERE brand IS NOT NULL")
+            assert len(brands) > 5
+            for brand in brands:
+                assert (brand["path"] is not None) == _is_good(brand["url"]), brand
+                if brand["path"] is not None:
+                    assert brand["path"].startswith(f"images/brands/{brand['brand']}/logo-")
+                    assert sniff(files.place(brand["path"]).read_bytes()) == "webp"
+            wanted = [*products, *({"image_url": b["url"], "local_image_path": b["path"]} for b in brands)]
+            assert found["stored"] == sum(one["local_image_path"] is not None for one in wanted)
+            assert found["failed"] == sum(bool(one["image_url"]) and one["local_image_path"] is None for one in wanted)
             # One address is asked once, however many products have it, and one that failed as often as it is worth while.
             per_url: dict[str, int] = {}
             for arrival in asked:
@@ -77,8 +85,9 @@ async def test_pictures_are_downloaded_once(home: Path) -> None:
 
             (robots,) = [path for path in per_url if path == "/robots.txt"]
             assert per_url[robots] == 1
-            contents = {files.place(p["local_image_path"]).read_bytes() for p in products if p["local_image_path"]}
-            inodes = {files.place(p["local_image_path"]).stat().st_ino for p in products if p["local_image_path"]}
+            places = [files.place(one["local_image_path"]) for one in wanted if one["local_image_path"]]
+            contents = {place.read_bytes() for place in places}
+            inodes = {place.stat().st_ino for place in places}
             assert len(inodes) == len(contents) == found["images"], "the same picture lies on disk once"
 
             before = len(await sim.arrivals())

@@ -19,6 +19,7 @@ from menuwatch.images import store as images
 from menuwatch.payloads import store as payloads
 from menuwatch.payloads.extent import NOT_WHOLE, is_whole
 from menuwatch.payloads.store import Payload
+from menuwatch.pipeline.logos import logos
 from menuwatch.pipeline.parts import Parts
 from menuwatch.platforms.base import Platform
 from menuwatch.stores import store as stores
@@ -157,4 +158,6 @@ async def apply_payload(
     )
     if applied.new or applied.changed or applied.returned:
         await images.queue_products(conn, store.id)
+    if applied.new:
+        await images.queue_brands(conn, logos(items))
     return result
