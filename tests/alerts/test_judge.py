@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from menuwatch.alerts.judge import existing as found_so
 from menuwatch.alerts.judge import initial, judge, worth_noting
 from menuwatch.alerts.model import Facts, Moment, OptionPrices, OptionStock, Terms, facts
 
@@ -29,7 +30,7 @@ def run(terms: Terms, seen: list[Any], *, existing: bool = False, hours: float =
     """Which crawls fire. Each of `seen` is a price, a stock status or both; the first is what was there before, unless `first`."""
     observed = [_facts(one) for one in seen]
     before, rest = (None, observed) if first else (observed[0], observed[1:])
-    standing = initial(terms, before, existing=existing)
+    standing = found_so(terms, rest[0]) if existing else initial(terms, before)
     fired = []
     for number, now in enumerate(rest, start=0 if first else 1):
         verdict = judge(terms, standing, now, START + timedelta(hours=hours * number))
@@ -81,6 +82,7 @@ def test_a_product_that_nobody_had_looked_at() -> None:
     assert run(below(), [24, 23], first=True, existing=True) == [], "it may have been there for long"
     assert run(below(on_existing="fire"), [24, 23], first=True, existing=True) == [0]
     assert run(below(), [24, 30, 24], first=True, existing=True) == [2]
+    assert run(below(), [25.1, 24], first=True, existing=True) == [1], "it was not below when it was first seen"
     new = Terms(condition="new_product")
     assert run(new, [24, 23], first=True) == [0]
     assert run(new, [24, 23], first=True, existing=True) == []

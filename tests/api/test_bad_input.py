@@ -200,6 +200,7 @@ async def test_no_answer_holds_a_proxy_password(app: FastAPI, shop: Shop, capsys
     await shop.crawl(store, 1, [item("a"), item("b")])
     await shop.http.post("/api/tasks", json={"role": "payload_fetch", "dispensary_id": store})
     await shop.execute("INSERT INTO hosts (host, rate, burst, concurrency, pace) VALUES ('h.test', 1, 1, 1, 1)")
+    await shop.http.post("/api/alerts", json={"name": "r", "condition": "out_of_stock", "store_id": store})
     await shop.execute("INSERT INTO proxy_scores VALUES ('h.test', 1, 1, 1, now())")
     await shop.execute(
         "INSERT INTO identity_leases (host, proxy_id, task_id, leased_at, expires_at)"
@@ -212,6 +213,7 @@ async def test_no_answer_holds_a_proxy_password(app: FastAPI, shop: Shop, capsys
     values: dict[str, Any] = {
         "task_id": 1, "payload_id": payload, "product_id": 1, "store_id": store, "dispensary_id": store, "role": "payload_fetch",
         "worker_id": "w1", "proxy_id": 1, "host": "h.test", "path": "placeholder",
+        "rule_id": 1,
     }  # fmt: skip
     for path, methods in shop.description["paths"].items():
         if "get" in methods:

@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
 from menuwatch.alerts import digest
-from menuwatch.alerts.judge import Standing, initial, judge, standing_again, worth_noting
+from menuwatch.alerts.judge import Standing, existing, initial, judge, worth_noting
 from menuwatch.alerts.model import Facts, Moment, OptionPrices, OptionStock, Rule, facts
 from menuwatch.db import sql
 
@@ -111,7 +111,7 @@ async def look(conn: AsyncConnection[Any], crawl: Crawl) -> int:
         noted = standing is not None
         if standing is None:
             before = None if product.before is None else facts(rule, product.before)
-            standing = initial(rule, before, existing=not known)
+            standing = initial(rule, before) if known or before else existing(rule, now)
         verdict = judge(rule, standing, now, crawl.crawled_at)
         if verdict.standing != standing or not noted:
             writes.stand(rule, product, verdict.standing, now, noted=noted)
@@ -139,7 +139,7 @@ async def look_at_existing(conn: AsyncConnection[Any], rule: Rule, now: datetime
             seen = facts(rule, product.now)
             if not product.observed and rule.condition != "out_of_stock":
                 continue
-            verdict = judge(rule, standing_again(rule, seen), seen, now)
+            verdict = judge(rule, existing(rule, seen), seen, now)
             if verdict.fires or verdict.standing.phase == "pending":
                 writes.stand(rule, product, verdict.standing, seen, noted=False)
             if verdict.fires:

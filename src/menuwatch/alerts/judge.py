@@ -49,17 +49,11 @@ class _Seen(Enum):
     NOTHING = auto()
 
 
-def initial(terms: Terms, before: Facts | None, *, existing: bool = False) -> Standing:
-    """Where a product stands of which nothing is noted, by what it was `before`: None for one that was not there.
-
-    `existing` says that it was not there only because nobody had looked: it is as old as the rule or older, and fires where
-    `on_existing` says so.
-    """
+def initial(terms: Terms, before: Facts | None) -> Standing:
+    """Where a product stands of which nothing is noted, by what it was `before`: None for one that was not there."""
     if before is None:
-        arms = terms.condition in ("new_product", "price_below") and (not existing or _fires_existing(terms))
-        if existing and terms.condition == "new_product":
-            arms = False
-        return Standing(phase="armed" if arms or terms.condition == "price_drops_by" else "fired")
+        arms = terms.condition in ("new_product", "price_below", "price_drops_by")
+        return Standing(phase="armed" if arms else "fired")
     match terms.condition:
         case "price_drops_by":
             return Standing(phase="armed", reference=before.price)
@@ -71,15 +65,11 @@ def initial(terms: Terms, before: Facts | None, *, existing: bool = False) -> St
             return Standing(phase="fired")
 
 
-def standing_again(terms: Terms, now: Facts) -> Standing:
-    """Where a product stands when a rule with `on_existing` fire begins: armed, so that what holds already fires."""
-    if terms.condition in ("price_below", "out_of_stock"):
+def existing(terms: Terms, now: Facts) -> Standing:
+    """Where a product stands that is older than what is known of it: as it is `now` says whether it fires, and `on_existing` does."""
+    if terms.on_existing == "fire" and terms.condition in ("price_below", "out_of_stock"):
         return Standing(phase="armed")
     return initial(terms, now)
-
-
-def _fires_existing(terms: Terms) -> bool:
-    return terms.on_existing == "fire"
 
 
 def _look(terms: Terms, now: Facts, standing: Standing | None) -> _Seen:

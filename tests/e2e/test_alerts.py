@@ -1,0 +1,151 @@
+"""Alerts from end to end: a simulated shop, crawled over real sockets, whose price falls; and the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from menuwatch import bootstrap
+from menuwatch.cli.demo import crawl_all, first_crawl, market
+from menuwatch.cli.main import app
+from menuwatch.core.errors import Refused
+from menuwatch.engine.courier import Courier
+from menuwatch.operations import alerts as operations
+from menuwatch.operations.alerts import Means
+from menuwatch.sim.ledger import Ledger, Row
+from tests.alerts.making import rows
+from tests.alerts.receiver import receiving
+
+SECRET = "sixteen characters and more"
+
+
+CRAWLS = 9
+AMOUNT = Decimal(28)
+
+
+def _crossings(menus: Sequence[Mapping[str, Row]], amount: Decimal) -> Counter[str]:
+    """How often each product falls below the amount, as a person would count it from what the shop showed."""
+    armed: dict[str, bool] = {}
+    found: Counter[str] = Counter()
+    for number, menu in enumerate(menus):
+        for product_id, row in menu.items():
+            rec = [p for option in row.options for p in (option.price_rec, option.special_rec) if p is not None]
+            med = [p for option in row.options for p in (option.price_med, option.special_med) if p is not None]
+            prices = rec or med
+            if not prices or row.stock == "oos":
+                armed.setdefault(product_id, True)
+                continue
+            price = min(prices)
+            below = price < amount
+            if below and armed.get(product_id, number > 0):
+                found[product_id] += 1
+            if below or price > amount * Decimal("1.02"):
+                armed[product_id] = not below
+            else:
+                armed.setdefault(product_id, True)
+    return found
+
+
+async def test_every_price_that_falls_below_is_told_once(tmp_path: Path) -> None:
+    """Against what the simulated shop says that it showed."""
+    async with (
+        receiving() as receiver,
+        market(tmp_path / "home", store_count=1, product_count=150, seed=4) as (sim, system),
+        bootstrap.working(system),
+    ):
+        settings = dataclasses.replace(system.settings, alert_allow_private=1)
+        (shop,) = sim.market.stores
+        async with system.pool.connection() as conn, conn.transaction():
+            for search in ("a", "A"):  # two rules that find the same
+                wish = {
+                    "name": search, "condition": "price_below", "search": search, "amount": AMOUNT,
+                    "channels": [{"kind": "webhook", "url": receiver.url(), "secret": SECRET}],
+                }  # fmt: skip
+                await operations.add(conn, wish, means=Means.of(settings, ("dutchie",)), now=system.clock.now())
+        courier = Courier(system.pool, settings)
+        await first_crawl(system)
+        for _ in range(CRAWLS - 1):
+            await sim.tick()
+            await crawl_all(system)
+            await courier.step()
+        async with system.pool.connection() as conn:
+            names = {
+                row["provider_product_id"]: row["name"]
+                for row in await rows(conn, "SELECT provider_product_id, name FROM catalog_products")
+            }
+    ledger = Ledger(sim.market)
+    told = Counter(
+        (got.json()["rule"]["name"], event["product"]["provider_product_id"])
+        for got in receiver.got
+        for event in got.json()["events"]
+    )
+    expected = _crossings([ledger.rows(shop.slug, tick) for tick in range(CRAWLS)], AMOUNT)
+    assert sum(expected.values()) > 10
+    assert max(expected.values()) > 1, "some fall twice"
+    with_a = {product: count for product, count in expected.items() if "a" in names[product].lower()}
+    assert told == {(rule, product): count for rule in "aA" for product, count in with_a.items()}
+    assert all(got.signed_with(SECRET) for got in receiver.got)
+
+
+@pytest.fixture
+def run(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("MENUWATCH_HOME", str(tmp_path))
+    runner = CliRunner()
+
+    def invoke(*words: str, code: int = 0, **more: Any) -> Any:
+        found = runner.invoke(app, ["alerts", *words], **more)
+        assert found.exit_code == code, (found.output, found.exception)
+        return found
+
+    return invoke
+
+
+def test_the_command_line(run: Any) -> None:
+    made = run(
+        "add", "cheap", "--when", "price_below", "--amount", "24.95", "--brand", "Acme", "--digest", "08:00", "--timezone",
+        "America/Phoenix", "--webhook", "https://example.com/hidden", "--secret-file", "-", "--json", input=SECRET + "\n",
+    )  # fmt: skip
+    rule = json.loads(made.stdout)["rule"]
+    assert (rule["amount"], rule["digest_at"], rule["brand"]) == (24.95, "08:00", "Acme")
+    assert "example.com" in run("show", "cheap").stdout
+    assert "hidden" not in run("show", "cheap").stdout
+    (listed,) = json.loads(run("list", "--json").stdout)
+    assert listed["name"] == "cheap"
+    run("list")
+    edited = json.loads(run("edit", "cheap", "--without", "brand", "--search", "dream", "--json").stdout)["rule"]
+    assert (edited["brand"], edited["search"]) == (None, "dream")
+    run("disable", "cheap")
+    run("enable", "1")
+    run("deliveries")
+    run("remove", "cheap")
+    assert json.loads(run("list", "--json").stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("add", "x", "--when", "price_below", "--amount", "-1", "--brand", "A"), "could never fire"),
+        (("add", "x", "--when", "price_below", "--amount", "few", "--brand", "A"), "no number"),
+        (("add", "x", "--when", "price_drops_by", "--percent", "120", "--brand", "A"), "could never fire"),
+        (("add", "x", "--when", "out_of_stock", "--store", "nowhere"), "does not exist"),
+        (("add", "x", "--when", "out_of_stock"), "names no scope"),
+        (("add", "x", "--when", "out_of_stock", "--brand", "A", "--secret-file", "x"), "--webhook"),
+        (("add", "x", "--when", "out_of_stock", "--brand", "A", "--webhook", "https://example.com"), "at least 16"),
+        (("add", "x", "--when", "out_of_stock", "--brand", "A", "--digest", "noon"), "as 08:00"),
+        (("show", "nothing"), "does not exist"),
+        (("replay", "7"), "does not exist"),
+    ],
+)
+def test_what_is_refused(run: Any, words: tuple[str, ...], says: str) -> None:
+    found = run(*words, code=1)
+    assert isinstance(found.exception, Refused)
+    assert says in str(found.exception)
