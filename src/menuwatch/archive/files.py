@@ -137,6 +137,12 @@ class FileArchive:
         """Removes a staged file whose row was rolled back."""
         (self._waiting / file.name).unlink(missing_ok=True)
 
+    def has(self, path: str, size: int) -> bool:
+        """Whether a file of that many bytes is published under that path."""
+        with contextlib.suppress(FileNotFoundError):
+            return self._final(path).stat().st_size == size
+        return False
+
     def settle(self, staged: Staged) -> Callable[[bool], None]:
         """What to call when the fate of the row's transaction is known."""
 

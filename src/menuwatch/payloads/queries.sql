@@ -31,6 +31,11 @@ SELECT * FROM raw_crawl_payloads
         OR status IN ('ok', 'quarantined') AND fetched_at > coalesce(%(crawled_at)s::timestamptz, '-infinity'))
  ORDER BY applied_at IS NULL, fetched_at DESC, id DESC LIMIT 1;
 
+-- name: stored_alike
+-- The first payload of the store with the same answers and the same fate: its file can serve for another.
+SELECT path, bytes, raw_bytes, sha256 FROM raw_crawl_payloads
+ WHERE dispensary_id = %(dispensary_id)s AND content_sha256 = %(content_sha256)s AND status = %(status)s ORDER BY id LIMIT 1;
+
 -- name: same_rejected
 SELECT * FROM raw_crawl_payloads
  WHERE dispensary_id = %(dispensary_id)s AND content_sha256 = %(content_sha256)s AND status = 'rejected' ORDER BY id LIMIT 1;

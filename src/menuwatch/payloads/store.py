@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -112,6 +112,17 @@ async def same_content(
     released. `crawled_at` is the store's last applied crawl: what is older waits for nothing."""
     values = {"dispensary_id": dispensary_id, "content_sha256": content_sha256, "crawled_at": crawled_at}
     return await _one(conn, _q.same_content, values)
+
+
+async def sharing(conn: AsyncConnection[Any], new: NewPayload) -> NewPayload:
+    """The same payload, referring to the file of the store's first one with the same answers and status; unchanged where there is
+    none."""
+    values = {"dispensary_id": new.dispensary_id, "content_sha256": new.content_sha256, "status": new.status}
+    row = await (await conn.execute(_q.stored_alike, values)).fetchone()
+    if row is None:
+        return new
+    path, size, raw_size, sha256 = row
+    return replace(new, path=path, bytes=size, raw_bytes=raw_size, sha256=sha256)
 
 
 async def same_rejected(conn: AsyncConnection[Any], dispensary_id: int, content_sha256: str) -> Payload | None:

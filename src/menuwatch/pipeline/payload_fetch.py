@@ -16,6 +16,7 @@ from menuwatch.payloads.judge import suspicion
 from menuwatch.payloads.store import NewPayload
 from menuwatch.pipeline import trouble
 from menuwatch.pipeline.parts import Context, Parts, RecordedSession
+from menuwatch.pipeline.shelving import OneFile
 from menuwatch.platforms.base import Menu
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Store
@@ -87,17 +88,19 @@ class PayloadFetch:
     async def _rejected(self, task: Task, store: Store, error: BadPayload) -> Outcome:
         reason = f"{error.kind}: {error}"
         doc, staged = await self._stage(store, (), (error.body,))
+        file = OneFile(self._parts.archive, staged)
 
         async def writes(conn: AsyncConnection[Any]) -> None:
-            await payloads.insert(conn, self._row(task, store, doc, staged, status="rejected", reason=reason))
+            await file.insert(conn, self._row(task, store, doc, staged, status="rejected", reason=reason))
             await stores.attempted(conn, store.id, doc.fetched_at, reason)
 
-        return Retry(reason=reason, writes=writes, settle=self._parts.archive.settle(staged))
+        return Retry(reason=reason, writes=writes, settle=file.settle)
 
     async def _archived(self, task: Task, store: Store, session: RecordedSession, menu: Menu) -> Outcome:
         doc, staged = await self._stage(store, menu.pages, (), whole=menu.complete, strict=menu.strict)
         async with self._parts.pool.connection() as conn:
             usual = await payloads.usual_counts(conn, store.id)
+        file = OneFile(self._parts.archive, staged)
         status, reason = "ok", None
         if not menu.complete:
             status, reason = "partial", "partial: " + "; ".join(menu.notes)
@@ -112,7 +115,7 @@ class PayloadFetch:
         }
 
         async def writes(conn: AsyncConnection[Any]) -> Wrote:
-            payload_id = await payloads.insert(
+            payload_id = await file.insert(
                 conn,
                 self._row(
                     task,
@@ -140,7 +143,6 @@ class PayloadFetch:
             )
             return Wrote(result={"payload_id": payload_id}, then=(chain,))
 
-        settle = self._parts.archive.settle(staged)
         if status == "partial":
-            return Retry(reason=reason or status, result=result, writes=writes, settle=settle)
-        return Done(result=result, writes=writes, settle=settle)
+            return Retry(reason=reason or status, result=result, writes=writes, settle=file.settle)
+        return Done(result=result, writes=writes, settle=file.settle)

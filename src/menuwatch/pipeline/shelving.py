@@ -1,4 +1,4 @@
-"""A transaction that archives: its row and its file, together or not at all, outside of a task."""
+"""Rows and their files: together or not at all outside of a task, and one file for the same answers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from menuwatch.archive.document import Document
 from menuwatch.archive.files import FileArchive, Staged
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
+from menuwatch.payloads import store as payloads
+from menuwatch.payloads.store import NewPayload
 
 log = get_logger(__name__)
 
@@ -30,6 +32,25 @@ class Shelf:
         assert self.staged is None, "one transaction, one document"
         self.staged = await asyncio.to_thread(self._archive.stage, dispensary_id, doc)
         return self.staged
+
+
+class OneFile:
+    """A staged file that is only kept where no earlier payload of the store has the same answers."""
+
+    def __init__(self, archive: FileArchive, staged: Staged) -> None:
+        self._archive = archive
+        self._staged = staged
+        self._needed = True
+
+    async def insert(self, conn: AsyncConnection[Any], new: NewPayload) -> int:
+        """Adds the payload's row, with whichever file it has; returns its id. May be called again when its transaction is."""
+        shared = await payloads.sharing(conn, new)
+        self._needed = shared is new or not self._archive.has(shared.path, shared.bytes)
+        return await payloads.insert(conn, new if self._needed else shared)
+
+    def settle(self, committed: bool) -> None:
+        """To be called when the fate of the row's transaction is known."""
+        self._archive.settle(self._staged)(committed and self._needed)
 
 
 @asynccontextmanager
