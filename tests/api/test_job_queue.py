@@ -147,7 +147,8 @@ async def test_ten_thousand_at_once(shop: Shop) -> None:
     await shop.execute(
         "INSERT INTO raw_crawl_payloads (dispensary_id, platform, status, product_count, page_count, fetched_at, path, bytes,"
         " raw_bytes, sha256, content_sha256)"
-        " SELECT n % 2000 + 1, 'dutchie', 'ok', 0, 1, now() + n * interval '1 microsecond', 'p' || n, 1, 1, repeat('0', 64), repeat('0', 64)"
+        " SELECT n % 2000 + 1, 'dutchie', 'ok', 0, 1, now() + n * interval '1 microsecond', 'p' || n, 1, 1,"
+        " repeat('0', 64), repeat('0', 64)"
         " FROM generate_series(0, 5999) n ORDER BY n"
     )
     wanted = [{"role": "payload_fetch", "dispensary_id": n % 2000 + 1} for n in range(4000)]
