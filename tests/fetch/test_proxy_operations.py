@@ -170,7 +170,7 @@ async def test_while_the_host_wants_to_be_left_alone_nothing_is_tested(
     assert (await bring_in(pool, settings, [first])).failed == 0
     intake = await bring_in(pool, settings, rest)
     assert (intake.failed, len(target.seen)) == (3, 1)
-    assert intake.brought[0].reason == f"not tested: menus.invalid:{target.port} is not to be asked for the next 15 min"
+    assert intake.brought[0].reason == f"not tested: menus.invalid:{target.port} is not to be asked now; look again in 15 min"
     with pytest.raises(Refused, match="not tested"):
         await operations.test(pool, settings)
     assert all(row.probe_at is not None for row in await operations.listed(pool, active=False)), "tried by itself later"
@@ -312,3 +312,19 @@ async def test_what_is_wrong_with_the_proxies_is_named(pool: Pool, farm: ProxyFa
     assert 45 < standing.next_probe_seconds <= 60
     assert found.failing == f"proxy {ids[1]} (refused with HTTP 403)"
     assert found.locked is None
+
+
+async def test_one_that_could_not_be_tested_stays_as_it_was(pool: Pool, farm: ProxyFarm, target: Target) -> None:
+    settings = _settings(target)
+    given, _ = sheet.read(_lines(farm))
+    await bring_in(pool, settings, given[:2], test=False)
+
+    async def closed(host: str) -> float | None:
+        return 3600.0
+
+    again = await bring_in(pool, settings, given[:3], permit=closed)
+    assert target.seen == []
+    rows = sorted(await operations.listed(pool), key=lambda row: row.id)
+    assert [row.status for row in rows] == ["active", "active", "inactive"], "only the new one waits for a probe"
+    assert (again.updated, again.added) == (2, 1)
+    assert "not tested" in str(rows[2].reason)

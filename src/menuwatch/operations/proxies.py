@@ -20,7 +20,7 @@ from menuwatch.hosts.model import host_of
 from menuwatch.operations.refusals import NotFound
 from menuwatch.proxies import store
 from menuwatch.proxies.health import probing
-from menuwatch.proxies.model import NewProxy, NoProxy, Proxy, Standing
+from menuwatch.proxies.model import NewProxy, NoProxy, Proxy, Standing, Untested
 from menuwatch.proxies.parse import parse_line
 from menuwatch.proxies.sheet import placed
 from menuwatch.proxies.vault import Locked, Vault, is_sealed
@@ -254,7 +254,7 @@ class NotNow(Refused):
 
     def __init__(self, host: str, wait: float) -> None:
         soon = f"{wait:.0f} s" if wait < 120 else f"{wait / 60:.0f} min"
-        super().__init__(f"not tested: {host} is not to be asked for the next {soon}")
+        super().__init__(f"not tested: {host} is not to be asked now; look again in {soon}")
 
 
 class Tester:
@@ -298,7 +298,7 @@ class Tester:
         try:
             probed = await self(proxy)
         except NotNow as error:
-            return str(error)
+            return Untested(error)
         return probed.judgement.reason if finding(probed) is Finding.FAILS else None
 
 

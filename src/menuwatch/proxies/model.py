@@ -62,6 +62,12 @@ class NoProxy(NotNow):
         )
 
 
+class Untested(str):
+    """A reason for which a proxy was not tested: it speaks neither for nor against it."""
+
+    __slots__ = ()
+
+
 def address(protocol: str, host: str, port: int, username: str | None) -> str:
     """A proxy's name for people: all of it but the password."""
     name = f"[{host}]" if ":" in host else host

@@ -8,7 +8,8 @@ SELECT p.id FROM proxies p
 
 -- name: put_proxies
 -- The same address again brings a new password or place, and puts a proxy that was deactivated back to work, unless an operator had
--- taken it out. Its successes stay on record. One with a `reason` failed its test: it comes in inactive, to be probed later.
+-- taken it out. Its successes stay on record. One with a `reason` failed its test: it comes in inactive, to be probed later. A known one
+-- that could not be tested stays at work or out of it, as it was.
 INSERT INTO proxies AS p (protocol, host, port, username, password, city, state, country, timezone,
                           is_active, last_error, last_failure_at, deactivated_at, probe_at)
 SELECT n.protocol, n.host, n.port, n.username, n.password, n.city, n.state, n.country, n.timezone,
@@ -22,10 +23,15 @@ SELECT n.protocol, n.host, n.port, n.username, n.password, n.city, n.state, n.co
 ON CONFLICT (protocol, host, port, coalesce(username, '')) DO UPDATE SET
        password = EXCLUDED.password, city = coalesce(EXCLUDED.city, p.city), state = coalesce(EXCLUDED.state, p.state),
        country = coalesce(EXCLUDED.country, p.country), timezone = coalesce(EXCLUDED.timezone, p.timezone),
-       is_active = EXCLUDED.is_active AND p.disabled_at IS NULL, failure_count = 0, consecutive_403_count = 0,
-       last_error = coalesce(EXCLUDED.last_error, p.last_error),
-       last_failure_at = coalesce(EXCLUDED.last_failure_at, p.last_failure_at),
-       deactivated_at = EXCLUDED.deactivated_at, probe_at = EXCLUDED.probe_at, probe_failures = 0, updated_at = clock_timestamp()
+       failure_count = 0, consecutive_403_count = 0, updated_at = clock_timestamp(),
+       (is_active, last_error, last_failure_at, deactivated_at, probe_at, probe_failures) = (
+         SELECT CASE WHEN u.kept THEN p.is_active ELSE EXCLUDED.is_active AND p.disabled_at IS NULL END,
+                CASE WHEN u.kept THEN p.last_error ELSE coalesce(EXCLUDED.last_error, p.last_error) END,
+                CASE WHEN u.kept THEN p.last_failure_at ELSE coalesce(EXCLUDED.last_failure_at, p.last_failure_at) END,
+                CASE WHEN u.kept THEN p.deactivated_at ELSE EXCLUDED.deactivated_at END,
+                CASE WHEN u.kept THEN p.probe_at ELSE EXCLUDED.probe_at END,
+                CASE WHEN u.kept THEN p.probe_failures ELSE 0 END
+           FROM (SELECT concat_ws(' ', p.protocol, p.host, p.port, coalesce(p.username, '')) = ANY (%(untested)s::text[]) AS kept) u)
 RETURNING id, xmax = 0 AS created, is_active, disabled_reason, protocol, host, port, coalesce(username, '') AS username;
 
 -- name: get_proxy

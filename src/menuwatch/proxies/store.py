@@ -15,7 +15,7 @@ from menuwatch.core.backoff import Backoff
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
 from menuwatch.proxies.health import PROBING, Happened, Health, after
-from menuwatch.proxies.model import Address, NewProxy, Proxy, Standing
+from menuwatch.proxies.model import Address, NewProxy, Proxy, Standing, Untested
 from menuwatch.proxies.vault import Vault
 
 log = get_logger(__name__)
@@ -45,12 +45,22 @@ async def put(
     """Adds proxies, or gives known ones their new passwords and places, in the caller's transaction; no address may come twice.
 
     Passwords as they are to be stored (vault.py). Those in `failed` are put in inactive, for that reason, and probed after the first
-    wait of `probing`.
+    wait of `probing`; where the reason is `Untested`, one that is known stays as it is.
     """
     columns: dict[str, list[Any]] = {
         spec.name: [getattr(proxy, spec.name) for proxy in new] for spec in dataclasses.fields(NewProxy)
     }
-    values = {**columns, "reason": [failed.get(proxy.key) for proxy in new], **_first_wait(probing)}
+    reasons = [failed.get(proxy.key) for proxy in new]
+    values = {
+        **columns,
+        "reason": reasons,
+        "untested": [
+            " ".join(map(str, proxy.key))
+            for proxy, reason in zip(new, reasons, strict=True)
+            if isinstance(reason, Untested)
+        ],
+        **_first_wait(probing),
+    }
     await conn.execute(_q.lock_known, columns)
     async with conn.cursor(row_factory=dict_row) as cur:
         await cur.execute(_q.put_proxies, values)
