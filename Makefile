@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos soak check fix bench bench-fetch bench-queue lock openapi clean
+.PHONY: help setup demo test chaos soak check fix bench bench-fetch bench-images bench-queue lock openapi clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ bench-queue: $(READY) ## Measure the task queue beside four others; fetches them
 
 bench-fetch: $(READY) ## Measure the fetch path beside curl_cffi, crawlee and Scrapy; fetches them (bench/fetch/README.md)
 	@$(BIN)/python bench/fetch.py
+
+bench-images: $(READY) ## Measure pictures beside sharp and Pillow; fetches them (a minute)
+	@$(BIN)/python bench/images.py
 
 openapi: $(READY) ## Write openapi.json anew
 	@$(BIN)/python -m menuwatch.api.openapi

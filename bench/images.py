@@ -1,0 +1,209 @@
+"""Transforms per second of one core: our own beside sharp and Pillow, on the same pictures.
+
+    python bench/images.py [--json] [--rounds 5] [--times 20] [--side 1200] [--width 200] [--peers FOLDER]
+
+The job, the same for everybody: a picture (JPEG, PNG and WebP, in turn) in memory becomes a WebP of `--width` pixels, quality 80,
+effort 2, in memory. Peers are fetched into a folder of their own, once: sharp by npm, Pillow by pip; one that cannot be had is left
+out and said so. Rounds alternate between the contestants; figures are medians over the rounds, in milliseconds of processor time,
+all threads of a contestant together, so that what else the machine does matters little.
+
+    vs_sharp, vs_pillow    our rate over theirs, over the three formats together
+    cached_vs_transform    time of an answer that was kept on disk over that of one that is made, both through the whole of
+                           `Pictures.find` and `Pictures.data`
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from menuwatch.imaging import vips
+from menuwatch.imaging.derived import Derived
+from menuwatch.imaging.files import ImageFiles
+from menuwatch.imaging.params import Params
+from menuwatch.imaging.pictures import Pictures
+from menuwatch.imaging.transform import transform
+
+SHARP = """
+const sharp = require("sharp"), fs = require("fs");
+sharp.cache(false); sharp.concurrency(1);
+const [, , width, times, ...files] = process.argv;
+(async () => {
+  const found = {};
+  for (const file of files) {
+    const source = fs.readFileSync(file);
+    const once = () => sharp(source).resize(Number(width)).webp({ quality: 80, effort: 2 }).toBuffer();
+    for (let i = 0; i < 3; i++) await once();
+    const before = process.cpuUsage();
+    for (let i = 0; i < Number(times); i++) await once();
+    const used = process.cpuUsage(before);
+    found[file] = (used.user + used.system) / 1e3 / Number(times);
+  }
+  console.log(JSON.stringify(found));
+})();
+"""
+
+PILLOW = """
+import io, json, sys, time
+from PIL import Image
+width, times, *files = sys.argv[1:]
+width, times, found = int(width), int(times), {}
+for file in files:
+    source = open(file, "rb").read()
+    def once():
+        with Image.open(io.BytesIO(source)) as image:
+            size = width, max(round(image.height * width / image.width), 1)
+            image.draft("RGB", size)
+            out = io.BytesIO()
+            image.convert("RGB").resize(size, Image.Resampling.LANCZOS).save(out, "WEBP", quality=80, method=2)
+    for _ in range(3): once()
+    before = time.process_time()
+    for _ in range(times): once()
+    found[file] = (time.process_time() - before) * 1000 / times
+print(json.dumps(found))
+"""
+
+
+def say(text: str) -> None:
+    """Progress, which is no result."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def pictures_of(folder: Path, side: int) -> list[Path]:
+    """One photograph-like picture in three formats: soft shapes with grain."""
+    lib = vips.lib()
+    bands = [lib.Image.perlin(side, side, cell_size=side // 6, uchar=True, seed=seed) for seed in (1, 2, 3)]
+    image = bands[0].bandjoin(bands[1:])
+    grain = lib.Image.gaussnoise(side, side, mean=0, sigma=6, seed=7)
+    image = (image + grain).cast("uchar").copy(interpretation="srgb")
+    found = []
+    for suffix, options in ((".jpg", {"Q": 90}), (".png", {}), (".webp", {"Q": 90})):
+        path = folder / f"picture{suffix}"
+        path.write_bytes(image.write_to_buffer(suffix, **options))
+        found.append(path)
+    return found
+
+
+def ours(files: list[Path], width: int, times: int) -> dict[str, float]:
+    """Milliseconds of processor time for each file."""
+    found = {}
+    for file in files:
+        source = file.read_bytes()
+        for _ in range(3):
+            transform(source, Params(w=width), "webp")
+        before = time.process_time()
+        for _ in range(times):
+            transform(source, Params(w=width), "webp")
+        found[str(file)] = (time.process_time() - before) * 1000 / times
+    return found
+
+
+def peers(folder: Path) -> dict[str, list[str]]:
+    """Name → command, to be followed by width, times and files."""
+    found: dict[str, list[str]] = {}
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node and npm:
+        home = folder / "sharp"
+        script = home / "bench.js"
+        if not (home / "node_modules" / "sharp").is_dir():
+            home.mkdir(parents=True, exist_ok=True)
+            (home / "package.json").write_text('{"private": true}')
+            done = subprocess.run([npm, "install", "--silent", "sharp"], cwd=home, capture_output=True, text=True)
+            if done.returncode:
+                say(f"sharp cannot be had: {done.stderr.strip()[-300:]}")
+        if (home / "node_modules" / "sharp").is_dir():
+            script.write_text(SHARP)
+            found["sharp"] = [node, str(script)]
+    else:
+        say("sharp is left out: there is no node with npm")
+    python = folder / "pillow" / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(folder / "pillow")], check=True)
+        done = subprocess.run([str(python), "-m", "pip", "install", "-qq", "pillow"], capture_output=True, text=True)
+        if done.returncode:
+            say(f"Pillow cannot be had: {done.stderr.strip()[-300:]}")
+    if subprocess.run([str(python), "-c", "import PIL"], capture_output=True).returncode == 0:
+        found["pillow"] = [str(python), "-c", PILLOW]
+    return found
+
+
+async def cached(files: list[Path], width: int, times: int, folder: Path) -> tuple[float, float]:
+    """(milliseconds of an answer that is made, of one that was kept)."""
+    storage = ImageFiles(folder / "storage")
+    made, kept = [], []
+    for number, file in enumerate(files):
+        path = f"products/az/shop/brand/{number}/image-{number:032x}{file.suffix}"
+        storage.place(path).parent.mkdir(parents=True)
+        storage.place(path).write_bytes(file.read_bytes())
+        pictures = Pictures(storage, Derived(folder / f"cache{number}", 100_000_000), threads=1)
+
+        async def ask(size: int, pictures: Pictures = pictures, path: str = path) -> float:
+            before = time.perf_counter()
+            await pictures.data(await pictures.find(path, Params(w=size), "image/webp"))
+            return (time.perf_counter() - before) * 1000
+
+        await ask(width - 1)
+        made += [await ask(width + n) for n in range(times)]
+        kept += [await ask(width + n) for _ in range(5) for n in range(times)]
+    return statistics.median(made), statistics.median(kept)
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """All figures."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    with tempfile.TemporaryDirectory(prefix="menuwatch-bench-") as name:
+        folder = Path(name)
+        files = pictures_of(folder, options.side)
+        found: dict[str, list[dict[str, float]]] = {"ours": []}
+        commands = peers(options.peers)
+        for number in range(options.rounds):
+            say(f"round {number + 1} of {options.rounds}")
+            found["ours"].append(ours(files, options.width, options.times))
+            for peer, command in commands.items():
+                done = subprocess.run(
+                    [*command, str(options.width), str(options.times), *map(str, files)],
+                    check=True, capture_output=True, text=True,
+                )  # fmt: skip
+                found.setdefault(peer, []).append(json.loads(done.stdout))
+        made, kept = asyncio.run(cached(files, options.width, options.times, folder))
+        figures: dict[str, Any] = {}
+        for who, rounds in found.items():
+            for file in files:
+                figures[f"{who}_{file.suffix[1:]}_ms"] = round(statistics.median(row[str(file)] for row in rounds), 2)
+    totals = {who: sum(figures[f"{who}_{kind}_ms"] for kind in ("jpg", "png", "webp")) for who in found}
+    figures |= {f"vs_{who}": round(total / totals["ours"], 3) for who, total in totals.items() if who != "ours"}
+    figures |= {"made_ms": round(made, 2), "kept_ms": round(kept, 2), "cached_vs_transform": round(kept / made, 3)}
+    figures["peak_rss_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
+    return figures
+
+
+def main() -> None:
+    """Prints the figures."""
+    parser = argparse.ArgumentParser(description="Transforms per second beside sharp and Pillow.")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--side", type=int, default=1200)
+    parser.add_argument("--width", type=int, default=200)
+    parser.add_argument("--peers", type=Path, default=Path(tempfile.gettempdir()) / "menuwatch-bench-images")
+    figures = measure(parser.parse_args())
+    if "--json" in sys.argv:
+        print(json.dumps(figures))
+        return
+    for name, value in figures.items():
+        print(f"{name:24} {value}")
+
+
+if __name__ == "__main__":
+    main()
