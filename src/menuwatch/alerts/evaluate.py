@@ -6,7 +6,7 @@ what it changed. A menu that was quarantined was not applied and never comes her
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -87,7 +87,7 @@ async def _rules(conn: AsyncConnection[Any], ids: list[int]) -> dict[int, Rule]:
 async def look(conn: AsyncConnection[Any], crawl: Crawl) -> int:
     """Judges what the crawl changed; returns how many events it made. The caller's transaction has applied the menu."""
     at = {"dispensary_id": crawl.dispensary_id, "provider": crawl.provider, "crawled_at": crawl.crawled_at}
-    pairs = await (await conn.execute(_q.reached, at)).fetchall()
+    pairs = await _pairs(conn, at)
     if not pairs:
         return 0
     ids = list({product_id for _, product_id, _ in pairs})
@@ -120,6 +120,52 @@ async def look(conn: AsyncConnection[Any], crawl: Crawl) -> int:
             writes.tell(rule, product, before, now, verdict.reference, crawl.crawled_at)
     await writes.done()
     return len(writes.events)
+
+
+class _Changed(NamedTuple):
+    """A product by what rules look for, in the database's lower case."""
+
+    id: int
+    name: str
+    brand: str | None
+    category: str | None
+    canon: str | None
+
+
+class _Candidate(NamedTuple):
+    """A rule by what it looks for; None looks for nothing."""
+
+    id: int
+    product_id: int | None
+    brand: str | None
+    category: str | None
+    search: str | None
+
+    def takes(self, one: _Changed) -> bool:
+        return (
+            (self.product_id is None or self.product_id == one.id)
+            and (self.brand is None or self.brand == one.brand)
+            and (self.category is None or self.category in (one.category, one.canon))
+            and (self.search is None or self.search in one.name)
+        )
+
+
+async def _pairs(conn: AsyncConnection[Any], at: Mapping[str, Any]) -> list[tuple[int, int, bool]]:
+    """(rule, product, whether it changed) of all that is to be judged."""
+    changed = [_Changed._make(row) for row in await (await conn.execute(_q.changed, at)).fetchall()]
+    pairs = [(rule, product, False) for rule, product in await (await conn.execute(_q.awaited, at)).fetchall()]
+    if not changed:
+        return pairs
+    values = {
+        **at,
+        "ids": [one.id for one in changed],
+        "brands": list({one.brand for one in changed if one.brand is not None}),
+        "categories": list({word for one in changed for word in (one.category, one.canon) if word is not None}),
+    }
+    for row in await (await conn.execute(_q.candidates, values)).fetchall():
+        rule = _Candidate._make(row)
+        pairs += [(rule.id, one.id, True) for one in changed if rule.takes(one)]
+    return pairs
 
 
 async def _known_whole(conn: AsyncConnection[Any], crawl: Crawl) -> bool:
@@ -156,15 +202,15 @@ class _Writes:
     def __init__(self, conn: AsyncConnection[Any]) -> None:
         self._conn = conn
         self._noted: list[dict[str, Any]] = []
-        self._forgotten: list[dict[str, Any]] = []
+        self._forgotten: list[tuple[int, int]] = []
         self.events: list[dict[str, Any]] = []
 
     def stand(self, rule: Rule, product: _Product, standing: Standing, now: Facts, *, noted: bool) -> None:
-        key = {"rule_id": rule.id, "product_id": product.id}
         if worth_noting(rule, standing, now):
-            self._noted.append({**key, "dispensary_id": product.dispensary_id, **asdict(standing)})
+            key = {"rule_id": rule.id, "product_id": product.id, "dispensary_id": product.dispensary_id}
+            self._noted.append({**key, **asdict(standing)})
         elif noted:
-            self._forgotten.append(key)
+            self._forgotten.append((rule.id, product.id))
 
     def tell(
         self, rule: Rule, product: _Product, before: Facts | None, now: Facts, reference: Any, fired_at: datetime
@@ -191,15 +237,20 @@ class _Writes:
                 "dispensary_id": product.dispensary_id,
                 "fired_at": fired_at,
                 "due_at": digest.due(rule, fired_at),
-                "facts": _encode(told).decode().replace("\\u0000", "\\ufffd"),
+                "facts": told,
             }
         )
 
     async def done(self) -> None:
-        async with self._conn.cursor() as cur:
-            if self._noted:
-                await cur.executemany(_q.note_standing, self._noted)
-            if self._forgotten:
-                await cur.executemany(_q.forget_standing, self._forgotten)
-            if self.events:
-                await cur.executemany(_q.insert_event, self.events)
+        if self._noted:
+            await self._conn.execute(_q.note_standings, {"rows": _rows(self._noted)})
+        if self._forgotten:
+            rules, products = zip(*self._forgotten, strict=True)
+            await self._conn.execute(_q.drop_standings, {"rules": list(rules), "products": list(products)})
+        if self.events:
+            await self._conn.execute(_q.insert_events, {"rows": _rows(self.events)})
+
+
+def _rows(values: list[dict[str, Any]]) -> str:
+    """Rows as one JSON text, numbers exact. (Names of products hold no NUL: the catalogue takes none.)"""
+    return _encode(values).decode()

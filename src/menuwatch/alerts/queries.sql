@@ -1,43 +1,31 @@
 -- Rules, what they found, and what was sent.
 
--- name: reached
--- What a menu has for rules to look at: pairs of a rule and a product that changed with this crawl, or that a rule waits on. Each arm has
--- an index of its own, so rules about something else cost nothing.
-WITH s AS MATERIALIZED (
-  SELECT d.id, d.state, d.platform FROM dispensaries d
-   WHERE d.id = %(dispensary_id)s AND EXISTS (SELECT FROM alert_rules WHERE enabled AND reach <> 'operations')
-), changed AS MATERIALIZED (
-  SELECT p.id, p.name, lower(p.brand_name) AS brand, lower(p.category) AS category, lower(p.category_canon) AS canon
-    FROM s JOIN catalog_products p ON p.dispensary_id = s.id
-   WHERE p.state_from = %(crawled_at)s AND p.provider = %(provider)s
-), pair AS (
-  SELECT r.id AS rule_id, c.id AS product_id FROM changed c JOIN alert_rules r ON r.product_id = c.id
-   WHERE r.enabled AND r.reach = 'product'
-   UNION ALL
-  SELECT r.id, c.id FROM changed c JOIN alert_rules r ON lower(r.brand) = c.brand WHERE r.enabled AND r.reach = 'brand'
-   UNION ALL
-  SELECT r.id, c.id FROM changed c JOIN alert_rules r ON lower(r.category) IN (c.category, c.canon)
-   WHERE r.enabled AND r.reach = 'category'
-   UNION ALL
-  SELECT r.id, c.id FROM changed c CROSS JOIN alert_rules r
-   WHERE r.enabled AND r.reach = 'store' AND r.dispensary_id = %(dispensary_id)s
-   UNION ALL
-  SELECT r.id, c.id FROM changed c JOIN alert_rules r ON position(lower(r.search) IN lower(c.name)) > 0
-   WHERE r.enabled AND r.reach = 'search'
-)
-SELECT f.rule_id, f.product_id, true AS changed
-  FROM pair f JOIN alert_rules r ON r.id = f.rule_id JOIN changed c ON c.id = f.product_id CROSS JOIN s
- WHERE (r.dispensary_id IS NULL OR r.dispensary_id = s.id)
-   AND (r.state IS NULL OR r.state = s.state) AND (r.platform IS NULL OR r.platform = %(provider)s)
-   AND (r.brand IS NULL OR lower(r.brand) = c.brand)
-   AND (r.category IS NULL OR lower(r.category) IN (c.category, c.canon))
-   AND (r.search IS NULL OR position(lower(r.search) IN lower(c.name)) > 0)
-   AND (r.product_id IS NULL OR r.product_id = c.id)
- UNION ALL
-SELECT m.rule_id, m.product_id, false
-  FROM s JOIN alert_matches m ON m.dispensary_id = s.id AND m.phase = 'pending' JOIN alert_rules r ON r.id = m.rule_id AND r.enabled
-  JOIN catalog_products p ON p.id = m.product_id AND p.provider = %(provider)s
- WHERE p.state_from <> %(crawled_at)s;
+-- name: changed
+-- What a menu changed, as rules look for it; nothing where there are no rules. Planned for each menu, as each step below is: one statement
+-- that joins all of them is at the mercy of guesses about how much a menu changes.
+SELECT p.id, lower(p.name), lower(p.brand_name), lower(p.category), lower(p.category_canon) FROM catalog_products p
+ WHERE p.dispensary_id = %(dispensary_id)s AND p.provider = %(provider)s AND p.state_from = %(crawled_at)s
+   AND EXISTS (SELECT FROM alert_rules WHERE enabled AND reach <> 'operations');
+
+-- name: awaited
+-- Products that did not change with this crawl, and that a rule waits on.
+SELECT m.rule_id, m.product_id FROM alert_matches m JOIN catalog_products p ON p.id = m.product_id
+ WHERE m.dispensary_id = %(dispensary_id)s AND m.phase = 'pending' AND p.provider = %(provider)s AND p.state_from <> %(crawled_at)s;
+
+-- name: candidates
+-- Rules that may be about some of these products. Each arm has an index of its own, so rules about something else cost nothing.
+SELECT r.id, r.product_id, lower(r.brand), lower(r.category), lower(r.search) FROM alert_rules r JOIN dispensaries d ON d.id = %(dispensary_id)s
+ WHERE r.id IN (SELECT id FROM alert_rules WHERE enabled AND reach = 'product' AND product_id = ANY (%(ids)s::bigint[])
+                 UNION ALL
+                SELECT id FROM alert_rules WHERE enabled AND reach = 'brand' AND lower(brand) = ANY (%(brands)s::text[])
+                 UNION ALL
+                SELECT id FROM alert_rules WHERE enabled AND reach = 'category' AND lower(category) = ANY (%(categories)s::text[])
+                 UNION ALL
+                SELECT id FROM alert_rules WHERE enabled AND reach = 'store' AND dispensary_id = %(dispensary_id)s
+                 UNION ALL
+                SELECT id FROM alert_rules WHERE enabled AND reach = 'search')
+   AND (r.dispensary_id IS NULL OR r.dispensary_id = d.id) AND (r.state IS NULL OR r.state = d.state)
+   AND (r.platform IS NULL OR r.platform = %(provider)s);
 
 -- name: in_scope
 -- Products that a rule is about, as they are now: those of stores that are there.
@@ -73,21 +61,24 @@ SELECT EXISTS (SELECT FROM store_crawls c LEFT JOIN raw_crawl_payloads p ON p.id
 SELECT rule_id, product_id, phase, since, crawls, reference, fired_at FROM alert_matches
  WHERE product_id = ANY (%(ids)s::bigint[]) AND rule_id = ANY (%(rules)s::integer[]);
 
--- name: note_standing
+-- name: note_standings
 INSERT INTO alert_matches (rule_id, product_id, dispensary_id, phase, since, crawls, reference, fired_at)
-VALUES (%(rule_id)s, %(product_id)s, %(dispensary_id)s, %(phase)s, %(since)s, %(crawls)s, %(reference)s, %(fired_at)s)
+SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) n(rule_id integer, product_id bigint, dispensary_id integer, phase text, since timestamptz,
+       crawls integer, reference numeric, fired_at timestamptz)
     ON CONFLICT (rule_id, product_id) DO UPDATE SET phase = excluded.phase, since = excluded.since, crawls = excluded.crawls,
        reference = excluded.reference, fired_at = excluded.fired_at;
 
--- name: forget_standing
-DELETE FROM alert_matches WHERE rule_id = %(rule_id)s AND product_id = %(product_id)s;
+-- name: drop_standings
+DELETE FROM alert_matches m USING unnest(%(rules)s::integer[], %(products)s::bigint[]) n(rule_id, product_id)
+ WHERE m.rule_id = n.rule_id AND m.product_id = n.product_id;
 
 -- name: forget_standings
 DELETE FROM alert_matches WHERE rule_id = %(rule_id)s;
 
--- name: insert_event
+-- name: insert_events
 INSERT INTO alert_events (rule_id, source, product_id, dispensary_id, fired_at, due_at, facts)
-VALUES (%(rule_id)s, %(source)s, %(product_id)s, %(dispensary_id)s, %(fired_at)s, %(due_at)s, %(facts)s)
+SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) n(rule_id integer, source text, product_id bigint, dispensary_id integer,
+       fired_at timestamptz, due_at timestamptz, facts jsonb)
     ON CONFLICT (rule_id, source) DO NOTHING;
 
 -- name: rules
