@@ -213,7 +213,7 @@ async def test_no_answer_holds_a_proxy_password(app: FastAPI, shop: Shop, capsys
     values: dict[str, Any] = {
         "task_id": 1, "payload_id": payload, "product_id": 1, "store_id": store, "dispensary_id": store, "role": "payload_fetch",
         "worker_id": "w1", "proxy_id": 1, "host": "h.test", "path": "placeholder",
-        "rule_id": 1,
+        "rule_id": 1, "what": "products",
     }  # fmt: skip
     for path, methods in shop.description["paths"].items():
         if "get" in methods:
