@@ -170,7 +170,10 @@ async def test_while_the_host_wants_to_be_left_alone_nothing_is_tested(
     assert (await bring_in(pool, settings, [first])).failed == 0
     intake = await bring_in(pool, settings, rest)
     assert (intake.failed, len(target.seen)) == (3, 1)
-    assert intake.brought[0].reason == f"not tested: menus.invalid:{target.port} is not to be asked now; look again in 15 min"
+    assert (
+        intake.brought[0].reason
+        == f"not tested: menus.invalid:{target.port} is not to be asked now; look again in 15 min"
+    )
     with pytest.raises(Refused, match="not tested"):
         await operations.test(pool, settings)
     assert all(row.probe_at is not None for row in await operations.listed(pool, active=False)), "tried by itself later"
