@@ -156,7 +156,8 @@ async def test_workers_schedules_payloads_and_upkeep(shop: Shop) -> None:
         await shop.archived(store, hours, b"<html>" if status == "rejected" else b"{}", status=status, reason=reason)
     await _do(
         pool,
-        "UPDATE raw_crawl_payloads SET fetched_at = now() - interval '5 minutes' - id * interval '1 microsecond' WHERE status <> 'rejected' AND id <> 4",
+        "UPDATE raw_crawl_payloads SET fetched_at = now() - interval '5 minutes' - id * interval '1 microsecond'"
+        " WHERE status <> 'rejected' AND id <> 4",
     )
     await _do(
         pool,
