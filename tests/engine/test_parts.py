@@ -14,7 +14,7 @@ from menuwatch.db.pool import Pool
 from menuwatch.engine.handler import TaskContext
 from menuwatch.engine.loop import Loop
 from menuwatch.engine.options import Options
-from menuwatch.engine.reaction import THROTTLED_WAIT, outcome_of
+from menuwatch.engine.reaction import outcome_of
 from menuwatch.engine.slots import Attempt, Slots
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.ending import clean_reason
@@ -36,7 +36,7 @@ def _task(task_id: int, attempt: int = 1) -> Task:
 
 def test_throttled_waits_as_long_as_it_was_told() -> None:
     assert outcome_of(Throttled("x", retry_after=7)) == Postpone(after=timedelta(seconds=7), reason="x")
-    assert outcome_of(Throttled("x")) == Postpone(after=THROTTLED_WAIT, reason="x")
+    assert outcome_of(Throttled("x")) == Postpone(after=timedelta(seconds=60), reason="x")
 
 
 def test_a_bad_payload_is_tried_again_with_its_message() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from menuwatch.core.errors import Blocked, MenuwatchError, Permanent, Throttled, Transient
-from menuwatch.fetch.reaction import COLUMNS, REACTIONS, Move, Tries, failure, proxy_event, react, rows
+from menuwatch.fetch.reaction import COLUMNS, REACTIONS, Move, Tries, failure, react, rows
 from menuwatch.fetch.verdict import Blame, Judgement, Verdict
 from menuwatch.proxies.health import Event
 
@@ -79,20 +79,6 @@ def test_consequences(name: str) -> None:
 
 def test_only_a_host_in_trouble_is_slowed_down() -> None:
     assert {str(verdict) for verdict, row in REACTIONS.items() if row.slows_host} == {"rate_limited", "target_down"}
-
-
-def test_only_refusals_and_faults_of_the_proxy_change_the_identity_at_once() -> None:
-    assert {str(verdict) for verdict, row in REACTIONS.items() if not row.same_identity} == {
-        "blocked", "challenge", "proxy_config", "proxy_down", "tls_untrusted",
-    }  # fmt: skip
-    reset = REACTIONS[Verdict.PATH_RESET]
-    assert (reset.move, reset.limit, reset.then) == (Move.AGAIN, 1, Move.REROUTE)
-
-
-def test_a_proxy_is_credited_with_answers_only() -> None:
-    assert proxy_event(Verdict.CLIENT_BUG, answered=True) is Event.SUCCESS
-    assert proxy_event(Verdict.CLIENT_BUG, answered=False) is None
-    assert proxy_event(Verdict.PROXY_DOWN, answered=False) is Event.FAULT
 
 
 @pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if REACTIONS[verdict].error is not None])

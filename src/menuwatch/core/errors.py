@@ -15,6 +15,10 @@ class Blocked(MenuwatchError):
     """The target refused this identity: rotate proxy and profile and try again."""
 
 
+UNNAMED_WAIT = 60.0
+"""Seconds to wait where a target asked us to slow down and named no time."""
+
+
 class Throttled(MenuwatchError):
     """The target asked us to slow down: postpone without using up a retry.
 
@@ -24,6 +28,11 @@ class Throttled(MenuwatchError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+    @property
+    def wait(self) -> float:
+        """For how many seconds the work is put off."""
+        return UNNAMED_WAIT if self.retry_after is None else max(0.0, self.retry_after)
 
 
 class NotNow(Throttled):

@@ -38,7 +38,7 @@ BATCH = 20
 _SORTED = 500
 _LINKED = 200
 _BRIEF_SECONDS = 5.0
-_THROTTLED_SECONDS = 60.0
+_TROUBLE_SECONDS = 60.0
 _NOBODY_SECONDS = 3600.0
 """After so long it looks again whether a store may be contacted whose product wants a picture."""
 _LONGEST_ERROR = 500
@@ -192,8 +192,7 @@ class ImageDownloads(Loop):
         except NotNow as error:
             raise _Rest(max(error.retry_after or 0.0, _BRIEF_SECONDS), str(error)) from error
         except Throttled as error:
-            seconds = _THROTTLED_SECONDS if error.retry_after is None else error.retry_after
-            raise _Rest(seconds, str(error)) from error
+            raise _Rest(error.wait, str(error)) from error
         except Blocked as error:
             await self._failed(source, str(error))
             raise _Rest(self._manner.blocked_seconds, str(error)) from error
@@ -216,7 +215,7 @@ class ImageDownloads(Loop):
         try:
             await self._store(source, made)
         except Transient as error:  # the disk is full, say: that is not the address's fault
-            raise _Rest(_THROTTLED_SECONDS, str(error)) from error
+            raise _Rest(_TROUBLE_SECONDS, str(error)) from error
 
     async def _store(self, source: Source, made: Master) -> None:
         async with self._pool.connection() as conn:

@@ -7,9 +7,6 @@ from datetime import timedelta
 from menuwatch.core.errors import MenuwatchError, NotNow, Permanent, Refused, Throttled
 from menuwatch.tasks.outcome import Fail, Outcome, Postpone, Retry
 
-THROTTLED_WAIT = timedelta(seconds=60)
-"""Wait when a target asked us to slow down but named no time."""
-
 
 def outcome_of(error: Exception) -> Outcome:
     """Permanent and Refused fail at once, Throttled postpones, everything else is tried again."""
@@ -17,8 +14,9 @@ def outcome_of(error: Exception) -> Outcome:
         case Permanent() | Refused():
             return Fail(reason=str(error))
         case Throttled():
-            wait = THROTTLED_WAIT if error.retry_after is None else timedelta(seconds=max(0.0, error.retry_after))
-            return Postpone(after=wait, reason=str(error), counted=not isinstance(error, NotNow))
+            return Postpone(
+                after=timedelta(seconds=error.wait), reason=str(error), counted=not isinstance(error, NotNow)
+            )
         case MenuwatchError():
             return Retry(reason=str(error))
         case _:

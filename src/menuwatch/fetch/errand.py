@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -36,17 +35,8 @@ class Errands:
     def __init__(self, pool: Pool, settings: Settings, *, clock: Clock | None = None) -> None:
         self._pool = pool
         self._clock = clock or SystemClock()
-        self._limits = Limits(
-            rate=settings.host_rate,
-            burst=settings.host_burst,
-            concurrency=settings.host_concurrency,
-            min_gap=settings.host_min_gap_seconds,
-        )
-        waits = Waits(
-            cooldown=timedelta(seconds=settings.host_cooldown_seconds),
-            circuit=timedelta(seconds=settings.circuit_seconds),
-        )
-        self._ledger = Ledger(pool, waits=waits)
+        self._limits = Limits.from_settings(settings)
+        self._ledger = Ledger(pool, waits=Waits.from_settings(settings))
 
     async def permit(self, host: str) -> float | None:
         """None when it may be asked now, having waited for its turn where that was near; else when to ask again, in seconds."""

@@ -29,15 +29,13 @@ MOST = 64
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A proxy on a host, ours until it is given back or not renewed in time. `turn` is the first moment to ask at, `since` when it was
-    got, both of the monotonic clock. `probing`: the host's circuit is open, and this is the one identity that finds out
-    whether it still is."""
+    """A proxy on a host, ours until it is given back or not renewed in time. `turn` is the first moment to ask at, of the
+    monotonic clock. `probing`: the host's circuit is open, and this is the one identity that finds out whether it still is."""
 
     id: int
     host: str
     proxy_id: int
     turn: float
-    since: float
     probing: bool
 
 
@@ -93,13 +91,11 @@ async def lease(
     assert row is not None, "the function answers with one row"
     if row["code"] is not None:
         raise Denied(host, row["code"], row["reason"], row["wait"])
-    now = time.monotonic()
     return Lease(
         id=row["lease"],
         host=host,
         proxy_id=row["proxy_id"],
-        turn=now + row["slots"][0],
-        since=now,
+        turn=time.monotonic() + row["slots"][0],
         probing=row["probing"],
     )
 

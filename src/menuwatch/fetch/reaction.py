@@ -87,26 +87,6 @@ class Reaction:
     proxy_event: Event | None = None
     identity: Literal["good", "bad"] | None = None
 
-    @property
-    def move(self) -> Move:
-        """The first move."""
-        return self.steps[0].move if self.steps else self.end
-
-    @property
-    def limit(self) -> int:
-        """How often the first move is made within one request, 0 for one that ends it."""
-        return self.steps[0].limit if self.steps else 0
-
-    @property
-    def then(self) -> Move:
-        """What follows when the first move is used up."""
-        return self.steps[1].move if len(self.steps) > 1 else self.end
-
-    @property
-    def same_identity(self) -> bool:
-        """Whether the identity is kept for what comes next."""
-        return self.move not in (Move.ROTATE, Move.REROUTE)
-
 
 def _times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
@@ -196,12 +176,6 @@ def react(verdict: Verdict, tries: Tries, *, answered: bool) -> Move:
             setattr(tries, step.counted, made + 1)
             return step.move
     return reaction.end if answered else Move.GIVE_UP
-
-
-def proxy_event(verdict: Verdict, *, answered: bool) -> Event | None:
-    """What a request that ended so is counted as for its proxy, None for nothing."""
-    event = REACTIONS[verdict].proxy_event
-    return None if event is Event.SUCCESS and not answered else event
 
 
 def failure(judgement: Judgement, host: str, asked: int) -> MenuwatchError:

@@ -12,7 +12,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -89,17 +88,13 @@ class Rotator:
         self._ca_file = ca_file
         self._profiles = profiles
         self._unseal = unseal
-        waits = Waits(
-            cooldown=timedelta(seconds=settings.host_cooldown_seconds),
-            circuit=timedelta(seconds=settings.circuit_seconds),
+        self._ledger = Ledger(
+            pool,
+            waits=Waits.from_settings(settings),
+            probing=probing(settings.proxy_probe_seconds),
+            on_written=on_report,
         )
-        self._ledger = Ledger(pool, waits=waits, probing=probing(settings.proxy_probe_seconds), on_written=on_report)
-        self._limits = Limits(
-            rate=settings.host_rate,
-            burst=settings.host_burst,
-            concurrency=settings.host_concurrency,
-            min_gap=settings.host_min_gap_seconds,
-        )
+        self._limits = Limits.from_settings(settings)
         lasting = max(settings.fetch_timeout_seconds, 5.0)
         self._admission = Admission(pool, limits=self._limits, policy=robots, lasting=lasting)
         self._wardrobe = Wardrobe()

@@ -8,7 +8,7 @@ from the Beta distribution of its experiences (Thompson sampling), so the proven
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -64,22 +64,19 @@ class Candidate:
     used: float | None
 
 
-def rank(candidates: Sequence[Candidate], rng: random.Random, *, avoid: Collection[int] = ()) -> list[int]:
+def rank(candidates: Sequence[Candidate], rng: random.Random) -> list[int]:
     """Proxies, the one to take first: of those that are as good as the best the one that rested longest, then the others by
-    their chance.
+    their chance."""
+    drawn = [(candidate, candidate.score.draw(rng)) for candidate in candidates]
+    best = max((chance for _, chance in drawn), default=0.0)
 
-    Those to `avoid` come last.
-    """
-    drawn = [(candidate.proxy_id in avoid, candidate, candidate.score.draw(rng)) for candidate in candidates]
-    best = max((chance for avoided, _, chance in drawn if not avoided), default=0.0)
-
-    def place(item: tuple[bool, Candidate, float]) -> tuple[bool, bool, float, int]:
-        avoided, candidate, chance = item
+    def place(item: tuple[Candidate, float]) -> tuple[bool, float, int]:
+        candidate, chance = item
         good = chance >= _AS_GOOD * best
         since = candidate.used or 0.0
-        return avoided, not good, since if good else -chance, candidate.proxy_id
+        return not good, since if good else -chance, candidate.proxy_id
 
-    return [candidate.proxy_id for _, candidate, _ in sorted(drawn, key=place)]
+    return [candidate.proxy_id for candidate, _ in sorted(drawn, key=place)]
 
 
 def blame(proxy: Score, profile: Score) -> tuple[float, float]:

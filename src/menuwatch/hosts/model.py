@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
 from urllib.parse import urlsplit
+
+from menuwatch.core.settings import Settings
 
 FIRST_TURN = 1.0
 """Seconds that a session's first turn may be away: longer waits are for the task in the queue, not for a worker."""
@@ -24,6 +27,16 @@ class Limits:
     burst: int = 4
     concurrency: int = 6
     min_gap: float = 0.0
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Those of a host about which nobody said anything else."""
+        return cls(
+            rate=settings.host_rate,
+            burst=settings.host_burst,
+            concurrency=settings.host_concurrency,
+            min_gap=settings.host_min_gap_seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

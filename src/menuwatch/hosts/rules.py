@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Self
 
+from menuwatch.core.settings import Settings
 from menuwatch.hosts.model import FIRST_TURN, Course, HostEvent, Outlook
 
 GROWTH = 0.1 / 60
@@ -78,6 +80,14 @@ class Waits:
 
     cooldown: timedelta = timedelta(seconds=60)
     circuit: timedelta = timedelta(minutes=15)
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """As the settings have them."""
+        return cls(
+            cooldown=timedelta(seconds=settings.host_cooldown_seconds),
+            circuit=timedelta(seconds=settings.circuit_seconds),
+        )
 
 
 def after(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -276,13 +276,7 @@ async def change(conn: Connection, text: str, settings: Settings, **limits: Any)
     name = named(text)
     given = {key: value for key, value in limits.items() if value is not None}
     store.check(**given)
-    usual = {
-        "rate": settings.host_rate,
-        "burst": settings.host_burst,
-        "concurrency": settings.host_concurrency,
-        "min_gap": settings.host_min_gap_seconds,
-    }
-    await store.add(conn, name, Limits(**{**usual, **given}))
+    await store.add(conn, name, replace(Limits.from_settings(settings), **given))
     await store.change(conn, name, **given)
     return await one(conn, name)
 

@@ -14,7 +14,6 @@ from menuwatch.pipeline.parts import Parts
 from menuwatch.stores import store as stores
 from menuwatch.tasks.outcome import Fail, Outcome, Postpone, Retry
 
-_THROTTLED_WAIT = timedelta(seconds=60)
 _SPREAD = timedelta(seconds=5)
 """The most that is added to a wait, so that tasks which were sent away together come back one by one."""
 
@@ -55,4 +54,4 @@ def _apart(wait: timedelta) -> timedelta:
 
 
 def _wait(error: Throttled) -> timedelta:
-    return _THROTTLED_WAIT if error.retry_after is None else timedelta(seconds=error.retry_after)
+    return timedelta(seconds=error.wait)

@@ -47,16 +47,17 @@ def _no_json(text: bytes, error: Exception, body: bytes, status: int) -> BadPayl
         return BadPayload("truncated", said("the answer is empty (0 bytes)", status), body)
     if text.startswith(b"<"):
         title = _TITLE.search(text[:20_000])
-        named = f" titled “{_excerpt(title[1])}”" if title else ""
+        named = f" titled “{excerpt(title[1])}”" if title else ""
         return BadPayload("html", said(f"the answer is a web page{named}, not JSON", status), body)
     if not text.startswith((b"{", b"[")):
-        return BadPayload("html", said(f"the answer is text, not JSON: “{_excerpt(text[:200])}”", status), body)
+        return BadPayload("html", said(f"the answer is text, not JSON: “{excerpt(text[:200])}”", status), body)
     if "truncated" in str(error):
         return BadPayload("truncated", said(f"the answer was cut off after {len(body):,} bytes", status), body)
     return BadPayload("schema", said(f"the answer is broken JSON: {error}", status), body)
 
 
-def _excerpt(text: bytes) -> str:
+def excerpt(text: bytes) -> str:
+    """At most 160 characters of a text, on one line."""
     shown = " ".join(text.decode("utf-8", "replace").split())
     return shown if len(shown) <= 160 else shown[:159] + "…"
 

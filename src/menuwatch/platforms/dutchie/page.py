@@ -1,7 +1,7 @@
 """One page of a menu: the envelope around the items, and what is said when it is none.
 
-`data.filteredProducts.{products[], queryInfo{totalCount, totalPages}}`. Everything else that a web server can put into a body with
-status 200 (a challenge page, half an answer, GraphQL errors, nothing) is a BadPayload whose kind and message say which.
+`data.filteredProducts.{products[], queryInfo{totalCount, totalPages}}`. GraphQL errors are a BadPayload, and so is what
+`platforms.envelope` says of an answer that is no JSON.
 """
 
 from __future__ import annotations
@@ -15,14 +15,9 @@ import msgspec
 from menuwatch.core import strict
 from menuwatch.core.errors import BadPayload
 from menuwatch.platforms.dutchie.identity import Ids, identity
-from menuwatch.platforms.dutchie.text import mend_escapes
+from menuwatch.platforms.envelope import decode, excerpt, said, whole
 
-_BOM = b"\xef\xbb\xbf"
-_TITLE = re.compile(rb"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _NOT_PERSISTED = re.compile(r"persisted[\s_-]*query[\s_-]*(?:not[\s_-]*(?:found|supported)|is not|hash)", re.IGNORECASE)
-
-_MOST_PRODUCTS = 1_000_000_000
-"""A total beyond this is none."""
 
 
 class _QueryInfo(msgspec.Struct, gc=False):
@@ -111,12 +106,12 @@ def read(body: bytes, status: int = 200) -> Page:
     found = data.filteredProducts
     if found is None or found.products is None:
         what = "data.filteredProducts" if found is None else "data.filteredProducts.products"
-        raise BadPayload("no_data", _said(f"the answer has no menu: {what} is missing or null", status), body)
+        raise BadPayload("no_data", said(f"the answer has no menu: {what} is missing or null", status), body)
     return Page(found.products, *_totals(found.queryInfo))
 
 
 def _totals(info: _QueryInfo | None) -> tuple[int | None, int | None]:
-    return (None, None) if info is None else (_whole(info.totalCount), _whole(info.totalPages))
+    return (None, None) if info is None else (whole(info.totalCount), whole(info.totalPages))
 
 
 def split(body: bytes) -> list[msgspec.Raw]:
@@ -132,47 +127,18 @@ def read_stores(body: bytes, status: int = 200) -> list[msgspec.Raw]:
     records = _data(body, status).filteredDispensaries
     if records is None:
         raise BadPayload(
-            "no_data", _said("the answer has no stores: data.filteredDispensaries is missing or null", status), body
+            "no_data", said("the answer has no stores: data.filteredDispensaries is missing or null", status), body
         )
     return records
 
 
 def _data(body: bytes, status: int) -> _Data:
-    text = body.removeprefix(_BOM).lstrip()
-    try:
-        try:
-            answer = _decoder.decode(text)
-        except msgspec.ValidationError:
-            raise
-        except msgspec.DecodeError:
-            if b"\\u" not in text:
-                raise
-            answer = _decoder.decode(mend_escapes(text))
-    except msgspec.ValidationError as error:
-        raise BadPayload("schema", _said(f"the answer has another shape than a menu: {error}", status), body) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _no_json(text, error, body, status) from error
-    except RecursionError as error:
-        raise BadPayload("schema", _said("the answer is nested too deeply to be read", status), body) from error
+    answer = decode(body, _decoder, status)
     if answer.errors:
         raise _errors(answer.errors, body, status)
     if answer.data is None:
-        raise BadPayload("no_data", _said("the answer has no data, and names no error", status), body)
+        raise BadPayload("no_data", said("the answer has no data, and names no error", status), body)
     return answer.data
-
-
-def _no_json(text: bytes, error: Exception, body: bytes, status: int) -> BadPayload:
-    if not text:
-        return BadPayload("truncated", _said("the answer is empty (0 bytes)", status), body)
-    if text.startswith(b"<"):
-        title = _TITLE.search(text[:20_000])
-        named = f" titled “{_excerpt(title[1])}”" if title else ""
-        return BadPayload("html", _said(f"the answer is a web page{named}, not JSON", status), body)
-    if not text.startswith((b"{", b"[")):
-        return BadPayload("html", _said(f"the answer is text, not JSON: “{_excerpt(text[:200])}”", status), body)
-    if "truncated" in str(error):
-        return BadPayload("truncated", _said(f"the answer was cut off after {len(body):,} bytes", status), body)
-    return BadPayload("schema", _said(f"the answer is broken JSON: {error}", status), body)
 
 
 def _errors(errors: Any, body: bytes, status: int) -> BadPayload:
@@ -180,32 +146,15 @@ def _errors(errors: Any, body: bytes, status: int) -> BadPayload:
     texts = [_message(entry) for entry in listed]
     more = f" (and {len(listed) - 1} more)" if len(listed) > 1 else ""
     if any(_NOT_PERSISTED.search(f"{text} {_code(entry)}") for text, entry in zip(texts, listed, strict=True)):
-        return BadPayload("persisted_query", _said(f"the persisted query is refused: {texts[0]}", status), body)
-    return BadPayload("errors", _said(f"GraphQL error: {texts[0]}{more}", status), body)
+        return BadPayload("persisted_query", said(f"the persisted query is refused: {texts[0]}", status), body)
+    return BadPayload("errors", said(f"GraphQL error: {texts[0]}{more}", status), body)
 
 
 def _message(entry: Any) -> str:
     found = entry.get("message") if isinstance(entry, dict) else entry
-    return _excerpt((found if isinstance(found, str) else str(entry)).encode()) or "without a message"
+    return excerpt((found if isinstance(found, str) else str(entry)).encode()) or "without a message"
 
 
 def _code(entry: Any) -> str:
     extensions = entry.get("extensions") if isinstance(entry, dict) else None
     return str(extensions.get("code", "")) if isinstance(extensions, dict) else ""
-
-
-def _excerpt(text: bytes) -> str:
-    shown = " ".join(text.decode("utf-8", "replace").split())
-    return shown if len(shown) <= 160 else shown[:159] + "…"
-
-
-def _said(message: str, status: int) -> str:
-    return message if status < 400 else f"{message} (HTTP {status})"
-
-
-def _whole(value: Any) -> int | None:
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10:
-        return int(value)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_PRODUCTS else None
