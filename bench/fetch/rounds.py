@@ -111,7 +111,7 @@ def _check(stage: Stage, who: Contestant, job: dict[str, Any], found: dict[str, 
     kept = _ours(stage, job, since) if who.name == OURS else _theirs(job)
     for menu in job["menus"]:
         pages = kept.get(menu["id"])
-        ids = [one for body in pages or () for one in page.read(bytes(body)).ids()]
+        ids = [one for body in pages or () for one in page.survey(bytes(body)).ids]
         if pages is None or len(pages) != size.pages or len(set(ids)) != len(ids) or len(ids) != size.products:
             raise Failed(f"{who.name} did not archive the menu of store {menu['id']} as it was served")
 

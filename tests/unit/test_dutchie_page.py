@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from menuwatch.core.errors import BadPayload
 from menuwatch.platforms.dutchie import page
+from menuwatch.platforms.dutchie.identity import identity
 from menuwatch.platforms.dutchie.text import mend_escapes
 
 
@@ -103,7 +104,7 @@ def test_items_come_raw_and_in_order() -> None:
         b"null",
         b'{"id":5}',
     ]
-    assert found.ids() == ("a", "b", None, None, None)
+    assert found.survey(identity).ids == ("a", "b", None, None, None)
 
 
 def test_byte_order_mark_and_halved_emoji_are_no_faults() -> None:
@@ -157,7 +158,7 @@ def test_a_survey_says_what_reading_says(items: list[Any], plain: bool, before: 
     if not isinstance(expected, page.Page) or not isinstance(found, page.Survey):
         assert found == expected
         return
-    assert (found.ids, found.total_count, found.total_pages) == (expected.ids(), 4, 1)
+    assert (found.ids, found.total_count, found.total_pages) == (expected.survey(identity).ids, 4, 1)
     if found.strict:
         assert json.loads(body.decode()) == answer
 

@@ -12,6 +12,7 @@ import pytest
 from menuwatch.catalog.model import Product, Special
 from menuwatch.platforms.base import Normalized
 from menuwatch.platforms.dutchie import page
+from menuwatch.platforms.dutchie.identity import identity
 from menuwatch.platforms.dutchie.normalize import normalize, store_of
 
 
@@ -230,7 +231,7 @@ def test_pennsylvania_pager_figures(recorded: Path) -> None:
     body = (recorded / "dutchie" / "pa_filteredProducts_page_2025-11-09.json").read_bytes()
     found = page.read(body)
     assert (len(found.items), found.total_count, found.total_pages) == (25, 814, 33)
-    assert len(set(found.ids())) == 25
+    assert len(set(found.survey(identity).ids)) == 25
     assert store_of(found.items) == "621900cebbc5580e15476deb"
 
 

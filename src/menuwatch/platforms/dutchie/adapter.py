@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from menuwatch.core.http import Session
+from menuwatch.platforms.asking import Asking
 from menuwatch.platforms.base import FoundStore, Menu, Normalized
 from menuwatch.platforms.dutchie import identity, links, page
 from menuwatch.platforms.dutchie import normalize as normalizer
@@ -18,8 +19,7 @@ from menuwatch.platforms.dutchie.fields import FIELDS
 from menuwatch.platforms.dutchie.queries import CONSUMER_DISPENSARIES, DEFAULT_HASHES, PER_PAGE
 from menuwatch.platforms.dutchie.stores import found_store
 from menuwatch.platforms.fields import Field
-
-_MAX_STORE_PAGES = 200
+from menuwatch.platforms.walk import all_stores
 
 
 class Dutchie:
@@ -46,8 +46,7 @@ class Dutchie:
         self._client = Client(
             endpoint=f"{self._base_url}/{graphql_path.lstrip('/')}",
             hashes={key: value for key, value in {**DEFAULT_HASHES, **(hashes or {})}.items() if value},
-            retry_base_seconds=retry_base_seconds,
-            sleep=sleep,
+            asking=Asking(retry_base_seconds, sleep),
         )
         self.hosts = frozenset({urlsplit(self._base_url).netloc.lower()})
 
@@ -58,30 +57,19 @@ class Dutchie:
 
         Verified in public callers: the operation, its answer (`data.filteredDispensaries[]`, 116 keys a record) and the filter
         `cNameOrID`. An assumption: that the filter takes `state` and `city`, and that `page` and `perPage` beside it page
-        the list; no public caller lists stores so. A server that ignores the paging gives the same list again, which
-        ends it, as an empty page does, or one shorter than another. (A first page alone says nothing: it may be clamped.)
+        the list; no public caller lists stores so.
         """
         where = {key: value for key, value in {"state": state, "city": city}.items() if value}
-        seen: set[str] = set()
-        largest = 0
-        for number in range(_MAX_STORE_PAGES):
-            records = await self._stores(session, where, number)
-            new = 0
-            for record in records:
-                store = found_store(record, self._base_url)
-                if store.platform_dispensary_id in seen:
-                    continue
-                new += 1
-                seen.add(store.platform_dispensary_id)
-                yield store
-            largest = max(largest, len(records))
-            if not new or (number and len(records) < largest):
-                return
 
-    async def _stores(self, session: Session, where: Mapping[str, str], number: int) -> list[msgspec.Raw]:
-        variables: dict[str, Any] = {"dispensaryFilter": where, "page": number, "perPage": PER_PAGE}
+        async def page_of(number: int) -> list[FoundStore]:
+            return await self._stores(session, {"dispensaryFilter": where, "page": number, "perPage": PER_PAGE})
+
+        async for store in all_stores(page_of):
+            yield store
+
+    async def _stores(self, session: Session, variables: Mapping[str, Any]) -> list[FoundStore]:
         _, records = await self._client.ask(session, CONSUMER_DISPENSARIES, variables, page.read_stores)
-        return records
+        return [found_store(record, self._base_url) for record in records]
 
     async def resolve(self, session: Session, slug: str) -> FoundStore | None:
         """The store with that slug or id, None when Dutchie knows none (it answers with an empty list).
@@ -89,9 +77,8 @@ class Dutchie:
         Asked through ConsumerDispensaries with `cNameOrID`, as the five public callers do; `resolveDispensaryIdWithDetails`, which
         older documents name, was found in no caller.
         """
-        variables = {"dispensaryFilter": {"cNameOrID": slug}}
-        _, records = await self._client.ask(session, CONSUMER_DISPENSARIES, variables, page.read_stores)
-        return found_store(records[0], self._base_url) if records else None
+        found = await self._stores(session, {"dispensaryFilter": {"cNameOrID": slug}})
+        return found[0] if found else None
 
     async def fetch_menu(self, session: Session, platform_dispensary_id: str) -> Menu:
         """Every page of one store's menu.

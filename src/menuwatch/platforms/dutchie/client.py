@@ -1,34 +1,24 @@
-"""Asking Dutchie: one GraphQL operation at a time, the persisted query first and the full text where it is refused.
-
-An answer that is cut off, a web page or a server fault is asked for again in place, 2 times at most with doubling waits, before the
-task hears of it. Identities are the session's business: it rotates on refusals by itself.
-"""
+"""Asking Dutchie: one GraphQL operation at a time, the persisted query first and the full text where it is refused."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
 
-from menuwatch.core.errors import BadPayload, Transient
+from menuwatch.core.errors import BadPayload
 from menuwatch.core.http import Response, Session
 from menuwatch.core.telemetry import get_logger
+from menuwatch.platforms.asking import Asking
 from menuwatch.platforms.base import Menu
 from menuwatch.platforms.dutchie import page as pages
 from menuwatch.platforms.dutchie import queries
-from menuwatch.platforms.dutchie.page import Survey
-from menuwatch.platforms.dutchie.paging import Ask, Pager
 from menuwatch.platforms.dutchie.queries import Operation
+from menuwatch.platforms.walk import Survey, whole_menu
 
 log = get_logger(__name__)
-
-ATTEMPTS = 3
-"""Times that one page is asked for before its answer is given up."""
-
-_WORTH_ASKING_AGAIN = frozenset({"html", "truncated"})
 
 Answer = TypeVar("Answer")
 
@@ -39,8 +29,7 @@ class Client:
 
     endpoint: str
     hashes: Mapping[str, str]
-    retry_base_seconds: float = 1.0
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    asking: Asking
     refused: set[str] = field(default_factory=set)
 
     async def ask(
@@ -50,40 +39,22 @@ class Client:
         variables: Mapping[str, Any],
         read: Callable[[bytes, int], Answer],
     ) -> tuple[bytes, Answer]:
-        """The body of an answer and what `read` makes of it (given body and HTTP status).
+        """The body of an answer and what `read` makes of it (given body and HTTP status). Raises what `Asking.answer` raises."""
 
-        Raises BadPayload, which carries the body, where no attempt gave a usable answer; Transient after server faults; what
-        the session raises.
-        """
-        attempt = 1
-        while True:
-            problem: Transient
-            try:
-                response = await self._send(session, operation, variables)
-                if response.status < 500:
-                    return response.body, read(response.body, response.status)
-                problem = Transient(f"{operation.name}: the server failed with HTTP {response.status}")
-            except BadPayload as error:
-                if error.kind == "persisted_query" and operation.name not in self.refused:
-                    log.info("hash refused", action="persisted_query_refused", operation=operation.name)
-                    self.refused.add(operation.name)
-                    continue
-                if error.kind not in _WORTH_ASKING_AGAIN:
-                    raise
-                problem = error
-            if attempt >= ATTEMPTS:
-                raise problem
-            wait = self.retry_base_seconds * 2 ** (attempt - 1)
-            log.info(
-                "asked again",
-                action="page_retried",
-                operation=operation.name,
-                attempt=attempt,
-                wait=wait,
-                why=str(problem),
-            )
-            await self.sleep(wait)
-            attempt += 1
+        def refusal(error: BadPayload) -> bool:
+            """Of a hash, after which the full text goes in its place."""
+            if error.kind != "persisted_query" or operation.name in self.refused:
+                return False
+            log.info("hash refused", action="persisted_query_refused", operation=operation.name)
+            self.refused.add(operation.name)
+            return True
+
+        return await self.asking.answer(
+            lambda: self._send(session, operation, variables),
+            lambda response: read(response.body, response.status),
+            what=operation.name,
+            otherwise=refusal,
+        )
 
     async def _send(self, session: Session, operation: Operation, variables: Mapping[str, Any]) -> Response:
         headers = {
@@ -107,35 +78,9 @@ class Client:
     async def menu(self, session: Session, dispensary_id: str) -> Menu:
         """Every page of a store's menu, as `paging` decides. Raises BadPayload of kind empty where it has no products, and what
         `ask` raises."""
-        pager = Pager(queries.PER_PAGE)
-        bodies: list[bytes] = []
-        strict: set[int] = set()
-        step = Ask(0)
-        while True:
-            body, found = await self._page(session, dispensary_id, step.page)
-            if found.ids:
-                # An empty page holds nothing to keep; that there was one is in the notes.
-                if found.strict:
-                    strict.add(len(bodies))
-                bodies.append(body)
-            after = pager.feed(found.ids, found.total_count, found.total_pages)
-            if isinstance(after, Ask):
-                if after.again:
-                    await self.sleep(self.retry_base_seconds)
-                step = after
-                continue
-            if after.empty:
-                said = f", while its total says {pager.total_count}" if pager.total_count else ""
-                raise BadPayload("empty", f"the menu of store {dispensary_id} has no products{said}", body)
-            return Menu(
-                pages=tuple(bodies),
-                product_count=pager.product_count,
-                total_count=pager.total_count,
-                complete=after.complete,
-                notes=pager.notes,
-                strict=frozenset(strict),
-            )
 
-    async def _page(self, session: Session, dispensary_id: str, number: int) -> tuple[bytes, Survey]:
-        variables = queries.menu_variables(dispensary_id, number)
-        return await self.ask(session, queries.FILTERED_PRODUCTS, variables, pages.survey)
+        async def page(number: int) -> tuple[bytes, Survey]:
+            variables = queries.menu_variables(dispensary_id, number)
+            return await self.ask(session, queries.FILTERED_PRODUCTS, variables, pages.survey)
+
+        return await whole_menu(page, per_page=queries.PER_PAGE, store=dispensary_id, pause=self.asking.pause)

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from menuwatch.core import strict
 from menuwatch.core.errors import BadPayload
 from menuwatch.platforms.dutchie.identity import Ids, identity
 from menuwatch.platforms.envelope import decode, excerpt, said, whole
+from menuwatch.platforms.walk import Page, Survey
 
 _NOT_PERSISTED = re.compile(r"persisted[\s_-]*query[\s_-]*(?:not[\s_-]*(?:found|supported)|is not|hash)", re.IGNORECASE)
 
@@ -62,29 +62,6 @@ class _Plain(msgspec.Struct):
 _plain = strict.Decoder(_Plain)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One page of a menu. The totals are None where the answer names none that make sense."""
-
-    items: list[msgspec.Raw]
-    total_count: int | None
-    total_pages: int | None
-
-    def ids(self) -> tuple[str | None, ...]:
-        """The product id of each item, None where it has none that can be read."""
-        return tuple(identity(item) for item in self.items)
-
-
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """What paging wants to know of a page: `ids` as `Page.ids` gives them. `strict`: the body was found to be strict JSON."""
-
-    ids: tuple[str | None, ...]
-    total_count: int | None
-    total_pages: int | None
-    strict: bool
-
-
 def survey(body: bytes, status: int = 200) -> Survey:
     """`read`, without the items: one walk over a page that has nothing odd in it. Raises as `read` does."""
     try:
@@ -92,8 +69,7 @@ def survey(body: bytes, status: int = 200) -> Survey:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         answer = None
     if answer is None or answer.errors:
-        page = read(body, status)
-        return Survey(page.ids(), page.total_count, page.total_pages, strict=False)
+        return read(body, status).survey(identity)
     found = answer.data.filteredProducts
     ids = tuple([item.chosen() for item in found.products])
     return Survey(ids, *_totals(found.queryInfo), strict=True)

@@ -9,22 +9,17 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from menuwatch.core.errors import BadPayload, Permanent, Transient
-from menuwatch.core.http import Session
-from menuwatch.core.telemetry import get_logger
+from menuwatch.core.errors import Permanent
+from menuwatch.core.http import Response, Session
+from menuwatch.platforms.asking import Asking
 from menuwatch.platforms.base import FoundStore, Menu, Normalized
-from menuwatch.platforms.dutchie.paging import Ask, Pager
 from menuwatch.platforms.fields import Field
+from menuwatch.platforms.walk import Survey, all_stores, whole_menu
 from menuwatch.platforms.weedmaps import identity, page, stores
 from menuwatch.platforms.weedmaps import normalize as normalizer
 from menuwatch.platforms.weedmaps.fields import FIELDS
 
-log = get_logger(__name__)
-
 PER_PAGE = 100
-_MAX_STORE_PAGES = 200
-_ATTEMPTS = 3
-_WORTH_ASKING_AGAIN = frozenset({"html", "truncated"})
 _LISTINGS = "/discovery/v1/listings"
 
 Answer = TypeVar("Answer")
@@ -52,32 +47,23 @@ class Weedmaps:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._base_url = base_url.rstrip("/")
-        self._retry_base_seconds = retry_base_seconds
-        self._sleep = sleep
+        self._asking = Asking(retry_base_seconds, sleep)
         self.hosts = frozenset({urlsplit(self._base_url).netloc.lower()}) if self._base_url else frozenset[str]()
 
     async def discover(
         self, session: Session, *, state: str | None = None, city: str | None = None
     ) -> AsyncIterator[FoundStore]:
-        """Lists the storefronts of a region, or all: page by page until one has nothing new, or is shorter than another."""
+        """Lists the storefronts of a region, or all."""
         region = {"filter[region_slug[dispensaries]]": _slug(city or state)} if city or state else {}
         where = {"filter[any_retailer_services][]": "storefront", **region, "size": str(PER_PAGE)}
-        seen: set[str] = set()
-        largest = 0
-        for number in range(1, _MAX_STORE_PAGES + 1):
-            params = {**where, "page": str(number), "page_size": str(PER_PAGE)}
+
+        async def page_of(number: int) -> list[FoundStore]:
+            params = {**where, "page": str(number + 1), "page_size": str(PER_PAGE)}
             _, records = await self._ask(session, _LISTINGS, params, page.read_stores)
-            new = 0
-            for record in records:
-                store = stores.found_store(record)
-                if store.platform_dispensary_id in seen:
-                    continue
-                new += 1
-                seen.add(store.platform_dispensary_id)
-                yield store
-            largest = max(largest, len(records))
-            if not new or (number > 1 and len(records) < largest):
-                return
+            return [stores.found_store(record) for record in records]
+
+        async for store in all_stores(page_of):
+            yield store
 
     async def resolve(self, session: Session, slug: str) -> FoundStore | None:
         """The store with that slug, None when Weedmaps knows none."""
@@ -92,30 +78,12 @@ class Weedmaps:
         Raises BadPayload (kind empty where there are no products), Blocked, Throttled, Transient.
         """
         path = f"{_LISTINGS}/dispensaries/{quote(platform_dispensary_id, safe='')}/menu_items"
-        pager = Pager(PER_PAGE)
-        bodies: list[bytes] = []
-        step = Ask(0)
-        while True:
-            params = {"page": str(step.page + 1), "page_size": str(PER_PAGE)}
-            body, found = await self._ask(session, path, params, page.read)
-            ids = found.ids()
-            if ids:
-                bodies.append(body)
-            after = pager.feed(ids, found.total_count, found.total_pages)
-            if isinstance(after, Ask):
-                if after.again:
-                    await self._sleep(self._retry_base_seconds)
-                step = after
-                continue
-            if after.empty:
-                raise BadPayload("empty", f"the menu of listing {platform_dispensary_id} has no products", body)
-            return Menu(
-                pages=tuple(bodies),
-                product_count=pager.product_count,
-                total_count=pager.total_count,
-                complete=after.complete,
-                notes=pager.notes,
-            )
+
+        async def page_of(number: int) -> tuple[bytes, Survey]:
+            params = {"page": str(number + 1), "page_size": str(PER_PAGE)}
+            return await self._ask(session, path, params, page.survey)
+
+        return await whole_menu(page_of, per_page=PER_PAGE, store=platform_dispensary_id, pause=self._asking.pause)
 
     async def _ask(
         self,
@@ -126,32 +94,22 @@ class Weedmaps:
         *,
         absent: Answer | None = None,
     ) -> tuple[bytes, Answer]:
-        """The body of an answer and what `read` makes of it; `absent` stands for 404, where it is given. An answer that is cut off, a
-        web page or a server fault is asked for again in place."""
+        """The body of an answer and what `read` makes of it; `absent` stands for 404, where it is given."""
         if not self._base_url:
             raise Permanent("Weedmaps is not asked: WEEDMAPS_BASE_URL is not set")
-        attempt = 1
-        while True:
-            problem: Transient
-            try:
-                response = await session.request(
-                    "GET", self._base_url + path, params=params, headers={"accept": "application/json"}
-                )
-                if response.status == 404 and absent is not None:
-                    return response.body, absent
-                if response.status < 500:
-                    return response.body, read(response.body, response.status)
-                problem = Transient(f"{path}: the server failed with HTTP {response.status}")
-            except BadPayload as error:
-                if error.kind not in _WORTH_ASKING_AGAIN:
-                    raise
-                problem = error
-            if attempt >= _ATTEMPTS:
-                raise problem
-            wait = self._retry_base_seconds * 2 ** (attempt - 1)
-            log.info("asked again", action="page_retried", path=path, attempt=attempt, wait=wait, why=str(problem))
-            await self._sleep(wait)
-            attempt += 1
+
+        def read_it(response: Response) -> Answer:
+            if response.status == 404 and absent is not None:
+                return absent
+            return read(response.body, response.status)
+
+        return await self._asking.answer(
+            lambda: session.request(
+                "GET", self._base_url + path, params=params, headers={"accept": "application/json"}
+            ),
+            read_it,
+            what=path,
+        )
 
     def split(self, page_body: bytes) -> list[msgspec.Raw]:
         """The raw items of one page. Raises BadPayload where the page is no menu page, or holds no items."""

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from menuwatch.core.errors import BadPayload
 from menuwatch.platforms.envelope import decode, said, whole
+from menuwatch.platforms.walk import Page, Survey
 from menuwatch.platforms.weedmaps.identity import identity
 
 
@@ -39,17 +39,9 @@ _menu = msgspec.json.Decoder(_Menu)
 _stores = msgspec.json.Decoder(_Stores)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One page of a menu. The totals are None where the answer names none that make sense."""
-
-    items: list[msgspec.Raw]
-    total_count: int | None
-    total_pages: int | None
-
-    def ids(self) -> tuple[str | None, ...]:
-        """The product id of each item, None where it has none that can be read."""
-        return tuple(identity(item) for item in self.items)
+def survey(body: bytes, status: int = 200) -> Survey:
+    """What paging wants to know of the page in a body. Raises as `read` does."""
+    return read(body, status).survey(identity)
 
 
 def read(body: bytes, status: int = 200) -> Page:
