@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
@@ -44,7 +44,10 @@ _BUSY_SECONDS = 5.0
 class Asker(Protocol):
     """A session, as far as it is needed here."""
 
-    attempts: list[Attempt]
+    @property
+    def attempts(self) -> Sequence[Attempt]:
+        """The requests that it made so far."""
+        ...
 
     async def plain(self, url: str) -> Response:
         """Asks for a document, with all that this involves but a look at robots.txt."""

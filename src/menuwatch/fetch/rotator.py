@@ -24,13 +24,14 @@ from menuwatch.db import sql
 from menuwatch.db.pool import Pool
 from menuwatch.fetch import leases
 from menuwatch.fetch.admission import Admission, Asker
+from menuwatch.fetch.desk import Holding, Pause, Permit, sleep
 from menuwatch.fetch.identity import assume, locale_behind
 from menuwatch.fetch.leases import Denied, Lease, Turns
 from menuwatch.fetch.ledger import Ledger, Report
 from menuwatch.fetch.profiles import PROFILES, Profile
 from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.scores import Candidate, Score, rank
-from menuwatch.fetch.session import FetchSession, Holding, Pause, Permit, sleep
+from menuwatch.fetch.session import FetchSession
 from menuwatch.fetch.transport import Transport
 from menuwatch.fetch.wardrobe import Wardrobe, Worn, login
 from menuwatch.hosts import store as hosts
@@ -168,7 +169,7 @@ class Rotator:
         give_back: int | None,
         patience: float,
     ) -> Holding:
-        """An identity leased for the host; see `session.Desk`."""
+        """An identity leased for the host; see `desk.Desk`."""
         view = await self._view(host)
         if not view.proxies:
             view = await self._view(host, fresh=True)
@@ -298,7 +299,7 @@ class Rotator:
         return view
 
     async def turn(self, holding: Holding, host: str, *, pause: Pause) -> float:
-        """Waits for the next moment at which the host may be asked; see `session.Desk`."""
+        """Waits for the next moment at which the host may be asked; see `desk.Desk`."""
         began = time.monotonic()
         moment = holding.first_turn() if host == holding.lease.host else None
         if moment is None:
@@ -347,23 +348,23 @@ class Rotator:
         return turns
 
     async def charge(self, host: str, times: int) -> None:
-        """Counts requests that were made without a turn; see `session.Desk`."""
+        """Counts requests that were made without a turn; see `desk.Desk`."""
         async with self._pool.connection() as conn:
             await hosts.charge(conn, host, times)
 
     async def retire(self, holding: Holding, *, keep: bool) -> None:
-        """Puts an identity away; see `session.Desk`."""
+        """Puts an identity away; see `desk.Desk`."""
         if keep:
             await self._wardrobe.put(holding.worn)
         else:
             await holding.worn.transport.close()
 
     async def admit(self, asker: Asker, url: str) -> None:
-        """Looks at the host's robots.txt; see `session.Desk`."""
+        """Looks at the host's robots.txt; see `desk.Desk`."""
         await self._admission.admit(asker, url)
 
     async def report(self, report: Report) -> None:
-        """Writes down what happened; see `session.Desk`."""
+        """Writes down what happened; see `desk.Desk`."""
         self._held.difference_update(report.leases)
         for host, item in report.news:
             if isinstance(item, SlowDown):

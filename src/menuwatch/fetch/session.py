@@ -5,111 +5,29 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
-from urllib.parse import urljoin, urlsplit
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from menuwatch.core.clock import Clock
-from menuwatch.core.errors import MenuwatchError, Permanent, Transient
+from menuwatch.core.errors import MenuwatchError, Transient
 from menuwatch.core.http import Expect, Response
-from menuwatch.core.telemetry import get_logger
-from menuwatch.fetch.admission import Asker
 from menuwatch.fetch.attempts import Attempt
-from menuwatch.fetch.leases import Denied, Lease
-from menuwatch.fetch.ledger import Report
-from menuwatch.fetch.reaction import REACTIONS, Move, Tries, failure, react
-from menuwatch.fetch.scores import Experience, Score
+from menuwatch.fetch.desk import Desk, Holding, Pause, Permit, sleep
+from menuwatch.fetch.leases import Denied
+from menuwatch.fetch.notebook import LONGEST_ERROR, Notebook
+from menuwatch.fetch.reaction import Move, Tries, failure, react
+from menuwatch.fetch.redirects import Journey
 from menuwatch.fetch.trail import Trail
-from menuwatch.fetch.transport import Exchange, Method, with_params
+from menuwatch.fetch.transport import Exchange, Method
 from menuwatch.fetch.verdict import HEAD, Blame, Happening, Judgement, Verdict, judge
-from menuwatch.fetch.wardrobe import Worn
 from menuwatch.hosts.model import FIRST_TURN, host_of
-from menuwatch.hosts.rules import LetIn, SlowDown, Trouble, TurnedAway
-from menuwatch.proxies.health import Event, Happened
 
-log = get_logger(__name__)
-
-REFUSALS = (Verdict.BLOCKED, Verdict.CHALLENGE)
 _DISCREDITING = (Blame.IDENTITY, Blame.PROXY, Blame.PROXY_OR_TARGET)
 """Blame after which the same identity asks nothing more."""
-_NOTHING_IN_IT = ("empty", "no_data")
-_LONGEST_ERROR = 500
-_HOPS = 5
-"""Redirects that are followed for one request."""
 _QUIET_SECONDS = 10.0
 """For how long good news may wait."""
 _BRIEF_TRIES = 20
 """Times that a session in the middle of its work tries again for an identity where all are in use at the moment."""
-
-Pause = Callable[[float], Awaitable[None]]
-Permit = Callable[[], Awaitable[None]]
-
-
-async def sleep(seconds: float) -> None:
-    """The plain way to wait."""
-    await asyncio.sleep(seconds)
-
-
-@dataclass(slots=True, eq=False)
-class Holding:
-    """An identity at work: its lease, what it wears, and what was known of both when it was chosen."""
-
-    lease: Lease
-    worn: Worn
-    proxy_score: Score = field(default_factory=Score)
-    profile_score: Score = field(default_factory=Score)
-    renewed: float = field(default_factory=time.monotonic)
-    lost: bool = False
-    """The lease lapsed: somebody else may be using the proxy."""
-    _turned: bool = False
-
-    def first_turn(self) -> float | None:
-        """The moment that came with the lease, once, where it has not gone by."""
-        if self._turned:
-            return None
-        self._turned = True
-        return self.lease.turn if self.lease.turn >= time.monotonic() - 1.0 else None
-
-
-class Desk(Protocol):
-    """Where a session gets identities and turns, and tells what happened."""
-
-    async def assume(
-        self,
-        host: str,
-        *,
-        task_id: int | None,
-        state: str | None,
-        avoid: Collection[int],
-        profiles: Collection[str],
-        give_back: int | None,
-        patience: float,
-    ) -> Holding:
-        """A fresh identity for the host; proxies to `avoid` and `profiles` that were refused only where there is no other. `give_back`
-        is the lease of the one before. Raises Denied, NoProxy."""
-        ...
-
-    async def turn(self, holding: Holding, host: str, *, pause: Pause) -> float:
-        """Waits until the host may be asked, and says how many seconds that took; `host` is another one than the lease's where a
-        redirect led there. Raises Denied."""
-        ...
-
-    async def charge(self, host: str, times: int) -> None:
-        """Counts requests that were made without a turn."""
-        ...
-
-    async def retire(self, holding: Holding, *, keep: bool) -> None:
-        """Puts an identity away, to be used again or not."""
-        ...
-
-    async def report(self, report: Report) -> None:
-        """Writes down what happened."""
-        ...
-
-    async def admit(self, asker: Asker, url: str) -> None:
-        """Returns where the host's robots.txt lets the address be asked; see `admission`."""
-        ...
 
 
 class FetchSession:
@@ -143,19 +61,17 @@ class FetchSession:
         self._holding: Holding | None = None
         self._ended: int | None = None
         """The lease of an identity that was put away, to be given back with the next one or at the end."""
-        self._report = Report()
-        self._told = time.monotonic()
-        self.attempts: list[Attempt] = []
+        self._notebook = Notebook()
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """The requests that were made so far."""
+        return self._notebook.attempts
 
     @property
     def figures(self) -> Mapping[str, int]:
-        """`requests` made, `blocked` among them, `rotations` of the identity, `bytes` of answers, so far."""
-        return {
-            "requests": len(self.attempts),
-            "blocked": sum(attempt.verdict in REFUSALS for attempt in self.attempts),
-            "rotations": sum(attempt.rotated for attempt in self.attempts),
-            "bytes": sum(attempt.bytes for attempt in self.attempts),
-        }
+        """Of the requests so far; see `Notebook`."""
+        return self._notebook.figures
 
     async def request(
         self,
@@ -177,15 +93,8 @@ class FetchSession:
         return await self._follow("GET", url, expect="html", admitted=True)
 
     def doubt(self, kind: str, reason: str) -> None:
-        """Whoever asked could not use the last answer; `kind` is a BadPayload's. Its attempt is put down for what it was, unless it is
-        written already."""
-        last = self.attempts[-1] if self.attempts else None
-        if last is None or last.verdict is not Verdict.OK or last not in self._report.attempts:
-            return
-        verdict = Verdict.EMPTY_SUSPECT if kind in _NOTHING_IN_IT else Verdict.SCHEMA_CHANGED
-        seen = replace(last, verdict=verdict, blame=Blame.TARGET, error=reason[:_LONGEST_ERROR])
-        self.attempts[-1] = seen
-        self._report.attempts[self._report.attempts.index(last)] = seen
+        """Whoever asked could not use the last answer; `kind` is a BadPayload's."""
+        self._notebook.doubt(kind, reason)
 
     async def wait(self, seconds: float) -> None:
         """Waits as the session's task does."""
@@ -202,32 +111,15 @@ class FetchSession:
         expect: Expect,
         admitted: bool = False,
     ) -> Response:
-        origin = host_of(url)
-        for _ in range(_HOPS + 1):
+        way = Journey(method, url, params=params, json=json, hosts=self._hosts)
+        while True:
             if not admitted:
-                await self._desk.admit(self, with_params(url, params))
-            answer = await self._settled(method, url, params=params, json=json, headers=headers, expect=expect)
-            target = _redirect(answer)
-            if target is None:
-                return answer
-            self._check_hop(answer.url, target, origin)
-            if answer.status == 303 or (answer.status in (301, 302) and method == "POST"):
-                method, json = "GET", None
-            url, params = target, None
-        raise Permanent(f"{origin} redirects more than {_HOPS} times in a row, at last to {url}")
-
-    def _check_hop(self, source: str, target: str, origin: str) -> None:
-        """Raises Permanent for a redirect that leads where nobody was sent to."""
-        parts = urlsplit(target)
-        if parts.scheme not in ("http", "https") or (parts.scheme == "http" and source.startswith("https:")):
-            raise Permanent(
-                f"{host_of(source)} redirects to {parts.scheme}: only https, or http from http, is followed"
+                await self._desk.admit(self, way.address)
+            answer = await self._settled(
+                way.method, way.url, params=way.params, json=way.json, headers=headers, expect=expect
             )
-        if host_of(target) not in {origin, *self._hosts}:
-            allowed = ", ".join(sorted({origin, *self._hosts}))
-            raise Permanent(f"{host_of(source)} redirects to {host_of(target)}, which may not be asked: only {allowed}")
-        if parts.username is not None:
-            raise Permanent(f"{host_of(source)} redirects to {host_of(target)} with a login, which is not followed")
+            if not way.leads_on(answer):
+                return answer
 
     async def _settled(self, method: Method, url: str, **what: Any) -> Response:
         trail = Trail()
@@ -235,10 +127,10 @@ class FetchSession:
             answer = await self._ask(trail, method, url, **what)
         except MenuwatchError as error:
             shut = isinstance(error, Denied) and error.code == "circuit"
-            self._settle(host_of(url), trail, None, host_refuses=shut)
+            self._notebook.settle(host_of(url), trail, None, host_refuses=shut)
             raise
-        self._settle(host_of(url), trail, self._holding.lease.proxy_id if self._holding else None)
-        if trail.refused or trail.probing or time.monotonic() - self._told >= _QUIET_SECONDS:
+        self._notebook.settle(host_of(url), trail, self._holding.lease.proxy_id if self._holding else None)
+        if trail.refused or trail.probing or self._notebook.age >= _QUIET_SECONDS:
             # Others must not take the host for one that lets nobody in.
             await self._tell()
         return answer
@@ -261,7 +153,7 @@ class FetchSession:
             trail.add(identity.proxy.id, identity.profile.name, judgement, answered=answered)
             move = react(judgement.verdict, tries, answered=answered)
             good = judgement.verdict is Verdict.OK
-            self._note(
+            self._notebook.note(
                 Attempt(
                     task_id=self._task_id,
                     dispensary_id=self._dispensary_id,
@@ -276,10 +168,9 @@ class FetchSession:
                     waited_ms=waited * 1000,
                     bytes=exchange.bytes,
                     elapsed_ms=exchange.elapsed_ms,
-                    error=None if good else judgement.reason[:_LONGEST_ERROR],
+                    error=None if good else judgement.reason[:LONGEST_ERROR],
                     attempted_at=started,
                 ),
-                holding,
                 judgement,
             )
             if move is Move.RETURN:
@@ -294,46 +185,6 @@ class FetchSession:
                 raise failure(judgement, host, tries.total + 1)
             if move in (Move.ROTATE, Move.AGAIN):
                 await self._wait(tries)
-
-    def _note(self, attempt: Attempt, holding: Holding, judgement: Judgement) -> None:
-        """Puts down what one request means: for the record, for the host, for the proxy."""
-        self.attempts.append(attempt)
-        report = self._report
-        report.attempts.append(attempt)
-        proxy_id, profile, host = attempt.proxy_id, attempt.profile, attempt.host
-        reaction = REACTIONS[judgement.verdict]
-        if attempt.verdict is not Verdict.OK:
-            log.info(
-                "request was not answered as asked",
-                action="fetch_attempt",
-                task_id=self._task_id,
-                dispensary_id=self._dispensary_id,
-                proxy_id=proxy_id,
-                profile=profile,
-                host=host,
-                verdict=attempt.verdict,
-                blame=attempt.blame,
-                reaction=attempt.reaction,
-                reason=judgement.reason,
-            )
-        if reaction.identity == "good":
-            report.news.append((host, LetIn()))
-            report.experiences.append(Experience(host, proxy_id, profile, proxy_good=1.0, profile_good=1.0))
-        elif reaction.identity == "bad":
-            report.news.append((host, TurnedAway(proxy_id, profile, judgement.reason)))
-        elif reaction.cools_host:
-            report.news.append((host, SlowDown(judgement.retry_after, judgement.reason)))
-        elif reaction.slows_host:
-            report.news.append((host, Trouble(judgement.reason)))
-        if judgement.blame is Blame.PROXY:
-            report.proxies.append(Happened(proxy_id=proxy_id, event=Event.FAULT, error=judgement.reason))
-        elif reaction.proxy_event is Event.SUCCESS and attempt.status is not None:
-            report.proxies.append(Happened(proxy_id=proxy_id, event=Event.SUCCESS, elapsed_ms=attempt.elapsed_ms))
-
-    def _settle(self, host: str, trail: Trail, let_in: int | None, *, host_refuses: bool = False) -> None:
-        """What could only be known at the end of a request: whose fault refusals were, and faults that two may have caused."""
-        self._report.proxies += trail.events(let_in, host_refuses=host_refuses or trail.probing)
-        self._report.experiences += trail.experiences(host, let_in)
 
     async def _ready(self, host: str, trail: Trail, tries: Tries) -> tuple[Holding, float]:
         """An identity whose turn it is, and how many seconds it waited for that."""
@@ -409,9 +260,7 @@ class FetchSession:
 
     async def _tell(self) -> None:
         """Writes down what is new: others should hear of bad news at once."""
-        report, self._report = self._report, Report()
-        self._told = time.monotonic()
-        await self._desk.report(report)
+        await self._desk.report(self._notebook.torn_out())
 
     async def _drop(self, *, keep: bool) -> None:
         holding, self._holding = self._holding, None
@@ -422,7 +271,7 @@ class FetchSession:
 
     def _give_back(self) -> None:
         if self._ended is not None:
-            self._report.leases.append(self._ended)
+            self._notebook.give_back(self._ended)
             self._ended = None
 
     async def close(self) -> None:
@@ -431,16 +280,3 @@ class FetchSession:
             await self._drop(keep=True)
             self._give_back()
             await self._tell()
-
-
-def _redirect(answer: Response) -> str | None:
-    """Where an answer sends on to, None where it does not. Raises Permanent for what is no address."""
-    location = answer.headers.get("location")
-    if answer.status not in (301, 302, 303, 307, 308) or not location:
-        return None
-    try:
-        target = urljoin(answer.url, location)
-        urlsplit(target)
-    except ValueError as error:
-        raise Permanent(f"{host_of(answer.url)} redirects to an address that is none: {location[:200]!r}") from error
-    return target

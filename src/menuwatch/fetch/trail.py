@@ -7,10 +7,8 @@ proxy or target may have caused is the proxy's when another proxy reached the ta
 from __future__ import annotations
 
 from menuwatch.fetch.scores import Experience, Score, blame
-from menuwatch.fetch.verdict import Blame, Judgement, Verdict
+from menuwatch.fetch.verdict import REFUSALS, Blame, Judgement, Verdict
 from menuwatch.proxies.health import Event, Happened
-
-_REFUSALS = (Verdict.BLOCKED, Verdict.CHALLENGE)
 
 
 class Trail:
@@ -44,7 +42,7 @@ class Trail:
         """One try's outcome."""
         if answered:
             self.reached.add(proxy_id)
-        if judgement.verdict in _REFUSALS:
+        if judgement.verdict in REFUSALS:
             self.refused.append((proxy_id, profile))
             self._reason[proxy_id] = judgement.reason
         elif judgement.blame is Blame.PROXY_OR_TARGET:

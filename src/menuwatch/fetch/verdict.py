@@ -35,6 +35,10 @@ class Verdict(StrEnum):
     CLIENT_BUG = "client_bug"
 
 
+REFUSALS = (Verdict.BLOCKED, Verdict.CHALLENGE)
+"""Verdicts of a target that did not want this identity."""
+
+
 class Blame(StrEnum):
     """Who caused it. `proxy_or_target`: other proxies will tell."""
 
