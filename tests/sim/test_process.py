@@ -6,7 +6,10 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
+import sys
 from decimal import Decimal
+from pathlib import Path
 
 import httpx
 import psutil
@@ -107,3 +110,16 @@ async def test_it_ends_with_its_input_or_on_sigterm(way: str) -> None:
     assert not child.is_running()
     assert simulator._child is not None
     assert simulator._child.returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["null", "file", "closed"])
+def test_input_that_has_ended_before_it_began_is_refused_in_words(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "input").write_text("")
+    source = {"null": "</dev/null", "file": f"<{tmp_path / 'input'}", "closed": "<&-"}[kind]
+    command = ["sh", "-c", f'exec "$0" -m menuwatch.sim --stores 1 --products 1 {source}', sys.executable]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        "menuwatch.sim: it runs until its standard input ends, and that is no pipe or terminal: give it one, as in "
+        "`sleep infinity | python -m menuwatch.sim`\n"
+    )

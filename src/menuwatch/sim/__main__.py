@@ -1,7 +1,7 @@
 """`python -m menuwatch.sim`: the simulated market as a process of its own.
 
 Prints one line of JSON with its addresses and proxies when everything listens, and ends when standard input is closed or on
-SIGTERM or SIGINT.
+SIGTERM or SIGINT. Standard input that is at its end before it begins (/dev/null, a file) is refused.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
 import signal
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -88,14 +90,25 @@ async def _input_ends(ended: asyncio.Event) -> None:
         while await reader.read(4096):
             pass
     except (OSError, ValueError):
-        pass  # closed before we looked, or a file, which has ended before it began
+        pass  # closed before we looked
     ended.set()
+
+
+def _check_input() -> None:
+    """Raises ValueError where the end of standard input would tell nothing: it is how whoever started this ends it."""
+    kind = 0 if sys.stdin is None or sys.stdin.closed else os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or (stat.S_ISCHR(kind) and sys.stdin.isatty())):
+        raise ValueError(
+            "it runs until its standard input ends, and that is no pipe or terminal: give it one, as in "
+            "`sleep infinity | python -m menuwatch.sim`"
+        )
 
 
 def main() -> None:
     """Entry point."""
     try:
         world = parse()
+        _check_input()
         with contextlib.suppress(KeyboardInterrupt):
             asyncio.run(run(world))
     except (OSError, ValueError) as error:

@@ -13,7 +13,8 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
-from menuwatch.sim.proxy_server import Fault, Planned, Protocol, ProxyCounts, ProxyInfo, SimProxy
+from menuwatch.sim.proxy_faults import Fault, Planned
+from menuwatch.sim.proxy_server import Protocol, ProxyCounts, ProxyInfo, SimProxy
 
 __all__ = ["Fault", "Protocol", "ProxyCounts", "ProxyFarm", "ProxyInfo", "start_proxies"]
 
