@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from menuwatch.platforms.dutchie.payload import Child, ManualInventory
-from menuwatch.platforms.dutchie.stock import is_active, levels, option_status, product_status, total
+from menuwatch.platforms.dutchie.stock import is_active, levels, option_status, total
+from menuwatch.platforms.stock import product_status
 
 STATUSES = st.sampled_from(["in_stock", "oos", "unknown"])
 

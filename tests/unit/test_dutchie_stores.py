@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from menuwatch.platforms.base import FoundStore
-from menuwatch.platforms.dutchie.stores import found_store, zone
+from menuwatch.platforms.dutchie.stores import found_store
+from menuwatch.platforms.zones import zone
 
 
 def found(record: Any) -> FoundStore:

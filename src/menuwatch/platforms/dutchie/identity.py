@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from menuwatch.platforms import lenient
+from menuwatch.platforms.items import named_by
 
 
 class Ids(msgspec.Struct, gc=False):
@@ -37,21 +38,10 @@ def chosen(*candidates: Any) -> str | None:
     return None
 
 
-def identity(item: msgspec.Raw) -> str | None:
-    """The product id of a raw item, None where it has none that can be read."""
-    try:
-        return _decoder.decode(item).chosen()
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        pass
-    except RecursionError:
-        return None
-    try:
-        plain = lenient.read(bytes(item))
-    except (ValueError, RecursionError):
-        return None
-    return of_plain(plain) if isinstance(plain, dict) else None
-
-
 def of_plain(plain: dict[str, Any]) -> str | None:
     """The product id of an item that was read leniently."""
     return chosen(*(lenient.writable(entry) for entry in (plain.get("id"), plain.get("_id")) if isinstance(entry, str)))
+
+
+identity = named_by(_decoder, Ids.chosen, of_plain)
+"""The product id of a raw item, None where it has none that can be read."""

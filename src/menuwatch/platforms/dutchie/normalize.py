@@ -22,13 +22,12 @@ what no database takes: numbers and ids out of bounds (`bounds`), and NUL.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypeVar
 
 import msgspec
 
-from menuwatch.catalog.canon.bounds import MAX_ID_LENGTH, bounded, fits, shown
+from menuwatch.catalog.canon.bounds import MAX_ID_LENGTH, bounded, shown
 from menuwatch.catalog.canon.kinds import DOSED, kind
 from menuwatch.catalog.canon.strains import strain
 from menuwatch.catalog.canon.unit_price import effective, unit_prices
@@ -37,18 +36,17 @@ from menuwatch.platforms.base import Normalized
 from menuwatch.platforms.dutchie.identity import chosen, identity
 from menuwatch.platforms.dutchie.options import weights
 from menuwatch.platforms.dutchie.payload import Content, Item
-from menuwatch.platforms.dutchie.potency import cannabinoids, potency
+from menuwatch.platforms.dutchie.potency import cannabinoids, potency, terpenes
 from menuwatch.platforms.dutchie.repair import repair
 from menuwatch.platforms.dutchie.specials import specials
-from menuwatch.platforms.dutchie.stock import is_active, levels, option_status, product_status, total
+from menuwatch.platforms.dutchie.stock import is_active, levels, option_status, total
 from menuwatch.platforms.dutchie.text import clean, describes, effect_name, enum, label
-from menuwatch.platforms.instants import instant
-from menuwatch.platforms.items import Unusable, each
+from menuwatch.platforms.items import Unusable, each, instant_of, reader, usable_id
+from menuwatch.platforms.prices import check, lowest
+from menuwatch.platforms.stock import is_in_stock, product_status
 
 VERSION = 3
 """Raised whenever another product would be made of the same item."""
-
-_HIGHEST_PRICE = Decimal(1_000_000)
 
 _Value = TypeVar("_Value")
 
@@ -57,7 +55,7 @@ _decoder = msgspec.json.Decoder(Item)
 
 def normalize(items: Iterable[msgspec.Raw]) -> Normalized:
     """Products in the order of their items; of several items with one id the last wins and stands where the first did."""
-    return each(items, _read, identity)
+    return each(items, _READ, identity)
 
 
 def store_of(items: Iterable[msgspec.Raw]) -> str | None:
@@ -72,23 +70,8 @@ def store_of(items: Iterable[msgspec.Raw]) -> str | None:
     return None
 
 
-def _read(raw: msgspec.Raw, warnings: list[ProductWarning]) -> Product | None:
-    """The item's product; None with a fatal warning where `repair` finds nothing to use. Raises Unusable, ArithmeticError,
-    RecursionError for this one item."""
-    known = len(warnings)
-    try:
-        item = _decoder.decode(raw)
-        if not _has_nul(item):
-            return _product(item, warnings)
-    except (msgspec.MsgspecError, UnicodeDecodeError, ArithmeticError):
-        del warnings[known:]  # they come again
-    mended, found = repair(bytes(raw))
-    warnings.extend(found)
-    return _product(mended, warnings) if mended is not None else None
-
-
-def _has_nul(item: Item) -> bool:
-    """Whether a text that goes through no cache holds NUL, which PostgreSQL refuses: one such product would stop its menu."""
+def _has_nul(_: msgspec.Raw, item: Item) -> bool:
+    """Whether a text that goes through no cache holds NUL. (Where nobody reads it, it may stand.)"""
     text = (
         f"{item.Name}{item.id}{item._id}{item.description}{item.Image}{item.cName}{item.brandId}{item.DispensaryID}"
         f"{item.enterpriseProductId}{item.libraryProductId}{item.duplicatedProductId}"
@@ -103,11 +86,7 @@ def _has_nul(item: Item) -> bool:
 
 
 def _product(item: Item, warnings: list[ProductWarning]) -> Product:
-    product_id = chosen(item.id, item._id)
-    if product_id is None:
-        raise Unusable("id", "is missing")
-    if len(product_id) > MAX_ID_LENGTH:
-        raise Unusable("id", f"has {len(product_id):,} characters, more than {MAX_ID_LENGTH}")
+    product_id = usable_id(chosen(item.id, item._id))
     if not item.Name or item.Name.isspace():
         raise Unusable("Name", "is missing")
     if item._id and item.id and item._id != item.id:
@@ -140,7 +119,7 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
         price_med=med,
         price_med_special=med_special,
         stock_status=status,
-        is_in_stock=None if status == "unknown" else status == "in_stock",
+        is_in_stock=is_in_stock(status),
         quantity=quantity,
         quantity_capped=capped,
         thc=_potency(item.THCContent, product_id, "THCContent", warnings),
@@ -150,8 +129,8 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
         image_url=(item.Image or "").strip() or (images[0] if images else None),
         images=images,
         description=clean(description) if description and describes(description) else None,
-        platform_created_at=_time(item.createdAt, product_id, "createdAt", warnings),
-        platform_updated_at=_time(item.updatedAt, product_id, "updatedAt", warnings),
+        platform_created_at=instant_of(item.createdAt, product_id, "createdAt", warnings),
+        platform_updated_at=instant_of(item.updatedAt, product_id, "updatedAt", warnings),
         extra=_extra(item, brand_raw),
         category_canon=meant.category,
         subcategory_canon=meant.subcategory,
@@ -233,8 +212,7 @@ def _prices(
         warnings.append(ProductWarning(product_id, field, said))
         return None
     for i, value in enumerate(values):
-        if value is not None and not (fits(value) and 0 <= value <= _HIGHEST_PRICE):
-            raise Unusable(f"{field}[{i}]", f"{shown(value)} is no price")
+        check(value, f"{field}[{i}]")
     return values
 
 
@@ -244,16 +222,11 @@ def _headline(variants: Sequence[Variant]) -> tuple[Decimal | None, Decimal | No
         only = variants[0]
         return only.price_rec, only.special_rec, only.price_med, only.special_med
     return (
-        _lowest([variant.price_rec for variant in variants]),
-        _lowest([variant.special_rec for variant in variants]),
-        _lowest([variant.price_med for variant in variants]),
-        _lowest([variant.special_med for variant in variants]),
+        lowest([variant.price_rec for variant in variants]),
+        lowest([variant.special_rec for variant in variants]),
+        lowest([variant.price_med for variant in variants]),
+        lowest([variant.special_med for variant in variants]),
     )
-
-
-def _lowest(prices: Sequence[Decimal | None]) -> Decimal | None:
-    known = [price for price in prices if price is not None]
-    return min(known) if known else None
 
 
 def _potency(content: Content | None, product_id: str, field: str, warnings: list[ProductWarning]) -> Potency | None:
@@ -261,14 +234,6 @@ def _potency(content: Content | None, product_id: str, field: str, warnings: lis
         return None
     try:
         return potency(content)
-    except ValueError as error:
-        warnings.append(ProductWarning(product_id, field, f"{error}; left out"))
-        return None
-
-
-def _time(value: str | int | None, product_id: str, field: str, warnings: list[ProductWarning]) -> datetime | None:
-    try:
-        return instant(value)
     except ValueError as error:
         warnings.append(ProductWarning(product_id, field, f"{error}; left out"))
         return None
@@ -318,11 +283,7 @@ def _extra(item: Item, brand_raw: str | None) -> dict[str, Any]:
     if item.effects:
         extra["effects"] = {effect_name(name): level for name, level in item.effects.items() if level is not None}
     if item.terpenes:
-        extra["terpenes"] = [
-            {"name": label(row.libraryTerpene.name), "value": bounded(row.value), "unit": label(row.unit or "")}
-            for row in item.terpenes
-            if row is not None and row.value is not None and row.libraryTerpene is not None and row.libraryTerpene.name
-        ]
+        extra["terpenes"] = terpenes(item.terpenes)
     if item.weight is not None:
         extra["weight_rank"] = item.weight
     measure = item.measurements.netWeight if item.measurements is not None else None
@@ -336,3 +297,6 @@ def _extra(item: Item, brand_raw: str | None) -> dict[str, Any]:
     if item.recOnly:
         extra["rec_only"] = True
     return extra
+
+
+_READ = reader(_decoder, _product, repair, has_nul=_has_nul)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
+from typing import Any
 
 from menuwatch.catalog.canon.bounds import bounded
 from menuwatch.catalog.model import Cannabinoid, Potency
-from menuwatch.platforms.dutchie.payload import CannabinoidRow, Content
+from menuwatch.platforms.dutchie.payload import CannabinoidRow, Content, TerpeneRow
 from menuwatch.platforms.dutchie.text import label
 
 _TEN = Decimal(10)
@@ -58,3 +59,12 @@ def cannabinoids(rows: Sequence[CannabinoidRow | None] | None) -> tuple[Cannabin
         value = bounded(row.value) if row.value is not None else None
         found.append(Cannabinoid(name, value, label(row.unit) if row.unit else "", is_total))
     return tuple(found)
+
+
+def terpenes(rows: Sequence[TerpeneRow | None] | None) -> list[dict[str, Any]]:
+    """Terpenes as given; a row without a name or a value is left out. Raises ArithmeticError for a value out of bounds."""
+    return [
+        {"name": label(row.libraryTerpene.name), "value": bounded(row.value), "unit": label(row.unit or "")}
+        for row in rows or ()
+        if row is not None and row.value is not None and row.libraryTerpene is not None and row.libraryTerpene.name
+    ]

@@ -102,16 +102,6 @@ def option_status(level: Level | None, *, below_threshold: bool) -> StockStatus:
     return "in_stock" if level.available > 0 else "oos"
 
 
-def product_status(variants: Sequence[StockStatus], *, active: bool) -> StockStatus:
-    """Of a product: in stock if any option is; out of stock if it has options and all are, or if it is not active; else
-    unknown."""
-    if "in_stock" in variants:
-        return "in_stock"
-    if variants:
-        return "oos" if all(status == "oos" for status in variants) else "unknown"
-    return "unknown" if active else "oos"
-
-
 def total(found: Sequence[Level | None]) -> int | None:
     """Packages over all options, each entry counted once, at most MAX_TOTAL; None where nothing is known."""
     if len(found) == 1:

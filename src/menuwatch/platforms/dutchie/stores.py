@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 from math import isfinite
 from typing import Any
-from zoneinfo import available_timezones
 
 import msgspec
 
 from menuwatch.platforms.base import FoundStore
 from menuwatch.platforms.dutchie.text import clean, mend_escapes
+from menuwatch.platforms.records import on_earth, text_of
+from menuwatch.platforms.zones import zone
 
 KEPT = (
     "chain",
@@ -41,31 +41,7 @@ KEPT = (
 )
 """Fields of the record that are kept beside the columns: what is of use, and none of the tokens of a shop's other services."""
 
-_OLD_ZONES = {
-    "US/Alaska": "America/Anchorage",
-    "US/Aleutian": "America/Adak",
-    "US/Arizona": "America/Phoenix",
-    "US/Central": "America/Chicago",
-    "US/East-Indiana": "America/Indiana/Indianapolis",
-    "US/Eastern": "America/New_York",
-    "US/Hawaii": "Pacific/Honolulu",
-    "US/Michigan": "America/Detroit",
-    "US/Mountain": "America/Denver",
-    "US/Pacific": "America/Los_Angeles",
-    "Canada/Atlantic": "America/Halifax",
-    "Canada/Central": "America/Winnipeg",
-    "Canada/Eastern": "America/Toronto",
-    "Canada/Mountain": "America/Edmonton",
-    "Canada/Newfoundland": "America/St_Johns",
-    "Canada/Pacific": "America/Vancouver",
-    "Canada/Saskatchewan": "America/Regina",
-}
-"""Former names of zones, which a system's zone data may lack, and what they are called now."""
-
 _OPEN = frozenset({"", "open", "active"})
-
-_LONGEST_TEXT = 500
-"""Characters of a field that has a column: several have an index, which takes 2,700 bytes."""
 
 _DEEPEST = 32
 """Levels of nesting that a kept field may have; what is real has 4."""
@@ -78,8 +54,8 @@ def found_store(raw: msgspec.Raw, base_url: str) -> FoundStore:
         return FoundStore(
             platform_dispensary_id="", slug="", name_raw="", name="", problem="the record is not a JSON object"
         )
-    store_id = _text(record, "id") or _text(record, "_id") or ""
-    slug = _text(record, "cName") or store_id
+    store_id = text_of(record, "id") or text_of(record, "_id") or ""
+    slug = text_of(record, "cName") or store_id
     name_raw = record.get("name") if isinstance(record.get("name"), str) else None
     location = _map(record, "location")
     latitude, longitude = _coordinates(location)
@@ -88,18 +64,18 @@ def found_store(raw: msgspec.Raw, base_url: str) -> FoundStore:
         slug=slug,
         name_raw=name_raw or slug,
         name=clean(name_raw or slug),
-        address=_text(record, "address") or _text(location, "ln1"),
-        city=_text(location, "city"),
-        state=_text(location, "state"),
-        country=_text(location, "country"),
-        zipcode=_text(location, "zipcode"),
+        address=text_of(record, "address") or text_of(location, "ln1"),
+        city=text_of(location, "city"),
+        state=text_of(location, "state"),
+        country=text_of(location, "country"),
+        zipcode=text_of(location, "zipcode"),
         latitude=latitude,
         longitude=longitude,
-        timezone=zone(_text(record, "timezone")),
-        phone=_text(record, "phone"),
+        timezone=zone(text_of(record, "timezone")),
+        phone=text_of(record, "phone"),
         is_recreational=_flag(record, "recDispensary"),
         is_medical=_flag(record, "medicalDispensary"),
-        enterprise_id=_text(_map(record, "retailer"), "enterpriseId"),
+        enterprise_id=text_of(_map(record, "retailer"), "enterpriseId"),
         menu_url=f"{base_url}/dispensary/{slug}" if slug else None,
         category_counts=_counts(record.get("productCategorySummary")),
         problem=_problem(record, store_id),
@@ -142,28 +118,8 @@ def _flat(value: Any, levels: int = _DEEPEST) -> bool:
 def _problem(record: Mapping[str, Any], store_id: str) -> str | None:
     if not store_id:
         return "the record has no id"
-    status = (_text(record, "status") or "").lower()
+    status = (text_of(record, "status") or "").lower()
     return None if status in _OPEN else f"the store is not open: its status is {status!r}"
-
-
-@lru_cache(maxsize=1)
-def _known_zones() -> frozenset[str]:
-    return frozenset(available_timezones())
-
-
-def zone(name: str | None) -> str | None:
-    """The IANA name of a time zone, former names in their present form; None for what is none."""
-    if name is None:
-        return None
-    name = _OLD_ZONES.get(name, name)
-    known = _known_zones()
-    # A system without zone data knows none at all: then the platform's word is taken.
-    return name if name in known or (not known and "/" in name) else None
-
-
-def _text(holder: Mapping[str, Any], key: str) -> str | None:
-    value = holder.get(key)
-    return (clean(value) or None) if isinstance(value, str) and len(value) <= _LONGEST_TEXT else None
 
 
 def _flag(holder: Mapping[str, Any], key: str) -> bool | None:
@@ -184,9 +140,7 @@ def _coordinates(location: Mapping[str, Any]) -> tuple[float | None, float | Non
     longitude, latitude = pair
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in pair):
         return None, None
-    if not (-180 <= longitude <= 180 and -90 <= latitude <= 90) or (longitude == 0 and latitude == 0):
-        return None, None
-    return float(latitude), float(longitude)
+    return on_earth(latitude, longitude)
 
 
 def _counts(summary: Any) -> dict[str, int]:

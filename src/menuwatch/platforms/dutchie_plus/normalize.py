@@ -15,13 +15,13 @@ An item that cannot be a product is a fatal warning and stops nothing else; any 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from menuwatch.catalog.canon.bounds import MAX_ID_LENGTH, MAX_TOTAL, bounded, fits, shown
+from menuwatch.catalog.canon.bounds import MAX_TOTAL, bounded
 from menuwatch.catalog.canon.kinds import DOSED, WEIGHED, kind
 from menuwatch.catalog.canon.package import package
 from menuwatch.catalog.canon.strains import strain
@@ -30,18 +30,19 @@ from menuwatch.catalog.canon.unit_price import effective, unit_prices
 from menuwatch.catalog.model import Potency, Product, ProductWarning, StockStatus, Variant
 from menuwatch.platforms.base import Normalized
 from menuwatch.platforms.dutchie import identity as ids
-from menuwatch.platforms.dutchie.potency import cannabinoids
-from menuwatch.platforms.dutchie.stock import POS_CAP, Level, option_status, product_status
+from menuwatch.platforms.dutchie.potency import cannabinoids, terpenes
+from menuwatch.platforms.dutchie.stock import POS_CAP, Level, option_status
 from menuwatch.platforms.dutchie.text import effect_name
 from menuwatch.platforms.dutchie_plus import payload
 from menuwatch.platforms.dutchie_plus.payload import Item, PlusVariant
-from menuwatch.platforms.items import Unusable, each
+from menuwatch.platforms.items import Unusable, each, reader, usable_id
 from menuwatch.platforms.mending import Mender
+from menuwatch.platforms.prices import check, lowest
+from menuwatch.platforms.stock import is_in_stock, product_status
 
 VERSION = 1
 """Raised whenever another product would be made of the same item."""
 
-_HIGHEST_PRICE = Decimal(1_000_000)
 _TEN = Decimal(10)
 
 _decoder = msgspec.json.Decoder(Item)
@@ -50,36 +51,21 @@ _mender = Mender(Item, essential=("name", "variants"), judged=("variants",), ide
 
 def normalize(items: Iterable[msgspec.Raw]) -> Normalized:
     """Products in the order of their items; of several items with one id the last wins and stands where the first did."""
-    return each(items, _read, ids.identity)
-
-
-def _read(raw: msgspec.Raw, warnings: list[ProductWarning]) -> Product | None:
-    known = len(warnings)
-    try:
-        if b"\\u0000" not in bytes(raw):
-            return _product(_decoder.decode(raw), warnings)
-    except (msgspec.MsgspecError, UnicodeDecodeError, ArithmeticError):
-        del warnings[known:]  # they come again
-    mended, found = _mender.mend(bytes(raw))
-    warnings.extend(found)
-    return _product(mended, warnings) if mended is not None else None
+    return each(items, _READ, ids.identity)
 
 
 def _product(item: Item, warnings: list[ProductWarning]) -> Product:
-    if not item.id:
-        raise Unusable("id", "is missing")
-    if len(item.id) > MAX_ID_LENGTH:
-        raise Unusable("id", f"has {len(item.id):,} characters, more than {MAX_ID_LENGTH}")
+    product_id = usable_id(item.id)
     if not item.name or item.name.isspace():
         raise Unusable("name", "is missing")
     meant = kind(item.category, item.subcategory)
-    variants = _variants(item, meant.category, warnings)
-    status = product_status([variant.stock_status for variant in variants], active=True)
+    variants = _variants(item, product_id, meant.category, warnings)
+    status = product_status([variant.stock_status for variant in variants])
     quantities = [variant.quantity for variant in variants if variant.quantity is not None]
     images = tuple(dict.fromkeys(ref.url.strip() for ref in item.images or () if ref is not None and ref.url))
     brand = item.brand.name if item.brand is not None else None
     return Product(
-        provider_product_id=item.id,
+        provider_product_id=product_id,
         name_raw=item.name,
         name=clean(item.name),
         brand_name_raw=brand or None,
@@ -89,12 +75,12 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
         strain_type=enum(item.strainType) if item.strainType else None,
         status_raw=None,
         variants=variants,
-        price_rec=_lowest([variant.price_rec for variant in variants]),
-        price_rec_special=_lowest([variant.special_rec for variant in variants]),
-        price_med=_lowest([variant.price_med for variant in variants]),
-        price_med_special=_lowest([variant.special_med for variant in variants]),
+        price_rec=lowest([variant.price_rec for variant in variants]),
+        price_rec_special=lowest([variant.special_rec for variant in variants]),
+        price_med=lowest([variant.price_med for variant in variants]),
+        price_med_special=lowest([variant.special_med for variant in variants]),
         stock_status=status,
-        is_in_stock=None if status == "unknown" else status == "in_stock",
+        is_in_stock=is_in_stock(status),
         quantity=min(sum(quantities), MAX_TOTAL) if quantities else None,
         quantity_capped=any(variant.capped for variant in variants),
         thc=_potency(item.potencyThc),
@@ -113,14 +99,14 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
     )
 
 
-def _variants(item: Item, category: str | None, warnings: list[ProductWarning]) -> tuple[Variant, ...]:
+def _variants(item: Item, product_id: str, category: str | None, warnings: list[ProductWarning]) -> tuple[Variant, ...]:
     dosed = category in DOSED
     made = []
     for i, variant in enumerate(item.variants or ()):
         if variant is None:
             continue
         if not variant.option or not label(variant.option):
-            warnings.append(ProductWarning(item.id, f"variants[{i}].option", "is empty; the option is left out"))
+            warnings.append(ProductWarning(product_id, f"variants[{i}].option", "is empty; the option is left out"))
             continue
         rec, med, special_rec, special_med = _prices(variant, i)
         level = _level(variant)
@@ -146,9 +132,7 @@ def _variants(item: Item, category: str | None, warnings: list[ProductWarning]) 
 
 def _prices(variant: PlusVariant, place: int) -> tuple[Decimal | None, Decimal | None, Decimal | None, Decimal | None]:
     for name in ("priceRec", "priceMed", "specialPriceRec", "specialPriceMed"):
-        value = getattr(variant, name)
-        if value is not None and not (fits(value) and 0 <= value <= _HIGHEST_PRICE):
-            raise Unusable(f"variants[{place}].{name}", f"{shown(value)} is no price")
+        check(getattr(variant, name), f"variants[{place}].{name}")
     return variant.priceRec, variant.priceMed, variant.specialPriceRec, variant.specialPriceMed
 
 
@@ -157,10 +141,6 @@ def _level(variant: PlusVariant) -> Level | None:
         return None
     quantity = -int(-variant.quantity // 1)  # a fraction counts up: some is not none
     return Level(max(0, quantity), quantity >= POS_CAP, 0)
-
-
-def _lowest(prices: Sequence[Decimal | None]) -> Decimal | None:
-    return min((price for price in prices if price is not None), default=None)
 
 
 def _potency(content: payload.Potency | None) -> Potency | None:
@@ -198,10 +178,9 @@ def _extra(item: Item) -> dict[str, Any]:
         "effects": [effect_name(entry.lower()) for entry in item.effects or () if entry],
         "staff_pick": item.staffPick or None,
         "special_ids": sorted(promotions),
-        "terpenes": [
-            {"name": label(row.libraryTerpene.name), "value": bounded(row.value), "unit": label(row.unit or "")}
-            for row in item.terpenes or ()
-            if row is not None and row.value is not None and row.libraryTerpene is not None and row.libraryTerpene.name
-        ],
+        "terpenes": terpenes(item.terpenes),
     }
     return {name: value for name, value in found.items() if value not in (None, "", [])}
+
+
+_READ = reader(_decoder, _product, _mender.mend)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from menuwatch.platforms import lenient
+from menuwatch.platforms.items import named_by
 
 
 class _Ids(msgspec.Struct, gc=False):
@@ -25,21 +26,10 @@ def named(value: Any) -> str | None:
     return (value.replace("\0", "") or None) if isinstance(value, str) else None
 
 
-def identity(item: msgspec.Raw) -> str | None:
-    """The product id of a raw item, None where it has none that can be read."""
-    try:
-        return named(_decoder.decode(item).id)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        pass
-    except RecursionError:
-        return None
-    try:
-        plain = lenient.read(bytes(item))
-    except (ValueError, RecursionError):
-        return None
-    return of_plain(plain) if isinstance(plain, dict) else None
-
-
 def of_plain(plain: dict[str, Any]) -> str | None:
     """The product id of an item that was read leniently."""
     return named(lenient.writable(plain.get("id")))
+
+
+identity = named_by(_decoder, lambda ids: named(ids.id), of_plain)
+"""The product id of a raw item, None where it has none that can be read."""

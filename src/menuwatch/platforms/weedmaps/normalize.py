@@ -21,14 +21,13 @@ else; any other bad value is left out of its product with a warning that names t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import msgspec
 
-from menuwatch.catalog.canon.bounds import MAX_ID_LENGTH, bounded, fits, shown
+from menuwatch.catalog.canon.bounds import bounded
 from menuwatch.catalog.canon.kinds import DOSED, kind
 from menuwatch.catalog.canon.package import GRAMS_PER_OUNCE, package, shortest
 from menuwatch.catalog.canon.strains import strain
@@ -36,9 +35,10 @@ from menuwatch.catalog.canon.text import clean, describes, enum, label, plain
 from menuwatch.catalog.canon.unit_price import effective, unit_prices
 from menuwatch.catalog.model import Product, ProductWarning, Special, Variant
 from menuwatch.platforms.base import Normalized
-from menuwatch.platforms.instants import instant
-from menuwatch.platforms.items import Unusable, each
+from menuwatch.platforms.items import Unusable, each, instant_of, reader, usable_id
 from menuwatch.platforms.mending import Mender
+from menuwatch.platforms.prices import check, lowest
+from menuwatch.platforms.stock import is_in_stock, product_status
 from menuwatch.platforms.weedmaps import stock
 from menuwatch.platforms.weedmaps.identity import identity, named, of_plain
 from menuwatch.platforms.weedmaps.payload import Attributes, Item, Relationships, Sale, ToMany, ToOne, Weight
@@ -61,7 +61,6 @@ _BY_WEIGHT = {
 }
 """Prices by weight and the labels that the variants of that weight have."""
 
-_HIGHEST_PRICE = Decimal(1_000_000)
 _CENT = Decimal("0.01")
 _HUNDRED = Decimal(100)
 
@@ -77,7 +76,7 @@ _mender = Mender(
 
 def normalize(items: Iterable[msgspec.Raw]) -> Normalized:
     """Products in the order of their items; of several items with one id the last wins and stands where the first did."""
-    return each(items, _read, identity)
+    return each(items, _READ, identity)
 
 
 def item_of(raw: msgspec.Raw) -> Item | None:
@@ -88,24 +87,8 @@ def item_of(raw: msgspec.Raw) -> Item | None:
         return None
 
 
-def _read(raw: msgspec.Raw, warnings: list[ProductWarning]) -> Product | None:
-    known = len(warnings)
-    try:
-        if b"\\u0000" not in bytes(raw):
-            return _product(_decoder.decode(raw), warnings)
-    except (msgspec.MsgspecError, UnicodeDecodeError, ArithmeticError):
-        del warnings[known:]  # they come again
-    mended, found = _mender.mend(bytes(raw))
-    warnings.extend(found)
-    return _product(mended, warnings) if mended is not None else None
-
-
 def _product(item: Item, warnings: list[ProductWarning]) -> Product:
-    product_id = named(item.id)
-    if product_id is None:
-        raise Unusable("id", "is missing")
-    if len(product_id) > MAX_ID_LENGTH:
-        raise Unusable("id", f"has {len(product_id):,} characters, more than {MAX_ID_LENGTH}")
+    product_id = usable_id(named(item.id))
     at = item.attributes
     if at is None:
         raise Unusable("attributes", "is missing")
@@ -117,7 +100,7 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
     dosed = meant.category in DOSED
     off = _off(at.sale)
     variants = _variants(at, off, product_id, warnings, dosed=dosed)
-    status = stock.product_status([variant.stock_status for variant in variants])
+    status = product_status([variant.stock_status for variant in variants])
     quantities = [variant.quantity for variant in variants]
     images, placeholder = _images(at)
     body = plain(at.body) if at.body else ""
@@ -132,12 +115,12 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
         strain_type=enum(at.genetics) if at.genetics else None,
         status_raw=None if at.is_published is None else "published" if at.is_published else "unpublished",
         variants=variants,
-        price_rec=_lowest([variant.price_rec for variant in variants]),
-        price_rec_special=_lowest([variant.special_rec for variant in variants]),
-        price_med=_lowest([variant.price_med for variant in variants]),
-        price_med_special=_lowest([variant.special_med for variant in variants]),
+        price_rec=lowest([variant.price_rec for variant in variants]),
+        price_rec_special=lowest([variant.special_rec for variant in variants]),
+        price_med=lowest([variant.price_med for variant in variants]),
+        price_med_special=lowest([variant.special_med for variant in variants]),
         stock_status=status,
-        is_in_stock=None if status == "unknown" else status == "in_stock",
+        is_in_stock=is_in_stock(status),
         quantity=stock.total(quantities, shared=at.shared_inventory is True),
         quantity_capped=any(variant.capped for variant in variants),
         thc=potency(at.measurements, "THC", dosed=dosed),
@@ -147,8 +130,8 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
         image_url=images[0] if images else None,
         images=images,
         description=body if describes(body) else None,
-        platform_created_at=_time(at.created_at, product_id, "attributes.created_at", warnings),
-        platform_updated_at=_time(at.updated_at, product_id, "attributes.updated_at", warnings),
+        platform_created_at=instant_of(at.created_at, product_id, "attributes.created_at", warnings),
+        platform_updated_at=instant_of(at.updated_at, product_id, "attributes.updated_at", warnings),
         extra=_extra(item, at, placeholder),
         category_canon=meant.category,
         subcategory_canon=meant.subcategory,
@@ -212,10 +195,7 @@ def _variants(
 
 
 def _price(value: Decimal | None, field: str) -> Decimal | None:
-    if value is None:
-        return None
-    if not (fits(value) and 0 <= value <= _HIGHEST_PRICE):
-        raise Unusable(field, f"{shown(value)} is no price")
+    check(value, field)
     return value or None
 
 
@@ -248,23 +228,11 @@ def _specials(sale: Sale | None) -> tuple[Special, ...]:
     return (Special(name=label(sale.type or ""), kind="other", value=bounded(sale.amount)),)
 
 
-def _lowest(prices: Sequence[Decimal | None]) -> Decimal | None:
-    return min((price for price in prices if price is not None), default=None)
-
-
 def _images(at: Attributes) -> tuple[tuple[str, ...], str | None]:
     """(addresses of pictures, each once; the placeholder where that is all)."""
     urls = [url.strip() for url in (at.avatar_image_url, at.picture_url, at.original_picture_url) if url]
     found = tuple(dict.fromkeys(url for url in urls if url and "/placeholder" not in url))
     return found, next((url for url in urls if url), None) if not found else None
-
-
-def _time(value: str | None, product_id: str, field: str, warnings: list[ProductWarning]) -> datetime | None:
-    try:
-        return instant(value)
-    except ValueError as error:
-        warnings.append(ProductWarning(product_id, field, f"{error}; left out"))
-        return None
 
 
 def _id_of(reference: ToOne | None) -> str | None:
@@ -297,3 +265,6 @@ def _extra(item: Item, at: Attributes, placeholder: str | None) -> dict[str, Any
         "placeholder_image": placeholder,
     }
     return {name: value for name, value in found.items() if value is not None and value != "" and value != []}
+
+
+_READ = reader(_decoder, _product, _mender.mend)

@@ -34,13 +34,6 @@ def status(quantity: int | None, *, published: bool) -> StockStatus:
     return "in_stock" if quantity > 0 else "oos"
 
 
-def product_status(variants: Sequence[StockStatus]) -> StockStatus:
-    """Of a product: in stock if any option is, out of stock if all are, else unknown."""
-    if "in_stock" in variants:
-        return "in_stock"
-    return "oos" if variants and all(found == "oos" for found in variants) else "unknown"
-
-
 def total(quantities: Sequence[int | None], *, shared: bool) -> int | None:
     """Packages over all options; of a shared stock the most that can be had of one. None where nothing is known."""
     known = [quantity for quantity in quantities if quantity is not None]

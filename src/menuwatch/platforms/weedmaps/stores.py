@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from math import isfinite
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,13 +17,12 @@ import msgspec
 from menuwatch.catalog.canon.text import clean
 from menuwatch.platforms import lenient
 from menuwatch.platforms.base import FoundStore
+from menuwatch.platforms.records import LONGEST_TEXT, on_earth, text_of
 from menuwatch.platforms.weedmaps.identity import named
 from menuwatch.platforms.weedmaps.normalize import item_of
+from menuwatch.platforms.zones import zone
 
 _PATH = re.compile(r"/(?P<kind>dispensaries|deliveries|stores)/(?P<slug>[A-Za-z0-9][A-Za-z0-9._~-]*)(?:/|$)")
-_LONGEST_TEXT = 500
-"""Characters of a field that has a column: several have an index, which takes 2,700 bytes."""
-
 KEPT = (
     "type",
     "license_type",
@@ -84,28 +82,28 @@ def found_store(raw: msgspec.Raw) -> FoundStore:
             platform_dispensary_id="", slug="", name_raw="", name="", problem="the record is not a JSON object"
         )
     store_id = named(record.get("id")) or ""
-    slug = _text(record, "slug") or store_id
+    slug = text_of(record, "slug") or store_id
     name = record.get("name")
     name_raw = name if isinstance(name, str) and name.strip() else slug
     latitude, longitude = _coordinates(record)
-    licence = (_text(record, "license_type") or "").lower()
+    licence = (text_of(record, "license_type") or "").lower()
     return FoundStore(
         platform_dispensary_id=store_id,
         slug=slug,
         name_raw=name_raw,
         name=clean(name_raw),
-        address=_text(record, "address"),
-        city=_text(record, "city"),
-        state=_text(record, "state"),
-        country=_text(record, "country"),
-        zipcode=_text(record, "zip_code"),
+        address=text_of(record, "address"),
+        city=text_of(record, "city"),
+        state=text_of(record, "state"),
+        country=text_of(record, "country"),
+        zipcode=text_of(record, "zip_code"),
         latitude=latitude,
         longitude=longitude,
-        timezone=_text(record, "timezone"),
-        phone=_text(record, "phone_number"),
+        timezone=zone(text_of(record, "timezone")),
+        phone=text_of(record, "phone_number"),
         is_recreational=licence in {"recreational", "hybrid"} if licence else None,
         is_medical=licence in {"medical", "hybrid"} if licence else None,
-        menu_url=_text(record, "web_url"),
+        menu_url=text_of(record, "web_url"),
         problem=None if store_id else "the record has no id",
         raw={key: _plain(record[key]) for key in KEPT if record.get(key) not in (None, "", [], {})},
     )
@@ -113,19 +111,11 @@ def found_store(raw: msgspec.Raw) -> FoundStore:
 
 def _plain(value: Any) -> Any:
     """The value as jsonb takes it (its numbers as texts, which are only looked at)."""
-    return value if isinstance(value, str | bool) else str(value)[:_LONGEST_TEXT]
-
-
-def _text(holder: Mapping[str, Any], key: str) -> str | None:
-    value = holder.get(key)
-    return (clean(value) or None) if isinstance(value, str) and len(value) <= _LONGEST_TEXT else None
+    return value if isinstance(value, str | bool) else str(value)[:LONGEST_TEXT]
 
 
 def _coordinates(record: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """(latitude, longitude) in degrees; (None, None) where there are none, or none on this planet, or a filler 0, 0."""
     try:
-        latitude, longitude = float(record["latitude"]), float(record["longitude"])
+        return on_earth(float(record["latitude"]), float(record["longitude"]))
     except (KeyError, TypeError, ValueError, OverflowError):
         return None, None
-    on_earth = isfinite(latitude) and isfinite(longitude) and abs(latitude) <= 90 and abs(longitude) <= 180
-    return (latitude, longitude) if on_earth and (latitude or longitude) else (None, None)
