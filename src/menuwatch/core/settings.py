@@ -6,100 +6,34 @@ the same fields, and a test holds the two together.
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from menuwatch.core import setting_values as values
 from menuwatch.core.errors import Refused
 
 
-def _setting(variable: str, default: Any, parse: Callable[[str], Any], doc: str, *, secret: bool = False) -> Any:
-    """`secret`: its value is in no representation and no message."""
-    metadata = {"variable": variable, "parse": parse, "doc": doc, "secret": secret}
+def _setting(
+    variable: str,
+    default: Any,
+    parse: Callable[[str], Any],
+    doc: str,
+    *,
+    secret: bool = False,
+    example: str | None = None,
+) -> Any:
+    """`secret`: its value is in no representation and no message. `example` is one that works, where the default, as a number, would
+    say nothing."""
+    if example is None and isinstance(default, int | float):
+        example = f"{default:g}" if isinstance(default, float) else str(default)
+    metadata = {"variable": variable, "parse": parse, "doc": doc, "secret": secret, "example": example}
     if callable(default):
         return field(default_factory=default, metadata=metadata, repr=not secret)
     return field(default=default, metadata=metadata, repr=not secret)
-
-
-def _whole(low: int, high: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        value = int(text)
-        if not low <= value <= high:
-            raise ValueError(f"must be between {low} and {high}")
-        return value
-
-    return parse
-
-
-def _number(low: float, high: float) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        value = float(text)
-        if not low <= value <= high:
-            raise ValueError(f"must be between {low:g} and {high:g}")
-        return value
-
-    return parse
-
-
-def _path(text: str) -> Path:
-    return Path(text).expanduser()
-
-
-def _roles(text: str) -> tuple[str, ...]:
-    if text.strip().lower() in {"", "any"}:
-        return ()
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _hashes(text: str) -> dict[str, str]:
-    value = json.loads(text)
-    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-        raise ValueError('must be a JSON object of operation name to hash, as {"FilteredProducts": "ee29c0…"}')
-    return value
-
-
-def _robots(text: str) -> str:
-    value = text.strip().lower()
-    if value not in ("respect", "ignore"):
-        raise ValueError("must be `respect` or `ignore`")
-    return value
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(part.strip().lower() for part in text.split(",") if part.strip())
-
-
-def _url(text: str) -> str:
-    if not text.startswith(("http://", "https://")):
-        raise ValueError("must start with http:// or https://")
-    return text.rstrip("/")
-
-
-_KEY_BYTES = 32
-_FEWEST_DISTINCT = 16
-"""Of 32 random bytes about 30 differ; a key with fewer than 16 was not made by chance."""
-
-
-def _keys(text: str) -> tuple[str, ...]:
-    keys = tuple(part.strip() for part in text.split(",") if part.strip())
-    for number, key in enumerate(keys, 1):
-        which = f"key {number} of {len(keys)}" if len(keys) > 1 else "it"
-        try:
-            raw = base64.b64decode(key, altchars=b"-_", validate=True)
-        except ValueError:
-            raw = b""
-        if len(raw) != _KEY_BYTES:
-            raise ValueError(
-                f"{which} is no key: 32 random bytes in URL-safe base64. `menuwatch proxies key` makes one"
-            )
-        if len(set(raw)) < _FEWEST_DISTINCT:
-            raise ValueError(f"{which} is too easy to guess: `menuwatch proxies key` makes one that is not")
-    return keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,49 +41,59 @@ class Settings:
     """All settings of one process."""
 
     home: Path = _setting(
-        "MENUWATCH_HOME", lambda: Path(".menuwatch"), _path, "Data folder: embedded database and storage live in it."
+        "MENUWATCH_HOME",
+        lambda: Path(".menuwatch"),
+        values.path,
+        "Data folder: embedded database and storage live in it.",
     )
     database_url: str | None = _setting(
         "DATABASE_URL", None, str, "PostgreSQL 15 or newer, as a URL. Unset: an embedded server in the data folder."
     )
     storage_path: Path | None = _setting(
-        "STORAGE_PATH", None, _path, "Root of archive and images. Unset: `storage` in the data folder."
+        "STORAGE_PATH", None, values.path, "Root of archive and images. Unset: `storage` in the data folder."
     )
     archive_level: int = _setting(
         "ARCHIVE_LEVEL",
         2,
-        _whole(1, 9),
+        values.whole(1, 9),
         "How tightly archived answers are compressed: 1 is fastest, 9 smallest; up to 3 costs little time.",
     )
     host: str = _setting("HOST", "127.0.0.1", str, "Address that the server listens on.")
-    port: int = _setting("PORT", 8640, _whole(0, 65535), "Port that the server listens on; 0 takes a free one.")
+    port: int = _setting("PORT", 8640, values.whole(0, 65535), "Port that the server listens on; 0 takes a free one.")
     log_format: str = _setting("LOG_FORMAT", "console", str, "`console` for people, `json` for machines.")
     log_level: str = _setting("LOG_LEVEL", "info", str, "`debug`, `info`, `warning` or `error`.")
 
     worker_role: tuple[str, ...] = _setting(
-        "WORKER_ROLE", (), _roles, "Roles that a worker may claim, comma-separated. Unset or `any`: all."
+        "WORKER_ROLE", (), values.roles, "Roles that a worker may claim, comma-separated. Unset or `any`: all."
     )
     worker_id: str | None = _setting("WORKER_ID", None, str, "Name of this worker in the database. Unset: generated.")
     poll_interval_ms: int = _setting(
-        "POLL_INTERVAL_MS", 5000, _whole(10, 3_600_000), "Longest wait for new work when no notification comes, ms."
+        "POLL_INTERVAL_MS",
+        5000,
+        values.whole(10, 3_600_000, "ms"),
+        "Longest wait for new work when no notification comes, ms.",
     )
     heartbeat_interval_ms: int = _setting(
-        "HEARTBEAT_INTERVAL_MS", 30_000, _whole(100, 3_600_000), "Time between two heartbeats of a worker, ms."
+        "HEARTBEAT_INTERVAL_MS",
+        30_000,
+        values.whole(100, 3_600_000, "ms"),
+        "Time between two heartbeats of a worker, ms.",
     )
     max_concurrent_tasks: int = _setting(
-        "MAX_CONCURRENT_TASKS", 3, _whole(1, 500), "Tasks that one worker runs at once."
+        "MAX_CONCURRENT_TASKS", 3, values.whole(1, 500), "Tasks that one worker runs at once."
     )
     workers_per_pod: int = _setting(
         "WORKERS_PER_POD",
         1,
-        _whole(1, 100),
+        values.whole(1, 100),
         "Worker processes of `menuwatch worker`; from 2 on a supervisor starts them and replaces those that crash.",
     )
     pod_ordinal: int | None = _setting(
         "POD_ORDINAL",
         None,
-        _whole(0, 999_999),
+        values.whole(0, 999_999),
         "Number of this pod, which decides its friendly name. Unset: the one at the end of POD_NAME or of the host's name.",
+        example="3",
     )
     pod_name: str | None = _setting(
         "POD_NAME", None, str, "Name of this pod, as Kubernetes gives it (`scraper-worker-3`). Unset: the host's name."
@@ -157,208 +101,241 @@ class Settings:
     memory_backoff_threshold: float = _setting(
         "MEMORY_BACKOFF_THRESHOLD",
         0.85,
-        _number(0, 1),
+        values.number(0, 1),
         "Share of the memory limit above which a worker claims nothing for a while; 1: never.",
     )
     cpu_backoff_threshold: float = _setting(
         "CPU_BACKOFF_THRESHOLD",
         0.90,
-        _number(0, 1),
+        values.number(0, 1),
         "Share of the processor limit, over five seconds, above which it claims nothing for a while; 1: never.",
     )
     event_loop_lag_backoff_ms: int = _setting(
         "EVENT_LOOP_LAG_BACKOFF_MS",
         500,
-        _whole(1, 3_600_000),
+        values.whole(1, 3_600_000, "ms"),
         "Average lateness of a worker's event loop, over five seconds, above which it claims nothing for a while, ms.",
     )
     backoff_duration_ms: int = _setting(
         "BACKOFF_DURATION_MS",
         10_000,
-        _whole(1, 3_600_000),
+        values.whole(1, 3_600_000, "ms"),
         "Time for which an overloaded worker claims nothing, ms.",
     )
     stale_after_minutes: float = _setting(
         "STALE_AFTER_MINUTES",
         10.0,
-        _number(0.01, 1440),
+        values.number(0.01, 1440, "minutes"),
         "Silence after which a worker's tasks are taken back, minutes.",
     )
     task_retry_base_seconds: float = _setting(
-        "TASK_RETRY_BASE_SECONDS", 30.0, _number(0, 86_400), "First wait before a failed task is tried again, seconds."
+        "TASK_RETRY_BASE_SECONDS",
+        30.0,
+        values.number(0, 86_400, "seconds"),
+        "First wait before a failed task is tried again, seconds.",
     )
     shutdown_grace_seconds: float = _setting(
-        "SHUTDOWN_GRACE_SECONDS", 30.0, _number(0, 3600), "Time that running tasks get to finish at a stop, seconds."
+        "SHUTDOWN_GRACE_SECONDS",
+        30.0,
+        values.number(0, 3600, "seconds"),
+        "Time that running tasks get to finish at a stop, seconds.",
     )
     metrics_port: int = _setting(
         "METRICS_PORT",
         0,
-        _whole(0, 65_000),
+        values.whole(0, 65_000),
         "Port of a worker's own metrics; 0: none. The n-th worker of a pod takes the n-th port from there.",
+        example="9464",
     )
     metrics_host: str = _setting("METRICS_HOST", "127.0.0.1", str, "Address of a worker's own metrics.")
     task_history_days: int = _setting(
-        "TASK_HISTORY_DAYS", 30, _whole(1, 36_500), "Days that finished tasks are kept, whole days at a time."
+        "TASK_HISTORY_DAYS",
+        30,
+        values.whole(1, 36_500, "days"),
+        "Days that finished tasks are kept, whole days at a time.",
     )
     fetch_attempt_days: int = _setting(
         "FETCH_ATTEMPT_DAYS",
         14,
-        _whole(1, 36_500),
+        values.whole(1, 36_500, "days"),
         "Days that single requests are kept, whole days at a time; their sums are kept for good.",
     )
     schedule_run_days: int = _setting(
-        "SCHEDULE_RUN_DAYS", 90, _whole(1, 36_500), "Days that the runs of schedules and a day's plans are kept."
+        "SCHEDULE_RUN_DAYS",
+        90,
+        values.whole(1, 36_500, "days"),
+        "Days that the runs of schedules and a day's plans are kept.",
     )
 
     dutchie_base_url: str = _setting(
-        "DUTCHIE_BASE_URL", "https://dutchie.com", _url, "Scheme and host of the Dutchie API."
+        "DUTCHIE_BASE_URL", "https://dutchie.com", values.url, "Scheme and host of the Dutchie API."
     )
     dutchie_graphql_path: str = _setting("DUTCHIE_GRAPHQL_PATH", "/api-3/graphql", str, "Path of its GraphQL endpoint.")
     dutchie_hashes: Mapping[str, str] = _setting(
         "DUTCHIE_HASHES",
         dict,
-        _hashes,
+        values.hashes,
         "Persisted-query hashes by operation, a JSON object; merged over the built-in ones.",
     )
     dutchie_robots: str = _setting(
         "DUTCHIE_ROBOTS",
         "respect",
-        _robots,
+        values.robots,
         "`respect` keeps to its robots.txt; `ignore` does not ask for it, for which you need the right.",
     )
     weedmaps_base_url: str = _setting(
         "WEEDMAPS_BASE_URL",
         "",
-        _url,
+        values.url,
         "Scheme and host of the Weedmaps API. Unset: recorded answers are read and nobody is asked.",
     )
     weedmaps_robots: str = _setting(
         "WEEDMAPS_ROBOTS",
         "respect",
-        _robots,
+        values.robots,
         "`respect` keeps to its robots.txt; `ignore` does not ask for it, for which you need the right.",
     )
     fetch_timeout_seconds: float = _setting(
-        "FETCH_TIMEOUT_SECONDS", 30.0, _number(0.1, 600), "Longest wait for one answer of a platform, seconds."
+        "FETCH_TIMEOUT_SECONDS",
+        30.0,
+        values.number(0.1, 600, "seconds"),
+        "Longest wait for one answer of a platform, seconds.",
     )
     fetch_retry_base_seconds: float = _setting(
-        "FETCH_RETRY_BASE_SECONDS", 1.0, _number(0, 600), "First wait before one request is tried again, seconds."
+        "FETCH_RETRY_BASE_SECONDS",
+        1.0,
+        values.number(0, 600, "seconds"),
+        "First wait before one request is tried again, seconds.",
     )
     blocked_wait_seconds: float = _setting(
         "BLOCKED_WAIT_SECONDS",
         900.0,
-        _number(0, 86_400),
+        values.number(0, 86_400, "seconds"),
         "Wait before a store is tried again that refused several identities, s.",
     )
     host_rate: float = _setting(
         "HOST_RATE",
         2.0,
-        _number(0.000001, 1_000_000),
+        values.number(0.000001, 1_000_000, "requests a second"),
         "Most requests in a second to one host, all workers together, where `menuwatch hosts set` says nothing else.",
     )
     host_burst: int = _setting(
-        "HOST_BURST", 4, _whole(1, 10_000), "Requests to one host that may follow each other at once."
+        "HOST_BURST", 4, values.whole(1, 10_000), "Requests to one host that may follow each other at once."
     )
     host_concurrency: int = _setting(
         "HOST_CONCURRENCY",
         6,
-        _whole(1, 10_000),
+        values.whole(1, 10_000),
         "Identities that talk to one host at the same time, all workers together.",
     )
     host_min_gap_seconds: float = _setting(
-        "HOST_MIN_GAP_SECONDS", 0.0, _number(0, 86_400), "Shortest time between two requests to one host, seconds."
+        "HOST_MIN_GAP_SECONDS",
+        0.0,
+        values.number(0, 86_400, "seconds"),
+        "Shortest time between two requests to one host, seconds.",
+        example="0.5",
     )
     host_cooldown_seconds: float = _setting(
         "HOST_COOLDOWN_SECONDS",
         60.0,
-        _number(0, 86_400),
+        values.number(0, 86_400, "seconds"),
         "First wait when a host asks to slow down and names no time, seconds; doubles, up to an hour.",
     )
     circuit_seconds: float = _setting(
         "CIRCUIT_SECONDS",
         900.0,
-        _number(0, 86_400),
+        values.number(0, 86_400, "seconds"),
         "First time that nobody asks a host which refuses many identities in a row, seconds; doubles, up to six hours.",
     )
     fetch_max_bytes: int = _setting(
-        "FETCH_MAX_BYTES", 64_000_000, _whole(1000, 2_000_000_000), "Largest decoded answer that is accepted, bytes."
+        "FETCH_MAX_BYTES",
+        64_000_000,
+        values.whole(1000, 2_000_000_000, "bytes"),
+        "Largest decoded answer that is accepted, bytes.",
     )
     profiles_file: Path | None = _setting(
-        "PROFILES_FILE", None, _path, "Browser profiles, a TOML file, in place of the built-in ones."
+        "PROFILES_FILE", None, values.path, "Browser profiles, a TOML file, in place of the built-in ones."
     )
     proxy_probe_seconds: float = _setting(
         "PROXY_PROBE_SECONDS",
         60.0,
-        _number(0.05, 21_600),
+        values.number(0.05, 21_600, "seconds"),
         "First wait before a proxy that was deactivated is tried again, s; doubled with each try that fails, to 6 h.",
     )
     secret_key: tuple[str, ...] = _setting(
         "SECRET_KEY",
         (),
-        _keys,
+        values.keys,
         "Key that seals passwords of proxies in the database; comma-separated, the first seals and all open. Unset: in clear.",
         secret=True,
     )
     image_hosts: tuple[str, ...] = _setting(
         "IMAGE_HOSTS",
         ("images.dutchie.com", "s3-us-west-2.amazonaws.com", "images.weedmaps.com"),
-        _words,
+        values.words,
         "Hosts that pictures are downloaded from, comma-separated; `*.example.com` stands for all below it.",
     )
     image_downloads: int = _setting(
-        "IMAGE_DOWNLOADS", 2, _whole(0, 100), "Identities that one worker downloads pictures with at once; 0: none."
+        "IMAGE_DOWNLOADS",
+        2,
+        values.whole(0, 100),
+        "Identities that one worker downloads pictures with at once; 0: none.",
     )
     image_tries: int = _setting(
-        "IMAGE_TRIES", 4, _whole(1, 100), "Times that a picture's address is asked before it is given up."
+        "IMAGE_TRIES", 4, values.whole(1, 100), "Times that a picture's address is asked before it is given up."
     )
     image_retry_seconds: float = _setting(
         "IMAGE_RETRY_SECONDS",
         600.0,
-        _number(0, 86_400),
+        values.number(0, 86_400, "seconds"),
         "First wait before a picture is tried again, seconds; four times as long each time, up to a day.",
     )
     image_cache_mb: int = _setting(
         "IMAGE_CACHE_MB",
         512,
-        _whole(0, 10_000_000),
+        values.whole(0, 10_000_000, "MB"),
         "Room for pictures that were resized, on disk, MB; 0: none are kept.",
     )
     image_threads: int = _setting(
-        "IMAGE_THREADS", 2, _whole(1, 64), "Pictures that the server resizes at the same time."
+        "IMAGE_THREADS", 2, values.whole(1, 64), "Pictures that the server resizes at the same time."
     )
     image_url_key: tuple[str, ...] = _setting(
         "IMAGE_URL_KEY",
         (),
-        _keys,
+        values.keys,
         "Key that signs addresses of pictures; comma-separated, the first signs and all are taken. Unset: no signature is asked for.",
         secret=True,
     )
     image_presets: tuple[str, ...] = _setting(
         "IMAGE_PRESETS",
         ("w=100", "w=200", "w=400", "w=800", "w=1600"),
-        _words,
+        values.words,
         "Parameters that need no signature where IMAGE_URL_KEY is set, comma-separated, each as in an address: `w=200&h=200`.",
     )
     alert_allow_private: int = _setting(
         "ALERT_ALLOW_PRIVATE",
         0,
-        _whole(0, 1),
+        values.whole(0, 1),
         "`1` lets alerts be sent to addresses that are not on the public internet.",
+        example="1",
     )
     alert_timeout_seconds: float = _setting(
-        "ALERT_TIMEOUT_SECONDS", 10.0, _number(0.05, 60), "Longest wait for whoever receives an alert, seconds."
+        "ALERT_TIMEOUT_SECONDS",
+        10.0,
+        values.number(0.05, 60, "seconds"),
+        "Longest wait for whoever receives an alert, seconds.",
     )
     alert_attempts: int = _setting(
-        "ALERT_ATTEMPTS", 10, _whole(1, 100), "How often an alert is sent until its receiver takes it."
+        "ALERT_ATTEMPTS", 10, values.whole(1, 100), "How often an alert is sent until its receiver takes it."
     )
     alert_retry_seconds: float = _setting(
         "ALERT_RETRY_SECONDS",
         30.0,
-        _number(0, 86_400),
+        values.number(0, 86_400, "seconds"),
         "First wait before an alert is sent again, seconds; doubled with each try that fails, to 6 h.",
     )
     suspect_share: float = _setting(
-        "SUSPECT_SHARE", 0.4, _number(0, 1), "A menu below this share of the store's usual size is quarantined."
+        "SUSPECT_SHARE", 0.4, values.number(0, 1), "A menu below this share of the store's usual size is quarantined."
     )
 
     @property
@@ -373,21 +350,23 @@ class Settings:
         Raises Refused naming the variable, what it holds and what it may hold.
         """
         environ = os.environ if environ is None else environ
-        values: dict[str, Any] = {}
+        read: dict[str, Any] = {}
         for spec in dataclasses.fields(cls):
             if overrides.get(spec.name) is not None:
-                values[spec.name] = overrides[spec.name]
+                read[spec.name] = overrides[spec.name]
                 continue
             text = environ.get(spec.metadata["variable"])
             if text is None or text == "":
                 continue
             try:
-                values[spec.name] = spec.metadata["parse"](text)
+                read[spec.name] = spec.metadata["parse"](text)
             except ValueError as error:
                 if spec.metadata["secret"]:
                     raise Refused(f"{spec.metadata['variable']} cannot be used: {error}") from None
-                raise Refused(f"{spec.metadata['variable']}={text!r} cannot be used: {error}") from error
-        return cls(**values)
+                example = spec.metadata["example"]
+                such = f", for example {spec.metadata['variable']}={example}" if example else ""
+                raise Refused(f"{spec.metadata['variable']}={text!r} cannot be used: {error}{such}") from error
+        return cls(**read)
 
 
 def variables() -> list[tuple[str, str, str]]:

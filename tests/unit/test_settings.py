@@ -1,0 +1,70 @@
+"""What is said of a variable that cannot be used. Expected bounds are those of docs/reference/settings.md or plain sense."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from menuwatch.core.errors import Refused
+from menuwatch.core.settings import Settings
+
+NUMERIC = [
+    spec.metadata["variable"]
+    for spec in dataclasses.fields(Settings)
+    if str(spec.type).removesuffix(" | None") in ("int", "float")
+]
+
+
+def refusal(variable: str, text: str) -> str:
+    with pytest.raises(Refused) as caught:
+        Settings.from_env({variable: text})
+    return str(caught.value)
+
+
+def test_numbers_are_found() -> None:
+    assert {"HOST_RATE", "POD_ORDINAL", "METRICS_PORT", "STALE_AFTER_MINUTES", "FETCH_MAX_BYTES"} <= set(NUMERIC)
+
+
+@pytest.mark.parametrize("variable", NUMERIC)
+@pytest.mark.parametrize("text", ["abc", "-1e9", "10 apples", "nan"])
+def test_no_number_is_named_with_what_is_wrong_and_an_example_that_works(variable: str, text: str) -> None:
+    said = refusal(variable, text)
+    assert said.startswith(f"{variable}={text!r} cannot be used: that is ")
+    assert "could not convert" not in said
+    assert "invalid literal" not in said
+    _, _, example = said.rpartition(f", for example {variable}=")
+    Settings.from_env({variable: example})
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "says"),
+    [
+        (
+            "HOST_RATE",
+            "abc",
+            "that is no number; it takes a number of requests a second from 0.000001 to 1000000, for example HOST_RATE=2",
+        ),
+        ("HOST_RATE", "0", "that is too small; it takes a number of requests a second from 0.000001 to 1000000"),
+        ("HOST_RATE", "2,5", "that is no number (write it without a comma, with a point)"),
+        ("FETCH_TIMEOUT_SECONDS", "30s", "that is no number (the unit is always seconds, leave yours out)"),
+        ("POLL_INTERVAL_MS", "5 s", "that is no whole number (the unit is always ms, leave yours out)"),
+        (
+            "POLL_INTERVAL_MS",
+            "5,000",
+            "that is no whole number (write it without a comma); it takes a whole number of ms",
+        ),
+        ("POLL_INTERVAL_MS", "5.5", "that is no whole number; it takes a whole number of ms from 10 to 3600000"),
+        ("STALE_AFTER_MINUTES", "1441", "that is too large; it takes a number of minutes from 0.01 to 1440"),
+        ("SUSPECT_SHARE", "40%", "that is no number; it takes a number from 0 to 1, for example SUSPECT_SHARE=0.4"),
+        ("DUTCHIE_HASHES", "{", "must be a JSON object of operation name to hash"),
+        ("DUTCHIE_BASE_URL", "dutchie.com", "must start with http:// or https://"),
+    ],
+)
+def test_what_is_said(variable: str, text: str, says: str) -> None:
+    assert f"{variable}={text!r} cannot be used: {says}" in refusal(variable, text)
+
+
+def test_bounds_themselves_are_taken() -> None:
+    found = Settings.from_env({"POLL_INTERVAL_MS": "10", "HOST_RATE": "1000000", "SUSPECT_SHARE": " 1 "})
+    assert (found.poll_interval_ms, found.host_rate, found.suspect_share) == (10, 1_000_000.0, 1.0)
