@@ -48,7 +48,7 @@ def _wrong(text: str, unit: str, kind: str) -> str:
     digits = text.strip().rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ% ")
     if unit and digits != text.strip() and _is_number(digits):
         return f"that is no {kind} (the unit is always {unit}, leave yours out)"
-    if _is_number(text.replace(",", "")):
+    if "," in text and _is_number(text.replace(",", "")):
         return f"that is no {kind} (write it without a comma{', with a point' if kind == 'number' else ''})"
     return f"that is no {kind}"
 
