@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable
-from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from menuwatch import bootstrap
 from menuwatch.bootstrap import System
+from menuwatch.cli.alert_wish import Condition, Wish
+from menuwatch.cli.option_set import spread
 from menuwatch.cli.output import Format, chosen_format, console, errors, plain, plural, print_json, print_rows
 from menuwatch.cli.process import settings
 from menuwatch.core.errors import Refused
@@ -23,35 +22,6 @@ from menuwatch.operations import alerts as operations
 from menuwatch.operations.alerts import Made, Means
 
 app = typer.Typer(help="Rules that tell people of prices, stock and new products.", no_args_is_help=True)
-
-
-class Condition(StrEnum):
-    """What a rule waits for."""
-
-    BELOW = "price_below"
-    DROPS = "price_drops_by"
-    BACK = "back_in_stock"
-    OUT = "out_of_stock"
-    NEW = "new_product"
-    CIRCUIT = "circuit_opened"
-    PROXIES = "proxies_down"
-
-
-class Price(StrEnum):
-    """Which price a rule looks at."""
-
-    EFFECTIVE = "effective"
-    REC = "rec"
-    SPECIAL = "special"
-    MED = "med"
-    MED_SPECIAL = "med_special"
-
-
-class Existing(StrEnum):
-    """What becomes of products for which a new rule holds already."""
-
-    SKIP = "skip"
-    FIRE = "fire"
 
 
 class Status(StrEnum):
@@ -66,80 +36,6 @@ class Status(StrEnum):
 RuleArgument = Annotated[str, typer.Argument(help="Name or number of the rule.", metavar="RULE")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 FormatOption = Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")]
-ConditionOption = Annotated[Condition | None, typer.Option("--when", help="What it waits for.")]
-AmountOption = Annotated[str | None, typer.Option("--amount", help="The price to be below, or the size of a drop.")]
-PercentOption = Annotated[str | None, typer.Option("--percent", help="The size of a drop, in percent.")]
-ProductOption = Annotated[int | None, typer.Option("--product", help="Only this product, by number.")]
-StoreOption = Annotated[str | None, typer.Option("--store", help="Only this store: slug, platform id or number.")]
-BrandOption = Annotated[str | None, typer.Option("--brand", help="Only this brand.")]
-CategoryOption = Annotated[str | None, typer.Option("--category", help="Only this category.")]
-SearchOption = Annotated[str | None, typer.Option("--search", help="Only names that contain this.")]
-StateOption = Annotated[str | None, typer.Option("--state", help="Only stores of this state.")]
-PlatformOption = Annotated[str | None, typer.Option("--platform", help="Only stores of this platform.")]
-OptionOption = Annotated[str | None, typer.Option("--option", help="The size or package; else the cheapest.")]
-PriceOption = Annotated[Price | None, typer.Option("--price", help="Which price.")]
-HysteresisOption = Annotated[str | None, typer.Option("--hysteresis", help="Percent above the threshold to arm again.")]
-CrawlsOption = Annotated[int | None, typer.Option("--debounce-crawls", help="Crawls in a row that must find it so.")]
-MinutesOption = Annotated[int | None, typer.Option("--debounce-minutes", help="For how long it must have been so.")]
-CooldownOption = Annotated[int | None, typer.Option("--cooldown-minutes", help="Between two alerts about a product.")]
-DigestOption = Annotated[
-    str | None, typer.Option("--digest", help="`immediately`, `hourly`, or a time of day as 08:00 for once a day.")
-]
-ZoneOption = Annotated[str | None, typer.Option("--timezone", help="Time zone of a daily digest.")]
-ExistingOption = Annotated[Existing | None, typer.Option("--on-existing", help="What of products that match already.")]
-WebhookOption = Annotated[list[str] | None, typer.Option("--webhook", help="Address that gets signed messages.")]
-SecretOption = Annotated[
-    str | None, typer.Option("--secret-file", help="File with the secret of the webhooks; - reads standard input.")
-]
-NotifyOption = Annotated[list[str] | None, typer.Option("--notify", help="Notification URL, as ntfy://topic.")]
-
-
-def _number(text: str | None, option: str) -> Decimal | None:
-    if text is None:
-        return None
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        raise Refused(f"{option} {text!r} is no number: write it as 24.95") from None
-
-
-def _secret(source: str | None) -> str | None:
-    if source is None:
-        return None
-    try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"the secret cannot be read from {source}: {error}") from None
-    return text.strip()
-
-
-def _wish(**given: Any) -> dict[str, Any]:
-    """What the options name, as operations take it; options that were not given are not in it."""
-    wish = {name: given[name] for name in _PLAIN if given[name] is not None}
-    for name in ("amount", "percent", "hysteresis"):
-        if given[name] is not None:
-            wish["hysteresis_percent" if name == "hysteresis" else name] = _number(given[name], f"--{name}")
-    if given["when"] is not None:
-        wish["condition"] = str(given["when"])
-    for name in ("price", "on_existing"):
-        if given[name] is not None:
-            wish[name] = str(given[name])
-    if (digest := given["digest"]) is not None:
-        daily = digest not in ("immediately", "hourly")
-        wish |= {"digest": "daily" if daily else digest, "digest_at": digest if daily else None}
-    if given["webhook"] or given["notify"]:
-        secret = _secret(given["secret_file"])
-        wish["channels"] = [{"kind": "webhook", "url": url, "secret": secret} for url in given["webhook"] or ()]
-        wish["channels"] += [{"kind": "apprise", "url": url} for url in given["notify"] or ()]
-    elif given["secret_file"] is not None:
-        raise Refused("--secret-file is the secret of a webhook: give its address with --webhook")
-    return wish
-
-
-_PLAIN = (
-    "product_id", "store", "brand", "category", "search", "state", "platform", "option", "debounce_crawls", "debounce_minutes",
-    "cooldown_minutes", "timezone", "name",
-)  # fmt: skip
 
 
 def _run(act: Callable[[System, Connection], Awaitable[Any]]) -> Any:
@@ -216,73 +112,36 @@ def _decoded(raw: Any) -> Any:
 
 
 @app.command("add")
+@spread
 def add(
     name: Annotated[str, typer.Argument(help="Name of the rule.")],
     when: Annotated[Condition, typer.Option("--when", help="What it waits for.")],
-    amount: AmountOption = None,
-    percent: PercentOption = None,
-    product_id: ProductOption = None,
-    store: StoreOption = None,
-    brand: BrandOption = None,
-    category: CategoryOption = None,
-    search: SearchOption = None,
-    state: StateOption = None,
-    platform: PlatformOption = None,
-    option: OptionOption = None,
-    price: PriceOption = None,
-    hysteresis: HysteresisOption = None,
-    debounce_crawls: CrawlsOption = None,
-    debounce_minutes: MinutesOption = None,
-    cooldown_minutes: CooldownOption = None,
-    digest: DigestOption = None,
-    timezone: ZoneOption = None,
-    on_existing: ExistingOption = None,
-    webhook: WebhookOption = None,
-    secret_file: SecretOption = None,
-    notify: NotifyOption = None,
+    options: Wish,
     json: JsonOption = False,
 ) -> None:
     """Make a rule. Its scope is all that is given of product, store, brand, category, search, state and platform."""
-    given = dict(locals())
-    wish = _wish(**given)
+    wish = {**options.asked(), "name": name, "condition": str(when)}
     made = _run(lambda system, conn: operations.add(conn, wish, means=_means(system), now=system.clock.now()))
     _said(made, "made", json)
 
 
 @app.command("edit")
+@spread
 def edit(
     rule: RuleArgument,
     name: Annotated[str | None, typer.Option("--name", help="Another name.")] = None,
-    when: ConditionOption = None,
-    amount: AmountOption = None,
-    percent: PercentOption = None,
-    product_id: ProductOption = None,
-    store: StoreOption = None,
-    brand: BrandOption = None,
-    category: CategoryOption = None,
-    search: SearchOption = None,
-    state: StateOption = None,
-    platform: PlatformOption = None,
-    option: OptionOption = None,
-    price: PriceOption = None,
-    hysteresis: HysteresisOption = None,
-    debounce_crawls: CrawlsOption = None,
-    debounce_minutes: MinutesOption = None,
-    cooldown_minutes: CooldownOption = None,
-    digest: DigestOption = None,
-    timezone: ZoneOption = None,
-    on_existing: ExistingOption = None,
-    webhook: WebhookOption = None,
-    secret_file: SecretOption = None,
-    notify: NotifyOption = None,
+    when: Annotated[Condition | None, typer.Option("--when", help="What it waits for.")] = None,
+    *,
+    options: Wish,
     without: Annotated[
         list[str] | None, typer.Option("--without", help="Take this out of the rule: `amount`, `brand`, `channels` …")
     ] = None,
     json: JsonOption = False,
 ) -> None:
     """Change a rule. Channels are replaced as a whole; with another scope or condition the rule begins anew."""
-    given = dict(locals())
-    wish = _wish(**given)
+    wish = options.asked()
+    wish |= {"name": name} if name is not None else {}
+    wish |= {"condition": str(when)} if when is not None else {}
     for one in without or ():
         if one not in _REMOVABLE:
             raise Refused(f"--without {one!r} cannot be: it takes {', '.join(_REMOVABLE)}")
