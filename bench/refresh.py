@@ -156,7 +156,7 @@ async def run(sizes: Sequence[int], rounds: int) -> dict[str, Any]:
         with stack:
             migrate.migrate(url)
             async with await connect(url) as conn:
-                await conn.execute("SELECT ensure_product_states_partition(%s)", [START])
+                await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
                 # As in a worker that has run for a while: statements are prepared, code is warm.
                 await measure(conn, 100, 6)
                 await conn.execute(

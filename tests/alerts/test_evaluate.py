@@ -28,7 +28,7 @@ async def crawl(
     """One menu through the pipeline."""
     moment = at + timedelta(hours=hour)
     async with conn.transaction():
-        await conn.execute("SELECT ensure_product_states_partition(%s)", [moment])
+        await conn.execute("SELECT ensure_past_states_partition(%s)", [moment])
         number = await add_payload(conn, store, moment, len(items))
         if part:
             await conn.execute(

@@ -37,6 +37,6 @@ def app(pool: Pool, archive: FileArchive, platforms: dict[str, Platform]) -> Fas
 async def shop(app: FastAPI, pool: Pool, archive: FileArchive, platforms: dict[str, Platform]) -> AsyncIterator[Shop]:
     """A client of the app, with the means to give it something to show."""
     async with pool.connection() as conn:
-        await conn.execute("SELECT ensure_product_states_partition(%s)", [START])
+        await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://menuwatch") as http:
         yield Shop(pool=pool, archive=archive, platforms=platforms, http=http, description=app.openapi())

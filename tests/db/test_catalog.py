@@ -28,7 +28,7 @@ async def _rows(pool: Pool, query: str) -> list[dict[str, Any]]:
 async def months(pool: Pool) -> Pool:
     """A pool on a database that has a partition for the tests' month."""
     async with pool.connection() as conn:
-        await conn.execute("SELECT ensure_product_states_partition(%s)", [START])
+        await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
     return pool
 
 
@@ -53,17 +53,17 @@ async def test_an_unchanged_product_writes_nothing(months: Pool) -> None:
         store = await add_store(conn)
         await crawl(conn, store, 0, menu)
         before = await _rows(months, "SELECT ctid::text, xmin::text, * FROM catalog_products ORDER BY id")
-        states = await _rows(months, "SELECT ctid::text, xmin::text, * FROM product_states ORDER BY product_id")
+        assert await _rows(months, "SELECT * FROM past_states") == [], "what is now is the product's row"
         applied = await crawl(conn, store, 1, [menu[2], menu[0], item("b", price="11")])
     assert (applied.unchanged, applied.changed, applied.price_changes) == (2, 1, 1)
     after = await _rows(months, "SELECT ctid::text, xmin::text, * FROM catalog_products ORDER BY id")
     assert [row for row in after if row["provider_product_id"] != "b"] == [
         row for row in before if row["provider_product_id"] != "b"
     ]
-    now = await _rows(months, "SELECT ctid::text, xmin::text, * FROM product_states ORDER BY product_id, seen_from")
-    assert [row for row in now if row in states] == [
-        row for row in states if row["price_rec"] != 10 or row["product_id"] == before[0]["id"]
-    ]
+    past = await _rows(months, "SELECT * FROM past_states")
+    assert [
+        (row["product_id"], row["price_rec"], row["seen_from"], row["seen_to"], row["ended_at"]) for row in past
+    ] == [(before[1]["id"], 10, START, START, START + timedelta(hours=1))]
     seen = await _rows(months, "SELECT last_seen_at FROM store_products")
     assert {row["last_seen_at"] for row in seen} == {START + timedelta(hours=1)}, "it was seen all the same"
 
@@ -255,7 +255,7 @@ async def test_history_outlives_its_payloads_and_goes_with_its_store(months: Poo
 async def test_partitions_made_at_once_are_made_once(database_url: str) -> None:
     async def ensure() -> bool:
         async with await connect(database_url) as conn:
-            row = await (await conn.execute("SELECT ensure_product_states_partition('2020-05-05Z')")).fetchone()
+            row = await (await conn.execute("SELECT ensure_past_states_partition('2020-05-05Z')")).fetchone()
             assert row is not None
             return bool(row[0])
 
@@ -369,7 +369,7 @@ async def _agree(url: str, name: str, crawls: list[dict[str, tuple[str, int | No
     model = _Model()
     totals = {"price_changes": 0, "stock_changes": 0, "out_of_stock": 0}
     async with await connect(url) as conn:
-        await conn.execute("SELECT ensure_product_states_partition(%s)", [START])
+        await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
         store = await add_store(conn, name)
         for number, menu in enumerate(crawls):
             model.crawl(number, menu)

@@ -49,7 +49,7 @@ async def crawl(conn: AsyncConnection[Any], store_id: int, number: int, items: I
 @pytest.fixture
 async def months(pool: Pool) -> Pool:
     async with pool.connection() as conn:
-        await conn.execute("SELECT ensure_product_states_partition(%s)", [START])
+        await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
     return pool
 
 
@@ -134,7 +134,7 @@ def test_whatever_normalizes_is_taken(database_url: str) -> None:
 
 async def _apply(url: str, name: str, menus: list[list[str]]) -> None:
     async with await connect(url) as conn:
-        await conn.execute("SELECT ensure_product_states_partition(%s)", [START])
+        await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
         store = await add_store(conn, name)
         for number, odd in enumerate(menus):
             menu = [good(i) for i in range(30)] + odd

@@ -33,7 +33,7 @@ REFUSED = [
 @pytest.fixture
 async def months(pool: Pool) -> Pool:
     async with pool.connection() as conn:
-        await conn.execute("SELECT ensure_product_states_partition(%s)", [START])
+        await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
     return pool
 
 

@@ -35,7 +35,7 @@ AWKWARD = 'He said "hi",\nthen \\n left\ttab, Blüte'
 
 async def _story(shop: Shop) -> tuple[int, int]:
     """Two stores in two states; the first is crawled three times, in two months."""
-    await shop.execute("SELECT ensure_product_states_partition(%s)", [at(24 * 31)])
+    await shop.execute("SELECT ensure_past_states_partition(%s)", [at(24 * 31)])
     one, two = await shop.store("one", state="AZ"), await shop.store("two")
     await shop.crawl(one, 0, [item("a", AWKWARD, options=[("1g", "40.10", 5)], brandName=""), item("b", "Berry")])
     await shop.crawl(one, 1, [item("a", AWKWARD, options=[("1g", "35.5", 5)], brandName=""), item("b", "Berry")])
@@ -264,7 +264,12 @@ async def test_an_interruption_leaves_nothing(shop: Shop, database_url: str, tmp
         running = _run(database_url, tmp_path, "products", "out.csv")
 
         async def begun() -> bool:
-            return any(path.name.startswith(".out.csv") for path in tmp_path.iterdir())
+            waiting = await conn.execute(
+                "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'catalog_products'::regclass)"
+            )
+            return await waiting.fetchone() == (True,) and any(
+                path.name.startswith(".out.csv") for path in tmp_path.iterdir()
+            )
 
         await until(begun)
         running.send_signal(signal.SIGINT)

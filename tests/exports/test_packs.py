@@ -29,7 +29,7 @@ async def _story(shop: Shop) -> tuple[int, list[int]]:
     store = await shop.store(state="AZ")
     for crawl in range(8):
         hours = (crawl // 2) * MONTHS + crawl % 2
-        await shop.execute("SELECT ensure_product_states_partition(%s)", [at(hours)])
+        await shop.execute("SELECT ensure_past_states_partition(%s)", [at(hours)])
         menu = [item("a", options=[("1g", f"{10 + crawl}.50", 20 - crawl)]), item("c")]
         menu.append(item("b", options=[("1g", 10 if crawl < 5 else 12, 3)]))
         if crawl in (0, 1, 3):
@@ -68,14 +68,14 @@ async def test_answers_are_the_same_whatever_is_packed(shop: Shop) -> None:
     everything = await _states(shop)
 
     done = await _pack(shop, packs, 5)
-    assert [(one.month, one.states, one.dropped) for one in done] == [("2026-03", 4, False), ("2026-04", 1, False)]
+    assert [(one.month, one.states, one.dropped) for one in done] == [("2026-03", 2, True), ("2026-04", 3, True)]
     assert await _everything(shop, ids) == before
     page = await shop.ask(f"/api/products/{ids[0]}/history", params={"limit": 3, "until": at(MONTHS + 1).isoformat()})
     assert [row["prices"][0]["price_rec"] for row in page["items"]] == [12.5, 11.5, 10.5]
     changes = await shop.walk("/api/changes", since=at(2 * MONTHS).isoformat())
     assert len(changes) == 4 + 1 + 1, "what changed since is told against what it was before"
 
-    assert [one.states for one in await _pack(shop, packs, 5)] == [0, 0], "again there is nothing to do"
+    assert await _pack(shop, packs, 5) == [], "again there is nothing to do"
     assert sum(one.states for one in await _pack(shop, packs, 7)) == 6
     assert await _everything(shop, ids) == before
 
@@ -97,13 +97,13 @@ async def test_answers_are_the_same_whatever_is_packed(shop: Shop) -> None:
 async def test_an_empty_partition_goes(shop: Shop, packs: Packs) -> None:
     store = await shop.store()
     for crawl in range(3):
-        await shop.execute("SELECT ensure_product_states_partition(%s)", [at(crawl * MONTHS)])
+        await shop.execute("SELECT ensure_past_states_partition(%s)", [at(crawl * MONTHS)])
         await shop.crawl(store, crawl * MONTHS, [item("a", options=[("1g", 10 + crawl, 5)])])
     done = await _pack(shop, packs, 6)
     assert [(one.month, one.states, one.dropped) for one in done] == [
-        ("2026-03", 1, True),
+        ("2026-03", 0, True),
         ("2026-04", 1, True),
-        ("2026-05", 0, False),
+        ("2026-05", 1, True),
     ]
 
 
@@ -136,14 +136,14 @@ async def test_cut_off_after_the_file_counts_states_once(shop: Shop) -> None:
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57P01'; END $$"
     )
     await shop.execute(
-        "CREATE CONSTRAINT TRIGGER refuse AFTER DELETE ON product_states DEFERRABLE INITIALLY DEFERRED"
+        "CREATE CONSTRAINT TRIGGER refuse AFTER DELETE ON past_states DEFERRABLE INITIALLY DEFERRED"
         " FOR EACH ROW EXECUTE FUNCTION refuse()"
     )
     with pytest.raises(psycopg.OperationalError):
         await _pack(shop, packs, 5)
     assert len(packs.files()) == 1
     assert await _everything(shop, ids) == before
-    await shop.execute("DROP TRIGGER refuse ON product_states")
+    await shop.execute("DROP TRIGGER refuse ON past_states")
     assert sum(one.states for one in await _pack(shop, packs, 5)) == 5
     assert await _everything(shop, ids) == before
 
@@ -165,23 +165,24 @@ async def test_one_product_and_one_store_at_an_instant_are_found_by_index(shop: 
     """With enough rows that another way would be cheaper if there were no index."""
     store = await shop.store()
     for month in range(3):
-        await shop.execute("SELECT ensure_product_states_partition(%s)", [at(month * MONTHS)])
+        await shop.execute("SELECT ensure_past_states_partition(%s)", [at(month * MONTHS)])
     await shop.execute(
         "INSERT INTO catalog_products (dispensary_id, provider, provider_product_id, content_hash, first_seen_at, state_from,"
-        " changed_at, name_raw, name, stock_status, is_in_stock, variants, extra) SELECT %s + n %% 50, 'dutchie', 'p' || n, '',"
+        " changed_at, name_raw, name, stock_status, is_in_stock, variants, extra) SELECT %s + n %% 500, 'dutchie', 'p' || n, '',"
         " %s, %s, %s, 'n', 'n', 'in_stock', true, '[]', '{}' FROM generate_series(1, 2000) n",
         [store, at(0), at(0), at(0)],
     )
     await shop.execute(
-        "INSERT INTO product_states (product_id, seen_from, quantity_capped, stock_status, prices, stock)"
-        " SELECT id, %s + h * interval '3 days', false, 'in_stock', '[]', '[]' FROM catalog_products, generate_series(0, 24) h",
+        "INSERT INTO past_states (product_id, seen_from, seen_to, ended_at, present, quantity_capped, stock_status, prices, stock)"
+        " SELECT id, t, t, t + interval '3 days', true, false, 'in_stock', '[]', '[]'"
+        "   FROM catalog_products, generate_series(0, 24) h, LATERAL (SELECT %s + h * interval '3 days') x(t)",
         [at(0)],
     )
     await shop.execute("ANALYZE")
-    full = {"catalog_products", *(f"product_states_2026_{month}" for month in ("03", "04", "05"))}
+    full = {"catalog_products", *(f"past_states_2026_{month}" for month in ("03", "04", "05"))}
     queries = history.sql.load("menuwatch.operations")
     asked = {"id": 7, "since": None, "until": None, "after": None, "limit": 50, "packed": "[]"}
-    moment = {"dispensary_id": store, "instant": at(MONTHS)}
+    moment = {"dispensary_id": store, "instant": at(MONTHS), "packed": "[]"}
     async with shop.pool.connection() as conn:
         for query, values in (
             (queries.product_states, asked),
@@ -191,18 +192,22 @@ async def test_one_product_and_one_store_at_an_instant_are_found_by_index(shop: 
             cursor = await conn.execute(f"EXPLAIN (FORMAT json) {query}", values)
             (plan,) = (await cursor.fetchone() or ([],))[0]
             scans = [(kind, table) for kind, table in _scans(plan["Plan"]) if table in full]
-            assert any(table == "product_states_2026_03" for _, table in scans)
+            assert any(table == "past_states_2026_05" for _, table in scans)
             assert [scan for scan in scans if scan[0] == "Seq Scan"] == [], query
 
 
 async def test_a_store_at_an_instant(shop: Shop) -> None:
     store, _ = await _story(shop)
-    async with shop.pool.connection() as conn:
+    packs = Packs(shop.archive.root)
 
-        async def offered(hours: float) -> list[tuple[str, float]]:
-            found = await history.store_at(conn, store, at(hours))
-            return sorted((row["provider_product_id"], float(row["price_rec"])) for row in found)
+    async def offered(hours: float) -> list[tuple[str, float]]:
+        async with shop.pool.connection() as conn:
+            found = await history.store_at(conn, store, at(hours), packs=packs)
+        return sorted((row["provider_product_id"], float(row["price_rec"])) for row in found)
 
+    for packed in (0, 5, 7):
+        if packed:
+            await _pack(shop, packs, packed)
         assert await offered(-1) == []
         assert await offered(0.5) == [("a", 10.5), ("b", 10), ("c", 40), ("d", 40)]
         assert await offered(MONTHS) == [("a", 12.5), ("b", 10), ("c", 40)], "d was not on that menu"

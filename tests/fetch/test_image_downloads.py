@@ -57,7 +57,7 @@ class Shop:
     async def stock(self, *urls: str | None, store: str = "store-1", number: int = 0) -> int:
         """A store with a product for each address (a path at the target, or a whole one)."""
         async with self.pool.connection() as conn:
-            await conn.execute("SELECT ensure_product_states_partition(%s)", [START])
+            await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
             store_id = await add_store(conn, store)
             await crawl(conn, store_id, number, [item(f"p{n:03d}") for n in range(len(urls))])
             for n, url in enumerate(urls):

@@ -43,13 +43,12 @@ SELECT p.id FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_i
 -- Products with their present state and the one before it. `observed`: the store's last crawl holds the product.
 SELECT p.id, p.dispensary_id, p.provider_product_id, p.name, p.brand_name, p.category, d.name AS store, d.slug, d.state,
        p.last_seen_at IS NULL AS observed,
-       n.stock_status, n.price_rec, n.price_rec_special, n.price_med, n.price_med_special, n.prices::text, n.stock::text,
+       p.stock_status, p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, option_prices(p.variants)::text,
+       option_stock(p.variants)::text,
        o.stock_status, o.price_rec, o.price_rec_special, o.price_med, o.price_med_special, o.prices::text, o.stock::text
   FROM catalog_products p
   JOIN dispensaries d ON d.id = p.dispensary_id
-  JOIN product_states n ON n.product_id = p.id AND n.seen_from = p.state_from
-  LEFT JOIN LATERAL (SELECT b.* FROM product_states b WHERE b.product_id = p.id AND b.seen_from < p.state_from
-                      ORDER BY b.seen_from DESC LIMIT 1) o ON true
+  LEFT JOIN past_states o ON o.product_id = p.id AND o.ended_at = p.state_from
  WHERE p.id = ANY (%(ids)s::bigint[]);
 
 -- name: known_whole

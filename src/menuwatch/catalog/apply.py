@@ -217,7 +217,7 @@ async def _copy_new(conn: AsyncConnection[Any], menu: MenuToApply, new: Sequence
     cursor = await conn.execute(_q.reserve_ids, {"n": len(new)})
     ids = iter([row[0] for row in await cursor.fetchall()])
     at = menu.crawled_at.isoformat()
-    states: list[str] = []
+    written = 0
     async with (
         conn.cursor() as cur,
         cur.copy(f"COPY catalog_products ({rows.PRODUCT_COLUMNS}, {rows.IDENTITY_COLUMNS}) FROM STDIN") as copy,
@@ -229,14 +229,9 @@ async def _copy_new(conn: AsyncConnection[Any], menu: MenuToApply, new: Sequence
                 product_id = next(ids)
                 identity = rows.identity_line(menu.dispensary_id, menu.provider, product, at)
                 lines.append(f"{rows.product_line(product_id, item.content_hash, product)}\t{identity}\n")
-                states.append(f"{product_id}\t{at}\t{rows.state_line(product)}\n")
             await copy.write("".join(lines))
-    async with (
-        conn.cursor() as cur,
-        cur.copy(f"COPY product_states (product_id, seen_from, {rows.STATE_COLUMNS}) FROM STDIN") as copy,
-    ):
-        await copy.write("".join(states))
-    return len(states)
+            written += len(lines)
+    return written
 
 
 async def _merge_changed(
@@ -366,6 +361,6 @@ async def make_room(conn: AsyncConnection[Any]) -> None:
 
 
 async def ensure_partition(pool: Pool, instant: datetime) -> None:
-    """Makes sure that states beginning at `instant` have a partition; run before the transaction that writes them."""
+    """Makes sure that states ending at `instant` have a partition; run before the transaction that writes them."""
     async with pool.connection() as conn:
         await conn.execute(_q.ensure_partition, {"instant": instant})

@@ -97,22 +97,16 @@ class _Trial:
 
     async def _write(self, candidates: Sequence[_Candidate]) -> None:
         at = self.menu.crawled_at.isoformat()
-        products, states = [], []
+        products = []
         for number, candidate in enumerate(candidates):
             row = -1 - number  # ids that no sequence gives
             identity = rows.identity_line(_NOWHERE, self.menu.provider, candidate.product, at)
             products.append(f"{rows.product_line(row, b'', candidate.product)}\t{identity}\n")
-            states.append(f"{row}\t{at}\t{rows.state_line(candidate.product)}\n")
         async with (
             self.conn.cursor() as cur,
             cur.copy(f"COPY catalog_products ({rows.PRODUCT_COLUMNS}, {rows.IDENTITY_COLUMNS}) FROM STDIN") as copy,
         ):
             await copy.write("".join(products))
-        async with (
-            self.conn.cursor() as cur,
-            cur.copy(f"COPY product_states (product_id, seen_from, {rows.STATE_COLUMNS}) FROM STDIN") as copy,
-        ):
-            await copy.write("".join(states))
 
 
 class _Read(NamedTuple):

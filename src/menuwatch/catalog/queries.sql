@@ -25,14 +25,17 @@ CREATE TEMPORARY TABLE IF NOT EXISTS catalog_stage (
 TRUNCATE catalog_stage;
 
 -- name: merge_stage
--- The staged products are known ones whose raw item differs from the stored one, or that come back after a gap. A state ends and
--- another begins only where price, stock or potency differ, or after a gap.
-WITH c AS MATERIALIZED (
-  SELECT s.id, p.state_from,
+-- The staged products are known ones whose raw item differs from the stored one, or that come back after a gap. A state ends, and
+-- becomes history, only where price, stock or potency differ, or after a gap.
+WITH o AS MATERIALIZED (
+  SELECT p.id, option_prices(p.variants) AS prices, option_stock(p.variants) AS stock
+    FROM catalog_stage s JOIN catalog_products p ON p.id = s.id
+), c AS MATERIALIZED (
+  SELECT s.id, o.prices, o.stock,
          p.last_seen_at IS NOT NULL AS returned,
          o.prices IS DISTINCT FROM s.prices AS price_changed,
-         (o.stock, o.stock_status) IS DISTINCT FROM (s.stock, s.stock_status) AS stock_changed,
-         (o.thc_lo, o.thc_hi, o.thc_unit, o.cbd_lo, o.cbd_hi, o.cbd_unit)
+         (o.stock, p.stock_status) IS DISTINCT FROM (s.stock, s.stock_status) AS stock_changed,
+         (p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit)
            IS DISTINCT FROM (s.thc_lo, s.thc_hi, s.thc_unit, s.cbd_lo, s.cbd_hi, s.cbd_unit) AS potency_changed,
          (p.name_raw, p.brand_name_raw, p.category, p.subcategory, p.strain_type, p.status_raw, p.variants, p.cannabinoids, p.specials,
           p.image_url, p.images, p.description, p.extra, p.category_canon, p.subcategory_canon, p.strain_canon)
@@ -42,18 +45,16 @@ WITH c AS MATERIALIZED (
          p.stock_status <> 'oos' AND s.stock_status = 'oos' AS newly_oos
     FROM catalog_stage s
     JOIN catalog_products p ON p.id = s.id
-    JOIN product_states o ON o.product_id = p.id AND o.seen_from = p.state_from
+    JOIN o ON o.id = s.id
 ), n AS (
-  SELECT id, state_from FROM c WHERE returned OR price_changed OR stock_changed OR potency_changed
+  SELECT id, prices, stock FROM c WHERE returned OR price_changed OR stock_changed OR potency_changed
 ), ended AS (
-  UPDATE product_states t SET seen_to = %(previous)s
-    FROM n WHERE t.product_id = n.id AND t.seen_from = n.state_from AND t.seen_to IS NULL
-), begun AS (
-  INSERT INTO product_states (product_id, seen_from, quantity_capped, quantity, stock_status, price_rec, price_rec_special,
-         price_med, price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, prices, stock)
-  SELECT s.id, %(crawled_at)s, s.quantity_capped, s.quantity, s.stock_status, s.price_rec, s.price_rec_special,
-         s.price_med, s.price_med_special, s.thc_lo, s.thc_hi, s.thc_unit, s.cbd_lo, s.cbd_hi, s.cbd_unit, s.prices, s.stock
-    FROM catalog_stage s JOIN n ON n.id = s.id
+  INSERT INTO past_states (product_id, seen_from, seen_to, ended_at, present, quantity_capped, quantity, stock_status, price_rec,
+         price_rec_special, price_med, price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, prices, stock)
+  SELECT p.id, p.state_from, coalesce(p.state_to, %(previous)s), %(crawled_at)s, p.present, p.quantity_capped, p.quantity,
+         p.stock_status, p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.thc_lo, p.thc_hi, p.thc_unit,
+         p.cbd_lo, p.cbd_hi, p.cbd_unit, n.prices, n.stock
+    FROM catalog_products p JOIN n ON n.id = p.id
 ), updated AS (
   UPDATE catalog_products p SET
          content_hash = s.content_hash, name_raw = s.name_raw, name = s.name, brand_name_raw = s.brand_name_raw,
@@ -66,6 +67,7 @@ WITH c AS MATERIALIZED (
          description = s.description, platform_created_at = s.platform_created_at,
          platform_updated_at = s.platform_updated_at, extra = s.extra, category_canon = s.category_canon,
          subcategory_canon = s.subcategory_canon, strain_canon = s.strain_canon, consecutive_misses = 0, last_seen_at = NULL,
+         state_to = NULL, present = true,
          state_from = CASE WHEN n.id IS NULL THEN p.state_from ELSE %(crawled_at)s END,
          changed_at = CASE WHEN n.id IS NOT NULL OR c.text_changed THEN %(crawled_at)s ELSE p.changed_at END
     FROM catalog_stage s JOIN c ON c.id = s.id LEFT JOIN n ON n.id = s.id
@@ -80,40 +82,37 @@ SELECT count(*) FILTER (WHERE price_changed OR stock_changed OR potency_changed 
   FROM c;
 
 -- name: record_gaps
--- Products that this crawl has no state for: their misses now, and when they were last seen. Their state ends with the crawl before.
-WITH u AS (
-  SELECT * FROM unnest(%(ids)s::bigint[], %(misses)s::smallint[], %(seen)s::timestamptz[]) u(id, misses, seen)
-), ended AS (
-  UPDATE product_states t SET seen_to = %(previous)s
-    FROM catalog_products p JOIN u ON u.id = p.id
-   WHERE t.product_id = p.id AND t.seen_from = p.state_from AND t.seen_to IS NULL AND t.present
-)
-UPDATE catalog_products p SET consecutive_misses = u.misses, last_seen_at = coalesce(u.seen, p.last_seen_at, %(previous)s)
-  FROM u WHERE p.id = u.id;
+-- Products that this crawl has no state for: their misses now, and when they were last seen. Their state was last seen by the crawl before.
+UPDATE catalog_products p
+   SET consecutive_misses = u.misses, last_seen_at = coalesce(u.seen, p.last_seen_at, %(previous)s),
+       state_to = CASE WHEN p.present THEN coalesce(p.state_to, %(previous)s) END
+  FROM unnest(%(ids)s::bigint[], %(misses)s::smallint[], %(seen)s::timestamptz[]) u(id, misses, seen)
+ WHERE p.id = u.id;
 
 -- name: declare_oos
 -- The third miss: out of stock from this crawl on, at the prices last seen.
 WITH gone AS (
-  SELECT p.id, p.state_from, p.stock_status <> 'oos' AS newly_oos, o.stock AS stock_before, o.stock_status AS status_before,
-         coalesce((SELECT jsonb_agg(jsonb_build_array(e -> 0, 'oos', 0, false)) FROM jsonb_array_elements(o.stock) e), '[]') AS stock
+  SELECT p.id, p.stock_status <> 'oos' AS newly_oos, p.stock_status AS status_before, option_stock(p.variants) AS stock_before,
+         coalesce((SELECT jsonb_agg((v - 'capped') || '{"stock_status": "oos", "quantity": 0}') FROM jsonb_array_elements(p.variants) v), '[]') AS variants
     FROM catalog_products p
-    JOIN product_states o ON o.product_id = p.id AND o.seen_from = p.state_from
    WHERE p.id = ANY (%(ids)s::bigint[])
-), begun AS (
-  INSERT INTO product_states (product_id, seen_from, present, quantity_capped, quantity, stock_status, price_rec, price_rec_special,
-         price_med, price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, prices, stock)
-  SELECT o.product_id, %(crawled_at)s, false, false, 0, 'oos', o.price_rec, o.price_rec_special, o.price_med,
-         o.price_med_special, o.thc_lo, o.thc_hi, o.thc_unit, o.cbd_lo, o.cbd_hi, o.cbd_unit, o.prices, g.stock
-    FROM gone g JOIN product_states o ON o.product_id = g.id AND o.seen_from = g.state_from
+), ended AS (
+  -- One that could not be read since its third miss is still in the state of being gone.
+  INSERT INTO past_states (product_id, seen_from, seen_to, ended_at, present, quantity_capped, quantity, stock_status, price_rec,
+         price_rec_special, price_med, price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, prices, stock)
+  SELECT p.id, p.state_from, p.state_to, %(crawled_at)s, true, p.quantity_capped, p.quantity, p.stock_status, p.price_rec,
+         p.price_rec_special, p.price_med, p.price_med_special, p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit,
+         option_prices(p.variants), g.stock_before
+    FROM gone g JOIN catalog_products p ON p.id = g.id WHERE p.present
 ), updated AS (
   UPDATE catalog_products p
-     SET consecutive_misses = 3, stock_status = 'oos', is_in_stock = false,
-         quantity = 0, quantity_capped = false, state_from = %(crawled_at)s, changed_at = %(crawled_at)s,
-         variants = coalesce((SELECT jsonb_agg((v - 'capped') || '{"stock_status": "oos", "quantity": 0}') FROM jsonb_array_elements(p.variants) v), '[]')
+     SET consecutive_misses = 3, stock_status = 'oos', is_in_stock = false, quantity = 0, quantity_capped = false,
+         state_from = CASE WHEN p.present THEN %(crawled_at)s ELSE p.state_from END, state_to = NULL, present = false,
+         changed_at = CASE WHEN p.present THEN %(crawled_at)s ELSE p.changed_at END, variants = g.variants
     FROM gone g WHERE p.id = g.id
 )
 SELECT count(*) FILTER (WHERE newly_oos) AS out_of_stock,
-       count(*) FILTER (WHERE (stock_before, status_before) IS DISTINCT FROM (stock, 'oos')) AS stock_changes
+       count(*) FILTER (WHERE (stock_before, status_before) IS DISTINCT FROM (option_stock(variants), 'oos')) AS stock_changes
   FROM gone;
 
 -- name: record_crawl
@@ -123,7 +122,7 @@ VALUES (%(dispensary_id)s, %(crawled_at)s, %(payload_id)s, %(products)s, %(new)s
        %(out_of_stock)s, %(price_changes)s, %(stock_changes)s, %(warnings)s);
 
 -- name: ensure_partition
-SELECT ensure_product_states_partition(%(instant)s);
+SELECT ensure_past_states_partition(%(instant)s);
 
 -- name: stock_counts
 -- Products that were in their store's last crawl, by stock status.

@@ -35,12 +35,6 @@ PRODUCT_COLUMNS = (
 IDENTITY_COLUMNS = "dispensary_id, provider, provider_product_id, first_seen_at, state_from, changed_at"
 """The columns that a new product has besides, in the order of `identity_line`."""
 
-STATE_COLUMNS = (
-    "quantity_capped, quantity, stock_status, price_rec, price_rec_special, price_med, price_med_special, "
-    "thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, prices, stock"
-)
-"""The columns of `state_line` after product_id and seen_from, in its order."""
-
 
 def text(value: str | None) -> str:
     """One text field. A NUL, which PostgreSQL cannot hold, becomes U+FFFD."""
@@ -144,25 +138,6 @@ def identity_line(dispensary_id: int, provider: str, product: Product, crawled_a
     return f"{dispensary_id}\t{provider}\t{text(product.provider_product_id)}\t{crawled_at}\t{crawled_at}\t{crawled_at}"
 
 
-def state_line(product: Product) -> str:
-    """The fields of STATE_COLUMNS, tab-separated."""
-    p = product
-    return "\t".join(
-        (
-            "t" if p.quantity_capped else "f",
-            _number(p.quantity),
-            p.stock_status,
-            _number(p.price_rec),
-            _number(p.price_rec_special),
-            _number(p.price_med),
-            _number(p.price_med_special),
-            *_potency(p.thc),
-            *_potency(p.cbd),
-            *state_json(p),
-        )
-    )
-
-
 def state_json(product: Product) -> tuple[str, str]:
-    """The `prices` and `stock` fields of a state."""
+    """The `prices` and `stock` fields of the staging table: what `option_prices` and `option_stock` make of the product's variants."""
     return json(prices_of(product)), json(stock_of(product))

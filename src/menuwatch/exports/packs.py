@@ -1,6 +1,6 @@
 """States that were moved from the database to files: `history/month=2026-03/states-….parquet` below the storage root.
 
-Each file holds states that began in its month, sorted by product, with what tells which product it was; other programs read them
+Each file holds states that ended in its month, sorted by product, with what tells which product it was; other programs read them
 as they are. A state may be in two files, or in a file and the database, when packing was cut off: it is the same state, and
 counts once.
 """
@@ -11,7 +11,7 @@ import contextlib
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,17 @@ class Packs:
     def states_of(self, product_id: int) -> list[dict[str, Any]]:
         """One product's packed states, as rows of `product_states`. A file's row groups tell which products they hold, so that next to
         nothing is read of most."""
-        files = self.files()
+        return self._matching(self.files(), [("product_id", "=", product_id)])
+
+    def states_of_store(self, dispensary_id: int, instant: datetime) -> list[dict[str, Any]]:
+        """The packed states that a store's products were in at an instant, as rows of `past_states`."""
+        first = f"month={instant.astimezone(UTC):%Y-%m}"
+        return self._matching(
+            [file for file in self.files() if file.parent.name >= first],
+            [("dispensary_id", "=", dispensary_id), ("seen_from", "<=", instant), ("ended_at", ">", instant)],
+        )
+
+    def _matching(self, files: list[Path], filters: list[tuple[str, str, Any]]) -> list[dict[str, Any]]:
         if not files:
             return []
         from pyarrow import parquet
@@ -98,9 +108,7 @@ class Packs:
         for file in files:
             # One handle: a file that is replaced meanwhile is read as it was.
             with file.open("rb") as handle:
-                table = parquet.read_table(
-                    handle, columns=list(STATE_COLUMNS), filters=[("product_id", "=", product_id)], use_threads=False
-                )
+                table = parquet.read_table(handle, columns=list(STATE_COLUMNS), filters=filters, use_threads=False)
             found += [_row(row) for row in table.to_pylist()]
         return found
 

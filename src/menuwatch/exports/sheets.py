@@ -123,7 +123,7 @@ SHEETS: dict[What, tuple[Column, ...]] = {
 
 PACKED: tuple[Column, ...] = (
     Column("product_id", Kind.WHOLE),
-    *_columns(Kind.TIME, "seen_from seen_to"),
+    *_columns(Kind.TIME, "seen_from seen_to ended_at"),
     Column("present", Kind.FLAG),
     Column("quantity_capped", Kind.FLAG),
     Column("quantity", Kind.WHOLE),

@@ -1,4 +1,4 @@
-"""History that grows cold: months of states moved from the database to Parquet files, where the same calls find them.
+"""History that grows cold: months of past states moved from the database to Parquet files, where the same calls find them.
 
 A month is moved in one transaction, which reads the file back and deletes what is equal in every value. Whatever breaks leaves the
 month in the database; at worst a file is left that holds states a second time, which count once (`exports.packs`).
@@ -30,7 +30,7 @@ from menuwatch.operations.reading import Row, rows
 log = get_logger(__name__)
 _q = sql.load(__package__, "history.sql")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
-STATES = "product_states"
+STATES = "past_states"
 _ROWS_IN_A_GROUP = 16_384
 """Of a file: one product's states are found by reading one or two groups."""
 _LOCK_SECONDS = 2
@@ -57,7 +57,8 @@ Told = Callable[[str, int], None]
 async def pack(
     conn: AsyncConnection[Any], packs: Packs, before: datetime, *, now: datetime, told: Told = lambda month, done: None
 ) -> list[Packed]:
-    """Moves the months that end at or before `before`, the oldest first. What is moved stays moved when a later month fails.
+    """Moves the states that ended in months before `before`, the oldest month first. What is moved stays moved when a later
+    month fails.
 
     Raises Refused for a time that is not the beginning of a month or not past, NotPacked where a file does not hold what it should.
     """
@@ -67,17 +68,15 @@ async def pack(
     if before > now:
         raise Refused(f"{before:%Y-%m} is still to come or under way: what is packed must be over")
     return [
-        await _pack_month(conn, packs, part.name, part.upper.astimezone(UTC), before, told)
+        await _pack_month(conn, packs, part.name, part.upper.astimezone(UTC), told)
         for part in await partitions.parts(conn, STATES)
         if part.upper is not None and part.upper <= before and not part.pending
     ]
 
 
-async def _pack_month(
-    conn: AsyncConnection[Any], packs: Packs, part: str, upper: datetime, before: datetime, told: Told
-) -> Packed:
+async def _pack_month(conn: AsyncConnection[Any], packs: Packs, part: str, upper: datetime, told: Told) -> Packed:
     month = upper.replace(year=upper.year - (upper.month == 1), month=(upper.month - 2) % 12 + 1)
-    span = {"month": month, "next_month": upper, "before": before}
+    span = {"month": month, "next_month": upper}
     label = f"{month:%Y-%m}"
     file = packs.new(month)
     committing = False
@@ -131,7 +130,7 @@ async def _check_and_delete(conn: AsyncConnection[Any], file: Path, span: dict[s
     while batch := await asyncio.to_thread(next, batches, None):
         await conn.execute(_q.read_back, {"rows": _encode(batch).decode()})
     await conn.execute("ANALYZE packed_states")
-    deleted = (await conn.execute(_q.delete_packed, {k: span[k] for k in ("month", "next_month")})).rowcount
+    deleted = (await conn.execute(_q.delete_packed, span)).rowcount
     if deleted != written:
         raise NotPacked(
             f"{file.name} holds {written} states, of which {deleted} are as in the database: nothing was moved"
@@ -155,6 +154,10 @@ async def _drop_if_empty(conn: AsyncConnection[Any], part: str) -> bool:
     return True
 
 
-async def store_at(conn: AsyncConnection[Any], dispensary_id: int, instant: datetime) -> list[Row]:
-    """What a store offered at an instant, by name, as the crawl before it saw it. States that were packed are not among it."""
-    return await rows(conn, _q.store_at, {"dispensary_id": dispensary_id, "instant": instant})
+async def store_at(
+    conn: AsyncConnection[Any], dispensary_id: int, instant: datetime, *, packs: Packs | None = None
+) -> list[Row]:
+    """What a store offered at an instant, by name, as the crawl before it saw it, also out of `packs`."""
+    packed = [] if packs is None else await asyncio.to_thread(packs.states_of_store, dispensary_id, instant)
+    values = {"dispensary_id": dispensary_id, "instant": instant, "packed": _encode(packed).decode()}
+    return await rows(conn, _q.store_at, values)

@@ -33,7 +33,7 @@ INSERT INTO states_before SELECT s.* FROM product_states s JOIN products_before 
 INSERT INTO crawls_before SELECT * FROM store_crawls WHERE dispensary_id = %(id)s;
 
 -- name: clear_states
-DELETE FROM product_states s USING products_before p WHERE s.product_id = p.id;
+DELETE FROM past_states s USING products_before p WHERE s.product_id = p.id;
 
 -- name: clear_crawls
 DELETE FROM store_crawls WHERE dispensary_id = %(id)s;
@@ -67,7 +67,7 @@ UPDATE catalog_products n SET id = r.id, local_image_path = b.local_image_path
   FROM products_renamed r JOIN products_before b ON b.id = r.id WHERE n.id = r.made;
 
 -- name: rename_states
-UPDATE product_states s SET product_id = r.id FROM products_renamed r WHERE s.product_id = r.made;
+UPDATE past_states s SET product_id = r.id FROM products_renamed r WHERE s.product_id = r.made;
 
 -- name: remove_aside
 DELETE FROM catalog_products WHERE dispensary_id = -%(id)s::integer;
