@@ -166,6 +166,12 @@ class Settings:
         values.whole(1, 36_500, "days"),
         "Days that the runs of schedules and a day's plans are kept.",
     )
+    analytics_window_days: int = _setting(
+        "ANALYTICS_WINDOW_DAYS",
+        7,
+        values.whole(1, 92, "days"),
+        "Days that coverage and time out of stock look back on; `TASK_HISTORY_DAYS` must not be fewer.",
+    )
 
     dutchie_base_url: str = _setting(
         "DUTCHIE_BASE_URL", "https://dutchie.com", values.url, "Scheme and host of the Dutchie API."

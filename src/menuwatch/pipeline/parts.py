@@ -71,6 +71,8 @@ class Parts:
     suspect_share: float
     blocked_wait: timedelta = timedelta(minutes=15)
     """How long a task rests whose target refused several identities."""
+    analytics_window: timedelta = timedelta(days=7)
+    """The time that figures look back on."""
 
     def session(
         self, task: Task, platform: Platform, ctx: Context, *, store: Store | None = None, state: str | None = None

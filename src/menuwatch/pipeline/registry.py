@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from menuwatch.pipeline.analytics_refresh import AnalyticsRefresh
 from menuwatch.pipeline.entry_point_discovery import EntryPointDiscovery
 from menuwatch.pipeline.parts import Context, Parts
 from menuwatch.pipeline.payload_fetch import PayloadFetch
@@ -28,4 +29,5 @@ def handlers(parts: Parts) -> Mapping[Role, Work]:
         Role.PRODUCT_DISCOVERY: PayloadFetch(parts, first=True),
         Role.PAYLOAD_FETCH: PayloadFetch(parts),
         Role.PRODUCT_REFRESH: ProductRefresh(parts),
+        Role.ANALYTICS_REFRESH: AnalyticsRefresh(parts),
     }

@@ -69,8 +69,9 @@ class NewSchedule:
 DEFAULTS = (
     NewSchedule(name="payload_fetch_all", role="payload_fetch", interval_hours=Decimal(4)),
     NewSchedule(name="store_discovery_dutchie", role="store_discovery", interval_hours=Decimal(24), priority=5),
+    NewSchedule(name="analytics_refresh", role="analytics_refresh", interval_hours=Decimal(6)),
 )
-"""Created where they are missing. `analytics_refresh` (6 h) joins them with its handler: until then its tasks would only wait."""
+"""Created where they are missing."""
 
 
 def parse_state(text: str) -> str:

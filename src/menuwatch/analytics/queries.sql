@@ -1,0 +1,399 @@
+-- A refresh, step by step, and what keeps its runs in order.
+
+-- name: take_lock
+SELECT pg_try_advisory_lock(hashtext('analytics_refresh'));
+
+-- name: free_lock
+SELECT pg_advisory_unlock(hashtext('analytics_refresh'));
+
+-- name: abandon_runs
+-- Whoever holds the lock is the only one: what else seems to run died.
+UPDATE analytics_runs SET status = 'failed', finished_at = clock_timestamp(), error = 'the process that made it went away'
+ WHERE status = 'running';
+
+-- name: old_runs
+-- Runs whose figures nobody reads: all but the newest two that are done.
+SELECT id FROM analytics_runs WHERE id < coalesce((SELECT min(d.id) FROM (SELECT id FROM analytics_runs WHERE status = 'done' ORDER BY id DESC LIMIT 2) d), 0)
+UNION ALL
+SELECT id FROM analytics_runs WHERE status = 'failed';
+
+-- name: prune_runs
+-- The story of the last 200 runs is kept, without their figures.
+DELETE FROM analytics_runs r
+ WHERE r.id < (SELECT min(n.id) FROM (SELECT id FROM analytics_runs ORDER BY id DESC LIMIT 200) n)
+   AND r.id NOT IN (SELECT d.id FROM (SELECT id FROM analytics_runs WHERE status = 'done' ORDER BY id DESC LIMIT 2) d);
+
+-- name: begin_run
+INSERT INTO analytics_runs (window_from, window_to)
+SELECT t.at - make_interval(secs => %(window)s::double precision), t.at FROM (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS at) t
+RETURNING id, started_at, window_from, window_to;
+
+-- name: end_run
+UPDATE analytics_runs
+   SET status = 'done', finished_at = clock_timestamp(), seconds = extract(epoch FROM clock_timestamp() - started_at), steps = %(steps)s
+ WHERE id = %(run)s AND status = 'running';
+
+-- name: fail_run
+UPDATE analytics_runs
+   SET status = 'failed', finished_at = clock_timestamp(), seconds = extract(epoch FROM clock_timestamp() - started_at), steps = %(steps)s,
+       error = %(error)s
+ WHERE id = %(run)s AND status = 'running';
+
+-- name: running
+-- The refresh that is under way.
+SELECT id, started_at FROM analytics_runs WHERE status = 'running' ORDER BY id DESC LIMIT 1;
+
+-- name: create_attempts
+-- Crawls that ended, and how.
+CREATE TEMPORARY TABLE IF NOT EXISTS attempts (dispensary_id integer NOT NULL, ended_at timestamptz NOT NULL, verdict text NOT NULL);
+
+-- name: create_crawls
+-- Crawls that were taken in, those of the window and the one before it of each store: for how long of the window it was known what
+-- they saw (`observed`), and for how long of it the store had been observed before (`passed`), in seconds.
+CREATE TEMPORARY TABLE IF NOT EXISTS crawls (
+  dispensary_id integer NOT NULL, crawled_at timestamptz NOT NULL, observed double precision NOT NULL, passed double precision NOT NULL);
+
+-- name: create_offers
+-- Options that are on offer.
+CREATE TEMPORARY TABLE IF NOT EXISTS offers (
+  product_id bigint NOT NULL, dispensary_id integer NOT NULL, category text, named boolean NOT NULL, grams double precision,
+  regular double precision, effective double precision);
+
+-- name: create_carried
+-- How much each store has of each brand.
+CREATE TEMPORARY TABLE IF NOT EXISTS carried (
+  dispensary_id integer NOT NULL, brand text, products integer NOT NULL, in_stock integer NOT NULL);
+
+-- name: create_turns
+-- Changes of stock in the window.
+CREATE TEMPORARY TABLE IF NOT EXISTS turns (
+  product_id bigint NOT NULL, changed_at timestamptz NOT NULL, before text NOT NULL, after text NOT NULL, present boolean NOT NULL,
+  passed double precision NOT NULL);
+
+-- name: create_times
+-- How long each product was in each stock, in observed seconds of the window.
+CREATE TEMPORARY TABLE IF NOT EXISTS times (
+  product_id bigint NOT NULL, dispensary_id integer NOT NULL, category text, brand text, times_out integer NOT NULL,
+  in_seconds double precision NOT NULL, out_seconds double precision NOT NULL, absent_seconds double precision NOT NULL,
+  unknown_seconds double precision NOT NULL);
+
+-- name: fill_attempts
+-- A task that completed succeeded where its payload was taken into the catalogue. One whose payload waits for that is undecided for a day.
+INSERT INTO attempts (dispensary_id, ended_at, verdict)
+SELECT h.dispensary_id, h.completed_at,
+       CASE WHEN h.status = 'failed' THEN 'failed'
+            WHEN p.applied_at IS NOT NULL THEN 'succeeded'
+            WHEN p.status IN ('quarantined', 'rejected') THEN 'quarantined'
+            WHEN p.status = 'ok' AND h.completed_at > %(until)s::timestamptz - interval '1 day' THEN 'undecided'
+            ELSE 'failed' END
+  FROM task_history h
+  LEFT JOIN raw_crawl_payloads p
+    ON p.id = CASE WHEN h.status = 'completed' AND h.result ->> 'payload_id' ~ '^\d{1,18}$' THEN (h.result ->> 'payload_id')::bigint END
+ WHERE h.role = ANY ('{payload_fetch,product_discovery}') AND h.status <> 'cancelled' AND h.dispensary_id IS NOT NULL
+   AND h.completed_at >= %(since)s::timestamptz AND h.completed_at < %(until)s;
+
+-- name: fill_crawls
+-- A store is observed from one crawl to the next, if that comes within twice its interval: the rule of `gaps` in a product's history.
+WITH c AS (
+  SELECT c.dispensary_id, c.crawled_at, 2 * d.crawl_interval_hours * interval '1 hour' AS longest
+    FROM store_crawls c JOIN dispensaries d ON d.id = c.dispensary_id
+   WHERE c.crawled_at >= %(since)s::timestamptz AND c.crawled_at < %(until)s::timestamptz
+   UNION ALL
+  SELECT d.id, l.crawled_at, 2 * d.crawl_interval_hours * interval '1 hour'
+    FROM dispensaries d
+   CROSS JOIN LATERAL (SELECT b.crawled_at FROM store_crawls b WHERE b.dispensary_id = d.id AND b.crawled_at < %(since)s
+                        ORDER BY b.crawled_at DESC LIMIT 1) l
+), n AS (
+  SELECT c.*, coalesce(lead(c.crawled_at) OVER (PARTITION BY c.dispensary_id ORDER BY c.crawled_at), %(until)s) AS next_at FROM c
+), o AS (
+  SELECT n.dispensary_id, n.crawled_at,
+         CASE WHEN n.next_at - n.crawled_at <= n.longest
+              THEN extract(epoch FROM n.next_at - greatest(n.crawled_at, %(since)s))::double precision ELSE 0 END AS observed
+    FROM n
+)
+INSERT INTO crawls (dispensary_id, crawled_at, observed, passed)
+SELECT o.dispensary_id, o.crawled_at, o.observed,
+       sum(o.observed) OVER (PARTITION BY o.dispensary_id ORDER BY o.crawled_at) - o.observed
+  FROM o;
+
+-- name: fill_stores
+-- `scheduled` counts crawls that ended. Where the store's interval (or its schedule's, if that is longer) asks for more of them, nobody
+-- was there to begin the rest: they count as well, but for one, since crawls do not keep to the minute.
+WITH a AS (
+  SELECT dispensary_id, count(*) FILTER (WHERE verdict = 'succeeded') AS succeeded, count(*) FILTER (WHERE verdict = 'failed') AS failed,
+         count(*) FILTER (WHERE verdict = 'quarantined') AS quarantined, count(*) FILTER (WHERE verdict = 'undecided') AS undecided
+    FROM attempts WHERE ended_at >= %(since)s::timestamptz GROUP BY dispensary_id
+), o AS (
+  SELECT dispensary_id, sum(observed) AS observed FROM crawls GROUP BY dispensary_id
+), s AS (
+  SELECT d.id, min(t.interval_hours) AS hours, min(t.created_at) AS since
+    FROM dispensaries d
+    JOIN task_schedules t ON t.enabled AND t.role = 'payload_fetch' AND t.platform = d.platform
+                         AND (t.state_code IS NULL OR t.state_code = d.state)
+   WHERE d.crawl_enabled AND d.platform_dispensary_id IS NOT NULL
+   GROUP BY d.id
+), n AS (
+  SELECT d.id, s.id IS NOT NULL AS is_scheduled,
+         coalesce(a.succeeded, 0) AS succeeded, coalesce(a.failed, 0) AS failed, coalesce(a.quarantined, 0) AS quarantined,
+         coalesce(a.undecided, 0) AS undecided, coalesce(o.observed, 0) AS observed,
+         coalesce(greatest(0, floor(extract(epoch FROM %(until)s::timestamptz - greatest(%(since)s, d.created_at, s.since)) / 3600
+                                    / greatest(d.crawl_interval_hours, s.hours)) - 1), 0)::integer AS wanted
+    FROM dispensaries d LEFT JOIN a ON a.dispensary_id = d.id LEFT JOIN o ON o.dispensary_id = d.id LEFT JOIN s ON s.id = d.id
+)
+INSERT INTO figure_stores (run_id, dispensary_id, platform, name, state, crawl_enabled, interval_hours, is_scheduled, last_crawled_at, is_stale,
+       products, scheduled, succeeded, failed, quarantined, never_begun, undecided, observed_seconds)
+SELECT %(run)s::bigint, d.id, d.platform, d.name, d.state, d.crawl_enabled, d.crawl_interval_hours, n.is_scheduled, d.last_crawled_at,
+       d.last_crawled_at IS NULL OR %(until)s - d.last_crawled_at > 2 * d.crawl_interval_hours * interval '1 hour',
+       CASE WHEN d.last_crawled_at IS NOT NULL THEN d.product_count END,
+       e.ended + e.never_begun, n.succeeded, n.failed, n.quarantined, e.never_begun, n.undecided, n.observed
+  FROM dispensaries d JOIN n ON n.id = d.id
+ CROSS JOIN LATERAL (
+    SELECT n.succeeded + n.failed + n.quarantined AS ended,
+           greatest(0, n.wanted - n.succeeded - n.failed - n.quarantined - n.undecided) AS never_begun) e;
+
+-- name: fill_offers
+-- What can be bought: of products that were in their store's last crawl and are not out of stock, the options that are not. The regular
+-- price is that of the menu which the effective one is of: the recreational, where the option has a price there.
+INSERT INTO offers (product_id, dispensary_id, category, named, grams, regular, effective)
+SELECT p.id, p.dispensary_id, p.category_canon, coalesce(jsonb_array_length(p.specials) > 0, false), nullif(v.weight_g, 0),
+       nullif(CASE WHEN v.price_rec IS NULL AND v.special_rec IS NULL THEN v.price_med ELSE v.price_rec END, 0),
+       nullif(coalesce(v.special_rec, v.price_rec, v.special_med, v.price_med), 0)
+  FROM catalog_products p
+ CROSS JOIN LATERAL jsonb_to_recordset(p.variants) v(stock_status text, weight_g double precision, price_rec double precision,
+       special_rec double precision, price_med double precision, special_med double precision)
+ WHERE p.consecutive_misses = 0 AND p.stock_status <> 'oos' AND v.stock_status IS DISTINCT FROM 'oos';
+
+-- name: fill_prices
+WITH g AS (
+  SELECT o.dispensary_id, s.state, o.category, count(DISTINCT o.product_id) FILTER (WHERE o.grams > 0 AND o.effective > 0) AS products,
+         count(*) FILTER (WHERE o.grams > 0 AND o.effective > 0) AS options,
+         count(*) FILTER (WHERE o.grams IS NULL) AS without_weight,
+         count(*) FILTER (WHERE o.grams > 0 AND o.effective IS NULL) AS without_price
+    FROM offers o JOIN figure_stores s ON s.run_id = %(run)s::bigint AND s.dispensary_id = o.dispensary_id
+   GROUP BY o.dispensary_id, s.state, o.category
+), c AS (
+  SELECT grouping(g.state) = 1 AS all_states, g.state, g.category, sum(g.products) AS products, sum(g.options) AS options,
+         sum(g.without_weight) AS without_weight, sum(g.without_price) AS without_price,
+         count(*) FILTER (WHERE g.options > 0) AS stores, count(*) FILTER (WHERE g.options > 0 AND s.is_stale) AS stale_stores,
+         coalesce(sum(s.scheduled) FILTER (WHERE g.options > 0), 0) AS scheduled,
+         coalesce(sum(s.succeeded) FILTER (WHERE g.options > 0), 0) AS succeeded,
+         min(s.last_crawled_at) FILTER (WHERE g.options > 0) AS oldest_crawl_at
+    FROM g JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = g.dispensary_id
+   GROUP BY GROUPING SETS ((g.category), (g.state, g.category))
+), x AS (
+  SELECT grouping(s.state) = 1 AS all_states, s.state, o.category,
+         count(o.regular) AS regular_n,
+         percentile_cont('{0.1,0.5,0.9}'::double precision[]) WITHIN GROUP (ORDER BY o.regular / o.grams) AS regular,
+         avg(o.regular / o.grams) AS regular_mean, count(o.effective) AS effective_n,
+         percentile_cont('{0.1,0.5,0.9}'::double precision[]) WITHIN GROUP (ORDER BY o.effective / o.grams) AS effective,
+         avg(o.effective / o.grams) AS effective_mean
+    FROM offers o JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = o.dispensary_id
+   WHERE o.grams > 0 AND o.effective > 0
+   GROUP BY GROUPING SETS ((o.category), (s.state, o.category))
+), k AS (
+  SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM figure_stores WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
+)
+INSERT INTO figure_prices (run_id, place, all_states, state, category, products, options, without_weight, without_price, regular_n, regular_p10,
+       regular_median, regular_p90, regular_mean, effective_n, effective_p10, effective_median, effective_p90, effective_mean, stores, stale_stores,
+       known_stores, scheduled, succeeded, oldest_crawl_at)
+SELECT %(run)s, row_number() OVER (ORDER BY c.all_states DESC, c.state, c.category), c.all_states, c.state, c.category, c.products, c.options,
+       c.without_weight, c.without_price,
+       coalesce(x.regular_n, 0), round(x.regular[1]::numeric, 4), round(x.regular[2]::numeric, 4), round(x.regular[3]::numeric, 4),
+       round(x.regular_mean::numeric, 4),
+       coalesce(x.effective_n, 0), round(x.effective[1]::numeric, 4), round(x.effective[2]::numeric, 4), round(x.effective[3]::numeric, 4),
+       round(x.effective_mean::numeric, 4),
+       c.stores, c.stale_stores, k.known, c.scheduled, c.succeeded, c.oldest_crawl_at
+  FROM c
+  LEFT JOIN x ON x.all_states = c.all_states AND x.state IS NOT DISTINCT FROM c.state AND x.category IS NOT DISTINCT FROM c.category
+  JOIN k ON k.all_states = c.all_states AND k.state IS NOT DISTINCT FROM c.state;
+
+-- name: fill_discounts
+WITH p AS (
+  SELECT o.product_id, o.dispensary_id, o.category, max(1 - o.effective / o.regular) FILTER (WHERE o.effective < o.regular) AS depth,
+         bool_or(o.named) AS named
+    FROM offers o WHERE o.regular > 0 AND o.effective > 0 GROUP BY o.product_id, o.dispensary_id, o.category
+), x AS (
+  SELECT grouping(s.state) = 1 AS all_states, s.state, grouping(p.category) = 1 AS all_categories, p.category, count(*) AS products,
+         count(p.depth) AS on_special, count(*) FILTER (WHERE p.depth IS NULL AND p.named) AS named_only,
+         percentile_cont('{0.5,0.9}'::double precision[]) WITHIN GROUP (ORDER BY p.depth) AS depth, avg(p.depth) AS depth_mean
+    FROM p JOIN figure_stores s ON s.run_id = %(run)s::bigint AND s.dispensary_id = p.dispensary_id
+   GROUP BY GROUPING SETS ((), (p.category), (s.state), (s.state, p.category))
+), g AS (
+  SELECT DISTINCT p.dispensary_id, p.category FROM p
+), c AS (
+  -- A store counts once in each group, however many of its categories are in it.
+  SELECT grouping(s.state) = 1 AS all_states, s.state, false AS all_categories, g.category, count(*) AS stores,
+         count(*) FILTER (WHERE s.is_stale) AS stale_stores, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
+         min(s.last_crawled_at) AS oldest_crawl_at
+    FROM g JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = g.dispensary_id
+   GROUP BY GROUPING SETS ((g.category), (s.state, g.category))
+   UNION ALL
+  SELECT grouping(s.state) = 1, s.state, true, NULL, count(*), count(*) FILTER (WHERE s.is_stale), sum(s.scheduled), sum(s.succeeded),
+         min(s.last_crawled_at)
+    FROM figure_stores s WHERE s.run_id = %(run)s AND s.dispensary_id IN (SELECT g.dispensary_id FROM g)
+   GROUP BY GROUPING SETS ((), (s.state))
+), k AS (
+  SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM figure_stores WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
+)
+INSERT INTO figure_discounts (run_id, place, all_states, state, all_categories, category, products, on_special, named_only, depth_median, depth_p90,
+       depth_mean, stores, stale_stores, known_stores, scheduled, succeeded, oldest_crawl_at)
+SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.all_categories DESC, x.category), x.all_states, x.state, x.all_categories,
+       x.category, x.products, x.on_special, x.named_only, round(x.depth[1]::numeric, 4), round(x.depth[2]::numeric, 4),
+       round(x.depth_mean::numeric, 4), c.stores, c.stale_stores, k.known, c.scheduled, c.succeeded, c.oldest_crawl_at
+  FROM x
+  JOIN c ON c.all_states = x.all_states AND c.all_categories = x.all_categories AND c.state IS NOT DISTINCT FROM x.state
+        AND c.category IS NOT DISTINCT FROM x.category
+  JOIN k ON k.all_states = x.all_states AND k.state IS NOT DISTINCT FROM x.state
+ WHERE x.products > 0;
+
+-- name: fill_carried
+INSERT INTO carried (dispensary_id, brand, products, in_stock)
+SELECT p.dispensary_id, p.brand_name, count(*), count(*) FILTER (WHERE p.is_in_stock)
+  FROM catalog_products p WHERE p.consecutive_misses = 0 GROUP BY p.dispensary_id, p.brand_name;
+
+-- name: fill_brands
+-- Spellings that differ in case alone are one brand, shown as most products have it.
+WITH spelled AS (
+  SELECT DISTINCT ON (lower(brand)) lower(brand) AS key, brand FROM carried WHERE brand IS NOT NULL
+   GROUP BY brand ORDER BY lower(brand), sum(products) DESC, brand
+), g AS (
+  SELECT c.dispensary_id, lower(c.brand) AS key, sum(c.products) AS products, sum(c.in_stock) AS in_stock
+    FROM carried c GROUP BY c.dispensary_id, lower(c.brand)
+), x AS (
+  SELECT grouping(s.state) = 1 AS all_states, s.state, g.key, sum(g.products) AS products, sum(g.in_stock) AS in_stock, count(*) AS stores,
+         count(*) FILTER (WHERE s.is_stale) AS stale_stores, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
+         min(s.last_crawled_at) AS oldest_crawl_at
+    FROM g JOIN figure_stores s ON s.run_id = %(run)s::bigint AND s.dispensary_id = g.dispensary_id
+   GROUP BY GROUPING SETS ((g.key), (s.state, g.key))
+), whole AS (
+  SELECT grouping(s.state) = 1 AS all_states, s.state, sum(c.products) AS of_products, count(DISTINCT c.dispensary_id) AS of_stores
+    FROM carried c JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = c.dispensary_id GROUP BY GROUPING SETS ((), (s.state))
+), k AS (
+  SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM figure_stores WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
+)
+INSERT INTO figure_brands (run_id, place, all_states, state, brand, products, in_stock, of_products, of_stores, stores, stale_stores, known_stores,
+       scheduled, succeeded, oldest_crawl_at)
+SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.products DESC, x.key), x.all_states, x.state, n.brand, x.products,
+       x.in_stock, w.of_products, w.of_stores, x.stores, x.stale_stores, k.known, x.scheduled, x.succeeded, x.oldest_crawl_at
+  FROM x LEFT JOIN spelled n ON n.key = x.key
+  JOIN whole w ON w.all_states = x.all_states AND w.state IS NOT DISTINCT FROM x.state
+  JOIN k ON k.all_states = x.all_states AND k.state IS NOT DISTINCT FROM x.state;
+
+-- name: fill_turns
+-- A product's stock changes at a crawl, and no other crawl of the store lies between it and the next: so it holds until then.
+INSERT INTO turns (product_id, changed_at, before, after, present, passed)
+SELECT c.product_id, c.changed_at, c.stock_status_before, c.stock_status_after, c.present, w.passed
+  FROM product_changes c JOIN crawls w ON w.dispensary_id = c.dispensary_id AND w.crawled_at = c.changed_at
+ WHERE c.changed_at >= %(since)s::timestamptz AND c.changed_at < %(until)s::timestamptz
+   AND (c.stock_status_before <> c.stock_status_after OR NOT c.present);
+
+-- name: fill_times
+-- The time of a product begins with the window, or with the crawl that first saw it, and ends with the window, or with the last crawl
+-- that saw it: after that it is absent, whatever that is called by then. Between two turns it is what the later one says it was.
+WITH whole AS (
+  SELECT dispensary_id, sum(observed) AS seconds FROM crawls GROUP BY dispensary_id
+), p AS (
+  SELECT p.id, p.dispensary_id, p.category_canon, p.brand_name, p.stock_status, w.seconds AS whole,
+         CASE WHEN p.first_seen_at > %(since)s::timestamptz THEN f.passed ELSE 0 END AS starts,
+         CASE WHEN p.last_seen_at IS NULL THEN w.seconds WHEN p.last_seen_at > %(since)s THEN l.passed ELSE 0 END AS ends
+    FROM catalog_products p
+    JOIN whole w ON w.dispensary_id = p.dispensary_id
+    LEFT JOIN crawls f ON f.dispensary_id = p.dispensary_id AND f.crawled_at = p.first_seen_at
+    LEFT JOIN crawls l ON l.dispensary_id = p.dispensary_id AND l.crawled_at = p.last_seen_at
+), t AS (
+  SELECT t.product_id, t.passed, t.before, t.after, t.present, lag(t.passed) OVER w AS since, lag(t.present) OVER w AS was_present,
+         lead(t.passed) OVER w IS NULL AS is_last
+    FROM turns t WINDOW w AS (PARTITION BY t.product_id ORDER BY t.changed_at)
+), spans AS (
+  SELECT t.product_id, CASE WHEN t.was_present IS FALSE THEN 'absent' ELSE t.before END AS stock,
+         greatest(0, least(t.passed, p.ends) - least(coalesce(t.since, p.starts), p.ends)) AS seconds, t.after = 'oos' AND t.present AS went_out
+    FROM t JOIN p ON p.id = t.product_id
+   UNION ALL
+  SELECT t.product_id, CASE WHEN t.present THEN t.after ELSE 'absent' END, greatest(0, p.ends - t.passed), false
+    FROM t JOIN p ON p.id = t.product_id WHERE t.is_last
+), sums AS (
+  SELECT product_id, count(*) FILTER (WHERE went_out) AS times_out, coalesce(sum(seconds) FILTER (WHERE stock = 'in_stock'), 0) AS in_seconds,
+         coalesce(sum(seconds) FILTER (WHERE stock = 'oos'), 0) AS out_seconds,
+         coalesce(sum(seconds) FILTER (WHERE stock = 'absent'), 0) AS absent_seconds,
+         coalesce(sum(seconds) FILTER (WHERE stock = 'unknown'), 0) AS unknown_seconds
+    FROM spans GROUP BY product_id
+)
+INSERT INTO times (product_id, dispensary_id, category, brand, times_out, in_seconds, out_seconds, absent_seconds, unknown_seconds)
+SELECT p.id, p.dispensary_id, p.category_canon, p.brand_name, coalesce(s.times_out, 0),
+       CASE WHEN s.product_id IS NOT NULL THEN s.in_seconds WHEN p.stock_status = 'in_stock' THEN p.ends - p.starts ELSE 0 END,
+       CASE WHEN s.product_id IS NOT NULL THEN s.out_seconds WHEN p.stock_status = 'oos' THEN p.ends - p.starts ELSE 0 END,
+       coalesce(s.absent_seconds, 0) + p.whole - p.ends,
+       CASE WHEN s.product_id IS NOT NULL THEN s.unknown_seconds WHEN p.stock_status = 'unknown' THEN p.ends - p.starts ELSE 0 END
+  FROM p LEFT JOIN sums s ON s.product_id = p.id
+ WHERE p.ends > p.starts;
+
+-- name: fill_stock
+WITH g AS (
+  SELECT t.dispensary_id, t.category, count(*) AS products, count(*) FILTER (WHERE t.out_seconds > 0) AS out_products, sum(t.in_seconds) AS i,
+         sum(t.out_seconds) AS o, sum(t.absent_seconds) AS a, sum(t.unknown_seconds) AS u
+    FROM times t GROUP BY t.dispensary_id, t.category
+), x AS (
+  SELECT CASE grouping(s.state, s.dispensary_id, g.category) WHEN 7 THEN 'all' WHEN 6 THEN 'category' WHEN 3 THEN 'state'
+              WHEN 2 THEN 'state_category' WHEN 1 THEN 'store' ELSE 'store_category' END AS level,
+         s.state, g.category, s.dispensary_id, sum(g.products) AS products, sum(g.out_products) AS out_products,
+         sum(g.i) AS in_seconds, sum(g.o) AS out_seconds, sum(g.a) AS absent_seconds, sum(g.u) AS unknown_seconds
+    FROM g JOIN figure_stores s ON s.run_id = %(run)s::bigint AND s.dispensary_id = g.dispensary_id
+   GROUP BY GROUPING SETS ((), (g.category), (s.state), (s.state, g.category), (s.state, s.dispensary_id), (s.state, s.dispensary_id, g.category))
+), c AS (
+  SELECT CASE WHEN grouping(s.state) = 1 THEN 'category' ELSE 'state_category' END AS level, s.state, g.category, count(*) AS stores,
+         count(*) FILTER (WHERE s.is_stale) AS stale_stores, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
+         min(s.last_crawled_at) AS oldest_crawl_at
+    FROM g JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = g.dispensary_id
+   GROUP BY GROUPING SETS ((g.category), (s.state, g.category))
+   UNION ALL
+  SELECT CASE WHEN grouping(s.state) = 1 THEN 'all' ELSE 'state' END, s.state, NULL, count(*), count(*) FILTER (WHERE s.is_stale),
+         sum(s.scheduled), sum(s.succeeded), min(s.last_crawled_at)
+    FROM figure_stores s WHERE s.run_id = %(run)s AND s.dispensary_id IN (SELECT g.dispensary_id FROM g)
+   GROUP BY GROUPING SETS ((), (s.state))
+), k AS (
+  SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM figure_stores WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
+)
+INSERT INTO figure_stock (run_id, place, level, state, category, dispensary_id, products, out_products, in_seconds, out_seconds, absent_seconds,
+       unknown_seconds, stores, stale_stores, known_stores, scheduled, succeeded, oldest_crawl_at)
+SELECT %(run)s, row_number() OVER (ORDER BY x.level, x.state, x.dispensary_id, x.category), x.level, x.state, x.category, x.dispensary_id, x.products,
+       x.out_products, x.in_seconds, x.out_seconds, x.absent_seconds, x.unknown_seconds,
+       coalesce(c.stores, 1), coalesce(c.stale_stores, s.is_stale::integer), coalesce(k.known, 1), coalesce(c.scheduled, s.scheduled),
+       coalesce(c.succeeded, s.succeeded), coalesce(c.oldest_crawl_at, s.last_crawled_at)
+  FROM x
+  LEFT JOIN c ON c.level = x.level AND c.state IS NOT DISTINCT FROM x.state AND c.category IS NOT DISTINCT FROM x.category
+  LEFT JOIN k ON x.dispensary_id IS NULL AND k.all_states = (x.level IN ('all', 'category')) AND k.state IS NOT DISTINCT FROM x.state
+  LEFT JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = x.dispensary_id
+ WHERE x.products > 0;
+
+-- name: fill_out_products
+INSERT INTO figure_out_products (run_id, place, product_id, dispensary_id, state, category, brand, times_out, in_seconds, out_seconds,
+       absent_seconds, unknown_seconds)
+SELECT %(run)s::bigint, row_number() OVER (ORDER BY t.out_seconds DESC, t.product_id), t.product_id, t.dispensary_id, s.state, t.category, t.brand,
+       t.times_out, t.in_seconds, t.out_seconds, t.absent_seconds, t.unknown_seconds
+  FROM times t JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = t.dispensary_id
+ WHERE t.out_seconds > 0;
+
+-- name: fill_days
+-- `days` is the first of them, at midnight. What a store had when it was first crawled is not new.
+WITH happened AS (
+  SELECT p.dispensary_id, (p.first_seen_at AT TIME ZONE 'UTC')::date AS day, 1 AS new, 0 AS gone, 0 AS returned, 0 AS prices, 0 AS stock,
+         0 AS crawls, 0 AS scheduled, 0 AS succeeded
+    FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_id
+   WHERE p.first_seen_at >= %(days)s::timestamptz AND p.first_seen_at < %(until)s::timestamptz AND p.first_seen_at > d.first_crawled_at
+   UNION ALL
+  SELECT p.dispensary_id, (p.last_seen_at AT TIME ZONE 'UTC')::date, 0, 1, 0, 0, 0, 0, 0, 0
+    FROM catalog_products p WHERE p.consecutive_misses = 3 AND p.last_seen_at >= %(days)s AND p.last_seen_at < %(until)s
+   UNION ALL
+  SELECT c.dispensary_id, (c.crawled_at AT TIME ZONE 'UTC')::date, 0, 0, c.returned, c.price_changes, c.stock_changes, 1, 0, 0
+    FROM store_crawls c WHERE c.crawled_at >= %(days)s AND c.crawled_at < %(until)s
+   UNION ALL
+  SELECT a.dispensary_id, (a.ended_at AT TIME ZONE 'UTC')::date, 0, 0, 0, 0, 0, 0, (a.verdict <> 'undecided')::integer,
+         (a.verdict = 'succeeded')::integer
+    FROM attempts a WHERE a.ended_at >= %(days)s
+)
+INSERT INTO figure_days (run_id, day, dispensary_id, state, new_products, gone_products, returned, price_changes, stock_changes, crawls, scheduled,
+       succeeded)
+SELECT %(run)s::bigint, h.day, h.dispensary_id, s.state, sum(h.new), sum(h.gone), sum(h.returned), sum(h.prices), sum(h.stock), sum(h.crawls),
+       sum(h.scheduled), sum(h.succeeded)
+  FROM happened h JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = h.dispensary_id
+ GROUP BY h.day, h.dispensary_id, s.state;
