@@ -183,6 +183,7 @@ def parts(system: System, measures: Measures | None = None) -> Parts:
         open_session=rotator.open,
         suspect_share=system.settings.suspect_share,
         blocked_wait=timedelta(seconds=system.settings.blocked_wait_seconds),
+        analytics_window=timedelta(days=system.settings.analytics_window_days),
     )
 
 
