@@ -138,6 +138,9 @@ def test_a_list_is_imported_but_for_its_bad_lines(run: Run, simulator: Simulator
     assert (found["added"], found["updated"], found["repeated"]) == (0, 1, [1])
     assert [line["line"] for line in found["rejected"]] == [3]
     assert [(row["line"], row["created"], row["active"]) for row in found["proxies"]] == [(2, False, True)]
+    code, out, err = run("import", "-", given=dead.url.encode())
+    assert (code, out) == (1, "0 added, 1 updated, 0 rejected, 1 inactive (failed their test)\n")
+    assert run("import", "-", "--no-test", given=dead.url.encode())[0] == 0
     assert "the list is empty" in run("import", "-", given=b"# nothing\n")[2]
 
 
@@ -156,8 +159,12 @@ def test_out_and_back(run: Run, simulator: Simulator) -> None:
         ("3", "disabled", "the bill"),
     ]
     code, out, err = run("enable", "1", "3")
-    assert code == 1
-    assert "Inactive, and tried again by itself: the proxy does not answer" in err
+    one, _, dead = simulator.proxies
+    assert (code, out) == (1, f"Enabled proxy 1: {one.protocol}://user0@127.0.0.1:{one.port}\n")
+    assert err.startswith(
+        f"Proxy 3 stays inactive, and is tried again by itself: {dead.protocol}://user2@127.0.0.1:{dead.port}: "
+        "the proxy does not answer"
+    )
     (row,) = json.loads(run("list", "--inactive", "--json")[1])
     assert (row["id"], row["status"], row["disabled_at"]) == (3, "inactive", None)
     table = run("list", "--inactive")[1]
@@ -189,6 +196,9 @@ def test_sealed_passwords(run: Run, simulator: Simulator, database_url: str, mon
         for arguments in (["test"], ["enable", "1"]):
             code, out, err = run(*arguments)
             assert (code, out, says in err) == (2, "", True)
+            one = simulator.proxies[0]
+            assert f"the password of proxy 1 ({one.protocol}://user0@127.0.0.1:{one.port}) is sealed, and " in err
+            assert "take it out with `menuwatch proxies remove 1`" in err
         code, _, err = run("worker", group="")
         assert (code, says in err) == (2, True)
         code, out, _ = run("doctor", "--json", group="")

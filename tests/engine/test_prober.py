@@ -16,6 +16,7 @@ from menuwatch.db.pool import Pool
 from menuwatch.engine.prober import Prober
 from menuwatch.fetch.probe import Probed
 from menuwatch.operations import proxies as operations
+from menuwatch.operations import proxy_passwords
 from menuwatch.proxies.health import Event
 from menuwatch.proxies.vault import new_key
 from menuwatch.sim.proxies import ProxyFarm, start_proxies
@@ -250,7 +251,7 @@ async def test_what_an_operator_takes_out_meanwhile_stays_out(
 async def test_a_password_that_cannot_be_opened_is_a_probe_that_fails(
     pool: Pool, ids: list[int], settings: Settings, target: Target
 ) -> None:
-    await operations.seal(pool, dataclasses.replace(settings, secret_key=(new_key(),)))
+    await proxy_passwords.seal(pool, dataclasses.replace(settings, secret_key=(new_key(),)))
     await Prober(pool, settings).step()
     for row in await _rows(pool):
         assert (row["is_active"], row["probe_failures"]) == (False, 1)

@@ -13,6 +13,7 @@ from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.fetch.verdict import Verdict
 from menuwatch.operations import proxies as operations
+from menuwatch.operations import proxy_passwords
 from menuwatch.operations.proxy_intake import bring_in
 from menuwatch.proxies import sheet, store
 from menuwatch.proxies.health import Event
@@ -235,7 +236,7 @@ async def test_numbers_that_do_not_exist_change_nothing(pool: Pool, farm: ProxyF
 
 async def _stored(pool: Pool) -> list[str]:
     async with pool.connection() as conn:
-        return [text for _, text in await store.stored_passwords(conn, active=False)]
+        return [proxy.password for proxy in await store.all_of(conn) if proxy.password is not None]
 
 
 async def test_sealed_passwords_work_and_are_worth_nothing_without_the_key(
@@ -251,7 +252,7 @@ async def test_sealed_passwords_work_and_are_worth_nothing_without_the_key(
     assert all(result.ok for result in await operations.test(pool, sealed))
     assert await operations.require_active(pool, sealed) == 4
     for settings, says in (
-        (_settings(target), "sealed, and SECRET_KEY is not set"),
+        (_settings(target), r"sealed.*, and SECRET_KEY is not set"),
         (_settings(target, secret_key=(new,)), "none of the keys in SECRET_KEY opens"),
     ):
         for refused in (
@@ -263,8 +264,8 @@ async def test_sealed_passwords_work_and_are_worth_nothing_without_the_key(
                 await refused
         assert "the passwords of 4 of 4 proxies are sealed" in str((await operations.examine(pool, settings)).locked)
     both = _settings(target, secret_key=(new, old))
-    assert await operations.seal(pool, both) == (4, 4)
-    assert await operations.seal(pool, both) == (0, 4)
+    assert await proxy_passwords.seal(pool, both) == (4, 4)
+    assert await proxy_passwords.seal(pool, both) == (0, 4)
     assert all(result.ok for result in await operations.test(pool, _settings(target, secret_key=(new,))))
 
 
@@ -275,12 +276,12 @@ async def test_passwords_in_clear_are_sealed_on_demand_or_when_they_are_written(
     await bring_in(pool, _settings(target), given, test=False)
     assert await _stored(pool) == [info.password for info in farm.infos]
     with pytest.raises(Refused, match="SECRET_KEY is not set: `menuwatch proxies key` makes a key"):
-        await operations.seal(pool, _settings(target))
+        await proxy_passwords.seal(pool, _settings(target))
     settings = _settings(target, secret_key=(new_key(),))
     assert all(result.ok for result in await operations.test(pool, settings)), "those in clear stay readable"
     await bring_in(pool, settings, given[:1], test=False)
     assert [text.startswith("fernet:") for text in await _stored(pool)] == [True, False, False, False]
-    assert await operations.seal(pool, settings) == (3, 4)
+    assert await proxy_passwords.seal(pool, settings) == (3, 4)
     assert all(result.ok for result in await operations.test(pool, settings))
 
 
@@ -331,3 +332,77 @@ async def test_one_that_could_not_be_tested_stays_as_it_was(pool: Pool, farm: Pr
     assert [row.status for row in rows] == ["active", "active", "inactive"], "only the new one waits for a probe"
     assert (again.updated, again.added) == (2, 1)
     assert "not tested" in str(rows[2].reason)
+
+    async def reason() -> tuple[str, str | None, str | None]:
+        row = next(row for row in await operations.listed(pool) if row.id == rows[2].id)
+        return row.status, row.reason, row.last_error
+
+    await farm.fault(2, "dead")
+    await operations.test(pool, settings, proxy_ids=[rows[2].id])
+    assert (await reason())[0] == "inactive", "a test puts nothing to work"
+    assert str((await reason())[1]).startswith("the proxy does not answer")
+    await operations.enable(pool, settings, [rows[2].id], permit=closed)
+    assert str((await reason())[1]).startswith("not tested: ")
+    await farm.fault(2, None)
+    await operations.test(pool, settings, proxy_ids=[rows[2].id])
+    status, why, _ = await reason()
+    assert (status, str(why).partition(" (")[0]) == ("inactive", "a test got through")
+    assert f"`menuwatch proxies enable {rows[2].id}`" in str(why)
+
+
+async def test_that_one_could_not_be_tested_is_forgotten_once_it_works(
+    pool: Pool, farm: ProxyFarm, target: Target
+) -> None:
+    settings = _settings(target)
+    given, _ = sheet.read(_lines(farm))
+
+    async def closed(host: str) -> float | None:
+        return 3600.0
+
+    async def state() -> tuple[str, str | None]:
+        (row,) = await operations.listed(pool)
+        return row.status, row.last_error
+
+    intake = await bring_in(pool, settings, given[:1], permit=closed)
+    number = intake.brought[0].id
+    assert (await state())[1] == intake.brought[0].reason
+    async with pool.connection() as conn:
+        await store.reactivate(conn, number)
+    assert await state() == ("active", None)
+    await operations.enable(pool, settings, [number], permit=closed)
+    assert str((await state())[1]).startswith("not tested: ")
+    await operations.enable(pool, settings, [number])
+    assert await state() == ("active", None)
+    await operations.enable(pool, settings, [number], permit=closed)
+    await bring_in(pool, settings, given[:1], test=False)
+    assert await state() == ("active", None)
+    async with pool.connection() as conn:
+        await befalls(conn, number, Event.FAULT, error="the proxy does not answer")
+    await operations.enable(pool, settings, [number], force=True)
+    assert await state() == ("active", "the proxy does not answer"), "what went wrong stays on record"
+
+
+async def test_a_password_under_a_lost_key_is_named_with_the_way_out(
+    pool: Pool, farm: ProxyFarm, target: Target
+) -> None:
+    given, _ = sheet.read(_lines(farm))
+    await bring_in(pool, _settings(target), given[1:], test=False)
+    lost, ours = _settings(target, secret_key=(new_key(),)), _settings(target, secret_key=(new_key(),))
+    (locked,) = (await bring_in(pool, lost, given[:1], test=False)).brought
+    with pytest.raises(Refused) as caught:
+        await operations.require_active(pool, ours)
+    assert str(caught.value) == (
+        f"the password of proxy {locked.id} ({locked.address}) is sealed, and none of the keys in SECRET_KEY opens it: add the key "
+        "that it was sealed with. Where the key is lost, give the proxy anew with `menuwatch proxies add`, or take it out with "
+        f"`menuwatch proxies remove {locked.id}`"
+    )
+    async with pool.connection() as conn:
+        await operations.remove(conn, [locked.id])
+    assert await operations.require_active(pool, ours) == 3
+    await bring_in(pool, lost, given, test=False)
+    with pytest.raises(
+        Refused, match=r"passwords of 4 of 4 proxies are sealed \(proxy 1 .*, proxy 3 .*, 1 more\), and"
+    ):
+        await operations.require_active(pool, ours)
+    await bring_in(pool, ours, given, test=False)
+    assert await operations.require_active(pool, ours) == 4

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,12 +14,15 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from menuwatch import bootstrap
-from menuwatch.cli.output import Format, ago, chosen_format, console, errors, plain, plural, print_json, print_rows
+from menuwatch.cli import proxy_sheet
+from menuwatch.cli.output import Format, chosen_format, console, errors, plain, plural, print_json, print_rows
 from menuwatch.cli.process import settings
 from menuwatch.core.errors import Refused
 from menuwatch.operations import proxies as operations
-from menuwatch.operations.proxies import ProxyView, Tested
+from menuwatch.operations import proxy_passwords
+from menuwatch.operations.proxies import ProxyView
 from menuwatch.operations.proxy_intake import Intake, bring_in
+from menuwatch.operations.proxy_trial import Tested
 from menuwatch.proxies import sheet
 from menuwatch.proxies.parse import parse_line
 from menuwatch.proxies.sheet import Given, Rejected
@@ -35,8 +37,6 @@ UrlOption = Annotated[
 ]
 Numbers = Annotated[list[int], typer.Argument(help="Numbers of the proxies.", metavar="NUMBER...")]
 
-_SHOWN = 10
-"""Proxies that failed their test that are named one by one."""
 _LONG_SECONDS = 60.0
 _EMPTY = "No proxies yet. Add one with `menuwatch proxies add http://USER:PASSWORD@HOST:PORT`."
 
@@ -80,9 +80,9 @@ def add(
             done = "Added" if one.created else "Updated"
             console.print(f"{done} proxy {one.id}: {one.address}", markup=False, soft_wrap=True)
             if not one.active:
-                errors.print(plain(f"  {_out(one.disabled, one.reason)}"), markup=False, soft_wrap=True)
+                errors.print(plain(f"  {proxy_sheet.out(one.disabled, one.reason)}"), markup=False, soft_wrap=True)
     else:
-        _print_brought(intake, chosen)
+        proxy_sheet.brought(intake, chosen)
     if intake.failed:
         raise typer.Exit(1)
 
@@ -101,7 +101,7 @@ def import_(
 
     One proxy a line, in any form that `add` takes, `#` before comments; or a table with columns host, port, username, password,
     protocol, city, state, country, timezone in any order. A line that is no proxy is named with its number, and the others are
-    imported. Exit code 1 if there was one.
+    imported. Exit code 1 where a line was no proxy, or a proxy failed its test.
     """
     chosen = chosen_format(json, fmt)
     given, rejected = sheet.read(sheet.text_of(_content(file)))
@@ -111,10 +111,10 @@ def import_(
     for line in intake.rejected:
         errors.print(plain(f"line {line.number}: {line.reason}"), markup=False, soft_wrap=True)
     if chosen is not Format.TABLE:
-        _print_brought(intake, chosen)
+        proxy_sheet.brought(intake, chosen)
     else:
-        _print_intake(intake)
-    if intake.rejected:
+        proxy_sheet.intake(intake)
+    if intake.rejected or intake.failed:
         raise typer.Exit(1)
 
 
@@ -129,10 +129,10 @@ def list_(
     """List proxies with their health. Passwords are never shown."""
     found = asyncio.run(_list(active))
     if active is False:
-        _print_idle(found, chosen_format(json, fmt))
+        proxy_sheet.idle(found, chosen_format(json, fmt))
     else:
         empty = _EMPTY if active is None else "No proxy is active: `menuwatch proxies list --inactive` says why."
-        _print_proxies(found, chosen_format(json, fmt), empty=empty)
+        proxy_sheet.proxies(found, chosen_format(json, fmt), empty=empty)
 
 
 @app.command("test")
@@ -182,7 +182,7 @@ def enable(
     One that fails its test stays inactive and is tried again by itself. Exit code 1 then.
     """
     found = asyncio.run(_enable(numbers, url, force=force))
-    _print_changed(found, chosen_format(json, fmt), "Enabled")
+    proxy_sheet.enabled(found, chosen_format(json, fmt))
     if any(proxy.status != "active" for proxy in found):
         raise typer.Exit(1)
 
@@ -195,13 +195,13 @@ def disable(
     json: JsonOption = False,
 ) -> None:
     """Take proxies out until they are enabled again. What runs through them now comes to its end."""
-    _print_changed(asyncio.run(_disable(numbers, reason)), chosen_format(json, fmt), "Disabled")
+    proxy_sheet.changed(asyncio.run(_disable(numbers, reason)), chosen_format(json, fmt), "Disabled")
 
 
 @app.command("remove")
 def remove(numbers: Numbers, fmt: FormatOption = None, json: JsonOption = False) -> None:
     """Delete proxies. What runs through them now comes to its end."""
-    _print_changed(asyncio.run(_remove(numbers)), chosen_format(json, fmt), "Removed")
+    proxy_sheet.changed(asyncio.run(_remove(numbers)), chosen_format(json, fmt), "Removed")
 
 
 @app.command("key")
@@ -228,120 +228,6 @@ def _content(file: str) -> bytes:
         return Path(file).read_bytes()
     except OSError as error:
         raise Refused(f"{file} cannot be read: {error.strerror}") from None
-
-
-def _out(disabled: bool, reason: str | None) -> str:
-    if disabled:
-        return f"It stays out, an operator disabled it: {reason}"
-    return f"Inactive, and tried again by itself: {reason}"
-
-
-def _print_brought(intake: Intake, fmt: Format) -> None:
-    if fmt is Format.JSON:
-        print_json(
-            {
-                "added": intake.added,
-                "updated": intake.updated,
-                "inactive": intake.failed,
-                "disabled": intake.disabled,
-                "repeated": intake.repeated,
-                "rejected": [{"line": line.number, "reason": line.reason} for line in intake.rejected],
-                "proxies": [_brought(one) for one in intake.brought],
-            }
-        )
-    else:
-        print_rows([_brought(one) for one in intake.brought], (("line", "Line"), ("id", "#")), fmt, empty="")
-
-
-def _brought(one: Any) -> dict[str, Any]:
-    row = dataclasses.asdict(one)
-    return {"line": row.pop("number"), **row}
-
-
-def _print_intake(intake: Intake) -> None:
-    out = [one for one in intake.brought if not one.active and not one.disabled]
-    for one in out[:_SHOWN]:
-        errors.print(plain(f"proxy {one.id} ({one.address}): {one.reason}"), markup=False, soft_wrap=True)
-    if len(out) > _SHOWN:
-        errors.print(f"… and {len(out) - _SHOWN:,} more: `menuwatch proxies list --inactive`", markup=False)
-    parts = [f"{intake.added:,} added", f"{intake.updated:,} updated", f"{len(intake.rejected):,} rejected"]
-    parts.append(f"{intake.failed:,} inactive" + (" (failed their test)" if intake.failed else ""))
-    if intake.disabled:
-        parts.append(f"{intake.disabled:,} stay disabled")
-    if intake.repeated:
-        parts.append(f"{plural(len(intake.repeated), 'line')} repeated")
-    console.print(", ".join(parts), markup=False)
-
-
-def _until(then: datetime | None) -> str | None:
-    """How soon, in words."""
-    if then is None:
-        return None
-    seconds = (then - datetime.now(UTC)).total_seconds()
-    if seconds <= 0:
-        return "now"
-    if seconds < 90:
-        return f"in {max(1, round(seconds))} s"
-    return f"in {round(seconds / 60)} min" if seconds < 5400 else f"in {seconds / 3600:.1f} h"
-
-
-def _rows(found: Sequence[ProxyView], fmt: Format) -> list[dict[str, Any]]:
-    rows = [dataclasses.asdict(view) for view in found]
-    if fmt is Format.TABLE:
-        for row in rows:
-            row["last_used_at"] = ago(row["last_used_at"])
-            row["avg_response_time_ms"] = row["avg_response_time_ms"] and round(row["avg_response_time_ms"])
-            row["since"] = ago(row["disabled_at"] or row["deactivated_at"])
-            row["probe_at"] = _until(row["probe_at"])
-    return rows
-
-
-def _print_proxies(found: Sequence[ProxyView], fmt: Format, *, empty: str = "") -> None:
-    print_rows(
-        _rows(found, fmt),
-        (
-            ("id", "#"),
-            ("address", "Proxy"),
-            ("status", "Status"),
-            ("state", "State"),
-            ("success_count", "Good"),
-            ("failure_count", "Failures in a row"),
-            ("consecutive_403_count", "403 in a row"),
-            ("avg_response_time_ms", "ms"),
-            ("last_used_at", "Last used"),
-            ("last_error", "Last error"),
-        ),
-        fmt,
-        empty=empty,
-    )
-
-
-def _print_idle(found: Sequence[ProxyView], fmt: Format) -> None:
-    print_rows(
-        _rows(found, fmt),
-        (
-            ("id", "#"),
-            ("address", "Proxy"),
-            ("status", "Status"),
-            ("reason", "Why"),
-            ("since", "Out since"),
-            ("probe_failures", "Failed probes"),
-            ("probe_at", "Next probe"),
-        ),
-        fmt,
-        empty="Every proxy is active.",
-        keep=("address", "reason", "probe_at"),
-    )
-
-
-def _print_changed(found: Sequence[ProxyView], fmt: Format, done: str) -> None:
-    if fmt is not Format.TABLE:
-        _print_proxies(found, fmt)
-        return
-    for proxy in found:
-        console.print(f"{done} proxy {proxy.id}: {proxy.address}", markup=False, soft_wrap=True)
-        if done == "Enabled" and proxy.status != "active":
-            errors.print(plain(f"  {_out(False, proxy.reason)}"), markup=False, soft_wrap=True)
 
 
 @contextlib.contextmanager
@@ -406,4 +292,4 @@ async def _remove(numbers: list[int]) -> list[ProxyView]:
 async def _seal() -> tuple[int, int]:
     found = settings()
     async with bootstrap.open_system(found) as system:
-        return await operations.seal(system.pool, found)
+        return await proxy_passwords.seal(system.pool, found)

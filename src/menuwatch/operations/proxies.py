@@ -13,27 +13,20 @@ from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Connection, Pool
-from menuwatch.fetch.errand import Errands
-from menuwatch.fetch.probe import Finding, Permit, Probe, Probed, finding
-from menuwatch.fetch.verdict import Verdict
-from menuwatch.hosts.model import host_of
+from menuwatch.fetch.probe import Finding, Permit, Probed, finding
+from menuwatch.operations.proxy_passwords import check_open
+from menuwatch.operations.proxy_trial import TESTS_AT_ONCE, Tested, Tester
 from menuwatch.operations.refusals import NotFound
 from menuwatch.proxies import store
 from menuwatch.proxies.health import probing
-from menuwatch.proxies.model import NewProxy, NoProxy, Proxy, Standing, Untested
+from menuwatch.proxies.model import UNTESTED, NewProxy, NoProxy, Proxy, Standing
 from menuwatch.proxies.parse import parse_line
 from menuwatch.proxies.sheet import placed
 from menuwatch.proxies.vault import Locked, Vault, is_sealed
 
 log = get_logger(__name__)
 
-TESTS_AT_ONCE = 32
-_TEST_SECONDS = 15.0
-"""Longest wait for the answer to a test: one that takes longer is of no use."""
 _TRIED_AT_START = 8
-
-_LONGEST_TURN_SECONDS = 30.0
-"""Turns within a host's budget come sooner than that."""
 
 DISABLED = "taken out by an operator"
 """The reason where none was given."""
@@ -81,20 +74,6 @@ class Added:
     id: int
     address: str
     created: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tested:
-    """One request through one proxy. `ok`: the target answered, whatever it said, so the proxy does its part. `reason` says what
-    came of it; `elapsed_ms` from the call to the end."""
-
-    id: int
-    address: str
-    ok: bool
-    verdict: Verdict
-    status: int | None
-    elapsed_ms: float
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +144,8 @@ async def require_active(pool: Pool, settings: Settings, *, permit: Permit | Non
     """
     async with pool.connection() as conn:
         standing = await store.standing(conn)
-        stored = await store.stored_passwords(conn, active=standing.active > 0)
-    _check_open(Vault.from_settings(settings), [text for _, text in stored])
+        stored = await store.all_of(conn, active=True if standing.active else None)
+    check_open(Vault.from_settings(settings), stored)
     if standing.active == 0 and standing.inactive:
         await _try_some(pool, settings, permit)
         async with pool.connection() as conn:
@@ -199,12 +178,12 @@ async def examine(pool: Pool, settings: Settings) -> Examined:
     async with pool.connection() as conn:
         standing = await store.standing(conn)
         failing = await store.failing(conn, _NAMED)
-        stored = await store.stored_passwords(conn, active=False)
+        stored = await store.all_of(conn)
     named = [f"proxy {proxy.id} ({proxy.last_error or 'no reason is known'})" for proxy in failing]
     more = [f"{standing.failing - len(failing):,} more"] if standing.failing > len(failing) else []
     locked: Locked | None = None
     try:
-        _check_open(Vault.from_settings(settings), [text for _, text in stored])
+        check_open(Vault.from_settings(settings), stored)
     except Locked as error:
         locked = error
     return Examined(standing=standing, failing=", ".join([*named, *more]), locked=locked)
@@ -223,18 +202,20 @@ async def test(
 ) -> list[Tested]:
     """Asks for `url` (default: the platform's base address) once through each of these proxies, or through all of them.
 
-    Counts nothing for the proxy: a test says how it is, it does not change what is known of it. `permit` is the host's budget, the one
+    Counts nothing for the proxy: a test says how it is, it does not change what is known of it, unless that is that it could not be
+    tested. `permit` is the host's budget, the one
     in the database where none is given. Raises NotFound for an unknown id, Locked where a password cannot be opened.
     """
     async with pool.connection() as conn:
         chosen = await _known(conn, proxy_ids) if proxy_ids else await store.all_of(conn)
     check = Tester(pool, settings, url=url, clock=clock, ca_file=ca_file, permit=permit)
-    _check_open(check.vault, [proxy.password for proxy in chosen])
+    check_open(check.vault, chosen)
     gate = asyncio.Semaphore(TESTS_AT_ONCE)
 
     async def one(proxy: Proxy) -> Tested:
         async with gate:
             probed = await check(proxy)
+        await _note(pool, proxy, probed)
         on_tested()
         return Tested(
             id=proxy.id,
@@ -249,57 +230,17 @@ async def test(
     return list(await asyncio.gather(*(one(proxy) for proxy in chosen)))
 
 
-class NotNow(Refused):
-    """The host is not to be asked for a while, not even for a test."""
-
-    def __init__(self, host: str, wait: float) -> None:
-        soon = f"{wait:.0f} s" if wait < 120 else f"{wait / 60:.0f} min"
-        super().__init__(f"not tested: {host} is not to be asked now; look again in {soon}")
-
-
-class Tester:
-    """Makes test requests, each when the host's budget allows it."""
-
-    def __init__(
-        self,
-        pool: Pool,
-        settings: Settings,
-        *,
-        url: str | None = None,
-        clock: Clock | None = None,
-        ca_file: str | None = None,
-        permit: Permit | None = None,
-    ) -> None:
-        """Raises Refused for a `url` that cannot be asked for."""
-        self._probe = Probe(settings, clock=clock, ca_file=ca_file, timeout_seconds=_TEST_SECONDS)
-        self.vault = self._probe.vault
-        self._url = url or settings.dutchie_base_url
-        if not self._url.startswith(("http://", "https://")) or not host_of(self._url):
-            raise Refused("the address to test with starts with http:// or https://, as https://example.com/")
-        errands = Errands(pool, settings, clock=clock)
-        self._permit = permit or errands.permit
-        self._record = errands.record
-
-    async def __call__(self, proxy: Proxy) -> Probed:
-        """Raises NotNow where the host wants to be left alone for longer than one waits for one's turn."""
-        host = host_of(self._url)
-        wait = await self._permit(host)
-        while wait is not None:
-            if wait > _LONGEST_TURN_SECONDS:
-                raise NotNow(host, wait)
-            await asyncio.sleep(wait)
-            wait = await self._permit(host)
-        probed = await self._probe(proxy, self._url)
-        await self._record(probed)
-        return probed
-
-    async def trouble(self, proxy: Proxy) -> str | None:
-        """Why this proxy should not be put to work yet, None where nothing speaks against it."""
-        try:
-            probed = await self(proxy)
-        except NotNow as error:
-            return Untested(error)
-        return probed.judgement.reason if finding(probed) is Finding.FAILS else None
+async def _note(pool: Pool, proxy: Proxy, probed: Probed) -> None:
+    """One that is out because it could not be tested has been tested now."""
+    if proxy.is_active or not (proxy.last_error or "").startswith(UNTESTED):
+        return
+    reason = probed.judgement.reason
+    if finding(probed) is Finding.WORKS:
+        reason = (
+            f"a test got through ({reason}): its next probe puts it to work, or `menuwatch proxies enable {proxy.id}`"
+        )
+    async with pool.connection() as conn:
+        await store.tested(conn, proxy.id, reason)
 
 
 async def enable(
@@ -324,7 +265,7 @@ async def enable(
     failed: dict[int, str] = {}
     if not force:
         check = Tester(pool, settings, url=url, clock=clock, ca_file=ca_file, permit=permit)
-        _check_open(check.vault, [proxy.password for proxy in chosen])
+        check_open(check.vault, chosen)
         gate = asyncio.Semaphore(TESTS_AT_ONCE)
 
         async def try_one(proxy: Proxy) -> None:
@@ -364,37 +305,9 @@ async def remove(conn: Connection, proxy_ids: Iterable[int]) -> list[ProxyView]:
     return found
 
 
-async def seal(pool: Pool, settings: Settings) -> tuple[int, int]:
-    """Seals every password under the first key of SECRET_KEY; returns how many were written anew, and how many there are.
-
-    Raises Refused without a key; Locked, and changes nothing, where a password is sealed with a key that is not configured.
-    """
-    vault = Vault.from_settings(settings)
-    if not vault.has_key:
-        raise Refused("SECRET_KEY is not set: `menuwatch proxies key` makes a key")
-    async with pool.connection() as conn, conn.transaction():
-        written, total = await store.reseal(conn, vault)
-    log.info("passwords sealed", action="proxy_passwords_sealed", written=written, total=total)
-    return written, total
-
-
 async def _known(conn: Connection, proxy_ids: Sequence[int]) -> list[Proxy]:
     """These proxies in the order of their numbers as given; raises NotFound."""
     found = await store.some(conn, proxy_ids)
     if missing := [str(number) for number in proxy_ids if number not in found]:
         raise NotFound(f"no proxy has the number {', '.join(missing)}: `menuwatch proxies list` shows them")
     return [found[number] for number in proxy_ids]
-
-
-def _check_open(vault: Vault, stored: Iterable[str | None]) -> None:
-    """Raises Locked where one of these cannot be opened."""
-    locked: Locked | None = None
-    count = total = 0
-    for text in stored:
-        total += 1
-        try:
-            vault.open(text)
-        except Locked as error:
-            locked, count = error, count + 1
-    if locked is not None:
-        raise Locked(key_given=vault.has_key, count=count, total=total)

@@ -12,7 +12,7 @@ from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
 from menuwatch.fetch.probe import Permit
-from menuwatch.operations.proxies import TESTS_AT_ONCE, Tester
+from menuwatch.operations.proxy_trial import TESTS_AT_ONCE, Tester
 from menuwatch.proxies import store
 from menuwatch.proxies.health import probing
 from menuwatch.proxies.model import Address, untried

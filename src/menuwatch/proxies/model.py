@@ -62,6 +62,10 @@ class NoProxy(NotNow):
         )
 
 
+UNTESTED = "not tested: "
+"""How the reason of a proxy begins that could not be tested."""
+
+
 class Untested(str):
     """A reason for which a proxy was not tested: it speaks neither for nor against it."""
 

@@ -26,7 +26,8 @@ ON CONFLICT (protocol, host, port, coalesce(username, '')) DO UPDATE SET
        failure_count = 0, consecutive_403_count = 0, updated_at = clock_timestamp(),
        (is_active, last_error, last_failure_at, deactivated_at, probe_at, probe_failures) = (
          SELECT CASE WHEN u.kept THEN p.is_active ELSE EXCLUDED.is_active AND p.disabled_at IS NULL END,
-                CASE WHEN u.kept THEN p.last_error ELSE coalesce(EXCLUDED.last_error, p.last_error) END,
+                CASE WHEN u.kept THEN p.last_error WHEN EXCLUDED.last_error IS NOT NULL THEN EXCLUDED.last_error
+                     WHEN NOT starts_with(p.last_error, %(untested_mark)s::text) THEN p.last_error END,
                 CASE WHEN u.kept THEN p.last_failure_at ELSE coalesce(EXCLUDED.last_failure_at, p.last_failure_at) END,
                 CASE WHEN u.kept THEN p.deactivated_at ELSE EXCLUDED.deactivated_at END,
                 CASE WHEN u.kept THEN p.probe_at ELSE EXCLUDED.probe_at END,
@@ -76,7 +77,8 @@ SELECT extract(epoch FROM min(probe_at) - clock_timestamp())::double precision
   FROM proxies WHERE NOT is_active AND disabled_at IS NULL;
 
 -- name: reactivate
-UPDATE proxies SET is_active = true, failure_count = 0, consecutive_403_count = 0, deactivated_at = NULL, probe_at = NULL,
+-- That it could not be tested is no error to be remembered, here and below.
+UPDATE proxies SET is_active = true, last_error = CASE WHEN NOT starts_with(last_error, %(untested)s::text) THEN last_error END, failure_count = 0, consecutive_403_count = 0, deactivated_at = NULL, probe_at = NULL,
        probe_failures = 0, updated_at = clock_timestamp()
  WHERE id = %(id)s AND NOT is_active AND disabled_at IS NULL;
 
@@ -84,6 +86,10 @@ UPDATE proxies SET is_active = true, failure_count = 0, consecutive_403_count = 
 UPDATE proxies SET probe_failures = probe_failures + 1, probe_at = clock_timestamp() + make_interval(secs => %(wait)s),
        last_error = %(error)s, last_failure_at = clock_timestamp(), updated_at = clock_timestamp()
  WHERE id = %(id)s AND NOT is_active AND disabled_at IS NULL;
+
+-- name: tested
+UPDATE proxies SET last_error = %(reason)s, updated_at = clock_timestamp()
+ WHERE id = %(id)s AND NOT is_active AND starts_with(last_error, %(untested)s::text);
 
 -- name: put_off_probe
 UPDATE proxies SET probe_at = clock_timestamp() + make_interval(secs => %(wait)s)
@@ -99,7 +105,7 @@ UPDATE proxies SET is_active = false, disabled_at = clock_timestamp(), disabled_
 UPDATE proxies p SET
        is_active = e.reason IS NULL, disabled_at = NULL, disabled_reason = NULL, failure_count = 0, consecutive_403_count = 0,
        deactivated_at = CASE WHEN e.reason IS NOT NULL THEN clock_timestamp() END,
-       last_error = coalesce(e.reason, p.last_error),
+       last_error = CASE WHEN e.reason IS NOT NULL THEN e.reason WHEN NOT starts_with(p.last_error, %(untested)s::text) THEN p.last_error END,
        last_failure_at = CASE WHEN e.reason IS NULL THEN p.last_failure_at ELSE clock_timestamp() END,
        probe_at = CASE WHEN e.reason IS NOT NULL
                        THEN clock_timestamp() + make_interval(secs => %(wait)s * (1 - %(jitter)s * random())) END,
@@ -109,10 +115,6 @@ UPDATE proxies p SET
 
 -- name: remove
 DELETE FROM proxies WHERE id = ANY (%(ids)s::integer[]) RETURNING id;
-
--- name: stored_passwords
-SELECT id, password, is_active FROM proxies WHERE password IS NOT NULL AND (NOT %(active)s::boolean OR is_active)
- ORDER BY id;
 
 -- name: lock_passwords
 SELECT id, password FROM proxies WHERE password IS NOT NULL ORDER BY id FOR NO KEY UPDATE;

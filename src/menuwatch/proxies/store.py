@@ -15,7 +15,7 @@ from menuwatch.core.backoff import Backoff
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
 from menuwatch.proxies.health import PROBING, Happened, Health, after
-from menuwatch.proxies.model import Address, NewProxy, Proxy, Standing, Untested
+from menuwatch.proxies.model import UNTESTED, Address, NewProxy, Proxy, Standing, Untested
 from menuwatch.proxies.vault import Vault
 
 log = get_logger(__name__)
@@ -59,6 +59,7 @@ async def put(
             for proxy, reason in zip(new, reasons, strict=True)
             if isinstance(reason, Untested)
         ],
+        "untested_mark": UNTESTED,
         **_first_wait(probing),
     }
     await conn.execute(_q.lock_known, columns)
@@ -127,7 +128,12 @@ async def enable(
 
     Those in `failed` are no longer disabled, but inactive for that reason until a probe gets through.
     """
-    values = {"ids": list(proxy_ids), "reasons": [failed.get(number) for number in proxy_ids], **_first_wait(probing)}
+    values = {
+        "ids": list(proxy_ids),
+        "reasons": [failed.get(number) for number in proxy_ids],
+        "untested": UNTESTED,
+        **_first_wait(probing),
+    }
     await _lock(conn, proxy_ids)
     cursor = await conn.execute(_q.enable, values)
     return {row[0] for row in await cursor.fetchall()}
@@ -143,12 +149,6 @@ async def remove(conn: AsyncConnection[Any], proxy_ids: Collection[int]) -> set[
 async def _lock(conn: AsyncConnection[Any], proxy_ids: Collection[int]) -> None:
     """In the order of their ids, as everybody does who changes several."""
     await conn.execute(_q.lock_health, {"ids": list(proxy_ids)})
-
-
-async def stored_passwords(conn: AsyncConnection[Any], *, active: bool) -> list[tuple[int, str]]:
-    """(id, password as it is stored) of the proxies that have one: of all, or of the active."""
-    cursor = await conn.execute(_q.stored_passwords, {"active": active})
-    return [(row[0], row[1]) for row in await cursor.fetchall()]
 
 
 async def reseal(conn: AsyncConnection[Any], vault: Vault) -> tuple[int, int]:
@@ -209,7 +209,12 @@ async def next_probe(conn: AsyncConnection[Any]) -> float | None:
 
 async def reactivate(conn: AsyncConnection[Any], proxy_id: int) -> bool:
     """Puts a proxy that its health took out back to work; false where it is at work already, gone, or an operator took it out."""
-    return (await conn.execute(_q.reactivate, {"id": proxy_id})).rowcount == 1
+    return (await conn.execute(_q.reactivate, {"id": proxy_id, "untested": UNTESTED})).rowcount == 1
+
+
+async def tested(conn: AsyncConnection[Any], proxy_id: int, reason: str) -> None:
+    """Why a proxy is out that is out because it could not be tested, and was tested since. `reason` may not hold a password."""
+    await conn.execute(_q.tested, {"id": proxy_id, "reason": reason, "untested": UNTESTED})
 
 
 async def probe_failed(conn: AsyncConnection[Any], proxy_id: int, *, wait: float, error: str) -> None:

@@ -27,18 +27,26 @@ _SEALED, _CLEAR = "fernet:", "clear:"
 
 
 class Locked(Refused):
-    """Passwords are sealed, and none of the configured keys opens them."""
+    """Something is sealed, and none of the configured keys opens it."""
 
-    def __init__(self, *, key_given: bool, count: int = 1, total: int = 1) -> None:
-        many = total > 1
-        whose = f"passwords of {count:,} of {total:,} proxies are" if many else "password of a proxy is"
+    def __init__(
+        self,
+        *,
+        key_given: bool,
+        what: str = "the password of a proxy is",
+        many: bool = False,
+        named: str = "",
+        way_out: str = "give the proxy anew",
+    ) -> None:
+        """`what` is sealed, with its verb; `many` of them, named in `named`. `way_out` is what to do where the key is lost."""
         it, was = ("them", "they were") if many else ("it", "it was")
-        what = (
+        how = (
             f"none of the keys in SECRET_KEY opens {it}: add the key that {was} sealed with"
             if key_given
             else f"SECRET_KEY is not set: set it to the key that {was} sealed with"
         )
-        super().__init__(f"the {whose} sealed, and {what}. Where the key is lost, give the proxy anew")
+        which = f" ({named})" if named else ""
+        super().__init__(f"{what} sealed{which}, and {how}. Where the key is lost, {way_out}")
 
 
 class Vault:
