@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,3 +79,33 @@ async def test_adding_one_address_many_times_at_once_adds_one(pool: Pool) -> Non
         assert len(await _rows(conn)) == 1
         with pytest.raises(Refused, match="known already, as number"):
             await stores.add_by_url(conn, platform="dutchie", slug="green")
+
+
+async def test_what_a_recording_says_fills_what_is_empty_and_overwrites_nothing(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        store_id, _ = await stores.promote(conn, "dutchie", GREEN)
+        said = replace(GREEN, slug="other", name="Other", city="Elsewhere", state="ON", is_medical=True)
+        await stores.fill_in(conn, store_id, said)
+        found = await stores.get(conn, store_id)
+        assert found is not None
+        assert (found.slug, found.name, found.city, found.state, found.is_medical) == (
+            "green",
+            "Green",
+            "Ajax",
+            "ON",
+            True,
+        )
+        await conn.commit()
+        await stores.fill_in(conn, store_id, replace(said, state="AB", is_medical=False))
+        assert await stores.get(conn, store_id) == found, "not even the time of its last change moved"
+
+
+async def test_two_platforms_may_know_different_shops_by_one_id(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        for platform, name in (("dutchie", "Green"), ("weedmaps", "Blue"), ("dutchie", "Green & Co")):
+            details = replace(GREEN, platform_dispensary_id="7", name=name)
+            await stores.record_location(conn, platform, details, raw={}, dispensary_id=None, rejected=None)
+        cursor = await conn.execute(
+            "SELECT platform, platform_dispensary_id, name FROM dutchie_discovery_locations ORDER BY 1"
+        )
+        assert await cursor.fetchall() == [("dutchie", "7", "Green & Co"), ("weedmaps", "7", "Blue")]

@@ -44,7 +44,12 @@ class StoreDiscovery:
                 else:
                     rejected += 1
                 await stores.record_location(
-                    conn, details(store), raw=store.raw, dispensary_id=store_id, rejected=store.problem
+                    conn,
+                    task.platform,
+                    details(store),
+                    raw=store.raw,
+                    dispensary_id=store_id,
+                    rejected=store.problem,
                 )
             return Wrote(
                 result={"newStoreIds": new, "found": len(found), "rejected": rejected},

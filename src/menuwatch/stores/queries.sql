@@ -71,12 +71,30 @@ ON CONFLICT (platform, platform_dispensary_id) WHERE platform_dispensary_id IS N
 RETURNING id, xmax = 0 AS inserted;
 
 -- name: record_location
-INSERT INTO dutchie_discovery_locations (platform_dispensary_id, slug, name, city, state, country, status, reason, dispensary_id, raw)
-VALUES (%(platform_dispensary_id)s, %(slug)s, %(name)s, %(city)s, %(state)s, %(country)s, %(status)s, %(reason)s, %(dispensary_id)s, %(raw)s)
-ON CONFLICT (platform_dispensary_id) DO UPDATE SET
+INSERT INTO dutchie_discovery_locations (platform, platform_dispensary_id, slug, name, city, state, country, status, reason, dispensary_id, raw)
+VALUES (%(platform)s, %(platform_dispensary_id)s, %(slug)s, %(name)s, %(city)s, %(state)s, %(country)s, %(status)s, %(reason)s,
+       %(dispensary_id)s, %(raw)s)
+ON CONFLICT (platform, platform_dispensary_id) DO UPDATE SET
        slug = EXCLUDED.slug, name = EXCLUDED.name, city = EXCLUDED.city, state = EXCLUDED.state, country = EXCLUDED.country,
        status = EXCLUDED.status, reason = EXCLUDED.reason, raw = EXCLUDED.raw, last_seen_at = now(),
        dispensary_id = coalesce(EXCLUDED.dispensary_id, dutchie_discovery_locations.dispensary_id);
+
+-- name: fill_in
+-- What a recording, or a person who has it, says of a store, where nothing is known yet: nobody's word is overwritten.
+UPDATE dispensaries SET
+       menu_url = coalesce(menu_url, %(menu_url)s), address = coalesce(address, %(address)s), city = coalesce(city, %(city)s),
+       state = coalesce(state, %(state)s), country = coalesce(country, %(country)s), zipcode = coalesce(zipcode, %(zipcode)s),
+       latitude = coalesce(latitude, %(latitude)s), longitude = coalesce(longitude, %(longitude)s),
+       timezone = coalesce(timezone, %(timezone)s), phone = coalesce(phone, %(phone)s),
+       is_recreational = coalesce(is_recreational, %(is_recreational)s), is_medical = coalesce(is_medical, %(is_medical)s),
+       enterprise_id = coalesce(enterprise_id, %(enterprise_id)s), updated_at = now()
+ WHERE id = %(id)s
+   AND (menu_url, address, city, state, country, zipcode, latitude, longitude, timezone, phone, is_recreational, is_medical, enterprise_id)
+       IS DISTINCT FROM
+       (coalesce(menu_url, %(menu_url)s), coalesce(address, %(address)s), coalesce(city, %(city)s), coalesce(state, %(state)s),
+        coalesce(country, %(country)s), coalesce(zipcode, %(zipcode)s), coalesce(latitude, %(latitude)s), coalesce(longitude, %(longitude)s),
+        coalesce(timezone, %(timezone)s), coalesce(phone, %(phone)s), coalesce(is_recreational, %(is_recreational)s),
+        coalesce(is_medical, %(is_medical)s), coalesce(enterprise_id, %(enterprise_id)s));
 
 -- name: attempted
 UPDATE dispensaries SET last_attempt_at = %(at)s, last_error = %(error)s WHERE id = %(id)s;

@@ -178,8 +178,14 @@ async def close_duplicate(conn: AsyncConnection[Any], store_id: int, at: datetim
     await conn.execute(_q.close_duplicate, {"id": store_id, "at": at, "error": error})
 
 
+async def fill_in(conn: AsyncConnection[Any], store_id: int, details: Details) -> None:
+    """Takes over what these say of a known store where nothing is known of it; its ids and names stay."""
+    await conn.execute(_q.fill_in, {"id": store_id, **details.values()})
+
+
 async def record_location(
     conn: AsyncConnection[Any],
+    platform: str,
     details: Details,
     *,
     raw: Mapping[str, Any],
@@ -190,6 +196,7 @@ async def record_location(
     await conn.execute(
         _q.record_location,
         {
+            "platform": platform,
             **details.values(),
             "raw": Jsonb(dict(raw)),
             "dispensary_id": dispensary_id,
