@@ -7,6 +7,7 @@ import io
 import tarfile
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from menuwatch.pipeline import recorded
@@ -160,3 +161,29 @@ def test_a_store_of_another_platform_is_refused(command: Command, tmp_path: Path
     c.write_bytes(MENUS["menus/c.json"])
     command.report(a, "--store", "my-shop")
     assert "--store my-shop: is a store of dutchie, " in command.refused(c, "--store", "my-shop")
+
+
+def test_the_state_of_stores_of_which_nobody_says_it(command: Command, tmp_path: Path) -> None:
+    """First without, then with it; a second word changes nothing."""
+    path = tar(tmp_path / "menus.tar", MENUS)
+    run = command.run(path)
+    assert "of 4 stores nobody says which state it is in" in run.stderr
+    with psycopg.connect(command.database_url) as conn:
+        conn.execute("UPDATE dispensaries SET state = 'ON' WHERE platform_dispensary_id = %s", (SHOP_B,))
+    again = command.report(path, "--state", "nm")
+    assert (again["unchanged"], again["new"], again["changed"]) == (10, 0, 0)
+    assert sorted(one["state"] for one in again["stores"]) == ["NM", "NM", "NM", "ON"], "a person's word stands"
+    third = command.run(path, "--state", "AZ")
+    assert (third.returncode, third.stderr.count("which state")) == (0, 0)
+    with psycopg.connect(command.database_url) as conn:
+        rows = conn.execute(
+            "SELECT d.state, count(*) FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+    assert rows == [("NM", 8), ("ON", 2)]
+
+
+def test_a_state_that_does_not_exist(command: Command, tmp_path: Path) -> None:
+    path = tar(tmp_path / "menus.tar", MENUS)
+    assert "--state: state 'New Mexico' does not exist: name it by two letters" in command.refused(
+        path, "--state", "New Mexico"
+    )

@@ -217,8 +217,14 @@ def test_which_store() -> None:
     assert WEEDMAPS.store_of(raw) == "305566"
     assert WEEDMAPS.store_in(raw) == FoundStore(
         platform_dispensary_id="305566", slug="a-shop", name_raw="a-shop", name="a-shop",
-        menu_url="https://weedmaps.com/dispensaries/a-shop",
+        menu_url="https://weedmaps.com/dispensaries/a-shop", is_recreational=True,
     )  # fmt: skip
+    both = [*raw, msgspec.Raw(json.dumps(item(2, listing=305566, license_type="medical")).encode())]
+    found = WEEDMAPS.store_in(both)
+    assert found is not None
+    assert (found.is_recreational, found.is_medical) == (True, True)
+    elsewhere = [*raw, msgspec.Raw(json.dumps(item(2, listing=8, license_type="medical")).encode())]
+    assert WEEDMAPS.store_in(elsewhere) == WEEDMAPS.store_in(raw), "an item of another listing says nothing of this one"
     assert WEEDMAPS.store_in(raw[:1]) is None
 
 

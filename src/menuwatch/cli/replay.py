@@ -16,6 +16,7 @@ from menuwatch.cli.process import settings
 from menuwatch.core.errors import Refused
 from menuwatch.pipeline import replay as pipeline
 from menuwatch.pipeline.replay import Outcome
+from menuwatch.schedules.model import parse_state
 
 _SHOWN = 10
 
@@ -33,6 +34,10 @@ def replay(
     platform: Annotated[
         str | None, typer.Option(help="Platform of the answers, where their shape alone is not to decide.")
     ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(help="Two letters (NM, ON): where the stores are of which neither the files nor anybody says it."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Put recorded answers through archive, normalizer and catalogue, as if crawled now; archive files keep their own time.
@@ -40,7 +45,7 @@ def replay(
     The same file again changes nothing, and a part of a menu counts no product as missing. Exit code 1 when a menu was archived
     but not applied or a file of a tar archive cannot be used, 2 when a file cannot be used.
     """
-    outcome, stock = asyncio.run(_replay(files, store, platform))
+    outcome, stock = asyncio.run(_replay(files, store, platform, _state(state)))
     report = _report(outcome, stock)
     if json:
         print_json(report)
@@ -50,7 +55,16 @@ def replay(
         raise typer.Exit(1)
 
 
-async def _replay(files: list[Path], store: str | None, name: str | None) -> tuple[Outcome, dict[str, int]]:
+def _state(text: str | None) -> str | None:
+    try:
+        return parse_state(text) if text is not None else None
+    except Refused as error:
+        raise Refused(f"--state: {error}") from error
+
+
+async def _replay(
+    files: list[Path], store: str | None, name: str | None, state: str | None
+) -> tuple[Outcome, dict[str, int]]:
     async with bootstrap.open_system(settings()) as system:
         if name is not None and name not in system.platforms:
             raise Refused(f"--platform {name}: is not known here ({', '.join(system.platforms)})")
@@ -62,7 +76,9 @@ async def _replay(files: list[Path], store: str | None, name: str | None) -> tup
             def told(done: int, of: int) -> None:
                 progress.update(bar, description="Replaying menus", completed=done, total=of)
 
-            outcome = await pipeline.replay(bootstrap.parts(system), platform, files, store=store, progress=told)
+            outcome = await pipeline.replay(
+                bootstrap.parts(system), platform, files, store=store, state=state, progress=told
+            )
         async with system.pool.connection() as conn:
             stock = await read.stock_counts(conn, [menu.store.id for menu in outcome.menus])
         return outcome, stock
@@ -89,6 +105,7 @@ def _report(outcome: Outcome, stock: dict[str, int]) -> dict[str, Any]:
                 "id": menu.store.id,
                 "platform": menu.store.platform,
                 "slug": menu.store.slug,
+                "state": menu.store.state,
                 "payload_id": menu.payload_id,
                 "refused": menu.refused,
                 "part": menu.part,
@@ -120,6 +137,11 @@ def _print(outcome: Outcome, report: dict[str, Any]) -> None:
         _say(f"{plural(empty, 'file')} left out: a menu without products may be a block as well (--json lists all)")
     if outcome.repeated:
         _say(f"{plural(outcome.repeated, 'file')} repeated a page of another")
+    nowhere = len({menu.store.id for menu in done if menu.store.state is None})
+    if nowhere:
+        _say(
+            f"of {plural(nowhere, 'store')} nobody says which state it is in: no figure by state counts it (--state NM says it)"
+        )
     names = list(dict.fromkeys(menu.store.slug or str(menu.store.id) for menu in done))
     where = ", ".join(names) if len(names) <= _SHOWN else plural(len(names), "store")
     console.print(f"{plural(report['products'], 'product')} at {where}", markup=False)

@@ -71,11 +71,13 @@ async def replay(
     files: Sequence[Path],
     *,
     store: str | None = None,
+    state: str | None = None,
     progress: Progress = _silent,
 ) -> Outcome:
     """Replays files. Raw ones of one store are pages of one menu, and the same bytes again change nothing; archive files are
     a menu each. A tar archive is the files in it. `store` names the store where the files do not, or the slug that a new store gets;
-    raw answers are of `platform`, or of the one whose shape they have.
+    `state` (two letters) is where the stores are of which nobody says it; raw answers are of `platform`, or of the one whose shape
+    they have.
 
     Raises Refused in one line for a file that cannot be used, unless it is one of several in a tar archive; the bytes of a raw answer
     that is no menu are archived as rejected when the store is known.
@@ -91,7 +93,7 @@ async def replay(
     for number, menu in enumerate(found.menus):
         progress(number, len(found.menus))
         try:
-            done.append(await _replay_menu(parts, menu, store))
+            done.append(await _replay_menu(parts, menu, store, state))
         except Refused as error:
             if not menu.member:
                 raise
@@ -100,8 +102,8 @@ async def replay(
     return Outcome(menus=tuple(done), left_out=tuple(left_out), files=found.files, repeated=found.repeated)
 
 
-async def _replay_menu(parts: Parts, menu: RecordedMenu, text: str | None) -> Replayed:
-    store, payload = await _archived(parts, menu, text)
+async def _replay_menu(parts: Parts, menu: RecordedMenu, text: str | None, state: str | None) -> Replayed:
+    store, payload = await _archived(parts, menu, text, state)
     part = menu.shortfall
     if payload.applied_at is not None:
         return Replayed(store=store, payload_id=payload.id, counts=await _unchanged(parts, payload), part=part)
@@ -136,11 +138,13 @@ async def _unchanged(parts: Parts, payload: Payload) -> dict[str, Any]:
     return {**Applied(products=products, unchanged=products).counts(), "already_applied": True}
 
 
-async def _archived(parts: Parts, menu: RecordedMenu, text: str | None) -> tuple[Store, Payload]:
+async def _archived(parts: Parts, menu: RecordedMenu, text: str | None, state: str | None) -> tuple[Store, Payload]:
     """The menu's store and row: the row that it has already, else a new one. Holds the store's row, so that replays at the same
     time find each other's payloads and never share an instant."""
     async with shelving(parts.pool, parts.archive) as (conn, shelf):
-        store = await stores.lock(conn, await _store(conn, menu, text))
+        store_id = await _store(conn, menu, text)
+        await stores.fill_in(conn, store_id, _said_of(menu, state))
+        store = await stores.lock(conn, store_id)
         assert store is not None, "it was found or added in this transaction"
         doc = Document(
             platform=menu.platform.name,
@@ -151,6 +155,15 @@ async def _archived(parts: Parts, menu: RecordedMenu, text: str | None) -> tuple
         )
         known = await _known(conn, store, menu, doc)
         return store, known or await _insert(conn, shelf, parts, store, menu, doc)
+
+
+def _said_of(menu: RecordedMenu, state: str | None) -> Details:
+    """What the recording says of its store, and the state where it names none. (Its names are not looked at.)"""
+    if menu.found is not None and menu.found.platform_dispensary_id == menu.store:
+        known = details(menu.found)
+    else:
+        known = Details(platform_dispensary_id=menu.store or "", slug="", name="", name_raw="")
+    return replace(known, state=known.state or state)
 
 
 async def _store(conn: AsyncConnection[Any], menu: RecordedMenu, text: str | None) -> int:

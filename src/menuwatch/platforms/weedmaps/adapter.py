@@ -18,6 +18,7 @@ from menuwatch.platforms.walk import Survey, all_stores, whole_menu
 from menuwatch.platforms.weedmaps import identity, page, stores
 from menuwatch.platforms.weedmaps import normalize as normalizer
 from menuwatch.platforms.weedmaps.fields import FIELDS
+from menuwatch.platforms.weedmaps.regions import region_slug
 
 PER_PAGE = 100
 _LISTINGS = "/discovery/v1/listings"
@@ -31,8 +32,9 @@ class Weedmaps:
     Without a `base_url` it reads recorded answers alone: it has no hosts, and what would need one raises Permanent.
 
     Verified on recorded answers: the shape of a menu and its paging (`meta.page` from 1, 100 items a page). As public callers ask: the
-    list of stores and its filter by region, the record of one store by its slug. An assumption: that a menu is also given by the
-    listing's id, and in the recorded shape (public callers of today are given another, which is refused as a changed schema).
+    list of stores and its filter by region, the record of one store by its slug. Assumptions: that a region is called by the name of
+    its state or city (`new-mexico`); that a menu is also given by the listing's id, and in the recorded shape (public callers of today
+    are given another, which is refused as a changed schema).
     """
 
     name = "weedmaps"
@@ -54,8 +56,10 @@ class Weedmaps:
         self, session: Session, *, state: str | None = None, city: str | None = None
     ) -> AsyncIterator[FoundStore]:
         """Lists the storefronts of a region, or all."""
-        region = {"filter[region_slug[dispensaries]]": _slug(city or state)} if city or state else {}
-        where = {"filter[any_retailer_services][]": "storefront", **region, "size": str(PER_PAGE)}
+        region = region_slug(state=state, city=city)
+        where = {"filter[any_retailer_services][]": "storefront", "size": str(PER_PAGE)}
+        if region is not None:
+            where["filter[region_slug[dispensaries]]"] = region
 
         async def page_of(number: int) -> list[FoundStore]:
             params = {**where, "page": str(number + 1), "page_size": str(PER_PAGE)}
@@ -126,11 +130,10 @@ class Weedmaps:
 
     def store_of(self, items: Iterable[msgspec.Raw]) -> str | None:
         """The listing that the first item which says so is of."""
-        found = stores.store_in(items)
-        return found.platform_dispensary_id if found is not None else None
+        return stores.store_of(items)
 
     def store_in(self, items: Iterable[msgspec.Raw]) -> FoundStore | None:
-        """What the items tell of their store: id, slug and address."""
+        """What the items tell of their store: id, slug, address, licences."""
         return stores.store_in(items)
 
     def normalize(self, items: Iterable[msgspec.Raw]) -> Normalized:
@@ -140,7 +143,3 @@ class Weedmaps:
     def slug_of(self, menu_url: str) -> str | None:
         """The slug in the address of a Weedmaps menu, None when it is none."""
         return stores.slug_of(menu_url)
-
-
-def _slug(region: str | None) -> str:
-    return "-".join((region or "").lower().split())

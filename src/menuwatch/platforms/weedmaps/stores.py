@@ -20,6 +20,7 @@ from menuwatch.platforms.base import FoundStore
 from menuwatch.platforms.records import LONGEST_TEXT, on_earth, text_of
 from menuwatch.platforms.weedmaps.identity import named
 from menuwatch.platforms.weedmaps.normalize import item_of
+from menuwatch.platforms.weedmaps.payload import Item
 from menuwatch.platforms.zones import zone
 
 _PATH = re.compile(r"/(?P<kind>dispensaries|deliveries|stores)/(?P<slug>[A-Za-z0-9][A-Za-z0-9._~-]*)(?:/|$)")
@@ -50,25 +51,46 @@ def slug_of(menu_url: str) -> str | None:
     return match["slug"] if match else None
 
 
+def listing_of(item: Item | None) -> str | None:
+    """The id of the listing that an item is of, None where it does not say."""
+    listing = item.relationships.listing if item is not None and item.relationships is not None else None
+    return named(listing.data.id) if listing is not None and listing.data is not None else None
+
+
+def store_of(items: Iterable[msgspec.Raw]) -> str | None:
+    """The listing that the first item which says so is of."""
+    return next((found for raw in items if (found := listing_of(item_of(raw))) is not None), None)
+
+
 def store_in(items: Iterable[msgspec.Raw]) -> FoundStore | None:
-    """What the first item that names its store tells of it, None where none does. Its name is in no menu: the slug stands for it."""
+    """What the items tell of their store, None where none names it: the first that does, its id and address; all of its items, whether
+    it sells under a recreational or a medical licence (what none of them is sold under may be sold elsewhere, so that is unknown).
+    Its name is in no menu: the slug stands for it."""
+    store_id: str | None = None
+    path: re.Match[str] | None = None
+    licences: set[str] = set()
     for raw in items:
         item = item_of(raw)
-        listing = item.relationships.listing if item is not None and item.relationships is not None else None
-        store_id = named(listing.data.id) if listing is not None and listing.data is not None else None
-        if item is None or store_id is None:
+        listing = listing_of(item)
+        if item is None or listing is None or listing != (store_id or listing):
             continue
-        links = item.links
-        match = _PATH.match(links.self) if links is not None and links.self else None
-        slug = match["slug"] if match else store_id
-        return FoundStore(
-            platform_dispensary_id=store_id,
-            slug=slug,
-            name_raw=slug,
-            name=slug,
-            menu_url=f"https://weedmaps.com/{match['kind']}/{slug}" if match else None,
-        )
-    return None
+        if store_id is None:
+            store_id = listing
+            path = _PATH.match(item.links.self) if item.links is not None and item.links.self else None
+        if item.attributes is not None and item.attributes.license_type:
+            licences.add(item.attributes.license_type.strip().lower())
+    if store_id is None:
+        return None
+    slug = path["slug"] if path else store_id
+    return FoundStore(
+        platform_dispensary_id=store_id,
+        slug=slug,
+        name_raw=slug,
+        name=slug,
+        is_recreational=True if "recreational" in licences else None,
+        is_medical=True if "medical" in licences else None,
+        menu_url=f"https://weedmaps.com/{path['kind']}/{slug}" if path else None,
+    )
 
 
 def found_store(raw: msgspec.Raw) -> FoundStore:
