@@ -37,6 +37,7 @@ def parse(arguments: Sequence[str] | None = None) -> World:
         prog="python -m menuwatch.sim", description="A simulated market on loopback ports."
     )
     parser.add_argument("--stores", type=int, default=12)
+    parser.add_argument("--weedmaps", type=int, default=0, help="stores on a second platform")
     parser.add_argument("--products", type=int, default=150, help="products that each store begins with")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--port", type=int, default=0, help="of the GraphQL endpoint; 0 takes a free one")
@@ -53,6 +54,7 @@ def parse(arguments: Sequence[str] | None = None) -> World:
         parser.error(f"--rates: {error}")
     return World(
         stores=given.stores,
+        weedmaps=given.weedmaps,
         products=given.products,
         seed=given.seed,
         port=given.port,

@@ -50,6 +50,17 @@ _PACKS: dict[str, _Sizes] = {
 # Sizes of an edible at a point of sale are the mass of THC, not of the product.
 _DOSES: _Sizes = ((("0.025g", None, 8),), (("0.1g", None, 22),), (("0.02g", None, 6), ("0.1g", None, 21)))
 
+# Weedmaps sells by the weights that it knows, or by the package.
+_EACH: _Sizes = ((("each", None, 24),), (("each", None, 38),))
+_LABELLED: dict[str, _Sizes] = {
+    "Flower": (
+        (("1/8 oz", 3.5, 34),), (("1 g", 1.0, 11),), (("1 g", 1.0, 11), ("1/8 oz", 3.5, 34)),
+        (("1/8 oz", 3.5, 32), ("1/4 oz", 7.0, 60), ("1/2 oz", 14.0, 105), ("1 oz", 28.0, 180)), (("each", None, 30),),
+    ),
+    "Concentrate": ((("1 g", 1.0, 43),), (("1/2 g", 0.5, 26), ("1 g", 1.0, 43)), (("each", None, 35),)),
+    "Pre-Rolls": ((("1 g", 1.0, 9),), (("each", None, 12),)),
+}  # fmt: skip
+
 _RAW = {"1/8oz": "3.5g", "1/4oz": "7.0g", "1/2oz": "14.0g", "1oz": "28.0g"}
 _STRAIN_TYPES = (
     "Indica",
@@ -132,7 +143,7 @@ class Maker:
             strays = tuple(s for s in ("3.5g", "28g", "14g") if s not in options)[:1]
         image, images = self._pictures(rng, category)
         good = Good(
-            id=object_id(rng),
+            id=self._id(rng, serial),
             serial=serial,
             category=category,
             subcategory=self._subcategory(rng, category),
@@ -163,7 +174,14 @@ class Maker:
         self._last = good
         return good, cents
 
+    def _id(self, rng: Random, serial: int) -> str:
+        if self._store.platform == "weedmaps":
+            return str(int(self._store.id) * 100_000 + serial)
+        return object_id(rng)
+
     def _sizes(self, rng: Random, category: str) -> tuple[tuple[str, float | None, int], ...]:
+        if self._store.platform == "weedmaps":
+            return rng.choice(_LABELLED.get(category, _EACH))
         if category == "Edible" and self._store.counting == "pos" and rng.random() < 0.6:
             return rng.choice(_DOSES)
         if category in _PACKS:
@@ -194,7 +212,7 @@ class Maker:
             return f"{strain} {noun} *{rng.randrange(2000, 3900) / 100}% TAC* "
         if shape < 0.45 and category == "Flower":
             return strain
-        return f"{strain} | {noun} | {sizes[0][0]}" if sizes[0][0] != "N/A" else f"{strain} | {noun}"
+        return f"{strain} | {noun} | {sizes[0][0]}" if sizes[0][0] not in ("N/A", "each") else f"{strain} | {noun}"
 
     def _prices(self, rng: Random, sizes: Sequence[tuple[str, float | None, int]]) -> tuple[int, ...]:
         factor = rng.uniform(0.7, 1.5)

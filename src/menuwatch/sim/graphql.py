@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from math import ceil
 from typing import Any
 
 import msgspec
 
+from menuwatch.sim.desk import MAX_PER_PAGE, Body, Desk
 from menuwatch.sim.dispensary import record
 from menuwatch.sim.http import Answer, Request
 from menuwatch.sim.misbehave import Asked, Identity, Mischief
@@ -22,7 +22,6 @@ from menuwatch.sim.model import Shelf, SimStore
 from menuwatch.sim.pages import Menus, is_hidden
 from menuwatch.sim.recorded import Recorded
 from menuwatch.sim.selection import Selection, SyntaxProblem, parse, project
-from menuwatch.sim.spoil import spoiled
 from menuwatch.sim.stats import Stats
 
 HASHES: Mapping[str, str] = {
@@ -31,7 +30,6 @@ HASHES: Mapping[str, str] = {
 }
 """Persisted queries that are answered unless told otherwise: the newest known."""
 
-MAX_PER_PAGE = 100
 _FIELDS = {"filteredProducts": "FilteredProducts", "filteredDispensaries": "ConsumerDispensaries"}
 _NOT_FORGED = ("apollo-require-preflight", "x-apollo-operation-name")
 
@@ -53,8 +51,7 @@ class Endpoint:
 
     def __init__(self, menus: Menus, mischief: Mischief, stats: Stats, recorded: Recorded | None = None) -> None:
         self._menus = menus
-        self._mischief = mischief
-        self._stats = stats
+        self._desk = Desk(mischief, stats)
         self._recorded = recorded
         self.hashes: dict[str, str] = dict(HASHES)
         self._texts: dict[str, tuple[str, Selection]] = {}
@@ -65,40 +62,23 @@ class Endpoint:
         try:
             operation, variables, selection = self._understand(request)
         except _Refused as refused:
-            self._stats.refused()
+            self._desk.refused()
             return refused.answer
         menu = operation == "FilteredProducts"
         wanted = variables.get("productsFilter") if menu else None
-        store = self._menus.market.find(str(wanted.get("dispensaryId"))) if isinstance(wanted, dict) else None
+        store = self._store(wanted.get("dispensaryId")) if isinstance(wanted, dict) else None
         page = variables.get("page")
-        asked = Asked(
-            number=self._stats.begin(operation),
-            operation=operation,
-            identity=identity,
-            store=store.id if store is not None else None,
-            slug=store.slug if store is not None else None,
-            page=page if isinstance(page, int) else 0,
-        )
-        strike = self._mischief.strike(asked)
-        emptied = strike is not None and strike[0] == "empty_page"
-        if strike is not None and not emptied and strike[0] != "slow":
-            spoiling = spoiled(strike[0], strike[1], asked.number)
-            if spoiling is not None:
-                self._stats.end(asked, spoiling.status, strike[0])
-                return spoiling
-        if menu:
-            body, crawled = self._products(variables, store, asked, selection, emptied=emptied)
-        else:
-            body, crawled = self._dispensaries(variables, selection), None
-        if strike is not None and strike[0] == "truncated":
-            self._stats.end(asked, 200, "truncated")
-            cut = max(1, len(body) * 2 // 3)
-            return Answer(200, body, cut=cut) if strike[1].get("abrupt") else Answer(200, body[:cut])
-        if crawled is not None and not emptied and store is not None:
-            self._stats.served(store, self.tick, *crawled)
-        self._stats.end(asked, 200, strike[0] if strike is not None else None)
-        slow = float(strike[1].get("seconds", 1.0)) if strike is not None and strike[0] == "slow" else 0.0
-        return Answer(200, body, wait=slow)
+        asked = self._desk.note(operation, identity, store, page if isinstance(page, int) else 0)
+
+        def body(emptied: bool) -> Body:
+            if menu:
+                return self._products(variables, store, asked, selection, emptied=emptied)
+            return Body(self._dispensaries(variables, selection))
+
+        return self._desk.answer(asked, store, self.tick, body)
+
+    def _store(self, key: Any) -> SimStore | None:
+        return self._menus.market.find(str(key), "dutchie")
 
     def _understand(self, request: Request) -> tuple[str, dict[str, Any], Selection | None]:
         """(operation, variables, selection of a full text)."""
@@ -168,8 +148,7 @@ class Endpoint:
         selection: Selection | None,
         *,
         emptied: bool,
-    ) -> tuple[bytes, tuple[int, int] | None]:
-        """(body, (page, pages) of a whole menu's page)."""
+    ) -> Body:
         wanted = variables.get("productsFilter")
         wanted = wanted if isinstance(wanted, dict) else {}
         per_page = variables.get("perPage")
@@ -178,28 +157,13 @@ class Endpoint:
         if self._recorded is not None:
             body = self._recorded.menu_page(str(wanted.get("dispensaryId")), page)
             if body is not None:
-                return body, None
+                return Body(body)
         if store is None:
-            return _menu_body([], 0, 0, selection), None
-        clamp = self._mischief.of_store("clamp", asked, self.tick)
-        if clamp is not None:
-            per_page = min(per_page, int(clamp.get("per_page", 25)))
-            self._stats.note("clamp")
+            return Body(_menu_body([], 0, 0, selection))
         rows, whole = _filtered(self._menus.menu(store, self.tick), store, wanted)
-        total = len(rows)
-        pages = ceil(total / per_page)
-        chosen = [body for _, body in rows[page * per_page : (page + 1) * per_page]]
-        pinned = self._mischief.of_store("pinned", asked, self.tick)
-        if pinned is not None and page and chosen:
-            chosen = [body for _, body in rows[: int(pinned.get("count", 3))]] + chosen
-            self._stats.note("pinned")
-        lie = self._mischief.of_store("total_lies", asked, self.tick)
-        said, said_pages = total, pages
-        if lie is not None and total:
-            said, said_pages = max(0, total + int(lie.get("delta", 7))), max(0, pages + int(lie.get("page_delta", 0)))
-            self._stats.note("total_lies")
-        body = _menu_body([] if emptied else chosen, said, said_pages, selection)
-        return body, (page, pages) if whole and page < max(pages, 1) else None
+        shown = self._desk.slice([body for _, body in rows], asked, self.tick, per_page, emptied=emptied)
+        body = _menu_body(shown.rows, shown.said_total, shown.said_pages, selection)
+        return Body(body, (page, shown.pages) if whole and page < max(shown.pages, 1) else None)
 
     def _dispensaries(self, variables: dict[str, Any], selection: Selection | None) -> bytes:
         wanted = variables.get("dispensaryFilter")
@@ -211,11 +175,13 @@ class Endpoint:
         market = self._menus.market
         found: Sequence[SimStore]
         if wanted.get("cNameOrID") is not None:
-            store = market.find(str(wanted["cNameOrID"]))
+            store = self._store(wanted["cNameOrID"])
             found = [store] if store is not None else []
         else:
             found = [
-                s for s in market.stores if _same(wanted.get("state"), s.state) and _same(wanted.get("city"), s.city)
+                s
+                for s in market.on("dutchie")
+                if _same(wanted.get("state"), s.state) and _same(wanted.get("city"), s.city)
             ]
         per_page = variables.get("perPage", wanted.get("perPage"))
         page = variables.get("page", wanted.get("page"))
@@ -248,7 +214,7 @@ def _filtered(
     return rows, rows is menu or len(rows) == len(menu)
 
 
-def _menu_body(products: list[bytes], total: int, pages: int, selection: Selection | None) -> bytes:
+def _menu_body(products: Sequence[bytes], total: int, pages: int, selection: Selection | None) -> bytes:
     if selection is None:
         return (
             b'{"data":{"filteredProducts":{"products":['

@@ -6,6 +6,8 @@ It is worked out from the market's own state, never from rendered answers, and f
 - an option is out of stock when its product is not active, when its text is among those below the threshold, or when none is
   available; a product is in stock if any option is, out of stock if all are, else unknown;
 - a special price list that is not as long as the options says nothing;
+- on Weedmaps an option has one price, that of the shop's licence, and a percentage off makes its special one; what is not published
+  is out of stock, what nobody counts is unknown; a potency of zero is none;
 - a product that is absent from three crawls of its store in a row is out of stock, with none of any option, from the third on;
   the next crawl that shows it is compared with that.
 """
@@ -26,6 +28,7 @@ from menuwatch.sim.model import (
     available,
     below_threshold,
     medical_prices,
+    percent_off,
     special_prices,
 )
 
@@ -104,6 +107,8 @@ def _specials(shelf: Shelf, regular: tuple[int, ...], menu: MenuType) -> list[De
 
 def row_of(shelf: Shelf, store: SimStore) -> Row:
     """The truth about one product that is on the menu."""
+    if store.platform == "weedmaps":
+        return _weedmaps_row(shelf, store)
     good = shelf.good
     medical = medical_prices(shelf, store)
     special_rec = _specials(shelf, shelf.prices, "recreational")
@@ -140,6 +145,43 @@ def row_of(shelf: Shelf, store: SimStore) -> Row:
         thc=_strength(shelf.lab.thc),
         cbd=_strength(shelf.lab.cbd),
     )
+
+
+def _weedmaps_row(shelf: Shelf, store: SimStore) -> Row:
+    good = shelf.good
+    off = percent_off(shelf, store)
+    options = []
+    for i, option in enumerate(good.options):
+        price = _dollars(shelf.prices[i])
+        special = None if off is None else _dollars((shelf.prices[i] * (100 - off) + 50) // 100)
+        quantity = None if good.counting == "none" else shelf.stock[i]
+        stock: Stock = "unknown" if quantity is None else "in_stock" if quantity > 0 else "oos"
+        rec = store.recreational
+        options.append(
+            OptionRow(
+                option=option,
+                price_rec=price if rec else None,
+                special_rec=special if rec else None,
+                price_med=None if rec else price,
+                special_med=None if rec else special,
+                quantity=quantity,
+                stock=stock if shelf.active else "oos",
+            )
+        )
+    return Row(
+        product_id=good.id,
+        name_raw=good.name,
+        brand_raw=good.brand.label if good.brand is not None else None,
+        category=good.category,
+        options=tuple(options),
+        stock=_of_product([o.stock for o in options]),
+        thc=_some(_strength(shelf.lab.thc)),
+        cbd=_some(_strength(shelf.lab.cbd)),
+    )
+
+
+def _some(strength: Strength | None) -> Strength | None:
+    return strength if strength is not None and strength.hi > 0 else None
 
 
 def _of_product(options: Iterable[Stock]) -> Stock:

@@ -11,8 +11,8 @@ from random import Random
 
 from menuwatch.sim.drift import campaigns, choose_offers, fresh_stock, move
 from menuwatch.sim.goods import Maker, make_brands, make_lab
-from menuwatch.sim.model import Brand, Offer, Rates, Shelf, SimStore
-from menuwatch.sim.stores import make_stores
+from menuwatch.sim.model import Brand, Offer, Platform, Rates, Shelf, SimStore
+from menuwatch.sim.stores import make_stores, make_weedmaps_stores
 
 OPENED_MS = 1_767_268_800_000
 """Tick 0 on the market's own calendar: 2026-01-01 12:00 UTC, in milliseconds of Unix time."""
@@ -65,7 +65,7 @@ class _Aisle:
 
 
 class Market:
-    """All stores. `products` is how many each begins with."""
+    """All stores: so many on Dutchie, and so many on Weedmaps. `products` is how many each begins with."""
 
     def __init__(
         self,
@@ -73,6 +73,7 @@ class Market:
         seed: int = 1,
         stores: int = 12,
         products: int = 150,
+        weedmaps: int = 0,
         rates: Rates | None = None,
         image_base: str = IMAGE_BASE,
     ) -> None:
@@ -80,7 +81,7 @@ class Market:
         self.products = products
         self.rates = rates if rates is not None else Rates()
         self.image_base = image_base.rstrip("/")
-        self.stores: tuple[SimStore, ...] = make_stores(seed, stores)
+        self.stores: tuple[SimStore, ...] = make_stores(seed, stores) + make_weedmaps_stores(seed, weedmaps)
         self._by_key = {key: store for store in self.stores for key in (store.id, store.slug)}
         self._aisles: dict[int, _Aisle] = {}
 
@@ -89,9 +90,14 @@ class Market:
         """Brands that all stores share."""
         return make_brands(Random(f"{self.seed}:brands"), self.image_base)
 
-    def find(self, key: str) -> SimStore | None:
-        """The store with that id or slug."""
-        return self._by_key.get(key)
+    def on(self, platform: Platform) -> tuple[SimStore, ...]:
+        """The stores whose menus are served there."""
+        return tuple(store for store in self.stores if store.platform == platform)
+
+    def find(self, key: str, platform: Platform | None = None) -> SimStore | None:
+        """The store with that id or slug, on that platform where one is named."""
+        found = self._by_key.get(key)
+        return found if found is not None and platform in (None, found.platform) else None
 
     def shelves(self, store: SimStore, tick: int) -> tuple[Shelf, ...]:
         """Everything that the store ever had up to that tick, the absent included."""

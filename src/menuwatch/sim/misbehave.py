@@ -41,6 +41,9 @@ OF_REQUESTS = (
 OF_STORES = ("pinned", "clamp", "total_lies")
 KINDS = OF_REQUESTS + OF_STORES
 
+MENUS = ("FilteredProducts", "menu_items")
+"""The operations that ask for a page of a menu; `ConsumerDispensaries`, `listings` and `listing` ask for stores."""
+
 _COMMON = {"rate", "limit", "stores", "operations", "pages", "agents", "proxies"}
 _MORE = {
     "refuse_all": {"seconds"}, "forbidden": {"lasts"}, "tired": {"requests", "seconds"},
@@ -153,7 +156,7 @@ class Mischief:
             rule = self._rules.get(kind)
             if rule is None or not rule.names(asked) or not self._chance(kind, asked.number) < rule.rate:
                 continue
-            if kind == "empty_page" and asked.operation != "FilteredProducts":
+            if kind == "empty_page" and asked.operation not in MENUS:
                 continue
             if not self._in_time(kind, rule.more, now, busy):
                 continue

@@ -1,4 +1,4 @@
-"""What the simulated market is made of, in plain terms: nothing here knows how Dutchie writes it down.
+"""What the simulated market is made of, in plain terms: nothing here knows how a platform writes it down.
 
 Money is in whole cents. `Good` is what never changes of a product, `Shelf` is how it stands at one tick.
 """
@@ -13,6 +13,9 @@ POS_CAP = 25
 
 Counting = Literal["pos", "manual", "none"]
 """Where a store's stock is written: by its point of sale, by hand, or nowhere."""
+
+Platform = Literal["dutchie", "weedmaps"]
+"""Where a store's menu is served."""
 
 MenuType = Literal["both", "recreational", "medical"]
 
@@ -62,6 +65,7 @@ class SimStore:
     threshold: int
     medical_percent: int
     old: bool
+    platform: Platform = "dutchie"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +194,12 @@ def _reduced(price: int, sale: Offer) -> int:
     if sale.kind == "dollar":
         return max(price - sale.value, 1)
     return min(price, sale.value)
+
+
+def percent_off(shelf: Shelf, store: SimStore) -> int | None:
+    """The best percentage off that holds for a shop with one kind of menu, in percent; None where none does."""
+    menu: MenuType = "recreational" if store.recreational else "medical"
+    return max((o.value for o in shelf.offers if o.kind == "percent" and o.menu in ("both", menu)), default=None)
 
 
 def medical_prices(shelf: Shelf, store: SimStore) -> tuple[int, ...]:

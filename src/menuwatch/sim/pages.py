@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from menuwatch.sim import menu_item, product
 from menuwatch.sim.market import Market
 from menuwatch.sim.model import Shelf, SimStore, below_threshold
-from menuwatch.sim.product import render
+
+_RENDER = {"dutchie": product.render, "weedmaps": menu_item.render}
 
 _KEPT_BYTES = 256 * 1024 * 1024
 
@@ -28,6 +30,7 @@ class Menus:
             return listed[1]
         before = self._rendered.pop(store.index, {})
         self._bytes -= sum(len(body) for _, body in before.values())
+        render = _RENDER[store.platform]
         rows = []
         for shelf in self.market.menu(store, tick):
             known = before.get(shelf.good.id)

@@ -60,6 +60,7 @@ class Simulator:
         *,
         stores: int = 12,
         products: int = 150,
+        weedmaps: int = 0,
         seed: int = 1,
         proxies: int = 0,
         port: int = 0,
@@ -71,6 +72,7 @@ class Simulator:
     ) -> None:
         self._world = World(
             stores=stores,
+            weedmaps=weedmaps,
             products=products,
             seed=seed,
             port=port,
@@ -88,6 +90,7 @@ class Simulator:
         self._child: asyncio.subprocess.Process | None = None
         self._control = ("127.0.0.1", 0)
         self.base_url = ""
+        self.weedmaps_url = ""
         self.graphql_url = ""
         self.image_url = ""
         self.proxies: tuple[Proxy, ...] = ()
@@ -95,7 +98,8 @@ class Simulator:
     async def __aenter__(self) -> Self:
         world = self._world
         command = [
-            sys.executable, "-m", "menuwatch.sim", "--stores", str(world.stores), "--products", str(world.products),
+            sys.executable, "-m", "menuwatch.sim",
+            "--stores", str(world.stores), "--weedmaps", str(world.weedmaps), "--products", str(world.products),
             "--seed", str(world.seed), "--port", str(world.port), "--proxies", str(world.proxies),
             "--misbehave", msgspec.json.encode(world.misbehave).decode(),
             "--rates", msgspec.json.encode(asdict(world.rates)).decode(), "--image-base", world.image_base,
@@ -115,6 +119,7 @@ class Simulator:
             await self._stop()
             raise
         self.base_url = hello["base_url"]
+        self.weedmaps_url = hello["weedmaps_url"]
         self.graphql_url = hello["graphql_url"]
         self.image_url = hello["image_url"]
         self.proxies = tuple(Proxy(**info) for info in hello["proxies"])

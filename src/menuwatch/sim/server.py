@@ -1,7 +1,8 @@
-"""The whole outside world in one process: GraphQL, images, forward proxies, and a control port for whoever runs it.
+"""The whole outside world in one process: GraphQL, Weedmaps' discovery API, images, forward proxies, and a control port for whoever
+runs it.
 
 Control: `GET /stats`, `/ledger?store&tick`, `/arrivals?since`, `POST /tick`, `/misbehave`, `/reset`, `/hashes`, `/proxy`, `/robots`;
-bodies and answers JSON. The web site also has `/health` and `/robots.txt` (none unless told).
+bodies and answers JSON. Both web sites also have `/health` and `/robots.txt` (none unless told).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from menuwatch.sim.pages import Menus
 from menuwatch.sim.proxies import ProxyFarm, start_proxies
 from menuwatch.sim.recorded import Recorded
 from menuwatch.sim.stats import Stats
+from menuwatch.sim.weedmaps import Discovery
 
 GRAPHQL_PATH = "/api-3/graphql"
 _GRAPHQL = re.compile(r"(/api-\d+)?/graphql/?")
@@ -48,11 +50,18 @@ class World:
     image_base: str = IMAGE_BASE
     misbehave: dict[str, Any] = field(default_factory=dict)
     refuse_hashes: bool = False
+    weedmaps: int = 0
+    """Stores on the second platform, beside the `stores` on the first."""
 
     def market(self) -> Market:
         """The market of this world."""
         return Market(
-            seed=self.seed, stores=self.stores, products=self.products, rates=self.rates, image_base=self.image_base
+            seed=self.seed,
+            stores=self.stores,
+            products=self.products,
+            weedmaps=self.weedmaps,
+            rates=self.rates,
+            image_base=self.image_base,
         )
 
 
@@ -66,11 +75,14 @@ class SimServer:
         self._mischief.set(world.misbehave)
         self._stats = Stats()
         recorded = Recorded(world.recorded) if world.recorded is not None else None
-        self._endpoint = Endpoint(Menus(self._market), self._mischief, self._stats, recorded)
+        menus = Menus(self._market)
+        self._endpoint = Endpoint(menus, self._mischief, self._stats, recorded)
+        self._discovery = Discovery(menus, self._mischief, self._stats)
         if world.refuse_hashes:
             self._endpoint.hashes.clear()
         self._ledger = Ledger(self._market)
         self._data = HttpServer(self._answer)
+        self._listings = HttpServer(self._list)
         self._images = HttpServer(self._image)
         self._control = HttpServer(self._steer)
         self._farm = ProxyFarm()
@@ -80,6 +92,7 @@ class SimServer:
     async def start(self) -> None:
         """Starts to listen. Raises OSError where the port is taken."""
         await self._data.start(self._world.port)
+        await self._listings.start()
         await self._images.start()
         await self._control.start()
         # Pictures are said to be on a host that exists nowhere: only the proxies know where it is.
@@ -89,18 +102,22 @@ class SimServer:
     async def close(self) -> None:
         """Stops everything."""
         await self._farm.close()
-        for server in (self._data, self._images, self._control):
+        for server in (self._data, self._listings, self._images, self._control):
             await server.close()
 
     def hello(self) -> dict[str, Any]:
         """Addresses and proxies."""
         return {
             "base_url": self._data.url,
+            "weedmaps_url": self._listings.url,
             "graphql_url": self._data.url + GRAPHQL_PATH,
             "image_url": self._images.url,
             "control_url": self._control.url,
             "proxies": [asdict(info) for info in self._farm.infos],
-            "stores": [{"id": s.id, "slug": s.slug, "name": s.name, "state": s.state} for s in self._market.stores],
+            "stores": [
+                {"platform": s.platform, "id": s.id, "slug": s.slug, "name": s.name, "state": s.state}
+                for s in self._market.stores
+            ],
         }
 
     async def _answer(self, request: Request) -> Answer:
@@ -109,6 +126,17 @@ class SimServer:
     def _page(self, request: Request, identity: Identity) -> Answer:
         if _GRAPHQL.fullmatch(request.path):
             return self._endpoint.answer(request, identity)
+        return self._plain(request)
+
+    async def _list(self, request: Request) -> Answer:
+        return self._logged(
+            request,
+            self._listings,
+            lambda asked, identity: self._discovery.answer(asked, identity) or self._plain(asked),
+        )
+
+    def _plain(self, request: Request) -> Answer:
+        """What every web site has."""
         if request.path == "/robots.txt":
             return self._robots
         if request.path == "/health":
@@ -152,6 +180,7 @@ class SimServer:
             if by < 0:
                 raise ValueError(f"the market only goes forward, got {by}")
             self._endpoint.tick += by
+            self._discovery.tick += by
         elif path == "/misbehave":
             self._mischief.set(body)
         elif path == "/reset":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from menuwatch.sim.goods import meteor_id, object_id, slug_of, uuid
@@ -12,6 +13,11 @@ MANUAL_SHARE = 0.62
 """Stores that count by hand: 62 % of the recorded Pennsylvanian products carry no point-of-sale data."""
 OLD_SHARE = 0.15
 """Stores that answer with the key set of 2023."""
+UNCOUNTED_SHARE = 0.3
+"""Stores on Weedmaps that say no quantities: of the recorded New Mexican items a quarter to a third have none."""
+
+_FIRST_ON_WEEDMAPS = 100_000
+"""Index of the first store there, so that the stores on Dutchie are the same with and without them."""
 
 
 def make_stores(seed: int, count: int) -> tuple[SimStore, ...]:
@@ -54,4 +60,29 @@ def _make(rng: Random, seed: int, index: int) -> SimStore:
         threshold=0 if counting == "manual" else rng.choice((0, 0, 2)),
         medical_percent=10 if counting == "pos" and not old and rng.random() < 0.25 else 0,
         old=old,
+    )
+
+
+def make_weedmaps_stores(seed: int, count: int) -> tuple[SimStore, ...]:
+    """`count` stores on Weedmaps; the first of them are the same however many there are."""
+    return tuple(_make_on_weedmaps(Random(f"{seed}:weedmaps:{number}"), seed, number) for number in range(count))
+
+
+def _make_on_weedmaps(rng: Random, seed: int, number: int) -> SimStore:
+    place_in_row = (0.5 + seed % 7 * 0.13 + number * 0.6180339887) % 1
+    shop = SHOP_NAMES[(number + 2) % len(SHOP_NAMES)]
+    made = _make(rng, seed, _FIRST_ON_WEEDMAPS + number)
+    name = f"{shop} {made.city} W{number + 1}"
+    return replace(
+        made,
+        id=str(300_100 + 7 * number),
+        slug=slug_of(name),
+        name=name,
+        chain=slug_of(shop),
+        counting="none" if place_in_row < UNCOUNTED_SHARE else "manual",
+        reserve=0,
+        threshold=0,
+        medical_percent=0,
+        old=False,
+        platform="weedmaps",
     )

@@ -102,3 +102,9 @@ SHOP_NAMES = (
     "High Tide",
     "Juniper & Co.",
 )
+
+REGIONS = {
+    "AZ": "arizona", "PA": "pennsylvania", "MI": "michigan", "MA": "massachusetts", "WA": "washington", "IL": "illinois",
+    "OR": "oregon", "NJ": "new-jersey", "ON": "ontario",
+}  # fmt: skip
+"""States by the names that Weedmaps has for them in addresses."""
