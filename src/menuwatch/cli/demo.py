@@ -76,18 +76,24 @@ async def market(
     store_count: int,
     product_count: int,
     seed: int,
+    weedmaps_count: int = 0,
     mischief: dict[str, Any] | None = None,
     proxies: int = 6,
     image_downloads: int = 0,
 ) -> AsyncIterator[tuple[Simulator, System]]:
-    """A simulated market, and a Menuwatch of its own in `home` that is set to watch it through the market's proxies. Its pictures
-    are downloaded by `image_downloads` identities at once."""
+    """A simulated market, and a Menuwatch of its own in `home` that is set to watch it through the market's proxies.
+
+    It has `store_count` stores on the first platform, `weedmaps_count` on the second. Its pictures are downloaded by `image_downloads`
+    identities at once."""
     telemetry.configure("console", "error")
-    async with Simulator(stores=store_count, products=product_count, seed=seed, proxies=proxies) as simulator:
+    async with Simulator(
+        stores=store_count, weedmaps=weedmaps_count, products=product_count, seed=seed, proxies=proxies
+    ) as simulator:
         settings = Settings(
             home=home,
             port=0,
             dutchie_base_url=simulator.base_url,
+            weedmaps_base_url=simulator.weedmaps_url,
             task_retry_base_seconds=0.2,
             fetch_retry_base_seconds=0.05,
             blocked_wait_seconds=0.5,

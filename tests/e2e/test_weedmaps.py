@@ -1,0 +1,176 @@
+"""A second platform through the whole house: found, crawled while it drifts and misbehaves, and beside the first in one catalogue."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg.rows import dict_row
+
+from menuwatch import bootstrap
+from menuwatch.bootstrap import System
+from menuwatch.cli.demo import market, settle
+from menuwatch.sim.process import Simulator
+from menuwatch.tasks import store as tasks
+from menuwatch.tasks.model import NewTask, Role
+from tests.e2e.truth import assert_catalogue, snapshot_of, snapshots
+
+
+async def query(system: System, text: Any) -> list[dict[str, Any]]:
+    async with system.pool.connection() as conn, conn.cursor(row_factory=dict_row) as cur:
+        await cur.execute(text)
+        return await cur.fetchall()
+
+
+async def discover(system: System, platform: str, **where: str) -> dict[str, Any]:
+    """Lists a platform's stores, whose first crawls follow; the result of the task."""
+    async with system.pool.connection() as conn:
+        await tasks.enqueue(conn, [NewTask(role=Role.STORE_DISCOVERY, platform=platform, payload=where)])
+    await settle(system)
+    found = await query(
+        system, "SELECT result FROM worker_tasks WHERE role = 'store_discovery' ORDER BY id DESC LIMIT 1"
+    )
+    return dict(found[0]["result"])
+
+
+async def crawl(system: System) -> None:
+    """Every store once, each on its platform."""
+    rows = await query(system, "SELECT id, platform FROM dispensaries ORDER BY id")
+    new = [NewTask(role=Role.PAYLOAD_FETCH, dispensary_id=row["id"], platform=row["platform"]) for row in rows]
+    async with system.pool.connection() as conn:
+        await tasks.enqueue(conn, new)
+    await settle(system)
+
+
+async def ended(system: System) -> set[str]:
+    return {row["status"] for row in await query(system, "SELECT DISTINCT status FROM worker_tasks")}
+
+
+async def assert_history(sim: Simulator, system: System, cycles: int) -> None:
+    """Catalogue and snapshots of every store are what the market's ledger says of that many crawls, one at each tick."""
+    ticks = {store.slug: list(range(cycles)) for store in sim.market.stores}
+    ledger, _ = sim.expect(ticks)
+    await assert_catalogue(system.pool, ledger)
+    history = await snapshots(system.pool)
+    for store in sim.market.stores:
+        shown = [
+            {product: snapshot_of(row) for product, row in sim.truth.rows(store.slug, tick).items()}
+            for tick in range(cycles)
+        ]
+        assert history[store.slug] == shown, store.slug
+
+
+async def test_one_store_is_found_and_crawled_twice_with_a_change(home: Path) -> None:
+    async with market(home, store_count=0, weedmaps_count=1, product_count=130, seed=3) as (sim, system):
+        (shop,) = sim.market.stores
+        async with bootstrap.working(system):
+            found = await discover(system, "weedmaps", state=shop.state)
+            assert (len(found["newStoreIds"]), found["found"], found["rejected"]) == (1, 1, 0)
+            await sim.tick()
+            await crawl(system)
+        assert await ended(system) == {"completed"}
+        await assert_history(sim, system, 2)
+        before, now = (sim.truth.rows(shop.slug, tick) for tick in (0, 1))
+        assert any(before[i].options != now[i].options for i in before.keys() & now.keys()), "the market has moved"
+        (row,) = await query(system, "SELECT * FROM dispensaries")
+        assert [row[name] for name in ("platform", "platform_dispensary_id", "slug", "name", "city", "state", "is_medical")] == [
+            "weedmaps", shop.id, shop.slug, shop.name, shop.city, shop.state, shop.medical,
+        ]  # fmt: skip
+        (place,) = await query(system, "SELECT * FROM dutchie_discovery_locations")
+        assert (place["platform"], place["platform_dispensary_id"], place["dispensary_id"]) == (
+            "weedmaps",
+            shop.id,
+            row["id"],
+        )
+        payloads = await query(
+            system, "SELECT platform, status, page_count, product_count FROM raw_crawl_payloads ORDER BY id"
+        )
+        assert payloads == [
+            {"platform": "weedmaps", "status": "ok", "page_count": -(-count // 100), "product_count": count}
+            for count in (len(before), len(now))
+        ]
+        stats = await sim.stats()
+        assert stats["direct"] == 0, "every request goes through a proxy"
+        assert stats["requests"]["menu_items"] >= 4
+        asked = {row["host"] for row in await query(system, "SELECT DISTINCT host FROM fetch_attempts")}
+        assert asked == {sim.weedmaps_url.removeprefix("http://")}
+
+
+async def test_a_region_without_stores_and_a_slug(home: Path) -> None:
+    async with market(home, store_count=0, weedmaps_count=2, product_count=5, seed=3) as (sim, system):
+        first, second = sim.market.stores
+        async with bootstrap.working(system):
+            assert (await discover(system, "weedmaps", state="NM"))["found"] == 0
+            assert (await discover(system, "weedmaps", city=second.city))["found"] == 1
+            # A store that is known by its address alone.
+            async with system.pool.connection() as conn:
+                await conn.execute(
+                    "INSERT INTO dispensaries (platform, slug, name, name_raw) VALUES ('weedmaps', %s, 'x', 'x')",
+                    (first.slug,),
+                )
+                number = (await (await conn.execute("SELECT max(id) FROM dispensaries")).fetchone() or (0,))[0]
+                new = NewTask(role=Role.ENTRY_POINT_DISCOVERY, dispensary_id=number, platform="weedmaps")
+                await tasks.enqueue(conn, [new])
+            await settle(system)
+        rows = await query(system, "SELECT platform_dispensary_id, name, product_count FROM dispensaries ORDER BY id")
+        assert rows == [{"platform_dispensary_id": s.id, "name": s.name, "product_count": 5} for s in (second, first)]
+
+
+MOODS: dict[str, dict[str, Any]] = {
+    "fair": {},
+    "hostile": {
+        "forbidden": {"rate": 0.08},
+        "rate_limited": {"rate": 0.03, "retry_after": 1},
+        "server_error": {"rate": 0.05},
+        "html": {"rate": 0.03},
+        "truncated": {"rate": 0.05},
+        "empty_page": {"rate": 0.05},
+        "clamp": {"rate": 0.3, "per_page": 40},
+        "pinned": {"rate": 0.3},
+    },
+}
+
+
+@pytest.mark.parametrize("mood", MOODS)
+async def test_a_market_of_both_platforms(home: Path, mood: str) -> None:
+    async with market(home, store_count=2, weedmaps_count=3, product_count=110, seed=5, mischief=MOODS[mood]) as (
+        sim,
+        system,
+    ):
+        async with bootstrap.working(system):
+            assert (await discover(system, "dutchie"))["found"] == 2
+            assert (await discover(system, "weedmaps"))["found"] == 3
+            for _ in range(2):
+                await sim.tick()
+                await crawl(system)
+        assert await ended(system) == {"completed"}
+        await assert_history(sim, system, 3)
+        # What the market calls one thing is one canonical category, whichever platform's words it came in.
+        kinds = {
+            shelf.good.id: shelf.good.category
+            for store in sim.market.stores
+            for tick in range(3)
+            for shelf in sim.market.menu(store, tick)
+        }
+        canon: dict[str, set[str]] = defaultdict(set)
+        raw: dict[str, set[str]] = defaultdict(set)
+        for row in await query(
+            system, "SELECT provider, provider_product_id, category, category_canon FROM store_products"
+        ):
+            canon[kinds[row["provider_product_id"]]].add(row["category_canon"])
+            raw[row["provider"]].add(row["category"])
+        assert canon == {
+            "Flower": {"flower"}, "Pre-Rolls": {"preroll"}, "Vaporizers": {"vaporizer"}, "Concentrate": {"concentrate"},
+            "Edible": {"edible"}, "Tincture": {"tincture"}, "Topicals": {"topical"}, "Oral": {"oral"}, "Accessories": {"accessory"},
+        }  # fmt: skip
+        assert {"Pre-Rolls", "Accessories"} <= raw["dutchie"]
+        assert {"Vape Pens", "Gear"} <= raw["weedmaps"], "the platform's own words stay beside them"
+        # An eighth is 3.5 grams on either.
+        eighths = await query(
+            system,
+            "SELECT DISTINCT p.provider, v ->> 'weight_g' AS grams FROM store_products p, jsonb_array_elements(p.variants) v"
+            " WHERE p.category_canon = 'flower' AND v ->> 'option' IN ('1/8oz', '1/8 oz', '3.5g')",
+        )
+        assert {(row["provider"], float(row["grams"])) for row in eighths} == {("dutchie", 3.5), ("weedmaps", 3.5)}
