@@ -92,14 +92,14 @@ def document(shelf: Shelf, store: SimStore) -> dict[str, Any]:
             "compliance_net_mg": None if by_weight else 5000,
             "compliance_net_precalc": None if by_weight else False,
             "cart_quantity_multiplier": None,
-            "inventory_quantity": None if by_weight or good.counting == "none" else shelf.stock[0],
-            "shared_inventory": False if by_weight else None,
+            "inventory_quantity": None if good.counting == "none" else sum(shelf.stock),
+            "shared_inventory": None if good.counting == "none" else not by_weight and good.serial % 2 == 0,
         },
         "links": {"self": path, "order": f"https://weedmaps.com{path}"},
         "relationships": {
-            "brand": {"data": None if good.brand is None else {"id": int(good.brand.id[:6], 16), "type": "brand"}},
+            "brand": None if good.brand is None else {"data": {"id": int(good.brand.id[:6], 16), "type": "brand"}},
             "listing": {"data": {"id": int(store.id), "type": "dispensary"}},
-            "product": {"data": {"id": int(good.pos_number), "type": "product"} if good.library_id else None},
+            "product": {"data": {"id": int(good.pos_number), "type": "product"}} if good.library_id else None,
             "strain": {"data": None},
             "categories": {"meta": {"total": 1}, "data": [{"id": category_id, "type": "category"}]},
             "tags": {"meta": {"total": 0}, "data": []},
@@ -140,27 +140,27 @@ def _measurements(shelf: Shelf) -> list[dict[str, Any]]:
         if content is None or content.range is None:
             continue
         unit = "mg" if content.unit == "MILLIGRAMS" else "%"
-        rows.append(_measurement(name, unit, content.range[-1]))
+        rows.append(_measurement(shelf, name, unit, content.range[-1]))
         if unit == "mg":
-            rows.append(_measurement(name, "%", 0.0))
+            rows.append(_measurement(shelf, name, "%", 0.0))
     return rows
 
 
-def _measurement(name: str, unit: str, value: float) -> dict[str, Any]:
+def _measurement(shelf: Shelf, name: str, unit: str, value: float) -> dict[str, Any]:
     return {
-        "id": f"{name.lower()}-{unit}",
+        "id": int(shelf.good.pos_number) * 10 + ("THC", "CBD").index(name) * 2 + ("%", "mg").index(unit),
         "name": name,
         "classification": "cannabinoid",
-        "full_name": name,
+        "full_name": {"THC": "Tetrahydrocannabinol", "CBD": "Cannabidiol"}[name],
         "unit": unit,
         "value": str(value),
     }
 
 
-def _percentages(shelf: Shelf) -> dict[str, float]:
+def _percentages(shelf: Shelf) -> dict[str, str]:
     rows = (("thc", shelf.lab.thc), ("cbd", shelf.lab.cbd))
     return {
-        name: content.range[-1]
+        name: str(content.range[-1])
         for name, content in rows
         if content is not None and content.range is not None and content.unit == "PERCENTAGE"
     }
@@ -171,11 +171,11 @@ def _genetics(strain: str | None) -> str | None:
     return word if word in ("indica", "sativa", "hybrid") else "hybrid" if word.endswith("-hybrid") else None
 
 
-def _picture(good: Good) -> str | None:
-    """None where there is none; a picture of the category stands where the shop has none of its own."""
-    if "-stock-" in good.image:
-        return good.image.rsplit("/", 1)[0] + f"/placeholder/{_slug(good.category)}.jpg"
-    return good.image or None
+def _picture(good: Good) -> str:
+    """A picture of the category stands where the shop has none of its own."""
+    if good.image and "-stock-" not in good.image:
+        return good.image
+    return f"https://images.weedmaps.com/placeholder/{_slug(good.category)}.jpg"
 
 
 def _slug(text: str) -> str:
