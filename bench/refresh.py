@@ -160,7 +160,7 @@ async def run(sizes: Sequence[int], rounds: int) -> dict[str, Any]:
                 # As in a worker that has run for a while: statements are prepared, code is warm.
                 await measure(conn, 100, 6)
                 await conn.execute(
-                    "TRUNCATE catalog_products, product_states, store_crawls, raw_crawl_payloads, dispensaries CASCADE"
+                    "TRUNCATE catalog_products, past_states, store_crawls, raw_crawl_payloads, dispensaries CASCADE"
                 )
                 found = [await measure(conn, size, rounds) for size in sizes]
                 cursor = await conn.execute("SHOW server_version")

@@ -173,8 +173,8 @@ async def test_one_product_and_one_store_at_an_instant_are_found_by_index(shop: 
         [store, at(0), at(0), at(0)],
     )
     await shop.execute(
-        "INSERT INTO past_states (product_id, seen_from, seen_to, ended_at, present, quantity_capped, stock_status, prices, stock)"
-        " SELECT id, t, t, t + interval '3 days', true, false, 'in_stock', '[]', '[]'"
+        "INSERT INTO past_states (product_id, dispensary_id, seen_from, seen_to, ended_at, present, quantity_capped, stock_status, prices,"
+        " stock) SELECT id, dispensary_id, t, t, t + interval '3 days', true, false, 'in_stock', '[]', '[]'"
         "   FROM catalog_products, generate_series(0, 24) h, LATERAL (SELECT %s + h * interval '3 days') x(t)",
         [at(0)],
     )

@@ -49,11 +49,11 @@ WITH o AS MATERIALIZED (
 ), n AS (
   SELECT id, prices, stock FROM c WHERE returned OR price_changed OR stock_changed OR potency_changed
 ), ended AS (
-  INSERT INTO past_states (product_id, seen_from, seen_to, ended_at, present, quantity_capped, quantity, stock_status, price_rec,
-         price_rec_special, price_med, price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, prices, stock)
-  SELECT p.id, p.state_from, coalesce(p.state_to, %(previous)s), %(crawled_at)s, p.present, p.quantity_capped, p.quantity,
+  INSERT INTO past_states (product_id, seen_from, seen_to, ended_at, dispensary_id, present, quantity_capped, quantity, stock_status,
+         price_rec, price_rec_special, price_med, price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, prices, stock)
+  SELECT p.id, p.state_from, coalesce(p.state_to, %(previous)s), %(crawled_at)s, p.dispensary_id, p.present, p.quantity_capped, p.quantity,
          p.stock_status, p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.thc_lo, p.thc_hi, p.thc_unit,
-         p.cbd_lo, p.cbd_hi, p.cbd_unit, n.prices, n.stock
+         p.cbd_lo, p.cbd_hi, p.cbd_unit, n.prices::text::json, n.stock::text::json
     FROM catalog_products p JOIN n ON n.id = p.id
 ), updated AS (
   UPDATE catalog_products p SET
@@ -98,11 +98,11 @@ WITH gone AS (
    WHERE p.id = ANY (%(ids)s::bigint[])
 ), ended AS (
   -- One that could not be read since its third miss is still in the state of being gone.
-  INSERT INTO past_states (product_id, seen_from, seen_to, ended_at, present, quantity_capped, quantity, stock_status, price_rec,
-         price_rec_special, price_med, price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, prices, stock)
-  SELECT p.id, p.state_from, p.state_to, %(crawled_at)s, true, p.quantity_capped, p.quantity, p.stock_status, p.price_rec,
+  INSERT INTO past_states (product_id, seen_from, seen_to, ended_at, dispensary_id, present, quantity_capped, quantity, stock_status,
+         price_rec, price_rec_special, price_med, price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, prices, stock)
+  SELECT p.id, p.state_from, p.state_to, %(crawled_at)s, p.dispensary_id, true, p.quantity_capped, p.quantity, p.stock_status, p.price_rec,
          p.price_rec_special, p.price_med, p.price_med_special, p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit,
-         option_prices(p.variants), g.stock_before
+         option_prices(p.variants)::text::json, g.stock_before::text::json
     FROM gone g JOIN catalog_products p ON p.id = g.id WHERE p.present
 ), updated AS (
   UPDATE catalog_products p

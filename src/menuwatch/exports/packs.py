@@ -22,7 +22,7 @@ from menuwatch.exports.sheets import PACKED
 
 FOLDER = "history"
 """Below the storage root."""
-_OTHERS = ("dispensary_id", "provider", "provider_product_id")
+_OTHERS = ("provider", "provider_product_id")
 """Columns that a state has in a file and not in the database."""
 STATE_COLUMNS = tuple(column.name for column in PACKED if column.name not in _OTHERS)
 

@@ -2,7 +2,7 @@
 
 -- name: packable
 -- The states that ended in a month. Numbers with more places than a file keeps stay.
-SELECT s.*, p.dispensary_id, p.provider, p.provider_product_id
+SELECT s.*, p.provider, p.provider_product_id
   FROM past_states s JOIN catalog_products p ON p.id = s.product_id
  WHERE s.ended_at >= %(month)s::timestamptz AND s.ended_at < %(next_month)s::timestamptz
    AND (s.price_rec, s.price_rec_special, s.price_med, s.price_med_special, s.thc_lo, s.thc_hi, s.cbd_lo, s.cbd_hi)
@@ -22,11 +22,11 @@ INSERT INTO packed_states SELECT * FROM jsonb_populate_recordset(NULL::past_stat
 DELETE FROM past_states s USING packed_states f
  WHERE s.product_id = f.product_id AND s.ended_at = f.ended_at
    AND s.ended_at >= %(month)s::timestamptz AND s.ended_at < %(next_month)s::timestamptz
-   AND (s.seen_from, s.seen_to, s.present, s.quantity_capped, s.quantity, s.stock_status, s.price_rec, s.price_rec_special, s.price_med,
-        s.price_med_special, s.thc_lo, s.thc_hi, s.thc_unit, s.cbd_lo, s.cbd_hi, s.cbd_unit, s.prices, s.stock)
+   AND (s.seen_from, s.seen_to, s.dispensary_id, s.present, s.quantity_capped, s.quantity, s.stock_status, s.price_rec, s.price_rec_special, s.price_med,
+        s.price_med_special, s.thc_lo, s.thc_hi, s.thc_unit, s.cbd_lo, s.cbd_hi, s.cbd_unit, s.prices::jsonb, s.stock::jsonb)
        IS NOT DISTINCT FROM
-       (f.seen_from, f.seen_to, f.present, f.quantity_capped, f.quantity, f.stock_status, f.price_rec, f.price_rec_special, f.price_med,
-        f.price_med_special, f.thc_lo, f.thc_hi, f.thc_unit, f.cbd_lo, f.cbd_hi, f.cbd_unit, f.prices, f.stock);
+       (f.seen_from, f.seen_to, f.dispensary_id, f.present, f.quantity_capped, f.quantity, f.stock_status, f.price_rec, f.price_rec_special, f.price_med,
+        f.price_med_special, f.thc_lo, f.thc_hi, f.thc_unit, f.cbd_lo, f.cbd_hi, f.cbd_unit, f.prices::jsonb, f.stock::jsonb);
 
 -- name: store_at
 -- What a store offered at an instant: each product's state then, as the crawl before it saw it, if it was on the menu. `packed` are the
@@ -35,9 +35,7 @@ WITH seen AS MATERIALIZED (
   SELECT max(c.crawled_at) AS at FROM store_crawls c
    WHERE c.dispensary_id = %(dispensary_id)s AND c.crawled_at <= %(instant)s::timestamptz
 ), states AS (
-  SELECT s.* FROM catalog_products p
-    JOIN past_states s ON s.product_id = p.id AND s.ended_at > %(instant)s::timestamptz
-   WHERE p.dispensary_id = %(dispensary_id)s
+  SELECT s.* FROM past_states s WHERE s.dispensary_id = %(dispensary_id)s AND s.ended_at > %(instant)s::timestamptz
    UNION ALL
   SELECT f.* FROM jsonb_populate_recordset(NULL::past_states, %(packed)s::jsonb) f
    WHERE f.ended_at > %(instant)s::timestamptz

@@ -23,12 +23,14 @@ CREATE FUNCTION option_stock(variants jsonb) RETURNS jsonb LANGUAGE sql IMMUTABL
 $$;
 
 -- One state that a product was in, from the crawl that first saw it so until the last one that did; `ended_at` is the crawl that saw
--- it otherwise, at which its next state begins. Fixed widths come first, so that nothing is lost between the columns.
+-- it otherwise, at which its next state begins. Fixed widths come first, so that nothing is lost between the columns, and the two arrays are
+-- json: as text they take half of what jsonb takes for so few values.
 CREATE TABLE past_states (
   product_id               bigint NOT NULL,
   seen_from                timestamptz NOT NULL,
   seen_to                  timestamptz NOT NULL,
   ended_at                 timestamptz NOT NULL,
+  dispensary_id            integer NOT NULL,
   quantity                 integer,
   present                  boolean NOT NULL,
   quantity_capped          boolean NOT NULL,
@@ -43,12 +45,13 @@ CREATE TABLE past_states (
   cbd_lo                   numeric,
   cbd_hi                   numeric,
   cbd_unit                 text,
-  prices                   jsonb NOT NULL,
-  stock                    jsonb NOT NULL,
+  prices                   json NOT NULL,
+  stock                    json NOT NULL,
   PRIMARY KEY (product_id, ended_at),
   CONSTRAINT past_states_span CHECK (seen_to >= seen_from AND ended_at > seen_to)
 ) PARTITION BY RANGE (ended_at);
 CREATE INDEX past_states_time ON past_states (ended_at);  -- "what changed lately"
+CREATE INDEX past_states_store ON past_states (dispensary_id, ended_at);  -- "what a store offered then", "what changed there"
 
 -- Makes the partition of the month that `instant` lies in, if it is not there; says whether it made one. The partition is
 -- built apart and then attached, which locks the parent only against other changes of its shape.
@@ -73,11 +76,12 @@ CREATE TEMPORARY TABLE ended_states ON COMMIT DROP AS
 SELECT s.*, lead(s.seen_from) OVER (PARTITION BY s.product_id ORDER BY s.seen_from) AS ended_at FROM product_states s;
 SELECT ensure_past_states_partition(month)
   FROM (SELECT DISTINCT date_trunc('month', ended_at, 'UTC') AS month FROM ended_states WHERE ended_at IS NOT NULL) m;
-INSERT INTO past_states (product_id, seen_from, seen_to, ended_at, quantity, present, quantity_capped, stock_status, price_rec,
+INSERT INTO past_states (product_id, seen_from, seen_to, ended_at, dispensary_id, quantity, present, quantity_capped, stock_status, price_rec,
        price_rec_special, price_med, price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, prices, stock)
-SELECT product_id, seen_from, seen_to, ended_at, quantity, present, quantity_capped, stock_status, price_rec,
-       price_rec_special, price_med, price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, prices, stock
-  FROM ended_states WHERE ended_at IS NOT NULL;
+SELECT s.product_id, s.seen_from, s.seen_to, s.ended_at, p.dispensary_id, s.quantity, s.present, s.quantity_capped, s.stock_status, s.price_rec,
+       s.price_rec_special, s.price_med, s.price_med_special, s.thc_lo, s.thc_hi, s.thc_unit, s.cbd_lo, s.cbd_hi, s.cbd_unit,
+       s.prices::text::json, s.stock::text::json
+  FROM ended_states s JOIN catalog_products p ON p.id = s.product_id WHERE s.ended_at IS NOT NULL;
 
 DROP VIEW store_product_snapshots;
 DROP VIEW product_changes;
@@ -87,7 +91,7 @@ DROP FUNCTION ensure_product_states_partition(timestamptz);
 -- Every state of every product, those that ended and those that last; `seen_to` is null while a state lasts.
 CREATE VIEW product_states AS
 SELECT product_id, seen_from, seen_to, present, quantity_capped, quantity, stock_status, price_rec, price_rec_special, price_med,
-       price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, prices, stock
+       price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, prices::jsonb AS prices, stock::jsonb AS stock
   FROM past_states
  UNION ALL
 SELECT id, state_from, state_to, present, quantity_capped, quantity, stock_status, price_rec, price_rec_special, price_med,
@@ -110,34 +114,35 @@ SELECT s.product_id AS store_product_id, p.dispensary_id, p.provider, p.provider
 -- Each change of a product between two of its states: what it was before and what it is after. A gap in which the product was
 -- not seen, but came back as it was, is no change.
 CREATE VIEW product_changes AS
-SELECT o.product_id, p.dispensary_id, p.provider_product_id, p.name, p.brand_name, p.category, o.ended_at AS changed_at,
-       o.prices IS DISTINCT FROM s.prices AS price_changed,
-       o.stock IS DISTINCT FROM s.stock OR o.stock_status <> s.stock_status AS stock_changed,
+SELECT o.product_id, o.dispensary_id, p.provider_product_id, p.name, p.brand_name, p.category, o.ended_at AS changed_at,
+       o.prices::jsonb IS DISTINCT FROM s.prices AS price_changed,
+       o.stock::jsonb IS DISTINCT FROM s.stock OR o.stock_status <> s.stock_status AS stock_changed,
        o.price_rec AS price_rec_before, s.price_rec AS price_rec_after,
        o.price_rec_special AS price_rec_special_before, s.price_rec_special AS price_rec_special_after,
        o.price_med AS price_med_before, s.price_med AS price_med_after,
        o.price_med_special AS price_med_special_before, s.price_med_special AS price_med_special_after,
        o.stock_status AS stock_status_before, s.stock_status AS stock_status_after,
        o.quantity AS quantity_before, s.quantity AS quantity_after,
-       o.prices AS prices_before, s.prices AS prices_after, o.stock AS stock_before, s.stock AS stock_after,
+       o.prices::jsonb AS prices_before, s.prices AS prices_after, o.stock::jsonb AS stock_before, s.stock AS stock_after,
        s.present
   FROM past_states o
   JOIN catalog_products p ON p.id = o.product_id
   -- The next state began when this one ended, and is past itself or the present one.
  CROSS JOIN LATERAL (
-    SELECT n.price_rec, n.price_rec_special, n.price_med, n.price_med_special, n.stock_status, n.quantity, n.present, n.prices, n.stock
+    SELECT n.price_rec, n.price_rec_special, n.price_med, n.price_med_special, n.stock_status, n.quantity, n.present,
+           n.prices::jsonb AS prices, n.stock::jsonb AS stock
       FROM past_states n WHERE n.product_id = o.product_id AND n.ended_at > o.ended_at AND n.seen_from = o.ended_at
      UNION ALL
     SELECT p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.stock_status, p.quantity, p.present,
            option_prices(p.variants), option_stock(p.variants)
      WHERE p.state_from = o.ended_at
  ) s
- WHERE o.prices IS DISTINCT FROM s.prices OR o.stock IS DISTINCT FROM s.stock OR o.stock_status <> s.stock_status;
+ WHERE o.prices::jsonb IS DISTINCT FROM s.prices OR o.stock::jsonb IS DISTINCT FROM s.stock OR o.stock_status <> s.stock_status;
 
 -- A store that is removed takes its products and their history with it.
 CREATE OR REPLACE FUNCTION remove_catalog_of_store() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  DELETE FROM past_states s USING catalog_products p WHERE p.dispensary_id = OLD.id AND s.product_id = p.id;
+  DELETE FROM past_states s WHERE s.dispensary_id = OLD.id;
   DELETE FROM catalog_products p WHERE p.dispensary_id = OLD.id;
   RETURN NULL;
 END $$;
