@@ -54,6 +54,7 @@ from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
 from menuwatch.proxies.vault import Vault
 from menuwatch.schedules import store as schedules
+from menuwatch.schedules.model import wanted
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NETWORK_ROLES, Role
 
@@ -198,7 +199,8 @@ async def recover_tasks(system: System) -> int:
 async def default_schedules(system: System) -> int:
     """Creates the schedules that every installation has, where they are missing; returns how many."""
     async with system.pool.connection() as conn:
-        return await schedules.create_missing(conn, system.clock.now())
+        asked = [name for name, platform in system.platforms.items() if platform.hosts]
+        return await schedules.create_missing(conn, system.clock.now(), wanted(asked))
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from psycopg.rows import dict_row
 from menuwatch import bootstrap
 from menuwatch.bootstrap import System
 from menuwatch.cli.demo import market, settle
+from menuwatch.schedules import store as schedules
 from menuwatch.sim.process import Simulator
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NewTask, Role
@@ -96,6 +97,25 @@ async def test_one_store_is_found_and_crawled_twice_with_a_change(home: Path) ->
         assert stats["requests"]["menu_items"] >= 4
         asked = {row["host"] for row in await query(system, "SELECT DISTINCT host FROM fetch_attempts")}
         assert asked == {sim.weedmaps_url.removeprefix("http://")}
+
+
+async def test_a_platform_that_is_asked_has_schedules_of_its_own(home: Path) -> None:
+    async with market(home, store_count=1, weedmaps_count=1, product_count=5, seed=3) as (sim, system):
+        await bootstrap.default_schedules(system)
+        rows = await query(
+            system, "SELECT id, name, role, platform FROM task_schedules WHERE platform <> 'dutchie' ORDER BY id"
+        )
+        assert [(row["name"], row["role"], row["platform"]) for row in rows] == [
+            ("payload_fetch_weedmaps", "payload_fetch", "weedmaps"),
+            ("store_discovery_weedmaps", "store_discovery", "weedmaps"),
+        ]
+        async with bootstrap.working(system):
+            async with system.pool.connection() as conn:
+                now = system.clock.now()
+                await schedules.fire(conn, rows[1]["id"], fire_at=now, now=now, next_run_at=None)
+            await settle(system)
+        (store,) = await query(system, "SELECT platform, slug, product_count FROM dispensaries")
+        assert store == {"platform": "weedmaps", "slug": sim.market.on("weedmaps")[0].slug, "product_count": 5}
 
 
 async def test_a_region_without_stores_and_a_slug(home: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -72,6 +73,27 @@ DEFAULTS = (
     NewSchedule(name="analytics_refresh", role="analytics_refresh", interval_hours=Decimal(6)),
 )
 """Created where they are missing."""
+
+
+def wanted(platforms: Iterable[str]) -> tuple[NewSchedule, ...]:
+    """The schedules that are created where they are missing, when these platforms are asked: `DEFAULTS`, which are of the first one,
+    and for each further one its own."""
+    more = [
+        new
+        for name in platforms
+        if name not in {default.platform for default in DEFAULTS}
+        for new in (
+            NewSchedule(name=f"payload_fetch_{name}", role="payload_fetch", interval_hours=Decimal(4), platform=name),
+            NewSchedule(
+                name=f"store_discovery_{name}",
+                role="store_discovery",
+                interval_hours=Decimal(24),
+                priority=5,
+                platform=name,
+            ),
+        )
+    ]
+    return (*DEFAULTS, *more)
 
 
 def parse_state(text: str) -> str:
