@@ -42,9 +42,10 @@ def _worker(**given: Any) -> WorkerFacts:
 RUNNING = {"state": "a", "status": "running", "worker_id": "w1", "claimed_at": PAST, "started_at": PAST}
 AHEAD = Other(id=5, role="payload_fetch", worker_id="w2", claimed_at=PAST)
 OVER: dict[str, Any] = {"state": None, "completed_at": PAST, "worker_id": "w1", "attempt": 2}
+HEARD = " That is known from heartbeats, the oldest 5 s old."
 LONE = "It is ready, but the one live worker that takes payload_fetch does not claim now: "
-RESUME = "1 paused. `menuwatch workers resume` has a worker claim again."
-START = "1 stopping. Start another one with `menuwatch worker`."
+RESUME = "1 paused. `menuwatch workers resume` has a worker claim again." + HEARD
+START = "1 stopping. Start another one with `menuwatch worker`." + HEARD
 BARRED = _worker(paused_roles=["payload_fetch"], reason="no proxy is active")
 NO_PROXY = (
     "It is ready, but none of the 2 live workers that take payload_fetch claims now: 1 does not claim this role, 1 paused (no proxy "
@@ -122,19 +123,19 @@ TABLE: list[tuple[str, dict[str, Any], Code, str]] = [
      f"It is ready, but d is not asked (an operator closed it: HTTP 429). It is closed until somebody opens it. To do: {RESUME_D}."),
     ("closed host, by what workers say", {"workers": [_worker(paused_roles=["payload_fetch"], reason="d is not asked: HTTP 429")],
                                           "hosts": [HostFacts(host="d")]}, Code.HOST_CLOSED,
-     f"{LONE}1 does not claim this role (d is not asked: HTTP 429). {AGAIN}; `menuwatch hosts list` shows the host."),
+     f"{LONE}1 does not claim this role (d is not asked: HTTP 429). {AGAIN}; `menuwatch hosts list` shows the host." + HEARD),
     ("workers have not looked since", {"workers": [BARRED]}, Code.WORKERS_BACKING_OFF,
-     f"{LONE}1 does not claim this role (no proxy is active). {AGAIN}."),
+     f"{LONE}1 does not claim this role (no proxy is active). {AGAIN}." + HEARD),
     ("one of two hosts is open", {"workers": [_worker()], "hosts": [_host("cooling", 300), HostFacts(host="e")]}, Code.READY,
-     "It is ready and will be taken next: 3 slots are free."),
+     "It is ready and will be taken next: 3 slots are free." + HEARD),
     ("a closed host, and no proxy either", {"workers": [BARRED, _worker(status="paused")], "hosts": [_host("cooling", 300)],
-                                            "active_proxies": 0}, Code.NO_PROXY, NO_PROXY),
+                                            "active_proxies": 0}, Code.NO_PROXY, NO_PROXY + HEARD),
     ("a closed host, and nobody alive", {"hosts": [_host("cooling", 300)]}, Code.NO_WORKER,
      "It is ready, but no worker is alive to take it. Start one with `menuwatch worker`."),
     ("a closed host, and work that asks none", {"role": "product_refresh", "workers": [_worker()], "hosts": [_host("cooling", 300)]},
-     Code.READY, "It is ready and will be taken next: 3 slots are free."),
+     Code.READY, "It is ready and will be taken next: 3 slots are free." + HEARD),
     ("scheduled, and due by now", {"state": "s", "scheduled_for": NOW, "attempt": 1, "retry_count": 1, "workers": [_worker()]},
-     Code.READY, "It is ready and will be taken next: 3 slots are free."),
+     Code.READY, "It is ready and will be taken next: 3 slots are free." + HEARD),
     ("behind one that runs", {"state": "p", "head": AHEAD, "ahead": 1, "holder": AHEAD}, Code.BEHIND,
      "It is behind task #5 of the same role and store, which worker w2 has had since 2026-11-21 11:56:55 UTC."),
     ("behind several", {"state": "p", "head": Other(id=5, role="payload_fetch"), "ahead": 3}, Code.BEHIND,
@@ -153,19 +154,19 @@ TABLE: list[tuple[str, dict[str, Any], Code, str]] = [
     ("no handler", {"role": "analytics_refresh", "workers": [_worker()]}, Code.NO_HANDLER,
      "No worker of this version does analytics_refresh: it waits until one is installed that does."),
     ("paused", {"workers": [_worker(status="paused"), _worker(roles=["product_refresh"])]}, Code.WORKERS_PAUSED, LONE + RESUME),
-    ("no proxy", {"workers": [BARRED, _worker(status="paused")], "active_proxies": 0}, Code.NO_PROXY, NO_PROXY),
+    ("no proxy", {"workers": [BARRED, _worker(status="paused")], "active_proxies": 0}, Code.NO_PROXY, NO_PROXY + HEARD),
     ("stopping", {"workers": [_worker(status="stopping", paused_roles=["payload_fetch"])]}, Code.WORKERS_STOPPING, LONE + START),
     ("backing off workers", {"workers": [HOT, _worker(status="paused"), _worker(status="stopping")]}, Code.WORKERS_BACKING_OFF,
-     "It is ready, but none of the 3 live workers that take payload_fetch claims now: " + WHY),
+     "It is ready, but none of the 3 live workers that take payload_fetch claims now: " + WHY + HEARD),
     ("one full", {"workers": [FULL], "before": 1}, Code.NO_FREE_SLOT,
-     "The one live worker that takes payload_fetch has no free slot (3 of 3 are taken); 1 task stands before it."),
+     "The one live worker that takes payload_fetch has no free slot (3 of 3 are taken); 1 task stands before it." + HEARD),
     ("all full", {"workers": [FULL, _worker(active=1, slots=None), _worker(silent=900)], "before": 10_000}, Code.NO_FREE_SLOT,
-     "All 2 live workers that take payload_fetch have no free slot (4 of 4 are taken); 10,000 tasks or more stand before it."),
+     "All 2 live workers that take payload_fetch have no free slot (4 of 4 are taken); 10,000 tasks or more stand before it." + HEARD),
     ("a paused one does not count", {"workers": [FULL, _worker(status="paused")]}, Code.NO_FREE_SLOT,
-     "The one live worker that takes payload_fetch has no free slot (3 of 3 are taken); 0 tasks stand before it."),
-    ("next", {"workers": [_worker(active=2)]}, Code.READY, "It is ready and will be taken next: 1 slot is free."),
+     "The one live worker that takes payload_fetch has no free slot (3 of 3 are taken); 0 tasks stand before it." + HEARD),
+    ("next", {"workers": [_worker(active=2)]}, Code.READY, "It is ready and will be taken next: 1 slot is free." + HEARD),
     ("soon", {"workers": [_worker(active=2), _worker(active=0, slots=None)], "before": 12}, Code.READY,
-     "It is ready; 12 tasks stand before it, and 2 slots are free."),
+     "It is ready; 12 tasks stand before it, and 2 slots are free." + HEARD),
 ]
 # fmt: on
 

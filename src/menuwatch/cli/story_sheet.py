@@ -10,9 +10,10 @@ from itertools import groupby
 
 from menuwatch.cli.output import plural
 from menuwatch.operations.attempts import AttemptView
-from menuwatch.operations.explanation import Explanation
+from menuwatch.operations.explanation import Code, Explanation
 from menuwatch.operations.reading import Row
 from menuwatch.operations.story import Befell, Story
+from menuwatch.operations.wording import because
 
 _INDENT = " " * 14
 _DONE = {
@@ -21,6 +22,13 @@ _DONE = {
     "reroute": "changes the proxy",
     "give_up": "gives up",
 }
+_GIVEN_UP = {
+    "rate_limited": "the task is put off",
+    # A site that shows its robots.txt to nobody has none, and is asked for the rest.
+    "blocked": "gives up for now",
+    "challenge": "gives up for now",
+}
+"""What giving up means for the task, where that is not its end or a retry."""
 _EVENTS = {
     "cooldown": "cools down",
     "slower": "is asked more slowly",
@@ -40,7 +48,7 @@ def lines(
     yield f"Task {task['id']}: {task['role']}{of}, {task['status']}"
     yield from textwrap.wrap(why.reason, width, break_long_words=False, break_on_hyphens=False)
     day: date | None = None
-    for moment, text in sorted(_moments(task, story, everything), key=lambda one: one[0]):
+    for moment, text in sorted(_moments(task, why, story, everything), key=lambda one: one[0]):
         at = moment.astimezone(UTC)
         if at.date() != day:
             day = at.date()
@@ -60,11 +68,12 @@ def lines(
         yield from textwrap.wrap(_sums(story), width, break_on_hyphens=False)
 
 
-def _moments(task: Row, story: Story, everything: bool) -> Iterator[Moment]:
+def _moments(task: Row, why: Explanation, story: Story, everything: bool) -> Iterator[Moment]:
     yield story.enqueued_at, f"enqueued {story.origin.text}, priority {task['priority']}"
     if task["claimed_at"] is not None:
         again = f", attempt {task['attempt']}" if task["attempt"] > 1 else ""
-        yield task["claimed_at"], f"claimed by {task['worker_id']}{again}"
+        before = f"; it stopped before at: {because(task['error_message'])}" if _at_work(task) else ""
+        yield task["claimed_at"], f"claimed by {task['worker_id']}{again}{before}"
     in_full = everything or story.troubles > 0 or task["attempt"] > 1
     for _, run in groupby(story.requests, key=lambda one: (one.host, one.proxy_id, one.profile)):
         yield from _run(list(run), in_full)
@@ -75,12 +84,26 @@ def _moments(task: Row, story: Story, everything: bool) -> Iterator[Moment]:
             yield event.happened_at, text
         said = text
     if task["status"] == "pending" and task["scheduled_for"] is not None:
-        yield task["scheduled_for"], "due"
+        yield task["scheduled_for"], "due" + _put_off(task, why, story)
     if task["completed_at"] is not None:
         made = "" if story.payload_id is None else f", with payload {story.payload_id}"
         yield task["completed_at"], f"{task['status']}{made}"
         for one in story.followed:
             yield task["completed_at"], f"then task {one.id} ({one.role}, {one.status})"
+
+
+def _at_work(task: Row) -> bool:
+    """Whether a worker has it, and its reason is of an attempt before."""
+    return task["completed_at"] is None and task["error_message"] is not None
+
+
+def _put_off(task: Row, why: Explanation, story: Story) -> str:
+    """What an attempt ended with, of a task that waits for the next one: its own moment is not on record."""
+    if not task["attempt"] or task["error_message"] is None:
+        return ""
+    how = "tried again" if why.code is Code.BACKING_OFF else "put off"
+    asked = "" if story.requests_total else " without a request"
+    return f" for attempt {task['attempt'] + 1}; it was {how}{asked}: {because(task['error_message'])}"
 
 
 def _run(requests: Sequence[AttemptView], in_full: bool) -> Iterator[Moment]:
@@ -106,6 +129,8 @@ def _request(one: AttemptView) -> str:
     if one.error:
         text += f"; {one.error}"
     done = _DONE.get(one.reaction)
+    if one.reaction == "give_up":
+        done = _GIVEN_UP.get(one.verdict, done)
     return f"{text} → {done}" if done else text
 
 

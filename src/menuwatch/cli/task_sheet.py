@@ -30,10 +30,9 @@ def lines(task: Row, store: str | None, why: Explanation) -> list[str]:
     ]
     found += [f"{name:<10}{value}" for name, value in facts if value is not None]
     found += ["", *_timeline(task)]
-    at_work = task["status"] in (Status.CLAIMED, Status.RUNNING, Status.STALE)
     for name, value in (
         # Under way: what it stopped at before.
-        ("Last reason" if at_work else "Reason", None if _unexplained(task) else task["error_message"]),
+        ("Last reason" if is_at_work(task) else "Reason", None if _unexplained(task) else task["error_message"]),
         ("Payload", decoded(task["payload"])),
         ("Result", decoded(task["result"])),
     ):
@@ -46,6 +45,11 @@ def lines(task: Row, store: str | None, why: Explanation) -> list[str]:
 def decoded(value: Any) -> Any:
     """A JSON column of a task."""
     return None if value is None else msgspec.json.decode(value)
+
+
+def is_at_work(task: Row) -> bool:
+    """Whether a worker has it."""
+    return task["status"] in (Status.CLAIMED, Status.RUNNING, Status.STALE)
 
 
 def _unexplained(task: Row) -> bool:

@@ -67,7 +67,13 @@ def list_(
     found = asyncio.run(_list(Chosen(role, status, store, worker, error), limit))
     rows = [row | {"payload": decoded(row["payload"]), "result": decoded(row["result"])} for row in found]
     if fmt is Format.TABLE:
-        rows = [row | {"made": ago(row["created_at"]), "tries": row["attempt"] or None} for row in rows]
+        rows = [
+            row
+            | {"made": ago(row["created_at"]), "tries": row["attempt"] or None}
+            # Of one at work it is what it stopped at before: `show` says that it is.
+            | ({"error_message": None} if task_sheet.is_at_work(row) else {})
+            for row in rows
+        ]
     print_rows(
         rows,
         (

@@ -8,11 +8,23 @@ from dataclasses import replace
 from menuwatch.operations import closed_hosts
 from menuwatch.operations.explanation import Code, Crew, Explanation
 from menuwatch.operations.facts import Facts, WorkerFacts
-from menuwatch.operations.wording import many
+from menuwatch.operations.wording import many, span
 from menuwatch.tasks.model import NETWORK_ROLES, UNHANDLED_ROLES
 
 COUNTED = 10_000
 """Tasks that stand before one are counted up to this many."""
+
+
+_TOLD = (
+    Code.READY,
+    Code.NO_FREE_SLOT,
+    Code.NO_PROXY,
+    Code.HOST_CLOSED,
+    Code.WORKERS_PAUSED,
+    Code.WORKERS_STOPPING,
+    Code.WORKERS_BACKING_OFF,
+)
+"""Reasons that follow from what workers said of themselves."""
 
 
 def takes(worker: WorkerFacts, role: str) -> bool:
@@ -50,6 +62,8 @@ def unmanned(f: Facts) -> Explanation:
     if closed is not None and (f.active_proxies or not any(f.role in worker.paused_roles for worker in take)):
         return replace(closed, workers=crew)
     code, reason = _crew(f, crew, live, take)
+    if code in _TOLD and take:
+        reason += f" That is known from heartbeats, the oldest {span(max(worker.silent for worker in take))} old."
     shown = code in (Code.NO_FREE_SLOT, Code.READY)
     return Explanation(
         task_id=f.id,
@@ -60,7 +74,13 @@ def unmanned(f: Facts) -> Explanation:
         workers=crew,
         details={
             "live": [
-                {"worker_id": w.worker_id, "name": w.friendly_name, "roles": w.roles, "status": w.status}
+                {
+                    "worker_id": w.worker_id,
+                    "name": w.friendly_name,
+                    "roles": w.roles,
+                    "status": w.status,
+                    "heartbeat_age_seconds": round(w.silent, 1),
+                }
                 for w in live[:20]
             ]
         },
