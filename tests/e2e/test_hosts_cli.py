@@ -99,7 +99,9 @@ def test_limits_of_a_host_that_was_never_asked(run: Run, sql: Sql) -> None:
         (["set", "http://[", "--rate", "1"], "is no host"),
         (["set", "a.com/\x00", "--rate", "1"], "is no host"),
         (["show", "dutchi.com"], "did you mean dutchie.com?"),
-        (["pause", "dutchie.com:8"], "did you mean dutchie.com?"),
+        (["pause", "dutchie com"], "'dutchie com' is no host"),
+        (["remove", "dutchi.com"], "did you mean dutchie.com?"),
+        (["reset", "dutchi.com", "--tasks"], "did you mean dutchie.com?"),
         (["resume", "zzz"], "there is dutchie.com"),
         (["pause", "dutchie.com", "--reason", ""], "--reason is empty"),
     ],
@@ -260,3 +262,103 @@ def test_explain(run: Run, sql: Sql) -> None:
     assert run("explain", "2")[::2] == (2, "menuwatch: task 2 does not exist\n")
     assert run("explain", "0")[0] == 2
     assert run("explain", str(2**63))[0] == 2
+
+
+def test_explain_tells_of_a_task_that_was_put_off(run: Run, sql: Sql) -> None:
+    sql("INSERT INTO worker_tasks (role, payload) VALUES ('store_discovery', '{}')")
+    sql(
+        "UPDATE task_live SET state = 's', attempt = 1, scheduled_for = now() + interval '5 minutes',"
+        " error_message = 'dutchie.com is not asked now (it cools down): HTTP 429'"
+    )
+    said = " ".join(run("explain", "1")[1].split())
+    assert (
+        "due for attempt 2; it was put off without a request: dutchie.com is not asked now (it cools down): HTTP 429"
+        in said
+    )
+    sql(
+        "INSERT INTO fetch_attempts (task_id, host, proxy_id, profile, verdict, blame, reaction, status, error) VALUES"
+        " (1, 'dutchie.com', 6, 'safari', 'rate_limited', 'nobody', 'give_up', 429, 'HTTP 429, wait 300 s'),"
+        " (1, 'dutchie.com', 6, 'safari', 'target_down', 'target', 'give_up', 500, 'HTTP 500')"
+    )
+    said = " ".join(run("explain", "1")[1].split())
+    assert "429 rate_limited: 0 ms, 0 bytes; HTTP 429, wait 300 s → the task is put off" in said
+    assert "500 target_down: 0 ms, 0 bytes; HTTP 500 → gives up" in said
+    assert "due for attempt 2; it was put off: dutchie.com is not asked now" in said
+    sql(
+        "UPDATE task_live SET state = 'a', uniq = 0, worker_id = 'w1', claimed_at = now(), started_at = now(), attempt = 2"
+    )
+    said = " ".join(run("explain", "1")[1].split())
+    assert "claimed by w1, attempt 2; it stopped before at: dutchie.com is not asked now" in said
+    assert "HTTP 429" not in run("tasks", "list")[1], "it is no reason of what it does now"
+    assert json.loads(run("tasks", "list", "--json")[1])[0]["error_message"].startswith("dutchie.com is not asked")
+
+
+def test_a_host_that_was_never_asked_is_paused(run: Run, sql: Sql) -> None:
+    run("hosts", "set", "dutchie.com", "--rate", "2")
+    code, out, err = run("hosts", "pause", "dutchie.de", "--reason", "not ours to ask")
+    assert (code, out.startswith("dutchie.de: paused by an operator")) == (0, True)
+    assert err == "Note: dutchie.de was never asked so far; did you mean dutchie.com?\n"
+    assert sql("SELECT rate, paused_reason FROM hosts WHERE host = 'dutchie.de'") == [(3.0, "not ours to ask")]
+    sql(
+        "INSERT INTO fetch_totals (host, verdict, requests, rotations, bytes, waited_ms, elapsed_ms)"
+        " VALUES ('dutchie.com', 'ok', 1, 0, 0, 0, 0)"
+    )
+    assert run("hosts", "pause", "dutchie.com")[2] == ""
+
+
+def test_a_host_is_removed_once_nobody_talks_to_it(run: Run, sql: Sql) -> None:
+    run("hosts", "set", "dutchie.com", "--rate", "2")
+    sql("INSERT INTO proxies (protocol, host, port) VALUES ('http', '10.0.0.1', 80)")
+    sql(
+        "INSERT INTO identity_leases (host, proxy_id, leased_at, expires_at)"
+        " SELECT 'dutchie.com', id, now(), now() + interval '1 minute' FROM proxies"
+    )
+    sql(
+        "INSERT INTO proxy_scores (host, proxy_id, good, bad, as_of) SELECT 'dutchie.com', id, 1, 0, now() FROM proxies"
+    )
+    sql("INSERT INTO profile_scores (host, profile, good, bad, as_of) VALUES ('dutchie.com', 'chrome', 1, 0, now())")
+    code, out, err = run("hosts", "remove", "dutchie.com")
+    assert (code, out) == (2, "")
+    assert "1 identity talks to dutchie.com now: `menuwatch hosts pause dutchie.com`" in err
+    sql("UPDATE identity_leases SET expires_at = now() - interval '1 second'")
+    assert run("hosts", "remove", "dutchie.com") == (0, "dutchie.com is removed.\n", "")
+    for table in ("hosts", "identity_leases", "proxy_scores", "profile_scores", "host_events"):
+        assert sql(f"SELECT count(*) FROM {table}") == [(0,)]
+    run("hosts", "pause", "dutchie.com")
+    assert "dutchie.com is paused, and would be asked again" in run("hosts", "remove", "dutchie.com")[2]
+
+
+def test_what_a_host_put_off_is_told_and_made_due(run: Run, sql: Sql) -> None:
+    run("hosts", "set", "dutchie.com", "--rate", "2")
+    reasons = (
+        "dutchie.com is not asked now (it cools down): HTTP 429",
+        "dutchie.com asked to slow down: HTTP 429",
+        "dutchie.com refused every identity: HTTP 403",
+        "dutchie.com.example is not asked now (it cools down): HTTP 429",
+        "dutchie.com: HTTP 500 (asked 3 times)",
+    )
+    for n, reason in enumerate(reasons):
+        sql(
+            "INSERT INTO worker_tasks (role, payload, priority) VALUES ('store_discovery', %s::jsonb, 3)",
+            f'{{"n": {n}}}',
+        )
+        sql(
+            "UPDATE task_live SET state = 's', attempt = 1, scheduled_for = '2100-01-01 00:00:00+00', error_message = %s"
+            " WHERE error_message IS NULL",
+            reason,
+        )
+    _, out, err = run("hosts", "reset", "dutchie.com")
+    assert out.startswith("dutchie.com: open\n")
+    assert " ".join(err.split()) == (
+        "3 tasks wait that it had put off, until 2100-01-01 00:00:00 UTC at the latest: `menuwatch hosts reset dutchie.com --tasks` "
+        "has them due now, `menuwatch tasks retry --error dutchie.com` as well."
+    )
+    run("hosts", "pause", "dutchie.com")
+    code, out, err = run("hosts", "reset", "dutchie.com", "--tasks")
+    assert (code, "dutchie.com is not asked yet, so no task was made due." in err) == (0, True)
+    found = json.loads(run("hosts", "resume", "dutchie.com", "--json")[1])
+    assert (found["state"], found["tasks_put_off"], found["tasks_made_due"]) == ("open", 3, 0)
+    _, out, err = run("hosts", "resume", "dutchie.com", "--tasks")
+    assert (out.splitlines()[-1], err) == ("3 tasks that it had put off made due now.", "")
+    due = sql("SELECT priority FROM task_live WHERE state <> 's' OR scheduled_for <= clock_timestamp() ORDER BY id")
+    assert due == [(3,), (3,), (3,)]

@@ -13,14 +13,16 @@ import typer
 from menuwatch import bootstrap
 from menuwatch.bootstrap import System
 from menuwatch.cli import host_sheet
-from menuwatch.cli.output import Format, ago, chosen_format, console, errors, plain, print_json, print_rows
+from menuwatch.cli.output import Format, ago, chosen_format, console, errors, plain, plural, print_json, print_rows
 from menuwatch.cli.process import settings
 from menuwatch.cli.task_filter import searchable
 from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Connection
 from menuwatch.operations import hosts as operations
+from menuwatch.operations import put_off
 from menuwatch.operations.hosts import CLOSED, HostView
-from menuwatch.operations.wording import per_second, span
+from menuwatch.operations.put_off import PutOff
+from menuwatch.operations.wording import at, per_second, span
 
 T = TypeVar("T")
 app = typer.Typer(
@@ -30,6 +32,7 @@ app = typer.Typer(
 HostArgument = Annotated[
     str, typer.Argument(help="The host, with its port where its addresses name one.", metavar="HOST")
 ]
+TasksOption = Annotated[bool, typer.Option("--tasks", help="Have the tasks that it put off due now.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -110,26 +113,76 @@ def pause(
     reason: Annotated[str | None, typer.Option(help="Why; it is shown wherever the host is.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Have nobody ask a host until it is resumed."""
+    """Have nobody ask a host until it is resumed, also one that was never asked."""
     if reason is not None:
         searchable("--reason", reason)
-    _act(lambda _, conn: operations.pause(conn, host, reason), json)
+
+    async def act(system: System, conn: Connection) -> tuple[HostView, list[str]]:
+        found = await operations.pause(conn, host, system.settings, reason)
+        return found, [] if found.requests else await operations.near(conn, found.host)
+
+    found, near = asyncio.run(_with(act))
+    _show(found, json)
+    if not found.requests:
+        like = f"; did you mean {' or '.join(near)}?" if near else ""
+        errors.print(plain(f"Note: {found.host} was never asked so far{like}"), markup=False, soft_wrap=True)
 
 
 @app.command("resume")
-def resume(host: HostArgument, json: JsonOption = False) -> None:
+def resume(host: HostArgument, tasks: TasksOption = False, json: JsonOption = False) -> None:
     """Take back a pause."""
-    _act(lambda _, conn: operations.resume(conn, host), json)
+    _open(operations.resume, "resume", host, tasks, json)
 
 
 @app.command("reset")
-def reset(host: HostArgument, json: JsonOption = False) -> None:
+def reset(host: HostArgument, tasks: TasksOption = False, json: JsonOption = False) -> None:
     """Forget a host's cool-down, circuit and slower pace: it is asked again at once. A pause stays."""
-    _act(lambda _, conn: operations.reset(conn, host), json)
+    _open(operations.reset, "reset", host, tasks, json)
+
+
+@app.command("remove")
+def remove(host: HostArgument, json: JsonOption = False) -> None:
+    """Forget a host that nobody talks to: its limits, what befell it, and who fares how there. Sums of its requests stay."""
+    found = asyncio.run(_with(lambda _, conn: operations.remove(conn, host)))
+    if json:
+        print_json(found)
+    else:
+        console.print(f"{found.host} is removed.", markup=False, soft_wrap=True)
+
+
+def _open(act: Callable[[Connection, str], Awaitable[HostView]], name: str, host: str, tasks: bool, json: bool) -> None:
+    """Has a host asked again, and its tasks due where they are wanted; else says that they wait."""
+
+    async def do(_: System, conn: Connection) -> tuple[HostView, PutOff]:
+        found = await act(conn, host)
+        if tasks and found.state not in CLOSED:
+            return found, await put_off.make_due(conn, found.host)
+        return found, await put_off.by(conn, found.host)
+
+    found, left = asyncio.run(_with(do))
+    if json:
+        print_json({**dataclasses.asdict(found), "tasks_put_off": left.waiting, "tasks_made_due": left.made_due})
+        return
+    _show(found, json)
+    if tasks and found.state in CLOSED:
+        errors.print(plain(f"{found.host} is not asked yet, so no task was made due."), markup=False, soft_wrap=True)
+    elif tasks:
+        console.print(f"{plural(left.made_due, 'task')} that it had put off made due now.")
+    elif left.waiting and left.until is not None:
+        wait = "task waits" if left.waiting == 1 else "tasks wait"
+        errors.print(
+            f"{left.waiting:,} {wait} that it had put off, until {at(left.until)} at the latest: `menuwatch hosts {name} "
+            f"{found.host} --tasks` has them due now, `menuwatch tasks retry --error {found.host}` as well.",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 def _act(act: Callable[[System, Connection], Awaitable[HostView]], json: bool) -> None:
-    found = asyncio.run(_with(act))
+    _show(asyncio.run(_with(act)), json)
+
+
+def _show(found: HostView, json: bool) -> None:
     if json:
         print_json(found)
         return

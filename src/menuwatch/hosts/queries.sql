@@ -21,6 +21,24 @@ UPDATE hosts SET
        last_ok_at = %(last_ok_at)s, last_refused_at = %(last_refused_at)s, updated_at = clock_timestamp()
  WHERE host = %(host)s;
 
+-- name: leases_of
+-- Those that did not lapse, nor were left behind by a task that was taken back.
+SELECT count(*) FROM identity_leases l
+ WHERE l.host = %(host)s AND l.expires_at > clock_timestamp()
+   AND NOT EXISTS (SELECT FROM task_live t WHERE t.id = l.task_id AND t.state <> 'a');
+
+-- name: remove_events
+DELETE FROM host_events WHERE host = %(host)s;
+
+-- name: remove_proxy_scores
+DELETE FROM proxy_scores WHERE host = %(host)s;
+
+-- name: remove_profile_scores
+DELETE FROM profile_scores WHERE host = %(host)s;
+
+-- name: remove_host
+DELETE FROM hosts WHERE host = %(host)s;
+
 -- name: charge
 -- Requests that were made beyond those that were given a moment: the next ones come later by as much.
 UPDATE hosts SET tat = greatest(coalesce(tat, clock_timestamp()), clock_timestamp()) + make_interval(secs => %(times)s / pace) WHERE host = %(host)s;

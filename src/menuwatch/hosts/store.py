@@ -22,9 +22,21 @@ log = get_logger(__name__)
 _q = sql.load(__package__)
 
 
-async def add(conn: AsyncConnection[Any], host: str, limits: Limits) -> None:
-    """Makes a row for a host that has none yet."""
-    await conn.execute(_q.add_host, {"host": host, **dataclasses.asdict(limits)})
+async def add(conn: AsyncConnection[Any], host: str, limits: Limits) -> bool:
+    """Makes a row for a host that has none yet; returns whether it had none."""
+    return (await conn.execute(_q.add_host, {"host": host, **dataclasses.asdict(limits)})).rowcount == 1
+
+
+async def remove(conn: AsyncConnection[Any], host: str) -> int:
+    """Forgets a host that nobody talks to, with its limits, its events and who fares how there; returns how many talk to it, where it
+    was not removed for that. Sums of its requests stay."""
+    await conn.execute(_q.lock_courses, {"hosts": [host]})  # nobody gets a lease meanwhile
+    row = await (await conn.execute(_q.leases_of, {"host": host})).fetchone()
+    talking = int(row[0]) if row is not None else 0
+    if not talking:
+        for statement in (_q.remove_events, _q.remove_proxy_scores, _q.remove_profile_scores, _q.remove_host):
+            await conn.execute(statement, {"host": host})
+    return talking
 
 
 async def record(conn: AsyncConnection[Any], news: Mapping[str, Sequence[News]], waits: Waits) -> None:

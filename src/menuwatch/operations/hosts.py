@@ -18,7 +18,7 @@ from menuwatch.hosts import store
 from menuwatch.hosts.model import Limits
 from menuwatch.hosts.rules import ADVICE
 from menuwatch.operations.reading import Row, row, rows
-from menuwatch.operations.refusals import NotFound, Unusable
+from menuwatch.operations.refusals import Conflict, NotFound, Unusable
 from menuwatch.proxies.model import address
 
 _q = sql.load(__package__, "hosts.sql")
@@ -166,14 +166,23 @@ async def _unknown(conn: Connection, name: str) -> str:
     said = f"host {name} was never asked, and has no limits of its own"
     if not names:
         return f"{said}: no host has yet"
-    near = (
-        difflib.get_close_matches(name, names, 3, 0.6)
-        or [known for known in names if name in known or known in name][:3]
-    )
-    if near:
+    if near := _near(name, names):
         return f"{said}; did you mean {' or '.join(near)}?"
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""
     return f"{said}: there is {', '.join(names[:10])}{more}"
+
+
+def _near(name: str, names: Sequence[str]) -> list[str]:
+    return (
+        difflib.get_close_matches(name, names, 3, 0.6)
+        or [known for known in names if name in known or known in name][:3]
+    )
+
+
+async def near(conn: Connection, host: str) -> list[str]:
+    """Other hosts that are called about so, a few."""
+    names = [found["host"] for found in await rows(conn, _q.host_names, {})]
+    return _near(host, [name for name in names if name != host])
 
 
 def _view(found: Row) -> HostView:
@@ -281,11 +290,28 @@ async def change(conn: Connection, text: str, settings: Settings, **limits: Any)
     return await one(conn, name)
 
 
-async def pause(conn: Connection, text: str, reason: str | None = None) -> HostView:
-    """Nobody asks it until `resume`; raises NotFound."""
+async def pause(conn: Connection, text: str, settings: Settings, reason: str | None = None) -> HostView:
+    """Nobody asks it until `resume`, nor ever did, where it is new to us: it gets its limits from the settings."""
+    name = named(text)
+    await store.add(conn, name, Limits.from_settings(settings))
+    await store.pause(conn, name, (reason or "").strip())
+    return await one(conn, name)
+
+
+async def remove(conn: Connection, text: str) -> HostView:
+    """Forgets it, with its limits and all that it said; returns what it was. Raises NotFound, and Conflict while somebody talks to it
+    or where it is paused: it would be asked again."""
     host = await one(conn, text)
-    await store.pause(conn, host.host, (reason or "").strip())
-    return await one(conn, host.host)
+    if host.state == "paused":
+        raise Conflict(
+            f"{host.host} is paused, and would be asked again if it were forgotten: `menuwatch hosts resume {host.host}` first"
+        )
+    if talking := await store.remove(conn, host.host):
+        raise Conflict(
+            f"{talking} {'identity talks' if talking == 1 else 'identities talk'} to {host.host} now: "
+            f"`menuwatch hosts pause {host.host}`, wait until they are done, and try again"
+        )
+    return host
 
 
 async def resume(conn: Connection, text: str) -> HostView:

@@ -57,10 +57,11 @@ async def change_host(request: Request, system: Sys, conn: Writing, host: HostPa
 
 @router.post("/{host}/pause", response_model=Host, summary="Pause a host")
 async def pause_host(
-    request: Request, conn: Writing, host: HostPath, why: Annotated[PauseHost | None, Body()] = None
+    request: Request, system: Sys, conn: Writing, host: HostPath, why: Annotated[PauseHost | None, Body()] = None
 ) -> Response:
     """Nobody asks it until it is resumed. Tasks wait, and use up no retry."""
-    return answer(request, await hosts.pause(conn, _named(host), why.reason if why is not None else None))
+    reason = why.reason if why is not None else None
+    return answer(request, await hosts.pause(conn, _named(host), system.settings, reason))
 
 
 @router.post("/{host}/resume", response_model=Host, summary="Take back a pause")
