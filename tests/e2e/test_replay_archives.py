@@ -10,9 +10,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from menuwatch.core.errors import Refused
 from menuwatch.pipeline import recorded
 from tests.e2e.recordings import NOW, SHOP, archived, page, product
 from tests.e2e.test_replay import Command
+from tests.unit.test_coverage import PLATFORMS
 from tests.unit.test_weedmaps import item
 from tests.unit.test_weedmaps import page as weedmaps_page
 
@@ -187,3 +189,31 @@ def test_a_state_that_does_not_exist(command: Command, tmp_path: Path) -> None:
     assert "--state: state 'New Mexico' does not exist: name it by two letters" in command.refused(
         path, "--state", "New Mexico"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("menus.zip", b"PK\x03\x04" + bytes(40), "is a ZIP archive; what is read is JSON, plain or gzip-compressed"),
+        ("menus.tar.xz", b"\xfd7zXZ\0" + bytes(40), "is compressed with xz; what is read"),
+        ("menus.tar", bytes(10_240), "is an empty tar archive, or nothing but zeros; what is read"),
+        ("program", b"\x7fELF\x02\x01\0\0" + bytes(range(256)), "is binary data; what is read"),
+        ("unpacked.gz", gzip.compress(b"BZh91AY&SY"), "is compressed with bzip2; what is read"),
+        ("cut.gz", gzip.compress(b"{}" * 500)[:20], "cannot be read: Compressed file ended before"),
+        ("words.txt", b"hello", "html: the answer is text, not JSON: “hello”"),
+        ("braces.json", b"{}", "no_data: a menu of no platform that is known here (dutchie: "),
+        ("nothing.json", b" \n", "the file is empty"),
+    ],
+)
+def test_files_that_are_no_recordings(tmp_path: Path, name: str, data: bytes, said: str) -> None:
+    """Whoever reads recordings (`replay`, `coverage`) says in one line what a file is."""
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(Refused) as refused:
+        recorded.collect(PLATFORMS, None, [path], store=None)
+    assert str(refused.value).startswith(f"{path}: {said}")
+    assert "\n" not in str(refused.value)
+    inside = tar(tmp_path / "two.tar", {"bad": data, "good.json": MENUS["menus/c.json"]})
+    found = recorded.collect(PLATFORMS, None, [inside], store=None)
+    assert [left.source for left in found.left_out] == [f"{inside}: bad"]
+    assert [menu.product_count for menu in found.menus] == [4]

@@ -23,6 +23,16 @@ _OURS = b'{"format":"menuwatch-payload/'
 _MAGIC = slice(257, 262)
 """Where a tar archive says that it is one."""
 
+_FOREIGN = {
+    b"PK\x03\x04": "a ZIP archive",
+    b"\xfd7zXZ\0": "compressed with xz",
+    b"BZh": "compressed with bzip2",
+    b"(\xb5/\xfd": "compressed with Zstandard",
+    b"7z\xbc\xaf": "a 7-Zip archive",
+    b"PAR1": "a Parquet file",
+}
+"""What people have files in as well, by how it begins."""
+
 LARGEST_MEMBER = 256_000_000
 """Bytes, unpacked. No menu is a tenth of it, and a member that says it is would fill the memory."""
 
@@ -152,6 +162,12 @@ def read_file(path: Path) -> Iterator[tuple[str, bytes | Document | LeftOut]]:
 def _content(source: str, data: bytes) -> bytes | Document:
     if not data.strip():
         raise Refused(f"{source}: the file is empty")
+    foreign = next((what for magic, what in _FOREIGN.items() if data.startswith(magic)), None)
+    if foreign is None and b"\0" in data[:1000]:
+        # No JSON has it, in UTF-8.
+        foreign = "binary data" if data.strip(b"\0") else "an empty tar archive, or nothing but zeros"
+    if foreign is not None:
+        raise Refused(f"{source}: is {foreign}; what is read is JSON, plain or gzip-compressed, and tar archives of it")
     if not data.lstrip().startswith(_OURS):
         return data
     try:
