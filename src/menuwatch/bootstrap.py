@@ -223,6 +223,7 @@ async def keeping(system: System) -> AsyncIterator[Janitor]:
     keep = Keep(
         history=timedelta(days=system.settings.task_history_days),
         attempts=timedelta(days=system.settings.fetch_attempt_days),
+        states=timedelta(days=days) if (days := system.settings.product_history_days) else None,
         runs=timedelta(days=system.settings.schedule_run_days),
     )
     janitor = Janitor(system.pool, keep=keep, clock=system.clock)

@@ -12,6 +12,7 @@ import pytest
 from menuwatch.db import partitions
 from menuwatch.db.pool import Pool, connect
 from menuwatch.engine.janitor import LOCK_SECONDS, Janitor, Keep
+from menuwatch.engine.reaper import Reaper
 from tests.engine.waiting import until
 
 DAYS_AGO = "now() - make_interval(days => %s)"
@@ -220,3 +221,59 @@ async def test_old_runs_plans_and_workers_go(pool: Pool) -> None:
     assert kept == [(1, 1), (1, 89), (2, 200)], "the last run of a schedule is kept"
     assert await _do(pool, "SELECT current_date - day FROM resync_plan ORDER BY 1") == [(0,), (89,)]
     assert await _do(pool, "SELECT worker_id FROM worker_registry") == [("young",)]
+
+
+async def _past(pool: Pool, *months_ago: int) -> None:
+    """One product, with a state that ended in each of these months, and the one that it is in."""
+    await _do(
+        pool,
+        "INSERT INTO catalog_products (id, dispensary_id, provider, provider_product_id, content_hash, first_seen_at, state_from,"
+        " changed_at, name_raw, name, stock_status, is_in_stock, variants, extra) VALUES (1, 1, 'dutchie', 'p', '', '2020-01-01Z',"
+        " now(), now(), 'n', 'n', 'in_stock', true, '[]', '{}') RETURNING id",
+    )
+    for ago in months_ago:
+        await _do(pool, "SELECT ensure_past_states_partition(now() - make_interval(months => %s))", ago)
+        await _do(
+            pool,
+            "INSERT INTO past_states (product_id, dispensary_id, seen_from, seen_to, ended_at, present, quantity_capped, stock_status,"
+            " quantity, prices, stock)"
+            ""
+            " SELECT 1, 1, t - interval '1 minute', t - interval '1 minute', t, true, false, 'in_stock', %s, '[]', '[]' FROM (SELECT now() - make_interval(months => %s)) x(t) RETURNING product_id",
+            ago,
+            ago,
+        )
+
+
+async def _quantities(pool: Pool) -> list[int | None]:
+    async with pool.connection() as conn:
+        cursor = await conn.execute("SELECT quantity FROM product_states ORDER BY seen_from DESC")
+        return [row[0] for row in await cursor.fetchall()]
+
+
+async def _months(pool: Pool) -> set[str]:
+    """Every table of a month of past states."""
+    return {r[0] for r in await _do(pool, r"SELECT relname FROM pg_class WHERE relname ~ '^past_states_\d{4}_\d{2}$'")}
+
+
+async def test_past_states_are_kept_for_good_unless_somebody_says_how_long(pool: Pool) -> None:
+    await _past(pool, 0, 2, 13, 60)
+    await Janitor(pool, keep=Keep()).step()
+    assert await _quantities(pool) == [None, 0, 2, 13, 60]
+
+
+async def test_past_states_go_by_the_month_and_the_present_one_stays(pool: Pool) -> None:
+    await _past(pool, 0, 2, 14, 60)
+    before = await _months(pool)
+    await Janitor(pool, keep=Keep(states=timedelta(days=365))).step()
+    assert await _quantities(pool) == [None, 0, 2]
+    assert len(before - await _months(pool)) == 2
+
+
+async def test_months_of_past_states_are_made_ahead(pool: Pool) -> None:
+    ahead = await _months(pool)
+    assert len(ahead) == 3
+    async with pool.connection() as conn:
+        for name in sorted(ahead)[1:]:
+            await conn.execute(f"DROP TABLE {name}")
+    await Reaper(pool, stale_after=timedelta(minutes=10)).step()
+    assert await _months(pool) == ahead

@@ -124,6 +124,11 @@ VALUES (%(dispensary_id)s, %(crawled_at)s, %(payload_id)s, %(products)s, %(new)s
 -- name: ensure_partition
 SELECT ensure_past_states_partition(%(instant)s);
 
+-- name: ensure_partitions
+-- Partitions of past states for this month and those ahead.
+SELECT count(*) FILTER (WHERE ensure_past_states_partition(now() + make_interval(months => m)))
+  FROM generate_series(0, %(months)s::integer) m;
+
 -- name: stock_counts
 -- Products that were in their store's last crawl, by stock status.
 SELECT stock_status, count(*) FROM catalog_products
@@ -137,6 +142,9 @@ SELECT p.provider_product_id, d.slug AS store, p.dispensary_id, p.name, p.brand_
        p.category_canon, p.subcategory_canon, p.strain_canon
   FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id
  WHERE (%(dispensary_id)s::integer IS NULL OR p.dispensary_id = %(dispensary_id)s)
+   AND (%(categories_canon)s::text[] IS NULL OR p.category_canon = ANY (%(categories_canon)s))
+   AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
+   AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
  ORDER BY p.dispensary_id, p.name, p.provider_product_id LIMIT %(limit)s;
 
 -- name: changes_since

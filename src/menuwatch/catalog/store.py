@@ -26,9 +26,24 @@ async def stock_counts(conn: AsyncConnection[Any], stores: Sequence[int]) -> dic
     return {str(status): int(count) for status, count in await cursor.fetchall()}
 
 
-async def products(conn: AsyncConnection[Any], *, dispensary_id: int | None, limit: int | None) -> list[dict[str, Any]]:
-    """Products by store and name; None for every store, None for no limit."""
-    return await _rows(conn, _q.products_of, {"dispensary_id": dispensary_id, "limit": limit})
+async def products(
+    conn: AsyncConnection[Any],
+    *,
+    dispensary_id: int | None,
+    limit: int | None,
+    categories_canon: Sequence[str] | None = None,
+    subcategories_canon: Sequence[str] | None = None,
+    strains_canon: Sequence[str] | None = None,
+) -> list[dict[str, Any]]:
+    """Products by store and name; None for every store, None for no limit, None for all canonical words."""
+    values = {
+        "dispensary_id": dispensary_id,
+        "limit": limit,
+        "categories_canon": categories_canon,
+        "subcategories_canon": subcategories_canon,
+        "strains_canon": strains_canon,
+    }
+    return await _rows(conn, _q.products_of, values)
 
 
 async def changes(
@@ -47,6 +62,12 @@ async def totals(conn: AsyncConnection[Any]) -> dict[str, int]:
     """`products, snapshots, price_changes, stock_changes, out_of_stock` over everything that was crawled."""
     (row,) = await _rows(conn, _q.totals, {})
     return {key: int(value) for key, value in row.items()}
+
+
+async def ensure_partitions(conn: AsyncConnection[Any], months: int = 2) -> int:
+    """Makes the partitions of past states for this month and `months` more; returns how many were missing."""
+    row = await (await conn.execute(_q.ensure_partitions, {"months": months})).fetchone()
+    return int(row[0]) if row else 0
 
 
 async def set_local_images(conn: AsyncConnection[Any], paths: Mapping[int, str]) -> set[int]:

@@ -166,6 +166,13 @@ class Settings:
         values.whole(1, 36_500, "days"),
         "Days that the runs of schedules and a day's plans are kept.",
     )
+    product_history_days: int = _setting(
+        "PRODUCT_HISTORY_DAYS",
+        0,
+        values.whole(0, 36_500, "days"),
+        "Days that past prices, stock and potency are kept in the database, whole months at a time; 0: for good. Packed months "
+        "are not touched.",
+    )
     analytics_window_days: int = _setting(
         "ANALYTICS_WINDOW_DAYS",
         7,

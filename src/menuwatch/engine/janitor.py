@@ -24,6 +24,7 @@ _q = sql.load(__package__)
 
 HISTORY = "task_history"
 ATTEMPTS = "fetch_attempts"
+STATES = "past_states"
 LOCK_SECONDS = 1.0
 """How long it waits for a lock. Nobody queues behind it for longer; where an open transaction is in the way, it comes again."""
 STATEMENT_SECONDS = 120.0
@@ -39,6 +40,8 @@ class Keep:
 
     history: timedelta = timedelta(days=30)
     attempts: timedelta = timedelta(days=14)
+    states: timedelta | None = None
+    """Past states of products; None keeps them for good."""
     runs: timedelta = timedelta(days=90)
     workers: timedelta = timedelta(days=7)
 
@@ -114,6 +117,8 @@ class Janitor(Loop):
         now = self._clock.now()
         gone = await partitions.drop_expired(conn, HISTORY, now - self._keep.history)
         gone += await partitions.drop_expired(conn, ATTEMPTS, now - self._keep.attempts)
+        if self._keep.states is not None:
+            gone += await partitions.drop_expired(conn, STATES, now - self._keep.states)
         return {"dropped": gone} if gone else None
 
     async def _prune_records(self, conn: Connection) -> Mapping[str, Any] | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import ClassVar
 
+from menuwatch.catalog import store as catalog
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
 from menuwatch.engine.loop import Loop
@@ -45,6 +46,7 @@ class Reaper(Loop):
                 log.error("parked tasks had no head before them", action="tasks_unparked", count=stranded)
             await tasks.ensure_partitions(conn)
             await attempts.ensure_partitions(conn)
+            await catalog.ensure_partitions(conn)
             raised = await tasks.age(conn)
             if raised:
                 log.info("tasks that waited long rose", action="tasks_aged", count=raised)

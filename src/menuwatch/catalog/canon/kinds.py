@@ -18,7 +18,18 @@ Category = Literal[
 """`oral` is swallowed or let melt and no food (capsules, tablets, troches); `cultivation` is seeds and clones; `other` is what a
 platform itself calls so."""
 
+Subcategory = Literal[
+    "badder", "baked", "balm", "bath", "battery", "beverage", "blunt", "candy", "capsules", "cartridge", "chews",
+    "chocolate", "cleaning", "clones", "cooking", "crumble", "cured_resin", "dabbing", "device", "diamonds", "disposable",
+    "distillate", "frozen", "glass", "grinder", "ground", "gummies", "hash", "hats", "hoodies", "infused", "kief", "lighter",
+    "live_resin", "lotion", "nug_run", "oil", "pack", "papers", "patches", "pod", "powder", "rosin", "rso", "sauce", "seeds",
+    "shake", "shatter", "shirts", "single", "small_buds", "snacks", "storage", "sublingual", "sugar", "syringe", "syrup",
+    "taffy", "trays", "troches", "wax",
+]  # fmt: skip
+"""Which belong to which category is told by the platforms' words below; `infused`, `oil` and others are of several."""
+
 CATEGORIES: frozenset[str] = frozenset(get_args(Category))
+SUBCATEGORIES: frozenset[str] = frozenset(get_args(Subcategory))
 
 DOSED: frozenset[str] = frozenset({"edible", "tincture", "oral", "topical"})
 """Kinds that are sold by their content: a mass on the label is that of THC or CBD, not of the package."""
@@ -31,7 +42,7 @@ class Kind(NamedTuple):
     """Category and, where the words say so, subcategory."""
 
     category: Category | None
-    subcategory: str | None
+    subcategory: Subcategory | None
 
 
 _CATEGORIES: dict[str, Category] = {
@@ -250,7 +261,7 @@ def kind(category: str | None, subcategory: str | None = None) -> Kind:
     return narrow
 
 
-def _of_own_word(category: str | None) -> str | None:
+def _of_own_word(category: str | None) -> Subcategory | None:
     """A category that is another platform's subcategory: Dutchie's Beverage and Seeds."""
     found = _NARROW.get(key(category)) if category else None
     return found.subcategory if found is not None else None

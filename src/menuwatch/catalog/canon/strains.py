@@ -6,11 +6,13 @@ Ratios ("1 to 1"), "THC" and "N/A" name no strain type.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 from menuwatch.catalog.canon.text import key
 
 Strain = Literal["indica", "sativa", "hybrid", "indica_hybrid", "sativa_hybrid", "cbd"]
+
+STRAINS: frozenset[str] = frozenset(get_args(Strain))
 
 _STRAINS: dict[str, Strain] = {
     "indica": "indica",
