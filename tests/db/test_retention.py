@@ -238,7 +238,8 @@ async def _past(pool: Pool, *months_ago: int) -> None:
             "INSERT INTO past_states (product_id, dispensary_id, seen_from, seen_to, ended_at, present, quantity_capped, stock_status,"
             " quantity, prices, stock)"
             ""
-            " SELECT 1, 1, t - interval '1 minute', t - interval '1 minute', t, true, false, 'in_stock', %s, '[]', '[]' FROM (SELECT now() - make_interval(months => %s)) x(t) RETURNING product_id",
+            " SELECT 1, 1, t - interval '1 minute', t - interval '1 minute', t, true, false, 'in_stock', %s, '[]', '[]'"
+            " FROM (SELECT now() - make_interval(months => %s)) x(t) RETURNING product_id",
             ago,
             ago,
         )
