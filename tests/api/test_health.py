@@ -57,6 +57,29 @@ async def test_proxies_that_are_out_are_counted_and_it_says_when_one_is_tried(sh
     assert found["checks"]["proxies"]["detail"] == "1 active, 1 of them failing, 1 inactive, 1 disabled"
 
 
+async def test_the_only_host_of_a_platform_being_closed_is_a_warning(shop: Shop) -> None:
+    await shop.execute(PROXY)
+    (host,) = shop.platforms["dutchie"].hosts
+    await shop.execute("INSERT INTO hosts (host, rate, burst, concurrency, pace) VALUES (%s, 2, 4, 6, 2)", [host])
+    assert (await shop.ask("/readyz"))["warnings"] == []
+    await shop.execute("UPDATE hosts SET cooldown_until = now() + interval '1 minute', cooldown_reason = 'HTTP 429'")
+    assert (await shop.ask("/readyz"))["warnings"] == [], "that is over by itself"
+    await shop.execute("UPDATE hosts SET paused_at = now(), paused_reason = 'lawyers'")
+    found = await shop.ask("/readyz")
+    said = (
+        f"{host} is not asked (an operator closed it: lawyers); work for dutchie waits: "
+        f"`menuwatch hosts resume {host}` has it asked again"
+    )
+    assert (found["status"], found["warnings"]) == ("ready", [said])
+    assert found["checks"]["hosts"] == {"ok": False, "detail": said}
+    await shop.execute(
+        "UPDATE hosts SET paused_at = NULL, paused_reason = NULL, circuit = 'open', circuit_reason = 'HTTP 403',"
+        " circuit_until = now() + interval '1 hour'"
+    )
+    (warning,) = (await shop.ask("/readyz"))["warnings"]
+    assert f"{host} is not asked (its circuit is open" in warning
+
+
 async def _unready(shop: Shop, *failing: str) -> dict[str, dict[str, str]]:
     answer = await shop.http.get("/readyz")
     body = answer.json()
@@ -69,10 +92,10 @@ async def _unready(shop: Shop, *failing: str) -> dict[str, dict[str, str]]:
 async def test_a_schema_of_another_version_is_not_ready(shop: Shop) -> None:
     await shop.execute(PROXY)
     await shop.execute("UPDATE alembic_version SET version_num = '0001'")
-    checks = await _unready(shop, "migrations", "proxies")
+    checks = await _unready(shop, "migrations", "proxies", "hosts")
     assert "menuwatch migrate" in checks["migrations"]["detail"]
     await shop.execute("DROP TABLE alembic_version")
-    assert "is empty" in (await _unready(shop, "migrations", "proxies"))["migrations"]["detail"]
+    assert "is empty" in (await _unready(shop, "migrations", "proxies", "hosts"))["migrations"]["detail"]
 
 
 async def test_storage_that_cannot_be_written_is_not_ready(shop: Shop) -> None:
@@ -88,7 +111,7 @@ async def test_a_database_that_is_gone_is_not_ready(shop: Shop, server_url: str)
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false'.encode())
         admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
-    checks = await _unready(shop, "database", "migrations", "proxies")
+    checks = await _unready(shop, "database", "migrations", "proxies", "hosts")
     assert checks["database"]["detail"] == "the database cannot be reached"
     await shop.pool.close()
     assert "menuwatch_database_up 0.0" in (await shop.http.get("/metrics")).text

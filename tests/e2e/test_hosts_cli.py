@@ -362,3 +362,30 @@ def test_what_a_host_put_off_is_told_and_made_due(run: Run, sql: Sql) -> None:
     assert (out.splitlines()[-1], err) == ("3 tasks that it had put off made due now.", "")
     due = sql("SELECT priority FROM task_live WHERE state <> 's' OR scheduled_for <= clock_timestamp() ORDER BY id")
     assert due == [(3,), (3,), (3,)]
+
+
+def test_the_doctor_reads_the_profiles_and_misses_a_worker(
+    run: Run, sql: Sql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def finding(check: str) -> tuple[str, str, str | None]:
+        (one,) = [one for one in json.loads(run("doctor", "--json")[1])["findings"] if one["check"] == check]
+        return one["level"], one["detail"], one.get("mend")
+
+    assert finding("profiles")[:2] == ("ok", "12 browsers, built in")
+    file = tmp_path / "mine.toml"
+    file.write_text("[[profile]]\nname = 'x'\ntarget = 'netscape4'\n")
+    monkeypatch.setenv("PROFILES_FILE", str(file))
+    level, detail, mend = finding("profiles")
+    assert (level, str(file) in detail, "PROFILES_FILE" in str(mend)) == ("problem", True, True)
+    assert run("doctor")[0] == 1
+    monkeypatch.delenv("PROFILES_FILE")
+
+    level, detail, mend = finding("workers")
+    assert (level, detail, "menuwatch worker" in str(mend)) == ("warning", "no worker is alive", True)
+    sql("INSERT INTO worker_tasks (role, payload) VALUES ('store_discovery', '{}')")
+    sql("INSERT INTO worker_registry (worker_id, friendly_name, host) VALUES ('a', 'A', 'here')")
+    assert finding("workers")[:2] == ("ok", "1 alive")
+    sql("UPDATE worker_registry SET last_heartbeat_at = now() - interval '121 seconds'")
+    assert finding("workers")[1] == "no worker is alive; 1 worker fell silent; 1 task waits"
+    sql("UPDATE worker_registry SET status = 'stopped'")
+    assert finding("workers")[1] == "no worker is alive; 1 task waits"

@@ -22,8 +22,10 @@ from menuwatch.core.errors import MenuwatchError, Refused
 from menuwatch.core.settings import Settings
 from menuwatch.db import address, embedded, migrate
 from menuwatch.db.pool import connect, open_pool
+from menuwatch.fetch import profiles
 from menuwatch.operations import hosts as host_operations
 from menuwatch.operations import proxies as proxy_operations
+from menuwatch.operations.figures import SILENT_SECONDS
 from menuwatch.operations.hosts import CLOSED
 from menuwatch.operations.wording import at
 
@@ -84,7 +86,18 @@ def _examine() -> Iterator[Finding]:
         f"{settings.storage} can be written",
         "make the folder writable for this user, or set STORAGE_PATH to one that is",
     )
+    yield _profiles(settings)
     yield from _database(settings)
+
+
+def _profiles(settings: Settings) -> Finding:
+    try:
+        found = profiles.load(settings.profiles_file)
+    except MenuwatchError as error:
+        mend = "correct that file, or unset PROFILES_FILE; `menuwatch profiles` shows the built-in ones then"
+        return Finding(check="profiles", level="problem", detail=str(error), mend=mend)
+    where = "built in" if settings.profiles_file is None else f"of {found.source}"
+    return Finding(check="profiles", level="ok", detail=f"{plural(len(found.profiles), 'browser')}, {where}")
 
 
 def _disk(home: Path) -> Iterator[Finding]:
@@ -133,6 +146,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
             if migrate.current(url) == migrate.newest():
                 yield asyncio.run(_proxies(url, settings))
                 yield from asyncio.run(_hosts(url))
+                yield asyncio.run(_workers(url))
                 yield asyncio.run(_tasks(url))
     except (Refused, psycopg.Error) as error:
         detail = address.safe_reason(error)
@@ -217,6 +231,35 @@ async def _hosts(url: str) -> list[Finding]:
 
 
 _CLOSED = {"paused": "an operator paused it", "circuit": "its circuit is open", "cooling": "it cools down"}
+
+
+async def _workers(url: str) -> Finding:
+    async with await connect(url) as conn:
+        cursor = await conn.execute(_WORKERS, {"silent": SILENT_SECONDS})
+        live, silent, waiting = await cursor.fetchone() or (0, 0, 0)
+    lost = f"{plural(silent, 'worker')} fell silent" if silent else ""
+    if not live:
+        wait = f"{plural(waiting, 'task')} {'waits' if waiting == 1 else 'wait'}" if waiting else ""
+        return Finding(
+            check="workers",
+            level="warning",
+            detail="; ".join(filter(None, ["no worker is alive", lost, wait])),
+            mend="menuwatch worker (or menuwatch up, which starts a server and a worker)",
+        )
+    return Finding(
+        check="workers",
+        level="warning" if silent else "ok",
+        detail="; ".join(filter(None, [f"{live:,} alive", lost])),
+        mend="menuwatch workers list says which; what they were at is taken back by itself" if silent else None,
+    )
+
+
+_WORKERS = """
+SELECT count(*) FILTER (WHERE last_heartbeat_at >= now() - make_interval(secs => %(silent)s)) AS live,
+       count(*) FILTER (WHERE last_heartbeat_at < now() - make_interval(secs => %(silent)s)) AS silent,
+       (SELECT count(*) FROM task_live WHERE state = 'r' OR (state = 's' AND scheduled_for <= now())) AS waiting
+  FROM worker_registry WHERE status <> 'stopped'
+"""
 
 
 async def _tasks(url: str) -> Finding:

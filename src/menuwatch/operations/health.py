@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import psycopg
@@ -10,8 +11,12 @@ import psycopg
 from menuwatch.archive.files import FileArchive
 from menuwatch.core.errors import Refused
 from menuwatch.db import migrate, sql
-from menuwatch.db.pool import Pool
+from menuwatch.db.pool import Connection, Pool
+from menuwatch.fetch.leases import WORDS
+from menuwatch.hosts import store as hosts
+from menuwatch.operations.hosts import advice
 from menuwatch.operations.reading import row
+from menuwatch.platforms.base import Platform
 from menuwatch.proxies import store as proxies
 from menuwatch.proxies.model import Standing
 
@@ -35,14 +40,21 @@ class Health:
     migrations: Check
     storage: Check
     proxies: Check
+    hosts: Check
 
     @property
     def ready(self) -> bool:
-        """Whether the server can work. It can without proxies: only workers cannot."""
+        """Whether the server can work. It can without proxies, and where no host wants to be asked: only workers cannot."""
         return self.database.ok and self.migrations.ok and self.storage.ok
 
+    @property
+    def warnings(self) -> list[str]:
+        """What does not keep the server from working, but should be mended."""
+        known = self.database.ok and self.migrations.ok
+        return [check.detail for check in (self.proxies, self.hosts) if known and not check.ok]
 
-async def _database(pool: Pool) -> tuple[Check, Check, Check]:
+
+async def _database(pool: Pool, platforms: Mapping[str, Platform]) -> tuple[Check, Check, Check, Check]:
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS), pool.connection(timeout=_PATIENCE_SECONDS) as conn:
             database = Check(ok=True, detail="answers")
@@ -56,11 +68,13 @@ async def _database(pool: Pool) -> tuple[Check, Check, Check]:
                 wrong = Check(
                     ok=False, detail=f"the database is {at}, this version needs {newest}: run `menuwatch migrate`"
                 )
-                return database, wrong, Check(ok=False, detail="unknown until the database is migrated")
-            return database, Check(ok=True, detail=f"at schema {newest}"), _proxies(await proxies.standing(conn))
+                later = Check(ok=False, detail="unknown until the database is migrated")
+                return database, wrong, later, later
+            schema = Check(ok=True, detail=f"at schema {newest}")
+            return database, schema, _proxies(await proxies.standing(conn)), await _hosts(conn, platforms)
     except (psycopg.Error, OSError, TimeoutError):
         unknown = Check(ok=False, detail="unknown while the database cannot be reached")
-        return Check(ok=False, detail="the database cannot be reached"), unknown, unknown
+        return Check(ok=False, detail="the database cannot be reached"), unknown, unknown, unknown
 
 
 def _proxies(found: Standing) -> Check:
@@ -85,6 +99,19 @@ def _proxies(found: Standing) -> Check:
     return Check(ok=False, detail=f"{found.shortage}; {what}{how}")
 
 
+async def _hosts(conn: Connection, platforms: Mapping[str, Platform]) -> Check:
+    """Whether each platform has a host that is asked. One that only cools down is asked again by itself, and soon."""
+    closed = []
+    for name, platform in platforms.items():
+        outlooks = await hosts.outlook(conn, platform.hosts)
+        shut = [one for one in outlooks if one.code is not None]
+        if shut and len(shut) == len(platform.hosts) and any(one.code != "cooling" for one in shut):
+            said = "; ".join(f"{one.host} is not asked ({WORDS[one.code or '']}: {one.reason})" for one in shut)
+            told = next(advice(one.code or "", one.host) for one in shut if one.code != "cooling")
+            closed.append(f"{said}; work for {name} waits: {told}")
+    return Check(ok=not closed, detail=". ".join(closed) or "none that is needed is closed")
+
+
 async def _storage(archive: FileArchive) -> Check:
     try:
         await asyncio.to_thread(archive.check)
@@ -93,7 +120,7 @@ async def _storage(archive: FileArchive) -> Check:
     return Check(ok=True, detail="can be written")
 
 
-async def check(pool: Pool, archive: FileArchive) -> Health:
+async def check(pool: Pool, archive: FileArchive, platforms: Mapping[str, Platform]) -> Health:
     """Looks at everything, within a few seconds."""
-    (database, migrations, active), storage = await asyncio.gather(_database(pool), _storage(archive))
-    return Health(database=database, migrations=migrations, storage=storage, proxies=active)
+    (database, migrations, active, asked), storage = await asyncio.gather(_database(pool, platforms), _storage(archive))
+    return Health(database=database, migrations=migrations, storage=storage, proxies=active, hosts=asked)

@@ -33,11 +33,10 @@ async def healthz(request: Request) -> Response:
     summary="Whether the server can do its work",
 )
 async def readyz(request: Request, system: Sys) -> Response:
-    """Looks at the database, its schema, the archive's folder and the proxies. No active proxy is a warning: the server works
-    without, workers do not."""
-    found = await health.check(system.pool, system.archive)
-    warnings = [found.proxies.detail] if found.database.ok and found.migrations.ok and not found.proxies.ok else []
-    body = {"status": "ready" if found.ready else "not_ready", "checks": found, "warnings": warnings}
+    """Looks at the database, its schema, the archive's folder, the proxies and the hosts. No active proxy, or a platform all of whose
+    hosts are closed, is a warning: the server works without, workers do not."""
+    found = await health.check(system.pool, system.archive, system.platforms)
+    body = {"status": "ready" if found.ready else "not_ready", "checks": found, "warnings": found.warnings}
     return answer(request, body, status=200 if found.ready else 503)
 
 

@@ -31,6 +31,10 @@ class Checks(BaseModel):
         description="At least one proxy is active. Without, workers do not start, those that run wait until a probe brings one "
         "back, and the server works."
     )
+    hosts: Check = Field(
+        description="Each platform has a host that is asked. Where an operator paused it, or its circuit is open, work waits, and the "
+        "server works."
+    )
 
 
 class Readiness(BaseModel):
