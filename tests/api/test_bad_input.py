@@ -51,7 +51,11 @@ BAD_VALUES = [
         "since",
         "has no timezone: write it with its offset from UTC, as 2026-01-01T00:00:00Z or 2026-01-01T00:00:00+01:00",
     ),
-    ("/api/changes?kind=colour", "kind", "'price' or 'stock'"),
+    (
+        "/api/changes?kind=colour",
+        "kind",
+        "'price', 'price_drop', 'price_rise', 'stock', 'out_of_stock' or 'back_in_stock'",
+    ),
     ("/api/payloads?status=good", "status", "'ok', 'partial', 'quarantined' or 'rejected'"),
     ("/api/payloads/store/1/diff?from=x", "from", "integer"),
     ("/api/payloads/x/data", "payload_id", "integer"),

@@ -64,7 +64,6 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"role": "payload_fetch"}, "dispensary_id", "needs the store"),
     ({"role": "payload_fetch", "dispensary_id": 999}, "dispensary_id", "store 999 does not exist"),
     ({"role": "payload_fetch", "dispensary_id": "Green Leaf"}, "dispensary_id", "integer"),
-    ({"role": "analytics_refresh"}, "role", "would wait for ever"),
     ({**GOOD, "priority": 1001}, "priority", "between -1000 and 1000"),
     ({**GOOD, "priority": -1001}, "priority", "between -1000 and 1000"),
     ({**GOOD, "scheduled_for": "2026-02-30T00:00:00Z"}, "scheduled_for", "datetime"),

@@ -54,7 +54,6 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"role": "payload_fetch", "dispensary_id": 999}, "#/dispensary_id", "store 999 does not exist"),
     ({"role": "payload_fetch", "dispensary_id": 2**40}, "#/dispensary_id", "less than or equal to 2147483647"),
     ({"role": "payload_fetch", "dispensary_id": "x"}, "#/dispensary_id", "integer"),
-    ({"role": "analytics_refresh"}, "#/role", "would wait for ever"),
     ({"role": "store_discovery", "dispensary_id": 1}, "#/dispensary_id", "leave it out"),
     ({"role": "store_discovery", "priority": -1001}, "#/priority", "between -1000 and 1000"),
     ({"role": "store_discovery", "priority": 10**30}, "#/priority", "between -1000 and 1000"),
@@ -240,15 +239,6 @@ async def test_retry_what_is_over_and_what_waits(shop: Shop) -> None:
     for body, pointer in (({"priority": 1001}, "#/priority"), ({"when": "now"}, "#/when")):
         problem = await shop.refused(f"/api/tasks/{old}/retry", 422, method="POST", json=body)
         assert problem["errors"][0]["pointer"] == pointer
-
-
-async def test_a_role_that_nobody_does_is_not_retried(shop: Shop) -> None:
-    await shop.execute("INSERT INTO worker_tasks (role) VALUES ('analytics_refresh')")
-    await _finish(shop, "fail")
-    (task,) = await shop.walk("/api/tasks")
-    assert "wait for ever" in (await shop.refused(f"/api/tasks/{task['id']}/retry", 409, method="POST"))["detail"]
-    done = await shop.ask("/api/tasks/bulk/retry", method="POST", json={"all": True})
-    assert done == {"matched": 1, "done": 0, "would": 0, "skipped": {"unhandled": 1}, "dry_run": False}
 
 
 # fmt: off

@@ -104,12 +104,10 @@ def test_a_pod_from_its_start_to_its_end(database_url: str, surroundings: Surrou
             child.pid for child in psutil.Process(supervisor.pid).children() if "--place-in-pod" in child.cmdline()
         }
         # One is killed: the registry hears of it, and another takes its place and name.
-        (held,) = rows(
-            database_url,
-            "INSERT INTO worker_tasks (role) VALUES ('analytics_refresh') RETURNING id",
-        )
         ada = first["Ada"][1]
-        assert rows(database_url, f"SELECT id FROM claim_task('analytics_refresh', '{ada}')") == [held]
+        with psycopg.connect(database_url) as conn:  # in one transaction: nobody else can be quicker
+            held = conn.execute("INSERT INTO worker_tasks (role) VALUES ('analytics_refresh') RETURNING id").fetchall()
+            assert conn.execute("SELECT id FROM claim_task('analytics_refresh', %s)", [ada]).fetchall() == held
         os.kill(first["Ada"][0], signal.SIGKILL)
         second = until(lambda: "Ada" in (found := at_work(database_url)) and found["Ada"] != first["Ada"] and found)
         assert second["Bruno"] == first["Bruno"], "the other one is left alone"

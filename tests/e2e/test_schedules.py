@@ -55,8 +55,12 @@ def test_a_server_makes_the_defaults_and_fires_what_is_due_before_it_listens(
         names = (
             "SELECT s.name, r.error FROM schedule_runs r JOIN task_schedules s ON s.id = r.schedule_id ORDER BY s.id"
         )
-        assert _rows(database_url, names) == [("payload_fetch_all", None), ("store_discovery_dutchie", None)]
-        assert _rows(database_url, "SELECT role, priority FROM worker_tasks") == [("store_discovery", 5)]
+        assert _rows(database_url, names) == [
+            ("payload_fetch_all", None), ("store_discovery_dutchie", None), ("analytics_refresh", None),
+        ]  # fmt: skip
+        assert _rows(database_url, "SELECT role, priority FROM worker_tasks ORDER BY id") == [
+            ("store_discovery", 5), ("analytics_refresh", 0),
+        ]  # fmt: skip
     finally:
         server.terminate()
         server.communicate(timeout=30)
@@ -69,6 +73,7 @@ def test_the_commands(database_url: str, run: Run) -> None:
     assert [(one["name"], one["enabled"]) for one in json.loads(listed.stdout)] == [
         ("payload_fetch_all", True),
         ("store_discovery_dutchie", True),
+        ("analytics_refresh", True),
     ]
     assert run("list", "--json").stdout == listed.stdout
     disagreeing = run("list", "--json", "--format", "csv")
@@ -78,6 +83,7 @@ def test_the_commands(database_url: str, run: Run) -> None:
     assert _rows(database_url, "SELECT enabled, last_task_count FROM task_schedules ORDER BY id") == [
         (True, None),
         (False, 1),
+        (True, None),
     ]
     again = json.loads(run("trigger", "2", "--json").stdout)
     assert (again["tasks_created"], again["schedule"]["name"]) == (0, "store_discovery_dutchie")
@@ -102,7 +108,7 @@ def test_the_list_says_when_what_is_late_and_what_went_wrong(database_url: str, 
     assert first.rstrip().endswith("late by 1 d 2 h")
     assert second.rstrip().endswith("in 3 h 12 min")
     assert "payload_fetch_all could not be fired, and is tried again every minute: Boom: [b]why[/b]" in listed.stderr
-    one, two = json.loads(run("list", "--format", "json").stdout)
+    one, two, _ = json.loads(run("list", "--format", "json").stdout)
     assert one["late_seconds"] >= 26 * 3600
     assert (one["last_error"], two["late_seconds"]) == ("Boom: [b]why[/b]", 0)
     run("disable", "1")

@@ -225,7 +225,6 @@ REFUSED = [
     (("retry", "1", "--dry-run"), "--dry-run is for filters"),
     (("enqueue", "sweep"), "payload_fetch, product_refresh, analytics_refresh, product_resync"),
     (("enqueue", "payload_fetch"), "needs the store"),
-    (("enqueue", "analytics_refresh"), "would wait for ever"),
     (("enqueue", "payload_fetch", "--state", "ZZ"), "state 'ZZ' does not exist: there are stores in AZ, TX"),
     (("enqueue", "payload_fetch", "--state", "TX", "--store", "1"), "name one of them"),
     (("enqueue", "store_discovery", "--at", "soon"), "--at 'soon' is no time"),

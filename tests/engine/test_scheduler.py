@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -22,7 +21,6 @@ from menuwatch.schedules.model import DEFAULTS, NewSchedule, Schedule
 
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 H = timedelta(hours=1)
-SIX_HOURLY = NewSchedule(name="six_hourly", role="analytics_refresh", interval_hours=Decimal(6))
 
 
 @pytest.fixture
@@ -79,8 +77,8 @@ async def test_each_schedule_once_per_period_for_many_days(
 ) -> None:
     pool, rng, days, count = pools[0], Random(replicas), 40, 3
     await _stores(pool, count)
-    assert await _create(pool, *DEFAULTS, SIX_HOURLY) == 3
-    assert await _create(pool, *DEFAULTS, SIX_HOURLY) == 0
+    assert await _create(pool, *DEFAULTS) == 3
+    assert await _create(pool, *DEFAULTS) == 0
     running = [Scheduler(one, clock=clock) for one in pools[:replicas]]
     end = T0 + timedelta(days=days)
     # Whenever something is due: one looks a moment too early, all look within twenty minutes, one looks again.
@@ -102,7 +100,7 @@ async def test_each_schedule_once_per_period_for_many_days(
     for name, every, tasks in (
         ("payload_fetch_all", 4 * H, count),
         ("store_discovery_dutchie", 24 * H, 1),
-        ("six_hourly", 6 * H, 1),
+        ("analytics_refresh", 6 * H, 1),
     ):
         runs = await _runs(pool, name)
         assert runs == [(T0 + every * n, tasks, None) for n in range(timedelta(days=days) // every)]
@@ -203,7 +201,7 @@ async def test_a_disabled_one_does_not_fire_and_a_discovery_names_its_state(
     pools: list[Pool], clock: ManualClock
 ) -> None:
     pool = pools[0]
-    await _create(pool, *DEFAULTS)
+    await _create(pool, *DEFAULTS[:2])
     await _do(pool, "UPDATE task_schedules SET enabled = false WHERE name = 'payload_fetch_all'")
     await _do(pool, "UPDATE task_schedules SET state_code = 'ON' WHERE name = 'store_discovery_dutchie'")
     await Scheduler(pool, clock=clock).step()

@@ -1,4 +1,4 @@
-"""Making the figures anew. One at a time, each step in a transaction of its own; what is read changes with the last one, all at once."""
+"""Making the figures anew. One at a time, each step in a transaction of its own; what is read changes with the last, all at once."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ _STEPS: tuple[tuple[str, str, str], ...] = (
 async def refresh(pool: Pool, *, window: timedelta = WINDOW, now: datetime | None = None) -> Refreshed | UnderWay:
     """Makes all figures anew; `window` before `now` (the database's time) is what they look back on.
 
-    Does nothing where another refresh is under way. Whatever goes wrong is raised, after the run was marked as failed: then the figures
-    of the run before are still the ones that are read.
+    Does nothing where another refresh is under way. Whatever goes wrong is raised, after the run was marked as failed: then the
+    figures of the run before are still the ones that are read.
     """
     async with pool.connection() as conn:
         if not await _one(conn, _q.take_lock):

@@ -11,8 +11,10 @@ from menuwatch.api.head import Head
 from menuwatch.api.observe import Observe, Traffic
 from menuwatch.api.routes import (
     alerts,
+    analytics,
     attempts,
     capacity,
+    changes,
     exports,
     health,
     hosts,
@@ -60,6 +62,8 @@ def bare_app() -> FastAPI:
         payloads,
         stores,
         products,
+        changes,
+        analytics,
         exports,
         proxies,
         hosts,

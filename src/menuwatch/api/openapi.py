@@ -36,6 +36,7 @@ TAGS = [
         "name": "catalogue",
         "description": "What stores offer and offered: products, history, changes, brands, categories.",
     },
+    {"name": "analytics", "description": "Figures over all stores, with what each of them rests on."},
     {"name": "stores", "description": "Shops with a menu."},
     {"name": "payloads", "description": "The archive: raw answers of platforms, whole."},
     {"name": "tasks", "description": "The queue: what is to be done, is being done and was done."},

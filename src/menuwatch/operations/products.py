@@ -1,4 +1,4 @@
-"""The catalogue as people look at it: products with filters, one product's history, what changed."""
+"""The catalogue as people look at it: products with filters, one product's history."""
 
 from __future__ import annotations
 
@@ -42,12 +42,16 @@ _BY_ORDER = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductFilter:
     """Which products; None takes all. `q` is text that the name contains, in any case; prices are those of the cheapest
-    option, specials included. `present` asks whether the product was in its store's last crawl."""
+    option, specials included. What ends in `canon` is in the words of all platforms, the rest in each platform's own. `present` asks
+    whether the product was in its store's last crawl."""
 
     stores: Sequence[int] | None = None
     brands: Sequence[str] | None = None
     categories: Sequence[str] | None = None
     strain_types: Sequence[str] | None = None
+    categories_canon: Sequence[str] | None = None
+    subcategories_canon: Sequence[str] | None = None
+    strains_canon: Sequence[str] | None = None
     stock: Sequence[str] | None = None
     present: bool | None = None
     q: str | None = None
@@ -176,35 +180,6 @@ async def snapshots(
         "limit": limit,
     }
     return await rows(conn, _q.product_snapshots, values)
-
-
-async def changes(
-    conn: AsyncConnection[Any],
-    span: Span,
-    *,
-    kind: str | None = None,
-    stores: Sequence[int] | None = None,
-    after: tuple[datetime, int] | None = None,
-    limit: int = 50,
-) -> list[Row]:
-    """Changes of price or stock, newest first, after the one whose (changed_at, product_id) is `after`.
-
-    `kind` is `price` or `stock`, None for both. Each row has the product `before` and `after` it.
-    """
-    at, product_id = after if after is not None else (None, None)
-    return await rows(
-        conn,
-        _q.list_changes,
-        {
-            "kind": kind,
-            "stores": stores,
-            "since": span.since,
-            "until": span.until,
-            "after_at": at,
-            "after_id": product_id,
-            "limit": limit,
-        },
-    )
 
 
 async def _names(

@@ -33,6 +33,9 @@ SELECT p.id, lower(p.name) AS key
    AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
    AND (%(categories)s::text[] IS NULL OR p.category = ANY (%(categories)s))
    AND (%(strain_types)s::text[] IS NULL OR p.strain_type = ANY (%(strain_types)s))
+   AND (%(categories_canon)s::text[] IS NULL OR p.category_canon = ANY (%(categories_canon)s))
+   AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
+   AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
    AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
    AND (%(present)s::boolean IS NULL OR (p.consecutive_misses = 0) = %(present)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
@@ -51,6 +54,9 @@ SELECT p.id, coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med
    AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
    AND (%(categories)s::text[] IS NULL OR p.category = ANY (%(categories)s))
    AND (%(strain_types)s::text[] IS NULL OR p.strain_type = ANY (%(strain_types)s))
+   AND (%(categories_canon)s::text[] IS NULL OR p.category_canon = ANY (%(categories_canon)s))
+   AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
+   AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
    AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
    AND (%(present)s::boolean IS NULL OR (p.consecutive_misses = 0) = %(present)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
@@ -70,6 +76,9 @@ SELECT p.id, coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med
    AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
    AND (%(categories)s::text[] IS NULL OR p.category = ANY (%(categories)s))
    AND (%(strain_types)s::text[] IS NULL OR p.strain_type = ANY (%(strain_types)s))
+   AND (%(categories_canon)s::text[] IS NULL OR p.category_canon = ANY (%(categories_canon)s))
+   AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
+   AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
    AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
    AND (%(present)s::boolean IS NULL OR (p.consecutive_misses = 0) = %(present)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
@@ -90,6 +99,9 @@ SELECT p.id, p.changed_at AS key
    AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
    AND (%(categories)s::text[] IS NULL OR p.category = ANY (%(categories)s))
    AND (%(strain_types)s::text[] IS NULL OR p.strain_type = ANY (%(strain_types)s))
+   AND (%(categories_canon)s::text[] IS NULL OR p.category_canon = ANY (%(categories_canon)s))
+   AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
+   AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
    AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
    AND (%(present)s::boolean IS NULL OR (p.consecutive_misses = 0) = %(present)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
@@ -199,40 +211,6 @@ SELECT c.crawled_at, c.payload_id, s.seen_from AS state_since,
    AND (%(until)s::timestamptz IS NULL OR c.crawled_at < %(until)s)
    AND (%(after)s::timestamptz IS NULL OR c.crawled_at < %(after)s)
  ORDER BY c.crawled_at DESC LIMIT %(limit)s;
-
--- name: list_changes
--- The page is cut before anything is built for it.
-WITH page AS MATERIALIZED (
-  SELECT * FROM product_changes c
-   WHERE (%(stores)s::integer[] IS NULL OR c.dispensary_id = ANY (%(stores)s))
-     AND (%(since)s::timestamptz IS NULL OR c.changed_at >= %(since)s)
-     AND (%(until)s::timestamptz IS NULL OR c.changed_at < %(until)s)
-     AND (%(kind)s::text IS NULL OR (%(kind)s = 'price' AND c.price_changed) OR (%(kind)s = 'stock' AND c.stock_changed))
-     AND (%(after_at)s::timestamptz IS NULL OR (c.changed_at, c.product_id) < (%(after_at)s, %(after_id)s::bigint))
-   ORDER BY c.changed_at DESC, c.product_id DESC LIMIT %(limit)s
-)
-SELECT c.product_id, c.dispensary_id, d.name AS store, c.provider_product_id, c.name, c.brand_name, c.category, c.changed_at,
-       c.price_changed, c.stock_changed, c.present,
-       json_build_object(
-         'price', coalesce(least(c.price_rec_before, c.price_rec_special_before), least(c.price_med_before, c.price_med_special_before)),
-         'price_rec', c.price_rec_before, 'price_rec_special', c.price_rec_special_before,
-         'price_med', c.price_med_before, 'price_med_special', c.price_med_special_before,
-         'prices', (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'price_rec', e -> 1, 'price_rec_special', e -> 2,
-                    'price_med', e -> 3, 'price_med_special', e -> 4)), '[]') FROM jsonb_array_elements(c.prices_before) e),
-         'stock_status', c.stock_status_before, 'quantity', c.quantity_before,
-         'stock', (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'stock_status', e -> 1, 'quantity', e -> 2,
-                    'capped', e -> 3)), '[]') FROM jsonb_array_elements(c.stock_before) e)) AS before,
-       json_build_object(
-         'price', coalesce(least(c.price_rec_after, c.price_rec_special_after), least(c.price_med_after, c.price_med_special_after)),
-         'price_rec', c.price_rec_after, 'price_rec_special', c.price_rec_special_after,
-         'price_med', c.price_med_after, 'price_med_special', c.price_med_special_after,
-         'prices', (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'price_rec', e -> 1, 'price_rec_special', e -> 2,
-                    'price_med', e -> 3, 'price_med_special', e -> 4)), '[]') FROM jsonb_array_elements(c.prices_after) e),
-         'stock_status', c.stock_status_after, 'quantity', c.quantity_after,
-         'stock', (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'stock_status', e -> 1, 'quantity', e -> 2,
-                    'capped', e -> 3)), '[]') FROM jsonb_array_elements(c.stock_after) e)) AS after
-  FROM page c JOIN dispensaries d ON d.id = c.dispensary_id
- ORDER BY c.changed_at DESC, c.product_id DESC;
 
 -- name: list_brands
 SELECT p.brand_name AS name, count(*) AS products, count(*) FILTER (WHERE p.is_in_stock) AS in_stock,

@@ -1,4 +1,4 @@
-"""The catalogue: products, their history, what changed, brands and categories."""
+"""The catalogue: products, their history, brands and categories."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from menuwatch.api import paging
 from menuwatch.api.answers import answer, page
 from menuwatch.api.schemas.common import ProductPath, SpanQuery
 from menuwatch.api.schemas.products import (
-    ChangePage,
-    ChangesQuery,
     NameCountPage,
     NamesQuery,
     ProductDetail,
@@ -49,6 +47,9 @@ async def listing(
         brands=query.brand,
         categories=query.category,
         strain_types=query.strain_type,
+        categories_canon=query.category_canon,
+        subcategories_canon=query.subcategory_canon,
+        strains_canon=query.strain_canon,
         stock=query.stock,
         present=query.present,
         q=query.q,
@@ -115,24 +116,6 @@ async def list_product_snapshots(
     )
     shown = found[: query.limit]
     return page(request, shown, paging.encode(mark, shown[-1]["crawled_at"]) if len(found) > query.limit else None)
-
-
-@router.get("/changes", response_model=ChangePage, summary="What changed, newest first")
-async def list_changes(request: Request, conn: Reading, query: Annotated[ChangesQuery, Query()]) -> Response:
-    """Each change of price or stock between two crawls of a store, with the product before and after it."""
-    mark = paging.mark("changes", query.since, query.until, query.kind, query.store)
-    after = paging.decode(query.cursor, mark, tuple[datetime, int]) if query.cursor is not None else None
-    found = await products.changes(
-        conn,
-        Span(since=query.since, until=query.until),
-        kind=query.kind,
-        stores=query.store,
-        after=after,
-        limit=query.limit + 1,
-    )
-    shown = found[: query.limit]
-    more = len(found) > query.limit
-    return page(request, shown, paging.encode(mark, shown[-1]["changed_at"], shown[-1]["product_id"]) if more else None)
 
 
 async def _names(

@@ -16,10 +16,11 @@ from menuwatch.api.schemas.common import (
     PageQuery,
     Potency,
     Search,
-    SpanQuery,
     StoreId,
     Text,
 )
+from menuwatch.catalog.canon.kinds import Category, Subcategory
+from menuwatch.catalog.canon.strains import Strain
 
 Stock = Literal["in_stock", "oos", "unknown"]
 
@@ -30,8 +31,21 @@ class StoreProductQuery(PageQuery):
     brand: list[Text] | None = Field(
         None, description="Only these brands, as /api/brands names them (repeat for several)."
     )
-    category: list[Text] | None = Field(None, description="Only these categories (repeat for several).")
-    strain_type: list[Text] | None = Field(None, description="Only these strain types (repeat for several).")
+    category: list[Text] | None = Field(
+        None, description="Only these categories, in the platform's words (repeat for several)."
+    )
+    strain_type: list[Text] | None = Field(
+        None, description="Only these strain types, in the platform's words (repeat for several)."
+    )
+    category_canon: list[Category] | None = Field(
+        None, description="Only these categories, in the words of all platforms (repeat for several)."
+    )
+    subcategory_canon: list[Subcategory] | None = Field(
+        None, description="Only these subcategories, in the words of all platforms (repeat for several)."
+    )
+    strain_canon: list[Strain] | None = Field(
+        None, description="Only these strain types, in the words of all platforms (repeat for several)."
+    )
     stock: list[Stock] | None = Field(None, description="Only this stock (repeat for several).")
     present: bool | None = Field(None, description="Only products that were, or were not, in their store's last crawl.")
     q: Search | None = Field(None, description="Text in the name, in any case.")
@@ -45,13 +59,6 @@ class StoreProductQuery(PageQuery):
 class ProductQuery(StoreProductQuery):
     """Which products of which stores."""
 
-    store: list[StoreId] | None = Field(None, description="Only these stores (repeat for several).")
-
-
-class ChangesQuery(SpanQuery):
-    """Which changes."""
-
-    kind: Literal["price", "stock"] | None = Field(None, description="Only changes of price, or of stock.")
     store: list[StoreId] | None = Field(None, description="Only these stores (repeat for several).")
 
 
@@ -217,24 +224,6 @@ class ChangeSide(_Observed):
     """The product before or after a change."""
 
 
-class Change(BaseModel):
-    """One change of one product's price or stock."""
-
-    product_id: int = Field(description="Number of the product.")
-    dispensary_id: int = Field(description="Its store.")
-    store: str = Field(description="Name of its store.")
-    provider_product_id: str = Field(description="The platform's id of it.")
-    name: str = Field(description="Its name.")
-    brand_name: str | None = Field(description="Its brand.")
-    category: str | None = Field(description="Its category.")
-    changed_at: datetime = Field(description="The crawl that saw the change.")
-    price_changed: bool = Field(description="Its prices differ.")
-    stock_changed: bool = Field(description="Its stock differs.")
-    present: bool = Field(description="False where it is out of stock for having been absent three times.")
-    before: ChangeSide = Field(description="What it was.")
-    after: ChangeSide = Field(description="What it is.")
-
-
 class NameCount(BaseModel):
     """A brand or category, and how much there is of it."""
 
@@ -250,10 +239,6 @@ class ProductPage(Page[Product]):
 
 class SnapshotPage(Page[Snapshot]):
     """One page of snapshots."""
-
-
-class ChangePage(Page[Change]):
-    """One page of changes."""
 
 
 class NameCountPage(Page[NameCount]):

@@ -1,0 +1,140 @@
+"""What changed at the stores: newest first, for people; and as a feed, for programs that must not miss anything.
+
+The feed goes by the order in which crawls were taken into the catalogue (migration 0015, `crawl_feed`), and within a crawl by product.
+Whoever has read up to some place of it has been given all that lies before: a crawl that is committed late comes later, whatever its
+date. A store that is rebuilt from its archive comes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from menuwatch.db import sql
+from menuwatch.operations.products import Span
+from menuwatch.operations.reading import Row, rows
+
+_q = sql.load(__package__, "changes.sql")
+
+CRAWLS_AT_ONCE = 200
+"""Crawls that one page of the feed looks into at most, so that a page of what is rare costs no more than others: it is short then."""
+
+_NEVER = 2**63 - 1
+"""Behind every product of a crawl."""
+
+
+class Kind(StrEnum):
+    """Which changes. Drops and rises are of what the cheapest option costs, specials included."""
+
+    PRICE = "price"
+    PRICE_DROP = "price_drop"
+    PRICE_RISE = "price_rise"
+    STOCK = "stock"
+    OUT_OF_STOCK = "out_of_stock"
+    BACK_IN_STOCK = "back_in_stock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeFilter:
+    """Which changes; None takes all. `categories` are those of all platforms, `brands` in any case; `span` is of the crawls' dates."""
+
+    span: Span = field(default_factory=Span)
+    kind: Kind | None = None
+    stores: Sequence[int] | None = None
+    states: Sequence[str] | None = None
+    categories: Sequence[str] | None = None
+    brands: Sequence[str] | None = None
+
+    def values(self) -> dict[str, Any]:
+        """The filter as query parameters."""
+        return {
+            "kind": self.kind,
+            "stores": self.stores,
+            "states": self.states,
+            "categories": self.categories,
+            "brands": None if self.brands is None else [brand.lower() for brand in self.brands],
+            "since": self.span.since,
+            "until": self.span.until,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newest:
+    """Some changes, newest first, and where the next page starts (None at the end)."""
+
+    rows: list[Row]
+    next: tuple[datetime, int] | None
+
+
+async def newest(
+    conn: AsyncConnection[Any], where: ChangeFilter, *, after: tuple[datetime, int] | None = None, limit: int = 50
+) -> Newest:
+    """Changes by the date of the crawl that saw them, after the one whose (changed_at, product_id) is `after`.
+
+    Each row has the product `before` and `after` the change.
+    """
+    at, product_id = after if after is not None else (None, None)
+    values = {**where.values(), "after_at": at, "after_id": product_id, "limit": limit + 1}
+    # Planned for these very values: a filter that is not set must not stand in the way of an index.
+    found = await rows(conn, _q.newest, values, prepare=False)
+    shown = found[:limit]
+    more = len(found) > limit
+    return Newest(
+        rows=await _in_full(conn, shown),
+        next=(shown[-1]["changed_at"], shown[-1]["product_id"]) if more else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fed:
+    """Some changes in the order of the feed, and from where to go on: always somewhere, since the feed has no end. `more` says that
+    there is more by now."""
+
+    rows: list[Row]
+    next: tuple[int, int]
+    more: bool
+
+
+async def feed(
+    conn: AsyncConnection[Any], where: ChangeFilter, *, after: tuple[int, int] = (0, 0), limit: int = 50
+) -> Fed:
+    """Changes behind `after`, the (position, product_id) that an earlier page ended at."""
+    await conn.execute(_q.number_crawls)
+    values = where.values()
+    crawls = await rows(
+        conn, _q.crawls_fed, {**values, "position": after[0], "limit": CRAWLS_AT_ONCE + 1}, prepare=False
+    )
+    looked = crawls[:CRAWLS_AT_ONCE]
+    found = await rows(
+        conn,
+        _q.fed,
+        {
+            **values,
+            "positions": [one["position"] for one in looked],
+            "dispensaries": [one["dispensary_id"] for one in looked],
+            "times": [one["crawled_at"] for one in looked],
+            "after_position": after[0],
+            "after_id": after[1],
+            "limit": limit + 1,
+        },
+        prepare=False,
+    )
+    shown = found[:limit]
+    if len(found) > limit:
+        end = (shown[-1]["position"], shown[-1]["product_id"])
+    else:
+        end = (looked[-1]["position"], _NEVER) if looked else after
+    return Fed(rows=await _in_full(conn, shown), next=end, more=len(found) > limit or len(crawls) > CRAWLS_AT_ONCE)
+
+
+async def _in_full(conn: AsyncConnection[Any], keys: Sequence[Row]) -> list[Row]:
+    if not keys:
+        return []
+    return await rows(
+        conn, _q.in_full, {"ids": [k["product_id"] for k in keys], "times": [k["changed_at"] for k in keys]}
+    )
