@@ -65,6 +65,12 @@ UPDATE raw_crawl_payloads SET status = 'quarantined', reason = %(reason)s WHERE 
 UPDATE raw_crawl_payloads SET status = 'ok', reason = NULL, released_at = now()
  WHERE id = %(id)s AND status = 'quarantined' RETURNING dispensary_id;
 
+-- name: waiting
+-- How many of the store's menus wait in quarantine that were fetched after its last crawl, and since when.
+SELECT count(*), min(fetched_at) FROM raw_crawl_payloads
+ WHERE dispensary_id = %(dispensary_id)s AND status = 'quarantined' AND fetched_at > coalesce(%(since)s::timestamptz, '-infinity')
+   AND id IS DISTINCT FROM %(but)s::bigint;
+
 -- name: usual_counts
 -- Sizes of the store's newest applied menus that were whole, none older than the last one a person released: after a release
 -- the store's new size is the usual one.

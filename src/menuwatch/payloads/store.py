@@ -183,6 +183,17 @@ async def release(conn: AsyncConnection[Any], payload_id: int) -> int:
     return int(row[0])
 
 
+async def waiting(
+    conn: AsyncConnection[Any], dispensary_id: int, *, since: datetime | None, but: int | None = None
+) -> tuple[int, datetime | None]:
+    """How many of the store's menus wait in quarantine that were fetched after `since`, `but` that one, and when the first of them
+    was."""
+    values = {"dispensary_id": dispensary_id, "since": since, "but": but}
+    row = await (await conn.execute(_q.waiting, values)).fetchone()
+    assert row is not None, "an aggregate gives a row"
+    return int(row[0]), row[1]
+
+
 async def usual_counts(conn: AsyncConnection[Any], dispensary_id: int) -> list[int]:
     """Sizes of the store's last applied menus that were whole, newest first."""
     values = {"dispensary_id": dispensary_id, "not_whole": extent.NOT_WHOLE}

@@ -14,7 +14,7 @@ from menuwatch.core.errors import BadPayload, MenuwatchError, Permanent
 from menuwatch.payloads import store as payloads
 from menuwatch.payloads.judge import suspicion
 from menuwatch.payloads.store import NewPayload
-from menuwatch.pipeline import trouble
+from menuwatch.pipeline import quarantine, trouble
 from menuwatch.pipeline.parts import Context, Parts, RecordedSession
 from menuwatch.pipeline.shelving import OneFile
 from menuwatch.platforms.base import Menu
@@ -96,15 +96,20 @@ class PayloadFetch:
 
         return Retry(reason=reason, writes=writes, settle=file.settle)
 
-    async def _archived(self, task: Task, store: Store, session: RecordedSession, menu: Menu) -> Outcome:
-        doc, staged = await self._stage(store, menu.pages, (), whole=menu.complete, strict=menu.strict)
+    async def _suspect(self, store: Store, menu: Menu) -> str | None:
+        """Why the menu must wait for a person, None where it need not."""
         async with self._parts.pool.connection() as conn:
             usual = await payloads.usual_counts(conn, store.id)
+            why = suspicion(menu.product_count, usual, self._parts.suspect_share, short=menu.short)
+            return None if why is None else await quarantine.reason(conn, store, why)
+
+    async def _archived(self, task: Task, store: Store, session: RecordedSession, menu: Menu) -> Outcome:
+        doc, staged = await self._stage(store, menu.pages, (), whole=menu.complete, strict=menu.strict)
         file = OneFile(self._parts.archive, staged)
         status, reason = "ok", None
         if not menu.complete:
             status, reason = "partial", "partial: " + "; ".join(menu.notes)
-        elif why := suspicion(menu.product_count, usual, self._parts.suspect_share):
+        elif why := await self._suspect(store, menu):
             status, reason = "quarantined", why
         result = {
             "products": menu.product_count,
@@ -130,6 +135,8 @@ class PayloadFetch:
                 ),
             )
             await stores.attempted(conn, store.id, doc.fetched_at, reason)
+            if status == "quarantined":
+                quarantine.tell(store.id, payload_id, reason or status)
             if status != "ok":
                 return Wrote(result={"payload_id": payload_id, "reason": reason})
             # Each payload has its own refresh: a waiting one for an older payload must not swallow it.

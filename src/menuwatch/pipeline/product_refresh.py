@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from menuwatch.images import store as images
 from menuwatch.payloads import store as payloads
 from menuwatch.payloads.extent import NOT_WHOLE, is_whole
 from menuwatch.payloads.store import Payload
+from menuwatch.pipeline import quarantine, upheaval
 from menuwatch.pipeline.logos import logos
 from menuwatch.pipeline.parts import Parts
 from menuwatch.platforms.base import Platform
@@ -65,20 +67,33 @@ async def refresh(parts: Parts, payload: Payload) -> Done | Fail:
     try:
         if document.broken:
             raise BadPayload("schema", "the archived answer is no menu")
-        items = [item for page in document.pages for item in platform.split(page)]
+        pages = [platform.split(page) for page in document.pages]
     except BadPayload as error:
         reason = f"{error.kind}: {error}"
 
-        async def quarantine(conn: AsyncConnection[Any]) -> None:
-            await payloads.quarantine(conn, payload.id, reason)
+        async def keep_out(conn: AsyncConnection[Any]) -> None:
+            await quarantine.keep_out(conn, payload, reason)
 
-        return Fail(reason=f"payload {payload.id} is no menu: {reason}", writes=quarantine)
+        return Fail(reason=f"payload {payload.id} is no menu: {reason}", writes=keep_out)
     await apply.ensure_partition(parts.pool, payload.fetched_at)
+    items = [item for page in pages for item in page]
 
     async def writes(conn: AsyncConnection[Any]) -> Wrote:
+        if strange := await _strange(conn, payload, platform, pages):
+            return Wrote(result={"quarantined": await quarantine.keep_out(conn, payload, strange)})
         return Wrote(result=await apply_payload(conn, payload, platform, items))
 
     return Done(result={"payload_id": payload.id}, writes=writes)
+
+
+async def _strange(
+    conn: AsyncConnection[Any], payload: Payload, platform: Platform, pages: list[Sequence[msgspec.Raw]]
+) -> str | None:
+    """Why this is not the store's own menu, None where it is, or where a person said that it is."""
+    if payload.released_at is not None or payload.applied_at is not None:
+        return None
+    store = await stores.lock(conn, payload.dispensary_id)
+    return None if store is None else await upheaval.strange(conn, store, platform, pages)
 
 
 def _not_from_the_future(payload: Payload) -> None:
@@ -132,10 +147,14 @@ async def apply_payload(
     )
     try:
         _not_from_the_future(payload)
-        applied = await net.apply_menu(conn, menu, platform)
+        async with conn.transaction():
+            applied = await net.apply_menu(conn, menu, platform)
+            await upheaval.look(conn, menu, applied)
     except SuspectMenu as error:
-        await payloads.quarantine(conn, payload.id, str(error))
-        return {"quarantined": str(error)}
+        if anew:
+            await payloads.quarantine(conn, payload.id, str(error))
+            return {"quarantined": str(error)}
+        return {"quarantined": await quarantine.keep_out(conn, payload, str(error))}
     async with conn.pipeline():
         await payloads.mark_applied(conn, payload.id)
         await stores.crawled(

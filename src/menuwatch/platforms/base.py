@@ -56,6 +56,8 @@ class Menu(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool
     notes: tuple[str, ...] = ()
     strict: frozenset[int] = frozenset()
+    short: int = 0
+    """About how many rows are missing by the menu's own pages and totals, though it counts as complete: totals lie, too."""
 
 
 class Normalized(msgspec.Struct, frozen=True, kw_only=True):

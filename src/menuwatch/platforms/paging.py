@@ -102,6 +102,14 @@ class Pager:
         """The total that the menu said last."""
         return self._total
 
+    @property
+    def short(self) -> int:
+        """Rows that do not seem to have come: the total names them, or a page before the last had less than half the rows of another.
+        Either may be as it should be (totals lie, pages are filtered); who knows what the menu is like usually can tell."""
+        sizes = self._pass.sizes
+        holes = sum(max(sizes) - size for size in sizes[:-1] if 2 * size < max(sizes))
+        return max(holes, self._missing(), 0)
+
     def feed(self, ids: Sequence[str | None], total_count: int | None, total_pages: int | None) -> Ask | Stop:
         """Takes the answer to the page asked for last; `ids` has one entry per row."""
         if total_count is not None:

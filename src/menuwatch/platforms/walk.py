@@ -74,6 +74,7 @@ async def whole_menu(
             complete=after.complete,
             notes=pager.notes,
             strict=frozenset(strict),
+            short=pager.short,
         )
 
 

@@ -1,0 +1,23 @@
+-- What a menu has taken from its store, asked in the transaction that has just applied it.
+
+-- name: missing
+-- Products that it lacks and that are not out of stock for longer already: but for those that a menu which a person released lacked as
+-- well, and those that nobody has seen for long.
+SELECT count(*) FROM catalog_products
+ WHERE dispensary_id = %(dispensary_id)s AND provider = %(provider)s AND last_seen_at > %(crawled_at)s::timestamptz - %(forgotten)s::interval
+   AND (consecutive_misses BETWEEN 1 AND 2 OR consecutive_misses = 3 AND state_from = %(crawled_at)s)
+   AND last_seen_at >= coalesce((SELECT max(fetched_at) FROM raw_crawl_payloads
+                                  WHERE dispensary_id = %(dispensary_id)s AND released_at IS NOT NULL AND applied_at IS NOT NULL), '-infinity');
+
+-- name: bereft
+-- Products on it that were in stock and are not, of how many of these it says nothing, and products that have lost every price.
+SELECT count(*) FILTER (WHERE stock_status_before = 'in_stock' AND stock_status_after <> 'in_stock') AS stock,
+       count(*) FILTER (WHERE stock_status_before = 'in_stock' AND stock_status_after = 'unknown') AS unknown,
+       count(*) FILTER (WHERE coalesce(price_rec_before, price_med_before) IS NOT NULL
+                          AND coalesce(price_rec_after, price_med_after) IS NULL) AS price
+  FROM product_changes WHERE dispensary_id = %(dispensary_id)s AND changed_at = %(crawled_at)s AND present;
+
+-- name: usual_owners
+-- Which of these stores the store's products were said to be of before.
+SELECT DISTINCT extra ->> 'dispensary_id' FROM catalog_products
+ WHERE dispensary_id = %(dispensary_id)s AND provider = %(provider)s AND extra ->> 'dispensary_id' = ANY (%(owners)s::text[]);
