@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from menuwatch.catalog.canon import kinds
-from menuwatch.catalog.canon.kinds import CATEGORIES, kind
+from menuwatch.catalog.canon.kinds import CATEGORIES, SUBCATEGORIES, kind
 from menuwatch.catalog.canon.package import Package, mass, package
-from menuwatch.catalog.canon.strains import strain
+from menuwatch.catalog.canon.strains import STRAINS, strain
 from menuwatch.catalog.canon.text import key, plain
 from menuwatch.catalog.canon.unit_price import effective, per, unit_prices
 
@@ -251,3 +251,11 @@ def test_strain(word: str | None, meant: str | None) -> None:
 )
 def test_the_text_of_a_description(html: str, text: str) -> None:
     assert plain(html) == text
+
+
+def test_the_lists_of_words_hold_just_those_that_something_means() -> None:
+    tables = (*kinds._SUBCATEGORIES.values(), *kinds._OF_CATEGORY.values())
+    assert {found.subcategory for found in tables} - {None} == SUBCATEGORIES
+    assert {found.category for found in tables} | set(kinds._CATEGORIES.values()) == CATEGORIES
+    words = ("Indica", "Sativa", "Hybrid", "Indica-Hybrid", "SATIVA_HYBRID", "High CBD")
+    assert {strain(word) for word in words} == STRAINS

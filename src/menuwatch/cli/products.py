@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -11,6 +12,8 @@ import typer
 
 from menuwatch import bootstrap
 from menuwatch.catalog import store as catalog
+from menuwatch.catalog.canon.kinds import CATEGORIES, SUBCATEGORIES
+from menuwatch.catalog.canon.strains import STRAINS
 from menuwatch.cli.output import Format, errors, plural, print_rows
 from menuwatch.cli.process import settings
 from menuwatch.core.errors import Refused
@@ -27,11 +30,26 @@ FormatOption = Annotated[Format, typer.Option("--format", help="How to print.")]
 
 def products(
     store: StoreOption = None,
+    category_canon: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these categories, in the words of all platforms: flower, edible, … (repeatable)."),
+    ] = None,
+    subcategory_canon: Annotated[
+        list[str] | None, typer.Option(help="Only these subcategories: gummies, cartridge, … (repeatable).")
+    ] = None,
+    strain_canon: Annotated[
+        list[str] | None, typer.Option(help="Only these strain types: indica, sativa, hybrid, … (repeatable).")
+    ] = None,
     fmt: FormatOption = Format.TABLE,
     limit: LimitOption = None,
 ) -> None:
     """List products with price, stock and potency as of their store's last crawl."""
-    rows = asyncio.run(_products(store, _limit(limit, fmt)))
+    words = {
+        "categories_canon": _known("--category-canon", category_canon, CATEGORIES),
+        "subcategories_canon": _known("--subcategory-canon", subcategory_canon, SUBCATEGORIES),
+        "strains_canon": _known("--strain-canon", strain_canon, STRAINS),
+    }
+    rows = asyncio.run(_products(store, _limit(limit, fmt), words))
     for row in rows:
         row["price"] = _lowest(row, "price_rec", "price_rec_special") or _lowest(row, "price_med", "price_med_special")
         row["thc"] = _potency(row, "thc")
@@ -51,7 +69,9 @@ def products(
             ("thc", "THC"),
         ),
         fmt,
-        empty="No products yet. Add a store with `menuwatch stores add URL`, or try `menuwatch demo`.",
+        empty="No such products."
+        if any(words.values())
+        else "No products yet. Add a store with `menuwatch stores add URL`, or try `menuwatch demo`.",
     )
     _cut(rows, limit, fmt)
 
@@ -102,9 +122,19 @@ def parse_since(text: str, now: datetime, option: str = "--since") -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-async def _products(store: str | None, limit: int | None) -> list[dict[str, Any]]:
+def _known(option: str, words: list[str] | None, allowed: frozenset[str]) -> list[str] | None:
+    """The words, which raises Refused for one that there is not."""
+    for word in words or ():
+        if word not in allowed:
+            raise Refused(f"{option} {word!r}: there is no such word; it is one of {', '.join(sorted(allowed))}")
+    return words or None
+
+
+async def _products(
+    store: str | None, limit: int | None, words: Mapping[str, Sequence[str] | None]
+) -> list[dict[str, Any]]:
     async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
-        return await catalog.products(conn, dispensary_id=await _store_id(conn, store), limit=limit)
+        return await catalog.products(conn, dispensary_id=await _store_id(conn, store), limit=limit, **words)
 
 
 async def _changes(since: datetime | None, store: str | None, limit: int | None) -> list[dict[str, Any]]:
