@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos soak check fix bench bench-fetch bench-images bench-queue lock openapi clean
+.PHONY: help setup demo test chaos soak months check fix bench bench-fetch bench-images bench-queue lock openapi clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ chaos: $(READY) ## Crash test of the task engine, about ten minutes (SEED=… re
 
 soak: $(READY) ## Simulated days against a hostile host, eight workers, about ten minutes (SEED=… repeats a run's plan)
 	@$(BIN)/python -m tests.soak.run $(if $(SEED),--seed $(SEED))
+
+months: $(READY) ## Twenty months of ten stores with faults at random, about ten minutes (SEED=… repeats a run)
+	@$(BIN)/python -m tests.months.run $(if $(SEED),--seed $(SEED))
 
 check: $(READY) ## Style, types and the import contract
 	@$(BIN)/ruff check --quiet .

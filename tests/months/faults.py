@@ -41,6 +41,8 @@ FAULTS = (
 LONGEST = {"slow": 3, "late": 1}
 """Crawls that a fault lasts at most, where it is not `_LONGEST`; a slow one stays so long at its end."""
 _LONGEST = 9
+SMALL = 24
+"""Of a shop with fewer products than this, the loss of some at once is nothing out of the ordinary: it has no slow shrinking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,8 @@ def serve(episode: Episode, shop: Shop, goods: dict[int, Good]) -> Served | None
     number, episode.step = episode.step, episode.step + 1
     rng = Random(episode.seed)
     match episode.kind:
+        case "slow" if number == 0 and len(goods) < SMALL:
+            return None
         case "third" | "slow":
             return _shrunk(episode, number, shop, goods, rng)
         case "middle" | "last":

@@ -21,6 +21,8 @@ class Known:
     stock: str = "unknown"
     quantity: int | None = None
     honest: int = 0
+    deceived: int = 0
+    """Of the misses, those of crawls that lied: it lay on the shelf. Only the first steps of a slow shrinking may do that."""
 
     @property
     def row(self) -> tuple[int, str, int | None, int]:
@@ -44,18 +46,21 @@ class Book:
         for number, good in served.shown.items():
             known = self.products.setdefault(number, Known(good))
             known.good, known.misses, known.stock, known.quantity = good, 0, good.stock, good.quantity
+            known.deceived = 0
             self.seen[at, number] = good.stock, good.quantity, good.cents
         for number, known in self.products.items():
-            if number in truth:
+            if number in served.shown or (number in truth and known.honest < OUT_AFTER):
+                # What was really gone and has come back stays out of stock until a crawl shows it.
                 known.honest = 0
-            elif not served.hidden:
+            elif number not in truth and not served.hidden:
                 known.honest = min(known.honest + 1, OUT_AFTER)
             if number in served.shown:
                 continue
             if number in served.unread:
-                known.misses = 0
+                known.misses = known.deceived = 0
             elif not served.hidden and known.misses < OUT_AFTER:
                 known.misses += 1
+                known.deceived += number in truth
                 if known.misses == OUT_AFTER:
                     known.stock, known.quantity = "oos", 0
                     self.declared += 1

@@ -9,8 +9,9 @@ menu, or really sells most of what it has: then a person looks, some crawls late
 
 What must hold for every product of every store after every crawl:
 
-- nothing is out of stock, and no miss is counted, because of a fault; of a menu that shrinks step by step the first steps may count as
-  misses, and never up to the third;
+- nothing is out of stock, and no miss is counted, because of a fault. Of a menu that shrinks step by step nobody can know the first
+  step, so it may count as a miss, and never up to the third: what was really away before and comes back just then may be out of
+  stock a crawl too soon (`hurried`), and so may what leaves the shelf just then (`early`);
 - what is really gone is out of stock at the third good crawl without it, no sooner and no later;
 - a sound menu is always taken, but for the shop that really changed: that one waits for its person, and counts from then on;
 - the snapshots are those of the good crawls, product by product, and what was not seen has none.
@@ -68,7 +69,7 @@ class Size:
 
 
 FULL = Size(months=20, stores=5)
-SHORT = Size(months=1, stores=3)
+SHORT = Size(months=1, stores=2)
 
 
 @dataclass(slots=True)
@@ -105,8 +106,8 @@ class Report:
 
 _FIGURES = (
     "months", "store months", "crawls", "crawls with a fault", "taken", "rejected", "partial", "quarantined", "superseded", "no answer",
-    "released by a person", "false out of stock", "false misses", "missed out of stock", "early out of stock", "really out of stock",
-    "sound menus kept out", "faults taken", "snapshots",
+    "released by a person", "false out of stock", "false misses", "missed out of stock", "early out of stock",
+    "hurried out of stock", "really out of stock", "sound menus kept out", "faults taken", "snapshots",
 )  # fmt: skip
 
 
@@ -208,9 +209,8 @@ class StoreMonth:
                 return "ok", int(then.payload["payload_id"])
             return str(wrote["status"]), None
         async with self._pool.connection() as conn:
-            row = await (
-                await conn.execute("SELECT status FROM raw_crawl_payloads WHERE task_id = %s AND dispensary_id = %s", (task.id, self._store))
-            ).fetchone()  # fmt: skip
+            query = "SELECT status FROM raw_crawl_payloads WHERE task_id = %s AND dispensary_id = %s"
+            row = await (await conn.execute(query, (task.id, self._store))).fetchone()
         return (str(row[0]) if row is not None else "no answer"), None
 
     async def _refresh(self, payload_id: int) -> str:
@@ -224,12 +224,10 @@ class StoreMonth:
 
     async def run(self) -> None:
         """The whole of it."""
+        name = self._shop.id
+        details = Details(platform_dispensary_id=name, slug=name, name=name, name_raw=name)
         async with self._pool.connection() as conn:
-            self._store, _ = await stores.promote(
-                conn,
-                self._wire.name,
-                Details(platform_dispensary_id=self._shop.id, slug=self._shop.id, name=self._shop.id, name_raw=self._shop.id),
-            )  # fmt: skip
+            self._store, _ = await stores.promote(conn, self._wire.name, details)
         crawls = self._size.days * self._rng.choice((4, 5, 6))
         step = timedelta(days=self._size.days) / crawls
         # A shop that really changes does so once in a while; the first days are those in which it becomes known.
@@ -393,7 +391,10 @@ class StoreMonth:
             misses, stock = row[0], row[1]
             on_shelf = number in self._shelves.goods
             by_absence = misses == OUT_AFTER
-            false = (by_absence and on_shelf and known.honest < OUT_AFTER) or (stock == "oos" and known.stock != "oos")
+            doubtful = by_absence and on_shelf and known.honest < OUT_AFTER
+            hurried = doubtful and 0 < known.deceived < OUT_AFTER
+            false = (doubtful and not hurried) or (stock == "oos" and known.stock != "oos")
+            count["hurried out of stock"] += hurried
             count["false out of stock"] += false
             count["false misses"] += misses > known.misses
             count["missed out of stock"] += known.honest == OUT_AFTER and stock != "oos"
@@ -429,7 +430,8 @@ class StoreMonth:
         if have != want:
             apart = sorted(key for key in have.keys() | want.keys() if have.get(key) != want.get(key))
             self._wrong(
-                f"{len(apart)} snapshots of {len(want)} are wrong: {apart[0]} is {have.get(apart[0])}, and should be {want.get(apart[0])}"
+                f"{len(apart)} snapshots of {len(want)} are wrong: {apart[0]} is {have.get(apart[0])}, "
+                f"and should be {want.get(apart[0])}"
             )
 
 
@@ -444,7 +446,7 @@ async def run(size: Size, seed: int, url: str, folder: Path, say: Callable[[str]
             for wire in WIRES:
                 for store in range(size.stores):
                     number += 1
-                    month_seed = f"{seed}/{month}/{store}"
+                    month_seed = f"{seed}/{month}/{wire.name}/{store}"
                     work.append(StoreMonth(size, pool, folder, report, wire, number, month_seed).run())
             await asyncio.gather(*work)
             report.count["months"] += 1

@@ -25,11 +25,17 @@ async def _at_once(_: float) -> None:
 class Wire(Protocol):
     """One platform's language."""
 
-    name: Name
-    renames: Mapping[str, Change]
-    """Schema changes, by what they are called: each makes of a sound item one of a later, unknown schema."""
-    malformed: Mapping[str, Change]
-    """Ways in which one item can be unreadable, its id apart."""
+    @property
+    def name(self) -> Name: ...
+    @property
+    def renames(self) -> Mapping[str, Change]:
+        """Schema changes, by what they are called: each makes of a sound item one of a later, unknown schema."""
+        ...
+
+    @property
+    def malformed(self) -> Mapping[str, Change]:
+        """Ways in which one item can be unreadable, its id apart."""
+        ...
 
     def platform(self) -> Platform: ...
     def item(self, good: Good, store: str) -> Item: ...
