@@ -238,3 +238,31 @@ async def test_pages_neither_lose_nor_repeat_while_products_arrive(shop: Shop, o
         await shop.crawl(newcomer, pages, grown)
     assert len(walked) == len(set(walked)), "nothing is repeated"
     assert known <= set(walked), "nothing is lost"
+
+
+async def test_filters_in_the_words_of_all_platforms(shop: Shop) -> None:
+    await shop.crawl(
+        await shop.store("one"),
+        0,
+        [
+            item("a", "Joint", type="Pre-Rolls", subcategory="infused", strainType="Indica-Hybrid"),
+            item("b", "Bud", type="Flower", strainType="Indica"),
+            item("c", "Gummy", type="Edible", subcategory="gummies", strainType="N/A"),
+            item("d", "Odd", type="Something else"),
+        ],
+    )
+    assert await _names(shop, category_canon="preroll") == ["Joint"]
+    assert await _names(shop, category_canon=["flower", "edible"]) == ["Bud", "Gummy"]
+    assert await _names(shop, category_canon=["flower", "edible"], subcategory_canon="gummies") == ["Gummy"]
+    for order in ("name", "price", "-price", "updated"):
+        assert await _names(shop, strain_canon=["indica_hybrid"], order=order) == ["Joint"]
+    assert await _names(shop, subcategory_canon="troches") == []
+    words = {"category_canon": "cultivation", "subcategory_canon": "live_resin", "strain_canon": "sativa_hybrid"}
+    for name, allowed in words.items():
+        detail = (await shop.refused(f"/api/products?{name}=Pre-Rolls", 422))["detail"]
+        assert name in detail
+        assert f"'{allowed}'" in detail
+    assert len(await shop.walk("/api/products", category_canon=["flower", "edible"], limit=1)) == 2
+    answer = await shop.http.get("/api/products", params={"category_canon": ["flower", "edible"], "limit": 1})
+    other = answer.links["next"]["url"].replace("category_canon=edible", "category_canon=preroll")
+    assert "another list" in (await shop.refused(other, 400))["detail"]
