@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.api.shop import Shop, item
+from tests.api.shop import Shop, at, item
 
 
 async def test_lists_and_shows_stores(shop: Shop) -> None:
@@ -83,3 +83,28 @@ async def test_crawling_is_switched_off_and_on(shop: Shop) -> None:
     await shop.refused("/api/stores/99", 404, method="PATCH", json={"crawl_enabled": True})
     for bad in ({}, {"crawl_enabled": "perhaps"}, {"crawl_enabled": True, "name": "x"}):
         await shop.refused(path, 422, method="PATCH", json=bad)
+
+
+async def test_a_menu_at_a_moment(shop: Shop) -> None:
+    store = await shop.store("north")
+    path = f"/api/stores/{store}/menu"
+    nothing = await shop.ask(path)
+    assert (nothing["crawled_at"], nothing["payload_id"], nothing["items"]) == (None, None, [])
+    first = await shop.crawl(store, 0, [item("a", "Apple"), item("b", "Berry", options=[("1g", 12, 3)])])
+    await shop.crawl(store, 4, [item("a", "Apple", options=[("1/8oz", 44, 2)]), item("c", "Cherry")])
+
+    async def seen(hours: float) -> list[tuple[str, float, int]]:
+        found = await shop.ask(path, params={"at": at(hours).isoformat()})
+        return [(row["name"], row["price"], row["quantity"]) for row in found["items"]]
+
+    assert await seen(-1) == []
+    assert await seen(0) == await seen(3.9) == [("Apple", 40, 5), ("Berry", 12, 3)]
+    assert await seen(4) == await seen(100) == [("Apple", 44, 2), ("Cherry", 40, 5)]
+    then = await shop.ask(path, params={"at": at(2).isoformat()})
+    assert (then["crawled_at"], then["payload_id"]) == ("2026-03-01T12:00:00Z", first)
+    assert [row["to"] for row in then["items"]] == ["2026-03-01T12:00:00Z"] * 2
+    assert (await shop.ask(path))["items"] == (await shop.ask(path, params={"at": at(4).isoformat()}))["items"]
+    await shop.refused("/api/stores/99/menu", 404)
+    for bad in ("yesterday", "2026-03-01T12:00:00"):
+        problem = await shop.refused(path, 422, params={"at": bad})
+        assert problem["errors"][0]["parameter"] == "at", problem

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from menuwatch import bootstrap
-from menuwatch.cli.output import Format, ago, console, print_rows
+from menuwatch.cli.output import Format, ago, console, errors, print_rows
 from menuwatch.cli.process import settings
+from menuwatch.cli.products import parse_since
 from menuwatch.core.errors import Refused
+from menuwatch.exports.packs import Packs
+from menuwatch.operations import history
+from menuwatch.operations.history import MenuAt
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Store
 from menuwatch.tasks import store as tasks
@@ -101,6 +106,40 @@ async def _add(menu_url: str) -> Store:
                 ],
             )
         return store
+
+
+@app.command("menu")
+def menu(
+    store: Annotated[str, typer.Argument(help="The store: its slug, platform id or number.")],
+    at: Annotated[
+        str | None, typer.Option("--at", help="The moment: 2026-11-20, 2026-11-20T14:30 or an age (6h); left out, now.")
+    ] = None,
+    fmt: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
+) -> None:
+    """Show a store's menu as it was at a moment, with the prices and stock it had then."""
+    now = datetime.now(UTC)
+    instant = parse_since(at, now, "--at") if at else now
+    found = asyncio.run(_menu(store, instant))
+    if fmt is Format.TABLE and found.crawl is not None:
+        errors.print(f"As the crawl of {found.crawl['crawled_at']:%Y-%m-%d %H:%M} UTC saw it.", highlight=False)
+    columns = (
+        ("name", "Product"),
+        ("brand_name", "Brand"),
+        ("category", "Category"),
+        ("price", "Price"),
+        ("stock_status", "Stock"),
+        ("quantity", "Quantity"),
+        ("from", "Since"),
+    )
+    print_rows(found.items, columns, fmt, empty="No menu: the store was not crawled by then.", keep=("name", "price"))
+
+
+async def _menu(text: str, instant: datetime) -> MenuAt:
+    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
+        store = await stores.find(conn, text)
+        if store is None:
+            raise Refused(f"there is no store {text!r}; `menuwatch stores list` shows those there are")
+        return await history.menu_at(conn, store.id, instant, packs=Packs(system.archive.root))
 
 
 async def _list(state: str | None) -> list[Store]:

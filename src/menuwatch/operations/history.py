@@ -25,7 +25,7 @@ from menuwatch.exports.encoders import Parquet, expression
 from menuwatch.exports.packs import Packs
 from menuwatch.exports.sheets import PACKED, Format
 from menuwatch.exports.target import whole_file
-from menuwatch.operations.reading import Row, rows
+from menuwatch.operations.reading import Row, row, rows
 
 log = get_logger(__name__)
 _q = sql.load(__package__, "history.sql")
@@ -154,10 +154,28 @@ async def _drop_if_empty(conn: AsyncConnection[Any], part: str) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MenuAt:
+    """A store's menu at an instant: the newest crawl there was then (None before the first), and what it saw, by name."""
+
+    crawl: Row | None
+    items: list[Row]
+
+
+async def menu_at(
+    conn: AsyncConnection[Any], dispensary_id: int, instant: datetime, *, packs: Packs | None = None
+) -> MenuAt:
+    """What a store offered at an instant, also out of `packs`. Names and brands are those of today."""
+    crawl = await row(conn, _q.crawl_at, {"dispensary_id": dispensary_id, "instant": instant})
+    if crawl is None:
+        return MenuAt(crawl=None, items=[])
+    return MenuAt(crawl=crawl, items=await store_at(conn, dispensary_id, crawl["crawled_at"], packs=packs))
+
+
 async def store_at(
     conn: AsyncConnection[Any], dispensary_id: int, instant: datetime, *, packs: Packs | None = None
 ) -> list[Row]:
-    """What a store offered at an instant, by name, as the crawl before it saw it, also out of `packs`."""
+    """The items of `menu_at`."""
     packed = [] if packs is None else await asyncio.to_thread(packs.states_of_store, dispensary_id, instant)
     values = {"dispensary_id": dispensary_id, "instant": instant, "packed": _encode(packed).decode()}
     return await rows(conn, _q.store_at, values)

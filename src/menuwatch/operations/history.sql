@@ -28,6 +28,11 @@ DELETE FROM past_states s USING packed_states f
        (f.seen_from, f.seen_to, f.dispensary_id, f.present, f.quantity_capped, f.quantity, f.stock_status, f.price_rec, f.price_rec_special, f.price_med,
         f.price_med_special, f.thc_lo, f.thc_hi, f.thc_unit, f.cbd_lo, f.cbd_hi, f.cbd_unit, f.prices::jsonb, f.stock::jsonb);
 
+-- name: crawl_at
+-- The crawl whose menu was the newest one at an instant.
+SELECT crawled_at, payload_id, products FROM store_crawls
+ WHERE dispensary_id = %(dispensary_id)s AND crawled_at <= %(instant)s::timestamptz ORDER BY crawled_at DESC LIMIT 1;
+
 -- name: store_at
 -- What a store offered at an instant: each product's state then, as the crawl before it saw it, if it was on the menu. `packed` are the
 -- store's states that were moved to files.
@@ -50,8 +55,8 @@ WITH seen AS MATERIALIZED (
     FROM catalog_products p, seen
    WHERE p.dispensary_id = %(dispensary_id)s AND p.present AND p.state_from <= seen.at AND (p.state_to IS NULL OR p.state_to >= seen.at)
 )
-SELECT p.id AS product_id, p.provider_product_id, p.name, p.brand_name, p.category_canon, o.seen_from AS "from", o.seen_to AS "to",
-       o.price_rec, o.price_rec_special, o.price_med, o.price_med_special, o.stock_status, o.quantity, o.quantity_capped
+SELECT p.id AS product_id, p.provider_product_id, p.name, p.brand_name, p.category, p.category_canon, o.seen_from AS "from",
+       o.seen_to AS "to", coalesce(least(o.price_rec, o.price_rec_special), least(o.price_med, o.price_med_special)) AS price, o.price_rec, o.price_rec_special, o.price_med, o.price_med_special, o.stock_status, o.quantity, o.quantity_capped
   FROM offered o JOIN catalog_products p ON p.id = o.product_id
  WHERE p.dispensary_id = %(dispensary_id)s
  ORDER BY p.name, p.id;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -12,9 +13,19 @@ from menuwatch.api.problems import Changed
 from menuwatch.api.routes.products import listing
 from menuwatch.api.schemas.common import StorePath
 from menuwatch.api.schemas.products import ProductPage, StoreProductQuery
-from menuwatch.api.schemas.stores import AddedStore, NewStore, StoreChange, StoreDetail, StorePage, StoreQuery
+from menuwatch.api.schemas.stores import (
+    AddedStore,
+    Menu,
+    MenuQuery,
+    NewStore,
+    StoreChange,
+    StoreDetail,
+    StorePage,
+    StoreQuery,
+)
 from menuwatch.api.system import Reading, Sys, Writing
-from menuwatch.operations import stores
+from menuwatch.exports.packs import Packs
+from menuwatch.operations import history, stores
 
 router = APIRouter(prefix="/api/stores", tags=["stores"])
 
@@ -78,3 +89,16 @@ async def list_store_products(
     """The menu of one store, with what was on it before."""
     await stores.one(conn, store_id)
     return await listing(request, conn, query, [store_id])
+
+
+@router.get("/{store_id}/menu", response_model=Menu, summary="One store's menu at a moment")
+async def get_menu(
+    request: Request, system: Sys, conn: Reading, store_id: StorePath, query: Annotated[MenuQuery, Query()]
+) -> Response:
+    """Every product that the newest crawl before the moment saw, at the prices and stock it had then."""
+    await stores.one(conn, store_id)
+    at = query.at or datetime.now(UTC)
+    found = await history.menu_at(conn, store_id, at, packs=Packs(system.archive.root))
+    crawl = found.crawl or {"crawled_at": None, "payload_id": None}
+    told = {"crawled_at": crawl["crawled_at"], "payload_id": crawl["payload_id"]}
+    return answer(request, {"store_id": store_id, "at": at, **told, "items": found.items})

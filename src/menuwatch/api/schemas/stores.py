@@ -6,7 +6,8 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from menuwatch.api.schemas.common import Amount, Input, Page, PageQuery, Search, Text
+from menuwatch.api.schemas.common import Amount, Input, Instant, Page, PageQuery, Search, Text
+from menuwatch.api.schemas.products import Stock
 
 
 class StoreQuery(PageQuery):
@@ -108,3 +109,42 @@ class StoreChange(Input):
 
 class StorePage(Page[Store]):
     """One page of stores."""
+
+
+class MenuQuery(Input):
+    """Which moment."""
+
+    at: Instant | None = Field(None, description="The moment (ISO 8601 with offset); left out, now.")
+
+
+class MenuItem(BaseModel):
+    """One product as it was on a menu. Its name, brand and category are those of today."""
+
+    product_id: int = Field(description="Number of the product.")
+    provider_product_id: str = Field(description="The platform's id of it.")
+    name: str = Field(description="Its name.")
+    brand_name: str | None = Field(description="Its brand.")
+    category: str | None = Field(description="Its category, in the platform's word.")
+    category_canon: str | None = Field(description="What that category is called for all platforms.")
+    from_: datetime = Field(alias="from", description="The crawl since which it was so.")
+    to: datetime | None = Field(description="The last crawl that saw it so; null while it lasts.")
+    price: Amount | None = Field(description="What the cheapest option cost, specials included.")
+    price_rec: Amount | None = Field(description="Lowest recreational price over the options.")
+    price_rec_special: Amount | None = Field(description="Lowest recreational special price over the options.")
+    price_med: Amount | None = Field(description="Lowest medical price over the options.")
+    price_med_special: Amount | None = Field(description="Lowest medical special price over the options.")
+    stock_status: Stock = Field(description="Stock of the product as a whole.")
+    quantity: int | None = Field(description="Packages over all options; null where unknown.")
+    quantity_capped: bool = Field(description="There may have been more than `quantity`.")
+
+
+class Menu(BaseModel):
+    """What a store offered at a moment, as the newest crawl before it saw it."""
+
+    store_id: int = Field(description="Number of the store.")
+    at: datetime = Field(description="The moment that was asked for.")
+    crawled_at: datetime | None = Field(
+        description="The crawl that saw this menu; how far it lies before `at` says how old the answer is. Null before the first."
+    )
+    payload_id: int | None = Field(description="Its payload, where the archive still knows it.")
+    items: list[MenuItem] = Field(description="The products, by name.")
