@@ -24,6 +24,7 @@ from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.engine.courier import Courier
+from menuwatch.operations import alert_secrets
 from menuwatch.proxies.vault import Vault, new_key
 from tests.alerts.making import add_rule, rows
 from tests.alerts.receiver import Receiver, receiving
@@ -241,6 +242,23 @@ async def test_a_channel_is_sealed_and_never_told(pool: Pool, receiver: Receiver
     assert "no key in SECRET_KEY opens it" in everything
     assert SECRET not in everything
     assert hidden not in everything
+
+
+async def test_a_channel_from_before_the_key_works_in_clear_and_once_it_is_sealed(
+    pool: Pool, receiver: Receiver, clock: ManualClock
+) -> None:
+    settings = dataclasses.replace(SETTINGS, secret_key=(new_key(),))
+    async with pool.connection() as conn:
+        store = await _cheap(conn, receiver.url("/hook"))
+        await crawl(conn, store, 1, item("a", price="20"), item("b", price="20"))
+    await Courier(pool, settings, clock=clock).step()
+    assert len(receiver.got) == 1
+    assert await alert_secrets.seal(pool, settings) == (1, 1)
+    async with pool.connection() as conn:
+        assert await alerts.replay(conn, 1, clock.now())
+    await Courier(pool, settings, clock=clock).step()
+    assert len(receiver.got) == 2
+    assert all(got.signed_with(SECRET) for got in receiver.got)
 
 
 async def test_private_addresses_get_nothing(pool: Pool, receiver: Receiver, clock: ManualClock) -> None:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from typer.testing import CliRunner
 
@@ -20,6 +21,7 @@ from menuwatch.core.errors import Refused
 from menuwatch.engine.courier import Courier
 from menuwatch.operations import alerts as operations
 from menuwatch.operations.alerts import Means
+from menuwatch.proxies.vault import Vault, new_key
 from menuwatch.sim.ledger import Ledger, Row
 from tests.alerts.making import rows
 from tests.alerts.receiver import receiving
@@ -149,3 +151,41 @@ def test_what_is_refused(run: Any, words: tuple[str, ...], says: str) -> None:
     found = run(*words, code=1)
     assert isinstance(found.exception, Refused)
     assert says in str(found.exception)
+
+
+def test_channels_from_before_the_key_are_sealed_on_demand(
+    run: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stored() -> list[tuple[str, str | None]]:
+        with psycopg.connect(database_url) as conn:
+            return conn.execute("SELECT address, secret FROM alert_channels ORDER BY id").fetchall()
+
+    scope = ("--when", "out_of_stock", "--brand", "Acme")
+    run("add", "a", *scope, "--webhook", "https://example.com/hidden", "--secret-file", "-", input=SECRET)
+    run("add", "b", *scope, "--notify", "ntfy://topic")
+    assert stored() == [("https://example.com/hidden", SECRET), ("ntfy://topic", None)]
+    found = run("seal", code=1)
+    assert "SECRET_KEY is not set: `menuwatch proxies key` makes a key" in str(found.exception)
+    old, new = new_key(), new_key()
+    monkeypatch.setenv("SECRET_KEY", old)
+    assert run("seal").stdout == "Sealed 2 of 2 channels.\n"
+    assert run("seal").stdout == "Sealed 0 of 2 channels; the others were under this key already.\n"
+    sealed = stored()
+    assert all(address.startswith("fernet:") for address, _ in sealed)
+    assert [Vault([old]).open(secret) for _, secret in sealed] == [SECRET, None]
+    monkeypatch.setenv("SECRET_KEY", new)
+    found = run("seal", code=1)
+    assert isinstance(found.exception, Refused)
+    assert "2 of 2 alert channels are sealed (" in str(found.exception)
+    assert "of rule 1" in str(found.exception)
+    assert "`menuwatch alerts edit 1 --webhook …`" in str(found.exception)
+    assert SECRET not in str(found.exception)
+    assert stored() == sealed
+    doctor = CliRunner().invoke(app, ["doctor", "--json"])
+    (one,) = [one for one in json.loads(doctor.stdout)["findings"] if one["check"] == "alerts"]
+    assert (doctor.exit_code, one["level"], "none of the keys" in one["detail"]) == (1, "problem", True)
+    monkeypatch.setenv("SECRET_KEY", f"{new},{old}")
+    proxies = CliRunner().invoke(app, ["proxies", "seal"])
+    assert proxies.stderr == "Note: 2 alert channels not under this key yet: `menuwatch alerts seal`.\n"
+    assert json.loads(run("seal", "--json").stdout) == {"sealed": 2, "channels": 2}
+    assert [Vault([new]).open(address) for address, _ in stored()] == ["https://example.com/hidden", "ntfy://topic"]

@@ -125,6 +125,14 @@ DELETE FROM alert_channels WHERE rule_id = %(rule_id)s;
 -- name: channels
 SELECT id, rule_id, kind, address, secret, shown FROM alert_channels WHERE rule_id = ANY (%(rules)s::integer[]) ORDER BY id;
 
+-- name: every_channel
+-- In the order in which everybody locks them.
+SELECT id, rule_id, kind, address, secret, shown FROM alert_channels ORDER BY id FOR NO KEY UPDATE;
+
+-- name: save_channels
+UPDATE alert_channels c SET address = n.address, secret = n.secret
+  FROM unnest(%(ids)s::integer[], %(addresses)s::text[], %(secrets)s::text[]) n(id, address, secret) WHERE c.id = n.id;
+
 -- name: channel
 SELECT id, rule_id, kind, address, secret, shown FROM alert_channels WHERE id = %(id)s;
 

@@ -112,6 +112,23 @@ async def channels(conn: AsyncConnection[Any], rules: Sequence[int]) -> list[Cha
         return await cur.fetchall()
 
 
+async def every_channel(conn: AsyncConnection[Any]) -> list[Channel]:
+    """All channels by number, locked until the caller's transaction ends."""
+    async with conn.cursor(row_factory=class_row(Channel)) as cur:
+        await cur.execute(_q.every_channel)
+        return await cur.fetchall()
+
+
+async def save_channels(conn: AsyncConnection[Any], channels: Sequence[Channel]) -> None:
+    """Stores addresses and secrets of these channels as they are given."""
+    columns = {
+        "ids": [one.id for one in channels],
+        "addresses": [one.address for one in channels],
+        "secrets": [one.secret for one in channels],
+    }
+    await conn.execute(_q.save_channels, columns)
+
+
 async def channel(conn: AsyncConnection[Any], channel_id: int) -> Channel | None:
     """That channel."""
     async with conn.cursor(row_factory=class_row(Channel)) as cur:

@@ -18,6 +18,7 @@ from menuwatch.cli.process import settings
 from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Connection
 from menuwatch.engine.courier import Courier
+from menuwatch.operations import alert_secrets, proxy_passwords
 from menuwatch.operations import alerts as operations
 from menuwatch.operations.alerts import Made, Means
 
@@ -217,6 +218,26 @@ def try_out(rule: RuleArgument, json: JsonOption = False) -> None:
             console.print(f"{one['channel']}: {plain(how)}", markup=False, soft_wrap=True)
     if any(one["status"] != "delivered" for one in found):
         raise typer.Exit(1)
+
+
+@app.command("seal")
+def seal(json: JsonOption = False) -> None:
+    """Seal addresses and secrets of all channels in the database under the first key of SECRET_KEY."""
+
+    async def run() -> tuple[int, int, int]:
+        found = settings()
+        async with bootstrap.open_system(found) as system:
+            written, total = await alert_secrets.seal(system.pool, found)
+            return written, total, await proxy_passwords.not_sealed(system.pool, found)
+
+    written, total, left = asyncio.run(run())
+    if json:
+        print_json({"sealed": written, "channels": total})
+        return
+    others = "; the others were under this key already" if written < total else ""
+    console.print(f"Sealed {written:,} of {plural(total, 'channel')}{others}.")
+    if left:
+        errors.print(f"Note: {plural(left, 'password')} of proxies not under this key yet: `menuwatch proxies seal`.")
 
 
 @app.command("deliveries")

@@ -23,6 +23,7 @@ from menuwatch.core.settings import Settings
 from menuwatch.db import address, embedded, migrate
 from menuwatch.db.pool import connect, open_pool
 from menuwatch.fetch import profiles
+from menuwatch.operations import alert_secrets
 from menuwatch.operations import hosts as host_operations
 from menuwatch.operations import proxies as proxy_operations
 from menuwatch.operations.figures import SILENT_SECONDS
@@ -146,6 +147,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
             if migrate.current(url) == migrate.newest():
                 yield asyncio.run(_proxies(url, settings))
                 yield from asyncio.run(_hosts(url))
+                yield from asyncio.run(_alerts(url, settings))
                 yield asyncio.run(_workers(url))
                 yield asyncio.run(_tasks(url))
     except (Refused, psycopg.Error) as error:
@@ -197,6 +199,16 @@ async def _proxies(url: str, settings: Settings) -> Finding:
         detail="; ".join(parts),
         mend="menuwatch proxies list --inactive says why; menuwatch proxies test tries them" if bad else None,
     )
+
+
+async def _alerts(url: str, settings: Settings) -> list[Finding]:
+    """Nothing where nobody is told of anything."""
+    async with await connect(url) as conn:
+        total, locked = await alert_secrets.locked(conn, settings)
+    if locked is not None:
+        mend = "set SECRET_KEY as it was when they were sealed, older keys behind it"
+        return [Finding(check="alerts", level="problem", detail=str(locked), mend=mend)]
+    return [Finding(check="alerts", level="ok", detail=plural(total, "channel"))] if total else []
 
 
 _HOSTS = 5

@@ -18,8 +18,8 @@ from menuwatch.cli import proxy_sheet
 from menuwatch.cli.output import Format, chosen_format, console, errors, plain, plural, print_json, print_rows
 from menuwatch.cli.process import settings
 from menuwatch.core.errors import Refused
+from menuwatch.operations import alert_secrets, proxy_passwords
 from menuwatch.operations import proxies as operations
-from menuwatch.operations import proxy_passwords
 from menuwatch.operations.proxies import ProxyView
 from menuwatch.operations.proxy_intake import Intake, bring_in
 from menuwatch.operations.proxy_trial import Tested
@@ -213,12 +213,14 @@ def key() -> None:
 @app.command("seal")
 def seal(json: JsonOption = False) -> None:
     """Seal the passwords of all proxies in the database under the first key of SECRET_KEY."""
-    written, total = asyncio.run(_seal())
+    written, total, left = asyncio.run(_seal())
     if json:
         print_json({"sealed": written, "passwords": total})
     else:
         others = "; the others were under this key already" if written < total else ""
         console.print(f"Sealed {written:,} of {plural(total, 'password')}{others}.")
+        if left:
+            errors.print(f"Note: {plural(left, 'alert channel')} not under this key yet: `menuwatch alerts seal`.")
 
 
 def _content(file: str) -> bytes:
@@ -289,7 +291,8 @@ async def _remove(numbers: list[int]) -> list[ProxyView]:
         return await operations.remove(conn, numbers)
 
 
-async def _seal() -> tuple[int, int]:
+async def _seal() -> tuple[int, int, int]:
     found = settings()
     async with bootstrap.open_system(found) as system:
-        return await proxy_passwords.seal(system.pool, found)
+        written, total = await proxy_passwords.seal(system.pool, found)
+        return written, total, await alert_secrets.not_sealed(system.pool, found)

@@ -18,6 +18,13 @@ _NAMED = 3
 """Proxies that are named one by one."""
 
 
+async def not_sealed(pool: Pool, settings: Settings) -> int:
+    """How many passwords are not stored as they would be now: in clear though there is a key, or under an older one."""
+    vault = Vault.from_settings(settings)
+    async with pool.connection() as conn:
+        return sum(not vault.is_current(proxy.password) for proxy in await store.all_of(conn))
+
+
 def check_open(vault: Vault, proxies: Sequence[Proxy]) -> None:
     """Raises Locked, which names them, where passwords of these proxies cannot be opened."""
     locked = [proxy for proxy in proxies if not _opens(vault, proxy)]
