@@ -109,3 +109,45 @@ async def test_two_platforms_may_know_different_shops_by_one_id(pool: Pool) -> N
             "SELECT platform, platform_dispensary_id, name FROM dutchie_discovery_locations ORDER BY 1"
         )
         assert await cursor.fetchall() == [("dutchie", "7", "Green & Co"), ("weedmaps", "7", "Blue")]
+
+
+async def test_a_name_that_is_on_two_platforms(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        numbers = [
+            (await stores.promote(conn, platform, replace(GREEN, platform_dispensary_id=key)))[0]
+            for platform, key in (("dutchie", "5f00000000000000000000bb"), ("weedmaps", "305566"))
+        ]
+        for number, platform in zip(numbers, ("dutchie", "weedmaps"), strict=True):
+            found = await stores.find(conn, "green", platform)
+            assert found is not None
+            assert (found.id, found.platform) == (number, platform)
+        with pytest.raises(Refused, match=f"several platforms.*{numbers[0]} on dutchie, {numbers[1]} on weedmaps"):
+            await stores.find(conn, "green")
+        for text, number in (
+            (str(numbers[1]), numbers[1]),
+            ("305566", numbers[1]),
+            (GREEN.platform_dispensary_id, numbers[0]),
+        ):
+            found = await stores.find(conn, text)
+            assert found is not None
+            assert found.id == number
+        assert await stores.find(conn, "grün") is None
+        blue = await stores.add_by_url(conn, platform="weedmaps", slug="blue")
+        assert (await stores.add_by_url(conn, platform="dutchie", slug="blue")).id != blue.id, "another shop"
+        with pytest.raises(Refused, match=f"known already, as number {blue.id}"):
+            await stores.add_by_url(conn, platform="weedmaps", slug="blue")
+
+
+async def test_a_slug_comes_before_a_number_and_a_number_before_a_platforms_id(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        first = (await stores.promote(conn, "dutchie", GREEN))[0]
+        second = (await stores.promote(conn, "weedmaps", replace(GREEN, slug="b", platform_dispensary_id=str(first))))[
+            0
+        ]
+        found = await stores.find(conn, str(first))
+        assert found is not None
+        assert found.id == first
+        await stores.promote(conn, "weedmaps", replace(GREEN, slug=str(first), platform_dispensary_id=str(first)))
+        found = await stores.find(conn, str(first))
+        assert found is not None
+        assert found.id == second

@@ -168,7 +168,7 @@ def _said_of(menu: RecordedMenu, state: str | None) -> Details:
 
 async def _store(conn: AsyncConnection[Any], menu: RecordedMenu, text: str | None) -> int:
     """The id of the menu's store, which is added where it is new; `text` is what a person called it."""
-    chosen = await stores.find(conn, text) if text is not None else None
+    chosen = await _chosen(conn, text, menu.platform) if text is not None else None
     if chosen is not None and chosen.platform != menu.platform.name:
         raise Refused(f"--store {text}: is a store of {chosen.platform}, {menu.source} is of {menu.platform.name}")
     if menu.store is None:
@@ -197,6 +197,11 @@ async def _store(conn: AsyncConnection[Any], menu: RecordedMenu, text: str | Non
     return chosen.id
 
 
+async def _chosen(conn: AsyncConnection[Any], text: str, platform: Platform) -> Store | None:
+    """The store that a person named: that of the platform where several have the name."""
+    return await stores.find(conn, text, platform.name) or await stores.find(conn, text)
+
+
 async def _added(conn: AsyncConnection[Any], platform: Platform, text: str) -> int:
     """Adds the store that a person named and the file did not."""
     if text.isdecimal():
@@ -208,7 +213,7 @@ async def _added(conn: AsyncConnection[Any], platform: Platform, text: str) -> i
         # A slug is no id: the platform's own is found before the first crawl.
         return (await stores.add_by_url(conn, platform=platform.name, slug=text)).id
     except Refused:
-        found = await stores.find(conn, text)
+        found = await stores.find(conn, text, platform.name)
         if found is None:
             raise
         return found.id
@@ -291,7 +296,7 @@ def _row(store: Store, doc: Document, staged: Staged, **more: Any) -> NewPayload
 async def _keep_rejected(parts: Parts, platform: Platform, error: NoMenu, text: str) -> None:
     good, bad = document.bodies((error.body,))
     async with shelving(parts.pool, parts.archive) as (conn, shelf):
-        found = await stores.find(conn, text)
+        found = await _chosen(conn, text, platform)
         store = await stores.lock(conn, found.id) if found is not None else None
         if store is None:
             return

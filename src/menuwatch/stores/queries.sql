@@ -8,10 +8,12 @@ SELECT * FROM dispensaries WHERE id = %(id)s;
 SELECT * FROM dispensaries WHERE id = %(id)s FOR NO KEY UPDATE;
 
 -- name: find_store
--- By id, slug or platform id, whichever the text is.
-SELECT * FROM dispensaries
- WHERE slug = %(text)s OR platform_dispensary_id = %(text)s OR (%(id)s::integer IS NOT NULL AND id = %(id)s)
- ORDER BY (slug = %(text)s) DESC, id LIMIT 1;
+-- By slug, number or platform's id, whichever the text is; `rank` says which, and those of one platform come together.
+SELECT d.*, CASE WHEN d.slug = %(text)s THEN 1 WHEN d.id = %(id)s::integer THEN 2 ELSE 3 END AS rank
+  FROM dispensaries d
+ WHERE (d.slug = %(text)s OR d.platform_dispensary_id = %(text)s OR d.id = %(id)s::integer)
+   AND (%(platform)s::text IS NULL OR d.platform = %(platform)s)
+ ORDER BY rank, d.id;
 
 -- name: by_platform_id
 SELECT * FROM dispensaries WHERE platform = %(platform)s AND platform_dispensary_id = %(platform_dispensary_id)s;

@@ -10,7 +10,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 from psycopg.errors import UniqueViolation
-from psycopg.rows import class_row
+from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
 from menuwatch.core.errors import Refused
@@ -96,10 +96,31 @@ async def lock(conn: AsyncConnection[Any], store_id: int) -> Store | None:
     return await _one(conn, _q.lock_store, {"id": store_id})
 
 
-async def find(conn: AsyncConnection[Any], text: str) -> Store | None:
-    """The store with that slug, platform id or number."""
-    number = int(text) if text.isdecimal() and len(text) < 10 else None
-    return await _one(conn, _q.find_store, {"text": text, "id": number})
+async def find(conn: AsyncConnection[Any], text: str, platform: str | None = None) -> Store | None:
+    """The store with that slug, number or platform's id, in this order; on that platform alone where one is named.
+
+    Raises Refused where the text is a slug, or an id, of stores on several platforms.
+    """
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+    found = await _found(conn, text, number, platform)
+    if not found:
+        return None
+    best, rank = found[0]
+    others = [store for store, its in found if its == rank and store.platform != best.platform]
+    if others:
+        each = ", ".join(f"{store.id} on {store.platform}" for store in (best, *others))
+        raise Refused(f"store {text!r} is on several platforms: name it by its number ({each})")
+    return best
+
+
+async def _found(
+    conn: AsyncConnection[Any], text: str, number: int | None, platform: str | None
+) -> list[tuple[Store, int]]:
+    """The stores that the text may be, with how well it fits, the best first."""
+    async with conn.cursor(row_factory=dict_row) as cur:
+        await cur.execute(_q.find_store, {"text": text, "id": number, "platform": platform})
+        rows = await cur.fetchall()
+    return [(Store(**{name: row[name] for name in Store.__slots__}), row["rank"]) for row in rows]
 
 
 async def by_platform_id(conn: AsyncConnection[Any], platform: str, platform_dispensary_id: str) -> Store | None:
@@ -132,18 +153,24 @@ async def crawlable(conn: AsyncConnection[Any]) -> list[int]:
 async def add_by_url(conn: AsyncConnection[Any], *, platform: str, slug: str, menu_url: str | None = None) -> Store:
     """Adds a store that is known by its slug and its menu's address alone; raises Refused when the slug is known already."""
     values = {"platform": platform, "slug": slug, "menu_url": menu_url}
-    known = await _one(conn, _q.find_store, {"text": slug, "id": None})
+    known = await _known(conn, slug, platform)
     if known is None:
         try:
             async with conn.transaction():
                 added = await _one(conn, _q.insert_by_url, values)
         except UniqueViolation:
             # Somebody else added it a moment ago.
-            known = await _one(conn, _q.find_store, {"text": slug, "id": None})
+            known = await _known(conn, slug, platform)
         else:
             assert added is not None, "INSERT … RETURNING gives a row"
             return added
     raise Refused(f"store {slug!r} is known already" + (f", as number {known.id}" if known else ""))
+
+
+async def _known(conn: AsyncConnection[Any], slug: str, platform: str) -> Store | None:
+    """The store with that slug or platform's id."""
+    found = await _found(conn, slug, None, platform)
+    return found[0][0] if found else None
 
 
 async def update_details(conn: AsyncConnection[Any], store_id: int, details: Details) -> None:
