@@ -146,6 +146,7 @@ MOODS: dict[str, dict[str, Any]] = {
         "server_error": {"rate": 0.05},
         "html": {"rate": 0.03},
         "truncated": {"rate": 0.05},
+        "errors": {"rate": 0.03},
         "empty_page": {"rate": 0.05},
         "clamp": {"rate": 0.3, "per_page": 40},
         "pinned": {"rate": 0.3},

@@ -16,7 +16,9 @@ from menuwatch.catalog.model import Product, ProductWarning
 from menuwatch.core.errors import BadPayload, Permanent, Transient
 from menuwatch.core.http import Response
 from menuwatch.platforms.base import FoundStore
+from menuwatch.platforms.weedmaps import page as weedmaps_page
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
+from menuwatch.platforms.weedmaps.identity import identity
 
 WEEDMAPS = Weedmaps()
 
@@ -210,6 +212,22 @@ def test_what_is_no_menu(body: bytes, kind: str) -> None:
 def test_totals() -> None:
     assert WEEDMAPS.totals(page([item()], total=238)) == (238, 3)
     assert WEEDMAPS.totals(b'{"meta":{"total":"many"},"data":[]}') == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("data", "strict"),
+    [
+        ([item(1), item(2)], True),
+        ([{"id": "x\0y"}, {"id": ""}, {}, {"id": None}], True),
+        ([{"id": True}, {"id": 1.5}, {"id": 10**30}, "text", None, [1]], False),
+        ([], True),
+    ],
+)
+def test_a_survey_is_what_reading_gives(data: list[Any], strict: bool) -> None:
+    body = page(data, total=250)
+    read, found = weedmaps_page.read(body), weedmaps_page.survey(body)
+    assert (found.ids, found.total_count, found.total_pages) == (read.survey(identity).ids, 250, 3)
+    assert found.strict == strict
 
 
 def test_which_store() -> None:

@@ -10,11 +10,13 @@ from menuwatch.platforms import lenient
 from menuwatch.platforms.items import named_by
 
 
-class _Ids(msgspec.Struct, gc=False):
+class Ids(msgspec.Struct, gc=False):
+    """What an item says of which product it is."""
+
     id: int | str | None = None
 
 
-_decoder = msgspec.json.Decoder(_Ids)
+_decoder = msgspec.json.Decoder(Ids)
 
 
 def named(value: Any) -> str | None:

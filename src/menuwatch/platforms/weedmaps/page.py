@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
+from menuwatch.core import strict
 from menuwatch.core.errors import BadPayload
 from menuwatch.platforms.envelope import decode, said, whole
 from menuwatch.platforms.walk import Page, Survey
-from menuwatch.platforms.weedmaps.identity import identity
+from menuwatch.platforms.weedmaps.identity import Ids, identity, named
 
 
 class _Meta(msgspec.Struct, gc=False):
@@ -25,6 +26,13 @@ class _Menu(msgspec.Struct):
     data: list[msgspec.Raw] | None
 
 
+class _Plain(msgspec.Struct):
+    """A page without anything odd in it: nearly all are."""
+
+    meta: _Meta
+    data: list[Ids]
+
+
 class _Listings(msgspec.Struct):
     listings: list[msgspec.Raw] | None = None
     listing: msgspec.Raw = msgspec.Raw()
@@ -36,12 +44,17 @@ class _Stores(msgspec.Struct):
 
 
 _menu = msgspec.json.Decoder(_Menu)
+_plain = strict.Decoder(_Plain)
 _stores = msgspec.json.Decoder(_Stores)
 
 
 def survey(body: bytes, status: int = 200) -> Survey:
-    """What paging wants to know of the page in a body. Raises as `read` does."""
-    return read(body, status).survey(identity)
+    """`read`, without the items: one walk over a page that has nothing odd in it. Raises as `read` does."""
+    try:
+        answer = _plain.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return read(body, status).survey(identity)
+    return Survey(tuple([named(item.id) for item in answer.data]), *_totals(answer.meta), strict=True)
 
 
 def read(body: bytes, status: int = 200) -> Page:
@@ -49,9 +62,13 @@ def read(body: bytes, status: int = 200) -> Page:
     answer = decode(body, _menu, status)
     if answer.data is None:
         raise BadPayload("no_data", said("the answer has no menu: data is null", status), body)
-    total, size = whole(answer.meta.total), whole(answer.meta.per_page)
-    pages = -(-total // size) if total is not None and size else None
-    return Page(answer.data, total, pages)
+    return Page(answer.data, *_totals(answer.meta))
+
+
+def _totals(meta: _Meta) -> tuple[int | None, int | None]:
+    """(products, pages) of the whole menu."""
+    total, size = whole(meta.total), whole(meta.per_page)
+    return total, -(-total // size) if total is not None and size else None
 
 
 def split(body: bytes) -> list[msgspec.Raw]:
