@@ -280,7 +280,8 @@ async def worker(system: System, *, ordinal: int | None = None, watchful: bool =
         return Claimable(frozenset(Role) - NETWORK_ROLES, *closed)
 
     asks = served.keys() & NETWORK_ROLES & (options.roles or frozenset(Role))
-    downloads = image_downloads(system, given) if asks and system.settings.image_downloads else None
+    wanted = asks and system.settings.image_downloads
+    downloads = image_downloads(system, given, on_ended=measures.pictured) if wanted else None
     found = Worker(
         system.pool,
         system.database_url,
@@ -303,7 +304,9 @@ async def downloading(system: System, *, at_once: int) -> AsyncIterator[ImageDow
         yield loop
 
 
-def image_downloads(system: System, given: Parts, *, at_once: int | None = None) -> ImageDownloads:
+def image_downloads(
+    system: System, given: Parts, *, at_once: int | None = None, on_ended: Callable[[str], None] = lambda _: None
+) -> ImageDownloads:
     """The loop that downloads pictures, with the identities of `given`; IMAGE_DOWNLOADS of them `at_once` where nothing is said."""
     settings = system.settings
     manner = Manner(
@@ -315,7 +318,8 @@ def image_downloads(system: System, given: Parts, *, at_once: int | None = None)
         timeout_seconds=settings.fetch_timeout_seconds,
     )
     files = ImageFiles(settings.storage)
-    return ImageDownloads(system.pool, files, given.open_session, manner, interval=settings.poll_interval_ms / 1000)
+    every = settings.poll_interval_ms / 1000
+    return ImageDownloads(system.pool, files, given.open_session, manner, interval=every, on_ended=on_ended)
 
 
 def metrics(system: System, runner: Worker, *, ordinal: int | None = None) -> AbstractContextManager[int | None]:

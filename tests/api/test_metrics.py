@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import re
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psycopg
 import pytest
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from menuwatch.api.gauges import Gauges
+from menuwatch.api.app import System, create_app
+from menuwatch.api.gauges import Gauges, PictureCounts
 from menuwatch.api.observe import Traffic
+from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool, connect
 from menuwatch.engine.measures import Measures
 from menuwatch.operations import figures
@@ -289,6 +293,7 @@ def test_every_metric_is_documented() -> None:
     assert len(page) == len(rows)
     code = {
         **_described(Gauges(Figures()).collect()),
+        **_described(PictureCounts().collect()),
         **_described(Traffic().registry.collect()),
         **_described(Measures().collect()),
     }
@@ -322,3 +327,68 @@ async def test_payloads_and_requests(shop: Shop) -> None:
     found = await _scrape(shop)
     assert found["menuwatch_http_requests_total", "GET", "/api/stores", "200"] == 1
     assert ("menuwatch_payloads_last_hour", "ok") not in found, "it was fetched in the spring"
+
+
+async def test_pictures_and_alerts(shop: Shop) -> None:
+    pool = shop.pool
+    await _do(
+        pool,
+        "INSERT INTO image_sources (id, url, host, status, due_at, error) VALUES"
+        " (1, 'https://i.example/1', 'i.example', 'waiting', now() - interval '90 seconds', NULL),"
+        " (2, 'https://i.example/2', 'i.example', 'waiting', now() + interval '1 hour', 'HTTP 429'),"
+        " (3, 'https://i.example/3', 'i.example', 'failed', NULL, 'HTTP 404')",
+    )
+    await _do(
+        pool,
+        "INSERT INTO image_uses (brand, url, status, source_id, error) VALUES ('a', 'https://i.example/1', 'waiting', 1, NULL),"
+        " ('b', 'https://i.example/3', 'failed', 3, 'HTTP 404'), ('c', 'https://i.example/4', 'queued', NULL, NULL),"
+        " ('d', 'https://i.example/5', 'queued', NULL, NULL)",
+    )
+    await _do(
+        pool,
+        "INSERT INTO alert_rules (id, name, condition, reach, armed_at, created_at, updated_at) OVERRIDING SYSTEM VALUE"
+        " VALUES (1, 'r', 'circuit_opened', 'operations', now(), now(), now())",
+    )
+    await _do(
+        pool,
+        "INSERT INTO alert_events (rule_id, source, fired_at, due_at, told, facts) VALUES"
+        " (1, 'a', now(), now() + interval '1 hour', false, '{}'), (1, 'b', now(), now(), true, '{}')",
+    )
+    await _do(
+        pool,
+        "INSERT INTO alert_deliveries (rule_id, channel, event_ids, payload, status, next_attempt_at, created_at, delivered_at) VALUES"
+        " (1, 'c', '{}', '{}', 'delivered', NULL, now() - interval '3 hours', now()),"
+        " (1, 'c', '{}', '{}', 'waiting', now(), now() - interval '2 hours', NULL),"
+        " (1, 'c', '{}', '{}', 'sending', now(), now() - interval '1 hour', NULL),"
+        " (1, 'c', '{}', '{}', 'failed', NULL, now() - interval '4 hours', NULL)",
+    )
+    found = await _scrape(shop)
+    assert {key[1]: value for key, value in found.items() if key[0] == "menuwatch_images_waiting"} == {
+        "queued": 2, "waiting": 2, "failed": 1,
+    }  # fmt: skip
+    assert 90 <= found["menuwatch_images_oldest_due_seconds",] < 120
+    assert found["menuwatch_alert_events_waiting",] == 1
+    assert found["menuwatch_alert_deliveries_pending",] == 2
+    assert 7200 <= found["menuwatch_alert_deliveries_oldest_pending_seconds",] < 7230
+    assert {key[1]: value for key, value in found.items() if key[0] == "menuwatch_alert_deliveries"} == {
+        "waiting": 1, "sending": 1, "delivered": 1, "failed": 1,
+    }  # fmt: skip
+
+
+async def test_resized_pictures_are_counted(shop: Shop, tmp_path: Path) -> None:
+    settings = Settings(storage_path=tmp_path)
+    app = create_app(System(pool=shop.pool, archive=shop.archive, platforms=shop.platforms, settings=settings))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://menuwatch") as http:
+        mine = dataclasses.replace(shop, http=http)
+        before = await _scrape(mine)
+        assert (before["menuwatch_image_cache_requests_total", "hit"], before["menuwatch_image_cache_bytes",]) == (0, 0)
+        assert before["menuwatch_image_cache_room_bytes",] == 512_000_000
+        for _ in range(3):
+            await http.get(
+                "/img/nothing.webp?w=40", headers={"accept": "image/webp"}
+            )  # its stand-in is kept as any picture
+        after = await _scrape(mine)
+    assert after["menuwatch_image_cache_requests_total", "miss"] == 1
+    assert after["menuwatch_image_cache_requests_total", "hit"] == 2
+    on_disk = sum(file.stat().st_size for file in (tmp_path / "cache").rglob("*") if file.is_file())
+    assert after["menuwatch_image_cache_bytes",] == on_disk > 0

@@ -41,6 +41,7 @@ class Shop:
         self.rotator = rotator
         self.files = files
         self.target = target
+        self.ended: list[str] = []
         self.replies: dict[str, Reply | Callable[[Seen], Reply]] = {}
         target.script = self._answer
 
@@ -51,7 +52,13 @@ class Shop:
     def loop(self, **manner: Any) -> ImageDownloads:
         chosen = {"hosts": (NAME,), "backoff": Backoff(base=0.0), "tries": 3, "timeout_seconds": 1.0} | manner
         return ImageDownloads(
-            self.pool, self.files, self.rotator.open, Manner(**chosen), interval=0.05, rng=random.Random(1)
+            self.pool,
+            self.files,
+            self.rotator.open,
+            Manner(**chosen),
+            interval=0.05,
+            rng=random.Random(1),
+            on_ended=self.ended.append,
         )
 
     async def stock(self, *urls: str | None, store: str = "store-1", number: int = 0) -> int:
@@ -190,6 +197,7 @@ async def test_what_is_no_picture_is_given_up_with_the_reason(
     bad, good = await shop.rows()
     assert (bad["status"], good["status"]) == ("failed", "stored")
     assert reason in bad["error"]
+    assert sorted(shop.ended) == ["failed"] * (times - 1) + ["given_up", "stored"]
     assert ("tried 3 times" in bad["error"]) == (times == 3)
     assert shop.asked().count("/bad.jpg") == times
     assert await shop.products() == [None, good["path"]]

@@ -29,6 +29,8 @@ class Gauges(Collector):
         yield from self._upkeep()
         yield from self._fetched()
         yield from self._hosts()
+        yield from self._images()
+        yield from self._alerts()
 
     def _queue(self) -> Iterator[Metric]:
         f, role = self._figures, ("role",)
@@ -172,6 +174,68 @@ class Gauges(Collector):
         for state, n in self._figures.proxies.items():
             proxies.add_metric((state,), n)
         yield proxies
+
+    def _images(self) -> Iterator[Metric]:
+        found = self._figures.images
+        waiting = _many(
+            "menuwatch_images_waiting",
+            "Pictures that are not there yet: queued by menus, addresses waiting for a download, failed (given up).",
+            ("state",),
+        )
+        if found is not None:
+            for state, n in (("queued", found.queued), ("waiting", found.waiting), ("failed", found.failed)):
+                waiting.add_metric((state,), n)
+        yield waiting
+        yield _one(
+            "menuwatch_images_oldest_due_seconds",
+            "How long the first of the addresses has been due for a download, in seconds; 0: none is.",
+            None if found is None else found.oldest_due or 0,
+        )
+
+    def _alerts(self) -> Iterator[Metric]:
+        found = self._figures.alerts
+        yield _one(
+            "menuwatch_alert_events_waiting",
+            "Events of alert rules that were not put into a message yet: digests wait for their time.",
+            None if found is None else found.events,
+        )
+        yield _one(
+            "menuwatch_alert_deliveries_pending",
+            "Messages that their receiver has not got and that are tried again.",
+            None if found is None else found.pending,
+        )
+        yield _one(
+            "menuwatch_alert_deliveries_oldest_pending_seconds",
+            "Age of the oldest of them, in seconds; 0: none is pending.",
+            None if found is None else found.oldest or 0,
+        )
+        kept = _many(
+            "menuwatch_alert_deliveries",
+            "Messages that are kept, by state: waiting, sending, delivered, failed.",
+            ("status",),
+        )
+        if found is not None:
+            for status in ("waiting", "sending", "delivered", "failed"):
+                kept.add_metric((status,), found.by_status.get(status, 0))
+        yield kept
+
+
+class PictureCounts(Collector):
+    """What this process did for `GET /img`: results that were kept on disk already, and those that were made."""
+
+    def __init__(self, *, kept: int = 0, made: int = 0, room: int | None = None, used: int | None = None) -> None:
+        """`used` and `room` in bytes."""
+        self._kept, self._made, self._room, self._used = kept, made, room, used
+
+    def collect(self) -> Iterator[Metric]:
+        asked = _counts(
+            "menuwatch_image_cache_requests", "Resized pictures asked for, by result: hit, miss.", ("result",)
+        )
+        asked.add_metric(("hit",), self._kept)
+        asked.add_metric(("miss",), self._made)
+        yield asked
+        yield _one("menuwatch_image_cache_bytes", "Resized pictures on disk, in bytes.", self._used)
+        yield _one("menuwatch_image_cache_room_bytes", "Room for them (IMAGE_CACHE_MB), in bytes.", self._room)
 
 
 def _one(name: str, text: str, value: float | None) -> Metric:

@@ -99,13 +99,16 @@ class ImageDownloads(Loop):
         *,
         interval: float = 5.0,
         rng: random.Random | None = None,
+        on_ended: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """`on_ended` hears of each address whether it was `stored`, `failed` and is tried again, or was `given_up`."""
         super().__init__(interval=interval)
         self._pool = pool
         self._files = files
         self._open = open_session
         self._manner = manner
         self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
+        self._on_ended = on_ended
         self.held: Callable[[], bool] = lambda: False
 
     async def step(self) -> float | None:
@@ -244,6 +247,7 @@ class ImageDownloads(Loop):
         if first != image.path:
             # Somebody else stored the same picture from another address meanwhile: theirs is the one that lies on disk.
             await asyncio.to_thread(self._replace, first, list(paths.values()))
+        self._on_ended("stored")
         log.info(
             "picture stored",
             action="image_stored",
@@ -315,6 +319,7 @@ class ImageDownloads(Loop):
         wait = self._manner.backoff.delay(source.attempts, self._rng)
         async with self._pool.connection() as conn:
             await images.failed(conn, source.id, wait=wait, error=error[:_LONGEST_ERROR])
+        self._on_ended("failed")
         log.info(
             "a picture could not be had; it is tried again",
             action="image_failed",
@@ -328,6 +333,7 @@ class ImageDownloads(Loop):
     async def _give_up(self, source: Source, error: str) -> None:
         async with self._pool.connection() as conn:
             await images.give_up(conn, source.id, error[:_LONGEST_ERROR])
+        self._on_ended("given_up")
         log.info(
             "a picture is given up",
             action="image_given_up",

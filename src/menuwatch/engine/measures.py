@@ -79,6 +79,7 @@ class Measures(Collector):
         self.last_heartbeat = 0.0
         self.requests: dict[tuple[str, str], int] = {}
         self.turns = Times(TURNS)
+        self.pictures: dict[str, int] = {}
         self._idle: Callable[[], int] | None = None
         self._leases: Callable[[], int] | None = None
         self._slots: int | None = None
@@ -125,6 +126,10 @@ class Measures(Collector):
         key = (host, str(verdict))
         self.requests[key] = self.requests.get(key, 0) + 1
         self.turns.add(waited)
+
+    def pictured(self, outcome: str) -> None:
+        """Seeing to a picture's address ended so: `stored`, `failed` (it is tried again), `given_up`."""
+        self.pictures[outcome] = self.pictures.get(outcome, 0) + 1
 
     def fetching(self, *, idle: Callable[[], int], leases: Callable[[], int]) -> None:
         """What to ask at each scrape (from another thread): identities that are kept for later, and those that talk to a host."""
@@ -210,6 +215,14 @@ class Measures(Collector):
             "Time that a request waited for the host's budget, in seconds.",
             self.turns,
         )
+        pictures = CounterMetricFamily(
+            "menuwatch_worker_image_downloads",
+            "Addresses of pictures that this worker saw to, by outcome: stored, failed (tried again), given_up.",
+            labels=("outcome",),
+        )
+        for outcome, n in list(self.pictures.items()):
+            pictures.add_metric((outcome,), n)
+        yield pictures
         idle = None if self._idle is None else self._idle()
         yield _gauge(
             "menuwatch_worker_idle_identities", "Identities that are kept for later, with their cookies.", idle

@@ -37,12 +37,38 @@ class Derived:
         self._lock = threading.Lock()
         self._used: int | None = None
         """Bytes, as far as this process knows."""
+        self._counting = threading.Lock()
+        self.hits = 0
+        """Times that something was there."""
+        self.misses = 0
+        """Times that nothing was."""
+
+    @property
+    def room(self) -> int:
+        """Bytes that it may take."""
+        return self._room
+
+    def used(self) -> int:
+        """Bytes that it takes, as far as this process knows; counted on disk the first time."""
+        with self._lock:
+            if self._used is None:
+                self._used = self._count()
+            return self._used
 
     def _place(self, key: str) -> Path:
         return self._folder / key[:2] / key[2:]
 
     def get(self, key: str) -> bytes | None:
         """What was kept under that key (hexadecimal), None for nothing."""
+        found = self._get(key)
+        with self._counting:
+            if found is None:
+                self.misses += 1
+            else:
+                self.hits += 1
+        return found
+
+    def _get(self, key: str) -> bytes | None:
         if not self._room:
             return None
         place = self._place(key)

@@ -56,6 +56,11 @@ class Pictures:
         self.made = 0
         """Results that were decoded and encoded, and not found."""
 
+    @property
+    def derived(self) -> Derived:
+        """Where results are kept."""
+        return self._derived
+
     def close(self) -> None:
         """Ends the threads once they have ended what they do."""
         self._pool.shutdown(wait=False, cancel_futures=True)

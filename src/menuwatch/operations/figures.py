@@ -104,6 +104,28 @@ class HostNow:
     leases: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """Pictures that are not there yet: `queued` by menus and not looked at, addresses that are `waiting` for a download, those that
+    were given up (`failed`). `oldest_due`: for how many seconds the first of the addresses has been due."""
+
+    queued: int
+    waiting: int
+    failed: int
+    oldest_due: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alerts:
+    """`events` that wait for the time at which they are told; messages that are `pending`, the `oldest` for so many seconds; all that
+    are kept, `by_status`."""
+
+    events: int
+    pending: int
+    oldest: float | None
+    by_status: Mapping[str, int]
+
+
 @dataclass(slots=True, kw_only=True)
 class Figures:
     """One reading. What could not be read is None, or empty; `seconds` is how long it took."""
@@ -121,6 +143,8 @@ class Figures:
     fetched: list[Fetched] = field(default_factory=list)
     hosts: list[HostNow] = field(default_factory=list)
     proxies: Mapping[str, int] = field(default_factory=dict)
+    images: Images | None = None
+    alerts: Alerts | None = None
     missing: list[str] = field(default_factory=list)
 
 
@@ -187,6 +211,8 @@ class Reader:
             ("fetched", _fetched),
             ("hosts", _hosts),
             ("proxies", _proxies),
+            ("images", _images),
+            ("alerts", _alerts),
         )
         for name, part in parts:
             try:
@@ -261,3 +287,14 @@ async def _hosts(conn: Connection, found: Figures) -> None:
 async def _proxies(conn: Connection, found: Figures) -> None:
     read: Any = await row(conn, _q.proxies, {})
     found.proxies = read
+
+
+async def _images(conn: Connection, found: Figures) -> None:
+    read: Any = await row(conn, _q.images, {})
+    found.images = Images(**read)
+
+
+async def _alerts(conn: Connection, found: Figures) -> None:
+    read: Any = await row(conn, _q.alerts, {})
+    by_status = {one["status"]: one["n"] for one in await rows(conn, _q.alert_deliveries, {})}
+    found.alerts = Alerts(**read, by_status=by_status)

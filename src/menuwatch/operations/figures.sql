@@ -52,6 +52,23 @@ SELECT h.host, h.pace, c.code,
        (SELECT count(*) FROM identity_leases l WHERE l.host = h.host AND l.expires_at > clock_timestamp())::integer AS leases
   FROM hosts h, host_closed(h, clock_timestamp()) c ORDER BY h.host;
 
+-- name: images
+-- What is left to do, by partial indexes: pictures that are there cost nothing. Due is what no worker holds or lets rest.
+SELECT (SELECT count(*) FROM image_uses WHERE status = 'queued') AS queued,
+       (SELECT count(*) FROM image_sources WHERE due_at IS NOT NULL) AS waiting,
+       (SELECT count(*) FROM image_uses WHERE status = 'failed') AS failed,
+       (SELECT extract(epoch FROM now() - min(due_at))::double precision FROM image_sources WHERE due_at <= now()) AS oldest_due;
+
+-- name: alerts
+-- Messages that are on their way, and events that wait for their time, by partial indexes.
+SELECT (SELECT count(*) FROM alert_events WHERE NOT told) AS events,
+       count(*) AS pending, extract(epoch FROM now() - min(created_at))::double precision AS oldest
+  FROM alert_deliveries WHERE status IN ('waiting', 'sending');
+
+-- name: alert_deliveries
+-- All that are kept: no more than were made in the days that history is.
+SELECT status, count(*) AS n FROM alert_deliveries GROUP BY status ORDER BY status;
+
 -- name: proxies
 SELECT count(*) FILTER (WHERE is_active) AS active, count(*) FILTER (WHERE NOT is_active AND disabled_at IS NULL) AS inactive,
        count(*) FILTER (WHERE NOT is_active AND disabled_at IS NOT NULL) AS disabled

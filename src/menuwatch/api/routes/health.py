@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from prometheus_client.core import CollectorRegistry
 
 from menuwatch import __version__
 from menuwatch.api.answers import answer
-from menuwatch.api.gauges import Gauges
+from menuwatch.api.gauges import Gauges, PictureCounts
 from menuwatch.api.schemas.health import Alive, Readiness
 from menuwatch.api.system import Sys
 from menuwatch.operations import health
@@ -49,6 +50,13 @@ def _reader(request: Request, system: Sys) -> Reader:
     return found
 
 
+async def _pictures(request: Request) -> PictureCounts:
+    derived = request.app.state.gallery.pictures.derived
+    # The first time it counts what is on disk.
+    used = await asyncio.to_thread(derived.used)
+    return PictureCounts(kept=derived.hits, made=derived.misses, room=derived.room, used=used)
+
+
 @router.get(
     "/metrics",
     summary="Metrics for Prometheus",
@@ -62,6 +70,7 @@ async def metrics(request: Request, system: Sys) -> Response:
     as cheap with years of history as on the first day. A worker has metrics of its own (METRICS_PORT)."""
     counts = CollectorRegistry()
     counts.register(Gauges(await _reader(request, system).read()))
+    counts.register(await _pictures(request))
     traffic: Any = request.app.state.traffic
     text = generate_latest(traffic.registry) + generate_latest(counts)
     return Response(text, headers={"Content-Type": CONTENT_TYPE_LATEST})
