@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import psycopg
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from menuwatch.core.errors import Refused
 from menuwatch.exports.packs import Packs
@@ -40,10 +43,10 @@ async def _story(shop: Shop) -> tuple[int, list[int]]:
         return store, [row[0] for row in await cursor.fetchall()]
 
 
-async def _pack(shop: Shop, packs: Packs, month: int) -> list[history.Packed]:
+async def _pack(shop: Shop, packs: Packs, month: int, **more: Any) -> list[history.Packed]:
     before = START.replace(month=month, day=1, hour=0)
     async with shop.pool.connection() as conn:
-        return await history.pack(conn, packs, before, now=START.replace(month=11))
+        return await history.pack(conn, packs, before, now=START.replace(month=11), **more)
 
 
 async def _everything(shop: Shop, ids: list[int]) -> list[Any]:
@@ -107,24 +110,52 @@ async def test_an_empty_partition_goes(shop: Shop, packs: Packs) -> None:
     ]
 
 
-async def test_a_month_whose_file_differs_is_not_touched(
-    shop: Shop, packs: Packs, monkeypatch: pytest.MonkeyPatch
+def _another_value(file: Path) -> None:
+    """A file that can be read and holds something else than was written."""
+    table = parquet.read_table(file)
+    place = table.schema.get_field_index("quantity")
+    parquet.write_table(
+        table.set_column(
+            place, table.schema.field(place), pyarrow.array([99] * len(table), table.schema.field(place).type)
+        ),
+        file,
+    )
+
+
+def _one_state_less(file: Path) -> None:
+    parquet.write_table(parquet.read_table(file).slice(1), file)
+
+
+def _cut_off(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+def _other_bytes(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[4:200] = bytes(196)
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [_another_value, _one_state_less, _cut_off, _other_bytes])
+async def test_a_month_whose_file_was_damaged_is_not_touched(
+    shop: Shop, packs: Packs, damage: Callable[[Path], None]
 ) -> None:
+    """The file is damaged once it is written, before it is read back; the next time all goes well."""
     await _story(shop)
     before = await _states(shop)
-    read = history.files.batches
+    damaged: list[Path] = []
 
-    def damaged(file: Path) -> Any:
-        # As a disk that gives back something else than was written.
-        for batch in read(file):
-            batch[0]["quantity"] = 99
-            yield batch
+    def told(month: str, count: int) -> None:
+        for file in set(packs.files()) - set(damaged):
+            damage(file)
+            damaged.append(file)
 
-    monkeypatch.setattr(history.files, "batches", damaged)
     with pytest.raises(NotPacked, match="nothing was moved"):
-        await _pack(shop, packs, 5)
+        await _pack(shop, packs, 5, told=told)
+    assert len(damaged) == 1
     assert await _states(shop) == before
     assert packs.files() == []
+    assert sum(one.states for one in await _pack(shop, packs, 5)) == 5
 
 
 async def test_cut_off_after_the_file_counts_states_once(shop: Shop) -> None:
@@ -173,8 +204,8 @@ async def test_one_product_and_one_store_at_an_instant_are_found_by_index(shop: 
         [store, at(0), at(0), at(0)],
     )
     await shop.execute(
-        "INSERT INTO past_states (product_id, dispensary_id, seen_from, seen_to, ended_at, present, quantity_capped, stock_status, prices,"
-        " stock) SELECT id, dispensary_id, t, t, t + interval '3 days', true, false, 'in_stock', '[]', '[]'"
+        "INSERT INTO past_states (product_id, dispensary_id, seen_from, seen_to, ended_at, present, quantity_capped, stock_status,"
+        " prices, stock) SELECT id, dispensary_id, t, t, t + interval '3 days', true, false, 'in_stock', '[]', '[]'"
         "   FROM catalog_products, generate_series(0, 24) h, LATERAL (SELECT %s + h * interval '3 days') x(t)",
         [at(0)],
     )

@@ -127,8 +127,11 @@ async def _write(conn: AsyncConnection[Any], file: Path, span: dict[str, Any], t
 async def _check_and_delete(conn: AsyncConnection[Any], file: Path, span: dict[str, Any], written: int) -> None:
     await conn.execute(_q.create_packed)
     batches = files.batches(file)
-    while batch := await asyncio.to_thread(next, batches, None):
-        await conn.execute(_q.read_back, {"rows": _encode(batch).decode()})
+    try:
+        while batch := await asyncio.to_thread(next, batches, None):
+            await conn.execute(_q.read_back, {"rows": _encode(batch).decode()})
+    except (OSError, ValueError) as error:  # what Arrow's errors are
+        raise NotPacked(f"{file.name} cannot be read back: {error}: nothing was moved") from error
     await conn.execute("ANALYZE packed_states")
     deleted = (await conn.execute(_q.delete_packed, span)).rowcount
     if deleted != written:
