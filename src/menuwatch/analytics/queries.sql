@@ -51,7 +51,8 @@ CREATE TEMPORARY TABLE IF NOT EXISTS attempts (dispensary_id integer NOT NULL, e
 -- Crawls that were taken in, those of the window and the one before it of each store: for how long of the window it was known what
 -- they saw (`observed`), and for how long of it the store had been observed before (`passed`), in seconds.
 CREATE TEMPORARY TABLE IF NOT EXISTS crawls (
-  dispensary_id integer NOT NULL, crawled_at timestamptz NOT NULL, observed double precision NOT NULL, passed double precision NOT NULL);
+  dispensary_id integer NOT NULL, crawled_at timestamptz NOT NULL, next_at timestamptz NOT NULL, observed double precision NOT NULL,
+  passed double precision NOT NULL);
 
 -- name: create_offers
 -- Options that are on offer.
@@ -63,12 +64,6 @@ CREATE TEMPORARY TABLE IF NOT EXISTS offers (
 -- How much each store has of each brand.
 CREATE TEMPORARY TABLE IF NOT EXISTS carried (
   dispensary_id integer NOT NULL, brand text, products integer NOT NULL, in_stock integer NOT NULL);
-
--- name: create_turns
--- Changes of stock in the window.
-CREATE TEMPORARY TABLE IF NOT EXISTS turns (
-  product_id bigint NOT NULL, changed_at timestamptz NOT NULL, before text NOT NULL, after text NOT NULL, present boolean NOT NULL,
-  passed double precision NOT NULL);
 
 -- name: create_times
 -- How long each product was in each stock, in observed seconds of the window.
@@ -106,13 +101,13 @@ WITH c AS (
 ), n AS (
   SELECT c.*, coalesce(lead(c.crawled_at) OVER (PARTITION BY c.dispensary_id ORDER BY c.crawled_at), %(until)s) AS next_at FROM c
 ), o AS (
-  SELECT n.dispensary_id, n.crawled_at,
+  SELECT n.dispensary_id, n.crawled_at, n.next_at,
          CASE WHEN n.next_at - n.crawled_at <= n.longest
               THEN extract(epoch FROM n.next_at - greatest(n.crawled_at, %(since)s))::double precision ELSE 0 END AS observed
     FROM n
 )
-INSERT INTO crawls (dispensary_id, crawled_at, observed, passed)
-SELECT o.dispensary_id, o.crawled_at, o.observed,
+INSERT INTO crawls (dispensary_id, crawled_at, next_at, observed, passed)
+SELECT o.dispensary_id, o.crawled_at, o.next_at, o.observed,
        sum(o.observed) OVER (PARTITION BY o.dispensary_id ORDER BY o.crawled_at) - o.observed
   FROM o;
 
@@ -279,17 +274,10 @@ SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.produc
   JOIN whole w ON w.all_states = x.all_states AND w.state IS NOT DISTINCT FROM x.state
   JOIN k ON k.all_states = x.all_states AND k.state IS NOT DISTINCT FROM x.state;
 
--- name: fill_turns
--- A product's stock changes at a crawl, and no other crawl of the store lies between it and the next: so it holds until then.
-INSERT INTO turns (product_id, changed_at, before, after, present, passed)
-SELECT c.product_id, c.changed_at, c.stock_status_before, c.stock_status_after, c.present, w.passed
-  FROM product_changes c JOIN crawls w ON w.dispensary_id = c.dispensary_id AND w.crawled_at = c.changed_at
- WHERE c.changed_at >= %(since)s::timestamptz AND c.changed_at < %(until)s::timestamptz
-   AND (c.stock_status_before <> c.stock_status_after OR NOT c.present);
-
 -- name: fill_times
 -- The time of a product begins with the window, or with the crawl that first saw it, and ends with the window, or with the last crawl
--- that saw it: after that it is absent, whatever that is called by then. Between two turns it is what the later one says it was.
+-- that saw it: what it is after that is not known, and called absent. States that ended in the window follow each other without a gap,
+-- the first from the beginning of the product's time; the present one is the rest. Within a state the product was seen until `seen`.
 WITH whole AS (
   SELECT dispensary_id, sum(observed) AS seconds FROM crawls GROUP BY dispensary_id
 ), p AS (
@@ -300,36 +288,45 @@ WITH whole AS (
     JOIN whole w ON w.dispensary_id = p.dispensary_id
     LEFT JOIN crawls f ON f.dispensary_id = p.dispensary_id AND f.crawled_at = p.first_seen_at
     LEFT JOIN crawls l ON l.dispensary_id = p.dispensary_id AND l.crawled_at = p.last_seen_at
-), t AS (
-  SELECT t.product_id, t.passed, t.before, t.after, t.present, lag(t.passed) OVER w AS since, lag(t.present) OVER w AS was_present,
-         lead(t.passed) OVER w IS NULL AS is_last
-    FROM turns t WINDOW w AS (PARTITION BY t.product_id ORDER BY t.changed_at)
-), spans AS (
-  SELECT t.product_id, CASE WHEN t.was_present IS FALSE THEN 'absent' ELSE t.before END AS stock,
-         greatest(0, least(t.passed, p.ends) - least(coalesce(t.since, p.starts), p.ends)) AS seconds, t.after = 'oos' AND t.present AS went_out
-    FROM t JOIN p ON p.id = t.product_id
-   UNION ALL
-  SELECT t.product_id, CASE WHEN t.present THEN t.after ELSE 'absent' END, greatest(0, p.ends - t.passed), false
-    FROM t JOIN p ON p.id = t.product_id WHERE t.is_last
+), s AS (
+  SELECT s.product_id, CASE WHEN s.present THEN s.stock_status ELSE 'absent' END AS stock, s.stock_status = 'oos' AS is_oos,
+         lag(e.passed) OVER w AS starts, e.passed AS ends,
+         CASE WHEN l.next_at = s.ended_at THEN e.passed ELSE coalesce(l.passed, 0) END AS seen,
+         lag(s.stock_status) OVER w <> 'oos' AND s.stock_status = 'oos' AND s.present AS went_out
+    FROM past_states s
+    JOIN crawls e ON e.dispensary_id = s.dispensary_id AND e.crawled_at = s.ended_at
+    LEFT JOIN crawls l ON l.dispensary_id = s.dispensary_id AND l.crawled_at = s.seen_to
+   WHERE s.ended_at >= %(since)s AND s.ended_at < %(until)s::timestamptz
+  WINDOW w AS (PARTITION BY s.product_id ORDER BY s.ended_at)
 ), sums AS (
-  SELECT product_id, count(*) FILTER (WHERE went_out) AS times_out, coalesce(sum(seconds) FILTER (WHERE stock = 'in_stock'), 0) AS in_seconds,
-         coalesce(sum(seconds) FILTER (WHERE stock = 'oos'), 0) AS out_seconds,
-         coalesce(sum(seconds) FILTER (WHERE stock = 'absent'), 0) AS absent_seconds,
-         coalesce(sum(seconds) FILTER (WHERE stock = 'unknown'), 0) AS unknown_seconds
-    FROM spans GROUP BY product_id
+  SELECT product_id, count(*) FILTER (WHERE went_out) AS times_out, max(ends) AS ends, max(stock) FILTER (WHERE starts IS NULL) AS first_stock,
+         max(seen) FILTER (WHERE starts IS NULL) AS first_seen,
+         (array_agg(is_oos ORDER BY ends DESC))[1] AS last_is_oos,
+         coalesce(sum(greatest(0, seen - coalesce(starts, 0))) FILTER (WHERE stock = 'in_stock'), 0) AS i,
+         coalesce(sum(greatest(0, seen - coalesce(starts, 0))) FILTER (WHERE stock = 'oos'), 0) AS o,
+         coalesce(sum(greatest(0, seen - coalesce(starts, 0))) FILTER (WHERE stock = 'unknown'), 0) AS u
+    FROM s GROUP BY product_id
+), t AS (
+  SELECT p.*, s.first_stock, least(p.starts, s.first_seen) AS before, coalesce(s.i, 0) AS i, coalesce(s.o, 0) AS o, coalesce(s.u, 0) AS u,
+         greatest(0, p.ends - coalesce(s.ends, p.starts)) AS rest,
+         coalesce(s.times_out, 0) + (p.stock_status = 'oos' AND p.ends > s.ends AND NOT s.last_is_oos IS TRUE AND s.product_id IS NOT NULL)::integer
+           AS times_out
+    FROM p LEFT JOIN sums s ON s.product_id = p.id
+   WHERE p.ends > p.starts
+), n AS (
+  SELECT t.*, t.i + CASE WHEN t.stock_status = 'in_stock' THEN t.rest ELSE 0 END - CASE WHEN t.first_stock = 'in_stock' THEN t.before ELSE 0 END AS in_seconds,
+         t.o + CASE WHEN t.stock_status = 'oos' THEN t.rest ELSE 0 END - CASE WHEN t.first_stock = 'oos' THEN t.before ELSE 0 END AS out_seconds,
+         t.u + CASE WHEN t.stock_status = 'unknown' THEN t.rest ELSE 0 END - CASE WHEN t.first_stock = 'unknown' THEN t.before ELSE 0 END AS unknown_seconds
+    FROM t
 )
 INSERT INTO times (product_id, dispensary_id, category, brand, times_out, in_seconds, out_seconds, absent_seconds, unknown_seconds)
-SELECT p.id, p.dispensary_id, p.category_canon, p.brand_name, coalesce(s.times_out, 0),
-       CASE WHEN s.product_id IS NOT NULL THEN s.in_seconds WHEN p.stock_status = 'in_stock' THEN p.ends - p.starts ELSE 0 END,
-       CASE WHEN s.product_id IS NOT NULL THEN s.out_seconds WHEN p.stock_status = 'oos' THEN p.ends - p.starts ELSE 0 END,
-       coalesce(s.absent_seconds, 0) + p.whole - p.ends,
-       CASE WHEN s.product_id IS NOT NULL THEN s.unknown_seconds WHEN p.stock_status = 'unknown' THEN p.ends - p.starts ELSE 0 END
-  FROM p LEFT JOIN sums s ON s.product_id = p.id
- WHERE p.ends > p.starts;
+SELECT n.id, n.dispensary_id, n.category_canon, n.brand_name, n.times_out, n.in_seconds, n.out_seconds,
+       n.whole - n.starts - n.in_seconds - n.out_seconds - n.unknown_seconds, n.unknown_seconds
+  FROM n;
 
 -- name: fill_stock
 WITH g AS (
-  SELECT t.dispensary_id, t.category, count(*) AS products, count(*) FILTER (WHERE t.out_seconds > 0) AS out_products, sum(t.in_seconds) AS i,
+  SELECT t.dispensary_id, t.category, count(*) AS products, count(*) FILTER (WHERE t.out_seconds >= 1) AS out_products, sum(t.in_seconds) AS i,
          sum(t.out_seconds) AS o, sum(t.absent_seconds) AS a, sum(t.unknown_seconds) AS u
     FROM times t GROUP BY t.dispensary_id, t.category
 ), x AS (
@@ -371,7 +368,7 @@ INSERT INTO figure_out_products (run_id, place, product_id, dispensary_id, state
 SELECT %(run)s::bigint, row_number() OVER (ORDER BY t.out_seconds DESC, t.product_id), t.product_id, t.dispensary_id, s.state, t.category, t.brand,
        t.times_out, t.in_seconds, t.out_seconds, t.absent_seconds, t.unknown_seconds
   FROM times t JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = t.dispensary_id
- WHERE t.out_seconds > 0;
+ WHERE t.out_seconds >= 1;
 
 -- name: fill_days
 -- `days` is the first of them, at midnight. What a store had when it was first crawled is not new.

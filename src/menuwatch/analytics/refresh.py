@@ -35,7 +35,7 @@ TABLES = (
 )
 """Where the figures lie. What is removed goes the other way round."""
 
-_TEMPORARY = ("attempts", "crawls", "offers", "carried", "turns", "times")
+_TEMPORARY = ("attempts", "crawls", "offers", "carried", "times")
 
 _STEPS: tuple[tuple[str, str, str], ...] = (
     ("attempts", "fill_attempts", "attempts"),
@@ -46,7 +46,6 @@ _STEPS: tuple[tuple[str, str, str], ...] = (
     ("discounts", "fill_discounts", "figure_discounts"),
     ("carried", "fill_carried", "carried"),
     ("brands", "fill_brands", "figure_brands"),
-    ("turns", "fill_turns", "turns"),
     ("times", "fill_times", "times"),
     ("stock", "fill_stock", "figure_stock"),
     ("out_products", "fill_out_products", "figure_out_products"),

@@ -98,7 +98,6 @@ CREATE TABLE figure_brands (
   PRIMARY KEY (run_id, place)
 );
 CREATE INDEX figure_brands_state ON figure_brands (run_id, all_states, state, place);
-CREATE INDEX figure_brands_brand ON figure_brands (run_id, lower(brand), place);
 
 -- How many products on offer are reduced, and by how much of their regular price (0.25 is a quarter off).
 CREATE TABLE figure_discounts (
@@ -165,8 +164,6 @@ CREATE TABLE figure_out_products (
   PRIMARY KEY (run_id, place)
 );
 CREATE INDEX figure_out_products_store ON figure_out_products (run_id, dispensary_id, place);
-CREATE INDEX figure_out_products_group ON figure_out_products (run_id, state, category, place);
-CREATE INDEX figure_out_products_brand ON figure_out_products (run_id, lower(brand), place);
 CREATE INDEX figure_out_products_product ON figure_out_products (run_id, product_id);
 
 -- One store on one day (UTC).
