@@ -128,6 +128,13 @@ class _Sorted(NamedTuple):
     """Items without an id that can be read."""
 
 
+def content_hash(raw: msgspec.Raw, reader: Reader) -> bytes:
+    """What an item is told by: its bytes, and the version of what reads them."""
+    digest = sha256(raw)
+    digest.update(reader.normalizer_version.to_bytes(2, "big"))
+    return digest.digest()[:16]
+
+
 def _sort(menu: MenuToApply, known: Sequence[_Known], reader: Reader) -> _Sorted:
     """Tells new, changed and unchanged items apart without decoding more than the ids of those that are not unchanged.
 
@@ -136,14 +143,11 @@ def _sort(menu: MenuToApply, known: Sequence[_Known], reader: Reader) -> _Sorted
     # Products behind a gap must be written even when their bytes are the stored ones: they have come back.
     by_hash = {row.content_hash: row.id for row in known if row.current}
     rows_by_id = {row.provider_product_id: row.id for row in known}
-    suffix = reader.normalizer_version.to_bytes(2, "big")
     same: dict[int, int] = {}
     read: dict[str, tuple[int, _Item]] = {}
     nameless = []
     for position, raw in enumerate(menu.items):
-        digest = sha256(raw)
-        digest.update(suffix)
-        key = digest.digest()[:16]
+        key = content_hash(raw, reader)
         row = by_hash.get(key)
         if row is not None:
             same[row] = position

@@ -76,14 +76,18 @@ class Packs:
             for file in files
         ]
 
-    def holds(self, dispensary_id: int) -> bool:
-        """Whether any state of that store is packed."""
+    def holds(self, dispensary_id: int, since: datetime | None = None) -> bool:
+        """Whether any state of that store is packed, or any that ended at `since` or later."""
         files = self.files()
+        wanted: list[tuple[str, str, Any]] = [("dispensary_id", "=", dispensary_id)]
+        if since is not None:
+            first = f"month={since.astimezone(UTC):%Y-%m}"
+            files = [file for file in files if file.parent.name >= first]
+            wanted.append(("ended_at", ">=", since))
         if not files:
             return False
         from pyarrow import parquet
 
-        wanted = [("dispensary_id", "=", dispensary_id)]
         return any(parquet.read_table(file, columns=["product_id"], filters=wanted).num_rows for file in files)
 
     def states_of(self, product_id: int) -> list[dict[str, Any]]:

@@ -1,6 +1,8 @@
 """A store's products and history made anew from its archive: what they would be had today's normalizer read every menu.
 
 One transaction, so there is never half of it, and a dry run is the same one rolled back. Products keep their numbers and pictures.
+From a time on, what came before stays as it is, and need not be in the archive: `rewind` puts the products back to what they
+were then.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -23,6 +26,7 @@ from menuwatch.images import store as images
 from menuwatch.payloads.store import Payload
 from menuwatch.pipeline.parts import Parts
 from menuwatch.pipeline.product_refresh import apply_payload
+from menuwatch.pipeline.rewind import Rewinding
 from menuwatch.platforms.base import Platform
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Store
@@ -50,9 +54,12 @@ class Counts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
     """What rebuilding one store came to. `examples` are some of the products that differ; `refused` are payloads that were applied
-    before and are not taken any more, with the reason."""
+    before and are not taken any more, with the reason. `guessed` counts products whose words before `since` no payload tells any more,
+    so that one or the other change of their name may be dated wrong."""
 
     store: Store
+    since: datetime | None = None
+    guessed: int = 0
     payloads: int
     products: Counts
     states: Counts
@@ -66,58 +73,70 @@ class Rebuilt:
         return not (self.products or self.states or self.crawls)
 
 
-async def rebuild(parts: Parts, store_id: int, *, dry_run: bool = False, told: Told = lambda done, of: None) -> Rebuilt:
-    """Rebuilds one store, or only says what that would change.
+async def rebuild(
+    parts: Parts,
+    store_id: int,
+    *,
+    since: datetime | None = None,
+    dry_run: bool = False,
+    told: Told = lambda done, of: None,
+) -> Rebuilt:
+    """Rebuilds one store, or what was crawled at `since` or later, or only says what that would change.
 
-    Raises Refused where the archive lacks what the history was made of: nothing is changed then.
+    Raises Refused where the archive lacks what that history was made of: nothing is changed then.
     """
+    if since is not None and since > parts.clock.now():
+        raise Refused(f"{since:%Y-%m-%d %H:%M} UTC is still to come: there is nothing to rebuild since then")
     async with parts.pool.connection() as conn:
         found = await stores.get(conn, store_id)
         if found is None:
             raise Refused(f"store {store_id} does not exist")
-        payloads = await _payloads(conn, found)
-    if await asyncio.to_thread(Packs(parts.archive.root).holds, store_id):
-        raise Refused(f"store {store_id}: months of its history are packed in files, which a rebuilding cannot change")
+        payloads = await _payloads(conn, found, since)
+    if await asyncio.to_thread(Packs(parts.archive.root).holds, store_id, since):
+        which = "months of its history" if since is None else f"months of its history since {since:%Y-%m-%d %H:%M} UTC"
+        raise Refused(f"store {store_id}: {which} are packed in files, which a rebuilding cannot change")
     for month in {payload.fetched_at.replace(day=1) for payload in payloads}:
         await apply.ensure_partition(parts.pool, month)
     async with parts.pool.connection() as conn, conn.transaction(force_rollback=dry_run):
         store = await stores.lock(conn, store_id)
         if store is None:
             raise Refused(f"store {store_id} was removed meanwhile")
-        rebuilt = await _rebuilt(conn, parts, store, told)
+        rebuilt = await _rebuilt(conn, parts, store, since, told)
     if not dry_run:
         log.info(
             "store rebuilt",
             action="store_rebuilt",
             dispensary_id=store_id,
+            since=since,
             payloads=rebuilt.payloads,
             same=rebuilt.same,
         )
     return rebuilt
 
 
-async def _payloads(conn: AsyncConnection[Any], store: Store) -> list[Payload]:
+async def _payloads(conn: AsyncConnection[Any], store: Store, since: datetime | None) -> list[Payload]:
     async with conn.cursor(row_factory=class_row(Payload)) as cursor:
-        await cursor.execute(_q.payloads_to_apply, {"id": store.id, "last": store.last_crawled_at})
+        values = {"id": store.id, "last": store.last_crawled_at, "since": since}
+        await cursor.execute(_q.payloads_to_apply, values)
         return await cursor.fetchall()
 
 
-async def _rebuilt(conn: AsyncConnection[Any], parts: Parts, store: Store, told: Told) -> Rebuilt:
-    which = {"id": store.id}
+async def _rebuilt(
+    conn: AsyncConnection[Any], parts: Parts, store: Store, since: datetime | None, told: Told
+) -> Rebuilt:
+    which = {"id": store.id, "since": since}
     (gone,) = await _rows(conn, _q.without_payload, which)
     if gone["crawls"]:
         raise Refused(
             f"store {store.id}: the archive has no payload of {gone['crawls']} of its crawls ({gone['first']:%Y-%m-%d} to "
             f"{gone['last']:%Y-%m-%d}); their history would be lost"
         )
-    payloads = await _payloads(conn, store)
+    payloads = await _payloads(conn, store, since)
     for statement in (_q.create_products_before, _q.create_states_before, _q.create_crawls_before, _q.create_renamed):
         await conn.execute(statement)
     for statement in (_q.keep_products, _q.keep_states, _q.keep_crawls):
         await conn.execute(statement, which)
-    await conn.execute(_q.clear_states)
-    for statement in (_q.clear_crawls, _q.set_aside, _q.forget_crawls, _q.forget_applied):
-        await conn.execute(statement, which)
+    rewinding = await _cleared(conn, parts, store, since, payloads)
     refused = []
     for number, payload in enumerate(payloads):
         told(number, len(payloads))
@@ -127,6 +146,8 @@ async def _rebuilt(conn: AsyncConnection[Any], parts: Parts, store: Store, told:
         if "quarantined" in result:
             refused.append((payload.id, str(result["quarantined"])))
     told(len(payloads), len(payloads))
+    if rewinding is not None:
+        await rewinding.date_changes()
     await conn.execute(_q.match, which)
     await conn.execute(_q.unqueue_images)
     await conn.execute(_q.free_numbers, which)
@@ -139,6 +160,8 @@ async def _rebuilt(conn: AsyncConnection[Any], parts: Parts, store: Store, told:
     await conn.execute(_q.restore_applied, times)
     return Rebuilt(
         store=store,
+        since=since,
+        guessed=0 if rewinding is None else len(rewinding.guessed),
         payloads=len(payloads),
         products=await _counts(conn, _q.compare_products, store.id),
         states=await _counts(conn, _q.compare_states, store.id),
@@ -146,6 +169,25 @@ async def _rebuilt(conn: AsyncConnection[Any], parts: Parts, store: Store, told:
         examples=tuple(await _rows(conn, _q.differing_products, {**which, "limit": _SHOWN})),
         refused=tuple(refused),
     )
+
+
+async def _cleared(
+    conn: AsyncConnection[Any], parts: Parts, store: Store, since: datetime | None, payloads: list[Payload]
+) -> Rewinding | None:
+    """Takes away what is to be made anew, down to the last crawl before `since` where there is one."""
+    which = {"id": store.id, "since": since}
+    before = await _rows(conn, _q.crawl_before, which)
+    rewinding = Rewinding(conn, parts, store.id, before[0]["crawled_at"]) if before else None
+    if rewinding is not None:
+        await rewinding.look_back()
+    for statement in (_q.clear_states, _q.clear_crawls, _q.set_aside, _q.forget_applied):
+        await conn.execute(statement, which)
+    if rewinding is None:
+        await conn.execute(_q.forget_crawls, which)
+    else:
+        await conn.execute(_q.forget_later_crawls, {**which, **before[0]})
+        await rewinding.put_back(payloads)
+    return rewinding
 
 
 async def _read(parts: Parts, payload: Payload) -> tuple[Platform, list[msgspec.Raw]]:
