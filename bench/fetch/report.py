@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-import psutil
-
+import sheet
 from fetch.contestants import BARE, OURS, Contestant
 from fetch.stage import Size
 
@@ -39,7 +36,11 @@ def build(
     **more: Any,
 ) -> dict[str, Any]:
     """The whole report; a ratio that could not be measured is null. Ratios are of pages per processor second."""
-    medians = {name: _medians(rounds) for name, rounds in figures.items() if rounds}
+    medians = {
+        name: {key: sheet.spread([one[key] for one in rounds], 4) for key in rounds[0]}
+        for name, rounds in figures.items()
+        if rounds
+    }
 
     def versus(name: str, key: str) -> float | None:
         if OURS not in medians or name not in medians:
@@ -53,7 +54,7 @@ def build(
         "vs_scrapy": versus("scrapy", "pages_per_cpu_second"),
         "wall": {f"vs_{one.name}": versus(one.name, "pages_per_second") for one in others},
         "with_database": {f"vs_{one.name}": versus(one.name, "pages_per_cpu_second_with_database") for one in others},
-        "machine": machine(),
+        "machine": sheet.machine(),
         "date": datetime.now(UTC).date().isoformat(),
         "python": platform.python_version(),
         "stores": size.stores,
@@ -87,17 +88,6 @@ def version(who: Contestant) -> str | None:
     )
 
 
-def machine() -> str:
-    """Processor, memory and kernel."""
-    model = platform.machine()
-    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
-        if line.startswith("model name"):
-            model = line.split(":", 1)[1].strip()
-            break
-    memory = psutil.virtual_memory().total / 2**30
-    return f"{psutil.cpu_count()} × {model}, {memory:.0f} GiB, {platform.system()} {platform.release()}"
-
-
 def table(found: dict[str, Any]) -> str:
     """For people: the contestants, then the ratios beside their aims."""
     lines = [
@@ -106,43 +96,14 @@ def table(found: dict[str, Any]) -> str:
         f" products, {found['concurrency']} at once" + (": quick, no figures to keep" if found["quick"] else ""),
         "",
     ]
-    names = [f"{name} {one['version'] or ''}".strip() for name, one in found["contestants"].items()]
-    width = max(map(len, names), default=0)
-    lines.append("  ".join([" " * width, *(f"{heading:>{max(9, len(heading))}}" for heading, _ in _COLUMNS)]))
-    for name, one in zip(names, found["contestants"].values(), strict=True):
-        cells = [f"{_shown(one.get(key)):>{max(9, len(heading))}}" for heading, key in _COLUMNS]
-        lines.append("  ".join([f"{name:<{width}}", *cells]))
+    lines += sheet.side_by_side(found["contestants"], _COLUMNS)
     for name, one in found["contestants"].items():
         if one["left_out"]:
             lines.append(f"{name}: left out: {one['left_out']}")
     lines += ["", f"{'ratio':<14}  {'per CPU s':>9}  {'per s':>9}  {'with database':>13}  {'aim':>7}"]
     for key, aim in AIMS.items():
         value, wall, whole = found[key], found["wall"].get(key), found["with_database"].get(key)
-        ahead = key != "vs_curl_cffi"
-        met = "not measured" if value is None else "met" if (value > aim if ahead else value >= aim) else "missed"
-        sign = ">" if ahead else ">="
-        lines.append(
-            f"{key:<14}  {_number(value):>9}  {_number(wall):>9}  {_number(whole):>13}  {f'{sign} {aim:g}':>7}  {met}"
-        )
+        sign = ">=" if key == "vs_curl_cffi" else ">"
+        figures = f"{sheet.number(value):>9}  {sheet.number(wall):>9}  {sheet.number(whole):>13}"
+        lines.append(f"{key:<14}  {figures}  {f'{sign} {aim:g}':>7}  {sheet.verdict(value, sign, aim)}")
     return "\n".join(lines)
-
-
-def _medians(rounds: Sequence[dict[str, float]]) -> dict[str, dict[str, float]]:
-    return {
-        key: {
-            "median": round(statistics.median(one[key] for one in rounds), 4),
-            "min": round(min(one[key] for one in rounds), 4),
-            "max": round(max(one[key] for one in rounds), 4),
-        }
-        for key in rounds[0]
-    }
-
-
-def _shown(figure: dict[str, float] | None) -> str:
-    return "-" if figure is None else _number(figure["median"])
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"

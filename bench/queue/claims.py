@@ -11,9 +11,9 @@ from rates import Bench
 
 from menuwatch.db.pool import Connection, connect
 from menuwatch.tasks import store
+from menuwatch.tasks.cycle import Claim, cycle
 from menuwatch.tasks.ending import Ending
 from menuwatch.tasks.model import NewTask, Role
-from menuwatch.tasks.store import Claim
 
 N = 50
 STORES = 2000
@@ -79,7 +79,7 @@ async def claim_cost(
 async def _claim(conn: Connection) -> float:
     """Milliseconds per task of a claim as workers make it; what it got is then completed, and as much put back."""
     start = time.perf_counter()
-    claimed = (await store.cycle(conn, "bench", claim=Claim(roles=[Role.PAYLOAD_FETCH], n=N))).claimed
+    claimed = (await cycle(conn, "bench", claim=Claim(roles=[Role.PAYLOAD_FETCH], n=N))).claimed
     took = time.perf_counter() - start
     if len(claimed) != N:
         raise AssertionError(f"a claim of {N} gave {len(claimed)}")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 import statistics
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
 from contestants import Contestant
 from results import Results
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # what all benches share lies there
+import sheet
 
 AIMS = {
     "drain_vs_best": (">=", 1.1),
@@ -27,6 +29,7 @@ AIMS = {
 }
 """What each ratio should be."""
 
+_DIGITS = 5
 _COLUMNS = (
     ("enqueue/s", "enqueue"),
     ("drain/s", "drain"),
@@ -66,7 +69,7 @@ def build(
         "fastest_keyed_peer": _best(peers, "keyed_drain"),
         "best_enqueue_peer": _best(peers, "enqueue"),
         "best_pickup_peer": _best(peers, "pickup_p95_ms", least=True),
-        "machine": machine(),
+        "machine": sheet.machine(),
         "date": datetime.now(UTC).date().isoformat(),
         "versions": {**results.versions, "postgresql": server["server_version"], "python": platform.python_version()},
         "server": server,
@@ -78,7 +81,7 @@ def build(
         "claim_ms_per_task": {
             "batch": 50,
             "backlog": args.backlog,
-            **{label: _spread(costs) for label, costs in results.claims.items()},
+            **{label: sheet.spread(costs, _DIGITS) for label, costs in results.claims.items()},
         },
         "contestants": {
             one.name: {
@@ -94,17 +97,6 @@ def build(
     }
 
 
-def machine() -> str:
-    """Processor, memory and kernel."""
-    model = platform.machine()
-    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
-        if line.startswith("model name"):
-            model = line.split(":", 1)[1].strip()
-            break
-    memory = psutil.virtual_memory().total / 2**30
-    return f"{os.cpu_count()} × {model}, {memory:.0f} GiB, {platform.system()} {platform.release()}"
-
-
 def table(found: dict[str, Any]) -> str:
     """For people: the contestants, the claim, then the ratios beside their aims."""
     durability = ", ".join(f"{key} {found['server'][key]}" for key in ("fsync", "synchronous_commit"))
@@ -114,12 +106,7 @@ def table(found: dict[str, Any]) -> str:
         + (": quick, no figures to keep" if found["quick"] else ""),
         "",
     ]
-    names = [f"{name} {one['version'] or ''}".strip() for name, one in found["contestants"].items()]
-    width = max(map(len, names), default=0)
-    lines.append("  ".join([" " * width, *(f"{heading:>{max(9, len(heading))}}" for heading, _ in _COLUMNS)]))
-    for name, one in zip(names, found["contestants"].values(), strict=True):
-        cells = [f"{_shown(one.get(key)):>{max(9, len(heading))}}" for heading, key in _COLUMNS]
-        lines.append("  ".join([f"{name:<{width}}", *cells]))
+    lines += sheet.side_by_side(found["contestants"], _COLUMNS)
     for name, one in found["contestants"].items():
         lines.extend(f"{name}: no {phase}: {reason}" for phase, reason in one["left_out"].items())
     claim = found["claim_ms_per_task"]
@@ -146,20 +133,18 @@ def table(found: dict[str, Any]) -> str:
     for key, (sign, aim) in AIMS.items():
         value = found[key]
         against = f", against {found[best[key]]}" if key in best and value is not None else ""
-        lines.append(f"{key:<22}  {_number(value):>8}  {f'{sign} {aim:g}':>7}  {_verdict(value, sign, aim)}{against}")
+        lines.append(
+            f"{key:<22}  {sheet.number(value):>8}  {f'{sign} {aim:g}':>7}  {sheet.verdict(value, sign, aim)}{against}"
+        )
     if found["fastest_keyed_peer"] != found["best_keyed_peer"]:
         lines.append(
-            f"With keys {found['fastest_keyed_peer']} lets jobs overlap; against it: {_number(found['keyed_drain_vs_any'])}"
+            f"With keys {found['fastest_keyed_peer']} lets jobs overlap; against it: {sheet.number(found['keyed_drain_vs_any'])}"
         )
     return "\n".join(lines)
 
 
 def _figures(rounds: dict[str, list[float]]) -> dict[str, dict[str, float]]:
-    return {key: _spread(values) for key, values in rounds.items()}
-
-
-def _spread(values: Sequence[float]) -> dict[str, float]:
-    return {"median": round(statistics.median(values), 5), "min": round(min(values), 5), "max": round(max(values), 5)}
+    return {key: sheet.spread(values, _DIGITS) for key, values in rounds.items()}
 
 
 def _overlaps(figures: dict[str, Any]) -> float | None:
@@ -187,20 +172,3 @@ def _cost(figures: dict[str, Any]) -> float | None:
 
 def _ratio(one: float | None, other: float | None) -> float | None:
     return None if one is None or not other else round(one / other, 3)
-
-
-def _shown(figure: dict[str, float] | None) -> str:
-    return "-" if figure is None else _number(figure["median"])
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:.2f}"
-
-
-def _verdict(value: float | None, sign: str, aim: float) -> str:
-    if value is None:
-        return "not measured"
-    met = value >= aim if sign == ">=" else value <= aim if sign == "<=" else value < aim
-    return "met" if met else "missed"
