@@ -41,6 +41,8 @@ FAULTS = (
 LONGEST = {"slow": 3, "late": 1}
 """Crawls that a fault lasts at most, where it is not `_LONGEST`; a slow one stays so long at its end."""
 _LONGEST = 9
+STUBBORN = frozenset({"third", "block", "empty", "schema", "stranger"})
+"""Once in a while one of these lasts for one to three weeks, and nobody does anything about it."""
 SMALL = 24
 """Of a shop with fewer products than this, the loss of some at once is nothing out of the ordinary: it has no slow shrinking."""
 
@@ -117,6 +119,8 @@ class Episode:
 def begin(rng: Random, kind: str, shop: Shop) -> Episode:
     """A new episode of that kind."""
     found = Episode(kind, rng, rng.randrange(1, LONGEST.get(kind, _LONGEST) + 1), seed=rng.randrange(1 << 30))
+    if kind in STUBBORN and rng.random() < 0.1:
+        found.crawls = rng.randrange(40, 80)
     last = rng.uniform(0.03, 1 / 3)
     if kind == "slow":
         steps = rng.randrange(2, 6)

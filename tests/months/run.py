@@ -56,6 +56,7 @@ from tests.months.wire import WIRES, Wire
 
 START = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 _SHOWN = 40
+_LONG = timedelta(days=4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,8 @@ class Report:
 
 
 _FIGURES = (
-    "months", "store months", "crawls", "crawls with a fault", "taken", "rejected", "partial", "quarantined", "superseded", "no answer",
+    "months", "store months", "crawls", "crawls with a fault", "taken", "rejected", "partial", "quarantined", "superseded",
+    "no answer",
     "released by a person", "false out of stock", "false misses", "missed out of stock", "early out of stock",
     "hurried out of stock", "really out of stock", "sound menus kept out", "faults taken", "snapshots",
 )  # fmt: skip
@@ -313,7 +315,9 @@ class StoreMonth:
         """Books what a crawl must have led to, and holds against it what it did lead to."""
         self._count(kind, became)
         taken = became == "taken"
-        waits = changed and not self._settled
+        # Who was not to be seen for long has changed as well, and a person may have to look.
+        unseen = bool(self._book.crawls) and at - self._book.crawls[-1] > _LONG
+        waits = unseen or (changed and not self._settled)
         if served.verdict == "kept out":
             if taken:
                 self._report.count["faults taken"] += 1

@@ -24,8 +24,8 @@ ALWAYS_LOST = 8
 """So many may be lost however small the store, unless it is tiny."""
 SHORT_SHARE = 0.05
 """The part of its rows that a menu may lack by its own pages and totals: totals lie a little."""
-FORGOTTEN = timedelta(days=7)
-"""What has not been seen for so long is not in doubt any more: it is not counted as lost."""
+SILENCE = timedelta(days=7)
+"""A store that gave no menu for so long may well be another one by now: what it lost meanwhile does not count as lost at once."""
 
 
 def suspicion(products: int, usual: Sequence[int], share: float, *, short: int = 0) -> str | None:

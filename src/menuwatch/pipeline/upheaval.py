@@ -28,7 +28,7 @@ async def look(conn: AsyncConnection[Any], menu: MenuToApply, applied: Applied) 
     which = {"dispensary_id": menu.dispensary_id, "provider": menu.provider, "crawled_at": menu.crawled_at}
     known = applied.products + applied.missing
     if judge.gone(applied.missing, known):
-        cursor = await conn.execute(_q.missing, {**which, "forgotten": judge.FORGOTTEN})
+        cursor = await conn.execute(_q.missing, {**which, "silence": judge.SILENCE})
         row = await cursor.fetchone()
         assert row is not None, "an aggregate gives a row"
         if reason := judge.gone(row[0], known):

@@ -2,12 +2,14 @@
 
 -- name: missing
 -- Products that it lacks and that are not out of stock for longer already: but for those that a menu which a person released lacked as
--- well, and those that nobody has seen for long.
-SELECT count(*) FROM catalog_products
- WHERE dispensary_id = %(dispensary_id)s AND provider = %(provider)s AND last_seen_at > %(crawled_at)s::timestamptz - %(forgotten)s::interval
+-- well, and those of which nobody can have heard, because the store gave no menu at all for long after they were last seen.
+SELECT count(*) FROM catalog_products p
+ WHERE dispensary_id = %(dispensary_id)s AND provider = %(provider)s AND last_seen_at IS NOT NULL
    AND (consecutive_misses BETWEEN 1 AND 2 OR consecutive_misses = 3 AND state_from = %(crawled_at)s)
    AND last_seen_at >= coalesce((SELECT max(fetched_at) FROM raw_crawl_payloads
-                                  WHERE dispensary_id = %(dispensary_id)s AND released_at IS NOT NULL AND applied_at IS NOT NULL), '-infinity');
+                                  WHERE dispensary_id = %(dispensary_id)s AND released_at IS NOT NULL AND applied_at IS NOT NULL), '-infinity')
+   AND EXISTS (SELECT FROM raw_crawl_payloads a
+                WHERE a.dispensary_id = %(dispensary_id)s AND a.status <> 'rejected' AND a.fetched_at > p.last_seen_at AND a.fetched_at < p.last_seen_at + %(silence)s::interval);
 
 -- name: bereft
 -- Products on it that were in stock and are not, of how many of these it says nothing, and products that have lost every price.
