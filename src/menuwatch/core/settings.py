@@ -279,7 +279,7 @@ class Settings:
         "SECRET_KEY",
         (),
         values.keys,
-        "Key that seals passwords of proxies in the database; comma-separated, the first seals and all open. Unset: in clear.",
+        "Key that seals passwords of proxies and alert channels; comma-separated, the first seals and all open. Unset: in clear.",
         secret=True,
     )
     image_hosts: tuple[str, ...] = _setting(
