@@ -40,6 +40,7 @@ import psycopg
 
 from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Connection, connect
+from menuwatch.exports.packs import Packs
 from menuwatch.exports.sheets import Format, What
 from menuwatch.operations import changes, export, history, products
 from menuwatch.operations.changes import ChangeFilter
@@ -313,7 +314,7 @@ async def measure(
     told("ms, median and p95: " + ", ".join(f"{name} {a:.1f} {b:.1f}" for name, (a, b) in waits.items()))
     file = folder / "snapshots.parquet"
     started = time.perf_counter()
-    await export.to_file(conn, export.Wanted(what=What.SNAPSHOTS, fmt=Format.PARQUET), file)
+    await export.to_file(conn, export.Wanted(what=What.SNAPSHOTS, fmt=Format.PARQUET), file, Packs(folder))
     rate = snapshots / (time.perf_counter() - started)
     told(f"export of snapshots: {rate:,.0f} rows/s, {file.stat().st_size / 1e6:,.0f} MB of Parquet")
     version = await (await conn.execute("SHOW server_version")).fetchone()

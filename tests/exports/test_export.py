@@ -23,6 +23,7 @@ import pytest
 from pyarrow import parquet
 
 from menuwatch.core.errors import Refused
+from menuwatch.exports.packs import Packs
 from menuwatch.exports.sheets import SHEETS, Format, Kind, What
 from menuwatch.exports.target import whole_file, whole_folder
 from menuwatch.operations import export
@@ -45,8 +46,9 @@ async def _story(shop: Shop) -> tuple[int, int]:
 
 
 async def _bytes(shop: Shop, what: What, fmt: Format, **more: Any) -> bytes:
-    async with shop.pool.connection() as conn, export.one_moment(conn):
-        return b"".join([piece async for piece in export.stream(conn, Wanted(what=what, fmt=fmt, **more))])
+    wanted = Wanted(what=what, fmt=fmt, **more)
+    async with shop.pool.connection() as conn, export.one_moment(conn, wanted, Packs(shop.archive.root)):
+        return b"".join([piece async for piece in export.stream(conn, wanted)])
 
 
 async def _select(shop: Shop, query: str) -> list[dict[str, Any]]:
@@ -171,10 +173,10 @@ async def test_nothing_to_export_still_has_columns(shop: Shop, what: What) -> No
 async def test_duckdb_reads_what_was_cut_by_state_and_by_month(shop: Shop, tmp_path: Path) -> None:
     await _story(shop)
     by_state, by_month = tmp_path / "by-state", tmp_path / "by-month"
-    wanted = Wanted(what=What.SNAPSHOTS, fmt=Format.PARQUET)
+    wanted, packs = Wanted(what=What.SNAPSHOTS, fmt=Format.PARQUET), Packs(shop.archive.root)
     async with shop.pool.connection() as conn:
-        assert await export.to_folder(conn, wanted, Cut.STATE, by_state) == 2
-        assert await export.to_folder(conn, wanted, Cut.MONTH, by_month) == 2
+        assert await export.to_folder(conn, wanted, Cut.STATE, by_state, packs) == 2
+        assert await export.to_folder(conn, wanted, Cut.MONTH, by_month, packs) == 2
     with duckdb.connect() as db:
         rows = db.execute(
             f"SELECT state, count(*), sum(price_rec) FROM read_parquet('{by_state}/**/*.parquet', hive_partitioning = true)"
@@ -189,7 +191,7 @@ async def test_duckdb_reads_what_was_cut_by_state_and_by_month(shop: Shop, tmp_p
     for refused in (Wanted(what=What.PRODUCTS, fmt=Format.PARQUET), Wanted(what=What.CHANGES, fmt=Format.CSV)):
         async with shop.pool.connection() as conn:
             with pytest.raises(Refused, match="--partition month"):
-                await export.to_folder(conn, refused, Cut.MONTH, tmp_path / "no")
+                await export.to_folder(conn, refused, Cut.MONTH, tmp_path / "no", packs)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["by-month", "by-state", "storage"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from pyarrow import parquet
 
 from menuwatch.core.errors import Refused
 from menuwatch.exports.packs import Packs
-from menuwatch.operations import history
+from menuwatch.exports.sheets import Format, What
+from menuwatch.operations import export, history
+from menuwatch.operations.export import Wanted
 from menuwatch.operations.history import NotPacked
 from tests.api.shop import START, Shop, at, item
 
@@ -243,3 +246,37 @@ async def test_a_store_at_an_instant(shop: Shop) -> None:
         assert await offered(0.5) == [("a", 10.5), ("b", 10), ("c", 40), ("d", 40)]
         assert await offered(MONTHS) == [("a", 12.5), ("b", 10), ("c", 40)], "d was not on that menu"
         assert await offered(3 * MONTHS + 1) == [("a", 17.5), ("b", 12), ("c", 40)]
+
+
+@pytest.mark.parametrize("what", [What.SNAPSHOTS, What.STATES, What.CHANGES])
+async def test_exports_are_the_same_whatever_is_packed(shop: Shop, what: What) -> None:
+    store, _ = await _story(shop)
+    other = await shop.store("other", state="NM")
+    await shop.crawl(other, 0, [item("x")])
+    await shop.crawl(other, MONTHS, [item("x", options=[("1g", 9, 1)])])
+    packs = Packs(shop.archive.root)
+
+    async def lines(**more: Any) -> list[Any]:
+        wanted = Wanted(what=what, fmt=Format.JSONL, **more)
+        async with shop.pool.connection() as conn:
+            async with export.one_moment(conn, wanted, packs):
+                found = b"".join([piece async for piece in export.stream(conn, wanted)])
+            hidden = await conn.execute(
+                "SELECT relname FROM pg_class WHERE relpersistence = 't' AND relname ~ 'states|snapshots|changes'"
+            )
+            assert await hidden.fetchall() in ([], [("packed_states",)]), "nothing stands before the lasting tables"
+        return [json.loads(line) for line in sorted(found.splitlines())]
+
+    asked: list[dict[str, Any]] = [
+        {},
+        {"since": at(MONTHS)},
+        {"since": at(MONTHS), "until": at(2 * MONTHS + 1)},
+        {"stores": [other]},
+        {"states": ["AZ"]},
+        {"stores": [store], "until": at(MONTHS)},
+    ]
+    before = [await lines(**more) for more in asked]
+    assert len(before[0]) > len(before[3]) > 0
+    for month in (5, 7):
+        await _pack(shop, packs, month)
+        assert [await lines(**more) for more in asked] == before

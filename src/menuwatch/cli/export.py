@@ -18,6 +18,7 @@ from menuwatch.cli.output import errors, plural, print_json
 from menuwatch.cli.process import settings
 from menuwatch.cli.products import parse_since
 from menuwatch.core.errors import Refused
+from menuwatch.exports.packs import Packs
 from menuwatch.exports.sheets import Format, What
 from menuwatch.operations import export as operations
 from menuwatch.operations.export import Cut, Wanted
@@ -106,6 +107,7 @@ async def _export(
                 raise Refused(f"--platform {name}: is not known here ({', '.join(system.platforms)})")
         if named:
             wanted = replace(wanted, stores=[await _store(conn, text) for text in named])
+        packs = Packs(system.archive.root)
         with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
             bar = progress.add_task(f"Exporting {wanted.what}", total=None)
 
@@ -119,14 +121,14 @@ async def _export(
 
             if partition is not None:
                 report["files"] = await operations.to_folder(
-                    conn, wanted, partition, out, overwrite=overwrite, told=told
+                    conn, wanted, partition, out, packs, overwrite=overwrite, told=told
                 )
             elif str(out) == "-":
-                async with operations.one_moment(conn):
+                async with operations.one_moment(conn, wanted, packs):
                     await operations.write(conn, wanted, sys.stdout.buffer, told=told)
                 sys.stdout.buffer.flush()
             else:
-                await operations.to_file(conn, wanted, out, overwrite=overwrite, told=told)
+                await operations.to_file(conn, wanted, out, packs, overwrite=overwrite, told=told)
     return report
 
 

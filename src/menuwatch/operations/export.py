@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -20,8 +20,10 @@ from psycopg import AsyncClientCursor, AsyncConnection
 from menuwatch.core.errors import Refused
 from menuwatch.db import sql
 from menuwatch.exports.encoders import encoder, expression
+from menuwatch.exports.packs import Packs
 from menuwatch.exports.sheets import SHEETS, Column, Format, What
 from menuwatch.exports.target import whole_file, whole_folder
+from menuwatch.operations import packed
 
 _q = sql.load(__package__, "export.sql")
 _MOST_BYTES = 16_000_000
@@ -78,13 +80,25 @@ def _silent(rows: int, size: int) -> None:
 
 
 @asynccontextmanager
-async def one_moment(conn: AsyncConnection[Any], *, most_seconds: float | None = None) -> AsyncIterator[None]:
-    """A transaction in which everything is read as it is now; with `most_seconds` no statement takes longer."""
-    async with conn.transaction():
-        await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        if most_seconds is not None:
-            await conn.execute("SELECT set_config('statement_timeout', %s, true)", [f"{int(most_seconds * 1000)}ms"])
-        yield
+async def one_moment(
+    conn: AsyncConnection[Any], wanted: Wanted, packs: Packs, *, most_seconds: float | None = None
+) -> AsyncIterator[None]:
+    """A transaction in which everything is read as it is now, months that are packed among it; with `most_seconds` no statement takes
+    longer."""
+    async with AsyncExitStack() as room:
+        with_packs = wanted.what is not What.PRODUCTS and bool(await asyncio.to_thread(packs.files))
+        if with_packs:
+            await room.enter_async_context(packed.laid_open(conn))
+        async with conn.transaction():
+            await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            if most_seconds is not None:
+                await conn.execute(
+                    "SELECT set_config('statement_timeout', %s, true)", [f"{int(most_seconds * 1000)}ms"]
+                )
+            if with_packs:
+                await conn.execute("SELECT FROM past_states LIMIT 1")  # from here on it is one moment
+                await packed.read_in(conn, packs, since=wanted.since, stores=wanted.stores)
+            yield
 
 
 def _copy(wanted: Wanted) -> str:
@@ -135,16 +149,29 @@ async def write(conn: AsyncConnection[Any], wanted: Wanted, file: BinaryIO, *, t
 
 
 async def to_file(
-    conn: AsyncConnection[Any], wanted: Wanted, final: Path, *, overwrite: bool = False, told: Told = _silent
+    conn: AsyncConnection[Any],
+    wanted: Wanted,
+    final: Path,
+    packs: Packs,
+    *,
+    overwrite: bool = False,
+    told: Told = _silent,
 ) -> None:
     """One file. Raises Refused where it is there already, NotWritten where the disk fails."""
     with whole_file(final, overwrite=overwrite) as file:
-        async with one_moment(conn):
+        async with one_moment(conn, wanted, packs):
             await write(conn, wanted, file, told=told)
 
 
 async def to_folder(
-    conn: AsyncConnection[Any], wanted: Wanted, cut: Cut, final: Path, *, overwrite: bool = False, told: Told = _silent
+    conn: AsyncConnection[Any],
+    wanted: Wanted,
+    cut: Cut,
+    final: Path,
+    packs: Packs,
+    *,
+    overwrite: bool = False,
+    told: Told = _silent,
 ) -> int:
     """A folder with a file for each state or month, named as Hive does (`state=AZ/part-0.parquet`); returns how many files.
 
@@ -155,7 +182,7 @@ async def to_folder(
     if cut is Cut.MONTH and wanted.what is What.PRODUCTS:
         raise Refused("--partition month: products are as they are now; cut them by state")
     with whole_folder(final, overwrite=overwrite) as folder:
-        async with one_moment(conn):
+        async with one_moment(conn, wanted, packs):
             parts = await _parts(conn, wanted, cut)
             for name, part in parts:
                 with folder.file(f"{cut}={name}/part-0.parquet") as file:

@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 from menuwatch.api.problems import InvalidRequest, Unavailable
 from menuwatch.api.schemas.exports import ExportQuery
 from menuwatch.api.system import Sys, System
+from menuwatch.exports.packs import Packs
 from menuwatch.exports.sheets import MEDIA_TYPES, What
 from menuwatch.operations import export
 from menuwatch.operations.export import Wanted
@@ -106,7 +107,11 @@ def _unusable(name: str, detail: str) -> InvalidRequest:
 async def _pieces(system: System, desk: _Desk, wanted: Wanted) -> AsyncIterator[bytes]:
     desk.busy += 1
     try:
-        async with system.pool.connection(timeout=10) as conn, export.one_moment(conn, most_seconds=MOST_SECONDS):
+        packs = Packs(system.archive.root)
+        async with (
+            system.pool.connection(timeout=10) as conn,
+            export.one_moment(conn, wanted, packs, most_seconds=MOST_SECONDS),
+        ):
             async for piece in export.stream(conn, wanted):
                 yield piece
     finally:
