@@ -27,6 +27,7 @@ class Gauges(Collector):
         yield from self._schedules()
         yield from self._payloads()
         yield from self._upkeep()
+        yield from self._analytics()
         yield from self._fetched()
         yield from self._hosts()
         yield from self._images()
@@ -133,6 +134,24 @@ class Gauges(Collector):
                 done.add_metric((one.duty,), one.done_at)
             failing.add_metric((one.duty,), int(one.failing))
         yield from (done, failing)
+
+    def _analytics(self) -> Iterator[Metric]:
+        found = self._figures.analytics
+        yield _one(
+            "menuwatch_analytics_refreshed_timestamp_seconds",
+            "When the figures for analysts were last made, in seconds since the epoch.",
+            None if found is None else found.refreshed,
+        )
+        yield _one(
+            "menuwatch_analytics_refresh_seconds",
+            "How long making them took, in seconds.",
+            None if found is None else found.seconds,
+        )
+        yield _one(
+            "menuwatch_analytics_failing",
+            "1 where making them anew failed the last time.",
+            None if found is None else int(found.failing),
+        )
 
     def _fetched(self) -> Iterator[Metric]:
         requests = _counts(

@@ -13,6 +13,7 @@ from psycopg_pool import PoolTimeout
 import menuwatch
 from menuwatch.cli import (
     alerts,
+    analytics,
     coverage,
     demo,
     doctor,
@@ -78,6 +79,7 @@ app.command("doctor")(doctor.doctor)
 app.command("explain")(explain.explain)
 app.add_typer(history.app, name="history")
 app.add_typer(alerts.app, name="alerts")
+app.add_typer(analytics.app, name="analytics")
 app.add_typer(hosts.app, name="hosts")
 app.add_typer(images.app, name="images")
 app.add_typer(payloads.app, name="payloads")

@@ -21,7 +21,7 @@ from menuwatch.operations.reading import Row, rows
 
 _q = sql.load(__package__, "changes.sql")
 
-CRAWLS_AT_ONCE = 200
+CRAWLS_AT_ONCE = 500
 """Crawls that one page of the feed looks into at most, so that a page of what is rare costs no more than others: it is short then."""
 
 _NEVER = 2**63 - 1
@@ -54,6 +54,7 @@ class ChangeFilter:
         """The filter as query parameters."""
         return {
             "kind": self.kind,
+            "store": self.stores[0] if self.stores is not None and len(self.stores) == 1 else None,
             "stores": self.stores,
             "states": self.states,
             "categories": self.categories,

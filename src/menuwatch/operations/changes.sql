@@ -1,14 +1,17 @@
 -- What changed: newest first, and in the order in which crawls were taken in. A page is cut before anything is built for it.
 
 -- name: newest
+-- `store` is the one of `stores` where they are no more: the index of a store's history has its order.
 SELECT c.product_id, c.changed_at
   FROM product_changes c
   JOIN catalog_products p ON p.id = c.product_id
   JOIN dispensaries d ON d.id = c.dispensary_id
- WHERE (%(stores)s::integer[] IS NULL OR c.dispensary_id = ANY (%(stores)s))
+ WHERE (%(store)s::integer IS NULL OR c.dispensary_id = %(store)s)
+   AND (%(stores)s::integer[] IS NULL OR c.dispensary_id = ANY (%(stores)s))
    AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s))
    AND (%(categories)s::text[] IS NULL OR p.category_canon = ANY (%(categories)s))
-   AND (%(brands)s::text[] IS NULL OR lower(p.brand_name) = ANY (%(brands)s))
+   AND (%(brands)s::text[] IS NULL
+        OR c.product_id = ANY (ARRAY (SELECT b.id FROM catalog_products b WHERE lower(b.brand_name) = ANY (%(brands)s))))
    AND (%(since)s::timestamptz IS NULL OR c.changed_at >= %(since)s)
    AND (%(until)s::timestamptz IS NULL OR c.changed_at < %(until)s)
    AND (%(after_at)s::timestamptz IS NULL OR (c.changed_at, c.product_id) < (%(after_at)s, %(after_id)s::bigint))
@@ -29,10 +32,14 @@ SELECT c.product_id, c.changed_at
 SELECT number_crawls();
 
 -- name: crawls_fed
--- The next crawls of the feed, from the one at `position` on: some of its products may not have been given yet.
+-- The next crawls of the feed that changed anything, from the one at `position` on: some of its products may not have been given yet.
 SELECT f.position, f.dispensary_id, f.crawled_at
-  FROM crawl_feed f JOIN dispensaries d ON d.id = f.dispensary_id
+  FROM crawl_feed f
+  JOIN store_crawls c ON c.dispensary_id = f.dispensary_id AND c.crawled_at = f.crawled_at
+  JOIN dispensaries d ON d.id = f.dispensary_id
  WHERE f.position >= %(position)s::bigint
+   AND CASE WHEN %(kind)s::text LIKE 'price%%' THEN c.price_changes > 0 WHEN %(kind)s IS NULL THEN c.price_changes > 0 OR c.stock_changes > 0
+            ELSE c.stock_changes > 0 END
    AND (%(stores)s::integer[] IS NULL OR f.dispensary_id = ANY (%(stores)s))
    AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s))
    AND (%(since)s::timestamptz IS NULL OR f.crawled_at >= %(since)s)

@@ -83,6 +83,15 @@ class Duty:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Analytics:
+    """The figures for analysts: `refreshed` in seconds since the epoch, None before the first time; `failing` is of the last try."""
+
+    refreshed: float | None
+    seconds: float | None
+    failing: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
     """All requests to one host that ended so. `waited` for its budget and `took` in seconds."""
 
@@ -140,6 +149,7 @@ class Figures:
     quarantined: int | None = None
     holders: list[partitions.Holder] | None = None
     upkeep: list[Duty] = field(default_factory=list)
+    analytics: Analytics | None = None
     fetched: list[Fetched] = field(default_factory=list)
     hosts: list[HostNow] = field(default_factory=list)
     proxies: Mapping[str, int] = field(default_factory=dict)
@@ -208,6 +218,7 @@ class Reader:
             ("payloads", _payloads),
             ("horizon", _horizon),
             ("upkeep", _upkeep),
+            ("analytics", _analytics),
             ("fetched", _fetched),
             ("hosts", _hosts),
             ("proxies", _proxies),
@@ -274,6 +285,11 @@ async def _horizon(conn: Connection, found: Figures) -> None:
 
 async def _upkeep(conn: Connection, found: Figures) -> None:
     found.upkeep = [Duty(**one) for one in await rows(conn, _q.upkeep, {})]
+
+
+async def _analytics(conn: Connection, found: Figures) -> None:
+    read: Any = await row(conn, _q.analytics, {})
+    found.analytics = Analytics(**read)
 
 
 async def _fetched(conn: Connection, found: Figures) -> None:

@@ -43,6 +43,12 @@ SELECT count(*) AS n FROM raw_crawl_payloads WHERE status = 'quarantined';
 -- name: upkeep
 SELECT duty, extract(epoch FROM done_at)::double precision AS done_at, error IS NOT NULL AS failing FROM upkeep ORDER BY duty;
 
+-- name: analytics
+-- The figures for analysts: the newest that are done, and whether the last try was none of them.
+SELECT extract(epoch FROM d.finished_at)::double precision AS refreshed, d.seconds, coalesce(l.status = 'failed', false) AS failing
+  FROM (SELECT max(id) FILTER (WHERE status = 'done') AS done, max(id) FILTER (WHERE status <> 'running') AS last FROM analytics_runs) m
+  LEFT JOIN analytics_runs d ON d.id = m.done LEFT JOIN analytics_runs l ON l.id = m.last;
+
 -- name: fetched
 -- Sums of all requests, by host and what came of them: a few rows, however many requests.
 SELECT host, verdict, requests, bytes, waited_ms / 1000 AS waited, elapsed_ms / 1000 AS took FROM fetch_totals ORDER BY host, verdict;

@@ -237,3 +237,6 @@ BEGIN
   GET DIAGNOSTICS given = ROW_COUNT;
   RETURN given;
 END $$;
+
+-- What changed of a brand begins with its products.
+CREATE INDEX catalog_products_brand ON catalog_products (lower(brand_name));

@@ -1,0 +1,398 @@
+"""`menuwatch analytics`: figures over all stores, with what each of them rests on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from json import loads
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from menuwatch import bootstrap
+from menuwatch.analytics.model import UnderWay
+from menuwatch.analytics.refresh import refresh as make_anew
+from menuwatch.catalog.canon.kinds import CATEGORIES
+from menuwatch.cli.output import Format, ago, chosen_format, console, errors, plain, plural, print_json, print_rows
+from menuwatch.cli.process import settings
+from menuwatch.cli.products import parse_since
+from menuwatch.core.errors import Refused
+from menuwatch.operations import analytics as operations
+from menuwatch.operations.analytics import ALL, UNKNOWN, By, Days, Figure, Level, Page, Where
+from menuwatch.schedules.model import parse_state
+from menuwatch.stores import store as stores
+
+app = typer.Typer(help="Figures over all stores, and what each of them rests on.", no_args_is_help=True)
+
+_TABLE_LIMIT, _ALL_ROWS = 100, 10_000_000
+
+StateOption = Annotated[
+    str | None, typer.Option(help="Only this state (two letters); `all`: all states together; `unknown`.")
+]
+CategoryOption = Annotated[str | None, typer.Option(help="Only this category of all platforms, or `unknown`.")]
+StoreOption = Annotated[
+    list[str] | None, typer.Option(help="Only this store: its slug, platform id or number; may be repeated.")
+]
+BrandOption = Annotated[str | None, typer.Option(help="Only this brand, in any case.")]
+LimitOption = Annotated[
+    int | None, typer.Option(min=1, help="Print no more rows than this. Tables stop at 100 by themselves.")
+]
+FormatOption = Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON: when it was made, and `items`.")]
+
+_RESTS_ON = (("coverage_stores", "Stores"), ("coverage_stale_stores", "Stale"), ("coverage_share", "Crawls ok"))
+
+
+@app.command("price-per-gram")
+def price_per_gram(
+    state: StateOption = None,
+    category: CategoryOption = None,
+    fmt: FormatOption = None,
+    json: JsonOption = False,
+    limit: LimitOption = None,
+) -> None:
+    """Price per gram of what is on offer, by state and category."""
+    where = Where(scope=_scope(state), category=_category(category))
+    columns = (
+        ("where", "State"),
+        ("category", "Category"),
+        ("options", "Options"),
+        ("without_weight", "No weight"),
+        ("regular_median", "Regular"),
+        ("effective_p10", "p10"),
+        ("effective_median", "Paid (median)"),
+        ("effective_p90", "p90"),
+        ("effective_mean", "Mean"),
+    )
+    _figure(Figure.PRICES, where, columns, fmt, json, limit)
+
+
+@app.command("brands")
+def brands(
+    state: StateOption = None,
+    brand: BrandOption = None,
+    fmt: FormatOption = None,
+    json: JsonOption = False,
+    limit: LimitOption = None,
+) -> None:
+    """How much of what is on the menus is of which brand, by state."""
+    columns = (
+        ("where", "State"),
+        ("brand", "Brand"),
+        ("products", "Products"),
+        ("in_stock", "In stock"),
+        ("share", "Share"),
+        ("store_share", "Of stores"),
+    )
+    _figure(Figure.BRANDS, Where(scope=_scope(state), brand=brand), columns, fmt, json, limit)
+
+
+@app.command("discounts")
+def discounts(
+    state: StateOption = None,
+    category: Annotated[
+        str | None, typer.Option(help="Only this category of all platforms; `all`: all of them together; `unknown`.")
+    ] = None,
+    fmt: FormatOption = None,
+    json: JsonOption = False,
+    limit: LimitOption = None,
+) -> None:
+    """How many products on offer are reduced, and by how much."""
+    where = Where(scope=_scope(state), category=_category(category, together=True))
+    columns = (
+        ("where", "State"),
+        ("what", "Category"),
+        ("products", "Products"),
+        ("on_special", "Reduced"),
+        ("special_share", "Share"),
+        ("depth_median", "Depth"),
+        ("depth_p90", "p90"),
+        ("named_only", "Named only"),
+    )
+    _figure(Figure.DISCOUNTS, where, columns, fmt, json, limit)
+
+
+@app.command("out-of-stock")
+def out_of_stock(
+    by: Annotated[Level, typer.Option(help="What is added up over.")] = Level.STATE_CATEGORY,
+    products: Annotated[bool, typer.Option("--products", help="Single products, longest out first.")] = False,
+    state: StateOption = None,
+    category: CategoryOption = None,
+    store: StoreOption = None,
+    brand: BrandOption = None,
+    fmt: FormatOption = None,
+    json: JsonOption = False,
+    limit: LimitOption = None,
+) -> None:
+    """For how much of the observed time products were out of stock."""
+    scope = _scope(state)
+    if scope == ALL:
+        raise Refused("--state all: say --by all or --by category")
+    if brand is not None and not products:
+        raise Refused("--brand is for single products: add --products")
+    where = Where(scope=scope, category=_category(category), brand=brand, level=by)
+    group = () if products else (("products", "Products"), ("out_products", "Once out"))
+    columns = (
+        ("where", "State"),
+        ("store", "Store"),
+        *((("name", "Product"), ("times_out", "Times")) if products else ()),
+        ("category", "Category"),
+        *group,
+        ("in_hours", "In (h)"),
+        ("out_hours", "Out (h)"),
+        ("out_share", "Out"),
+    )
+    _figure(Figure.OUT_PRODUCTS if products else Figure.STOCK, where, columns, fmt, json, limit, named=store)
+
+
+@app.command("new-and-gone")
+def new_and_gone(
+    by: Annotated[By, typer.Option(help="What a day is added up over.")] = By.STATE,
+    since: Annotated[str | None, typer.Option(help="From this day on: a date, or an age as 7d.")] = None,
+    state: StateOption = None,
+    store: StoreOption = None,
+    fmt: FormatOption = None,
+    json: JsonOption = False,
+    limit: LimitOption = None,
+) -> None:
+    """What stores had for the first time and for the last, day by day (UTC)."""
+    start = parse_since(since, datetime.now(UTC)).astimezone(UTC).date() if since else None
+    scope = _scope(state)
+    columns = (
+        ("day", "Day"),
+        ("where", "State"),
+        ("store", "Store"),
+        ("new_products", "New"),
+        ("gone_products", "Gone"),
+        ("returned", "Back"),
+        ("price_changes", "Prices"),
+        ("stock_changes", "Stock"),
+        ("crawls", "Crawls"),
+    )
+
+    async def read(conn: Any, limit: int) -> Page:
+        chosen = Where(scope=scope, stores=await _stores(conn, store))
+        return await operations.days(conn, Days(since=start, where=chosen, by=by), limit=limit)
+
+    _printed(read, columns, fmt, json, limit)
+
+
+@app.command("stores")
+def list_stores(
+    state: StateOption = None,
+    store: StoreOption = None,
+    stale: Annotated[
+        bool | None, typer.Option("--stale/--fresh", help="Only stores that are stale, or are not.")
+    ] = None,
+    fmt: FormatOption = None,
+    json: JsonOption = False,
+    limit: LimitOption = None,
+) -> None:
+    """When each store was seen last, and what became of its crawls."""
+    scope = _scope(state)
+    columns = (
+        ("dispensary_id", "#"),
+        ("store", "Store"),
+        ("where", "State"),
+        ("last_crawled_at", "Last crawl (UTC)"),
+        ("age_hours", "Age (h)"),
+        ("is_stale", "Stale"),
+        ("failed", "Failed"),
+        ("quarantined", "Quarantined"),
+        ("never_begun", "Never begun"),
+        ("observed_share", "Observed"),
+        ("coverage_scheduled", "Scheduled"),
+        ("coverage_share", "Crawls ok"),
+    )
+
+    async def read(conn: Any, limit: int) -> Page:
+        chosen = Where(scope=scope, stores=await _stores(conn, store))
+        return await operations.stores(conn, chosen, stale=stale, limit=limit)
+
+    _printed(read, columns, fmt, json, limit, rests_on=())
+
+
+@app.command("coverage")
+def coverage(
+    state: StateOption = None,
+    fmt: FormatOption = None,
+    json: JsonOption = False,
+) -> None:
+    """How well each state is seen."""
+    scope = _scope(state)
+    columns = (
+        ("where", "State"),
+        ("known_stores", "Known"),
+        ("crawled_stores", "Seen"),
+        ("stale_stores", "Stale"),
+        ("median_age_hours", "Median age (h)"),
+        ("observed_share", "Observed"),
+        ("failed", "Failed"),
+        ("quarantined", "Quarantined"),
+        ("never_begun", "Never begun"),
+        ("coverage_scheduled", "Scheduled"),
+        ("coverage_share", "Crawls ok"),
+    )
+
+    async def read(conn: Any, limit: int) -> Page:
+        return await operations.coverage(conn, scope)
+
+    _printed(read, columns, fmt, json, None, rests_on=())
+
+
+@app.command("refresh")
+def refresh(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Make all figures anew, here and now."""
+    made = asyncio.run(_refresh())
+    if isinstance(made, UnderWay):
+        raise Refused("another refresh is under way: its figures come as soon as it is done")
+    if json:
+        print_json(
+            {
+                "run_id": made.run_id,
+                "seconds": round(made.seconds, 3),
+                "window": {"from": made.window_from, "to": made.window_to},
+                "steps": [{"step": one.step, "seconds": one.seconds, "rows": one.rows} for one in made.steps],
+            }
+        )
+        return
+    rows = sum(one.rows for one in made.steps)
+    console.print(f"The figures are new: {plural(rows, 'row')} in {made.seconds:.1f} s.", markup=False)
+
+
+async def _refresh() -> Any:
+    async with bootstrap.open_system(settings()) as system:
+        return await make_anew(system.pool, window=timedelta(days=system.settings.analytics_window_days))
+
+
+Reading = Callable[[Any, int], Awaitable[Page]]
+
+
+def _figure(
+    figure: Figure,
+    where: Where,
+    columns: Sequence[tuple[str, str]],
+    fmt: Format | None,
+    json: bool,
+    limit: int | None,
+    *,
+    named: Sequence[str] | None = None,
+) -> None:
+    async def read(conn: Any, limit: int) -> Page:
+        chosen = Where(
+            scope=where.scope,
+            category=where.category,
+            brand=where.brand,
+            level=where.level,
+            stores=await _stores(conn, named),
+        )
+        return await operations.page(conn, figure, chosen, limit=limit)
+
+    _printed(read, columns, fmt, json, limit)
+
+
+def _printed(
+    read: Reading,
+    columns: Sequence[tuple[str, str]],
+    fmt: Format | None,
+    json: bool,
+    limit: int | None,
+    *,
+    rests_on: Sequence[tuple[str, str]] = _RESTS_ON,
+) -> None:
+    form = chosen_format(json, fmt)
+    most = limit or (_TABLE_LIMIT if form is Format.TABLE else _ALL_ROWS)
+    found = asyncio.run(_read(read, most))
+    if form is Format.JSON:
+        print_json({**found.head, "items": found.rows})
+        return
+    rows = [_flat(row) for row in found.rows]
+    if form is Format.TABLE:
+        # Columns in which no row has anything say nothing.
+        rows = [row | _spoken(row) for row in rows]
+        columns = [(key, heading) for key, heading in columns if any(row.get(key) is not None for row in rows)]
+    empty = (
+        "Nothing of that kind." if found.head["run_id"] else "No figures yet: `menuwatch analytics refresh` makes them."
+    )
+    print_rows(rows, [*columns, *rests_on], form, empty=empty, keep=[key for key, _ in rests_on])
+    if form is Format.TABLE:
+        _said(found, limit)
+
+
+async def _read(read: Reading, limit: int) -> Page:
+    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
+        return await read(conn, limit)
+
+
+def _said(found: Page, limit: int | None) -> None:
+    head = found.head
+    if head["run_id"] is not None:
+        errors.print(
+            f"Made {ago(head['refreshed_at'])}, of the time since {head['window']['from']:%Y-%m-%d %H:%M} UTC."
+        )
+    if head["failed"] is not None:
+        errors.print(
+            f"Making them anew failed {ago(head['failed']['at'])}: {plain(head['failed']['error'])}",
+            markup=False,
+            soft_wrap=True,
+        )
+    if found.next is not None and limit is None:
+        errors.print(f"The first {plural(_TABLE_LIMIT, 'row')}; --limit or --format csv prints more.")
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Objects in a row as columns of their own: `coverage_share`, `regular_median`."""
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, msgspec.Raw):
+            inner = loads(bytes(value), parse_float=Decimal)
+            flat |= {f"{key}_{name}": one for name, one in inner.items()}
+        else:
+            flat[key] = value
+    return flat
+
+
+def _spoken(row: dict[str, Any]) -> dict[str, Any]:
+    """What a table says where a value means something else than nothing, and shares as percent."""
+    shares = {
+        key: f"{100 * value:.1f} %"
+        for key, value in row.items()
+        if key.endswith("share") and isinstance(value, Decimal | int)
+    }
+    depths = {
+        key: f"{100 * value:.0f} %" for key, value in row.items() if key.startswith("depth_") and value is not None
+    }
+    where = "all" if row.get("all_states") else row.get("state")
+    what = "all" if row.get("all_categories") else row.get("category")
+    return {"where": where, "what": what, **shares, **depths}
+
+
+def _scope(text: str | None) -> str | None:
+    if text is None or text.strip().lower() in (ALL, UNKNOWN):
+        return text and text.strip().lower()
+    return parse_state(text)
+
+
+def _category(text: str | None, *, together: bool = False) -> str | None:
+    if text is None:
+        return None
+    words = (*sorted(CATEGORIES), *((ALL,) if together else ()), UNKNOWN)
+    name = text.strip().lower()
+    if name not in words:
+        raise Refused(f"--category {text!r} does not exist: it is one of {', '.join(words)}")
+    return name
+
+
+async def _stores(conn: Any, named: Sequence[str] | None) -> list[int] | None:
+    if not named:
+        return None
+    found = []
+    for text in named:
+        one = await stores.find(conn, text)
+        if one is None:
+            raise Refused(f"--store {text}: there is no such store; `menuwatch stores list` shows those there are")
+        found.append(one.id)
+    return found
