@@ -159,21 +159,37 @@ async def test_a_malformed_item_is_a_warning_and_no_miss(months: Pool) -> None:
     assert row["consecutive_misses"] == 0
 
 
-async def test_an_item_without_an_id_puts_the_first_miss_off(months: Pool) -> None:
+async def test_an_item_without_an_id_puts_misses_off_for_a_week(months: Pool) -> None:
     menu = [item(str(i)) for i in range(10)]
     nameless = b'{"name": "who is it"}'
     story = []
     async with months.connection() as conn:
         store = await add_store(conn)
         await crawl(conn, store, 0, menu)
-        for number in range(1, 6):
+        for number in (1, 2, 3, 4, 24 * 7, 24 * 7 + 1, 24 * 7 + 2, 24 * 7 + 3, 24 * 7 + 4):
             applied = await crawl(conn, store, number, [nameless, *menu[1:]])
             (row,) = await _rows(months, "SELECT * FROM store_products WHERE provider_product_id = '0'")
             story.append((applied.missing, row["consecutive_misses"], row["stock_status"]))
             assert row["last_seen_at"] == START, "nobody saw it"
-    assert story == [(0, 0, "in_stock"), (1, 1, "in_stock"), (1, 2, "in_stock"), (1, 3, "oos"), (0, 3, "oos")]
+    assert story[:5] == [(0, 0, "in_stock")] * 5, "it may be the one without an id"
+    assert story[5:] == [(1, 1, "in_stock"), (1, 2, "in_stock"), (1, 3, "oos"), (0, 3, "oos")]
     snapshots = await _rows(months, "SELECT 1 FROM store_product_snapshots WHERE provider_product_id = '0'")
     assert len(snapshots) == 1
+
+
+async def test_an_item_without_an_id_neither_adds_to_misses_nor_takes_them_back(months: Pool) -> None:
+    menu = [item(str(i)) for i in range(10)]
+    nameless = b'{"name": "who is it"}'
+    story = []
+    async with months.connection() as conn:
+        store = await add_store(conn)
+        for number, items in enumerate(
+            [menu, menu[1:], menu[1:], [nameless, *menu[1:]], [nameless, *menu[1:]], menu[1:]]
+        ):
+            await crawl(conn, store, number, items)
+            (row,) = await _rows(months, "SELECT * FROM store_products WHERE provider_product_id = '0'")
+            story.append((row["consecutive_misses"], row["stock_status"]))
+    assert story == [(0, "in_stock"), (1, "in_stock"), (2, "in_stock"), (2, "in_stock"), (2, "in_stock"), (3, "oos")]
 
 
 async def test_a_product_that_cannot_be_read_is_there_all_the_same(months: Pool) -> None:

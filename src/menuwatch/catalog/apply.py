@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
 
@@ -28,6 +28,8 @@ _CHUNK = 250
 """Items normalized between two writes to the server, which works on the last chunk meanwhile."""
 _BAD_SHARE = 0.2
 """With more malformed items than this share, the platform's schema has changed and nothing is taken."""
+_LONG = timedelta(days=7)
+"""An item without an id may be any product that was seen within this time. Not for ever: some menus always have such an item."""
 
 
 class NormalizedItems(Protocol):
@@ -105,6 +107,7 @@ class _Known(NamedTuple):
     misses: int
     current: bool
     """It was in the last crawl, and could be read."""
+    long_unseen: bool
 
 
 class _Item(NamedTuple):
@@ -291,7 +294,7 @@ def _gaps(menu: MenuToApply, known: Iterable[_Known], found: _Sorted, reading: _
             gaps.append(_Gap(row.id, 0, menu.crawled_at, declared_oos=False, counted=False))
         elif row.id in written or row.misses == MISSES_UNTIL_OOS:
             continue
-        elif not menu.whole or (found.nameless and row.current):
+        elif not menu.whole or (found.nameless and not row.long_unseen):
             # It may be in the part that is not here, or be one of the items without an id: a gap, and no miss on a guess.
             gaps.append(_Gap(row.id, row.misses, None, declared_oos=False, counted=False))
         else:
@@ -329,7 +332,9 @@ async def apply_menu(conn: AsyncConnection[Any], menu: MenuToApply, reader: Read
     Raises SuspectMenu when too many items are malformed to be the fault of single products: roll back then.
     """
     cursor = await conn.execute(
-        _q.known_products, {"dispensary_id": menu.dispensary_id, "provider": menu.provider}, binary=True
+        _q.known_products,
+        {"dispensary_id": menu.dispensary_id, "provider": menu.provider, "long_ago": menu.crawled_at - _LONG},
+        binary=True,
     )
     known = [_Known(*row) for row in await cursor.fetchall()]
     if not menu.items and not menu.trusted:

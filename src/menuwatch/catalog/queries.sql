@@ -2,7 +2,8 @@
 
 -- name: known_products
 -- What the catalogue knows of a store: enough to tell an unchanged item without decoding it.
-SELECT id, provider_product_id, content_hash, consecutive_misses, last_seen_at IS NULL AS current
+SELECT id, provider_product_id, content_hash, consecutive_misses, last_seen_at IS NULL AS current,
+       coalesce(last_seen_at < %(long_ago)s, false) AS long_unseen
   FROM catalog_products WHERE dispensary_id = %(dispensary_id)s AND provider = %(provider)s;
 
 -- name: reserve_ids
