@@ -84,23 +84,6 @@ def test_settings_come_from_the_environment_and_overrides_win() -> None:
     assert Settings.from_env({"MENUWATCH_HOME": "/x"}).storage == Path("/x/storage")
 
 
-@pytest.mark.parametrize(
-    ("variable", "text", "says"),
-    [
-        ("PORT", "99999", "between 0 and 65535"),
-        ("PORT", "http", "invalid literal"),
-        ("SUSPECT_SHARE", "2", "between 0 and 1"),
-        ("DUTCHIE_BASE_URL", "dutchie.com", "must start with http"),
-        ("DUTCHIE_HASHES", '["x"]', "JSON object of operation name to hash"),
-        ("MAX_CONCURRENT_TASKS", "0", "between 1 and 500"),
-    ],
-)
-def test_a_setting_that_cannot_be_used_is_named(variable: str, text: str, says: str) -> None:
-    with pytest.raises(Refused, match=says) as caught:
-        Settings.from_env({variable: text})
-    assert variable in str(caught.value)
-
-
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 

@@ -58,6 +58,10 @@ def test_no_number_is_named_with_what_is_wrong_and_an_example_that_works(variabl
         ("STALE_AFTER_MINUTES", "1441", "that is too large; it takes a number of minutes from 0.01 to 1440"),
         ("SUSPECT_SHARE", "40%", "that is no number; it takes a number from 0 to 1, for example SUSPECT_SHARE=0.4"),
         ("DUTCHIE_HASHES", "{", "must be a JSON object of operation name to hash"),
+        ("DUTCHIE_HASHES", '["x"]', "must be a JSON object of operation name to hash"),
+        ("PORT", "99999", "that is too large; it takes a whole number from 0 to 65535, for example PORT=8640"),
+        ("PORT", "http", "that is no whole number; it takes a whole number from 0 to 65535"),
+        ("MAX_CONCURRENT_TASKS", "0", "that is too small; it takes a whole number from 1 to 500"),
         ("DUTCHIE_BASE_URL", "dutchie.com", "must start with http:// or https://"),
     ],
 )
