@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from menuwatch.imaging import master
@@ -18,6 +18,7 @@ from tests.imaging.making import decoded
 SEED = bytes([200, 30, 60, 20, 90, 220, 0])  # slope 1: the edge is at the row's number
 
 
+@settings(deadline=None)  # six pictures each time: on a machine with other work that takes a while
 @given(st.binary(min_size=7, max_size=16))
 def test_each_format_can_be_read_and_shows_the_same(seed: bytes) -> None:
     made = {"png": png(seed), "webp": webp(seed), "jpeg": jpeg(seed)}
