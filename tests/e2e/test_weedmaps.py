@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -195,3 +198,19 @@ async def test_a_market_of_both_platforms(home: Path, mood: str) -> None:
             " WHERE p.category_canon = 'flower' AND v ->> 'option' IN ('1/8oz', '1/8 oz', '3.5g')",
         )
         assert {(row["provider"], float(row["grams"])) for row in eighths} == {("dutchie", 3.5), ("weedmaps", 3.5)}
+
+
+def test_a_store_is_added_by_its_address_where_the_platform_is_asked(database_url: str, tmp_path: Path) -> None:
+    def add(**setting: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path / "home"), **setting}
+        return subprocess.run(
+            [sys.executable, "-m", "menuwatch.cli.main", "stores", "add", "https://weedmaps.com/dispensaries/a-shop"],
+            capture_output=True, text=True, check=False, timeout=120, env=env,
+        )  # fmt: skip
+
+    refused = add()
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "is a menu of weedmaps, which is not asked here: set WEEDMAPS_BASE_URL" in refused.stderr
+    added = add(WEEDMAPS_BASE_URL="http://127.0.0.1:9")
+    assert added.returncode == 0, added.stderr
+    assert "(a-shop)" in added.stdout

@@ -92,6 +92,11 @@ async def _add(menu_url: str) -> Store:
                 f"{menu_url!r} is no menu of a platform that Menuwatch knows ({known}): "
                 "it looks like https://dutchie.com/dispensary/SLUG or …/embedded-menu/SLUG"
             )
+        if not platform.hosts:
+            raise Refused(
+                f"{menu_url!r} is a menu of {platform.name}, which is not asked here: set {platform.name.upper()}_BASE_URL, "
+                "or put recorded answers in with `menuwatch replay`"
+            )
         async with system.pool.connection() as conn, conn.transaction():
             store = await stores.add_by_url(conn, platform=platform.name, slug=slug, menu_url=menu_url)
             await tasks.enqueue(
