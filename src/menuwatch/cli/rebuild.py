@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from menuwatch import bootstrap
 from menuwatch.cli.output import console, errors, plain, plural, print_json
 from menuwatch.cli.process import settings
+from menuwatch.cli.products import parse_since
 from menuwatch.core.errors import Refused
 from menuwatch.pipeline import rebuild as pipeline
 from menuwatch.pipeline.rebuild import Counts, Rebuilt
@@ -26,18 +28,24 @@ _Refusals = list[tuple[Store, str]]
 def rebuild(
     store: Annotated[list[str] | None, typer.Argument(help="The stores: slug, platform id or number of each.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every store that was ever crawled.")] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Only what was crawled from then on: a date, a time (ISO 8601), or an age as 7d."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would differ.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Make a store's products and history anew from its archive, as if today's version had read every menu.
 
-    One transaction a store. Exit code 1 when a payload is not taken any more or, with --all, a store was refused.
+    One transaction a store. With --since what was before stays as it is, and need not be in the archive any more. Exit code 1 when a
+    payload is not taken any more or, with --all, a store was refused.
     """
     if everything == bool(store):
         raise Refused("name the stores, or say --all")
-    done, refused = asyncio.run(_rebuild(store or [], dry_run=dry_run))
+    start = parse_since(since, datetime.now(UTC)) if since else None
+    done, refused = asyncio.run(_rebuild(store or [], since=start, dry_run=dry_run))
     if json:
-        print_json({"dry_run": dry_run, "stores": [_report(one) for one in done], "refused": [
+        print_json({"dry_run": dry_run, "since": start, "stores": [_report(one) for one in done], "refused": [
             {"id": one.id, "slug": one.slug, "reason": reason} for one, reason in refused
         ]})  # fmt: skip
     else:
@@ -54,6 +62,7 @@ def _report(one: Rebuilt) -> dict[str, Any]:
         "id": one.store.id,
         "slug": one.store.slug,
         "payloads": one.payloads,
+        "guessed": one.guessed,
         "same": one.same,
         "products": asdict(one.products),
         "states": asdict(one.states),
@@ -74,11 +83,12 @@ def _said(counts: Counts) -> str:
 
 def _print(one: Rebuilt, *, dry_run: bool) -> None:
     would = "would be rebuilt" if dry_run else "rebuilt"
+    since = f" since {one.since:%Y-%m-%d %H:%M} UTC" if one.since else ""
     what = "nothing differs" if one.same else "; ".join(
         f"{name} {_said(counts)}" for name, counts in (("products", one.products), ("states", one.states), ("crawls", one.crawls))
     )  # fmt: skip
     console.print(
-        f"{plain(one.store.name)} (store {one.store.id}): {would} from {plural(one.payloads, 'payload')}; {what}.",
+        f"{plain(one.store.name)} (store {one.store.id}): {would}{since} from {plural(one.payloads, 'payload')}; {what}.",
         markup=False,
         soft_wrap=True,
     )
@@ -86,11 +96,18 @@ def _print(one: Rebuilt, *, dry_run: bool) -> None:
         columns = f" ({', '.join(example['columns'])})" if example["columns"] else ""
         text = f"  {example['what']}: {plain(example['name'])} {plain(example['provider_product_id'])}{columns}"
         console.print(text, markup=False, soft_wrap=True)
+    if one.guessed:
+        console.print(
+            f"  No payload from before tells the name, and what else has no history, of {plural(one.guessed, 'product')}: taken to "
+            "have been as in the first payload since.",
+            markup=False,
+            soft_wrap=True,
+        )
     for number, reason in one.refused:
         console.print(f"  payload {number} is quarantined now: {plain(reason)}", markup=False, soft_wrap=True)
 
 
-async def _rebuild(named: Sequence[str], *, dry_run: bool) -> tuple[list[Rebuilt], _Refusals]:
+async def _rebuild(named: Sequence[str], *, since: datetime | None, dry_run: bool) -> tuple[list[Rebuilt], _Refusals]:
     done: list[Rebuilt] = []
     refused: _Refusals = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -108,7 +125,7 @@ async def _rebuild(named: Sequence[str], *, dry_run: bool) -> tuple[list[Rebuilt
                     progress.update(bar, description=said, completed=payloads, total=of)
 
                 try:
-                    done.append(await pipeline.rebuild(parts, one.id, dry_run=dry_run, told=told))
+                    done.append(await pipeline.rebuild(parts, one.id, since=since, dry_run=dry_run, told=told))
                 except Refused as error:
                     if named:
                         raise

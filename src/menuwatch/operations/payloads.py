@@ -25,6 +25,7 @@ from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import PRIORITY_URGENT, NewTask, Role
 
 _q = sql.load(__package__)
+_own = sql.load(__package__, "payloads.sql")
 
 
 async def one(conn: AsyncConnection[Any], payload_id: int) -> Payload:
@@ -33,6 +34,20 @@ async def one(conn: AsyncConnection[Any], payload_id: int) -> Payload:
     if found is None:
         raise NotFound(f"payload {payload_id} does not exist")
     return found
+
+
+async def usage(conn: AsyncConnection[Any], payload: Payload) -> dict[str, Any]:
+    """What has to do with a payload: its `store`, the `crawl` that the catalogue took from it (None where it took none), the store's
+    other payloads with the `same_file`, and those with the `same_answers` in a file of their own, newest first."""
+    store = await stores.get(conn, payload.dispensary_id)
+    crawls = await rows(conn, _own.crawl_of, {"id": payload.id})
+    alike = await rows(conn, _own.alike, {"id": payload.id})
+    return {
+        "store": None if store is None else {"id": store.id, "slug": store.slug, "name": store.name},
+        "crawl": crawls[0] if crawls else None,
+        "same_file": [row["id"] for row in alike if row["same_file"]],
+        "same_answers": [row["id"] for row in alike if not row["same_file"]],
+    }
 
 
 async def page(

@@ -201,11 +201,13 @@ SELECT r.* FROM products_before b JOIN products_then s ON s.product_id = b.id
 -- The state as history has it, words and weights as they were read. Where the two do not say the same of price, stock or potency the state is
 -- right, what a unit costs goes with a price that is another, and the next item is read whatever it is.
 UPDATE catalog_products p SET
-       content_hash = CASE WHEN NOT s.later OR (s.prices, s.stock, s.price_rec, s.price_rec_special, s.price_med, s.price_med_special,
-         s.stock_status, s.quantity, s.quantity_capped, s.thc_lo, s.thc_hi, s.thc_unit, s.cbd_lo, s.cbd_hi, s.cbd_unit)
-         IS NOT DISTINCT FROM (option_prices(r.variants), option_stock(r.variants), r.price_rec, r.price_rec_special, r.price_med,
-         r.price_med_special, r.stock_status, r.quantity, r.quantity_capped, r.thc_lo, r.thc_hi, r.thc_unit, r.cbd_lo, r.cbd_hi, r.cbd_unit)
-         THEN r.content_hash ELSE '' END,
+       content_hash = CASE WHEN NOT s.later
+              OR (s.prices, s.price_rec, s.price_rec_special, s.price_med, s.price_med_special, s.thc_lo, s.thc_hi, s.thc_unit, s.cbd_lo, s.cbd_hi, s.cbd_unit)
+                 IS NOT DISTINCT FROM (option_prices(r.variants), r.price_rec, r.price_rec_special, r.price_med, r.price_med_special, r.thc_lo,
+                 r.thc_hi, r.thc_unit, r.cbd_lo, r.cbd_hi, r.cbd_unit)
+             AND (NOT s.present OR (s.stock, s.stock_status, s.quantity, s.quantity_capped)
+                 IS NOT DISTINCT FROM (option_stock(r.variants), r.stock_status, r.quantity, r.quantity_capped))
+              THEN r.content_hash ELSE '' END,
        name_raw = r.name_raw, name = r.name, brand_name_raw = r.brand_name_raw, brand_name = r.brand_name, category = r.category,
        subcategory = r.subcategory, strain_type = r.strain_type, status_raw = r.status_raw, cannabinoids = r.cannabinoids,
        specials = r.specials, image_url = r.image_url, images = r.images, description = r.description,

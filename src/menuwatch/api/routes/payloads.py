@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -21,10 +20,8 @@ from menuwatch.api.schemas.payloads import (
     StorePayloadQuery,
 )
 from menuwatch.api.system import Reading, Sys, Writing
-from menuwatch.catalog.diff import Change, Item
 from menuwatch.operations import payloads
-from menuwatch.operations.payloads import Compared
-from menuwatch.payloads.store import Payload as Archived
+from menuwatch.operations.payload_diff import shown
 
 router = APIRouter(prefix="/api/payloads", tags=["payloads"])
 
@@ -152,7 +149,7 @@ async def diff_payloads(
     async with system.pool.connection(timeout=10) as conn:
         first, second = await payloads.to_compare(conn, dispensary_id, older, newer)
     # Normalizing takes a while: no connection is held meanwhile.
-    return answer(request, _diff(await payloads.compare(system.archive, system.platforms, first, second)))
+    return answer(request, shown(await payloads.compare(system.archive, system.platforms, first, second)))
 
 
 @router.post("/{payload_id}/release", response_model=Released, summary="Take a payload out of quarantine")
@@ -160,55 +157,3 @@ async def release_payload(request: Request, conn: Writing, payload_id: PayloadPa
     """A person has looked at a suspect menu and it is right: it counts as `ok` from now on, and is applied ahead of other work."""
     task_id = await payloads.release(conn, payload_id)
     return answer(request, {"payload": await payloads.one(conn, payload_id), "task_id": task_id})
-
-
-def _diff(found: Compared) -> dict[str, Any]:
-    d = found.diff
-    return {
-        "success": True,
-        "from": _side(found.older),
-        "to": _side(found.newer),
-        "diff": {
-            "added": len(d.added),
-            "removed": len(d.removed),
-            "priceChanges": len(d.price_changes),
-            "stockChanges": len(d.stock_changes),
-        },
-        "details": {
-            "added": [_item(item) for item in d.added],
-            "removed": [_item(item) for item in d.removed],
-            "priceChanges": [_change(c, _prices(c.before), _prices(c.after)) for c in d.price_changes],
-            "stockChanges": [_change(c, _stock(c.before), _stock(c.after)) for c in d.stock_changes],
-        },
-    }
-
-
-def _side(payload: Archived) -> dict[str, Any]:
-    return {"id": payload.id, "fetchedAt": payload.fetched_at, "productCount": payload.product_count}
-
-
-def _item(item: Item) -> dict[str, Any]:
-    return {
-        "providerProductId": item.provider_product_id,
-        "name": item.name,
-        "brandName": item.brand_name,
-        "priceRec": item.price_rec,
-        "stockStatus": item.stock_status,
-    }
-
-
-def _change(change: Change, before: Any, after: Any) -> dict[str, Any]:
-    return {"providerProductId": change.provider_product_id, "name": change.name, "before": before, "after": after}
-
-
-_PRICES = ("option", "priceRec", "priceRecSpecial", "priceMed", "priceMedSpecial")
-_STOCK = ("option", "stockStatus", "quantity", "capped")
-
-
-def _prices(options: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    return [dict(zip(_PRICES, option, strict=True)) for option in options]
-
-
-def _stock(side: tuple[str, Iterable[tuple[Any, ...]]]) -> dict[str, Any]:
-    status, options = side
-    return {"stockStatus": status, "options": [dict(zip(_STOCK, option, strict=True)) for option in options]}
