@@ -1,5 +1,5 @@
-"""Random stories of a store: menus with products that change, go, come back, cannot be read, stand twice or have no id; parts of menus; menus
-that wait in quarantine."""
+"""Random stories of a store: menus with products that change, go, come back, cannot be read, stand twice or have no id; parts of
+menus; menus that wait in quarantine."""
 
 from __future__ import annotations
 
