@@ -103,13 +103,13 @@ class Story:
         return item(key, one.name, options=options, thc=one.thc, nobodyReadsThis=one.note, **more)
 
 
-async def lived(shop: Shop, store: int, random: Random, crawls: int) -> list[int]:
-    """Has a store live a story, an hour a crawl; returns its payloads."""
+async def lived(shop: Shop, store: int, random: Random, crawls: int, *, pace: float = 1) -> list[int]:
+    """Has a store live a story, `pace` hours a crawl; returns its payloads."""
     story = Story(random)
     made = []
     for hour in range(crawls):
         story.step()
-        made.append(await crawl(shop, store, hour, story.items(), random=random))
+        made.append(await crawl(shop, store, hour * pace, story.items(), random=random))
     return made
 
 

@@ -28,7 +28,7 @@ _CHUNK = 250
 """Items normalized between two writes to the server, which works on the last chunk meanwhile."""
 _BAD_SHARE = 0.2
 """With more malformed items than this share, the platform's schema has changed and nothing is taken."""
-_LONG = timedelta(days=7)
+LONG_UNSEEN = timedelta(days=7)
 """An item without an id may be any product that was seen within this time. Not for ever: some menus always have such an item."""
 
 
@@ -333,7 +333,7 @@ async def apply_menu(conn: AsyncConnection[Any], menu: MenuToApply, reader: Read
     """
     cursor = await conn.execute(
         _q.known_products,
-        {"dispensary_id": menu.dispensary_id, "provider": menu.provider, "long_ago": menu.crawled_at - _LONG},
+        {"dispensary_id": menu.dispensary_id, "provider": menu.provider, "long_ago": menu.crawled_at - LONG_UNSEEN},
         binary=True,
     )
     known = [_Known(*row) for row in await cursor.fetchall()]

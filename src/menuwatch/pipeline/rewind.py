@@ -24,7 +24,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row, dict_row
 
 from menuwatch.catalog import rows
-from menuwatch.catalog.apply import content_hash
+from menuwatch.catalog.apply import LONG_UNSEEN, content_hash
 from menuwatch.catalog.canon.bounds import shown_id
 from menuwatch.catalog.model import Product
 from menuwatch.catalog.stock import MISSES_UNTIL_OOS, absent
@@ -66,7 +66,7 @@ def standing(
     """Where a product stands after these crawls, the oldest first, none of which has read it. `read_at` is the crawl that last did;
     `gone_at` the one that was its third miss in a row. What `apply` does at each crawl, told from what is left of it. Pure."""
     name = shown_id(product_id)
-    misses, seen, current = 0, read_at, True
+    misses, seen = 0, read_at
     for crawl in crawls:
         if crawl.platform not in (None, provider) or (read_at is not None and crawl.crawled_at <= read_at):
             continue
@@ -74,14 +74,17 @@ def standing(
             misses, seen = 0, crawl.crawled_at
         elif crawl.crawled_at == gone_at:
             misses = MISSES_UNTIL_OOS
-        elif misses == MISSES_UNTIL_OOS or not crawl.whole or (crawl.nameless and current):
+        elif misses == MISSES_UNTIL_OOS or not crawl.whole or (crawl.nameless and not _long_unseen(seen, crawl)):
             pass
         else:
             # Only a state of being gone has three, and history tells when such a one began.
             most = MISSES_UNTIL_OOS if gone_at is not None and crawl.crawled_at > gone_at else MISSES_UNTIL_OOS - 1
             misses = min(absent(misses).misses, most)
-        current = False
     return Standing(misses, seen)
+
+
+def _long_unseen(seen: datetime | None, crawl: Unseen) -> bool:
+    return seen is not None and seen < crawl.crawled_at - LONG_UNSEEN
 
 
 @dataclass(frozen=True, slots=True)
