@@ -131,8 +131,9 @@ WITH a AS (
   SELECT d.id, s.id IS NOT NULL AS is_scheduled,
          coalesce(a.succeeded, 0) AS succeeded, coalesce(a.failed, 0) AS failed, coalesce(a.quarantined, 0) AS quarantined,
          coalesce(a.undecided, 0) AS undecided, coalesce(o.observed, 0) AS observed,
-         coalesce(greatest(0, floor(extract(epoch FROM %(until)s::timestamptz - greatest(%(since)s, d.created_at, s.since)) / 3600
-                                    / greatest(d.crawl_interval_hours, s.hours)) - 1), 0)::integer AS wanted
+         CASE WHEN s.id IS NOT NULL
+              THEN greatest(0, floor(extract(epoch FROM %(until)s::timestamptz - greatest(%(since)s, d.created_at, s.since)) / 3600
+                                     / greatest(d.crawl_interval_hours, s.hours)) - 1) ELSE 0 END::integer AS wanted
     FROM dispensaries d LEFT JOIN a ON a.dispensary_id = d.id LEFT JOIN o ON o.dispensary_id = d.id LEFT JOIN s ON s.id = d.id
 )
 INSERT INTO figure_stores (run_id, dispensary_id, platform, name, state, crawl_enabled, interval_hours, is_scheduled, last_crawled_at, is_stale,

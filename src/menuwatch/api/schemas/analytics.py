@@ -35,7 +35,7 @@ class PricesQuery(PageQuery):
     """Which prices per gram."""
 
     state: Scope | None = Field(None, description=_SCOPE)
-    category: Category | Literal["unknown"] | None = Field(None, description=_CATEGORY)
+    category: Literal[Category, "unknown"] | None = Field(None, description=_CATEGORY)
 
 
 class BrandsQuery(PageQuery):
@@ -49,7 +49,7 @@ class DiscountsQuery(PageQuery):
     """Which discounts."""
 
     state: Scope | None = Field(None, description=_SCOPE)
-    category: Category | Literal["all", "unknown"] | None = Field(
+    category: Literal[Category, "all", "unknown"] | None = Field(
         None,
         description="A category of all platforms, `all` for all of them together, or `unknown`; everything when left out.",
     )
@@ -65,7 +65,7 @@ class StockQuery(PageQuery):
         "state_category", description="What they are added up over."
     )
     state: State | None = Field(None, description="Only this state, by its two letters, or `unknown`.")
-    category: Category | Literal["unknown"] | None = Field(None, description=_CATEGORY)
+    category: Literal[Category, "unknown"] | None = Field(None, description=_CATEGORY)
     store: list[StoreId] | None = Field(None, description="Only these stores (repeat for several).")
 
 
@@ -73,7 +73,7 @@ class OutProductsQuery(PageQuery):
     """Which products that were out of stock."""
 
     state: State | None = Field(None, description="Only stores of this state, by its two letters, or `unknown`.")
-    category: Category | Literal["unknown"] | None = Field(None, description=_CATEGORY)
+    category: Literal[Category, "unknown"] | None = Field(None, description=_CATEGORY)
     store: list[StoreId] | None = Field(None, description="Only these stores (repeat for several).")
     brand: Text | None = Field(None, description="Only this brand, in any case.")
     product: BigId | None = Field(None, description="Only this product.")

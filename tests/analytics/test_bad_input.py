@@ -1,0 +1,48 @@
+"""What cannot be asked is refused, with the name of the value and what is allowed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.api.shop import Shop
+
+# fmt: off
+BAD = [
+    ("price-per-gram?state=ZZ", "state", "'ZZ' does not exist: name it by two letters"),
+    ("price-per-gram?state=Arizona", "state", "or `all` (all states together), or `unknown`"),
+    ("price-per-gram?state=", "state", "two letters"),
+    ("price-per-gram?state=N%00", "state", "NUL"),
+    ("price-per-gram?category=weed", "category", "'flower', 'preroll', 'vaporizer'"),
+    ("price-per-gram?category=all", "category", "'flower'"),
+    ("price-per-gram?colour=red", "colour", "not known"),
+    ("price-per-gram?limit=0", "limit", "greater than or equal to 1"),
+    ("brands?limit=201", "limit", "less than or equal to 200"),
+    ("brands?category=flower", "category", "not known"),
+    ("discounts?category=sale", "category", "'all'"),
+    ("out-of-stock?by=brand", "by", "'all', 'category', 'state', 'state_category', 'store' or 'store_category'"),
+    ("out-of-stock?state=all", "state", "two letters"),
+    ("out-of-stock?store=0", "store", "greater than or equal to 1"),
+    ("out-of-stock/products?product=x", "product", "integer"),
+    ("new-and-gone?by=week", "by", "'all', 'state' or 'store'"),
+    ("new-and-gone?since=yesterday", "since", "is no valid date: write it as 2026-11-20"),
+    ("stores?stale=perhaps", "stale", "boolean"),
+    ("coverage?state=XX", "state", "'XX' does not exist"),
+    ("coverage?limit=3", "limit", "not known"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("path", "parameter", "said"), BAD)
+async def test_what_cannot_be_asked(shop: Shop, path: str, parameter: str, said: str) -> None:
+    problem = await shop.refused(f"/api/analytics/{path}", 422)
+    (error,) = problem["errors"]
+    assert error["parameter"].split(".")[0] == parameter
+    assert said in error["detail"]
+
+
+async def test_cursors_belong_to_their_list(shop: Shop) -> None:
+    for path in ("analytics/brands", "analytics/stores", "analytics/new-and-gone", "changes/feed"):
+        problem = await shop.refused(f"/api/{path}?cursor=nonsense", 400)
+        assert problem["type"] == "/problems/bad-cursor"
+    cursor = (await shop.ask("/api/changes/feed"))["next"]
+    assert "another list" in (await shop.refused(f"/api/changes/feed?kind=price&cursor={cursor}", 400))["detail"]

@@ -1,0 +1,88 @@
+"""The recorded market of New Mexico: prices per gram and brands against the recording itself, read by hand."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from menuwatch.analytics.refresh import refresh
+from menuwatch.operations import analytics
+from menuwatch.operations.analytics import Figure, Where
+from menuwatch.pipeline.parts import Parts
+from menuwatch.pipeline.replay import replay
+from tests.analytics.by_hand import spread
+from tests.truth import weedmaps
+from tests.truth.plain import read
+from tests.truth.test_truth import menus_in, parts, recording
+
+__all__ = ["parts"]
+
+
+def _offered(product: dict[str, Any]) -> list[dict[str, Any]]:
+    if product["stock_status"] == "oos":
+        return []
+    return [one for one in product["variants"] if one["stock_status"] != "oos"]
+
+
+def _price(option: dict[str, Any], *names: str) -> Decimal | None:
+    return next((option[name] for name in names if option[name] is not None), None)
+
+
+@pytest.mark.slow
+async def test_prices_per_gram_and_brands(parts: Parts, recorded: Path) -> None:
+    """It takes its seconds: 84 menus are taken in first."""
+    path = recording(recorded, "weedmaps/nm_menus_2024-05.tar.gz")
+    await replay(parts, None, [path])
+    await refresh(parts.pool, window=timedelta(days=1))
+
+    goods: dict[tuple[str, str], dict[str, Any]] = {}
+    for menu in menus_in(path).values():
+        for item in menu["data"]:
+            goods[str(item["relationships"]["listing"]["data"]["id"]), str(item["id"])] = weedmaps.product(item)
+    assert len(goods) == 7117
+    regular: dict[Any, list[Fraction]] = defaultdict(list)
+    paid: dict[Any, list[Fraction]] = defaultdict(list)
+    stores: dict[Any, set[str]] = defaultdict(set)
+    brands: dict[Any, int] = defaultdict(int)
+    having: dict[Any, set[str]] = defaultdict(set)
+    for (store, _), product in goods.items():
+        brand = product["brand_name"].lower() if product["brand_name"] else None
+        brands[brand] += 1
+        having[brand].add(store)
+        for option in _offered(product):
+            whole, pay = (
+                _price(option, "price_rec", "price_med"),
+                _price(option, "special_rec", "price_rec", "special_med", "price_med"),
+            )
+            if option["weight_g"] and pay:
+                assert whole, "whatever is reduced has a regular price"
+                regular[product["category_canon"]].append(Fraction(whole) / Fraction(option["weight_g"]))
+                paid[product["category_canon"]].append(Fraction(pay) / Fraction(option["weight_g"]))
+                stores[product["category_canon"]].add(store)
+
+    async with parts.pool.connection() as conn:
+        prices = await analytics.page(conn, Figure.PRICES, Where(scope="all"), limit=200)
+        shares = await analytics.page(conn, Figure.BRANDS, Where(scope="all"), limit=100_000)
+        found = {
+            row["category"]: {name: read(bytes(row[name])) for name in ("regular", "effective", "coverage")}
+            for row in prices.rows
+        }
+    assert paid.keys() <= found.keys()
+    assert sum(len(values) for values in paid.values()) > 2000
+    for category, row in found.items():
+        for name, values in (("regular", regular[category]), ("effective", paid[category])):
+            told = {key: None if one is None else float(one) for key, one in row[name].items()}
+            assert told == spread(values), (category, name)
+        assert (row["coverage"]["stores"], row["coverage"]["known_stores"]) == (len(stores[category]), 84)
+        assert row["coverage"]["share"] is None, "nobody schedules a recording"
+    listed = {row["brand"].lower() if row["brand"] else None: row for row in shares.rows}
+    assert {brand: row["products"] for brand, row in listed.items()} == brands
+    for brand, row in listed.items():
+        assert float(row["share"]) == pytest.approx(brands[brand] / 7117, abs=1e-6)
+        assert float(row["store_share"]) == pytest.approx(len(having[brand]) / 84, abs=1e-6)
