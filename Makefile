@@ -7,10 +7,10 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos soak months check fix bench bench-fetch bench-images bench-queue lock openapi clean
+.PHONY: help setup demo test chaos soak months check fix bench bench-fetch bench-images bench-volume bench-queue lock openapi clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(READY) ## Make the virtual environment with the locked dependencies
 
@@ -48,8 +48,13 @@ check: $(READY) ## Style, types and the import contract
 fix: $(READY) ## Mend style where that can be done by itself
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
 
-bench: $(READY) ## Measure against the limits; prints ratios
+bench: $(READY) ## Measure the catalogue: a refresh beside its limits, pictures beside others, millions of snapshots (20 minutes)
 	@$(BIN)/python bench/refresh.py
+	@$(BIN)/python bench/images.py
+	@$(BIN)/python bench/volume.py
+
+bench-volume: $(READY) ## Measure a catalogue of 1,000,000 products and 6,000,000 snapshots (ten minutes, 3 GB of disk)
+	@$(BIN)/python bench/volume.py
 
 bench-queue: $(READY) ## Measure the task queue beside four others; fetches them (half an hour; bench/queue/README.md)
 	@$(BIN)/python bench/queue/run.py
