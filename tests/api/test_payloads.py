@@ -74,6 +74,7 @@ async def test_data_is_the_stored_file(shop: Shop) -> None:
         (None, False), ("", False), ("gzip", True), ("GZIP", True), ("x-gzip", True), ("*", True), ("deflate", False),
         ("gzip;q=0", False), ("gzip; q=0.0, *", False), ("identity, *;q=0", False),
         ("br;q=1, gzip;q=0.1", True), ("gzip;q=nonsense", False),
+        ("identity;q=1, gzip;q=0.5", False), ("identity;q=0.5, gzip;q=0.5", True), ("gzip;q=0, identity;q=0", False),
     ],
 )  # fmt: skip
 def test_who_takes_gzip(header: str | None, taken: bool) -> None:
@@ -86,13 +87,80 @@ async def test_a_file_that_is_gone_or_damaged(shop: Shop) -> None:
     meta = await shop.ask(f"/api/payloads/{payload_id}")
     file = shop.archive._final(meta["path"])
     whole = file.read_bytes()
-    file.write_bytes(whole[:40])
-    problem = await shop.refused(f"/api/payloads/{payload_id}/data", 404, headers={"Accept-Encoding": "identity"})
-    assert "damaged" in problem["detail"]
+    for other in (whole[:40], gzip.compress(b"{}")):
+        file.write_bytes(other)
+        for encoding in ("identity", "gzip"):
+            path = f"/api/payloads/{payload_id}/data"
+            problem = await shop.refused(path, 404, headers={"Accept-Encoding": encoding})
+            assert "damaged" in problem["detail"], "nobody keeps for a year what is not the document"
     file.unlink()
     problem = await shop.refused(f"/api/payloads/{payload_id}/data", 404)
     assert "is missing" in problem["detail"]
+    assert (await shop.http.head(f"/api/payloads/{payload_id}/data")).status_code == 404
+    problem = await shop.refused(f"/api/payloads/store/{store}/diff?from={payload_id}&to={payload_id}", 404)
+    assert f"the file of payload {payload_id} cannot be read" in problem["detail"]
     assert str(file) not in problem["detail"], "where the storage lies is nobody's business"
+
+
+async def test_head_is_get_without_the_body(shop: Shop) -> None:
+    store = await shop.store()
+    for hour in range(2):
+        payload_id = await shop.crawl(store, hour, [item("a", options=[("1g", 5 + hour, 1)])])
+    paths = [
+        "",
+        f"/{payload_id}",
+        f"/{payload_id}/data",
+        f"/store/{store}",
+        f"/store/{store}/latest",
+        f"/store/{store}/diff",
+    ]
+    for path in paths:
+        for encoding in ("identity", "gzip"):
+            asked = [
+                await shop.http.request(method, f"/api/payloads{path}", headers={"Accept-Encoding": encoding})
+                for method in ("GET", "HEAD")
+            ]
+            assert [answer.status_code for answer in asked] == [200, 200], path
+            assert asked[1].content == b""
+            headers = [{k: v for k, v in answer.headers.items() if k != "x-request-id"} for answer in asked]
+            assert headers[0] == headers[1], path
+            again = await shop.http.head(
+                f"/api/payloads{path}", headers={"Accept-Encoding": encoding, "If-None-Match": headers[0]["etag"]}
+            )
+            assert again.status_code == 304, path
+
+
+async def test_what_moves_says_where_it_stays(shop: Shop) -> None:
+    store = await shop.store()
+    one, two = [await shop.crawl(store, hour, [item("a", options=[("1g", 5 + hour, 1)])]) for hour in range(2)]
+    for path, place in (
+        (f"/api/payloads/store/{store}/latest", f"/api/payloads/{two}"),
+        (f"/api/payloads/store/{store}/diff", f"/api/payloads/store/{store}/diff?from={one}&to={two}"),
+    ):
+        moving = await shop.http.get(path)
+        assert moving.headers["content-location"] == place
+        assert (await shop.http.get(place)).json() == moving.json()
+
+
+async def test_what_cannot_be_asked(shop: Shop) -> None:
+    store = await shop.store()
+    await shop.crawl(store, 0, [item("a")])
+    for path, named in (
+        ("/api/payloads/abc", "payload_id"),
+        ("/api/payloads/0/data", "payload_id"),
+        ("/api/payloads/99999999999999999999", "payload_id"),
+        ("/api/payloads/store/abc/latest", "dispensary_id"),
+        (f"/api/payloads/store/{store}/diff?from=abc", "from"),
+        (f"/api/payloads/store/{store}/diff?to=0", "to"),
+        (f"/api/payloads/store/{store}/diff?form=1", "form"),
+        ("/api/payloads?status=good", "status"),
+        (f"/api/payloads/store/{store}/latest?status=good", "status"),
+        ("/api/payloads?limit=0", "limit"),
+    ):
+        problem = await shop.refused(path, 422)
+        assert [error["parameter"] for error in problem["errors"]] == [named], path
+    assert "'quarantined'" in (await shop.refused("/api/payloads?status=good", 422))["detail"]
+    assert "cursor" in (await shop.refused("/api/payloads?cursor=abc", 400))["detail"]
 
 
 async def test_diff_has_the_agreed_form(shop: Shop) -> None:

@@ -90,11 +90,10 @@ async def latest(conn: AsyncConnection[Any], dispensary_id: int, status: str | N
 
 
 async def packed(archive: FileArchive, payload: Payload) -> bytes:
-    """The archived file as it lies on disk, gzip-compressed; raises NotFound when it is gone."""
-    try:
-        return await asyncio.to_thread(archive.packed, payload.path, payload.sha256)
-    except Refused as error:
-        raise NotFound(f"the file of payload {payload.id} is missing: {error}") from error
+    """The archived file as it lies on disk, gzip-compressed; raises NotFound when it is gone or damaged."""
+    # Clients keep it for good: what is not the document any more must not go out as if it were.
+    await unpacked(archive, payload)
+    return await asyncio.to_thread(archive.packed, payload.path, payload.sha256)
 
 
 async def unpacked(archive: FileArchive, payload: Payload) -> bytes:

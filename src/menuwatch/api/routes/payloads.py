@@ -9,8 +9,9 @@ from fastapi import APIRouter, Query, Request, Response
 
 from menuwatch.api import paging
 from menuwatch.api.answers import answer, matches, page
-from menuwatch.api.schemas.common import BIGINT_MAX, PayloadPath, StorePath
+from menuwatch.api.schemas.common import PayloadPath, StorePath
 from menuwatch.api.schemas.payloads import (
+    DiffQuery,
     LatestQuery,
     Payload,
     PayloadDiff,
@@ -57,7 +58,8 @@ async def get_payload(request: Request, conn: Reading, payload_id: PayloadPath) 
 
 
 def takes_gzip(header: str | None) -> bool:
-    """Whether an Accept-Encoding header allows gzip (RFC 9110 section 12.5.3); without the header nothing but plain is sent."""
+    """Whether an Accept-Encoding header allows gzip, and does not rather have it plain (RFC 9110 section 12.5.3); without the header
+    nothing but plain is sent."""
     if header is None:
         return False
     weights: dict[str, float] = {}
@@ -68,7 +70,8 @@ def takes_gzip(header: str | None) -> bool:
             weights[name.strip().lower()] = float(value) if key.strip().lower() == "q" else 1.0
         except ValueError:
             weights[name.strip().lower()] = 0.0
-    return weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0))) > 0
+    weight = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
+    return weight > 0 and weight >= weights.get("identity", 0.0)
 
 
 @router.get(
@@ -122,34 +125,25 @@ async def list_store_payloads(
 async def get_latest_payload(
     request: Request, conn: Reading, dispensary_id: StorePath, query: Annotated[LatestQuery, Query()]
 ) -> Response:
-    """The newest archived answer of a store, whatever its status unless one is asked for."""
-    return answer(request, await payloads.latest(conn, dispensary_id, query.status))
+    """The newest archived answer of a store, whatever its status unless one is asked for. `Content-Location` is its own address."""
+    found = await payloads.latest(conn, dispensary_id, query.status)
+    return answer(request, found, headers={"Content-Location": f"/api/payloads/{found.id}"})
 
 
 @router.get(
     "/store/{dispensary_id}/diff", response_model=PayloadDiff, summary="What differs between two of a store's menus"
 )
 async def diff_payloads(
-    request: Request,
-    system: Sys,
-    dispensary_id: StorePath,
-    older: Annotated[
-        int | None,
-        Query(
-            alias="from", ge=1, le=BIGINT_MAX, description="The older payload; the ok one before `to` when left out."
-        ),
-    ] = None,
-    newer: Annotated[
-        int | None,
-        Query(alias="to", ge=1, le=BIGINT_MAX, description="The newer payload; the newest ok one when left out."),
-    ] = None,
+    request: Request, system: Sys, dispensary_id: StorePath, query: Annotated[DiffQuery, Query()]
 ) -> Response:
     """Compares two archived menus product by product, as if they followed each other. Without parameters these are the two newest
-    ok ones; naming a quarantined one shows what it would change."""
+    ok ones; naming a quarantined one shows what it would change. `Content-Location` is the address of this very comparison."""
     async with system.pool.connection(timeout=10) as conn:
-        first, second = await payloads.to_compare(conn, dispensary_id, older, newer)
+        first, second = await payloads.to_compare(conn, dispensary_id, query.from_, query.to)
     # Normalizing takes a while: no connection is held meanwhile.
-    return answer(request, shown(await payloads.compare(system.archive, system.platforms, first, second)))
+    found = shown(await payloads.compare(system.archive, system.platforms, first, second))
+    place = f"/api/payloads/store/{dispensary_id}/diff?from={first.id}&to={second.id}"
+    return answer(request, found, headers={"Content-Location": place})
 
 
 @router.post("/{payload_id}/release", response_model=Released, summary="Take a payload out of quarantine")

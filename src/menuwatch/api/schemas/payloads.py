@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from menuwatch.api.schemas.common import Amount, Input, Page, PageQuery, StoreId
+from menuwatch.api.schemas.common import BIGINT_MAX, Amount, Input, Page, PageQuery, StoreId
 
 PayloadStatus = Literal["ok", "partial", "quarantined", "rejected"]
 
@@ -31,6 +31,15 @@ class LatestQuery(Input):
     status: PayloadStatus | None = Field(
         None, description="The newest with this status; the newest of all when left out."
     )
+
+
+class DiffQuery(Input):
+    """Which payloads are compared."""
+
+    from_: int | None = Field(
+        None, alias="from", ge=1, le=BIGINT_MAX, description="The older payload; the ok one before `to` when left out."
+    )
+    to: int | None = Field(None, ge=1, le=BIGINT_MAX, description="The newer payload; the newest ok one when left out.")
 
 
 class Payload(BaseModel):
