@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import sys
 import tempfile
 import time
@@ -447,15 +448,19 @@ async def run(size: Size, seed: int, url: str, folder: Path, say: Callable[[str]
     async with open_pool(url, max_size=6, name="menuwatch-months") as pool:
         for month in range(size.months):
             work = []
+            archive = folder / f"month-{month}"
             for wire in WIRES:
                 for store in range(size.stores):
                     number += 1
                     month_seed = f"{seed}/{month}/{wire.name}/{store}"
-                    work.append(StoreMonth(size, pool, folder, report, wire, number, month_seed).run())
+                    work.append(StoreMonth(size, pool, archive, report, wire, number, month_seed).run())
             await asyncio.gather(*work)
+            # Tens of thousands of files would take longer to remove at the end than the month took.
+            await asyncio.to_thread(shutil.rmtree, archive)
             report.count["months"] += 1
             say(
-                f"month {month + 1} of {size.months}: {report.count['crawls']} crawls, {time.monotonic() - began:.0f} s"
+                f"month {month + 1} of {size.months}: {report.count['crawls']} crawls, {len(report.wrong)} things wrong, "
+                f"{time.monotonic() - began:.0f} s"
             )
     return report
 
@@ -477,9 +482,9 @@ def main() -> int:
             migrate.migrate(server.url)
             size = Size(months=given.months, stores=given.stores)
             report = asyncio.run(run(size, seed, server.url, folder, lambda line: print(line, flush=True)))
+            print("\n".join(report.lines()), flush=True)
         finally:
             server.stop()
-    print("\n".join(report.lines()), flush=True)
     return 1 if report.wrong else 0
 
 
