@@ -231,3 +231,15 @@ async def test_what_cannot_be_is_refused(shop: Shop) -> None:
     with pytest.raises(Refused, match="no payload of 1 of its crawls"):
         await rebuild(parts(shop), store, since=at(1))
     assert (await rebuild(parts(shop), store, since=at(3))).same
+
+
+async def test_where_history_does_not_reach_back_any_more_nothing_is_changed(shop: Shop) -> None:
+    store = await shop.store()
+    for hour in range(4):
+        await shop.crawl(store, hour, [item("a", options=[("1g", 10 + min(hour, 2), 1)]), item("b")])
+    await shop.execute("DELETE FROM past_states")
+    before = await all_of(shop, store)
+    with pytest.raises(Refused, match="the history of 1 of its products does not reach back to 2026-03-01 13:00 UTC"):
+        await rebuild(parts(shop), store, since=at(2))
+    assert await all_of(shop, store) == before
+    assert (await rebuild(parts(shop), store, since=at(3))).same
