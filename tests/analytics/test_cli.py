@@ -1,0 +1,113 @@
+"""`menuwatch analytics`, as people and programs read it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from menuwatch.cli.main import app
+from menuwatch.core.errors import Refused
+
+
+@pytest.fixture
+def run(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a command on a store with two products: one reduced by a fifth, one without a weight."""
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("MENUWATCH_HOME", str(tmp_path))
+    reduced = [{"option": "1g", "price_rec": 10, "special_rec": 8, "stock_status": "in_stock", "weight_g": 1}]
+    plain = [{"option": "each", "price_rec": 30, "stock_status": "in_stock"}]
+    with psycopg.connect(database_url) as conn:
+        conn.execute(
+            "INSERT INTO dispensaries (platform_dispensary_id, slug, name, name_raw, state, last_crawled_at, first_crawled_at,"
+            " product_count) VALUES ('x', 'shop', 'The Shop', 'The Shop', 'NM', now(), now(), 2)"
+        )
+        conn.execute(
+            "INSERT INTO store_crawls (dispensary_id, crawled_at, products, new_products, changed, unchanged, returned, missing,"
+            " out_of_stock, price_changes, stock_changes) SELECT id, last_crawled_at, 2, 2, 0, 0, 0, 0, 0, 0, 0 FROM dispensaries"
+        )
+        for n, variants in enumerate((reduced, plain)):
+            conn.execute(
+                "INSERT INTO catalog_products (dispensary_id, provider, provider_product_id, content_hash, first_seen_at, state_from,"
+                " changed_at, name_raw, name, brand_name, category_canon, stock_status, is_in_stock, variants, extra)"
+                " SELECT id, 'dutchie', %s, '', now(), now(), now(), 'P', 'P', 'Acme', 'flower', 'in_stock', true, %s, '{}'"
+                " FROM dispensaries",
+                [str(n), json.dumps(variants)],
+            )
+
+    def command(*words: str) -> Result:
+        result = CliRunner().invoke(app, ["analytics", *words])
+        if result.exception is not None and not isinstance(result.exception, SystemExit | Refused):
+            raise result.exception
+        return result
+
+    return command
+
+
+def test_before_the_first_refresh(run: Any) -> None:
+    shown = run("brands")
+    assert (shown.exit_code, shown.stdout) == (0, "")
+    assert "No figures yet: `menuwatch analytics refresh` makes them." in shown.stderr
+    assert json.loads(run("brands", "--json").stdout) == {
+        "run_id": None, "refreshed_at": None, "window": None, "failed": None, "items": [],
+    }  # fmt: skip
+
+
+def test_every_figure_in_every_form(run: Any) -> None:
+    made = json.loads(run("refresh", "--json").stdout)
+    assert {step["step"] for step in made["steps"]} >= {"prices", "brands", "discounts", "stock", "days", "stores"}
+    (price,) = json.loads(run("price-per-gram", "--state", "nm", "--category", "Flower", "--json").stdout)["items"]
+    assert (price["effective"]["median"], price["regular"]["median"], price["options"], price["without_weight"]) == (
+        8,
+        10,
+        1,
+        1,
+    )
+    table = run("price-per-gram", "--state", "NM")
+    assert table.stdout.splitlines()[0].split()[:3] == ["State", "Category", "Options"]
+    assert table.stdout.splitlines()[1].split()[:4] == ["NM", "flower", "1", "1"]
+    assert "Made just now" in table.stderr
+    (row,) = csv.DictReader(
+        io.StringIO(run("discounts", "--state", "NM", "--category", "all", "--format", "csv").stdout)
+    )
+    assert (row["products"], row["on_special"], row["depth_median"], row["coverage_stores"]) == (
+        "2",
+        "1",
+        "0.2000",
+        "1",
+    )
+    assert run("discounts", "--state", "all", "--category", "all").stdout.splitlines()[1].split()[:7] == [
+        "all", "all", "2", "1", "50.0", "%", "20",
+    ]  # fmt: skip
+    for words in (
+        ("brands", "--brand", "acme"), ("out-of-stock",), ("out-of-stock", "--by", "store", "--store", "shop"),
+        ("new-and-gone", "--by", "store", "--since", "7d"), ("stores", "--fresh"), ("coverage",),
+    ):  # fmt: skip
+        assert json.loads(run(*words, "--json").stdout)["items"], words
+        assert len(run(*words).stdout.splitlines()) > 1, words
+        assert len(list(csv.DictReader(io.StringIO(run(*words, "--format", "csv").stdout)))) > 0, words
+    assert json.loads(run("out-of-stock", "--products", "--json").stdout)["items"] == []
+    assert "Nothing of that kind." in run("out-of-stock", "--products").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("price-per-gram", "--state", "XX"), "state 'XX' does not exist"),
+        (("discounts", "--category", "weed"), "--category 'weed' does not exist: it is one of accessory"),
+        (("stores", "--store", "nowhere"), "--store nowhere: there is no such store"),
+        (("out-of-stock", "--state", "all"), "say --by all or --by category"),
+        (("out-of-stock", "--brand", "x"), "add --products"),
+        (("brands", "--json", "--format", "csv"), "name one of them"),
+        (("new-and-gone", "--since", "soon"), "--since 'soon' is no time"),
+    ],
+)
+def test_what_is_refused(run: Any, words: tuple[str, ...], said: str) -> None:
+    assert said in str(run(*words).exception)
