@@ -13,7 +13,8 @@ What must hold for every product of every store after every crawl:
   step, so it may count as a miss, and never up to the third: what was really away before and comes back just then may be out of
   stock a crawl too soon (`hurried`), and so may what leaves the shelf just then (`early`);
 - what is really gone is out of stock at the third good crawl without it, no sooner and no later;
-- a sound menu is always taken, but for the shop that really changed: that one waits for its person, and counts from then on;
+- a sound menu is always taken, but for the shop that really changed, or was not to be seen for days: that one may wait for its person,
+  and counts from then on;
 - the snapshots are those of the good crawls, product by product, and what was not seen has none.
 """
 
@@ -57,7 +58,8 @@ from tests.months.wire import WIRES, Wire
 
 START = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 _SHOWN = 40
-_LONG = timedelta(days=4)
+_LONG = timedelta(days=2)
+"""These shelves lose a tenth a day: after so long without a good crawl a sound menu may look like a loss at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +218,12 @@ class StoreMonth:
             row = await (await conn.execute(query, (task.id, self._store))).fetchone()
         return (str(row[0]) if row is not None else "no answer"), None
 
+    async def _why(self) -> str | None:
+        """What the store says is the matter."""
+        async with self._pool.connection() as conn:
+            store = await stores.get(conn, self._store)
+        return None if store is None else store.last_error
+
     async def _refresh(self, payload_id: int) -> str:
         outcome = await ProductRefresh(self._parts)(self._task(Role.PRODUCT_REFRESH, {"payload_id": payload_id}), None)
         wrote = await self._wrote(outcome)
@@ -255,6 +263,8 @@ class StoreMonth:
 
     _settled = False
     """The shop's upheaval is in the catalogue."""
+    _strange = 0
+    """Crawls during which the shop may look like another one to whoever had not seen it for long."""
 
     def _serve(self, number: int, truth: dict[int, Any]) -> tuple[str, Served]:
         if self._open is not None and self._open.over:
@@ -317,14 +327,16 @@ class StoreMonth:
         self._count(kind, became)
         taken = became == "taken"
         # Who was not to be seen for long has changed as well, and a person may have to look.
-        unseen = bool(self._book.crawls) and at - self._book.crawls[-1] > _LONG
-        waits = unseen or (changed and not self._settled)
+        if self._book.crawls and at - self._book.crawls[-1] > _LONG:
+            self._strange = OUT_AFTER + 1
+        waits = self._strange > 0 or (changed and not self._settled)
         if served.verdict == "kept out":
             if taken:
                 self._report.count["faults taken"] += 1
                 self._wrong(f"{at}: a menu with the fault {kind} ({served.what}) was taken")
             return
         if taken:
+            self._strange = max(0, self._strange - 1)
             self._book.take(served, truth, at)
             if changed and served.verdict == "taken":
                 self._settled = True
@@ -335,7 +347,9 @@ class StoreMonth:
                 self._waiting = (newest.id, served, truth, at)
             else:
                 self._report.count["sound menus kept out"] += 1
-                self._wrong(f"{at}: a sound menu ({kind} {served.what}) was not taken: it is {became}")
+                self._wrong(
+                    f"{at}: a sound menu ({kind} {served.what}) was not taken: it is {became}, {await self._why()}"
+                )
 
     async def _person(self, *, changed: bool) -> None:
         """Somebody looks at what waits, and releases the menu that is the shop's truth."""
