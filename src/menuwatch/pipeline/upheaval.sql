@@ -9,15 +9,17 @@ SELECT count(*) FROM catalog_products p
    AND last_seen_at >= coalesce((SELECT max(fetched_at) FROM raw_crawl_payloads
                                   WHERE dispensary_id = %(dispensary_id)s AND released_at IS NOT NULL AND applied_at IS NOT NULL), '-infinity')
    AND EXISTS (SELECT FROM raw_crawl_payloads a
-                WHERE a.dispensary_id = %(dispensary_id)s AND a.status <> 'rejected' AND a.fetched_at > p.last_seen_at AND a.fetched_at < p.last_seen_at + %(silence)s::interval);
+                WHERE a.dispensary_id = %(dispensary_id)s AND a.status <> 'rejected'
+                  AND a.fetched_at > p.last_seen_at AND a.fetched_at < p.last_seen_at + %(silence)s::interval);
 
 -- name: bereft
--- Products on it that were in stock and are not, of how many of these it says nothing, and products that have lost every price.
-SELECT count(*) FILTER (WHERE stock_status_before = 'in_stock' AND stock_status_after <> 'in_stock') AS stock,
-       count(*) FILTER (WHERE stock_status_before = 'in_stock' AND stock_status_after = 'unknown') AS unknown,
-       count(*) FILTER (WHERE coalesce(price_rec_before, price_med_before) IS NOT NULL
-                          AND coalesce(price_rec_after, price_med_after) IS NULL) AS price
-  FROM product_changes WHERE dispensary_id = %(dispensary_id)s AND changed_at = %(crawled_at)s AND present;
+-- Products on it that were in stock and are not, of how many of these it says nothing, and products that have lost every price: by the
+-- states that ended with it. (`product_changes` says the same, and unpacks every option for it.)
+SELECT count(*) FILTER (WHERE o.stock_status = 'in_stock' AND p.stock_status <> 'in_stock') AS stock,
+       count(*) FILTER (WHERE o.stock_status = 'in_stock' AND p.stock_status = 'unknown') AS unknown,
+       count(*) FILTER (WHERE coalesce(o.price_rec, o.price_med) IS NOT NULL AND coalesce(p.price_rec, p.price_med) IS NULL) AS price
+  FROM past_states o JOIN catalog_products p ON p.id = o.product_id AND p.state_from = o.ended_at AND p.present
+ WHERE o.dispensary_id = %(dispensary_id)s AND o.ended_at = %(crawled_at)s AND p.provider = %(provider)s;
 
 -- name: usual_owners
 -- Which of these stores the store's products were said to be of before.
