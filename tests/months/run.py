@@ -162,7 +162,7 @@ class StoreMonth:
         self._answer = Answer((), b"")
         self._serial = 0
         self._open: Episode | None = None
-        self._late: tuple[int, Served, dict[int, Any], datetime] | None = None
+        self._late: tuple[int, Served, dict[int, Any], datetime, bool] | None = None
         self._waiting: tuple[int, Served, dict[int, Any], datetime] | None = None
         self._person_in = 0
         self._parts = Parts(
@@ -295,7 +295,7 @@ class StoreMonth:
         self._clock.advance(retried)
         pending, self._late = self._late, None
         if kind == "late" and payload_id is not None and pending is None:
-            self._late = (payload_id, served, truth, at)
+            self._late = (payload_id, served, truth, at, changed)
             self._count(kind, "put off")
         else:
             if payload_id is not None:
@@ -306,12 +306,12 @@ class StoreMonth:
                 if again != "already_applied":
                     self._wrong(f"{at}: the same payload again is {again}")
         if pending is not None:
-            await self._late_one(pending, changed=changed)
+            await self._late_one(pending)
         await self._person(changed=changed)
         await self._compare(at, kind)
 
-    async def _late_one(self, pending: tuple[int, Served, dict[int, Any], datetime], *, changed: bool) -> None:
-        payload_id, served, truth, at = pending
+    async def _late_one(self, pending: tuple[int, Served, dict[int, Any], datetime, bool]) -> None:
+        payload_id, served, truth, at, changed = pending
         became = await self._refresh(payload_id)
         if self._book.crawls and self._book.crawls[-1] > at:
             if became != "superseded":
