@@ -27,6 +27,7 @@ ORDER = [
     "start_schedules_ready",
     "schedule_fired",
     "schedule_fired",
+    "schedule_fired",
     "start_schedules_fired",
     "start_scheduling",
     "start_listening",
@@ -82,7 +83,7 @@ def test_the_order_of_a_start(empty_database: str, tmp_path: Path) -> None:
     with _process("server", "--port", "0", url=empty_database, home=tmp_path) as lines:
         seen = _until(lines, "start_listening")
         by_action = {line["action"]: line for line in seen}
-        assert [line["action"] for line in seen if line["action"] in ORDER] == [*ORDER[:6], *ORDER[7:]]
+        assert [line["action"] for line in seen if line["action"] in ORDER] == [*ORDER[:6], *ORDER[8:]]
         assert by_action["start_tasks_recovered"]["count"] == 1
         assert by_action["start_schedules_ready"]["created"] == 0
         assert by_action["schedule_fired"]["schedule"] == "payload_fetch_all"
