@@ -38,11 +38,13 @@ def test_products_that_are_gone_at_once(missing: int, known: int, suspect: bool)
 def test_a_menu_without_stock_or_prices_says_what_it_lacks() -> None:
     assert bereft(100, stock=25, unknown=25, price=25) is None
     sold = "sold out at once: 60 of 100 products are not in stock any more"
-    assert bereft(100, stock=60, unknown=30, price=0) == sold
-    dumb = "schema changed: the menu says no more of the stock of 31 of 100 products"
-    assert bereft(100, stock=60, unknown=31, price=0) == dumb
+    assert bereft(100, stock=60, unknown=25, price=0) == sold
+    dumb = "schema changed: the menu says no more of the stock of 26 of 100 products"
+    assert bereft(100, stock=60, unknown=26, price=0) == dumb
     priceless = "schema changed: 26 of 100 products have lost their price at once"
     assert bereft(100, stock=100, unknown=100, price=26) == priceless
+    assert bereft(8, stock=6, unknown=2, price=2) is None, "a small shop sells most of what it has"
+    assert bereft(8, stock=3, unknown=3, price=0) is not None, "and goes on counting"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ until a person says so.
 | size | it has less than SUSPECT_SHARE of the products that the store usually has |
 | rows | more than 5 % of its rows are missing by its own pages or totals, and it is smaller than usual by half of these or more |
 | gone | more than a quarter of the store's products are not on it, and more than 8; of 12 and fewer: more than half and 2 |
-| bereft | as many are in stock no more, or have no price any more, at once |
+| bereft | as many are in stock no more at once; or a quarter, and more than 2, have no word of stock or no price any more |
 """
 
 from __future__ import annotations
@@ -59,13 +59,18 @@ def gone(missing: int, known: int) -> str | None:
     return f"gone at once: {missing} of {known} products are not on this menu"
 
 
+def may_be_blank(products: int) -> float:
+    """How many of so many products may at once have no word of their stock, or no price, any more: shops do not take these back."""
+    return max(LOST_SHARE * products, 2)
+
+
 def bereft(products: int, *, stock: int, unknown: int, price: int) -> str | None:
-    """Why a menu of so many products is suspect, None where it is not: `stock` of them were in stock and are no more, of `unknown` of
-    these it says nothing of stock at all, and `price` had a price and have none."""
-    if price > may_lose(products):
+    """Why a menu of so many products is suspect, None where it is not: `stock` of them were in stock and are no more, of `unknown` the
+    stock was known and nothing is said of it, and `price` had a price and have none."""
+    if price > may_be_blank(products):
         return f"schema changed: {price} of {products} products have lost their price at once"
-    if stock <= may_lose(products):
-        return None
-    if unknown > stock / 2:
+    if unknown > may_be_blank(products):
         return f"schema changed: the menu says no more of the stock of {unknown} of {products} products"
-    return f"sold out at once: {stock} of {products} products are not in stock any more"
+    if stock > may_lose(products):
+        return f"sold out at once: {stock} of {products} products are not in stock any more"
+    return None

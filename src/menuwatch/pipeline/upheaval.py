@@ -33,7 +33,7 @@ async def look(conn: AsyncConnection[Any], menu: MenuToApply, applied: Applied) 
         assert row is not None, "an aggregate gives a row"
         if reason := judge.gone(row[0], known):
             raise SuspectMenu(reason)
-    if max(applied.stock_changes, applied.price_changes) > judge.may_lose(applied.products):
+    if max(applied.stock_changes, applied.price_changes) > judge.may_be_blank(applied.products):
         row = await (await conn.execute(_q.bereft, which)).fetchone()
         assert row is not None, "an aggregate gives a row"
         stock, unknown, price = row

@@ -13,10 +13,10 @@ SELECT count(*) FROM catalog_products p
                   AND a.fetched_at > p.last_seen_at AND a.fetched_at < p.last_seen_at + %(silence)s::interval);
 
 -- name: bereft
--- Products on it that were in stock and are not, of how many of these it says nothing, and products that have lost every price: by the
+-- Products on it that were in stock and are not, whose stock was known and is not, and products that have lost every price: by the
 -- states that ended with it. (`product_changes` says the same, and unpacks every option for it.)
 SELECT count(*) FILTER (WHERE o.stock_status = 'in_stock' AND p.stock_status <> 'in_stock') AS stock,
-       count(*) FILTER (WHERE o.stock_status = 'in_stock' AND p.stock_status = 'unknown') AS unknown,
+       count(*) FILTER (WHERE o.stock_status <> 'unknown' AND p.stock_status = 'unknown') AS unknown,
        count(*) FILTER (WHERE coalesce(o.price_rec, o.price_med) IS NOT NULL AND coalesce(p.price_rec, p.price_med) IS NULL) AS price
   FROM past_states o JOIN catalog_products p ON p.id = o.product_id AND p.state_from = o.ended_at AND p.present
  WHERE o.dispensary_id = %(dispensary_id)s AND o.ended_at = %(crawled_at)s AND p.provider = %(provider)s;
