@@ -26,7 +26,8 @@ SELECT crawled_at, payload_id, products, new_products, changed, unchanged, retur
 
 -- name: products_by_name
 -- The price that is filtered and sorted by is what the cheapest option costs, specials included; medical only where there
--- is no recreational one. An order is a statement of its own, so that each can have the index it needs.
+-- is no recreational one; `present` asks for what the last crawl of the store holds. An order is a statement of its own, so that
+-- each can have the index it needs.
 SELECT p.id, lower(p.name) AS key
   FROM catalog_products p
  WHERE (%(stores)s::integer[] IS NULL OR p.dispensary_id = ANY (%(stores)s))
@@ -37,7 +38,7 @@ SELECT p.id, lower(p.name) AS key
    AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
    AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
    AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
-   AND (%(present)s::boolean IS NULL OR (p.consecutive_misses = 0) = %(present)s)
+   AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
    AND (%(price_min)s::numeric IS NULL
         OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) >= %(price_min)s)
@@ -58,7 +59,7 @@ SELECT p.id, coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med
    AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
    AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
    AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
-   AND (%(present)s::boolean IS NULL OR (p.consecutive_misses = 0) = %(present)s)
+   AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
    AND (%(price_min)s::numeric IS NULL
         OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) >= %(price_min)s)
@@ -80,7 +81,7 @@ SELECT p.id, coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med
    AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
    AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
    AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
-   AND (%(present)s::boolean IS NULL OR (p.consecutive_misses = 0) = %(present)s)
+   AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
    AND (%(price_min)s::numeric IS NULL
         OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) >= %(price_min)s)
@@ -103,7 +104,7 @@ SELECT p.id, p.changed_at AS key
    AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
    AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
    AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
-   AND (%(present)s::boolean IS NULL OR (p.consecutive_misses = 0) = %(present)s)
+   AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
    AND (%(price_min)s::numeric IS NULL
         OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) >= %(price_min)s)
