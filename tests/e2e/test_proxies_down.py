@@ -17,7 +17,7 @@ from psycopg.rows import dict_row
 from menuwatch.archive.files import FileArchive
 from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
-from menuwatch.operations import health
+from menuwatch.operations import health, proxy_passwords
 from menuwatch.operations import proxies as operations
 from menuwatch.proxies import store
 from menuwatch.proxies.vault import new_key
@@ -81,7 +81,7 @@ async def test_work_waits_while_no_proxy_lives_and_goes_on_by_itself(
         async with pool.connection() as conn:
             await tasks.enqueue(conn, [NewTask(role=Role.STORE_DISCOVERY, priority=PRIORITY_DISCOVERY, max_retries=50)])
         key = new_key()
-        await operations.seal(pool, Settings(secret_key=(key,)))
+        await proxy_passwords.seal(pool, Settings(secret_key=(key,)))
         home = {"SECRET_KEY": key, "DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path / "home")}
         with _worker(log, DUTCHIE_BASE_URL=simulator.base_url, **home) as process:
 
