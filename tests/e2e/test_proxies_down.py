@@ -99,7 +99,7 @@ async def test_work_waits_while_no_proxy_lives_and_goes_on_by_itself(
                 )
 
             await until(tried_and_failed, seconds=30)
-            found = await health.check(pool, FileArchive(tmp_path / "storage"))
+            found = await health.check(pool, FileArchive(tmp_path / "storage"), {})
             assert found.proxies.detail.startswith("no active proxy: 2 inactive, ")
             assert "network roles wait" in found.proxies.detail
             assert found.ready, "the server works all the same"
