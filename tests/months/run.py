@@ -163,7 +163,7 @@ class StoreMonth:
         self._serial = 0
         self._open: Episode | None = None
         self._late: tuple[int, Served, dict[int, Any], datetime, bool] | None = None
-        self._waiting: tuple[int, Served, dict[int, Any], datetime] | None = None
+        self._waiting: tuple[int, Served, dict[int, Any], datetime, bool] | None = None
         self._person_in = 0
         self._parts = Parts(
             pool=pool,
@@ -307,7 +307,7 @@ class StoreMonth:
                     self._wrong(f"{at}: the same payload again is {again}")
         if pending is not None:
             await self._late_one(pending)
-        await self._person(changed=changed)
+        await self._person()
         await self._compare(at, kind)
 
     async def _late_one(self, pending: tuple[int, Served, dict[int, Any], datetime, bool]) -> None:
@@ -344,21 +344,21 @@ class StoreMonth:
             if waits and became == "quarantined":
                 async with self._pool.connection() as conn:
                     newest = await payload_operations.latest(conn, self._store, "quarantined")
-                self._waiting = (newest.id, served, truth, at)
+                self._waiting = (newest.id, served, truth, at, changed)
             else:
                 self._report.count["sound menus kept out"] += 1
                 self._wrong(
                     f"{at}: a sound menu ({kind} {served.what}) was not taken: it is {became}, {await self._why()}"
                 )
 
-    async def _person(self, *, changed: bool) -> None:
+    async def _person(self) -> None:
         """Somebody looks at what waits, and releases the menu that is the shop's truth."""
         if self._waiting is None:
             return
         if self._person_in > 0:
             self._person_in -= 1
             return
-        payload_id, served, truth, at = self._waiting
+        payload_id, served, truth, at, changed = self._waiting
         self._waiting = None
         if self._book.crawls and self._book.crawls[-1] > at:
             return
@@ -369,7 +369,7 @@ class StoreMonth:
         if became != "taken":
             self._wrong(f"{at}: a payload that a person released is {became}")
             return
-        self._settled = True
+        self._settled = self._settled or changed
         self._book.take(served, truth, at)
 
     def _count(self, kind: str, became: str) -> None:
