@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import psycopg
@@ -16,10 +18,14 @@ from pyarrow import parquet
 from menuwatch.core.errors import Refused
 from menuwatch.exports.packs import Packs
 from menuwatch.exports.sheets import Format, What
-from menuwatch.operations import export, history
+from menuwatch.operations import export, history, products
 from menuwatch.operations.export import Wanted
 from menuwatch.operations.history import NotPacked
+from menuwatch.pipeline import rebuild
 from tests.api.shop import START, Shop, at, item
+from tests.engine.waiting import until
+
+T = TypeVar("T")
 
 MONTHS = 24 * 31
 """Hours: the crawl that many later is in the next month, and so on."""
@@ -280,3 +286,70 @@ async def test_exports_are_the_same_whatever_is_packed(shop: Shop, what: What) -
     for month in (5, 7):
         await _pack(shop, packs, month)
         assert [await lines(**more) for more in asked] == before
+
+
+class Paused(Packs):
+    """Once, it looks for files and is slow to say what it found, so that somebody can pack meanwhile."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.looked, self.go = threading.Event(), threading.Event()
+
+    def files(self) -> list[Path]:
+        found = super().files()
+        if not self.looked.is_set():
+            self.looked.set()
+            assert self.go.wait(30)
+        return found
+
+
+async def _packed_meanwhile(shop: Shop, month: int, ask: Callable[[Packs], Awaitable[T]]) -> T:
+    slow = Paused(shop.archive.root)
+    going = asyncio.create_task(ask(slow))
+    assert await asyncio.to_thread(slow.looked.wait, 30)
+    assert sum(one.states for one in await _pack(shop, Packs(shop.archive.root), month)) > 0
+    slow.go.set()
+    return await going
+
+
+async def test_whoever_reads_while_a_month_is_packed_misses_nothing(shop: Shop, tmp_path: Path) -> None:
+    store, ids = await _story(shop)
+    packs = Packs(shop.archive.root)
+
+    async def states(packs: Packs) -> list[Any]:
+        async with shop.pool.connection() as conn:
+            return (await products.history(conn, ids[0], products.Span(), packs=packs)).states
+
+    async def offered(packs: Packs) -> list[Any]:
+        async with shop.pool.connection() as conn:
+            return (await history.menu_at(conn, store, at(MONTHS + 1), packs=packs)).items
+
+    async def exported(packs: Packs) -> list[Any]:
+        wanted, out = Wanted(what=What.STATES, fmt=Format.JSONL), tmp_path / "out.jsonl"
+        async with shop.pool.connection() as conn:
+            await export.to_file(conn, wanted, out, packs, overwrite=True)
+        return [json.loads(line) for line in sorted(out.read_text().splitlines())]
+
+    right = await exported(packs), await states(packs), await offered(packs)
+    # The first month that is ever packed, then another, then the last.
+    assert await _packed_meanwhile(shop, 4, exported) == right[0]
+    assert await _packed_meanwhile(shop, 5, states) == right[1]
+    assert await _packed_meanwhile(shop, 6, offered) == right[2]
+    assert await _packed_meanwhile(shop, 7, exported) == right[0]
+
+
+async def test_no_month_is_packed_while_a_store_is_rebuilt(shop: Shop, packs: Packs) -> None:
+    await _story(shop)
+    async with shop.pool.connection() as conn, conn.transaction():
+        await conn.execute(rebuild._q.keep_from_packing)
+        going = asyncio.create_task(_pack(shop, packs, 5))
+
+        async def waits() -> bool:
+            cursor = await conn.execute(
+                "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)"
+            )
+            return await cursor.fetchone() == (True,)
+
+        await until(waits)
+        assert packs.contents() == []
+    assert sum(one.states for one in await going) == 5

@@ -85,20 +85,25 @@ async def one_moment(
 ) -> AsyncIterator[None]:
     """A transaction in which everything is read as it is now, months that are packed among it; with `most_seconds` no statement takes
     longer."""
-    async with AsyncExitStack() as room:
-        with_packs = wanted.what is not What.PRODUCTS and bool(await asyncio.to_thread(packs.files))
-        if with_packs:
-            await room.enter_async_context(packed.laid_open(conn))
-        async with conn.transaction():
+    while True:
+        async with AsyncExitStack() as room:
+            files = await asyncio.to_thread(packs.files) if wanted.what is not What.PRODUCTS else None
+            with_packs = bool(files)
+            if with_packs:
+                await room.enter_async_context(packed.laid_open(conn))
+            await room.enter_async_context(conn.transaction())
             await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             if most_seconds is not None:
                 await conn.execute(
                     "SELECT set_config('statement_timeout', %s, true)", [f"{int(most_seconds * 1000)}ms"]
                 )
+            await conn.execute("SELECT FROM past_states LIMIT 1")  # from here on it is one moment
             if with_packs:
-                await conn.execute("SELECT FROM past_states LIMIT 1")  # from here on it is one moment
                 await packed.read_in(conn, packs, since=wanted.since, stores=wanted.stores)
+            elif files is not None and await asyncio.to_thread(packs.files) != files:
+                continue  # the first month ever was packed just now
             yield
+            return
 
 
 def _copy(wanted: Wanted) -> str:

@@ -7,7 +7,8 @@ month in the database; at worst a file is left that holds states a second time, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,7 @@ from menuwatch.exports.encoders import Parquet, expression
 from menuwatch.exports.packs import Packs
 from menuwatch.exports.sheets import PACKED, Format
 from menuwatch.exports.target import whole_file
+from menuwatch.operations import packed
 from menuwatch.operations.reading import Row, row, rows
 
 log = get_logger(__name__)
@@ -81,7 +83,7 @@ async def _pack_month(conn: AsyncConnection[Any], packs: Packs, part: str, upper
     file = packs.new(month)
     committing = False
     try:
-        async with conn.transaction():
+        async with _alone(conn), conn.transaction():
             await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             written = await _write(conn, file, span, lambda count: told(label, count))
             if written:
@@ -98,6 +100,17 @@ async def _pack_month(conn: AsyncConnection[Any], packs: Packs, part: str, upper
     if written or dropped:
         log.info("history packed", action="history_packed", month=label, states=written, dropped=dropped)
     return Packed(month=label, states=written, file=file.name if written else None, dropped=dropped)
+
+
+@asynccontextmanager
+async def _alone(conn: AsyncConnection[Any]) -> AsyncIterator[None]:
+    """While nothing else is packed, and no store is rebuilt."""
+    await conn.execute(_q.begin_packing)
+    try:
+        yield
+    finally:
+        if not conn.closed:
+            await conn.execute(_q.end_packing)
 
 
 async def _write(conn: AsyncConnection[Any], file: Path, span: dict[str, Any], told: Callable[[int], None]) -> int:
@@ -179,6 +192,9 @@ async def store_at(
     conn: AsyncConnection[Any], dispensary_id: int, instant: datetime, *, packs: Packs | None = None
 ) -> list[Row]:
     """The items of `menu_at`."""
-    packed = [] if packs is None else await asyncio.to_thread(packs.states_of_store, dispensary_id, instant)
-    values = {"dispensary_id": dispensary_id, "instant": instant, "packed": _encode(packed).decode()}
-    return await rows(conn, _q.store_at, values)
+
+    async def ask(packed_states: str) -> list[Row]:
+        values = {"dispensary_id": dispensary_id, "instant": instant, "packed": packed_states}
+        return await rows(conn, _q.store_at, values)
+
+    return await packed.beside(packs, lambda files: files.states_of_store(dispensary_id, instant), ask)

@@ -1,5 +1,12 @@
 -- History in the database and in files.
 
+-- name: begin_packing
+-- Before the transaction, which must see what those did that had to be waited for: stores that are being rebuilt.
+SELECT pg_advisory_lock(hashtext('past_states are packed'));
+
+-- name: end_packing
+SELECT pg_advisory_unlock(hashtext('past_states are packed'));
+
 -- name: packable
 -- The states that ended in a month. Numbers with more places than a file keeps stay.
 SELECT s.*, p.provider, p.provider_product_id

@@ -8,10 +8,10 @@ table, and temporary views of the same names stand before the lasting ones. A st
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from psycopg import AsyncConnection, sql
@@ -22,8 +22,27 @@ from menuwatch.exports.packs import Packs
 
 _q = files.load(__package__, "packed.sql")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
+T = TypeVar("T")
 VIEWS = ("product_states", "store_product_snapshots", "product_changes")
 """In the order in which they build on `past_states` and on each other."""
+
+
+async def beside(
+    packs: Packs | None, find: Callable[[Packs], list[dict[str, Any]]], ask: Callable[[str], Awaitable[T]]
+) -> T:
+    """What `ask` makes of the database and of the packed states that `find` finds (as rows for `jsonb_populate_recordset`).
+
+    Asked again where a month was packed meanwhile: its file is there before its rows are gone, so that files which are the same before
+    and after are all there was to read.
+    """
+    if packs is None:
+        return await ask("[]")
+    while True:
+        before = await asyncio.to_thread(packs.files)
+        found = await asyncio.to_thread(find, packs) if before else []
+        answer = await ask(_encode(found).decode())
+        if await asyncio.to_thread(packs.files) == before:
+            return answer
 
 
 @asynccontextmanager

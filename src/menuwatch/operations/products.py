@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,16 +9,15 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-import msgspec
 from psycopg import AsyncConnection
 
 from menuwatch.db import sql
 from menuwatch.exports.packs import Packs
+from menuwatch.operations import packed
 from menuwatch.operations.reading import Row, pattern, row, rows
 from menuwatch.operations.refusals import NotFound
 
 _q = sql.load(__package__)
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Order(StrEnum):
@@ -133,31 +131,20 @@ async def history(
     Gaps are those of the time that the page covers, so every gap is on some page.
     """
     await one(conn, product_id)
-    packed = await _packed(packs, product_id)
-    values = {
-        "packed": packed,
-        "id": product_id,
-        "since": span.since,
-        "until": span.until,
-        "after": after,
-        "limit": limit + 1,
-    }
-    found = await rows(conn, _q.product_states, values)
-    shown, more = found[:limit], len(found) > limit
-    covered = {
-        "packed": packed,
-        "id": product_id,
-        "since": shown[-1]["from"] if more else span.since,
-        "until": after if after is not None else span.until,
-    }
-    gaps = await rows(conn, _q.product_gaps, covered)
-    return History(states=shown, gaps=gaps, next=shown[-1]["from"] if more else None)
 
+    async def ask(packed_states: str) -> History:
+        which = {"packed": packed_states, "id": product_id}
+        asked = {"since": span.since, "until": span.until, "after": after, "limit": limit + 1}
+        found = await rows(conn, _q.product_states, {**which, **asked})
+        shown, more = found[:limit], len(found) > limit
+        covered = {
+            "since": shown[-1]["from"] if more else span.since,
+            "until": after if after is not None else span.until,
+        }
+        gaps = await rows(conn, _q.product_gaps, {**which, **covered})
+        return History(states=shown, gaps=gaps, next=shown[-1]["from"] if more else None)
 
-async def _packed(packs: Packs | None, product_id: int) -> str:
-    """Rows of `product_states` as the queries take them."""
-    found = [] if packs is None else await asyncio.to_thread(packs.states_of, product_id)
-    return _encode(found).decode()
+    return await packed.beside(packs, lambda files: files.states_of(product_id), ask)
 
 
 async def snapshots(
@@ -171,15 +158,12 @@ async def snapshots(
 ) -> list[Row]:
     """The product as each crawl saw it, newest first, those before `after`; raises NotFound."""
     await one(conn, product_id)
-    values = {
-        "packed": await _packed(packs, product_id),
-        "id": product_id,
-        "since": span.since,
-        "until": span.until,
-        "after": after,
-        "limit": limit,
-    }
-    return await rows(conn, _q.product_snapshots, values)
+    asked = {"id": product_id, "since": span.since, "until": span.until, "after": after, "limit": limit}
+
+    async def ask(packed_states: str) -> list[Row]:
+        return await rows(conn, _q.product_snapshots, {**asked, "packed": packed_states})
+
+    return await packed.beside(packs, lambda files: files.states_of(product_id), ask)
 
 
 async def _names(

@@ -92,12 +92,15 @@ async def rebuild(
         if found is None:
             raise Refused(f"store {store_id} does not exist")
         payloads = await _payloads(conn, found, since)
-    if await asyncio.to_thread(Packs(parts.archive.root).holds, store_id, since):
-        which = "months of its history" if since is None else f"months of its history since {since:%Y-%m-%d %H:%M} UTC"
-        raise Refused(f"store {store_id}: {which} are packed in files, which a rebuilding cannot change")
     for month in {payload.fetched_at.replace(day=1) for payload in payloads}:
         await apply.ensure_partition(parts.pool, month)
     async with parts.pool.connection() as conn, conn.transaction(force_rollback=dry_run):
+        await conn.execute(_q.keep_from_packing)
+        if await asyncio.to_thread(Packs(parts.archive.root).holds, store_id, since):
+            which = (
+                "months of its history" if since is None else f"months of its history since {since:%Y-%m-%d %H:%M} UTC"
+            )
+            raise Refused(f"store {store_id}: {which} are packed in files, which a rebuilding cannot change")
         store = await stores.lock(conn, store_id)
         if store is None:
             raise Refused(f"store {store_id} was removed meanwhile")

@@ -1,5 +1,9 @@
 -- A store's products and history made anew from its archive, in one transaction that holds the store's row; all of it, or from `since` on.
 
+-- name: keep_from_packing
+-- No month is packed while a store is rebuilt (operations/history.sql, `begin_packing`).
+SELECT pg_advisory_xact_lock_shared(hashtext('past_states are packed'));
+
 -- name: create_products_before
 CREATE TEMPORARY TABLE IF NOT EXISTS products_before (LIKE catalog_products) ON COMMIT DELETE ROWS;
 

@@ -33,6 +33,8 @@ _FOREIGN = {
 }
 """What people have files in as well, by how it begins."""
 
+LARGEST_FILE = 500_000_000
+"""Bytes of a file, unpacked: all of it is in memory while it is read."""
 LARGEST_MEMBER = 256_000_000
 """Bytes, unpacked. No menu is a tenth of it, and a member that says it is would fill the memory."""
 
@@ -144,15 +146,18 @@ def read_file(path: Path) -> Iterator[tuple[str, bytes | Document | LeftOut]]:
     """The raw answers and archive files of ours in a file, plain or gzip-compressed, each with its name: one, or the members of a tar
     archive. Raises Refused in one line; of a member that cannot be read it says so instead."""
     try:
-        data = path.read_bytes()
-        if data.startswith(_GZIP):
-            data = gzip.decompress(data)
+        with path.open("rb") as raw:
+            packed = raw.read(len(_GZIP)) == _GZIP
+        with gzip.open(path) if packed else path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         raise Refused(f"{path}: there is no such file") from None
     except IsADirectoryError:
         raise Refused(f"{path}: is a folder; name the files in it") from None
     except (OSError, EOFError, zlib.error) as error:
         raise Refused(f"{path}: cannot be read: {error}") from error
+    if len(data) > LARGEST_FILE:
+        raise Refused(f"{path}: {'unpacks to' if packed else 'has'} more than {LARGEST_FILE:,} bytes; split it")
     if data[_MAGIC] == b"ustar":
         yield from _members(path, data)
     else:
