@@ -147,6 +147,17 @@ def test_what_is_no_plain_file_or_too_large_is_left_out(tmp_path: Path, monkeypa
     }
 
 
+def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded, "LARGEST_FILE", 1000)
+    for name, body, said in (
+        ("bomb.json.gz", gzip.compress(b" " * 2000, mtime=0), "unpacks to more than 1,000 bytes"),
+        ("large.json", b" " * 2000, "has more than 1,000 bytes"),
+    ):
+        (tmp_path / name).write_bytes(body)
+        with pytest.raises(Refused, match=said):
+            list(recorded.read_file(tmp_path / name))
+
+
 def test_a_platform_may_be_named(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(MENUS["menus/a.json"])
