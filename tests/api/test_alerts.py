@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from menuwatch.stores import store as stores
+from menuwatch.stores.store import Details
 from tests.alerts.making import rows
 from tests.api.shop import Shop, item
 
@@ -70,7 +72,8 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"amount": None}, "#/amount", "needs the amount"),
     ({"amount": "NaN"}, "#/amount", "finite"),
     ({"percent": 20}, "#/percent", "price_drops_by"),
-    ({"condition": "price_drops_by", "amount": None, "percent": 101}, "#/percent", "no price falls by more than all of it"),
+    ({"condition": "price_drops_by", "amount": None, "percent": 101}, "#/percent", "no price falls by all of it or more"),
+    ({"condition": "price_drops_by", "amount": None, "percent": 100}, "#/percent", "no price falls by all of it or more"),
     ({"condition": "price_drops_by", "amount": None, "percent": 0}, "#/percent", "no drop"),
     ({"condition": "price_drops_by", "amount": 3, "percent": 5}, "#/percent", "either"),
     ({"condition": "price_drops_by", "amount": None}, "#/percent", "either"),
@@ -88,6 +91,9 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"store_id": 99}, "#/store_id", "does not exist"),
     ({"store_id": 1, "state": "NV"}, "#/state", "in AZ"),
     ({"state": "ZZ"}, "#/state", "does not exist"),
+    ({"store_id": 3, "platform": "dutchie"}, "#/platform", "the store is on weedmaps"),
+    ({"product_id": 1, "state": "NV"}, "#/state", "the product is in AZ"),
+    ({"product_id": 2, "platform": "dutchie"}, "#/platform", "the product is on weedmaps"),
     ({"platform": "nowhere"}, "#/platform", "one of dutchie"),
     ({"digest": "daily"}, "#/digest_at", "as 08:00"),
     ({"digest_at": "08:00"}, "#/digest_at", "only a daily digest"),
@@ -108,6 +114,10 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 
 async def test_a_rule_that_could_never_fire_is_refused(stocked: Shop) -> None:
     await stocked.store("other")
+    details = Details(platform_dispensary_id="7", slug="third", name="Third", name_raw="Third")
+    async with stocked.pool.connection() as conn:
+        assert (await stores.promote(conn, "weedmaps", details))[0] == 3
+        await conn.execute("UPDATE catalog_products SET provider = 'weedmaps' WHERE id = 2")
     for body, pointer, says in REFUSED:
         given = {"name": "cheap", "condition": "price_below", "amount": 25, "brand": "Acme", **body}
         answer = await stocked.http.post("/api/alerts", json=given)

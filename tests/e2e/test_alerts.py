@@ -138,7 +138,21 @@ def test_the_command_line(run: Any) -> None:
         (("add", "x", "--when", "price_below", "--amount", "-1", "--brand", "A"), "could never fire"),
         (("add", "x", "--when", "price_below", "--amount", "few", "--brand", "A"), "no number"),
         (("add", "x", "--when", "price_drops_by", "--percent", "120", "--brand", "A"), "could never fire"),
-        (("add", "x", "--when", "out_of_stock", "--store", "nowhere"), "does not exist"),
+        (
+            ("add", "x", "--when", "price_drops_by", "--percent", "100", "--brand", "A"),
+            "--percent: it could never fire",
+        ),
+        (("add", "x", "--when", "out_of_stock", "--store", "nowhere"), "--store: store 'nowhere' does not exist"),
+        (("add", "x", "--when", "out_of_stock", "--search", ""), "--search: the search is empty: leave it out"),
+        (
+            ("add", "x", "--when", "out_of_stock", "--brand", "A", "--hysteresis", "-1"),
+            "--hysteresis: the hysteresis is -1",
+        ),
+        (
+            ("add", "x", "--when", "out_of_stock", "--brand", "A", "--hysteresis", "nan"),
+            "--hysteresis: the hysteresis is",
+        ),
+        (("add", "x", "--when", "out_of_stock", "--brand", "A", "--debounce-crawls", "0"), "--debounce-crawls: "),
         (("add", "x", "--when", "out_of_stock"), "names no scope"),
         (("add", "x", "--when", "out_of_stock", "--brand", "A", "--secret-file", "x"), "--webhook"),
         (("add", "x", "--when", "out_of_stock", "--brand", "A", "--webhook", "https://example.com"), "at least 16"),
@@ -151,6 +165,23 @@ def test_what_is_refused(run: Any, words: tuple[str, ...], says: str) -> None:
     found = run(*words, code=1)
     assert isinstance(found.exception, Refused)
     assert says in str(found.exception)
+
+
+def test_what_is_odd_is_noted_in_whole_sentences(run: Any, database_url: str) -> None:
+    assert (
+        "Note: no product has the category 'Flowr' yet."
+        in run("add", "x", "--when", "out_of_stock", "--category", "Flowr").output
+    )
+    with psycopg.connect(database_url) as conn:
+        conn.execute(
+            "INSERT INTO dispensaries (platform, platform_dispensary_id, slug, name, name_raw) VALUES ('dutchie', 'x', 'x', 'X', 'X')"
+        )
+        conn.execute(
+            "INSERT INTO dispensaries (platform, platform_dispensary_id, slug, name, name_raw) VALUES ('weedmaps', 'y', 'y', 'Y', 'Y')"
+        )
+    refused = run("add", "z", "--when", "back_in_stock", "--store", "y", "--platform", "dutchie", code=1)
+    assert str(refused.exception) == "--platform: the store is on weedmaps, so the rule could never fire"
+    run("add", "z", "--when", "back_in_stock", "--store", "y", "--platform", "weedmaps")
 
 
 def test_channels_from_before_the_key_are_sealed_on_demand(

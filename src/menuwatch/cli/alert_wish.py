@@ -109,6 +109,15 @@ _PLAIN = (
 _WORDS = ("price", "on_existing")
 _NUMBERS = {"amount": "amount", "percent": "percent", "hysteresis": "hysteresis_percent"}
 
+OPTIONS = {
+    "product_id": "--product", "store_id": "--store", "brand": "--brand", "category": "--category", "search": "--search",
+    "state": "--state", "platform": "--platform", "amount": "--amount", "percent": "--percent", "option": "--option",
+    "price": "--price", "hysteresis_percent": "--hysteresis", "debounce_crawls": "--debounce-crawls",
+    "debounce_minutes": "--debounce-minutes", "cooldown_minutes": "--cooldown-minutes", "digest_at": "--digest",
+    "timezone": "--timezone", "on_existing": "--on-existing",
+}  # fmt: skip
+"""By which option what is refused was given."""
+
 
 def _number(text: str | None, option: str) -> Decimal | None:
     if text is None:

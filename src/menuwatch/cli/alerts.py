@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ import typer
 
 from menuwatch import bootstrap
 from menuwatch.bootstrap import System
-from menuwatch.cli.alert_wish import Condition, Wish
+from menuwatch.cli.alert_wish import OPTIONS, Condition, Wish
 from menuwatch.cli.option_set import spread
 from menuwatch.cli.output import Format, chosen_format, console, errors, plain, plural, print_json, print_rows
 from menuwatch.cli.process import settings
@@ -21,6 +21,7 @@ from menuwatch.engine.courier import Courier
 from menuwatch.operations import alert_secrets, proxy_passwords
 from menuwatch.operations import alerts as operations
 from menuwatch.operations.alerts import Made, Means
+from menuwatch.operations.refusals import Unusable
 
 app = typer.Typer(help="Rules that tell people of prices, stock and new products.", no_args_is_help=True)
 
@@ -51,6 +52,19 @@ def _run(act: Callable[[System, Connection], Awaitable[Any]]) -> Any:
     return asyncio.run(run())
 
 
+async def _named(wish: Mapping[str, Any], act: Awaitable[Made]) -> Made:
+    """Says which option it was, of those that were given, that cannot be used."""
+    try:
+        return await act
+    except Unusable as error:
+        if _WISHED.get(error.field, error.field) in wish and error.field in OPTIONS:
+            raise Refused(f"{OPTIONS[error.field]}: {error}") from None
+        raise
+
+
+_WISHED = {"store_id": "store"}
+
+
 def _means(system: System) -> Means:
     return Means.of(system.settings, tuple(system.platforms))
 
@@ -63,7 +77,7 @@ def _said(made: Made, what: str, json: bool) -> None:
     if made.fired:
         console.print(f"It holds already for {plural(made.fired, 'product')}, and told so.")
     for warning in made.warnings:
-        errors.print(f"Note: {plain(warning)}.", markup=False, soft_wrap=True)
+        errors.print(f"Note: {plain(warning)}{'' if warning.endswith('?') else '.'}", markup=False, soft_wrap=True)
 
 
 @app.command("list")
@@ -122,7 +136,9 @@ def add(
 ) -> None:
     """Make a rule. Its scope is all that is given of product, store, brand, category, search, state and platform."""
     wish = {**options.asked(), "name": name, "condition": str(when)}
-    made = _run(lambda system, conn: operations.add(conn, wish, means=_means(system), now=system.clock.now()))
+    made = _run(
+        lambda system, conn: _named(wish, operations.add(conn, wish, means=_means(system), now=system.clock.now()))
+    )
     _said(made, "made", json)
 
 
@@ -152,7 +168,8 @@ def edit(
 
     async def act(system: System, conn: Connection) -> Made:
         found = await operations.find(conn, rule)
-        return await operations.change(conn, found.id, wish, means=_means(system), now=system.clock.now())
+        changing = operations.change(conn, found.id, wish, means=_means(system), now=system.clock.now())
+        return await _named(wish, changing)
 
     _said(_run(act), "changed", json)
 

@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, time
-from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -20,7 +19,7 @@ from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
-from menuwatch.operations.reading import Row, rows
+from menuwatch.operations.reading import Row, row, rows
 from menuwatch.operations.refusals import Conflict, NotFound, Unusable
 from menuwatch.proxies.vault import Vault
 from menuwatch.schedules.model import parse_state
@@ -237,11 +236,13 @@ def _check_terms(values: Mapping[str, Any]) -> None:
         raise Unusable("percent", "price_drops_by needs either an amount or a percentage")
     if amount is not None and (not amount.is_finite() or amount <= 0):
         raise Unusable("amount", f"it could never fire: no price is below or drops by {amount}; it must be more than 0")
-    if percent is not None and (not percent.is_finite() or not 0 < percent <= 100):
-        why = "no price falls by more than all of it" if percent > 100 else "that is no drop"
-        raise Unusable("percent", f"it could never fire by {percent} %: {why}. It must be more than 0 and at most 100")
-    if not Decimal(0) <= values["hysteresis_percent"] <= 1000:
-        raise Unusable("hysteresis_percent", "must lie between 0 and 1000")
+    if percent is not None and (not percent.is_finite() or not 0 < percent < 100):
+        # A price of 0 is none: it is never stored as one.
+        why = "no price falls by all of it or more" if percent.is_finite() and percent >= 100 else "that is no drop"
+        raise Unusable("percent", f"it could never fire by {percent} %: {why}. It must be more than 0 and below 100")
+    hysteresis = values["hysteresis_percent"]
+    if not hysteresis.is_finite() or not 0 <= hysteresis <= 1000:
+        raise Unusable("hysteresis_percent", f"the hysteresis is {hysteresis}: it must lie between 0 and 1000 percent")
     if values["option"] is not None and condition in (*OPERATIONS, "new_product"):
         raise Unusable("option", f"{condition} is about no option of a product")
     if values["on_existing"] == "fire" and condition not in ("price_below", "out_of_stock"):
@@ -257,7 +258,7 @@ def _check_times(values: dict[str, Any]) -> None:
         ("cooldown_minutes", 0, 525_600),
     ):
         if not least <= values[name] <= most:
-            raise Unusable(name, f"must lie between {least} and {most}")
+            raise Unusable(name, f"{name} is {values[name]}: it must lie between {least} and {most}")
     if (values["digest"] == "daily") != (values["digest_at"] is not None):
         said = (
             "a daily digest needs its time of day, as 08:00"
@@ -282,7 +283,7 @@ def _check_scope(values: dict[str, Any]) -> None:
     given = [name for name in SCOPE if values[name] is not None]
     for name in ("brand", "category", "search"):
         if values[name] is not None and not values[name].strip():
-            raise Unusable(name, "is empty: leave it out")
+            raise Unusable(name, f"the {name} is empty: leave it out")
     if values["condition"] in OPERATIONS:
         if given:
             raise Unusable(given[0], f"{values['condition']} is about the work itself, and has no scope")
@@ -304,20 +305,13 @@ async def _check_place(conn: AsyncConnection[Any], values: Mapping[str, Any], me
     platform = values["platform"]
     if platform is not None and platform not in means.platforms:
         raise Unusable("platform", f"platform {platform!r} is not known: it is one of {', '.join(means.platforms)}")
-    if values["product_id"] is not None:
-        found = await rows(conn, _q.product_place, {"id": values["product_id"]})
-        if not found:
-            raise Unusable("product_id", f"product {values['product_id']} does not exist, so the rule could never fire")
-        if values["dispensary_id"] not in (None, found[0]["dispensary_id"]):
-            raise Unusable("store_id", "the product is another store's, so the rule could never fire")
-        if values["condition"] == "new_product":
-            raise Unusable("product_id", "a product that is there already is never new, so the rule could never fire")
-    if values["dispensary_id"] is not None:
-        store = await stores.get(conn, values["dispensary_id"])
-        if store is None:
-            raise Unusable("store_id", f"store {values['dispensary_id']} does not exist, so the rule could never fire")
-        if values["state"] is not None and store.state is not None and store.state != values["state"]:
-            raise Unusable("state", f"the store is in {store.state}, so the rule could never fire")
+    for name, place in await _places(conn, values):
+        if values["dispensary_id"] not in (None, place.store):
+            raise Unusable("store_id", f"{name} is another store's, so the rule could never fire")
+        if platform not in (None, place.platform):
+            raise Unusable("platform", f"{name} is on {place.platform}, so the rule could never fire")
+        if values["state"] is not None and place.state not in (None, values["state"]):
+            raise Unusable("state", f"{name} is in {place.state}, so the rule could never fire")
     warnings = []
     for name, query in (("brand", _q.brand_names), ("category", _q.category_names)):
         if values[name] is not None:
@@ -325,6 +319,32 @@ async def _check_place(conn: AsyncConnection[Any], values: Mapping[str, Any], me
             if values[name].casefold() not in {one.casefold() for one in names}:
                 warnings.append(f"no product has the {name} {values[name]!r} yet{_near(values[name], names)}")
     return warnings
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    store: int
+    platform: str
+    state: str | None
+
+
+async def _places(conn: AsyncConnection[Any], values: Mapping[str, Any]) -> list[tuple[str, _Place]]:
+    """Where the product and the store that a rule names are, which they do not change; of a store that may be found to lie in a state
+    yet, that is None. Raises Unusable for one that does not exist."""
+    places = []
+    if (number := values["product_id"]) is not None:
+        found = await row(conn, _q.product_place, {"id": number})
+        if found is None:
+            raise Unusable("product_id", f"product {number} does not exist, so the rule could never fire")
+        if values["condition"] == "new_product":
+            raise Unusable("product_id", "a product that is there already is never new, so the rule could never fire")
+        places.append(("the product", _Place(found["dispensary_id"], found["provider"], found["state"])))
+    if (number := values["dispensary_id"]) is not None:
+        store = await stores.get(conn, number)
+        if store is None:
+            raise Unusable("store_id", f"store {number} does not exist, so the rule could never fire")
+        places.append(("the store", _Place(store.id, store.platform, store.state)))
+    return places
 
 
 def _channels(wishes: Sequence[Mapping[str, Any]], means: Means) -> list[dict[str, Any]]:

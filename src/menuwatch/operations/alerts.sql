@@ -29,7 +29,7 @@ SELECT e.id, e.rule_id, r.name AS rule, r.condition, e.product_id, e.dispensary_
  ORDER BY e.id DESC LIMIT %(limit)s;
 
 -- name: product_place
-SELECT p.dispensary_id, p.provider, p.name, p.brand_name FROM catalog_products p WHERE p.id = %(id)s;
+SELECT p.dispensary_id, p.provider, d.state FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_id WHERE p.id = %(id)s;
 
 -- name: brand_names
 SELECT DISTINCT brand_name FROM catalog_products WHERE brand_name IS NOT NULL;
