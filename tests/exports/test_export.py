@@ -196,21 +196,110 @@ async def test_duckdb_reads_what_was_cut_by_state_and_by_month(shop: Shop, tmp_p
 
 
 def test_what_is_there_is_not_written_over_unless_asked(tmp_path: Path) -> None:
-    file, folder = tmp_path / "file", tmp_path / "folder"
+    file, folder, part = tmp_path / "file", tmp_path / "folder", "state=AZ/part-0.parquet"
     for content in (b"first", b"second"):
         with whole_file(file, overwrite=True) as out:
             out.write(content)
-        with whole_folder(folder, overwrite=True) as filled, filled.file("a/b") as out:
+        with whole_folder(folder, overwrite=True) as filled, filled.file(part) as out:
             out.write(content)
-    for target in (whole_file, whole_folder):
-        with pytest.raises(Refused, match="is there already"), target(file):
-            raise AssertionError("it was refused before")
+    with pytest.raises(Refused, match="is there already"), whole_file(file):
+        raise AssertionError("it was refused before")
+    with pytest.raises(Refused, match="is there already"), whole_folder(folder):
+        raise AssertionError("it was refused before")
     with pytest.raises(Refused, match="there is no folder"), whole_file(tmp_path / "gone" / "file"):
         raise AssertionError("it was refused before")
     with pytest.raises(KeyboardInterrupt), whole_file(file, overwrite=True) as out:
         _interrupted(out)
-    assert (file.read_bytes(), (folder / "a" / "b").read_bytes()) == (b"second", b"second")
+    assert (file.read_bytes(), (folder / part).read_bytes()) == (b"second", b"second")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def _everything(folder: Path) -> dict[str, bytes | str | None]:
+    return {
+        str(path.relative_to(folder)): str(path.readlink())
+        if path.is_symlink()
+        else path.read_bytes()
+        if path.is_file()
+        else None
+        for path in folder.rglob("*")
+    }
+
+
+def test_a_folder_of_anything_but_an_export_is_never_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    export_of_mine = tmp_path / "mine"
+    with whole_folder(export_of_mine) as filled, filled.file("month=2026-03/part-0.parquet") as out:
+        out.write(b"first")
+    menus, other, linked = tmp_path / "menus", tmp_path / "other", tmp_path / "linked"
+    menus.mkdir()
+    for n in range(5):
+        (menus / f"{n}.json").write_text("{}")
+    (other / "state=NM" / "more").mkdir(parents=True)
+    (other / "state=NM" / "part-0.parquet").write_bytes(b"")
+    (linked).mkdir()
+    (linked / "state=NM").symlink_to(menus)
+    (tmp_path / "to-menus").symlink_to(menus)
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    (tmp_path / "file").write_text("mine")
+    before = _everything(tmp_path)
+    monkeypatch.chdir(menus)
+    for place, said in (
+        (menus.parent / "menus", "the folder that this runs in"),
+        (Path(), "the folder that this runs in"),
+        (tmp_path, "or one above it"),
+        (other, "it holds state=NM/more; name another"),
+        (linked, "it holds state=NM; name another"),
+        (tmp_path / "nowhere", "is a link that leads nowhere"),
+        (tmp_path / "file", "is a file, and a folder is to be written"),
+    ):
+        with pytest.raises(Refused, match=said), whole_folder(place, overwrite=True):
+            raise AssertionError("it was refused before")
+    monkeypatch.chdir("/")
+    for place in (menus, tmp_path / "to-menus"):
+        with (
+            pytest.raises(Refused, match=r"it holds 0\.json, 1\.json, 2\.json and more"),
+            whole_folder(place, overwrite=True),
+        ):
+            raise AssertionError("it was refused before")
+    for place in (menus, tmp_path / "to-menus"):
+        with (
+            pytest.raises(Refused, match="is a folder, and a file is to be written"),
+            whole_file(place, overwrite=True),
+        ):
+            raise AssertionError("it was refused before")
+    with pytest.raises(Refused, match="is no plain file"), whole_file(Path("/dev/null"), overwrite=True):
+        raise AssertionError("it was refused before")
+    assert _everything(tmp_path) == before
+
+    with (
+        pytest.raises(Refused, match="it holds late; name another"),
+        whole_folder(export_of_mine, overwrite=True) as filled,
+        filled.file("month=2026-03/part-0.parquet"),
+    ):
+        (export_of_mine / "late").write_text("put there meanwhile")
+    assert _everything(tmp_path) == {**before, "mine/late": b"put there meanwhile"}
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    folder, file = tmp_path / "folder", tmp_path / "file"
+    folder.symlink_to("far/folder")
+    file.symlink_to("far/file")
+    (tmp_path / "far" / "folder").mkdir()
+    (tmp_path / "far" / "file").write_bytes(b"old")
+    for content in (b"first", b"second"):
+        with whole_folder(folder, overwrite=True) as filled, filled.file("state=AZ/part-0.parquet") as out:
+            out.write(content)
+        with whole_file(file, overwrite=True) as out:
+            out.write(content)
+    assert _everything(tmp_path) == {
+        "far": None,
+        "far/file": b"second",
+        "far/folder": None,
+        "far/folder/state=AZ": None,
+        "far/folder/state=AZ/part-0.parquet": b"second",
+        "file": "far/file",
+        "folder": "far/folder",
+    }
 
 
 def _interrupted(out: BinaryIO) -> None:
@@ -247,6 +336,14 @@ async def test_the_command(shop: Shop, database_url: str, tmp_path: Path) -> Non
     again = _run(database_url, tmp_path, "snapshots", "out.csv")
     assert "is there already" in (await asyncio.to_thread(again.communicate, timeout=60))[1]
     assert again.returncode == 2
+    (tmp_path / "menus").mkdir()
+    (tmp_path / "menus" / "1.json").write_text("{}")
+    for args in (("--partition", "state"), ("--format", "csv")):
+        refused = _run(database_url, tmp_path, "products", "menus", *args, "--overwrite")
+        said = (await asyncio.to_thread(refused.communicate, timeout=60))[1]
+        assert ("it holds 1.json" if args[0] == "--partition" else "is a folder") in " ".join(said.split()), said
+        assert refused.returncode == 2
+    assert (tmp_path / "menus" / "1.json").read_text() == "{}"
 
 
 async def test_a_disk_that_is_full_leaves_nothing(shop: Shop, database_url: str, tmp_path: Path) -> None:
