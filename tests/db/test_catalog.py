@@ -221,6 +221,42 @@ async def test_a_product_that_cannot_be_read_is_there_all_the_same(months: Pool)
     )
 
 
+async def test_what_is_gone_unreadable_and_gone_again_went_once(months: Pool) -> None:
+    menu = [item(str(i)) for i in range(10)]
+    broken = b'{"id": "0", "name": "no price"}'
+    rest = menu[1:]
+    crawls = [menu, rest, rest, rest, [broken, *rest], rest, rest, rest, rest, menu]
+    story = []
+    async with months.connection() as conn:
+        store = await add_store(conn)
+        for number, items in enumerate(crawls):
+            applied = await crawl(conn, store, number, items)
+            (row,) = await _rows(months, "SELECT * FROM catalog_products WHERE provider_product_id = '0'")
+            began = (row["state_from"] - START) // timedelta(hours=1)
+            story.append((row["consecutive_misses"], row["present"], began, row["stock_status"], applied.out_of_stock))
+    assert story == [
+        (0, True, 0, "in_stock", 0),
+        (1, True, 0, "in_stock", 0),
+        (2, True, 0, "in_stock", 0),
+        (3, False, 3, "oos", 1),
+        (0, False, 3, "oos", 0),
+        (1, False, 3, "oos", 0),
+        (2, False, 3, "oos", 0),
+        (3, False, 3, "oos", 0),
+        (3, False, 3, "oos", 0),
+        (0, True, 9, "in_stock", 0),
+    ]
+    past = await _rows(
+        months,
+        "SELECT s.* FROM past_states s JOIN catalog_products p ON p.id = s.product_id"
+        " WHERE p.provider_product_id = '0' ORDER BY s.seen_from",
+    )
+    # Only what was seen is a state of the past: one that was gone all the time is not present a second time.
+    assert [
+        ((row["seen_from"] - START) // timedelta(hours=1), row["stock_status"]) for row in past if row["present"]
+    ] == [(0, "in_stock")]
+
+
 async def test_a_part_of_a_menu_counts_no_miss(months: Pool) -> None:
     async with months.connection() as conn:
         store = await add_store(conn)
