@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import socket
 from urllib.parse import urlsplit
@@ -28,9 +29,27 @@ def is_public(address: str) -> bool:
     return ip.is_global and not ip.is_multicast
 
 
+def may_be_public(host: str) -> bool:
+    """Whether a host, as it is written, can be on the public internet; of a name only its addresses tell, at each sending.
+
+    A name without a dot is one of the local network, and `2130706433` and `0x7f.1` are ways to write 127.0.0.1."""
+    host = host.strip("[]").rstrip(".").lower()
+    try:
+        return is_public(host)
+    except ValueError:
+        pass
+    try:
+        return is_public(socket.inet_ntoa(socket.inet_aton(host)))
+    except (OSError, UnicodeError):
+        return "." in host and not host.endswith((".localhost", ".local", ".internal"))
+
+
 async def resolve(host: str, port: int, *, allow_private: bool) -> list[str]:
     """The addresses of a host; raises Forbidden where one of them is not public, OSError where there is none."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError:
+        raise OSError(errno.EINVAL, "it is no name that a host can have") from None
     addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
     if not allow_private:
         for address in addresses:
@@ -58,13 +77,9 @@ def check_url(url: str) -> tuple[str, str, int]:
 
 
 def check_literal(url: str, *, allow_private: bool) -> None:
-    """Refuses an address that is an IP address and not a public one, before anything is sent; names are looked up at each sending."""
+    """Refuses a host that cannot be on the public internet, before anything is sent; names are looked up at each sending."""
     _, host, _ = check_url(url)
-    try:
-        public = is_public(host)
-    except ValueError:
-        public = host != "localhost" and not host.endswith(".localhost")
-    if not public and not allow_private:
+    if not allow_private and not may_be_public(host):
         raise Refused(f"{host} is not on the public internet: nothing is sent there unless ALERT_ALLOW_PRIVATE=1")
 
 

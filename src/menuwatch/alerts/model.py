@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, time
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 Condition = Literal[
     "price_below", "price_drops_by", "back_in_stock", "out_of_stock", "new_product", "circuit_opened", "proxies_down"
@@ -122,11 +122,3 @@ def _price(which: Price, row: OptionPrices) -> Decimal | None:
         if there:
             return min(there)
     return None
-
-
-def moment_shown(moment: Moment | None, terms: Terms) -> dict[str, Any] | None:
-    """A state as events tell it."""
-    if moment is None:
-        return None
-    seen = facts(terms, moment)
-    return {"price": seen.price, "stock_status": seen.stock}

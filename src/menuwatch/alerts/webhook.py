@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ssl
 from datetime import datetime
@@ -57,26 +58,30 @@ async def send(
         SIGNATURE: sign(secret, timestamp, body),
     }
     try:
-        (address, *_) = await guard.resolve(host, port, allow_private=allow_private)
-        async with (
-            httpx.AsyncClient(
-                verify=ssl.create_default_context() if scheme == "https" else False,
-                follow_redirects=False,
-                trust_env=False,
-                timeout=seconds,
-            ) as client,
-            client.stream(
-                "POST",
-                target.copy_with(host=address),
-                content=body,
-                headers=headers,
-                extensions={"sni_hostname": host} if scheme == "https" else {},
-            ) as answer,
-        ):
-            if answer.is_success:
-                return answer.status_code
-            raise NotDelivered(_why(answer.status_code, host), code=answer.status_code, final=answer.status_code == 410)
-    except httpx.TimeoutException:
+        # Around all of it, names included: httpx's limit is on each read, and an answer may come in drips.
+        async with asyncio.timeout(seconds):
+            (address, *_) = await guard.resolve(host, port, allow_private=allow_private)
+            async with (
+                httpx.AsyncClient(
+                    verify=ssl.create_default_context() if scheme == "https" else False,
+                    follow_redirects=False,
+                    trust_env=False,
+                    timeout=seconds,
+                ) as client,
+                client.stream(
+                    "POST",
+                    target.copy_with(host=address),
+                    content=body,
+                    headers=headers,
+                    extensions={"sni_hostname": host} if scheme == "https" else {},
+                ) as answer,
+            ):
+                if answer.is_success:
+                    return answer.status_code
+                raise NotDelivered(
+                    _why(answer.status_code, host), code=answer.status_code, final=answer.status_code == 410
+                )
+    except (TimeoutError, httpx.TimeoutException):
         raise NotDelivered(f"{host} did not answer within {seconds:g} s") from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ssl.SSLError) as error:
         raise NotDelivered(f"{host} cannot be reached: {str(error)[:MOST_SHOWN] or type(error).__name__}") from None
