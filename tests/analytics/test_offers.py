@@ -200,3 +200,37 @@ async def test_what_was_missing_is_not_on_offer(shop: Shop) -> None:
     assert (row["effective"]["n"], row["effective"]["median"]) == (1, 12)
     (brand,) = await shop.walk("/api/analytics/brands", state="AZ")
     assert brand["products"] == 1
+
+
+async def test_what_the_last_crawl_lacks_without_a_miss_is_not_on_offer(shop: Shop) -> None:
+    """An item whose id cannot be read may be any product: no miss is counted, and yet nobody saw that one."""
+    store = await shop.store(state="AZ")
+    others = [item(f"o{n}", options=[("1g", 10, 3)]) for n in range(8)]
+    await shop.crawl(store, 0, [*others, item("a", options=[("1g", 90, 3)])])
+    nameless = {key: value for key, value in item("zz").items() if key not in ("_id", "id")}
+    await shop.crawl(store, 4, [*others, nameless])
+    await refresh(shop.pool, window=timedelta(hours=5), now=at(5))
+    async with shop.pool.connection() as conn:
+        misses = await conn.execute("SELECT consecutive_misses FROM catalog_products WHERE provider_product_id = 'a'")
+        assert await misses.fetchone() == (0,)
+    (brand,) = await shop.walk("/api/analytics/brands", state="AZ")
+    assert (brand["products"], brand["of_products"]) == (8, 8)
+    (price,) = await shop.walk("/api/analytics/price-per-gram", state="AZ")
+    assert (price["products"], price["effective"]["n"], price["effective"]["mean"]) == (8, 8, 10)
+
+
+async def test_a_recreational_special_beside_a_medical_price_has_no_regular_one(shop: Shop) -> None:
+    """The regular price is of the menu that the one to pay is of: 8 beside a medical 20 is no discount."""
+    store = await shop.store(state="AZ")
+    await shop.crawl(store, 1, [item("a", options=[("1g", 10, 3)]), item("b", options=[("1g", 30, 3)])])
+    await shop.execute(
+        "UPDATE catalog_products SET variants = jsonb_set(variants, '{0}', variants -> 0"
+        """ || '{"price_rec": null, "special_rec": 8, "price_med": 20, "special_med": null}')"""
+        " WHERE provider_product_id = 'a'"
+    )
+    await refresh(shop.pool, window=timedelta(hours=1), now=at(2))
+    (price,) = await shop.walk("/api/analytics/price-per-gram", state="AZ")
+    assert (price["effective"]["n"], price["effective"]["mean"]) == (2, 19)
+    assert (price["regular"]["n"], price["regular"]["mean"]) == (1, 30)
+    (whole,) = await shop.walk("/api/analytics/discounts", state="all", category="all")
+    assert (whole["products"], whole["on_special"]) == (1, 0)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
+import psycopg
 import pytest
 
 from menuwatch.analytics.refresh import refresh
@@ -77,7 +79,7 @@ def _story(rng: random.Random) -> Story:
     return Story(hours=hours, seen=seen, kinds={name: rng.choice(sorted(KINDS)) for name in seen})
 
 
-@pytest.fixture(params=[1, 2, 3])
+@pytest.fixture(params=[1, 4, 5, 6, 7, 9])
 async def market(request: pytest.FixtureRequest, shop: Shop) -> Market:
     rng, made = random.Random(request.param), Market()
     for number, state in enumerate(("AZ", "AZ", "NM")):
@@ -85,15 +87,19 @@ async def market(request: pytest.FixtureRequest, shop: Shop) -> Market:
         story = _story(rng)
         made.stories[store], made.states[store] = story, state
         for i, hour in enumerate(story.hours):
-            menu = [item("always", options=[("1g", 10, 5)], type="Flower")]
-            for name, seen in story.seen.items():
-                if seen[i] != "absent":
-                    menu.append(item(name, options=[("1g", 10, 5 if seen[i] == "in" else 0)], type=story.kinds[name]))
-            await shop.crawl(store, hour, menu)
+            await shop.crawl(store, hour, _menu(story, {name: seen[i] for name, seen in story.seen.items()}))
         story.seen["always"] = ["in"] * len(story.hours)
         story.kinds["always"] = "Flower"
     await refresh(shop.pool, window=timedelta(hours=UNTIL - SINCE), now=at(UNTIL))
     return made
+
+
+def _menu(story: Story, seen: dict[str, Seen]) -> list[dict[str, Any]]:
+    return [item("always", options=[("1g", 10, 5)], type="Flower")] + [
+        item(name, options=[("1g", 10, 5 if what == "in" else 0)], type=story.kinds[name])
+        for name, what in seen.items()
+        if what != "absent"
+    ]
 
 
 def _hours(row: dict[str, Any]) -> tuple[float, float, float]:
@@ -125,7 +131,7 @@ async def test_by_product_and_by_group(shop: Shop, market: Market) -> None:
                 assert row["times_out"] == times["went"], (store, name)
                 assert row["out_share"] == pytest.approx(times["out"] / (times["in"] + times["out"]), abs=0.0001)
             if times["in"] + times["out"] == 0:
-                continue
+                continue  # nothing is known of it in the window but that it was absent
             state, kind = market.states[store], KINDS[story.kinds[name]]
             for key in (
                 ("all", None, None, None),
@@ -145,7 +151,7 @@ async def test_by_product_and_by_group(shop: Shop, market: Market) -> None:
             key = (level, row["state"], row["category"], row["dispensary_id"])
             group = groups[key]
             assert (row["products"], row["out_products"]) == (group["products"], group["once"]), key
-            assert _hours(row)[:2] == pytest.approx((group["in"], group["out"]), abs=0.011), key
+            assert _hours(row) == pytest.approx((group["in"], group["out"], group["absent"]), abs=0.011), key
             assert row["unknown_hours"] == 0
 
 
@@ -185,3 +191,80 @@ async def test_new_and_gone(shop: Shop, market: Market) -> None:
         assert sum(r["new_products"] for r in grouped) == sum(n for key, n in sums.items() if key[2] == "new")
     some = await shop.walk("/api/analytics/new-and-gone", by="all", since="2026-03-03", until="2026-03-04")
     assert [r["day"] for r in some] == ["2026-03-03"]
+
+
+async def _figures(shop: Shop) -> list[list[dict[str, Any]]]:
+    products = await shop.walk("/api/analytics/out-of-stock/products")
+    groups = [await shop.walk("/api/analytics/out-of-stock", by=level) for level in ("all", "category", "store")]
+    return [[{k: v for k, v in row.items() if k != "coverage"} for row in rows] for rows in (products, *groups)]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_crawls_after_the_window_change_nothing_in_it(shop: Shop, seed: int) -> None:
+    """Their states are there, and are not those of the window: what held at its end is."""
+    rng = random.Random(seed)
+    store, story = await shop.store(state="AZ"), _story(rng)
+    for i, hour in enumerate(story.hours):
+        await shop.crawl(store, hour, _menu(story, {name: seen[i] for name, seen in story.seen.items()}))
+    window = timedelta(hours=UNTIL - SINCE)
+    await refresh(shop.pool, window=window, now=at(UNTIL))
+    before = await _figures(shop)
+    assert before[0]
+    for n in range(9):
+        later: dict[str, Seen] = {name: rng.choice(("in", "out", "absent", "absent")) for name in story.seen}
+        await shop.crawl(store, UNTIL + 4 * n, _menu(story, later))
+        await refresh(shop.pool, window=window, now=at(UNTIL))
+        assert await _figures(shop) == before, n
+
+
+async def test_a_crawl_that_is_taken_in_meanwhile_is_left_to_the_next_refresh(shop: Shop, database_url: str) -> None:
+    store = await shop.store(state="AZ")
+    there, out = (item("a", options=[("1g", 10, n)]) for n in (5, 0))
+    for hour in range(0, 88, 4):
+        await shop.crawl(store, hour, [there, item("b")])
+    async with await psycopg.AsyncConnection.connect(database_url) as other:
+        await other.execute("LOCK TABLE figure_prices IN ACCESS EXCLUSIVE MODE")
+        going = asyncio.create_task(refresh(shop.pool, window=timedelta(hours=40), now=at(88)))
+        async with asyncio.timeout(20), shop.pool.connection() as conn:
+            while not (await (await conn.execute("SELECT FROM pg_locks WHERE NOT granted")).fetchall()):
+                await asyncio.sleep(0.01)
+        await shop.crawl(store, 87, [out, item("b")])
+    await going
+    (row,) = await shop.walk("/api/analytics/out-of-stock", by="all")
+    assert (row["products"], row["out_products"], *_hours(row)) == (2, 0, 80, 0, 0)
+    await refresh(shop.pool, window=timedelta(hours=40), now=at(88))
+    (row,) = await shop.walk("/api/analytics/out-of-stock", by="all")
+    assert (row["products"], row["out_products"], *_hours(row)) == (2, 1, 79, 1, 0)
+
+
+async def test_time_before_a_product_was_first_seen_is_not_its_time(shop: Shop) -> None:
+    """First seen at 16 h, in stock until 32 h, and sold out since; the window is from 8 h to 48 h."""
+    store = await shop.store(state="AZ")
+    for hour in range(0, 48, 4):
+        new = [item("a", options=[("1g", 10, 5 if hour < 32 else 0)])] if hour >= 16 else []
+        await shop.crawl(store, hour, [item("o"), *new])
+    await refresh(shop.pool, window=timedelta(hours=40), now=at(48))
+    (row,) = await shop.walk("/api/analytics/out-of-stock/products")
+    assert (*_hours(row), row["times_out"]) == (16, 16, 0, 1)
+
+
+async def test_a_turn_that_the_last_crawl_saw_counts_before_any_time_passed(shop: Shop) -> None:
+    """Out, in, and out again at a crawl of the window's last moment: two turns."""
+    store = await shop.store(state="AZ")
+    for hour, n in ((0, 5), (4, 0), (8, 5), (12, 0)):
+        await shop.crawl(store, hour, [item("a", options=[("1g", 10, n)]), item("o")])
+    # After it the store is observed no longer: the next crawl is far away.
+    await refresh(shop.pool, window=timedelta(hours=60), now=at(60))
+    (row,) = await shop.walk("/api/analytics/out-of-stock/products")
+    assert (*_hours(row), row["times_out"]) == (8, 4, 0, 2)
+
+
+async def test_products_of_which_only_absence_is_known_are_in_no_group(shop: Shop) -> None:
+    """Seen once, and missed by the crawl before and the one after: how long it was there nobody knows."""
+    store = await shop.store(state="AZ")
+    for hour in range(0, 24, 4):
+        await shop.crawl(store, hour, [item("o"), *([item("a", options=[("1g", 10, 0)])] if hour in (8, 16) else [])])
+    await refresh(shop.pool, window=timedelta(hours=24), now=at(24))
+    (row,) = await shop.walk("/api/analytics/out-of-stock", by="all")
+    assert (row["products"], row["out_products"], *_hours(row)) == (1, 0, 24, 0, 0)
+    assert await shop.walk("/api/analytics/out-of-stock/products") == []

@@ -157,7 +157,7 @@ SELECT p.id, p.dispensary_id, p.category_canon, coalesce(jsonb_array_length(p.sp
   FROM catalog_products p
  CROSS JOIN LATERAL jsonb_to_recordset(p.variants) v(stock_status text, weight_g double precision, price_rec double precision,
        special_rec double precision, price_med double precision, special_med double precision)
- WHERE p.consecutive_misses = 0 AND p.stock_status <> 'oos' AND v.stock_status IS DISTINCT FROM 'oos';
+ WHERE p.last_seen_at IS NULL AND p.stock_status <> 'oos' AND v.stock_status IS DISTINCT FROM 'oos';
 
 -- name: fill_prices
 WITH g AS (
@@ -245,7 +245,7 @@ SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.all_ca
 -- name: fill_carried
 INSERT INTO carried (dispensary_id, brand, products, in_stock)
 SELECT p.dispensary_id, p.brand_name, count(*), count(*) FILTER (WHERE p.is_in_stock)
-  FROM catalog_products p WHERE p.consecutive_misses = 0 GROUP BY p.dispensary_id, p.brand_name;
+  FROM catalog_products p WHERE p.last_seen_at IS NULL GROUP BY p.dispensary_id, p.brand_name;
 
 -- name: fill_brands
 -- Spellings that differ in case alone are one brand, shown as most products have it.
@@ -278,17 +278,31 @@ SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.produc
 -- name: fill_times
 -- The time of a product begins with the window, or with the crawl that first saw it, and ends with the window, or with the last crawl
 -- that saw it: what it is after that is not known, and called absent. States that ended in the window follow each other without a gap,
--- the first from the beginning of the product's time; the present one is the rest. Within a state the product was seen until `seen`.
+-- the first from the beginning of the product's time; the one that held at the window's end is the rest. Within a state the product was
+-- seen until `seen`. Products of which the window knows nothing but that they were absent are left out.
 WITH whole AS (
-  SELECT dispensary_id, sum(observed) AS seconds FROM crawls GROUP BY dispensary_id
-), p AS (
-  SELECT p.id, p.dispensary_id, p.category_canon, p.brand_name, p.stock_status, w.seconds AS whole,
-         CASE WHEN p.first_seen_at > %(since)s::timestamptz THEN f.passed ELSE 0 END AS starts,
-         CASE WHEN p.last_seen_at IS NULL THEN w.seconds WHEN p.last_seen_at > %(since)s THEN l.passed ELSE 0 END AS ends
+  SELECT dispensary_id, sum(observed) AS seconds, max(crawled_at) AS last_at FROM crawls GROUP BY dispensary_id
+), held AS (
+  -- What held at the window's end of products that a later crawl has changed since.
+  SELECT DISTINCT ON (s.product_id) s.product_id, s.stock_status, s.present,
+         CASE WHEN s.present THEN s.seen_to
+              ELSE coalesce((SELECT b.seen_to FROM past_states b WHERE b.product_id = s.product_id AND b.ended_at = s.seen_from), %(since)s)
+          END AS seen_to
+    FROM past_states s WHERE s.ended_at >= %(until)s::timestamptz AND s.seen_from < %(until)s
+   ORDER BY s.product_id, s.ended_at
+), c AS (
+  SELECT p.id, p.dispensary_id, p.category_canon, p.brand_name, p.first_seen_at, w.seconds AS whole,
+         coalesce(h.stock_status, p.stock_status) AS stock_status, coalesce(h.present, p.present) AS present,
+         CASE WHEN h.product_id IS NULL THEN coalesce(p.last_seen_at, 'infinity') ELSE h.seen_to END AS seen_to, w.last_at
     FROM catalog_products p
     JOIN whole w ON w.dispensary_id = p.dispensary_id
-    LEFT JOIN crawls f ON f.dispensary_id = p.dispensary_id AND f.crawled_at = p.first_seen_at
-    LEFT JOIN crawls l ON l.dispensary_id = p.dispensary_id AND l.crawled_at = p.last_seen_at
+    LEFT JOIN held h ON h.product_id = p.id
+), p AS (
+  SELECT c.*, CASE WHEN c.first_seen_at > %(since)s::timestamptz THEN f.passed ELSE 0 END AS starts,
+         CASE WHEN c.seen_to >= c.last_at THEN c.whole WHEN c.seen_to > %(since)s THEN l.passed ELSE 0 END AS ends
+    FROM c
+    LEFT JOIN crawls f ON f.dispensary_id = c.dispensary_id AND f.crawled_at = c.first_seen_at
+    LEFT JOIN crawls l ON l.dispensary_id = c.dispensary_id AND l.crawled_at = c.seen_to
 ), s AS (
   SELECT s.product_id, CASE WHEN s.present THEN s.stock_status ELSE 'absent' END AS stock, s.stock_status = 'oos' AS is_oos,
          lag(e.passed) OVER w AS starts, e.passed AS ends,
@@ -309,8 +323,8 @@ WITH whole AS (
     FROM s GROUP BY product_id
 ), t AS (
   SELECT p.*, s.first_stock, least(p.starts, s.first_seen) AS before, coalesce(s.i, 0) AS i, coalesce(s.o, 0) AS o, coalesce(s.u, 0) AS u,
-         greatest(0, p.ends - coalesce(s.ends, p.starts)) AS rest,
-         coalesce(s.times_out, 0) + (p.stock_status = 'oos' AND p.ends > s.ends AND NOT s.last_is_oos IS TRUE AND s.product_id IS NOT NULL)::integer
+         CASE WHEN p.present THEN greatest(0, p.ends - coalesce(s.ends, p.starts)) ELSE 0 END AS rest,
+         coalesce(s.times_out, 0) + (p.stock_status = 'oos' AND p.present AND NOT s.last_is_oos IS TRUE AND s.product_id IS NOT NULL)::integer
            AS times_out
     FROM p LEFT JOIN sums s ON s.product_id = p.id
    WHERE p.ends > p.starts
@@ -323,7 +337,7 @@ WITH whole AS (
 INSERT INTO times (product_id, dispensary_id, category, brand, times_out, in_seconds, out_seconds, absent_seconds, unknown_seconds)
 SELECT n.id, n.dispensary_id, n.category_canon, n.brand_name, n.times_out, n.in_seconds, n.out_seconds,
        n.whole - n.starts - n.in_seconds - n.out_seconds - n.unknown_seconds, n.unknown_seconds
-  FROM n;
+  FROM n WHERE n.in_seconds + n.out_seconds + n.unknown_seconds > 0.001;  -- what sums of fractions leave over is less
 
 -- name: fill_stock
 WITH g AS (

@@ -1,4 +1,5 @@
-"""Making the figures anew. One at a time, each step in a transaction of its own; what is read changes with the last, all at once."""
+"""Making the figures anew. One at a time, all steps in one transaction: they look at one moment of the database, and what is read
+changes with its end, all at once."""
 
 from __future__ import annotations
 
@@ -84,7 +85,6 @@ async def _refresh(conn: Connection, window: timedelta, now: datetime | None) ->
     began = time.perf_counter()
     try:
         await _run(conn, run_id, since, until, steps)
-        await conn.execute(_q.end_run, {"run": run_id, "steps": _told(steps)})
     except (Exception, asyncio.CancelledError) as error:
         await _failed(conn, run_id, steps, error)
         raise
@@ -112,17 +112,20 @@ async def _run(conn: Connection, run_id: int, since: datetime, until: datetime, 
         await conn.execute(statements.SQL("TRUNCATE {}").format(statements.Identifier("pg_temp", name)))
     midnight = until.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     days = min(midnight - timedelta(days=DAYS - 1), since)
-    for name, query, table in _STEPS:
-        began = time.perf_counter()
-        # Attempts reach back as far as the days do; whoever looks at the window alone leaves the earlier ones out.
-        first = days if name == "attempts" else since
-        values: Mapping[str, Any] = {"run": run_id, "since": first, "until": until, "days": days}
-        async with conn.transaction():
-            await conn.execute(f"SET LOCAL work_mem = '{_WORK_MEMORY}'")
+    async with conn.transaction():
+        # With a snapshot for each step, a crawl that is taken in between two of them would be in the states and not in the crawls.
+        await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        await conn.execute(f"SET LOCAL work_mem = '{_WORK_MEMORY}'")
+        for name, query, table in _STEPS:
+            began = time.perf_counter()
+            # Attempts reach back as far as the days do; whoever looks at the window alone leaves the earlier ones out.
+            first = days if name == "attempts" else since
+            values: Mapping[str, Any] = {"run": run_id, "since": first, "until": until, "days": days}
             # Planned for these very tables: what a statement stands on was empty a moment ago.
             written = (await conn.execute(_q[query], _wanted(_q[query], values), prepare=False)).rowcount
             await conn.execute(statements.SQL("ANALYZE {}").format(statements.Identifier(table)))
-        steps.append(Step(step=name, seconds=round(time.perf_counter() - began, 3), rows=written))
+            steps.append(Step(step=name, seconds=round(time.perf_counter() - began, 3), rows=written))
+        await conn.execute(_q.end_run, {"run": run_id, "steps": _told(steps)})
 
 
 def _wanted(query: str, values: Mapping[str, Any]) -> dict[str, Any]:
