@@ -22,6 +22,7 @@ from menuwatch.exports.packs import Packs
 from menuwatch.exports.sheets import Format, What
 from menuwatch.operations import export as operations
 from menuwatch.operations.export import Cut, Wanted
+from menuwatch.schedules.model import parse_state
 from menuwatch.stores import store as stores
 
 
@@ -47,7 +48,9 @@ def export(
         str | None, typer.Option(help="Only from then on: a date, a time (ISO 8601), or an age as 7d.")
     ] = None,
     until: Annotated[str | None, typer.Option(help="Only before then.")] = None,
-    state: Annotated[list[str] | None, typer.Option(help="Only stores of this state; may be repeated.")] = None,
+    state: Annotated[
+        list[str] | None, typer.Option(help="Only stores of this state, by its two letters (NM, ON); may be repeated.")
+    ] = None,
     store: Annotated[
         list[str] | None, typer.Option(help="Only this store: its slug, platform id or number; may be repeated.")
     ] = None,
@@ -70,7 +73,7 @@ def export(
         fmt=fmt or _by_ending(out, partition),
         since=parse_since(since, now) if since else None,
         until=parse_since(until, now, "--until") if until else None,
-        states=state or None,
+        states=[_state(text) for text in state] if state else None,
         platforms=platform or None,
     )
     if wanted.since and wanted.until and wanted.since >= wanted.until:
@@ -83,6 +86,13 @@ def export(
         errors.print(
             f"Wrote {plural(report['rows'], 'row')}, {report['bytes']:,} bytes: {files}", markup=False, soft_wrap=True
         )
+
+
+def _state(text: str) -> str:
+    try:
+        return parse_state(text)
+    except Refused as error:
+        raise Refused(f"--state: {error}") from error
 
 
 def _by_ending(out: Path, partition: Cut | None) -> Format:

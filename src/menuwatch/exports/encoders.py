@@ -24,6 +24,9 @@ def expression(column: Column, fmt: Format) -> str:
             name = _ISO.format(name)
         case Kind.NUMBER if fmt is Format.PARQUET:
             name = f"round({name}, {SCALE})"
+        case Kind.NUMBER:
+            # A month that is packed does not know any more with how many zeros a number came: one form wherever it lies.
+            name = f"trim_scale({name})"
         case Kind.FLAG | Kind.JSON if fmt is not Format.JSONL:
             name = f"{name}::text"
         case _:
