@@ -236,10 +236,10 @@ def _check_terms(values: Mapping[str, Any]) -> None:
         raise Unusable("percent", "price_drops_by needs either an amount or a percentage")
     if amount is not None and (not amount.is_finite() or amount <= 0):
         raise Unusable("amount", f"it could never fire: no price is below or drops by {amount}; it must be more than 0")
-    if percent is not None and (not percent.is_finite() or not 0 < percent < 100):
-        # A price of 0 is none: it is never stored as one.
-        why = "no price falls by all of it or more" if percent.is_finite() and percent >= 100 else "that is no drop"
-        raise Unusable("percent", f"it could never fire by {percent} %: {why}. It must be more than 0 and below 100")
+    if percent is not None and (not percent.is_finite() or not 0 < percent <= 100):
+        # By all of it can be: Dutchie lists goods at 0.
+        why = "no price falls by more than all of it" if percent.is_finite() and percent > 100 else "that is no drop"
+        raise Unusable("percent", f"it could never fire by {percent} %: {why}. It must be more than 0 and at most 100")
     hysteresis = values["hysteresis_percent"]
     if not hysteresis.is_finite() or not 0 <= hysteresis <= 1000:
         raise Unusable("hysteresis_percent", f"the hysteresis is {hysteresis}: it must lie between 0 and 1000 percent")
