@@ -12,6 +12,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -100,6 +101,22 @@ def test_services_of_this_machine_are_refused_however_they_are_written() -> None
     for url in ("syslog://", " syslog://", "SYSLOG://"):
         with pytest.raises(Refused, match="acts on the machine"):
             notify.check(url, allow_private=False)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "tgram://123456789:abcdefg_hijklmnop/12315544/?template=", f"discord://123456789/{LETTERS}{LETTERS}?template=",
+        "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ?template=", "fcm://project/device?keyfile=",
+        "workflow://example.com/aaaa/bbbb?template=file://",
+    ],
+)  # fmt: skip
+async def test_no_file_of_this_machine_is_read(url: str, tmp_path: Path) -> None:
+    (tmp_path / "own.json").write_text('{"type": "AdaptiveCard"}')
+    with pytest.raises(Refused, match="names a file to read"):
+        notify.check(f"{url}{tmp_path}/own.json", allow_private=True)
+    with pytest.raises(NotDelivered, match="none that is taken"):
+        await notify.send(f"{url}{tmp_path}/own.json", "t", "b", seconds=2, allow_private=True)
 
 
 async def test_a_name_that_is_no_name_is_not_delivered() -> None:

@@ -11,9 +11,11 @@ from menuwatch.alerts.webhook import NotDelivered
 from menuwatch.core.errors import Refused
 
 _LOCAL = frozenset(
-    {"dbus", "glib", "gnome", "growl", "kde", "macosx", "qt", "rsyslog", "syslog", "windows", "fluxer-local"}
-)
-"""Services that act on this machine itself."""
+    {
+        "blink1", "dbus", "fluxer-local", "glib", "gnome", "growl", "kde", "macosx", "qt", "rsyslog", "syslog", "vapid", "windows",
+    }
+)  # fmt: skip
+"""Services that act on this machine itself, or with files that it holds."""
 
 _FIXED = frozenset(
     """
@@ -24,7 +26,7 @@ _FIXED = frozenset(
     onesignal opsgenie pagerduty pagertree pbul pingram plivo postmark pover prowl psafer psafers push pushed pushme pushplus
     pushward pushy qq reddit resend revolt ringc ryver schan sendgrid sendpulse serwersms ses seven sfr signalgrid signl4
     simplepush sinch slack smsc smsmanager smsmgr smstunnel smtp2go sns sparkpost spike splunk spugpush spush squadcast
-    stackfield strmlabs telesign telnyx tgram threema tweet twilio twist twitter vapid viber victorops voipms vonage webex
+    stackfield strmlabs telesign telnyx tgram threema tweet twilio twist twitter viber victorops voipms vonage webex
     wechat wecom wecombot whapi whatsapp wpush wxpusher wxteams x youlmk zalo zcliq zohocliq zoom zulip
     """.split()  # noqa: SIM905 - two hundred lines otherwise
 )
@@ -65,10 +67,19 @@ def check(url: str, *, allow_private: bool) -> str:
     found = _instance(url, 1.0)
     if found is None:
         raise Refused(f"{schema}:// is no service that is known, or the rest of the URL is not as it takes it")
+    if _reads_files(found):
+        raise Refused("the notification URL names a file to read on the machine that sends it, which is not for alerts")
     host = _host(schema, found)
     if host is not None and not allow_private:
         _check_host(schema, host)
     return f"{schema}://…"
+
+
+def _reads_files(found: Any) -> bool:
+    """Whether it would read a file of this machine, as a template to send or as a key: who writes a rule need not be one who may."""
+    import apprise
+
+    return any(isinstance(one, apprise.AppriseAttachment) and len(one) > 0 for one in vars(found).values())
 
 
 def _schema(url: str) -> str:
@@ -96,8 +107,10 @@ async def send(url: str, title: str, body: str, *, seconds: float, allow_private
     """Sends a text. Raises NotDelivered, and Forbidden for hosts that are not public."""
     schema = _schema(url)
     found = await asyncio.to_thread(_instance, url, seconds)
-    if found is None or schema in _LOCAL:
-        raise NotDelivered("the notification URL is none that this version of Apprise takes", final=True)
+    if found is None or schema in _LOCAL or _reads_files(found):
+        raise NotDelivered(
+            "the notification URL is none that is taken now: give the channel anew to see why", final=True
+        )
     host = _host(schema, found)
     if host is not None:
         if not allow_private:
