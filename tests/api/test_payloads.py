@@ -186,7 +186,7 @@ async def test_diff_has_the_agreed_form(shop: Shop) -> None:
     assert found["success"] is True
     assert found["from"] == {"id": first, "fetchedAt": "2026-03-01T12:00:00Z", "productCount": 5}
     assert found["to"] == {"id": second, "fetchedAt": "2026-03-01T13:00:00Z", "productCount": 5}
-    assert found["diff"] == {"added": 1, "removed": 1, "priceChanges": 2, "stockChanges": 2}
+    assert found["diff"] == {"added": 1, "removed": 1, "priceChanges": 2, "stockChanges": 2, "unreadable": 0}
     details = found["details"]
     assert details["added"] == [
         {"providerProductId": "new", "name": "New", "brandName": "Acme", "priceRec": 7, "stockStatus": "unknown"}
@@ -218,6 +218,28 @@ async def test_diff_has_the_agreed_form(shop: Shop) -> None:
     ]
     backwards = await shop.ask(f"/api/payloads/store/{store}/diff", params={"from": second, "to": first})
     assert [row["name"] for row in backwards["details"]["added"]] == ["Gone"]
+
+
+async def test_what_cannot_be_read_is_not_gone(shop: Shop) -> None:
+    store = await shop.store()
+    good = [item("a", "Apple"), item("b", "Berry"), item("gone", "Gone"), item("never", "Never") | {"Name": 7}]
+    older = await shop.crawl(store, 0, good)
+    newer = await shop.crawl(
+        store, 1, [item("a"), item("b", "Berry") | {"Name": 7}, good[3], {"_id": 5, "Name": "Nobody"}]
+    )
+    found = await shop.ask(f"/api/payloads/store/{store}/diff", params={"from": older, "to": newer})
+    assert found["diff"] == {"added": 0, "removed": 1, "priceChanges": 0, "stockChanges": 0, "unreadable": 3}
+    assert [row["providerProductId"] for row in found["details"]["removed"]] == ["gone"]
+    told = found["details"]["unreadable"]
+    assert [(row["providerProductId"], row["name"]) for row in told] == [("b", "Berry"), ("never", None), (None, None)]
+    assert [(row["before"] is None, row["after"] is None) for row in told] == [
+        (True, False),
+        (False, False),
+        (True, False),
+    ]
+    assert "Name" in told[0]["after"]
+    back = await shop.ask(f"/api/payloads/store/{store}/diff", params={"from": newer, "to": older})
+    assert [row["providerProductId"] for row in back["details"]["added"]] == ["gone"], "b was there all the time"
 
 
 async def test_which_payloads_a_diff_takes(shop: Shop) -> None:

@@ -74,6 +74,7 @@ def summary(found: dict[str, Any]) -> list[str]:
             f"{d['removed']:,} removed",
             plural(d["priceChanges"], "price change"),
             plural(d["stockChanges"], "stock change"),
+            *((f"{d['unreadable']:,} that cannot be read",) if d["unreadable"] else ()),
         )
     )
     return [*sides, told if any(d.values()) else "Nothing differs."]
@@ -90,6 +91,7 @@ def differences(details: dict[str, Any]) -> list[dict[str, Any]]:
         found.append(_row("stock", one, *_differing(before["options"], after["options"], _stock)))
         if not (found[-1]["before"] or found[-1]["after"]):
             found[-1] |= {"before": before["stockStatus"], "after": after["stockStatus"]}
+    found += [_row("unreadable", one, one["before"], one["after"]) for one in details["unreadable"]]
     return found
 
 

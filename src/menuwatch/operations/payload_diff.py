@@ -22,12 +22,22 @@ def shown(found: Compared) -> dict[str, Any]:
             "removed": len(d.removed),
             "priceChanges": len(d.price_changes),
             "stockChanges": len(d.stock_changes),
+            "unreadable": len(found.unreadable),
         },
         "details": {
             "added": [_item(item) for item in d.added],
             "removed": [_item(item) for item in d.removed],
             "priceChanges": [_change(c, _prices(c.before), _prices(c.after)) for c in d.price_changes],
             "stockChanges": [_change(c, _stock(c.before), _stock(c.after)) for c in d.stock_changes],
+            "unreadable": [
+                {
+                    "providerProductId": one.provider_product_id,
+                    "name": one.name,
+                    "before": one.before,
+                    "after": one.after,
+                }
+                for one in found.unreadable
+            ],
         },
     }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from psycopg import AsyncConnection
 
 from menuwatch.archive.files import FileArchive, Missing
@@ -107,12 +108,24 @@ async def unpacked(archive: FileArchive, payload: Payload) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A product that stands in a menu and cannot be read there: neither added nor removed. `before` and `after` say why, None where
+    that menu has it in a form that can be read, or not at all. An item without a readable id has none."""
+
+    provider_product_id: str | None
+    name: str | None
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Two menus of one store, and what differs."""
+    """Two menus of one store, and what differs. What is `unreadable` in one of them is nowhere in `diff`."""
 
     older: Payload
     newer: Payload
     diff: MenuDiff
+    unreadable: tuple[Unreadable, ...] = ()
 
 
 async def _newest_ok(
@@ -158,7 +171,16 @@ async def to_compare(
     return first, second
 
 
-def _products(archive: FileArchive, platform: Platform, payload: Payload) -> tuple[Product, ...]:
+@dataclass(slots=True)
+class _Menu:
+    """One side: what of it can be read, why the rest cannot by product id, and why what has no id cannot."""
+
+    products: tuple[Product, ...]
+    unreadable: dict[str, str]
+    nameless: list[str]
+
+
+def _menu(archive: FileArchive, platform: Platform, payload: Payload) -> _Menu:
     try:
         document = archive.read(payload.path, payload.sha256)
     except Refused as error:
@@ -169,7 +191,38 @@ def _products(archive: FileArchive, platform: Platform, payload: Payload) -> tup
         raise Conflict(f"payload {payload.id} is {payload.status} and holds no menu: {error.kind}: {error}") from error
     if document.broken:
         raise Conflict(f"payload {payload.id} is {payload.status} and holds no menu: an answer in it is not JSON")
-    return platform.normalize(items).products
+    menu = _Menu(platform.normalize(items).products, {}, [])
+    read = {product.provider_product_id for product in menu.products}
+    for item in items:
+        name = platform.identity(item)
+        if name not in read:
+            said = [f"{one.field}: {one.message}" for one in platform.normalize((item,)).warnings if one.fatal]
+            why = "; ".join(said) or "it cannot be read"
+            if name is None:
+                menu.nameless.append(why)
+            else:
+                menu.unreadable[name] = why
+    return menu
+
+
+def _compared(older: Payload, newer: Payload, before: _Menu, after: _Menu) -> Compared:
+    found = diff(before.products, after.products)
+    names = {p.provider_product_id: p.name for menu in (before, after) for p in menu.products}
+    unreadable = before.unreadable.keys() | after.unreadable.keys()
+    told = [
+        Unreadable(
+            provider_product_id=i, name=names.get(i), before=before.unreadable.get(i), after=after.unreadable.get(i)
+        )
+        for i in sorted(unreadable)
+    ]
+    told += [Unreadable(provider_product_id=None, name=None, before=why, after=None) for why in before.nameless]
+    told += [Unreadable(provider_product_id=None, name=None, before=None, after=why) for why in after.nameless]
+    rest = msgspec.structs.replace(
+        found,
+        added=tuple(item for item in found.added if item.provider_product_id not in unreadable),
+        removed=tuple(item for item in found.removed if item.provider_product_id not in unreadable),
+    )
+    return Compared(older=older, newer=newer, diff=rest, unreadable=tuple(told))
 
 
 async def compare(archive: FileArchive, platforms: Mapping[str, Platform], older: Payload, newer: Payload) -> Compared:
@@ -178,8 +231,9 @@ async def compare(archive: FileArchive, platforms: Mapping[str, Platform], older
     Raises Conflict when one of them holds no menu, NotFound when its file is gone.
     """
 
-    def work() -> MenuDiff:
-        return diff(_products(archive, _adapter(older), older), _products(archive, _adapter(newer), newer))
+    def work() -> Compared:
+        before, after = (_menu(archive, _adapter(payload), payload) for payload in (older, newer))
+        return _compared(older, newer, before, after)
 
     def _adapter(payload: Payload) -> Platform:
         try:
@@ -189,7 +243,7 @@ async def compare(archive: FileArchive, platforms: Mapping[str, Platform], older
                 f"payload {payload.id} is of platform {payload.platform!r}, which is not known here"
             ) from None
 
-    return Compared(older=older, newer=newer, diff=await asyncio.to_thread(work))
+    return await asyncio.to_thread(work)
 
 
 async def release(conn: AsyncConnection[Any], payload_id: int) -> int:

@@ -97,6 +97,9 @@ class DiffCounts(_Camel):
     removed: int = Field(description="Products that only the older menu has.")
     price_changes: int = Field(description="Products whose prices differ.")
     stock_changes: int = Field(description="Products whose stock differs.")
+    unreadable: int = Field(
+        description="Products that stand in one of the menus but cannot be read there: these are neither added nor removed."
+    )
 
 
 class DiffItem(_Camel):
@@ -153,6 +156,19 @@ class DiffStockChange(_Camel):
     after: DiffStockSide = Field(description="In the newer menu.")
 
 
+class DiffUnreadable(_Camel):
+    """A product that stands in a menu but cannot be read there."""
+
+    provider_product_id: str | None = Field(description="The platform's id of the product; null where it has none.")
+    name: str | None = Field(description="Its name, where one of the menus has it in a form that can be read.")
+    before: str | None = Field(
+        description="Why it cannot be read in the older menu; null where it can, or is not there."
+    )
+    after: str | None = Field(
+        description="Why it cannot be read in the newer menu; null where it can, or is not there."
+    )
+
+
 class DiffDetails(_Camel):
     """Every product that differs, by product id."""
 
@@ -160,6 +176,7 @@ class DiffDetails(_Camel):
     removed: list[DiffItem] = Field(description="Products that only the older menu has.")
     price_changes: list[DiffPriceChange] = Field(description="Products whose prices differ.")
     stock_changes: list[DiffStockChange] = Field(description="Products whose stock differs.")
+    unreadable: list[DiffUnreadable] = Field(description="Products that cannot be read in one of the menus.")
 
 
 class PayloadDiff(_Camel):
