@@ -139,7 +139,7 @@ def test_the_command_line(run: Any) -> None:
         (("add", "x", "--when", "price_below", "--amount", "few", "--brand", "A"), "no number"),
         (("add", "x", "--when", "price_drops_by", "--percent", "120", "--brand", "A"), "could never fire"),
         (
-            ("add", "x", "--when", "price_drops_by", "--percent", "100", "--brand", "A"),
+            ("add", "x", "--when", "price_drops_by", "--percent", "101", "--brand", "A"),
             "--percent: it could never fire",
         ),
         (("add", "x", "--when", "out_of_stock", "--store", "nowhere"), "--store: store 'nowhere' does not exist"),
