@@ -72,3 +72,24 @@ def test_what_is_said(variable: str, text: str, says: str) -> None:
 def test_bounds_themselves_are_taken() -> None:
     found = Settings.from_env({"POLL_INTERVAL_MS": "10", "HOST_RATE": "1000000", "SUSPECT_SHARE": " 1 "})
     assert (found.poll_interval_ms, found.host_rate, found.suspect_share) == (10, 1_000_000.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("variable", "such"), [("PRODUCT_HISTORY_DAYS", ", or 0 (for good)"), ("TASK_HISTORY_DAYS", "")]
+)
+def test_what_figures_look_back_on_is_kept(variable: str, such: str) -> None:
+    """Whichever of the two is set."""
+    assert refusal(variable, "6") == (
+        f"{variable}='6' cannot be used: figures look back on 7 days (ANALYTICS_WINDOW_DAYS); "
+        f"it takes 7 days or more{such}, for example {variable}=7"
+    )
+    for days in ("7", "36500"):
+        Settings.from_env({variable: days})
+    Settings.from_env({variable: "6", "ANALYTICS_WINDOW_DAYS": "6"})
+    with pytest.raises(Refused, match=f"{variable}='91' cannot be used: figures look back on 92 days"):
+        Settings.from_env({"TASK_HISTORY_DAYS": "92", variable: "91", "ANALYTICS_WINDOW_DAYS": "92"})
+
+
+def test_history_that_is_kept_for_good_is_long_enough() -> None:
+    wide = {"ANALYTICS_WINDOW_DAYS": "92", "TASK_HISTORY_DAYS": "92"}
+    assert Settings.from_env({**wide, "PRODUCT_HISTORY_DAYS": "0"}).product_history_days == 0

@@ -170,8 +170,8 @@ class Settings:
         "PRODUCT_HISTORY_DAYS",
         0,
         values.whole(0, 36_500, "days"),
-        "Days that past prices, stock and potency are kept in the database, whole months at a time; 0: for good. Packed months "
-        "are not touched.",
+        "Days that past prices, stock and potency are kept in the database, whole months at a time; 0: for good, else "
+        "`ANALYTICS_WINDOW_DAYS` or more. Packed months are not touched.",
     )
     analytics_window_days: int = _setting(
         "ANALYTICS_WINDOW_DAYS",
@@ -379,7 +379,22 @@ class Settings:
                 example = spec.metadata["example"]
                 such = f", for example {spec.metadata['variable']}={example}" if example else ""
                 raise Refused(f"{spec.metadata['variable']}={text!r} cannot be used: {error}{such}") from error
-        return cls(**read)
+        found = cls(**read)
+        found._check_window()
+        return found
+
+    def _check_window(self) -> None:
+        """Figures of days that are dropped meanwhile would be wrong, and nobody could tell."""
+        days = self.analytics_window_days
+        for variable, kept, also in (
+            ("TASK_HISTORY_DAYS", self.task_history_days, ""),
+            ("PRODUCT_HISTORY_DAYS", self.product_history_days, ", or 0 (for good)"),
+        ):
+            if kept < days and not (also and kept == 0):
+                raise Refused(
+                    f"{variable}={str(kept)!r} cannot be used: figures look back on {days} days (ANALYTICS_WINDOW_DAYS); "
+                    f"it takes {days} days or more{also}, for example {variable}={days}"
+                )
 
 
 def variables() -> list[tuple[str, str, str]]:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import msgspec
 import psycopg
 from psycopg import AsyncClientCursor, AsyncConnection
 
+from menuwatch.analytics.model import WINDOW
 from menuwatch.core.errors import MenuwatchError, Refused
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import partitions, sql
@@ -57,18 +58,32 @@ Told = Callable[[str, int], None]
 
 
 async def pack(
-    conn: AsyncConnection[Any], packs: Packs, before: datetime, *, now: datetime, told: Told = lambda month, done: None
+    conn: AsyncConnection[Any],
+    packs: Packs,
+    before: datetime,
+    *,
+    now: datetime,
+    window: timedelta = WINDOW,
+    told: Told = lambda month, done: None,
 ) -> list[Packed]:
     """Moves the states that ended in months before `before`, the oldest month first. What is moved stays moved when a later
-    month fails.
+    month fails. `window` is what figures look back on: they are made of what is in the database.
 
-    Raises Refused for a time that is not the beginning of a month or not past, NotPacked where a file does not hold what it should.
+    Raises Refused for a time that is not the beginning of a month, not past or within the window, NotPacked where a file does not
+    hold what it should.
     """
     before = before.astimezone(UTC)
     if before != before.replace(day=1, hour=0, minute=0, second=0, microsecond=0):
         raise Refused(f"{before:%Y-%m-%d %H:%M} UTC is not the beginning of a month")
     if before > now:
         raise Refused(f"{before:%Y-%m} is still to come or under way: what is packed must be over")
+    kept = (now - window).astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    if before > kept:
+        raise Refused(
+            f"--before {before:%Y-%m} is too late: figures look back on {window.days} days (ANALYTICS_WINDOW_DAYS), to "
+            f"{now - window:%Y-%m-%d}, and need the states of that time in the database. The latest month that may be packed is "
+            f"{kept - timedelta(days=1):%Y-%m}: --before {kept:%Y-%m}"
+        )
     return [
         await _pack_month(conn, packs, part.name, part.upper.astimezone(UTC), told)
         for part in await partitions.parts(conn, STATES)
