@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import typer
@@ -70,4 +70,5 @@ async def _pack(before: datetime) -> list[Packed]:
                 progress.update(bar, description=f"Packing {month}: {done:,} states")
 
             packs = Packs(system.archive.root)
-            return await operations.pack(conn, packs, before, now=system.clock.now(), told=told)
+            window = timedelta(days=system.settings.analytics_window_days)
+            return await operations.pack(conn, packs, before, now=system.clock.now(), window=window, told=told)
