@@ -136,28 +136,48 @@ SELECT stock_status, count(*) FROM catalog_products
  WHERE dispensary_id = ANY (%(stores)s::integer[]) AND last_seen_at IS NULL GROUP BY stock_status;
 
 -- name: products_of
-SELECT p.provider_product_id, d.slug AS store, p.dispensary_id, p.name, p.brand_name, p.category, p.subcategory, p.strain_type,
+SELECT p.id, p.provider_product_id, d.slug AS store, p.dispensary_id, p.name, p.brand_name, p.category, p.subcategory, p.strain_type,
        p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.stock_status, p.is_in_stock, p.quantity, p.quantity_capped,
-       p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit, p.variants, p.specials, p.image_url, p.consecutive_misses,
-       p.first_seen_at, p.last_seen_at, p.updated_at, p.name_raw, p.brand_name_raw, p.status_raw,
+       p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit, p.variants, p.specials, p.image_url, p.local_image_path,
+       p.consecutive_misses, p.first_seen_at, p.last_seen_at, p.updated_at, p.name_raw, p.brand_name_raw, p.status_raw,
        p.category_canon, p.subcategory_canon, p.strain_canon
   FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id
  WHERE (%(dispensary_id)s::integer IS NULL OR p.dispensary_id = %(dispensary_id)s)
    AND (%(categories_canon)s::text[] IS NULL OR p.category_canon = ANY (%(categories_canon)s))
    AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
    AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
+   AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s))
+   AND (%(platforms)s::text[] IS NULL OR p.provider = ANY (%(platforms)s))
+   AND (%(brands)s::text[] IS NULL OR lower(p.brand_name) = ANY (%(brands)s))
+   AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
  ORDER BY p.dispensary_id, p.name, p.provider_product_id LIMIT %(limit)s;
 
 -- name: changes_since
-SELECT c.changed_at, d.slug AS store, c.name, c.brand_name, c.category, c.provider_product_id, c.dispensary_id, c.price_changed, c.stock_changed,
-       coalesce(least(c.price_rec_before, c.price_rec_special_before), least(c.price_med_before, c.price_med_special_before)) AS price_before,
-       coalesce(least(c.price_rec_after, c.price_rec_special_after), least(c.price_med_after, c.price_med_special_after)) AS price_after,
-       c.price_rec_before, c.price_rec_after,
-       c.stock_status_before, c.stock_status_after, c.quantity_before, c.quantity_after, c.prices_before, c.prices_after,
-       c.stock_before, c.stock_after
-  FROM product_changes c JOIN dispensaries d ON d.id = c.dispensary_id
- WHERE (%(since)s::timestamptz IS NULL OR c.changed_at >= %(since)s)
-   AND (%(dispensary_id)s::integer IS NULL OR c.dispensary_id = %(dispensary_id)s)
+SELECT * FROM (
+  SELECT c.changed_at, d.slug AS store, c.name, c.brand_name, c.category, c.product_id, c.provider_product_id, c.dispensary_id,
+         c.price_changed, c.stock_changed,
+         coalesce(least(c.price_rec_before, c.price_rec_special_before), least(c.price_med_before, c.price_med_special_before)) AS price_before,
+         coalesce(least(c.price_rec_after, c.price_rec_special_after), least(c.price_med_after, c.price_med_special_after)) AS price_after,
+         c.price_rec_before, c.price_rec_after,
+         c.stock_status_before, c.stock_status_after, c.quantity_before, c.quantity_after, c.prices_before, c.prices_after,
+         c.stock_before, c.stock_after
+    FROM product_changes c
+    JOIN dispensaries d ON d.id = c.dispensary_id
+    JOIN catalog_products p ON p.id = c.product_id
+   WHERE (%(since)s::timestamptz IS NULL OR c.changed_at >= %(since)s)
+     AND (%(dispensary_id)s::integer IS NULL OR c.dispensary_id = %(dispensary_id)s)
+     AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s))
+     AND (%(categories_canon)s::text[] IS NULL OR p.category_canon = ANY (%(categories_canon)s))
+     AND (%(brands)s::text[] IS NULL OR lower(p.brand_name) = ANY (%(brands)s))
+) c
+ WHERE CASE %(kind)s::text
+         WHEN 'price' THEN c.price_changed
+         WHEN 'stock' THEN c.stock_changed
+         WHEN 'price_drop' THEN c.price_after < c.price_before
+         WHEN 'price_rise' THEN c.price_after > c.price_before
+         WHEN 'out_of_stock' THEN c.stock_status_after = 'oos' AND c.stock_status_before <> 'oos'
+         WHEN 'back_in_stock' THEN c.stock_status_after = 'in_stock' AND c.stock_status_before = 'oos'
+         ELSE true END
  ORDER BY c.changed_at DESC, c.product_id DESC LIMIT %(limit)s;
 
 -- name: price_drops

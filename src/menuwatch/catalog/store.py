@@ -34,23 +34,53 @@ async def products(
     categories_canon: Sequence[str] | None = None,
     subcategories_canon: Sequence[str] | None = None,
     strains_canon: Sequence[str] | None = None,
+    states: Sequence[str] | None = None,
+    platforms: Sequence[str] | None = None,
+    brands: Sequence[str] | None = None,
+    stock: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Products by store and name; None for every store, None for no limit, None for all canonical words."""
+    """Products by store and name; None for every store, None for no limit, None for all words. `brands` are in any case."""
     values = {
         "dispensary_id": dispensary_id,
         "limit": limit,
         "categories_canon": categories_canon,
         "subcategories_canon": subcategories_canon,
         "strains_canon": strains_canon,
+        "states": states,
+        "platforms": platforms,
+        "brands": _lower(brands),
+        "stock": stock,
     }
     return await _rows(conn, _q.products_of, values)
 
 
 async def changes(
-    conn: AsyncConnection[Any], *, since: datetime | None, dispensary_id: int | None, limit: int | None
+    conn: AsyncConnection[Any],
+    *,
+    since: datetime | None,
+    dispensary_id: int | None,
+    limit: int | None,
+    kind: str | None = None,
+    states: Sequence[str] | None = None,
+    categories_canon: Sequence[str] | None = None,
+    brands: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Price and stock changes, newest first. Prices are what the cheapest option costs, specials included."""
-    return await _rows(conn, _q.changes_since, {"since": since, "dispensary_id": dispensary_id, "limit": limit})
+    """Price and stock changes, newest first. Prices are what the cheapest option costs, specials included. `kind` is one of those of
+    the operation `changes`; `brands` are in any case."""
+    values = {
+        "since": since,
+        "dispensary_id": dispensary_id,
+        "limit": limit,
+        "kind": kind,
+        "states": states,
+        "categories_canon": categories_canon,
+        "brands": _lower(brands),
+    }
+    return await _rows(conn, _q.changes_since, values)
+
+
+def _lower(names: Sequence[str] | None) -> list[str] | None:
+    return None if names is None else [name.lower() for name in names]
 
 
 async def price_drops(conn: AsyncConnection[Any], limit: int) -> list[dict[str, Any]]:

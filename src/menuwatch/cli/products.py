@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,8 @@ from menuwatch.catalog.canon.strains import STRAINS
 from menuwatch.cli.output import Format, errors, plural, print_rows
 from menuwatch.cli.process import settings
 from menuwatch.core.errors import Refused
+from menuwatch.operations.changes import Kind
+from menuwatch.schedules.model import parse_state
 from menuwatch.stores import store as stores
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -26,6 +29,16 @@ LimitOption = Annotated[
     int | None, typer.Option(min=1, help="Print no more rows than this. Tables stop at 100 by themselves.")
 ]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print.")]
+StateOption = Annotated[list[str] | None, typer.Option(help="Only stores of this state, as NM (repeatable).")]
+BrandOption = Annotated[list[str] | None, typer.Option(help="Only this brand, in any case (repeatable).")]
+
+
+class Stock(StrEnum):
+    """What is known of a product's stock."""
+
+    IN = "in_stock"
+    OUT = "oos"
+    UNKNOWN = "unknown"
 
 
 def products(
@@ -40,6 +53,10 @@ def products(
     strain_canon: Annotated[
         list[str] | None, typer.Option(help="Only these strain types: indica, sativa, hybrid, … (repeatable).")
     ] = None,
+    state: StateOption = None,
+    platform: Annotated[list[str] | None, typer.Option(help="Only of this platform (repeatable).")] = None,
+    brand: BrandOption = None,
+    stock: Annotated[list[Stock] | None, typer.Option(help="Only with this stock (repeatable).")] = None,
     fmt: FormatOption = Format.TABLE,
     limit: LimitOption = None,
 ) -> None:
@@ -48,6 +65,10 @@ def products(
         "categories_canon": _known("--category-canon", category_canon, CATEGORIES),
         "subcategories_canon": _known("--subcategory-canon", subcategory_canon, SUBCATEGORIES),
         "strains_canon": _known("--strain-canon", strain_canon, STRAINS),
+        "states": _states(state),
+        "platforms": platform or None,
+        "brands": brand or None,
+        "stock": [str(one) for one in stock] if stock else None,
     }
     rows = asyncio.run(_products(store, _limit(limit, fmt), words))
     for row in rows:
@@ -60,6 +81,7 @@ def products(
     print_rows(
         shown,
         (
+            ("id", "#"),
             ("store", "Store"),
             ("name", "Product"),
             ("brand_name", "Brand"),
@@ -81,12 +103,28 @@ def changes(
         str | None, typer.Option(help="Only changes since then: a date, a time (ISO 8601), or an age as 90m, 6h, 7d.")
     ] = None,
     store: StoreOption = None,
+    state: StateOption = None,
+    kind: Annotated[Kind | None, typer.Option(help="Only such changes.")] = None,
+    category_canon: Annotated[
+        list[str] | None, typer.Option(help="Only these categories, in the words of all platforms (repeatable).")
+    ] = None,
+    brand: BrandOption = None,
     fmt: FormatOption = Format.TABLE,
     limit: LimitOption = None,
 ) -> None:
     """List price and stock changes, newest first."""
-    start = parse_since(since, datetime.now(UTC)) if since else None
-    rows = asyncio.run(_changes(start, store, _limit(limit, fmt)))
+    now = datetime.now(UTC)
+    start = parse_since(since, now) if since else None
+    if start is not None and start > now:
+        raise Refused(f"--since {since!r} is still to come: it is {now:%Y-%m-%dT%H:%M} UTC")
+    wanted = {
+        "since": start,
+        "kind": None if kind is None else str(kind),
+        "states": _states(state),
+        "categories_canon": _known("--category-canon", category_canon, CATEGORIES),
+        "brands": brand or None,
+    }
+    rows = asyncio.run(_changes(store, _limit(limit, fmt), wanted))
     shown = rows
     if fmt is Format.TABLE:
         shown = [row | {"price": _arrow(row, "price"), "stock": _stock_change(row)} for row in rows]
@@ -100,7 +138,11 @@ def changes(
             ("stock", "Stock"),
         ),
         fmt,
-        empty="No changes in that time." if since else "No changes yet: a store must have been crawled twice.",
+        empty="No such changes."
+        if any(value for name, value in wanted.items() if name != "since")
+        else "No changes in that time."
+        if since
+        else "No changes yet: a store must have been crawled twice.",
     )
     _cut(rows, limit, fmt)
 
@@ -130,16 +172,23 @@ def _known(option: str, words: list[str] | None, allowed: frozenset[str]) -> lis
     return words or None
 
 
+def _states(named: list[str] | None) -> list[str] | None:
+    return [parse_state(text) for text in named] if named else None
+
+
 async def _products(
     store: str | None, limit: int | None, words: Mapping[str, Sequence[str] | None]
 ) -> list[dict[str, Any]]:
     async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
+        for name in words["platforms"] or ():
+            if name not in system.platforms:
+                raise Refused(f"--platform {name}: is not known here ({', '.join(system.platforms)})")
         return await catalog.products(conn, dispensary_id=await _store_id(conn, store), limit=limit, **words)
 
 
-async def _changes(since: datetime | None, store: str | None, limit: int | None) -> list[dict[str, Any]]:
+async def _changes(store: str | None, limit: int | None, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
     async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
-        return await catalog.changes(conn, since=since, dispensary_id=await _store_id(conn, store), limit=limit)
+        return await catalog.changes(conn, dispensary_id=await _store_id(conn, store), limit=limit, **wanted)
 
 
 async def _store_id(conn: Any, store: str | None) -> int | None:

@@ -78,7 +78,7 @@ SHEETS: dict[What, tuple[Column, ...]] = {
         *_STOCK,
         *_potency(),
         *_columns(Kind.JSON, "variants cannabinoids specials"),
-        *_columns(Kind.TEXT, "image_url description"),
+        *_columns(Kind.TEXT, "image_url local_image_path description"),
         Column("consecutive_misses", Kind.WHOLE),
         *_columns(Kind.TIME, "first_seen_at last_seen_at updated_at platform_created_at platform_updated_at"),
     ),

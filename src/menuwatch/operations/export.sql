@@ -6,8 +6,8 @@ SELECT p.id AS product_id, p.dispensary_id, d.name AS store, d.state, p.provider
        p.brand_name, p.brand_name_raw, p.category, p.subcategory, p.strain_type, p.category_canon, p.subcategory_canon,
        p.strain_canon, p.status_raw, p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.is_in_stock,
        p.stock_status, p.quantity, p.quantity_capped, p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit,
-       p.variants, p.cannabinoids, p.specials, p.image_url, p.description, p.consecutive_misses, p.first_seen_at,
-       p.last_seen_at, p.updated_at, p.platform_created_at, p.platform_updated_at
+       p.variants, p.cannabinoids, p.specials, p.image_url, p.local_image_path, p.description,
+       p.consecutive_misses, p.first_seen_at, p.last_seen_at, p.updated_at, p.platform_created_at, p.platform_updated_at
   FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id
  WHERE (%(stores)s::integer[] IS NULL OR d.id = ANY (%(stores)s))
    AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s))

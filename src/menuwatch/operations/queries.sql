@@ -122,7 +122,7 @@ SELECT p.id, p.dispensary_id, d.name AS store, p.provider, p.provider_product_id
        p.quantity_capped, p.variants,
        CASE WHEN p.thc_lo IS NOT NULL THEN json_build_object('lo', p.thc_lo, 'hi', p.thc_hi, 'unit', p.thc_unit) END AS thc,
        CASE WHEN p.cbd_lo IS NOT NULL THEN json_build_object('lo', p.cbd_lo, 'hi', p.cbd_hi, 'unit', p.cbd_unit) END AS cbd,
-       p.image_url, p.consecutive_misses, p.first_seen_at, p.last_seen_at, p.updated_at
+       p.image_url, p.local_image_path, p.consecutive_misses, p.first_seen_at, p.last_seen_at, p.updated_at
   FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id
  WHERE p.id = ANY (%(ids)s::bigint[])
  ORDER BY array_position(%(ids)s::bigint[], p.id);
@@ -135,10 +135,10 @@ SELECT p.id, p.dispensary_id, d.name AS store, p.provider, p.provider_product_id
        p.quantity_capped, p.variants,
        CASE WHEN p.thc_lo IS NOT NULL THEN json_build_object('lo', p.thc_lo, 'hi', p.thc_hi, 'unit', p.thc_unit) END AS thc,
        CASE WHEN p.cbd_lo IS NOT NULL THEN json_build_object('lo', p.cbd_lo, 'hi', p.cbd_hi, 'unit', p.cbd_unit) END AS cbd,
-       p.image_url, p.consecutive_misses, p.first_seen_at, p.last_seen_at, p.updated_at,
+       p.image_url, p.local_image_path, p.consecutive_misses, p.first_seen_at, p.last_seen_at, p.updated_at,
        p.name_raw, p.brand_name_raw, p.status_raw, p.description,
        coalesce(p.cannabinoids, '[]') AS cannabinoids, coalesce(p.specials, '[]') AS specials, coalesce(p.images, '[]') AS images,
-       p.local_image_path, p.platform_created_at, p.platform_updated_at, p.extra
+       p.platform_created_at, p.platform_updated_at, p.extra
   FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id
  WHERE p.id = %(id)s;
 

@@ -123,6 +123,7 @@ class Product(BaseModel):
     thc: Potency | None = Field(description="THC content.")
     cbd: Potency | None = Field(description="CBD content.")
     image_url: str | None = Field(description="Address of its picture at the platform.")
+    local_image_path: str | None = Field(description="Its picture in our storage, for `/img/`.")
     consecutive_misses: int = Field(
         description="Crawls in a row that did not see it, at most 3; the third makes it out of stock."
     )
@@ -163,7 +164,6 @@ class ProductDetail(Product):
     cannabinoids: list[Cannabinoid] = Field(description="Lab results.")
     specials: list[Special] = Field(description="Promotions that name it.")
     images: list[str] = Field(description="Addresses of all its pictures.")
-    local_image_path: str | None = Field(description="Its picture in our storage.")
     platform_created_at: datetime | None = Field(description="When the platform says it was created.")
     platform_updated_at: datetime | None = Field(description="When the platform says it was changed.")
     extra: dict[str, Any] = Field(description="Values of the platform that have no field of their own.")

@@ -1,0 +1,102 @@
+"""`menuwatch history show`, `products` and `changes` as a person runs them, on the story of one store."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from menuwatch.exports.packs import Packs
+from menuwatch.operations import history
+from tests.api.shop import START, Shop, at, item
+
+Run = Callable[..., Awaitable[subprocess.CompletedProcess[str]]]
+MONTH = 24 * 31
+"""Hours."""
+
+
+@pytest.fixture
+def run(database_url: str, tmp_path: Path) -> Run:
+    env = {
+        **os.environ,
+        "DATABASE_URL": database_url,
+        "MENUWATCH_HOME": str(tmp_path),
+        "STORAGE_PATH": str(tmp_path / "storage"),
+    }
+
+    async def run(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "menuwatch.cli.main", *words]
+        done = await asyncio.to_thread(
+            subprocess.run, command, capture_output=True, text=True, check=False, timeout=120, env=env
+        )
+        assert done.returncode == code, (words, done.stdout, done.stderr)
+        return done
+
+    return run
+
+
+async def _story(shop: Shop) -> None:
+    """`a` costs 10, 8 and 12, an hour and then a month apart; `b` is sold out at last."""
+    store = await shop.store(state="AZ")
+    await shop.store("empty", state="NV")
+    for hours, price, left in ((0, 10, 5), (1, 8, 5), (MONTH, 12, 0)):
+        await shop.execute("SELECT ensure_past_states_partition(%s)", [at(hours)])
+        await shop.crawl(store, hours, [
+            item("a", "Aye", options=[("1g", price, 7)]),
+            item("b", "Bee", options=[("1g", 20, left)], brandName="Other", type="Edible"),
+        ])  # fmt: skip
+
+
+async def test_a_product_from_its_number_to_its_history(shop: Shop, run: Run, tmp_path: Path) -> None:
+    await _story(shop)
+    listed = json.loads((await run("products", "--format", "json")).stdout)
+    (number,) = [row["id"] for row in listed if row["name"] == "Aye"]
+    assert {row["local_image_path"] for row in listed} == {None}
+    assert next(csv.reader((await run("products", "--format", "csv")).stdout.splitlines()))[0] == "id"
+    assert (await run("products")).stdout.split()[0] == "#"
+    shown = json.loads((await run("history", "show", str(number), "--json")).stdout)
+    assert (shown["product"]["id"], shown["product"]["name"]) == (number, "Aye")
+    assert [state["price"] for state in shown["items"]] == [12, 8, 10]
+    assert shown["items"][0]["to"] is None
+    assert "unobserved" in {gap["reason"] for gap in shown["gaps"]}, "nobody looked for a month"
+    async with shop.pool.connection() as conn:
+        april = START.replace(month=4, day=1, hour=0)
+        packed = await history.pack(conn, Packs(tmp_path / "storage"), april, now=at(3 * MONTH))
+    assert sum(month.states for month in packed) > 0
+    assert json.loads((await run("history", "show", str(number), "--json")).stdout)["items"] == shown["items"]
+    rows = list(csv.DictReader((await run("history", "show", str(number), "--format", "csv")).stdout.splitlines()))
+    assert [row["price"].rstrip("0").rstrip(".") for row in rows if row["what"] == "state"] == ["12", "8", "1"]
+    assert [row["from"] for row in rows] == sorted((row["from"] for row in rows), reverse=True)
+    table = (await run("history", "show", str(number), "--limit", "1")).stdout
+    assert [text in table for text in ("Aye", "12.00", "8.00")] == [True, True, False]
+    since = json.loads((await run("history", "show", str(number), "--since", "2026-03-20", "--json")).stdout)
+    assert [state["price"] for state in since["items"]] == [12]
+    assert "product 999 does not exist" in (await run("history", "show", "999", code=2)).stderr
+
+
+async def test_lists_are_narrowed(shop: Shop, run: Run) -> None:
+    await _story(shop)
+
+    async def names(*words: str) -> list[str]:
+        return [row["name"] for row in json.loads((await run(*words, "--format", "json")).stdout)]
+
+    assert await names("products", "--state", "az", "--platform", "dutchie") == ["Aye", "Bee"]
+    assert await names("products", "--state", "NV") == []
+    assert await names("products", "--platform", "weedmaps") == []
+    assert await names("products", "--brand", "ACME") == ["Aye"]
+    assert await names("products", "--stock", "oos") == ["Bee"]
+    assert "--platform nowhere: is not known here" in (await run("products", "--platform", "nowhere", code=2)).stderr
+    assert sorted(await names("changes")) == ["Aye", "Aye", "Bee"]
+    assert await names("changes", "--kind", "price_drop") == ["Aye"]
+    assert await names("changes", "--kind", "out_of_stock", "--state", "AZ") == ["Bee"]
+    assert await names("changes", "--brand", "other") == ["Bee"]
+    assert await names("changes", "--category-canon", "flower") == ["Aye", "Aye"]
+    assert await names("changes", "--state", "NV") == []
+    assert "is still to come" in (await run("changes", "--since", "2130-01-01", code=2)).stderr
