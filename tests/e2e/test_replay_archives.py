@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import tarfile
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -61,6 +64,32 @@ def test_all_menus_of_an_archive(command: Command, tmp_path: Path, name: str, mo
     }  # fmt: skip
     again = command.report(path)
     assert (again["products"], again["unchanged"], again["new"]) == (10, 10, 0)
+
+
+def test_several_menus_of_one_store_are_counted_once(command: Command, tmp_path: Path) -> None:
+    paths = []
+    for day, count in enumerate((3, 3, 4)):
+        paths.append(tmp_path / f"{day}.json")
+        paths[-1].write_bytes(archived(NOW - timedelta(days=5 - day), page([product(n) for n in range(count)])))
+    run = command.run(*paths)
+    assert run.returncode == 0, run.stderr
+    lines = [" ".join(line.split()) for line in run.stdout.splitlines()]
+    assert lines == [
+        f"4 products at {SHOP}, from 3 menus",
+        "over all menus", "new 4", "changed 0", "unchanged 6", "missing 0",
+        "after the last one", "in stock 4", "out of stock 0", "unknown stock 0",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", [{}, {"indent": 2}, {"separators": (",", ":")}, {"sort_keys": True}])
+def test_an_archive_file_is_known_whatever_its_layout(tmp_path: Path, layout: dict[str, Any]) -> None:
+    path = tmp_path / "menu.json"
+    path.write_text(json.dumps(json.loads(archived(NOW, page([product(1), product(2)]))), **layout))
+    (menu,) = recorded.collect(PLATFORMS, None, [path], store=None).menus
+    assert (menu.store, menu.fetched_at, menu.product_count) == (SHOP, NOW, 2)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(Refused):
+        recorded.collect(PLATFORMS, None, [path], store=None)
 
 
 def test_a_bad_member_is_named_and_the_others_go_on(command: Command, tmp_path: Path) -> None:

@@ -144,9 +144,19 @@ def _print(outcome: Outcome, report: dict[str, Any]) -> None:
         )
     names = list(dict.fromkeys(menu.store.slug or str(menu.store.id) for menu in done))
     where = ", ".join(names) if len(names) <= _SHOWN else plural(len(names), "store")
-    console.print(f"{plural(report['products'], 'product')} at {where}", markup=False)
+    applied = [menu.store.id for menu in done if not menu.refused]
+    several = len(applied) > len(set(applied))
+    if several:
+        # A product is in several of the menus: what is on the last one of each store is what there is.
+        products = sum(report[key] for key in ("in_stock", "out_of_stock", "unknown_stock"))
+        console.print(f"{plural(products, 'product')} at {where}, from {len(applied):,} menus", markup=False)
+        console.print("over all menus")
+    else:
+        console.print(f"{plural(report['products'], 'product')} at {where}", markup=False)
     for key in ("new", "changed", "unchanged", "missing"):
         console.print(f"  {key.replace('_', ' '):14}{report[key]:>7,}")
+    if several:
+        console.print("after the last one")
     for key in ("in_stock", "out_of_stock", "unknown_stock"):
         console.print(f"  {key.replace('_', ' '):14}{report[key]:>7,}")
     warnings = report["warnings"]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import re
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from menuwatch.archive import document
 from menuwatch.archive.document import Document
@@ -19,7 +22,9 @@ from menuwatch.payloads import extent
 from menuwatch.platforms.base import FoundStore, Platform
 
 _GZIP = b"\x1f\x8b"
-_OURS = b'{"format":"menuwatch-payload/'
+_OURS = "menuwatch-payload/"
+"""What an archive file of ours has for its `format`, whatever version it is of."""
+_OURS_FIRST = re.compile(rb'\s*\{\s*"format"\s*:\s*"menuwatch-payload/')
 _MAGIC = slice(257, 262)
 """Where a tar archive says that it is one."""
 
@@ -173,12 +178,28 @@ def _content(source: str, data: bytes) -> bytes | Document:
         foreign = "binary data" if data.strip(b"\0") else "an empty tar archive, or nothing but zeros"
     if foreign is not None:
         raise Refused(f"{source}: is {foreign}; what is read is JSON, plain or gzip-compressed, and tar archives of it")
-    if not data.lstrip().startswith(_OURS):
+    if not _is_ours(data):
         return data
     try:
         return document.decode(data)
     except Refused as error:
         raise Refused(f"{source}: {error}") from error
+
+
+class _Marked(msgspec.Struct):
+    format: str = ""
+
+
+def _is_ours(data: bytes) -> bool:
+    """Whether it is an archive file: people and programs write JSON anew, with other white space and in another order."""
+    if _OURS_FIRST.match(data):
+        return True
+    if _OURS.encode() not in data:
+        return False
+    try:
+        return msgspec.json.decode(data, type=_Marked).format.startswith(_OURS)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return False
 
 
 def _members(path: Path, data: bytes) -> Iterator[tuple[str, bytes | Document | LeftOut]]:
