@@ -59,6 +59,31 @@ async def test_a_file_that_is_gone_or_damaged_is_written_again_from_one_with_the
     )
 
 
+async def test_a_file_under_another_name_is_moved_back(shop: Shop) -> None:
+    store = await shop.store()
+    ids = [await shop.crawl(store, hour, [item("a"), item(f"b{hour}")]) for hour in range(3)]
+    files = [await _file(shop, payload_id) for payload_id in ids]
+    before = [file.read_bytes() for file in files]
+    away = shop.archive.root / "payloads" / "away.json.gz"
+    beside = files[1].with_name("renamed.json.gz")
+    files[0].rename(away)
+    files[1].rename(beside)
+    files[1].write_bytes(before[1][:50])
+
+    plain = await _verify(shop)
+    assert _said(plain) == [("missing", ids[0], None), ("damaged", ids[1], None)]
+    assert "its content lies at payloads/away.json.gz" in plain.faults[0].detail
+    repaired = await _verify(shop, repair=True)
+    name = beside.relative_to(shop.archive.root).as_posix()
+    assert [fault.repaired for fault in repaired.faults] == [
+        "moved back from payloads/away.json.gz",
+        f"moved back from {name}",
+    ]
+    assert [fault.detail for fault in repaired.faults] == [fault.detail for fault in plain.faults]
+    assert [file.read_bytes() for file in files] == before
+    assert (await _verify(shop)).faults == ()
+
+
 async def test_a_size_that_is_not_the_rows(shop: Shop) -> None:
     payload_id = await shop.crawl(await shop.store(), 0, [item("a")])
     file = await _file(shop, payload_id)
@@ -78,8 +103,10 @@ async def test_a_file_without_a_row_is_looked_at_by_a_person(shop: Shop) -> None
     stray = shop.archive.root / "payloads" / "2026" / "notes.txt"
     stray.write_text("not ours")
 
-    assert [kind for kind, _, _ in _said(await _verify(shop))] == ["orphaned"] * 3
+    plain = await _verify(shop)
+    assert [kind for kind, _, _ in _said(plain)] == ["orphaned"] * 3
     found = await _verify(shop, repair=True)
+    assert [fault.detail for fault in found.faults] == [fault.detail for fault in plain.faults]
     newest = await shop.ask(f"/api/payloads/store/{store}/latest")
     assert (newest["status"], newest["reason"], newest["product_count"]) == ("quarantined", FOUND, 2)
     assert newest["fetched_at"] == "2026-03-01T13:00:00Z"
@@ -87,7 +114,7 @@ async def test_a_file_without_a_row_is_looked_at_by_a_person(shop: Shop) -> None
     for fault in found.faults:
         told[fault.repaired is not None].append(fault)
     assert [fault.repaired for fault in told[True]] == [f"payload {newest['id']}, quarantined"]
-    assert ["'id-gone' is not known" in fault.detail or "no payload" in fault.detail for fault in told[False]] == [
+    assert ["'id-gone' is not known" in fault.detail or "no archive file" in fault.detail for fault in told[False]] == [
         True,
         True,
     ]

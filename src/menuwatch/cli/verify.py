@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -13,7 +14,7 @@ from menuwatch import bootstrap
 from menuwatch.cli.output import Format, console, errors, plural, print_json, print_rows
 from menuwatch.cli.process import settings
 from menuwatch.operations import verify as operations
-from menuwatch.operations.verify import Verified
+from menuwatch.operations.verify import Fault, Verified
 
 
 def verify(
@@ -39,8 +40,27 @@ def verify(
                 ("repaired", "Repaired"),
             )
             print_rows(rows, columns, Format.TABLE, empty="")
+        for line in _advice(found.faults, repair=repair):
+            console.print(line, markup=False, soft_wrap=True)
     if remain:
         raise typer.Exit(1)
+
+
+def _advice(faults: Sequence[Fault], *, repair: bool) -> list[str]:
+    """What to do about what is still wrong."""
+    left = [fault for fault in faults if fault.repaired is None]
+    if not left:
+        return []
+    if not repair:
+        return ["`menuwatch verify --repair` puts right what can be without guessing."]
+    lost = [fault for fault in left if fault.kind in ("missing", "damaged")]
+    if not lost:
+        return []
+    said = (
+        f"{plural(len(lost), 'file')} cannot be made again: nothing in the archive has that content. Put it back from a backup of the "
+        f"storage folder and run `menuwatch verify` again; `menuwatch payloads show {lost[0].payload_id}` says what it was."
+    )
+    return [said]
 
 
 async def _verify(*, repair: bool) -> Verified:

@@ -4,7 +4,7 @@ What can be put right without guessing is, where that is asked for:
 
     size        the row says another size than the file has, whose content is right    the row is corrected
     staged      a file that a crash left before it was published                       published, or removed when it has no row
-    missing     a row without its file                                                 written again from equal answers
+    missing     a row without its file                                                 moved back, or written from equal answers
     damaged     a file that is not what was archived                                   the same
     orphaned    a file without a row                                                   gets one, in quarantine
 """
@@ -12,8 +12,9 @@ What can be put right without guessing is, where that is asked for:
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC
 from hashlib import sha256
 from pathlib import Path
@@ -70,6 +71,10 @@ class _Check:
     archive: FileArchive
     platforms: Mapping[str, Platform]
     repair: bool
+    strays: list[str] = field(default_factory=list)
+    """Files that no row knows."""
+    stray_hashes: dict[str, str] = field(default_factory=dict)
+    """Of these by the hash of the document, as soon as a row lacks its file."""
 
     async def rows(self, told: Told) -> tuple[int, int, list[Fault]]:
         """Every row with its file."""
@@ -85,10 +90,22 @@ class _Check:
             for row in batch:
                 found = await asyncio.to_thread(_fault_of, self.archive, row)
                 if found is not None:
-                    faults.append(await self._mended(row, found) if self.repair else found)
+                    faults.append(await self._looked_for(row, found))
                 done += 1
                 told(done, max(done, int(total["n"])))
             after = batch[-1]["id"]
+
+    async def _looked_for(self, row: Row, fault: Fault) -> Fault:
+        """The fault, put right where that is asked for. A file that only has another name is the fault of its row alone."""
+        moved = await self._moved(row["sha256"]) if fault.kind in ("missing", "damaged") else None
+        if moved is None:
+            return await self._mended(row, fault) if self.repair else fault
+        self.strays.remove(moved)
+        fault = _saying(fault, f"{fault.detail}; its content lies at {moved}")
+        if not self.repair:
+            return fault
+        await asyncio.to_thread(_move, self.archive.root / moved, self.archive.root / row["path"])
+        return _repaired(fault, f"moved back from {moved}")
 
     async def _mended(self, row: Row, fault: Fault) -> Fault:
         if fault.kind == "size":
@@ -124,39 +141,48 @@ class _Check:
         self.archive.discard(file)
         return _repaired(fault, "removed")
 
-    async def orphans(self) -> list[Fault]:
-        """Files that no row knows. A row is written before its file has its name, so none of these is only young."""
-        faults: list[Fault] = []
-        batch: list[str] = []
+    async def look_around(self) -> None:
+        """Finds the files that no row knows. A row is written before its file has its name, so none of these is only young."""
         files = await asyncio.to_thread(lambda: list(_paths(self.archive.root)))
-        for number, path in enumerate(files, 1):
-            batch.append(path)
-            if len(batch) == 1000 or number == len(files):
-                async with self.pool.connection() as conn:
-                    known = await payloads.hashes(conn, batch)
-                faults += [await self._orphan(one) for one in batch if one not in known]
-                batch = []
-        return faults
+        for start in range(0, len(files), 1000):
+            batch = files[start : start + 1000]
+            async with self.pool.connection() as conn:
+                known = await payloads.hashes(conn, batch)
+            self.strays += [path for path in batch if path not in known]
+
+    async def _moved(self, sha256: str) -> str | None:
+        """A file without a row that is the document with that hash."""
+        if self.strays and not self.stray_hashes:
+            self.stray_hashes = await asyncio.to_thread(
+                lambda: {_hash(self.archive, path): path for path in self.strays}
+            )
+        return self.stray_hashes.pop(sha256, None)
+
+    async def orphans(self) -> list[Fault]:
+        """Files that no row knows, and that are not what a row lacks."""
+        return [await self._orphan(path) for path in self.strays]
 
     async def _orphan(self, path: str) -> Fault:
+        fault = Fault(kind="orphaned", path=path, detail="no row has it")
+        if await asyncio.to_thread(_is_foreign, self.archive.root / path):
+            return _saying(fault, "no row has it, and it is no archive file: move it elsewhere")
         try:
             doc = await asyncio.to_thread(self.archive.read, path)
         except Refused as error:
-            return Fault(kind="orphaned", path=path, detail=f"no row has it, and it is no payload: {error}")
-        fault = Fault(
-            kind="orphaned", path=path, detail=f"no row has it; a menu of {doc.fetched_at:%Y-%m-%d %H:%M:%S} UTC"
-        )
-        if not self.repair:
-            return fault
+            return _saying(fault, f"no row has it, and it cannot be read: {error}")
+        fault = _saying(fault, f"no row has it; a menu of {doc.fetched_at:%Y-%m-%d %H:%M:%S} UTC")
         platform = self.platforms.get(doc.platform)
         async with self.pool.connection() as conn, conn.transaction():
             found = await stores.by_platform_id(conn, doc.platform, doc.platform_dispensary_id)
-            store = None if found is None else await stores.lock(conn, found.id)
-            if store is None or platform is None:
+            if found is not None and self.repair:
+                found = await stores.lock(conn, found.id)
+            if found is None or platform is None:
                 return _saying(fault, f"{fault.detail}; its store {doc.platform_dispensary_id!r} is not known")
-            if await payloads.at(conn, store.id, doc.fetched_at) is not None:
-                return _saying(fault, f"{fault.detail}; store {store.id} has a payload of that instant already")
-            new = await asyncio.to_thread(_row_of, self.archive, platform, path, doc, store.id)
+            if await payloads.at(conn, found.id, doc.fetched_at) is not None:
+                return _saying(fault, f"{fault.detail}; store {found.id} has a payload of that instant already")
+            if not self.repair:
+                return fault
+            new = await asyncio.to_thread(_row_of, self.archive, platform, path, doc, found.id)
             payload_id = await payloads.insert(conn, new)
         return _repaired(fault, f"payload {payload_id}, {new.status}")
 
@@ -206,9 +232,41 @@ def _written_again(archive: FileArchive, row: Row, other: Row) -> bool:
 
 
 def _paths(root: Path) -> Iterator[str]:
-    for file in sorted(root.glob("payloads/[0-9]*/**/*")):
-        if file.is_file():
-            yield file.relative_to(root).as_posix()
+    for file in sorted(root.glob("payloads/**/*")):
+        # What waits to be published lies in a hidden folder.
+        path = file.relative_to(root)
+        if not path.parts[1].startswith(".") and file.is_file():
+            yield path.as_posix()
+
+
+def _is_foreign(file: Path) -> bool:
+    """Whether it is nothing of ours: a file of ours that is damaged at its very beginning still has our kind of name."""
+    if file.name.endswith(".json.gz"):
+        return False
+    try:
+        with file.open("rb") as opened:
+            return opened.read(2) != b"\x1f\x8b"
+    except OSError:
+        return False
+
+
+def _hash(archive: FileArchive, path: str) -> str:
+    """Of the document in a file; nothing for a file that holds none."""
+    try:
+        return sha256(archive.unpacked(path)).hexdigest()
+    except Refused:
+        return ""
+
+
+def _move(file: Path, place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    file.replace(place)
+    for folder in {place.parent, file.parent}:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _row_of(archive: FileArchive, platform: Platform, path: str, doc: Document, store_id: int) -> NewPayload:
@@ -240,6 +298,7 @@ async def verify(
     """Reads the whole archive. Runs beside whatever else goes on: what is being written meanwhile is no fault."""
     check = _Check(pool, archive, platforms, repair)
     staged = await check.staged()
+    await check.look_around()
     done, size, faults = await check.rows(told)
     orphans = await check.orphans()
     return Verified(payloads=done, bytes=size, faults=(*staged, *faults, *orphans))
