@@ -268,3 +268,15 @@ async def test_products_of_which_only_absence_is_known_are_in_no_group(shop: Sho
     (row,) = await shop.walk("/api/analytics/out-of-stock", by="all")
     assert (row["products"], row["out_products"], *_hours(row)) == (1, 0, 24, 0, 0)
     assert await shop.walk("/api/analytics/out-of-stock/products") == []
+
+
+async def test_what_is_gone_and_cannot_be_read_is_not_out_of_stock(shop: Shop) -> None:
+    """Gone since its third miss, and back as an item without a name: that it is there is known, and its stock is not."""
+    store = await shop.store(state="AZ")
+    others, there = [item(f"o{n}") for n in range(8)], item("a")
+    unreadable = {**there, "Name": None, "name": None}
+    for hour, menu in enumerate(([there], [there], [], [], [], [unreadable])):
+        await shop.crawl(store, 4 * hour, [*others, *menu])
+    await refresh(shop.pool, window=timedelta(hours=24), now=at(24))
+    (row,) = await shop.walk("/api/analytics/out-of-stock", by="all")
+    assert (row["products"], row["out_products"], *_hours(row)) == (9, 0, 8 * 24 + 4, 0, 20)
