@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -142,3 +146,31 @@ async def test_what_a_crash_left_staged(shop: Shop) -> None:
     assert sorted(str(fault.repaired) for fault in found.faults) == ["None", "published", "removed"]
     assert final.exists()
     assert len((await _verify(shop)).faults) == 1, "the young one may be somebody's who is about to commit"
+
+
+async def test_the_command_says_what_to_do(shop: Shop, database_url: str, tmp_path: Path) -> None:
+    payload_id = await shop.crawl(await shop.store(), 0, [item("a")])
+    (await _file(shop, payload_id)).unlink()
+    (shop.archive.root / "payloads" / "junk.txt").write_text("not ours")
+    env = {**os.environ, "DATABASE_URL": database_url, "STORAGE_PATH": str(shop.archive.root), "LOG_LEVEL": "error"}
+
+    async def told(*args: str) -> str:
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [sys.executable, "-m", "menuwatch.cli.main", "verify", *args],
+            cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1, done.stderr
+        return " ".join(done.stdout.split())
+
+    plain, repaired = await told(), await told("--repair")
+    for said in (plain, repaired):
+        assert "2 faults, 2 of them not repaired" in said
+    assert "`menuwatch verify --repair` puts right" in plain
+    assert "Put it back from a backup" in repaired
+    assert f"`menuwatch payloads show {payload_id}`" in repaired
+    faults = json.loads(await told("--json"))["faults"]
+    assert [(fault["kind"], "no archive file" in fault["detail"]) for fault in faults] == [
+        ("missing", False),
+        ("orphaned", True),
+    ]
