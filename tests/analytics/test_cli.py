@@ -97,6 +97,34 @@ def test_every_figure_in_every_form(run: Any) -> None:
     assert "Nothing of that kind." in run("out-of-stock", "--products").stderr
 
 
+def test_a_table_leaves_out_what_has_no_weight(run: Any, database_url: str) -> None:
+    """One more product, an accessory: it has a row among all states together and one in its own."""
+    with psycopg.connect(database_url) as conn:
+        conn.execute(
+            "INSERT INTO catalog_products (dispensary_id, provider, provider_product_id, content_hash, first_seen_at, state_from,"
+            " changed_at, name_raw, name, category_canon, stock_status, is_in_stock, variants, extra)"
+            " SELECT id, 'dutchie', 'x', '', now(), now(), now(), 'X', 'X', 'accessory', 'in_stock', true,"
+            """ '[{"option": "each", "price_rec": 9, "stock_status": "in_stock"}]', '{}' FROM dispensaries"""
+        )
+    run("refresh")
+    assert [row["category"] for row in json.loads(run("price-per-gram", "--json").stdout)["items"]].count(
+        "accessory"
+    ) == 2
+    table = run("price-per-gram")
+    assert "accessory" not in table.stdout
+    assert "flower" in table.stdout
+    assert "Left out: 2 rows in which no option has a weight (2 options)" in table.stderr
+    alone = run("price-per-gram", "--category", "accessory", "--state", "NM")
+    assert alone.stdout == ""
+    assert "Left out: 1 row in which no option has a weight (1 option)" in alone.stderr
+
+
+def test_coverage_takes_a_limit(run: Any) -> None:
+    run("refresh")
+    assert len(json.loads(run("coverage", "--json").stdout)["items"]) == 2
+    assert len(json.loads(run("coverage", "--limit", "1", "--json").stdout)["items"]) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -105,6 +133,8 @@ def test_every_figure_in_every_form(run: Any) -> None:
         (("stores", "--store", "nowhere"), "--store nowhere: there is no such store"),
         (("out-of-stock", "--state", "all"), "say --by all or --by category"),
         (("out-of-stock", "--brand", "x"), "add --products"),
+        (("out-of-stock", "--products", "--by", "state"), "--products lists single products and --by adds them up"),
+        (("stores", "--stale", "--fresh"), "--stale and --fresh: no store is both"),
         (("brands", "--json", "--format", "csv"), "name one of them"),
         (("new-and-gone", "--since", "soon"), "--since 'soon' is no time"),
     ],

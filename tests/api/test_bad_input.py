@@ -45,6 +45,9 @@ BAD_VALUES = [
     ("/api/products/99999999999999999999", "product_id", "less than or equal to"),
     ("/api/changes?since=yesterday", "since", "is no valid datetime: write it as 2026-11-20T14:30:00Z"),
     ("/api/changes?since=2026-02-30T00:00:00Z", "since", "day value is outside expected range"),
+    ("/api/stores/1/menu?at=2026-03-01", "at", "write it as 2026-03-01T00:00:00Z"),
+    ("/api/analytics/price-per-gram?category=foo", "category", "'other' or 'unknown'"),
+    ("/api/analytics/discounts?category=foo", "category", "'other', 'all' or 'unknown'"),
     ("/api/schedules?x=1", "x", "not known"),
     (
         "/api/changes?since=2026-01-01T00:00:00",

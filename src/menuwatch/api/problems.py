@@ -251,6 +251,8 @@ def _said(found: Mapping[str, Any]) -> str:
         return "is not known here"
     if kind == "timezone_aware":
         given = value if isinstance(value, str) and "T" in value and len(value) <= 26 else "2026-11-20T14:30:00"
+        if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value):
+            return f"is a date without a time and an offset from UTC: write it as {value}T00:00:00Z"
         return f"has no timezone: write it with its offset from UTC, as {given}Z or {given}+01:00"
     if kind.startswith("datetime_"):
         why = str((found.get("ctx") or {}).get("error", ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from json import loads
@@ -67,7 +68,7 @@ def price_per_gram(
         ("effective_p90", "p90"),
         ("effective_mean", "Mean"),
     )
-    _figure(Figure.PRICES, where, columns, fmt, json, limit)
+    _figure(Figure.PRICES, where, columns, fmt, json, limit, weighed=True)
 
 
 @app.command("brands")
@@ -117,7 +118,9 @@ def discounts(
 
 @app.command("out-of-stock")
 def out_of_stock(
-    by: Annotated[Level, typer.Option(help="What is added up over.")] = Level.STATE_CATEGORY,
+    by: Annotated[
+        Level | None, typer.Option(help="What is added up over.", show_default=str(Level.STATE_CATEGORY))
+    ] = None,
     products: Annotated[bool, typer.Option("--products", help="Single products, longest out first.")] = False,
     state: StateOption = None,
     category: CategoryOption = None,
@@ -133,7 +136,9 @@ def out_of_stock(
         raise Refused("--state all: say --by all or --by category")
     if brand is not None and not products:
         raise Refused("--brand is for single products: add --products")
-    where = Where(scope=scope, category=_category(category), brand=brand, level=by)
+    if by is not None and products:
+        raise Refused("--products lists single products and --by adds them up: name one of them")
+    where = Where(scope=scope, category=_category(category), brand=brand, level=by or Level.STATE_CATEGORY)
     group = () if products else (("products", "Products"), ("out_products", "Once out"))
     columns = (
         ("where", "State"),
@@ -184,14 +189,15 @@ def new_and_gone(
 def list_stores(
     state: StateOption = None,
     store: StoreOption = None,
-    stale: Annotated[
-        bool | None, typer.Option("--stale/--fresh", help="Only stores that are stale, or are not.")
-    ] = None,
+    stale: Annotated[bool, typer.Option("--stale", help="Only stores that are stale.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Only stores that are not.")] = False,
     fmt: FormatOption = None,
     json: JsonOption = False,
     limit: LimitOption = None,
 ) -> None:
     """When each store was seen last, and what became of its crawls."""
+    if stale and fresh:
+        raise Refused("--stale and --fresh: no store is both; name one of them, or none for all")
     scope = _scope(state)
     columns = (
         ("dispensary_id", "#"),
@@ -210,7 +216,7 @@ def list_stores(
 
     async def read(conn: Any, limit: int) -> Page:
         chosen = Where(scope=scope, stores=await _stores(conn, store))
-        return await operations.stores(conn, chosen, stale=stale, limit=limit)
+        return await operations.stores(conn, chosen, stale=stale if stale or fresh else None, limit=limit)
 
     _printed(read, columns, fmt, json, limit, rests_on=())
 
@@ -220,6 +226,7 @@ def coverage(
     state: StateOption = None,
     fmt: FormatOption = None,
     json: JsonOption = False,
+    limit: LimitOption = None,
 ) -> None:
     """How well each state is seen."""
     scope = _scope(state)
@@ -238,9 +245,10 @@ def coverage(
     )
 
     async def read(conn: Any, limit: int) -> Page:
-        return await operations.coverage(conn, scope)
+        found = await operations.coverage(conn, scope)
+        return replace(found, rows=found.rows[:limit], next=(limit,) if len(found.rows) > limit else None)
 
-    _printed(read, columns, fmt, json, None, rests_on=())
+    _printed(read, columns, fmt, json, limit, rests_on=())
 
 
 @app.command("refresh")
@@ -280,6 +288,7 @@ def _figure(
     limit: int | None,
     *,
     named: Sequence[str] | None = None,
+    weighed: bool = False,
 ) -> None:
     async def read(conn: Any, limit: int) -> Page:
         chosen = Where(
@@ -291,7 +300,7 @@ def _figure(
         )
         return await operations.page(conn, figure, chosen, limit=limit)
 
-    _printed(read, columns, fmt, json, limit)
+    _printed(read, columns, fmt, json, limit, weighed=weighed)
 
 
 def _printed(
@@ -302,7 +311,9 @@ def _printed(
     limit: int | None,
     *,
     rests_on: Sequence[tuple[str, str]] = _RESTS_ON,
+    weighed: bool = False,
 ) -> None:
+    """`weighed`: a table has only rows with options, and says how many it leaves out."""
     form = chosen_format(json, fmt)
     most = limit or (_TABLE_LIMIT if form is Format.TABLE else _ALL_ROWS)
     found = asyncio.run(_read(read, most))
@@ -310,14 +321,25 @@ def _printed(
         print_json({**found.head, "items": found.rows})
         return
     rows = [_flat(row) for row in found.rows]
+    left_out = [row for row in rows if weighed and form is Format.TABLE and not row["options"]]
     if form is Format.TABLE:
+        rows = [row for row in rows if row not in left_out]
         # Columns in which no row has anything say nothing.
         rows = [row | _spoken(row) for row in rows]
         columns = [(key, heading) for key, heading in columns if any(row.get(key) is not None for row in rows)]
     empty = (
         "Nothing of that kind." if found.head["run_id"] else "No figures yet: `menuwatch analytics refresh` makes them."
     )
+    if left_out:
+        empty = "No row has a price per gram."
     print_rows(rows, [*columns, *rests_on], form, empty=empty, keep=[key for key, _ in rests_on])
+    if left_out:
+        options = sum(row["without_weight"] for row in left_out)
+        errors.print(
+            f"Left out: {plural(len(left_out), 'row')} in which no option has a weight ({plural(options, 'option')}); "
+            "--json has them.",
+            soft_wrap=True,
+        )
     if form is Format.TABLE:
         _said(found, limit)
 
