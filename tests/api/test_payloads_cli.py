@@ -96,6 +96,12 @@ async def test_diff(shop: Shop, run: Run) -> None:
     stranger = await shop.crawl(await shop.store("other"), 0, [item("a")])
     assert "not of store" in str((await run("payloads", "diff", one, stranger, code=2)).exception)
     assert "name the payloads" in str((await run("payloads", "diff", code=2)).exception)
+    bad = await shop.crawl(store, 9, [item("a"), item("b") | {"Name": 7}])
+    good = await shop.crawl(store, 8, [item("a"), item("b")])
+    said = (await run("payloads", "diff", good, bad)).stdout
+    assert "0 removed" in said
+    assert "1 that cannot be read" in said
+    assert any(line.split()[:1] == ["unreadable"] for line in said.splitlines())
 
 
 async def test_rebuild_since(shop: Shop, run: Run) -> None:
