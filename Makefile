@@ -36,7 +36,7 @@ chaos: $(READY) ## Crash test of the task engine, about ten minutes (SEED=… re
 soak: $(READY) ## Simulated days against a hostile host, eight workers, about ten minutes (SEED=… repeats a run's plan)
 	@$(BIN)/python -m tests.soak.run $(if $(SEED),--seed $(SEED))
 
-months: $(READY) ## Twenty months of ten stores with faults at random, about ten minutes (SEED=… repeats a run)
+months: $(READY) ## Twenty months of ten stores with faults at random, about twenty minutes (SEED=… repeats a run)
 	@$(BIN)/python -m tests.months.run $(if $(SEED),--seed $(SEED))
 
 check: $(READY) ## Style, types and the import contract

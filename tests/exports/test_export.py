@@ -309,6 +309,8 @@ def _interrupted(out: BinaryIO) -> None:
 
 def _run(database_url: str, folder: Path, *args: str, largest: int | None = None) -> subprocess.Popen[str]:
     def limit() -> None:
+        # Whatever runs the tests in the background has it ignored, and children inherit that.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         if largest is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
 
