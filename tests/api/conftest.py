@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
-from menuwatch.api.app import System, create_app
+from menuwatch.api.app import System, bare_app, create_app
 from menuwatch.archive.files import FileArchive
 from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
@@ -33,10 +35,16 @@ def app(pool: Pool, archive: FileArchive, platforms: dict[str, Platform]) -> Fas
     return create_app(System(pool=pool, archive=archive, platforms=platforms, settings=Settings()))
 
 
+@functools.cache
+def description() -> dict[str, Any]:
+    """What the API says of itself. Made once: that takes longer than most tests."""
+    return bare_app().openapi()
+
+
 @pytest.fixture
 async def shop(app: FastAPI, pool: Pool, archive: FileArchive, platforms: dict[str, Platform]) -> AsyncIterator[Shop]:
     """A client of the app, with the means to give it something to show."""
     async with pool.connection() as conn:
         await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://menuwatch") as http:
-        yield Shop(pool=pool, archive=archive, platforms=platforms, http=http, description=app.openapi())
+        yield Shop(pool=pool, archive=archive, platforms=platforms, http=http, description=description())
