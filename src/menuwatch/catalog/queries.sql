@@ -156,8 +156,8 @@ SELECT p.id, p.provider_product_id, d.slug AS store, p.dispensary_id, p.name, p.
 SELECT * FROM (
   SELECT c.changed_at, d.slug AS store, c.name, c.brand_name, c.category, c.product_id, c.provider_product_id, c.dispensary_id,
          c.price_changed, c.stock_changed,
-         coalesce(least(c.price_rec_before, c.price_rec_special_before), least(c.price_med_before, c.price_med_special_before)) AS price_before,
-         coalesce(least(c.price_rec_after, c.price_rec_special_after), least(c.price_med_after, c.price_med_special_after)) AS price_after,
+         effective_price(c.price_rec_before, c.price_rec_special_before, c.price_med_before, c.price_med_special_before) AS price_before,
+         effective_price(c.price_rec_after, c.price_rec_special_after, c.price_med_after, c.price_med_special_after) AS price_after,
          c.price_rec_before, c.price_rec_after,
          c.stock_status_before, c.stock_status_after, c.quantity_before, c.quantity_after, c.prices_before, c.prices_after,
          c.stock_before, c.stock_after
@@ -170,21 +170,14 @@ SELECT * FROM (
      AND (%(categories_canon)s::text[] IS NULL OR p.category_canon = ANY (%(categories_canon)s))
      AND (%(brands)s::text[] IS NULL OR lower(p.brand_name) = ANY (%(brands)s))
 ) c
- WHERE CASE %(kind)s::text
-         WHEN 'price' THEN c.price_changed
-         WHEN 'stock' THEN c.stock_changed
-         WHEN 'price_drop' THEN c.price_after < c.price_before
-         WHEN 'price_rise' THEN c.price_after > c.price_before
-         WHEN 'out_of_stock' THEN c.stock_status_after = 'oos' AND c.stock_status_before <> 'oos'
-         WHEN 'back_in_stock' THEN c.stock_status_after = 'in_stock' AND c.stock_status_before = 'oos'
-         ELSE true END
+ WHERE change_is(%(kind)s::text, c.price_changed, c.stock_changed, c.price_before, c.price_after, c.stock_status_before, c.stock_status_after)
  ORDER BY c.changed_at DESC, c.product_id DESC LIMIT %(limit)s;
 
 -- name: price_drops
 -- The largest falls of what a customer pays for the cheapest option, specials included, as a share of the price before.
 WITH effective AS (
-  SELECT c.*, coalesce(least(c.price_rec_before, c.price_rec_special_before), least(c.price_med_before, c.price_med_special_before)) AS price_before,
-         coalesce(least(c.price_rec_after, c.price_rec_special_after), least(c.price_med_after, c.price_med_special_after)) AS price_after
+  SELECT c.*, effective_price(c.price_rec_before, c.price_rec_special_before, c.price_med_before, c.price_med_special_before) AS price_before,
+         effective_price(c.price_rec_after, c.price_rec_special_after, c.price_med_after, c.price_med_special_after) AS price_after
     FROM product_changes c WHERE c.price_changed AND c.present
 )
 SELECT e.name, e.brand_name, d.name AS store, e.price_before, e.price_after,

@@ -16,16 +16,10 @@ SELECT c.product_id, c.changed_at
    AND (%(until)s::timestamptz IS NULL OR c.changed_at < %(until)s)
    AND (%(after_at)s::timestamptz IS NULL OR (c.changed_at, c.product_id) < (%(after_at)s, %(after_id)s::bigint))
    AND (%(after_at)s IS NULL OR c.changed_at <= %(after_at)s)
-   AND CASE %(kind)s::text
-         WHEN 'price' THEN c.price_changed
-         WHEN 'stock' THEN c.stock_changed
-         WHEN 'price_drop' THEN coalesce(least(c.price_rec_after, c.price_rec_special_after), least(c.price_med_after, c.price_med_special_after))
-                              < coalesce(least(c.price_rec_before, c.price_rec_special_before), least(c.price_med_before, c.price_med_special_before))
-         WHEN 'price_rise' THEN coalesce(least(c.price_rec_after, c.price_rec_special_after), least(c.price_med_after, c.price_med_special_after))
-                              > coalesce(least(c.price_rec_before, c.price_rec_special_before), least(c.price_med_before, c.price_med_special_before))
-         WHEN 'out_of_stock' THEN c.stock_status_after = 'oos' AND c.stock_status_before <> 'oos'
-         WHEN 'back_in_stock' THEN c.stock_status_after = 'in_stock' AND c.stock_status_before = 'oos'
-         ELSE true END
+   AND change_is(%(kind)s::text, c.price_changed, c.stock_changed,
+             effective_price(c.price_rec_before, c.price_rec_special_before, c.price_med_before, c.price_med_special_before),
+             effective_price(c.price_rec_after, c.price_rec_special_after, c.price_med_after, c.price_med_special_after),
+             c.stock_status_before, c.stock_status_after)
  ORDER BY c.changed_at DESC, c.product_id DESC LIMIT %(limit)s;
 
 -- name: number_crawls
@@ -57,16 +51,10 @@ SELECT k.position, c.product_id, c.changed_at
        AND (k.position > %(after_position)s::bigint OR c.product_id > %(after_id)s::bigint)
        AND (%(categories)s::text[] IS NULL OR p.category_canon = ANY (%(categories)s))
        AND (%(brands)s::text[] IS NULL OR lower(p.brand_name) = ANY (%(brands)s))
-       AND CASE %(kind)s::text
-             WHEN 'price' THEN c.price_changed
-             WHEN 'stock' THEN c.stock_changed
-             WHEN 'price_drop' THEN coalesce(least(c.price_rec_after, c.price_rec_special_after), least(c.price_med_after, c.price_med_special_after))
-                                  < coalesce(least(c.price_rec_before, c.price_rec_special_before), least(c.price_med_before, c.price_med_special_before))
-             WHEN 'price_rise' THEN coalesce(least(c.price_rec_after, c.price_rec_special_after), least(c.price_med_after, c.price_med_special_after))
-                                  > coalesce(least(c.price_rec_before, c.price_rec_special_before), least(c.price_med_before, c.price_med_special_before))
-             WHEN 'out_of_stock' THEN c.stock_status_after = 'oos' AND c.stock_status_before <> 'oos'
-             WHEN 'back_in_stock' THEN c.stock_status_after = 'in_stock' AND c.stock_status_before = 'oos'
-             ELSE true END
+       AND change_is(%(kind)s::text, c.price_changed, c.stock_changed,
+             effective_price(c.price_rec_before, c.price_rec_special_before, c.price_med_before, c.price_med_special_before),
+             effective_price(c.price_rec_after, c.price_rec_special_after, c.price_med_after, c.price_med_special_after),
+             c.stock_status_before, c.stock_status_after)
      ORDER BY c.product_id LIMIT %(limit)s) c
  ORDER BY k.position, c.product_id LIMIT %(limit)s;
 
@@ -75,23 +63,19 @@ SELECT k.position, c.product_id, c.changed_at
 SELECT c.product_id, c.dispensary_id, d.name AS store, d.state, c.provider_product_id, c.name, c.brand_name, c.category, p.category_canon, c.changed_at,
        c.price_changed, c.stock_changed, c.present,
        json_build_object(
-         'price', coalesce(least(c.price_rec_before, c.price_rec_special_before), least(c.price_med_before, c.price_med_special_before)),
+         'price', effective_price(c.price_rec_before, c.price_rec_special_before, c.price_med_before, c.price_med_special_before),
          'price_rec', c.price_rec_before, 'price_rec_special', c.price_rec_special_before,
          'price_med', c.price_med_before, 'price_med_special', c.price_med_special_before,
-         'prices', (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'price_rec', e -> 1, 'price_rec_special', e -> 2,
-                    'price_med', e -> 3, 'price_med_special', e -> 4)), '[]') FROM jsonb_array_elements(c.prices_before) e),
+         'prices', prices_by_option(c.prices_before),
          'stock_status', c.stock_status_before, 'quantity', c.quantity_before,
-         'stock', (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'stock_status', e -> 1, 'quantity', e -> 2,
-                    'capped', e -> 3)), '[]') FROM jsonb_array_elements(c.stock_before) e)) AS before,
+         'stock', stock_by_option(c.stock_before)) AS before,
        json_build_object(
-         'price', coalesce(least(c.price_rec_after, c.price_rec_special_after), least(c.price_med_after, c.price_med_special_after)),
+         'price', effective_price(c.price_rec_after, c.price_rec_special_after, c.price_med_after, c.price_med_special_after),
          'price_rec', c.price_rec_after, 'price_rec_special', c.price_rec_special_after,
          'price_med', c.price_med_after, 'price_med_special', c.price_med_special_after,
-         'prices', (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'price_rec', e -> 1, 'price_rec_special', e -> 2,
-                    'price_med', e -> 3, 'price_med_special', e -> 4)), '[]') FROM jsonb_array_elements(c.prices_after) e),
+         'prices', prices_by_option(c.prices_after),
          'stock_status', c.stock_status_after, 'quantity', c.quantity_after,
-         'stock', (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'stock_status', e -> 1, 'quantity', e -> 2,
-                    'capped', e -> 3)), '[]') FROM jsonb_array_elements(c.stock_after) e)) AS after
+         'stock', stock_by_option(c.stock_after)) AS after
   FROM unnest(%(ids)s::bigint[], %(times)s::timestamptz[]) WITH ORDINALITY k(id, at, place)
   JOIN product_changes c ON c.product_id = k.id AND c.changed_at = k.at
   JOIN catalog_products p ON p.id = k.id

@@ -63,7 +63,7 @@ WITH seen AS MATERIALIZED (
    WHERE p.dispensary_id = %(dispensary_id)s AND p.present AND p.state_from <= seen.at AND (p.state_to IS NULL OR p.state_to >= seen.at)
 )
 SELECT p.id AS product_id, p.provider_product_id, p.name, p.brand_name, p.category, p.category_canon, o.seen_from AS "from",
-       o.seen_to AS "to", coalesce(least(o.price_rec, o.price_rec_special), least(o.price_med, o.price_med_special)) AS price, o.price_rec, o.price_rec_special, o.price_med, o.price_med_special, o.stock_status, o.quantity, o.quantity_capped
+       o.seen_to AS "to", effective_price(o.price_rec, o.price_rec_special, o.price_med, o.price_med_special) AS price, o.price_rec, o.price_rec_special, o.price_med, o.price_med_special, o.stock_status, o.quantity, o.quantity_capped
   FROM offered o JOIN catalog_products p ON p.id = o.product_id
  WHERE p.dispensary_id = %(dispensary_id)s
  ORDER BY p.name, p.id;

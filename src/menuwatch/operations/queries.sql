@@ -41,15 +41,15 @@ SELECT p.id, lower(p.name) AS key
    AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
    AND (%(price_min)s::numeric IS NULL
-        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) >= %(price_min)s)
+        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
    AND (%(price_max)s::numeric IS NULL
-        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) <= %(price_max)s)
+        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) <= %(price_max)s)
    AND (%(after_id)s::bigint IS NULL OR (lower(p.name), p.id) > (%(after_key)s::text, %(after_id)s))
  ORDER BY lower(p.name), p.id LIMIT %(limit)s;
 
 -- name: products_by_price
 -- Products without a price come last.
-SELECT p.id, coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special), 'Infinity') AS key
+SELECT p.id, coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), 'Infinity') AS key
   FROM catalog_products p
  WHERE (%(stores)s::integer[] IS NULL OR p.dispensary_id = ANY (%(stores)s))
    AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
@@ -62,16 +62,16 @@ SELECT p.id, coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med
    AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
    AND (%(price_min)s::numeric IS NULL
-        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) >= %(price_min)s)
+        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
    AND (%(price_max)s::numeric IS NULL
-        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) <= %(price_max)s)
+        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) <= %(price_max)s)
    AND (%(after_id)s::bigint IS NULL
-        OR (coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special), 'Infinity'), p.id)
+        OR (coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), 'Infinity'), p.id)
            > (%(after_key)s::numeric, %(after_id)s))
  ORDER BY 2, 1 LIMIT %(limit)s;
 
 -- name: products_by_price_descending
-SELECT p.id, coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special), '-Infinity') AS key
+SELECT p.id, coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), '-Infinity') AS key
   FROM catalog_products p
  WHERE (%(stores)s::integer[] IS NULL OR p.dispensary_id = ANY (%(stores)s))
    AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
@@ -84,11 +84,11 @@ SELECT p.id, coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med
    AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
    AND (%(price_min)s::numeric IS NULL
-        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) >= %(price_min)s)
+        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
    AND (%(price_max)s::numeric IS NULL
-        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) <= %(price_max)s)
+        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) <= %(price_max)s)
    AND (%(after_id)s::bigint IS NULL
-        OR (coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special), '-Infinity'), p.id)
+        OR (coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), '-Infinity'), p.id)
            < (%(after_key)s::numeric, %(after_id)s))
  ORDER BY 2 DESC, 1 DESC LIMIT %(limit)s;
 
@@ -107,9 +107,9 @@ SELECT p.id, p.changed_at AS key
    AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
    AND (%(price_min)s::numeric IS NULL
-        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) >= %(price_min)s)
+        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
    AND (%(price_max)s::numeric IS NULL
-        OR coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) <= %(price_max)s)
+        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) <= %(price_max)s)
    AND (%(after_id)s::bigint IS NULL OR (p.changed_at, p.id) < (%(after_key)s::timestamptz, %(after_id)s))
  ORDER BY p.changed_at DESC, p.id DESC LIMIT %(limit)s;
 
@@ -117,7 +117,7 @@ SELECT p.id, p.changed_at AS key
 -- The products of those ids, in the order of the ids.
 SELECT p.id, p.dispensary_id, d.name AS store, p.provider, p.provider_product_id, p.name, p.brand_name, p.category, p.subcategory,
        p.strain_type, p.category_canon, p.subcategory_canon, p.strain_canon,
-       coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) AS price,
+       effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) AS price,
        p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.stock_status, p.is_in_stock, p.quantity,
        p.quantity_capped, p.variants,
        CASE WHEN p.thc_lo IS NOT NULL THEN json_build_object('lo', p.thc_lo, 'hi', p.thc_hi, 'unit', p.thc_unit) END AS thc,
@@ -130,7 +130,7 @@ SELECT p.id, p.dispensary_id, d.name AS store, p.provider, p.provider_product_id
 -- name: get_product
 SELECT p.id, p.dispensary_id, d.name AS store, p.provider, p.provider_product_id, p.name, p.brand_name, p.category, p.subcategory,
        p.strain_type, p.category_canon, p.subcategory_canon, p.strain_canon,
-       coalesce(least(p.price_rec, p.price_rec_special), least(p.price_med, p.price_med_special)) AS price,
+       effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) AS price,
        p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.stock_status, p.is_in_stock, p.quantity,
        p.quantity_capped, p.variants,
        CASE WHEN p.thc_lo IS NOT NULL THEN json_build_object('lo', p.thc_lo, 'hi', p.thc_hi, 'unit', p.thc_unit) END AS thc,
@@ -146,13 +146,11 @@ SELECT p.id, p.dispensary_id, d.name AS store, p.provider, p.provider_product_id
 -- What a product cost, how much there was and how strong it was, newest first; "to" is null while a state lasts. `packed` are its
 -- states that were moved to files, as rows of the table; one that is in both places is there once.
 SELECT s.seen_from AS "from", s.seen_to AS "to", s.present,
-       coalesce(least(s.price_rec, s.price_rec_special), least(s.price_med, s.price_med_special)) AS price,
+       effective_price(s.price_rec, s.price_rec_special, s.price_med, s.price_med_special) AS price,
        s.price_rec, s.price_rec_special, s.price_med, s.price_med_special,
-       (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'price_rec', e -> 1, 'price_rec_special', e -> 2,
-               'price_med', e -> 3, 'price_med_special', e -> 4)), '[]') FROM jsonb_array_elements(s.prices) e) AS prices,
+       prices_by_option(s.prices) AS prices,
        s.stock_status, s.quantity, s.quantity_capped,
-       (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'stock_status', e -> 1, 'quantity', e -> 2, 'capped', e -> 3)), '[]')
-          FROM jsonb_array_elements(s.stock) e) AS stock,
+       stock_by_option(s.stock) AS stock,
        CASE WHEN s.thc_lo IS NOT NULL THEN json_build_object('lo', s.thc_lo, 'hi', s.thc_hi, 'unit', s.thc_unit) END AS thc,
        CASE WHEN s.cbd_lo IS NOT NULL THEN json_build_object('lo', s.cbd_lo, 'hi', s.cbd_hi, 'unit', s.cbd_unit) END AS cbd
   FROM (SELECT * FROM product_states WHERE product_id = %(id)s
@@ -193,13 +191,11 @@ SELECT "from", "to", reason FROM gaps
 -- name: product_snapshots
 -- One row per crawl that saw the product, newest first: store_product_snapshots of one product, and of its packed states.
 SELECT c.crawled_at, c.payload_id, s.seen_from AS state_since,
-       coalesce(least(s.price_rec, s.price_rec_special), least(s.price_med, s.price_med_special)) AS price,
+       effective_price(s.price_rec, s.price_rec_special, s.price_med, s.price_med_special) AS price,
        s.price_rec, s.price_rec_special, s.price_med, s.price_med_special,
-       (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'price_rec', e -> 1, 'price_rec_special', e -> 2,
-               'price_med', e -> 3, 'price_med_special', e -> 4)), '[]') FROM jsonb_array_elements(s.prices) e) AS prices,
+       prices_by_option(s.prices) AS prices,
        s.stock_status, CASE s.stock_status WHEN 'in_stock' THEN true WHEN 'oos' THEN false END AS is_in_stock, s.quantity, s.quantity_capped,
-       (SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'stock_status', e -> 1, 'quantity', e -> 2, 'capped', e -> 3)), '[]')
-          FROM jsonb_array_elements(s.stock) e) AS stock,
+       stock_by_option(s.stock) AS stock,
        CASE WHEN s.thc_lo IS NOT NULL THEN json_build_object('lo', s.thc_lo, 'hi', s.thc_hi, 'unit', s.thc_unit) END AS thc,
        CASE WHEN s.cbd_lo IS NOT NULL THEN json_build_object('lo', s.cbd_lo, 'hi', s.cbd_hi, 'unit', s.cbd_unit) END AS cbd
   FROM (SELECT * FROM product_states WHERE product_id = %(id)s
