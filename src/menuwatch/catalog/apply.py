@@ -18,7 +18,7 @@ from psycopg import AsyncConnection
 
 from menuwatch.catalog import rows
 from menuwatch.catalog.model import Product, ProductWarning
-from menuwatch.catalog.stock import MISSES_UNTIL_OOS, absent
+from menuwatch.catalog.stock import MISSES_UNTIL_OOS, absent, says_nothing
 from menuwatch.core.errors import MenuwatchError
 from menuwatch.db import sql
 from menuwatch.db.pool import Pool
@@ -294,8 +294,8 @@ def _gaps(menu: MenuToApply, known: Iterable[_Known], found: _Sorted, reading: _
             gaps.append(_Gap(row.id, 0, menu.crawled_at, declared_oos=False, counted=False))
         elif row.id in written or row.misses == MISSES_UNTIL_OOS:
             continue
-        elif not menu.whole or (found.nameless and not row.long_unseen):
-            # It may be in the part that is not here, or be one of the items without an id: a gap, and no miss on a guess.
+        elif says_nothing(whole=menu.whole, nameless=bool(found.nameless), long_unseen=row.long_unseen):
+            # A gap, and no miss on a guess.
             gaps.append(_Gap(row.id, row.misses, None, declared_oos=False, counted=False))
         else:
             step = absent(row.misses)

@@ -29,3 +29,9 @@ def absent(misses: int) -> Absence:
         raise ValueError(f"misses are 0 to {MISSES_UNTIL_OOS}, got {misses}")
     after = min(misses + 1, MISSES_UNTIL_OOS)
     return Absence(after, first=misses == 0, declared_oos=after == MISSES_UNTIL_OOS and misses < MISSES_UNTIL_OOS)
+
+
+def says_nothing(*, whole: bool, nameless: bool, long_unseen: bool) -> bool:
+    """Whether a menu without a product is no observation of it: it may be in the part that is not there (`whole` false), or be an item
+    whose id cannot be read (`nameless`), unless nobody has seen it for so long that it is none of these."""
+    return not whole or (nameless and not long_unseen)

@@ -6,348 +6,329 @@ the same fields, and a test holds the two together.
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from menuwatch.core import setting_values as values
+from menuwatch.core.environment import described, setting, values_of
 from menuwatch.core.errors import Refused
-
-
-def _setting(
-    variable: str,
-    default: Any,
-    parse: Callable[[str], Any],
-    doc: str,
-    *,
-    secret: bool = False,
-    example: str | None = None,
-) -> Any:
-    """`secret`: its value is in no representation and no message. `example` is one that works, where the default, as a number, would
-    say nothing."""
-    if example is None and isinstance(default, int | float):
-        example = f"{default:g}" if isinstance(default, float) else str(default)
-    metadata = {"variable": variable, "parse": parse, "doc": doc, "secret": secret, "example": example}
-    if callable(default):
-        return field(default_factory=default, metadata=metadata, repr=not secret)
-    return field(default=default, metadata=metadata, repr=not secret)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All settings of one process."""
 
-    home: Path = _setting(
+    home: Path = setting(
         "MENUWATCH_HOME",
         lambda: Path(".menuwatch"),
         values.path,
         "Data folder: embedded database and storage live in it.",
     )
-    database_url: str | None = _setting(
+    database_url: str | None = setting(
         "DATABASE_URL", None, str, "PostgreSQL 15 or newer, as a URL. Unset: an embedded server in the data folder."
     )
-    storage_path: Path | None = _setting(
+    storage_path: Path | None = setting(
         "STORAGE_PATH", None, values.path, "Root of archive and images. Unset: `storage` in the data folder."
     )
-    archive_level: int = _setting(
+    archive_level: int = setting(
         "ARCHIVE_LEVEL",
         2,
         values.whole(1, 9),
         "How tightly archived answers are compressed: 1 is fastest, 9 smallest; up to 3 costs little time.",
     )
-    host: str = _setting("HOST", "127.0.0.1", str, "Address that the server listens on.")
-    port: int = _setting("PORT", 8640, values.whole(0, 65535), "Port that the server listens on; 0 takes a free one.")
-    log_format: str = _setting("LOG_FORMAT", "console", str, "`console` for people, `json` for machines.")
-    log_level: str = _setting("LOG_LEVEL", "info", str, "`debug`, `info`, `warning` or `error`.")
+    host: str = setting("HOST", "127.0.0.1", str, "Address that the server listens on.")
+    port: int = setting("PORT", 8640, values.whole(0, 65535), "Port that the server listens on; 0 takes a free one.")
+    log_format: str = setting("LOG_FORMAT", "console", str, "`console` for people, `json` for machines.")
+    log_level: str = setting("LOG_LEVEL", "info", str, "`debug`, `info`, `warning` or `error`.")
 
-    worker_role: tuple[str, ...] = _setting(
+    worker_role: tuple[str, ...] = setting(
         "WORKER_ROLE", (), values.roles, "Roles that a worker may claim, comma-separated. Unset or `any`: all."
     )
-    worker_id: str | None = _setting("WORKER_ID", None, str, "Name of this worker in the database. Unset: generated.")
-    poll_interval_ms: int = _setting(
+    worker_id: str | None = setting("WORKER_ID", None, str, "Name of this worker in the database. Unset: generated.")
+    poll_interval_ms: int = setting(
         "POLL_INTERVAL_MS",
         5000,
         values.whole(10, 3_600_000, "ms"),
         "Longest wait for new work when no notification comes, ms.",
     )
-    heartbeat_interval_ms: int = _setting(
+    heartbeat_interval_ms: int = setting(
         "HEARTBEAT_INTERVAL_MS",
         30_000,
         values.whole(100, 3_600_000, "ms"),
         "Time between two heartbeats of a worker, ms.",
     )
-    max_concurrent_tasks: int = _setting(
+    max_concurrent_tasks: int = setting(
         "MAX_CONCURRENT_TASKS", 3, values.whole(1, 500), "Tasks that one worker runs at once."
     )
-    workers_per_pod: int = _setting(
+    workers_per_pod: int = setting(
         "WORKERS_PER_POD",
         1,
         values.whole(1, 100),
         "Worker processes of `menuwatch worker`; from 2 on a supervisor starts them and replaces those that crash.",
     )
-    pod_ordinal: int | None = _setting(
+    pod_ordinal: int | None = setting(
         "POD_ORDINAL",
         None,
         values.whole(0, 999_999),
         "Number of this pod, which decides its friendly name. Unset: the one at the end of POD_NAME or of the host's name.",
         example="3",
     )
-    pod_name: str | None = _setting(
+    pod_name: str | None = setting(
         "POD_NAME", None, str, "Name of this pod, as Kubernetes gives it (`scraper-worker-3`). Unset: the host's name."
     )
-    memory_backoff_threshold: float = _setting(
+    memory_backoff_threshold: float = setting(
         "MEMORY_BACKOFF_THRESHOLD",
         0.85,
         values.number(0, 1),
         "Share of the memory limit above which a worker claims nothing for a while; 1: never.",
     )
-    cpu_backoff_threshold: float = _setting(
+    cpu_backoff_threshold: float = setting(
         "CPU_BACKOFF_THRESHOLD",
         0.90,
         values.number(0, 1),
         "Share of the processor limit, over five seconds, above which it claims nothing for a while; 1: never.",
     )
-    event_loop_lag_backoff_ms: int = _setting(
+    event_loop_lag_backoff_ms: int = setting(
         "EVENT_LOOP_LAG_BACKOFF_MS",
         500,
         values.whole(1, 3_600_000, "ms"),
         "Average lateness of a worker's event loop, over five seconds, above which it claims nothing for a while, ms.",
     )
-    backoff_duration_ms: int = _setting(
+    backoff_duration_ms: int = setting(
         "BACKOFF_DURATION_MS",
         10_000,
         values.whole(1, 3_600_000, "ms"),
         "Time for which an overloaded worker claims nothing, ms.",
     )
-    stale_after_minutes: float = _setting(
+    stale_after_minutes: float = setting(
         "STALE_AFTER_MINUTES",
         10.0,
         values.number(0.01, 1440, "minutes"),
         "Silence after which a worker's tasks are taken back, minutes.",
     )
-    task_retry_base_seconds: float = _setting(
+    task_retry_base_seconds: float = setting(
         "TASK_RETRY_BASE_SECONDS",
         30.0,
         values.number(0, 86_400, "seconds"),
         "First wait before a failed task is tried again, seconds.",
     )
-    shutdown_grace_seconds: float = _setting(
+    shutdown_grace_seconds: float = setting(
         "SHUTDOWN_GRACE_SECONDS",
         30.0,
         values.number(0, 3600, "seconds"),
         "Time that running tasks get to finish at a stop, seconds.",
     )
-    metrics_port: int = _setting(
+    metrics_port: int = setting(
         "METRICS_PORT",
         0,
         values.whole(0, 65_000),
         "Port of a worker's own metrics; 0: none. The n-th worker of a pod takes the n-th port from there.",
         example="9464",
     )
-    metrics_host: str = _setting("METRICS_HOST", "127.0.0.1", str, "Address of a worker's own metrics.")
-    task_history_days: int = _setting(
+    metrics_host: str = setting("METRICS_HOST", "127.0.0.1", str, "Address of a worker's own metrics.")
+    task_history_days: int = setting(
         "TASK_HISTORY_DAYS",
         30,
         values.whole(1, 36_500, "days"),
         "Days that finished tasks are kept, whole days at a time.",
     )
-    fetch_attempt_days: int = _setting(
+    fetch_attempt_days: int = setting(
         "FETCH_ATTEMPT_DAYS",
         14,
         values.whole(1, 36_500, "days"),
         "Days that single requests are kept, whole days at a time; their sums are kept for good.",
     )
-    schedule_run_days: int = _setting(
+    schedule_run_days: int = setting(
         "SCHEDULE_RUN_DAYS",
         90,
         values.whole(1, 36_500, "days"),
         "Days that the runs of schedules and a day's plans are kept.",
     )
-    product_history_days: int = _setting(
+    product_history_days: int = setting(
         "PRODUCT_HISTORY_DAYS",
         0,
         values.whole(0, 36_500, "days"),
         "Days that past prices, stock and potency are kept in the database, whole months at a time; 0: for good, else "
         "`ANALYTICS_WINDOW_DAYS` or more. Packed months are not touched.",
     )
-    analytics_window_days: int = _setting(
+    analytics_window_days: int = setting(
         "ANALYTICS_WINDOW_DAYS",
         7,
         values.whole(1, 92, "days"),
         "Days that coverage and time out of stock look back on; `TASK_HISTORY_DAYS` must not be fewer.",
     )
 
-    dutchie_base_url: str = _setting(
+    dutchie_base_url: str = setting(
         "DUTCHIE_BASE_URL", "https://dutchie.com", values.url, "Scheme and host of the Dutchie API."
     )
-    dutchie_graphql_path: str = _setting("DUTCHIE_GRAPHQL_PATH", "/api-3/graphql", str, "Path of its GraphQL endpoint.")
-    dutchie_hashes: Mapping[str, str] = _setting(
+    dutchie_graphql_path: str = setting("DUTCHIE_GRAPHQL_PATH", "/api-3/graphql", str, "Path of its GraphQL endpoint.")
+    dutchie_hashes: Mapping[str, str] = setting(
         "DUTCHIE_HASHES",
         dict,
         values.hashes,
         "Persisted-query hashes by operation, a JSON object; merged over the built-in ones.",
     )
-    dutchie_robots: str = _setting(
+    dutchie_robots: str = setting(
         "DUTCHIE_ROBOTS",
         "respect",
         values.robots,
         "`respect` keeps to its robots.txt; `ignore` does not ask for it, for which you need the right.",
     )
-    weedmaps_base_url: str = _setting(
+    weedmaps_base_url: str = setting(
         "WEEDMAPS_BASE_URL",
         "",
         values.url,
         "Scheme and host of the Weedmaps API. Unset: recorded answers are read and nobody is asked.",
     )
-    weedmaps_robots: str = _setting(
+    weedmaps_robots: str = setting(
         "WEEDMAPS_ROBOTS",
         "respect",
         values.robots,
         "`respect` keeps to its robots.txt; `ignore` does not ask for it, for which you need the right.",
     )
-    fetch_timeout_seconds: float = _setting(
+    fetch_timeout_seconds: float = setting(
         "FETCH_TIMEOUT_SECONDS",
         30.0,
         values.number(0.1, 600, "seconds"),
         "Longest wait for one answer of a platform, seconds.",
     )
-    fetch_retry_base_seconds: float = _setting(
+    fetch_retry_base_seconds: float = setting(
         "FETCH_RETRY_BASE_SECONDS",
         1.0,
         values.number(0, 600, "seconds"),
         "First wait before one request is tried again, seconds.",
     )
-    blocked_wait_seconds: float = _setting(
+    blocked_wait_seconds: float = setting(
         "BLOCKED_WAIT_SECONDS",
         900.0,
         values.number(0, 86_400, "seconds"),
         "Wait before a store is tried again that refused several identities, s.",
     )
-    host_rate: float = _setting(
+    host_rate: float = setting(
         "HOST_RATE",
         2.0,
         values.number(0.000001, 1_000_000, "requests a second"),
         "Most requests in a second to one host, all workers together, where `menuwatch hosts set` says nothing else.",
     )
-    host_burst: int = _setting(
+    host_burst: int = setting(
         "HOST_BURST", 4, values.whole(1, 10_000), "Requests to one host that may follow each other at once."
     )
-    host_concurrency: int = _setting(
+    host_concurrency: int = setting(
         "HOST_CONCURRENCY",
         6,
         values.whole(1, 10_000),
         "Identities that talk to one host at the same time, all workers together.",
     )
-    host_min_gap_seconds: float = _setting(
+    host_min_gap_seconds: float = setting(
         "HOST_MIN_GAP_SECONDS",
         0.0,
         values.number(0, 86_400, "seconds"),
         "Shortest time between two requests to one host, seconds.",
         example="0.5",
     )
-    host_cooldown_seconds: float = _setting(
+    host_cooldown_seconds: float = setting(
         "HOST_COOLDOWN_SECONDS",
         60.0,
         values.number(0, 86_400, "seconds"),
         "First wait when a host asks to slow down and names no time, seconds; doubles, up to an hour.",
     )
-    circuit_seconds: float = _setting(
+    circuit_seconds: float = setting(
         "CIRCUIT_SECONDS",
         900.0,
         values.number(0, 86_400, "seconds"),
         "First time that nobody asks a host which refuses many identities in a row, seconds; doubles, up to six hours.",
     )
-    fetch_max_bytes: int = _setting(
+    fetch_max_bytes: int = setting(
         "FETCH_MAX_BYTES",
         64_000_000,
         values.whole(1000, 2_000_000_000, "bytes"),
         "Largest decoded answer that is accepted, bytes.",
     )
-    profiles_file: Path | None = _setting(
+    profiles_file: Path | None = setting(
         "PROFILES_FILE", None, values.path, "Browser profiles, a TOML file, in place of the built-in ones."
     )
-    proxy_probe_seconds: float = _setting(
+    proxy_probe_seconds: float = setting(
         "PROXY_PROBE_SECONDS",
         60.0,
         values.number(0.05, 21_600, "seconds"),
         "First wait before a proxy that was deactivated is tried again, s; doubled with each try that fails, to 6 h.",
     )
-    secret_key: tuple[str, ...] = _setting(
+    secret_key: tuple[str, ...] = setting(
         "SECRET_KEY",
         (),
         values.keys,
         "Key that seals passwords of proxies and alert channels; comma-separated, the first seals and all open. Unset: in clear.",
         secret=True,
     )
-    image_hosts: tuple[str, ...] = _setting(
+    image_hosts: tuple[str, ...] = setting(
         "IMAGE_HOSTS",
         ("images.dutchie.com", "s3-us-west-2.amazonaws.com", "images.weedmaps.com"),
         values.words,
         "Hosts that pictures are downloaded from, comma-separated; `*.example.com` stands for all below it.",
     )
-    image_downloads: int = _setting(
+    image_downloads: int = setting(
         "IMAGE_DOWNLOADS",
         2,
         values.whole(0, 100),
         "Identities that one worker downloads pictures with at once; 0: none.",
     )
-    image_tries: int = _setting(
+    image_tries: int = setting(
         "IMAGE_TRIES", 4, values.whole(1, 100), "Times that a picture's address is asked before it is given up."
     )
-    image_retry_seconds: float = _setting(
+    image_retry_seconds: float = setting(
         "IMAGE_RETRY_SECONDS",
         600.0,
         values.number(0, 86_400, "seconds"),
         "First wait before a picture is tried again, seconds; four times as long each time, up to a day.",
     )
-    image_cache_mb: int = _setting(
+    image_cache_mb: int = setting(
         "IMAGE_CACHE_MB",
         512,
         values.whole(0, 10_000_000, "MB"),
         "Room for pictures that were resized, on disk, MB; 0: none are kept.",
     )
-    image_threads: int = _setting(
+    image_threads: int = setting(
         "IMAGE_THREADS", 2, values.whole(1, 64), "Pictures that the server resizes at the same time."
     )
-    image_url_key: tuple[str, ...] = _setting(
+    image_url_key: tuple[str, ...] = setting(
         "IMAGE_URL_KEY",
         (),
         values.keys,
         "Key that signs addresses of pictures; comma-separated, the first signs and all are taken. Unset: no signature is asked for.",
         secret=True,
     )
-    image_presets: tuple[str, ...] = _setting(
+    image_presets: tuple[str, ...] = setting(
         "IMAGE_PRESETS",
         ("w=100", "w=200", "w=400", "w=800", "w=1600"),
         values.words,
         "Parameters that need no signature where IMAGE_URL_KEY is set, comma-separated, each as in an address: `w=200&h=200`.",
     )
-    alert_allow_private: int = _setting(
+    alert_allow_private: int = setting(
         "ALERT_ALLOW_PRIVATE",
         0,
         values.whole(0, 1),
         "`1` lets alerts be sent to addresses that are not on the public internet.",
         example="1",
     )
-    alert_timeout_seconds: float = _setting(
+    alert_timeout_seconds: float = setting(
         "ALERT_TIMEOUT_SECONDS",
         10.0,
         values.number(0.05, 60, "seconds"),
         "Longest wait for whoever receives an alert, seconds.",
     )
-    alert_attempts: int = _setting(
+    alert_attempts: int = setting(
         "ALERT_ATTEMPTS", 10, values.whole(1, 100), "How often an alert is sent until its receiver takes it."
     )
-    alert_retry_seconds: float = _setting(
+    alert_retry_seconds: float = setting(
         "ALERT_RETRY_SECONDS",
         30.0,
         values.number(0, 86_400, "seconds"),
         "First wait before an alert is sent again, seconds; doubled with each try that fails, to 6 h.",
     )
-    suspect_share: float = _setting(
+    suspect_share: float = setting(
         "SUSPECT_SHARE", 0.4, values.number(0, 1), "A menu below this share of the store's usual size is quarantined."
     )
 
@@ -362,24 +343,7 @@ class Settings:
 
         Raises Refused naming the variable, what it holds and what it may hold.
         """
-        environ = os.environ if environ is None else environ
-        read: dict[str, Any] = {}
-        for spec in dataclasses.fields(cls):
-            if overrides.get(spec.name) is not None:
-                read[spec.name] = overrides[spec.name]
-                continue
-            text = environ.get(spec.metadata["variable"])
-            if text is None or text == "":
-                continue
-            try:
-                read[spec.name] = spec.metadata["parse"](text)
-            except ValueError as error:
-                if spec.metadata["secret"]:
-                    raise Refused(f"{spec.metadata['variable']} cannot be used: {error}") from None
-                example = spec.metadata["example"]
-                such = f", for example {spec.metadata['variable']}={example}" if example else ""
-                raise Refused(f"{spec.metadata['variable']}={text!r} cannot be used: {error}{such}") from error
-        found = cls(**read)
+        found = cls(**values_of(cls, os.environ if environ is None else environ, overrides))
         found._check_window()
         return found
 
@@ -399,11 +363,4 @@ class Settings:
 
 def variables() -> list[tuple[str, str, str]]:
     """(variable, default, meaning) of every setting, in the order of the class."""
-    rows = []
-    for spec in dataclasses.fields(Settings):
-        default = spec.default
-        if spec.default_factory is not dataclasses.MISSING:
-            default = spec.default_factory()
-        shown = "" if default in (None, (), {}) else ",".join(default) if isinstance(default, tuple) else str(default)
-        rows.append((spec.metadata["variable"], shown, spec.metadata["doc"]))
-    return rows
+    return described(Settings)

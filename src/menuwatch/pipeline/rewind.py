@@ -27,7 +27,7 @@ from menuwatch.catalog import rows
 from menuwatch.catalog.apply import LONG_UNSEEN, content_hash
 from menuwatch.catalog.canon.bounds import shown_id
 from menuwatch.catalog.model import Product
-from menuwatch.catalog.stock import MISSES_UNTIL_OOS, absent
+from menuwatch.catalog.stock import MISSES_UNTIL_OOS, absent, says_nothing
 from menuwatch.core.errors import BadPayload, Refused
 from menuwatch.db import sql
 from menuwatch.exports.packs import Packs
@@ -74,7 +74,9 @@ def standing(
             misses, seen = 0, crawl.crawled_at
         elif crawl.crawled_at == gone_at:
             misses = MISSES_UNTIL_OOS
-        elif misses == MISSES_UNTIL_OOS or not crawl.whole or (crawl.nameless and not _long_unseen(seen, crawl)):
+        elif misses == MISSES_UNTIL_OOS or says_nothing(
+            whole=crawl.whole, nameless=crawl.nameless, long_unseen=_long_unseen(seen, crawl)
+        ):
             pass
         else:
             # Only a state of being gone has three, and history tells when such a one began.
