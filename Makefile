@@ -14,12 +14,13 @@ help: ## Show this list
 
 setup: $(READY) ## Make the virtual environment with the locked dependencies
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml package-lock.json hatch_build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Menuwatch needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Name another with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) has no venv module; on Debian: apt-get install python3-venv"; exit 1; }
 	@echo "Setting up $(VENV) (once, about a minute) ..."
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
+	@command -v npm >/dev/null || $(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-node.lock
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -364,7 +364,7 @@ def app(system: System) -> FastAPI:
     """The HTTP API on this system."""
     # Only who serves pays for loading the web framework: a third of the start of every other command.
     from menuwatch.api.app import create_app
-    from menuwatch.api.system import System as Served
+    from menuwatch.web.system import System as Served
 
     return create_app(
         Served(pool=system.pool, archive=system.archive, platforms=system.platforms, settings=system.settings)

@@ -18,12 +18,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from menuwatch.api.app import System, create_app
 from menuwatch.api.gauges import Gauges, PictureCounts
-from menuwatch.api.observe import Traffic
 from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool, connect
 from menuwatch.engine.measures import Measures
 from menuwatch.operations import figures
 from menuwatch.operations.figures import Figures, Reader
+from menuwatch.web.observe import Traffic
 from tests.api.shop import Shop, item
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"

@@ -7,8 +7,6 @@ from fastapi.routing import APIRoute
 
 from menuwatch import __version__
 from menuwatch.api import openapi, problems, reference
-from menuwatch.api.head import Head
-from menuwatch.api.observe import Observe, Traffic
 from menuwatch.api.routes import (
     alerts,
     analytics,
@@ -28,7 +26,9 @@ from menuwatch.api.routes import (
     tasks,
     workers,
 )
-from menuwatch.api.system import System
+from menuwatch.web.head import Head
+from menuwatch.web.observe import Observe, Traffic
+from menuwatch.web.system import System
 
 __all__ = ["System", "create_app"]
 
@@ -78,12 +78,13 @@ def bare_app() -> FastAPI:
     return app
 
 
-def create_app(system: System) -> FastAPI:
-    """The app on its parts. They stay the caller's: it opens them before and closes them after."""
+def create_app(system: System, traffic: Traffic | None = None) -> FastAPI:
+    """The app on its parts. They stay the caller's: it opens them before and closes them after. `traffic` counts its requests; the
+    other faces of a server count theirs in it too."""
     app = bare_app()
     app.state.system = system
-    app.state.traffic = Traffic()
+    app.state.traffic = traffic or Traffic()
     app.state.gallery = images.Gallery.of(system.settings)
     app.add_middleware(Head)
-    app.add_middleware(Observe, traffic=app.state.traffic)
+    app.add_middleware(Observe, traffic=app.state.traffic, on_fault=problems.fault)
     return app

@@ -204,6 +204,11 @@ def respond(request: Request, problem: Problem) -> Response:
     )
 
 
+def fault(request: Request) -> Response:
+    """The answer to a request that failed on our side."""
+    return respond(request, Fault("an unexpected error; the log has it under this trace_id"))
+
+
 def of_refusal(error: MenuwatchError) -> Problem:
     """The problem that one of our own errors is to who asked."""
     text = str(error)

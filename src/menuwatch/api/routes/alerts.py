@@ -24,8 +24,8 @@ from menuwatch.api.schemas.alerts import (
     RulePage,
 )
 from menuwatch.api.schemas.common import BIGINT_MAX, INTEGER_MAX, PageQuery
-from menuwatch.api.system import Reading, Sys, System, Writing
 from menuwatch.operations import alerts
+from menuwatch.web.system import Reading, Sys, System, Writing
 
 router = APIRouter(prefix="/api/alerts", tags=["alerts"])
 

@@ -32,10 +32,10 @@ from menuwatch.api.schemas.analytics import (
     StoresQuery,
 )
 from menuwatch.api.schemas.common import NoQuery, PageQuery
-from menuwatch.api.system import Reading
 from menuwatch.db.pool import Connection
 from menuwatch.operations import analytics
 from menuwatch.operations.analytics import By, Days, Figure, Level, Page, Renewed, Where
+from menuwatch.web.system import Reading
 
 router = APIRouter(prefix="/api/analytics", tags=["analytics"])
 

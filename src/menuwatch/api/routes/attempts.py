@@ -11,10 +11,10 @@ from menuwatch.api import paging
 from menuwatch.api.answers import page
 from menuwatch.api.schemas.attempts import AttemptPage, AttemptQuery, TaskAttemptQuery
 from menuwatch.api.schemas.common import PageQuery, TaskPath
-from menuwatch.api.system import Reading
 from menuwatch.db.pool import Connection
 from menuwatch.operations import attempts, tasks
 from menuwatch.operations.attempts import AttemptFilter
+from menuwatch.web.system import Reading
 
 router = APIRouter(tags=["attempts"])
 

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Path, Request, Response
 from menuwatch.api.answers import answer
 from menuwatch.api.schemas.schedules import Capacity, CapacityList
 from menuwatch.api.schemas.tasks import AnyRole
-from menuwatch.api.system import Reading
 from menuwatch.tasks import capacity as found
 from menuwatch.tasks.capacity import HOURS, workers_needed
+from menuwatch.web.system import Reading
 
 router = APIRouter(prefix="/api/tasks/capacity", tags=["tasks"])
 

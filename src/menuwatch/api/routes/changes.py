@@ -10,10 +10,10 @@ from fastapi import APIRouter, Query, Request, Response
 from menuwatch.api import paging
 from menuwatch.api.answers import page
 from menuwatch.api.schemas.changes import ChangeFeed, ChangePage, ChangesQuery
-from menuwatch.api.system import Reading
 from menuwatch.operations import changes
 from menuwatch.operations.changes import ChangeFilter, Kind
 from menuwatch.operations.products import Span
+from menuwatch.web.system import Reading
 
 router = APIRouter(prefix="/api/changes", tags=["catalogue"])
 

@@ -10,11 +10,11 @@ from fastapi.responses import StreamingResponse
 
 from menuwatch.api.problems import InvalidRequest, Unavailable
 from menuwatch.api.schemas.exports import ExportQuery
-from menuwatch.api.system import Sys, System
 from menuwatch.exports.packs import Packs
 from menuwatch.exports.sheets import MEDIA_TYPES, What
 from menuwatch.operations import export
 from menuwatch.operations.export import Wanted
+from menuwatch.web.system import Sys, System
 
 router = APIRouter(prefix="/api/export", tags=["catalogue"])
 

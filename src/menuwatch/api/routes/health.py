@@ -14,9 +14,9 @@ from menuwatch import __version__
 from menuwatch.api.answers import answer
 from menuwatch.api.gauges import Gauges, PictureCounts
 from menuwatch.api.schemas.health import Alive, Readiness
-from menuwatch.api.system import Sys
 from menuwatch.operations import health
 from menuwatch.operations.figures import Reader
+from menuwatch.web.system import Sys
 
 router = APIRouter(tags=["health"])
 

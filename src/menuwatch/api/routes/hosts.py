@@ -21,9 +21,9 @@ from menuwatch.api.schemas.hosts import (
     HostPath,
     PauseHost,
 )
-from menuwatch.api.system import Reading, Sys, Writing
 from menuwatch.operations import hosts
 from menuwatch.operations.refusals import Unusable
+from menuwatch.web.system import Reading, Sys, Writing
 
 router = APIRouter(prefix="/api/hosts", tags=["hosts"])
 

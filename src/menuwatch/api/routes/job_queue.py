@@ -8,8 +8,8 @@ from menuwatch.api.answers import answer
 from menuwatch.api.routes.tasks import asked, enqueued
 from menuwatch.api.schemas.job_queue import Batch, BatchDone, EnqueueState, StateDone
 from menuwatch.api.schemas.tasks import EnqueuedTask, NewTask
-from menuwatch.api.system import Sys, Writing
 from menuwatch.operations import wishes
+from menuwatch.web.system import Sys, Writing
 
 router = APIRouter(prefix="/api/job-queue", tags=["job queue"])
 

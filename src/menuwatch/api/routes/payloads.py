@@ -20,9 +20,9 @@ from menuwatch.api.schemas.payloads import (
     Released,
     StorePayloadQuery,
 )
-from menuwatch.api.system import Reading, Sys, Writing
 from menuwatch.operations import payloads
 from menuwatch.operations.payload_diff import shown
+from menuwatch.web.system import Reading, Sys, Writing
 
 router = APIRouter(prefix="/api/payloads", tags=["payloads"])
 

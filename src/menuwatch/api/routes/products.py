@@ -22,11 +22,11 @@ from menuwatch.api.schemas.products import (
     SnapshotPage,
     StoreProductQuery,
 )
-from menuwatch.api.system import Reading, Sys
 from menuwatch.db.pool import Connection
 from menuwatch.exports.packs import Packs
 from menuwatch.operations import products
 from menuwatch.operations.products import Key, Order, ProductFilter, Span
+from menuwatch.web.system import Reading, Sys
 
 router = APIRouter(prefix="/api", tags=["catalogue"])
 

@@ -21,7 +21,6 @@ from menuwatch.api.schemas.proxies import (
     ProxyResults,
     ProxyTest,
 )
-from menuwatch.api.system import Reading, Sys, Writing
 from menuwatch.core.errors import Refused
 from menuwatch.operations import proxies
 from menuwatch.operations.proxy_intake import Intake, bring_in
@@ -29,6 +28,7 @@ from menuwatch.operations.refusals import Unusable
 from menuwatch.proxies.parse import parse_line
 from menuwatch.proxies.place import country_code, state_code, time_zone
 from menuwatch.proxies.sheet import Given, Rejected, placed
+from menuwatch.web.system import Reading, Sys, Writing
 
 router = APIRouter(prefix="/api/proxies", tags=["proxies"])
 

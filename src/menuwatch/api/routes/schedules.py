@@ -20,9 +20,9 @@ from menuwatch.api.schemas.schedules import (
     ScheduleList,
     Triggered,
 )
-from menuwatch.api.system import Reading, Sys, Writing
 from menuwatch.operations import schedules, tasks
 from menuwatch.schedules import model
+from menuwatch.web.system import Reading, Sys, Writing
 
 router = APIRouter(prefix="/api/schedules", tags=["schedules"])
 generating = APIRouter(prefix="/api/tasks/generate", tags=["schedules"])

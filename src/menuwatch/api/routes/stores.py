@@ -23,9 +23,9 @@ from menuwatch.api.schemas.stores import (
     StorePage,
     StoreQuery,
 )
-from menuwatch.api.system import Reading, Sys, Writing
 from menuwatch.exports.packs import Packs
 from menuwatch.operations import history, stores
+from menuwatch.web.system import Reading, Sys, Writing
 
 router = APIRouter(prefix="/api/stores", tags=["stores"])
 

@@ -32,13 +32,13 @@ from menuwatch.api.schemas.tasks import (
     TaskQuery,
     TaskWithReason,
 )
-from menuwatch.api.system import Reading, Sys, System, Writing
 from menuwatch.db.pool import Connection
 from menuwatch.operations import explain, story, task_control, tasks, wishes
 from menuwatch.operations.refusals import Unusable
 from menuwatch.operations.tasks import TaskFilter
 from menuwatch.operations.wishes import Wish
 from menuwatch.tasks.model import Status
+from menuwatch.web.system import Reading, Sys, System, Writing
 
 router = APIRouter(prefix="/api/tasks", tags=["tasks"])
 

@@ -24,10 +24,10 @@ from menuwatch.api.schemas.workers import (
     WorkerPath,
     WorkerQuery,
 )
-from menuwatch.api.system import Reading, Writing
 from menuwatch.db.pool import Connection
 from menuwatch.operations import workers
 from menuwatch.operations.workers import WorkerFilter
+from menuwatch.web.system import Reading, Writing
 from menuwatch.workers.commands import Command, Given
 
 router = APIRouter(prefix="/api/worker-registry", tags=["workers"])

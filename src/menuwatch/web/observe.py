@@ -6,15 +6,16 @@ from __future__ import annotations
 import re
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from menuwatch.api.problems import Fault, respond
 from menuwatch.core.telemetry import get_logger
 
 log = get_logger(__name__)
@@ -50,11 +51,12 @@ class Traffic:
 
 class Observe:
     """ASGI middleware. An `X-Request-Id` that comes in is kept when it is plain, else one is made; it goes out with the answer,
-    into the log, and into problems as `trace_id`."""
+    into the log, and to whoever is told of a fault. `on_fault` makes the answer to a request that failed on our side."""
 
-    def __init__(self, app: ASGIApp, traffic: Traffic) -> None:
+    def __init__(self, app: ASGIApp, traffic: Traffic, on_fault: Callable[[Request], Response]) -> None:
         self._app = app
         self._traffic = traffic
+        self._on_fault = on_fault
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -91,9 +93,7 @@ class Observe:
                 log.exception("request failed", action="http_fault", method=scope["method"], path=scope["path"])
                 if status:
                     raise  # half an answer is out: only a broken connection tells the client
-                await respond(request, Fault("an unexpected error; the log has it under this trace_id"))(
-                    scope, receive, sending
-                )
+                await self._on_fault(request)(scope, receive, sending)
             finally:
                 self._note(scope, status, time.perf_counter() - started)
 

@@ -1,0 +1,1 @@
+"""Who may do what: users, sessions, tokens, and the record of what each did."""

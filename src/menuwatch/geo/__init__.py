@@ -1,0 +1,1 @@
+"""Where on earth an address or a postcode is."""

@@ -1,0 +1,1 @@
+"""What visitors of the public site asked to be told of."""

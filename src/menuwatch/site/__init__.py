@@ -1,0 +1,1 @@
+"""The public site: what shoppers see."""

@@ -1,0 +1,1 @@
+"""How many looked at the public site, and from where, without knowing who."""
