@@ -71,7 +71,13 @@ def test_no_text_breaks_it(text: str) -> None:
     assert found is None or (found.state in states.NAMES or found.postcode)
 
 
-@given(st.sampled_from([row for row in known.list_all() if row["zip_code_type"] == "STANDARD" and float(row["lat"])]))
+def _areas() -> st.SearchStrategy[dict[str, str]]:
+    return st.sampled_from(
+        known.filter_by(zip_code_type="STANDARD", state="AZ") + known.filter_by(zip_code_type="STANDARD", state="AK")
+    )
+
+
+@given(st.deferred(_areas))
 def test_every_postcode_is_where_the_list_has_it_and_its_city_is_within_its_areas(row: dict[str, str]) -> None:
     found = postcodes.find(row["zip_code"])
     assert found is not None

@@ -54,6 +54,8 @@ async def serve(system: System, up: Callable[[str], object]) -> None:
             log_level="warning",
             access_log=False,
             lifespan="off",
+            # Left to itself it believes what any process of this machine says in X-Forwarded-For: ours asks TRUSTED_PROXIES.
+            proxy_headers=False,
             timeout_graceful_shutdown=_PATIENCE_SECONDS,
         )
         web = _Server(config)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ipaddress
 import json
 import math
 from collections.abc import Callable
@@ -107,6 +108,23 @@ def url(text: str) -> str:
     if not text.startswith(("http://", "https://")):
         raise ValueError("must start with http:// or https://")
     return text.rstrip("/")
+
+
+def networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    """Addresses and networks, comma-separated."""
+    found = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        try:
+            found.append(ipaddress.ip_network(part))
+        except ValueError:
+            try:
+                meant = f"; the network that holds it is {ipaddress.ip_network(part, strict=False)}"
+            except ValueError:
+                meant = ""
+            raise ValueError(
+                f"{part!r} is no address or network{meant}; it takes them comma-separated, each as 10.0.0.0/8 or 2001:db8::1"
+            ) from None
+    return tuple(found)
 
 
 _KEY_BYTES = 32

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,13 @@ class Settings:
     )
     host: str = setting("HOST", "127.0.0.1", str, "Address that the server listens on.")
     port: int = setting("PORT", 8640, values.whole(0, 65535), "Port that the server listens on; 0 takes a free one.")
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = setting(
+        "TRUSTED_PROXIES",
+        (),
+        values.networks,
+        "Addresses and networks of proxies in front, comma-separated, whose X-Forwarded-For is believed. Unset: nobody's.",
+        example="127.0.0.1,10.0.0.0/8",
+    )
     log_format: str = setting("LOG_FORMAT", "console", str, "`console` for people, `json` for machines.")
     log_level: str = setting("LOG_LEVEL", "info", str, "`debug`, `info`, `warning` or `error`.")
 

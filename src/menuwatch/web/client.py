@@ -1,0 +1,76 @@
+"""Whose request it is: the address of the client, also behind proxies.
+
+X-Forwarded-For is a list to which every proxy adds, at its right end, the address that it was asked from. Anybody may send one, so
+it is read from the right, and only as long as the one who wrote the entry is a proxy that we trust (TRUSTED_PROXIES).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+from starlette.types import Scope
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+_LONGEST_HOP = 64
+"""Characters; an IPv6 address with a zone, brackets and a port has fewer."""
+
+
+def client_address(scope: Scope, trusted: Sequence[Network]) -> Address | None:
+    """The address of whoever asks. An entry of a trusted proxy that is no address ("unknown") ends the walk: the proxy itself is
+    then the nearest that is known. None where there is no address at all, as on a Unix socket."""
+    peer = scope.get("client")
+    known = parsed(peer[0]) if peer else None
+    if known is None:
+        return None
+    for hop in _from_the_right(scope["headers"]):
+        if not is_trusted(known, trusted):
+            break
+        said = parsed(hop)
+        if said is None:
+            break
+        known = said
+    return known
+
+
+def is_trusted(address: Address, trusted: Iterable[Network]) -> bool:
+    """Whether what this address says about others is believed."""
+    return any(address in network for network in trusted)
+
+
+def parsed(text: str) -> Address | None:
+    """`203.0.113.9`, `203.0.113.9:4711`, `2001:db8::1`, `[2001:db8::1]:443`; None for anything else. An IPv4 address in IPv6 clothes
+    (`::ffff:203.0.113.9`) is the IPv4 address, and the zone of a link-local one is left out: it means something on its link only."""
+    text = text.strip().strip('"')
+    if len(text) > _LONGEST_HOP:
+        return None
+    if text.startswith("["):
+        text, bracket, after = text[1:].partition("]")
+        if not bracket or (after and not _is_port(after)):
+            return None
+    elif text.count(":") == 1:
+        text, _, port = text.partition(":")
+        if not _is_port(":" + port):
+            return None
+    try:
+        found = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        return found.ipv4_mapped
+    return found
+
+
+def _is_port(text: str) -> bool:
+    return text.startswith(":") and text[1:].isascii() and text[1:].isdigit()
+
+
+def _from_the_right(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[str]:
+    """The entries of every X-Forwarded-For, the last one first. A header that is sent twice is one list (RFC 9110 section 5.3)."""
+    lines = [value for name, value in headers if name == b"x-forwarded-for"]
+    for line in reversed(lines):
+        for hop in reversed(line.decode("latin-1").split(",")):
+            if hop.strip():
+                yield hop
