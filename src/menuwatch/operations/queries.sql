@@ -246,14 +246,23 @@ SELECT status, count(*) AS n FROM raw_crawl_payloads GROUP BY status;
 SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worker_id, claimed_at, started_at, completed_at,
        last_heartbeat_at, result, error_message, retry_count, max_retries, payload, attempt, created_at, updated_at
   FROM worker_tasks
- WHERE (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
+ WHERE (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s))
+   AND (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
    AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
    AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
    AND (%(platform)s::text IS NULL OR platform = %(platform)s)
    AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
    AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
    AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
-   AND (%(error)s::text IS NULL OR (status <> 'completed' AND error_message ILIKE %(error)s))
+   AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
+   AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
+   AND (%(payload_id)s::text IS NULL OR payload ->> 'payload_id' = %(payload_id)s)
+   AND (%(paths)s::text[] IS NULL OR NOT EXISTS (
+          SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
+           WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value))
+   AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
+          SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
+   AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)))
    AND (%(after)s::bigint IS NULL OR id < %(after)s)
  ORDER BY id DESC LIMIT %(limit)s;
 
@@ -265,14 +274,23 @@ SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worke
 -- name: count_tasks
 SELECT role, status, count(*) AS n
   FROM worker_tasks
- WHERE (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
+ WHERE (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s))
+   AND (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
    AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
    AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
    AND (%(platform)s::text IS NULL OR platform = %(platform)s)
    AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
    AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
    AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
-   AND (%(error)s::text IS NULL OR (status <> 'completed' AND error_message ILIKE %(error)s))
+   AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
+   AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
+   AND (%(payload_id)s::text IS NULL OR payload ->> 'payload_id' = %(payload_id)s)
+   AND (%(paths)s::text[] IS NULL OR NOT EXISTS (
+          SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
+           WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value))
+   AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
+          SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
+   AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)))
  GROUP BY role, status;
 
 -- name: tasks_to_cancel
@@ -288,7 +306,15 @@ SELECT coalesce(array_agg(id ORDER BY id) FILTER (WHERE status IN ('pending', 'c
    AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
    AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
    AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
-   AND (%(error)s::text IS NULL OR (status <> 'completed' AND error_message ILIKE %(error)s));
+   AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
+   AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
+   AND (%(payload_id)s::text IS NULL OR payload ->> 'payload_id' = %(payload_id)s)
+   AND (%(paths)s::text[] IS NULL OR NOT EXISTS (
+          SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
+           WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value))
+   AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
+          SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
+   AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)));
 
 -- name: tasks_to_retry
 -- What a filter selects: those that are retried, and how many are not, by the reason. Without `named` only what failed and what backs
@@ -312,7 +338,15 @@ SELECT k.outcome, count(*) AS n, array_agg(k.id ORDER BY k.id) FILTER (WHERE k.o
        AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
        AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
        AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
-       AND (%(error)s::text IS NULL OR (status <> 'completed' AND error_message ILIKE %(error)s))) k
+       AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
+       AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
+       AND (%(payload_id)s::text IS NULL OR payload ->> 'payload_id' = %(payload_id)s)
+       AND (%(paths)s::text[] IS NULL OR NOT EXISTS (
+              SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
+               WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value))
+       AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
+              SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
+       AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)))) k
  GROUP BY k.outcome;
 
 -- name: retry_tasks

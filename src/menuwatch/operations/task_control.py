@@ -100,7 +100,7 @@ async def bulk_retry(
     Without a state and without ids that is what failed or waits for another try; completed, cancelled and planned work is
     passed over unless it is named. Raises Unusable for more than RETRIED_AT_ONCE tasks.
     """
-    named = ids is not None or where.statuses is not None
+    named = ids is not None or where.ids is not None or where.statuses is not None
     values = {**_selection(where, ids), "named": named, "unhandled": _UNHANDLED}
     found = await rows(conn, _q.tasks_to_retry, values, prepare=False)
     chosen: list[int] = next((one["ids"] for one in found if one["outcome"] == "retry"), [])
@@ -160,7 +160,8 @@ def _result(matched: int, done: int, skipped: Counter[str], *, dry_run: bool) ->
 
 
 def _selection(where: TaskFilter, ids: Sequence[int] | None) -> dict[str, Any]:
-    return {**where.values(), "ids": None if ids is None else list(ids)}
+    values = where.values()
+    return values if ids is None else {**values, "ids": list(ids)}
 
 
 async def _retry(conn: AsyncConnection[Any], ids: Sequence[int], priority: int) -> list[Row]:

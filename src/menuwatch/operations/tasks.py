@@ -20,7 +20,9 @@ _q = sql.load(__package__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFilter:
-    """Which tasks; None takes all. `created_after` is inclusive, `created_before` is not; `error` is text in the reason."""
+    """Which tasks; None takes all. `created_after` and the bounds of the priority are inclusive, `created_before` is not; `error` is
+    text in the reason, and each of `texts` as well; of `arguments` each is a path into what the task was asked with (`a.b`) and the
+    text of the value there; `cause` is that of a failure (failures.py)."""
 
     roles: Sequence[Role] | None = None
     statuses: Sequence[Status] | None = None
@@ -30,9 +32,18 @@ class TaskFilter:
     created_before: datetime | None = None
     worker_id: str | None = None
     error: str | None = None
+    ids: Sequence[int] | None = None
+    priority_min: int | None = None
+    priority_max: int | None = None
+    arguments: Sequence[tuple[str, str]] | None = None
+    cause: str | None = None
+    texts: Sequence[str] | None = None
 
     def values(self) -> dict[str, Any]:
         """The filter as query parameters."""
+        texts = [*([] if self.error is None else [self.error]), *(self.texts or ())]
+        # The one argument that has an index is asked for by itself.
+        others = [one for one in self.arguments or () if one[0] != "payload_id"]
         return {
             "roles": None if self.roles is None else [str(role) for role in self.roles],
             "statuses": None if self.statuses is None else [str(status) for status in self.statuses],
@@ -41,7 +52,14 @@ class TaskFilter:
             "created_after": self.created_after,
             "created_before": self.created_before,
             "worker_id": self.worker_id,
-            "error": None if self.error is None else pattern(self.error),
+            "ids": None if self.ids is None else list(self.ids),
+            "priority_min": self.priority_min,
+            "priority_max": self.priority_max,
+            "payload_id": next((value for path, value in self.arguments or () if path == "payload_id"), None),
+            "paths": [path for path, _ in others] or None,
+            "values": [value for _, value in others] or None,
+            "cause": self.cause,
+            "errors": [pattern(text) for text in texts] or None,
         }
 
 
