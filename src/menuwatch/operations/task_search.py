@@ -14,14 +14,15 @@ place, what is wrong with it and what would be right.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from psycopg import AsyncConnection
 
 from menuwatch.core.errors import Refused
+from menuwatch.operations.refusals import Unusable
 from menuwatch.operations.tasks import TaskFilter
 from menuwatch.operations.terms import (
     PRIORITY_MAX,
@@ -136,6 +137,32 @@ class TaskSearch:
             cause=self.cause,
             texts=self.texts or None,
         )
+
+
+class Unreadable(Unusable):
+    """A search that cannot be read, or not together with what else was asked for. `faults` say where and why."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__("q", "; ".join(map(str, faults)))
+        self.faults = tuple(faults)
+
+
+async def narrowed(conn: AsyncConnection[Any], where: TaskFilter, text: str) -> TaskFilter:
+    """What the filter and the search select both; raises Unreadable, also where both name the same thing."""
+    search = parse(text)
+    if isinstance(search, list):
+        raise Unreadable(search)
+    try:
+        found = await search.filter(conn)
+    except Refused as error:
+        whole = Fault(start=0, end=len(text), wrong=str(error), right="`menuwatch stores list` shows all")
+        raise Unreadable([whole]) from None
+    asked = {one.name: getattr(found, one.name) for one in fields(found) if getattr(found, one.name) is not None}
+    twice = [name for name in asked if getattr(where, name) is not None]
+    if twice:
+        right = f"leave out {' and '.join(twice)} there, or in the search"
+        raise Unreadable([Fault(start=0, end=len(text), wrong="it names what a parameter names", right=right)])
+    return replace(where, **asked)
 
 
 def parse(text: str) -> TaskSearch | list[Fault]:

@@ -33,8 +33,9 @@ from menuwatch.api.schemas.tasks import (
     TaskWithReason,
 )
 from menuwatch.db.pool import Connection
-from menuwatch.operations import explain, story, task_control, tasks, wishes
+from menuwatch.operations import explain, story, task_control, task_search, tasks, wishes
 from menuwatch.operations.refusals import Unusable
+from menuwatch.operations.task_search import Unreadable
 from menuwatch.operations.tasks import TaskFilter
 from menuwatch.operations.wishes import Wish
 from menuwatch.tasks.model import Status
@@ -60,16 +61,21 @@ async def _filter(
         error=query.error,
     )
     try:
+        where = await task_search.narrowed(conn, where, query.q) if query.q else where
         await tasks.check(conn, where, platforms=tuple(system.platforms))
     except Unusable as error:
+        field = error.field if getattr(query, error.field) is not None else "q"
         inside = isinstance(query, (BulkRetry, BulkCancel))
-        place = {"pointer": f"#/{error.field}"} if inside else {"parameter": error.field, "in": "query"}
-        raise InvalidRequest(f"{error.field}: {error}", [{**place, "detail": str(error)}]) from None
+        place = {"pointer": f"#/{field}"} if inside else {"parameter": field, "in": "query"}
+        each = error.faults if isinstance(error, Unreadable) else [error]
+        raise InvalidRequest(f"{field}: {error}", [{**place, "detail": str(one)} for one in each]) from None
     return where
 
 
 async def _page(request: Request, conn: Connection, where: TaskFilter, query: PageQuery) -> Response:
-    mark = paging.mark("tasks", where)
+    # Times ago are other times at each page, and the list is the same.
+    asked = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
+    mark = paging.mark("tasks", where.roles, asked)
     after = paging.decode(query.cursor, mark, tuple[int])[0] if query.cursor is not None else None
     found = await tasks.page(conn, where, after=after, limit=query.limit + 1)
     shown = found[: query.limit]

@@ -55,6 +55,9 @@ def sensible(moment: datetime) -> datetime:
     return moment
 
 
+Query = Annotated[Text, Field(max_length=2000)]
+"""A search as people type it."""
+
 _ROLE_SCHEMA = {"type": "string", "enum": [*Role, *ROLE_ALIASES]}
 
 AnyRole = Annotated[Role, BeforeValidator(_role), WithJsonSchema(_ROLE_SCHEMA, mode="validation")]
@@ -76,6 +79,12 @@ class _Filters(Input):
     worker_id: Text | None = Field(None, description="Only tasks that this worker has, or had when they ended.")
     error: Search | None = Field(
         None, description="Only tasks whose reason (`error_message`) holds this text, in upper or lower case."
+    )
+    q: Query | None = Field(
+        None,
+        description="A search as in the dashboard: `role:payload_fetch state:failed,cancelled store:green-leaf worker:NAME "
+        "platform:dutchie id:12,13 priority:>=10 created:>2026-11-01 created:>=-24h args.payload_id:5 cause:3f2a91c04d7e "
+        'error:"HTTP 403" timeout`. What it names beside other parameters narrows further; the same thing is not named twice.',
     )
 
 
