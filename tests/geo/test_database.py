@@ -1,0 +1,214 @@
+"""Where addresses are, from files that the tests write by the published formats; and what is said of files that are none."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zipfile
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from menuwatch.core.errors import Refused
+from menuwatch.geo.database import LOOK_SECONDS, GeoDatabase, opened
+from menuwatch.geo.location import Location
+from tests.geo import bin_file, mmdb_file
+
+PHOENIX = Location(country="US", region="Arizona", city="Phoenix", latitude=33.4484, longitude=-112.074)
+LONDON = Location(country="GB", region="England", city="London", latitude=51.5, longitude=-0.125)
+NETWORKS = {
+    "81.2.69.0/24": mmdb_file.city("GB", "England", "London", (51.5, -0.125)),
+    "93.184.216.0/24": mmdb_file.city("US", "Arizona", "Phoenix", (33.4484, -112.074)),
+    "2a02:cf40::/29": mmdb_file.city("NO"),
+    "10.0.0.0/8": mmdb_file.city("US", "Nowhere", "Nowhere"),
+}
+ENTRIES = [
+    ("81.2.69.0/24", "GB", "England", "London", 51.5, -0.125),
+    ("93.184.216.0/24", "US", "Arizona", "Phoenix", 33.4484, -112.074),
+    ("2a02:cf40::/29", "NO", "-", "-", 0.0, 0.0),
+    ("10.0.0.0/8", "US", "Nowhere", "Nowhere", 1.0, 1.0),
+]
+
+
+class Hand:
+    """A clock that is moved by hand, in seconds."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def where(database: GeoDatabase, text: str) -> Location | None:
+    return database.locate(ip_address(text))
+
+
+@pytest.fixture(params=["mmdb 24", "mmdb 28", "mmdb 32", "bin"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> GeoDatabase:
+    # By its content: the name says nothing.
+    path = tmp_path / "places.dat"
+    if request.param == "bin":
+        bin_file.write(path, ENTRIES)
+    else:
+        mmdb_file.write(path, NETWORKS, record_size=int(request.param.split()[1]))
+    return GeoDatabase(path)
+
+
+def test_an_address_has_its_place_in_either_format(database: GeoDatabase) -> None:
+    assert where(database, "81.2.69.0") == where(database, "81.2.69.255") == LONDON
+    found = where(database, "93.184.216.34")
+    assert found is not None
+    assert (found.country, found.region, found.city) == ("US", "Arizona", "Phoenix")
+    assert found.latitude == pytest.approx(33.4484, abs=1e-4)
+    assert found.longitude == pytest.approx(-112.074, abs=1e-4)
+    assert where(database, "2a02:cf41::1") == Location(country="NO")
+
+
+@pytest.mark.parametrize("text", ["81.2.70.0", "81.2.68.255", "8.8.8.8", "2001:4860:4860::8888", "255.255.255.254"])
+def test_an_address_that_is_not_in_it_has_none(database: GeoDatabase, text: str) -> None:
+    assert where(database, text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["10.1.2.3", "127.0.0.1", "::1", "192.168.1.1", "fe80::1", "fd00::1", "169.254.1.1", "0.0.0.0", "::"]
+)
+def test_private_addresses_are_nowhere_whatever_a_database_says(database: GeoDatabase, text: str) -> None:
+    assert where(database, text) is None
+
+
+def test_a_database_of_ipv4_alone_knows_nothing_of_ipv6(tmp_path: Path) -> None:
+    path = tmp_path / "v4.mmdb"
+    mmdb_file.write(path, {"81.2.69.0/24": mmdb_file.city("GB")}, version=4)
+    assert where(GeoDatabase(path), "81.2.69.1") == Location(country="GB")
+    assert where(GeoDatabase(path), "2a02:cf40::1") is None
+
+
+def test_it_says_what_it_is(tmp_path: Path) -> None:
+    mmdb_file.write(tmp_path / "a", NETWORKS, kind="GeoLite2-City")
+    bin_file.write(tmp_path / "b", ENTRIES)
+    assert GeoDatabase(tmp_path / "a").about == "MaxMind format, GeoLite2-City, of 2026-09-21"
+    assert GeoDatabase(tmp_path / "b").about == "IP2Location DB5, of 2026-11-21"
+    assert opened(None) is None
+
+
+def _written(path: Path, content: Any) -> None:
+    if content == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("DB5.BIN", b"x")
+    elif content == "asn":
+        mmdb_file.write(path, {"81.2.69.0/24": {"autonomous_system_number": 20712}}, kind="GeoLite2-ASN")
+    elif content == "cut off":
+        mmdb_file.write(path, NETWORKS)
+        path.write_bytes(path.read_bytes()[:300])
+    elif content == "cut off bin":
+        bin_file.write(path, ENTRIES)
+        path.write_bytes(path.read_bytes()[:300])
+    elif content == "no texts":
+        bin_file.write(path, ENTRIES)
+        raw = path.read_bytes()
+        path.write_bytes(raw[: raw.index(b"\x02- ")])
+    elif content == "broken metadata":
+        mmdb_file.write(path, NETWORKS)
+        path.write_bytes(path.read_bytes()[:-40])
+    elif content == "folder":
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        ("folder", "it is a folder: name the file in it"),
+        (b"", "it is empty"),
+        ("zip", "it is a ZIP archive: unpack it"),
+        (gzip.compress(b"x"), "it is packed (gzip): unpack it"),
+        (b"<!doctype html><title>Sign in", "it is a web page"),
+        (b'"0","16777215","-","-"\n', "it is a CSV table"),
+        (os.urandom(1) + b"\xff" * 999, "it is neither, or was cut off"),
+        ("cut off", "it is neither, or was cut off"),
+        ("cut off bin", "it is neither, or was cut off"),
+        ("no texts", "it is a broken IP2Location database"),
+        ("broken metadata", "it is a broken MaxMind database"),
+        ("asn", "another kind (GeoLite2-ASN): it knows no countries"),
+    ],
+)
+def test_what_is_no_such_file_is_refused_with_what_would_be_right(tmp_path: Path, content: Any, says: str) -> None:
+    path = tmp_path / "geo"
+    _written(path, content)
+    with pytest.raises(Refused) as refusal:
+        opened(path)
+    assert str(refusal.value).startswith(f"GEOIP_DATABASE={str(path)!r} cannot be ")
+    assert says in str(refusal.value)
+    assert "it takes a MaxMind-format file (.mmdb) or an IP2Location BIN file" in str(refusal.value)
+
+
+def test_a_file_that_is_replaced_is_read_anew_also_by_the_other_format(tmp_path: Path) -> None:
+    clock, path, fresh = Hand(), tmp_path / "geo", tmp_path / "fresh"
+    mmdb_file.write(path, {"81.2.69.0/24": mmdb_file.city("GB")})
+    database = GeoDatabase(path, clock=clock)
+    bin_file.write(fresh, [("81.2.69.0/24", "NO", "Oslo", "Oslo", 59.9, 10.7)])
+    fresh.replace(path)
+    assert where(database, "81.2.69.1") == Location(country="GB")  # it is looked at now and then only
+    clock.now += LOOK_SECONDS
+    found = where(database, "81.2.69.1")
+    assert found is not None
+    assert (found.country, found.city) == ("NO", "Oslo")
+
+
+def test_a_file_that_is_replaced_by_something_broken_leaves_what_was(tmp_path: Path) -> None:
+    clock, path, fresh = Hand(), tmp_path / "geo", tmp_path / "fresh"
+    mmdb_file.write(path, {"81.2.69.0/24": mmdb_file.city("GB")})
+    database = GeoDatabase(path, clock=clock)
+    for content in (b"<html>", b"", None):
+        if content is None:
+            path.unlink()
+        else:
+            fresh.write_bytes(content)
+            fresh.replace(path)
+        clock.now += LOOK_SECONDS
+        assert where(database, "81.2.69.1") == Location(country="GB")
+    mmdb_file.write(fresh, {"81.2.69.0/24": mmdb_file.city("FR")})
+    fresh.replace(path)
+    clock.now += LOOK_SECONDS
+    assert where(database, "81.2.69.1") == Location(country="FR")
+
+
+def test_a_file_that_is_written_over_in_place_breaks_nothing(tmp_path: Path) -> None:
+    clock, path = Hand(), tmp_path / "geo"
+    mmdb_file.write(path, NETWORKS)
+    database = GeoDatabase(path, clock=clock)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:200])  # half of it is there
+    assert where(database, "81.2.69.1") is None
+    clock.now += LOOK_SECONDS
+    assert where(database, "81.2.69.1") is None
+    path.write_bytes(whole)
+    clock.now += LOOK_SECONDS
+    assert where(database, "81.2.69.1") == LONDON
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"country": "US"},
+        {"country": {"iso_code": 7}},
+        {"country": {"iso_code": "USA"}},
+        {"subdivisions": {"a": "b"}, "country": []},
+        ["US"],
+    ],
+)
+def test_records_of_a_stranger_shape_are_no_place(tmp_path: Path, record: Any) -> None:
+    path = tmp_path / "geo"
+    mmdb_file.write(path, {"81.2.69.0/24": record, "93.184.216.0/24": mmdb_file.city("US")})
+    assert where(GeoDatabase(path), "81.2.69.1") is None
+
+
+def test_odd_values_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "geo"
+    record = mmdb_file.city("us", "Ari\nzona", "x" * 900, (91.0, 10.0)) | {"subdivisions": []}
+    mmdb_file.write(path, {"81.2.69.0/24": record})
+    assert where(GeoDatabase(path), "81.2.69.1") == Location(country="US", city="x" * 100)
