@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -52,7 +53,39 @@ class Principal:
     user_id: int | None = None
     token_id: int | None = None
     session: str | None = None
+    must_change_password: bool = False
+    """The password was given to them by somebody else: until they have chosen their own, they are allowed nothing."""
 
     def may(self, permission: Permission) -> bool:
         """Whether they are allowed to."""
         return permission in self.permissions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """A person (or what stands for one) that may log in. Its password is nowhere in it."""
+
+    id: int
+    name: str
+    role: Role
+    must_change_password: bool
+    disabled_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    password_changed_at: datetime
+    last_login_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A token as it may be shown: without its secret, which nobody here knows."""
+
+    id: int
+    user_id: int
+    owner: str
+    name: str
+    scopes: tuple[Permission, ...]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None

@@ -6,6 +6,7 @@ import base64
 import ipaddress
 import json
 import math
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -125,6 +126,19 @@ def networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, 
                 f"{part!r} is no address or network{meant}; it takes them comma-separated, each as 10.0.0.0/8 or 2001:db8::1"
             ) from None
     return tuple(found)
+
+
+_PUBLIC = re.compile(
+    r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+)*|https?://\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?(/[A-Za-z0-9._~-]+)*"
+)
+
+
+def public_url(text: str) -> str:
+    """Scheme, host and path of our own address, without a slash at its end. It goes into headers and links as it is."""
+    found = text.strip().rstrip("/")
+    if not _PUBLIC.fullmatch(found) or "/." in found.partition("://")[2]:
+        raise ValueError("it takes http:// or https://, a host, and a path of plain letters, digits, - and _, if any")
+    return found
 
 
 _KEY_BYTES = 32

@@ -1,0 +1,52 @@
+"""The cookie of a login: its name and where it goes. It is kept as close as the server's address allows.
+
+| PUBLIC_URL | name | sent to |
+|---|---|---|
+| https, no path | `__Host-menuwatch` | that host alone, over TLS; nobody else can set it |
+| https, with a path | `__Secure-menuwatch` | below that path, over TLS |
+| http, or unset | `menuwatch` | below that path |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.responses import Response
+
+from menuwatch.core.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cookie:
+    """How the cookie is set."""
+
+    name: str
+    path: str
+    secure: bool
+    seconds: int
+
+    def put(self, response: Response, secret: str) -> None:
+        """Gives it to the browser."""
+        response.set_cookie(
+            self.name,
+            secret,
+            max_age=self.seconds,
+            path=self.path,
+            secure=self.secure,
+            httponly=True,
+            samesite="lax",
+        )
+
+    def take(self, response: Response) -> None:
+        """Has the browser forget it."""
+        response.delete_cookie(self.name, path=self.path, secure=self.secure, httponly=True, samesite="lax")
+
+
+def cookie_of(settings: Settings) -> Cookie:
+    """As PUBLIC_URL allows it."""
+    parts = urlsplit(settings.public_url or "")
+    secure = parts.scheme == "https"
+    path = parts.path.rstrip("/") or "/"
+    prefix = "" if not secure else "__Host-" if path == "/" else "__Secure-"
+    return Cookie(name=f"{prefix}menuwatch", path=path, secure=secure, seconds=round(settings.session_days * 86_400))
