@@ -1,2 +1,104 @@
--- The public site: what makes its searches fast, and what visitors want to be told of.
-SELECT 1;
+-- What shoppers look through (docs/how-to/public-site.md): every product that is on the menu of a store that is watched, once as an
+-- *offer* (this product at this store) and once as an *item* (the same thing, whoever has it). Both follow from the catalogue; they are
+-- kept up by operations/shopping_shelf.py after a menu was applied, never by the transaction that applies it, so a refresh costs what it did.
+--
+-- Whatever a list is sorted by is a whole number: prices in cents, price per gram in hundredths of a cent, THC in hundredths of a percent,
+-- times in seconds since 1970. So one statement has every order, and each order its index.
+
+-- Which crawl of which store has been taken in, and where the store is: its own position, or that of its postcode.
+CREATE TABLE shop_stores (
+  dispensary_id            integer PRIMARY KEY,
+  crawled_at               timestamptz NOT NULL,
+  payload_id               bigint,
+  rules                    integer NOT NULL,     -- version of the rules that made its rows (shopping_keys.RULES)
+  offers                   integer NOT NULL,
+  latitude                 double precision,
+  longitude                double precision,
+  shelved_at               timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TABLE shop_brands (
+  id                       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  slug                     text NOT NULL UNIQUE COLLATE "C",
+  name                     text NOT NULL
+);
+
+CREATE TABLE shop_items (
+  id                       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  key                      uuid NOT NULL UNIQUE,  -- of brand, name and category as they are compared
+  name                     text NOT NULL,
+  brand_id                 integer,
+  category                 text NOT NULL,
+  subcategory              text,
+  strain                   text,
+  words                    tsvector NOT NULL,
+  -- Of all its offers. `stores` is 0 for what nobody has at the moment: it keeps its address, for it may come back.
+  stores                   integer NOT NULL DEFAULT 0,
+  in_stock                 integer NOT NULL DEFAULT 0,    -- stores that say that they have it
+  price                    integer,                       -- the lowest of those that are not out of stock
+  per_gram                 integer,
+  thc                      integer,
+  on_special               boolean NOT NULL DEFAULT false,
+  sizes                    text[] NOT NULL DEFAULT '{}',
+  first_seen               integer NOT NULL,
+  changed_at               timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX shop_items_words ON shop_items USING gin (words) WITH (fastupdate = off);
+CREATE INDEX shop_items_brand ON shop_items (brand_id, id) WHERE stores > 0;
+CREATE INDEX shop_items_popular ON shop_items ((-in_stock), id) WHERE stores > 0;
+CREATE INDEX shop_items_price ON shop_items (coalesce(price, 2147483647), id) WHERE stores > 0;
+CREATE INDEX shop_items_per_gram ON shop_items (coalesce(per_gram, 2147483647), id) WHERE stores > 0;
+CREATE INDEX shop_items_thc ON shop_items ((-coalesce(thc, -1)), id) WHERE stores > 0;
+CREATE INDEX shop_items_newest ON shop_items ((-first_seen), id) WHERE stores > 0;
+CREATE INDEX shop_items_category_popular ON shop_items (category, (-in_stock), id) WHERE stores > 0;
+CREATE INDEX shop_items_category_price ON shop_items (category, coalesce(price, 2147483647), id) WHERE stores > 0;
+CREATE INDEX shop_items_category_per_gram ON shop_items (category, coalesce(per_gram, 2147483647), id) WHERE stores > 0;
+CREATE INDEX shop_items_category_thc ON shop_items (category, (-coalesce(thc, -1)), id) WHERE stores > 0;
+CREATE INDEX shop_items_category_newest ON shop_items (category, (-first_seen), id) WHERE stores > 0;
+
+-- One product at one store. What is the item's stands here a second time, so that a search near a place reads one table.
+CREATE TABLE shop_offers (
+  product_id               bigint PRIMARY KEY,
+  store_id                 integer NOT NULL,
+  item_id                  bigint NOT NULL,
+  stamp                    bigint NOT NULL,      -- of the product as it was taken in: another one means that it changed
+  since                    timestamptz NOT NULL, -- when it came to be as it is
+  first_seen               integer NOT NULL,
+  price                    integer,              -- what its cheapest option costs, specials included
+  regular                  integer,              -- the same without specials, where there is one
+  was                      integer,              -- what it cost before `since`, where that was more
+  per_gram                 integer,
+  thc                      integer,
+  brand_id                 integer,
+  in_stock                 boolean,              -- null: the menu does not say
+  category                 text NOT NULL,
+  strain                   text,
+  sizes                    text[] NOT NULL
+);
+CREATE INDEX shop_offers_store ON shop_offers (store_id);
+CREATE INDEX shop_offers_item ON shop_offers (item_id);
+CREATE INDEX shop_offers_drops ON shop_offers (since DESC) WHERE was IS NOT NULL;
+CREATE INDEX shop_offers_specials ON shop_offers (since DESC) WHERE regular IS NOT NULL;
+
+-- Every word of names and brands, and under which spellings it is looked for: itself, and itself with one letter left out.
+-- Two words are one typing error apart (a letter wrong, missing, too many, or two swapped) only where they share a spelling.
+CREATE TABLE shop_words (
+  word                     text PRIMARY KEY COLLATE "C",
+  items                    integer NOT NULL DEFAULT 0
+);
+CREATE TABLE shop_spellings (
+  spelling                 text NOT NULL COLLATE "C",
+  word                     text NOT NULL COLLATE "C",
+  PRIMARY KEY (spelling, word)
+);
+
+-- How much there is of what, for pages that show all of it. Made anew now and then.
+CREATE TABLE shop_totals (
+  kind                     text NOT NULL CHECK (kind IN ('all', 'category', 'brand')),
+  name                     text NOT NULL,
+  items                    integer NOT NULL,
+  stores                   integer NOT NULL,
+  price                    integer,
+  made_at                  timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (kind, name)
+);

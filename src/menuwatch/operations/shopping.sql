@@ -1,0 +1,290 @@
+-- What shoppers find. Every statement here is planned for its very values (`prepare=False`): a filter that is not given is then no part of
+-- the plan, and the order is one of the indexes.
+
+-- name: facets
+-- How many items a filter leaves, and how they are spread; counted up to a limit, of which one more says that there are more.
+WITH m AS MATERIALIZED (
+  SELECT i.category, i.strain, i.brand_id, i.sizes, i.price, i.thc, i.in_stock > 0 AS in_stock, i.on_special
+    FROM shop_items i
+   WHERE i.stores > 0
+     AND (%(words)s::text IS NULL OR i.words @@ %(words)s::text::tsquery)
+     AND (%(category)s::text IS NULL OR i.category = %(category)s)
+     AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
+     AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
+     AND (%(sizes)s::text[] IS NULL OR i.sizes && %(sizes)s)
+     AND (NOT %(in_stock)s OR i.in_stock > 0) AND (NOT %(special)s OR i.on_special)
+     AND (%(price_min)s::integer IS NULL OR i.price >= %(price_min)s) AND (%(price_max)s::integer IS NULL OR i.price <= %(price_max)s)
+     AND (%(per_gram_max)s::integer IS NULL OR i.per_gram <= %(per_gram_max)s)
+     AND (%(thc_min)s::integer IS NULL OR i.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR i.thc <= %(thc_max)s)
+   LIMIT %(most)s + 1
+)
+SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
+ UNION ALL SELECT 'category', category, count(*) FROM m GROUP BY category
+ UNION ALL SELECT 'strain', strain, count(*) FROM m WHERE strain IS NOT NULL GROUP BY strain
+ UNION ALL (SELECT 'brand', brand_id::text, count(*) FROM m WHERE brand_id IS NOT NULL GROUP BY brand_id ORDER BY 3 DESC, 2 LIMIT 40)
+ UNION ALL (SELECT 'size', z, count(*) FROM m CROSS JOIN unnest(sizes) z GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
+ UNION ALL SELECT 'price', width_bucket(price, %(price_steps)s::integer[])::text, count(*) FROM m WHERE price IS NOT NULL GROUP BY 2
+ UNION ALL SELECT 'thc', width_bucket(thc, %(thc_steps)s::integer[])::text, count(*) FROM m WHERE thc IS NOT NULL GROUP BY 2
+ UNION ALL SELECT 'in_stock', 'yes', count(*) FROM m WHERE in_stock
+ UNION ALL SELECT 'special', 'yes', count(*) FROM m WHERE on_special;
+
+-- name: facets_sampled
+-- The same of a share of the table's pages, for a filter that leaves many.
+WITH m AS MATERIALIZED (
+  SELECT i.category, i.strain, i.brand_id, i.sizes, i.price, i.thc, i.in_stock > 0 AS in_stock, i.on_special
+    FROM shop_items i TABLESAMPLE SYSTEM (%(percent)s) REPEATABLE (1)
+   WHERE i.stores > 0
+     AND (%(words)s::text IS NULL OR i.words @@ %(words)s::text::tsquery)
+     AND (%(category)s::text IS NULL OR i.category = %(category)s)
+     AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
+     AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
+     AND (%(sizes)s::text[] IS NULL OR i.sizes && %(sizes)s)
+     AND (NOT %(in_stock)s OR i.in_stock > 0) AND (NOT %(special)s OR i.on_special)
+     AND (%(price_min)s::integer IS NULL OR i.price >= %(price_min)s) AND (%(price_max)s::integer IS NULL OR i.price <= %(price_max)s)
+     AND (%(per_gram_max)s::integer IS NULL OR i.per_gram <= %(per_gram_max)s)
+     AND (%(thc_min)s::integer IS NULL OR i.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR i.thc <= %(thc_max)s)
+)
+SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
+ UNION ALL SELECT 'category', category, count(*) FROM m GROUP BY category
+ UNION ALL SELECT 'strain', strain, count(*) FROM m WHERE strain IS NOT NULL GROUP BY strain
+ UNION ALL (SELECT 'brand', brand_id::text, count(*) FROM m WHERE brand_id IS NOT NULL GROUP BY brand_id ORDER BY 3 DESC, 2 LIMIT 40)
+ UNION ALL (SELECT 'size', z, count(*) FROM m CROSS JOIN unnest(sizes) z GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
+ UNION ALL SELECT 'price', width_bucket(price, %(price_steps)s::integer[])::text, count(*) FROM m WHERE price IS NOT NULL GROUP BY 2
+ UNION ALL SELECT 'thc', width_bucket(thc, %(thc_steps)s::integer[])::text, count(*) FROM m WHERE thc IS NOT NULL GROUP BY 2
+ UNION ALL SELECT 'in_stock', 'yes', count(*) FROM m WHERE in_stock
+ UNION ALL SELECT 'special', 'yes', count(*) FROM m WHERE on_special;
+
+-- name: facets_here
+-- The same of what some stores have: prices and stock are theirs.
+WITH f AS MATERIALIZED (
+  SELECT o.item_id, o.category, o.strain, o.brand_id, o.sizes, o.price, o.thc, o.in_stock, o.regular
+    FROM shop_offers o
+   WHERE o.store_id = ANY (%(stores)s::integer[])
+     AND (%(words)s::text IS NULL OR o.item_id IN (SELECT w.id FROM shop_items w WHERE w.words @@ %(words)s::text::tsquery))
+     AND (%(category)s::text IS NULL OR o.category = %(category)s)
+     AND (%(strains)s::text[] IS NULL OR o.strain = ANY (%(strains)s))
+     AND (%(brands)s::integer[] IS NULL OR o.brand_id = ANY (%(brands)s))
+     AND (%(sizes)s::text[] IS NULL OR o.sizes && %(sizes)s)
+     AND (NOT %(in_stock)s OR o.in_stock) AND (NOT %(special)s OR (o.regular IS NOT NULL AND o.in_stock IS NOT false))
+     AND (%(price_min)s::integer IS NULL OR o.price >= %(price_min)s) AND (%(price_max)s::integer IS NULL OR o.price <= %(price_max)s)
+     AND (%(per_gram_max)s::integer IS NULL OR o.per_gram <= %(per_gram_max)s)
+     AND (%(thc_min)s::integer IS NULL OR o.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR o.thc <= %(thc_max)s)
+), m AS MATERIALIZED (
+  SELECT f.item_id, min(f.category) AS category, min(f.strain) AS strain, min(f.brand_id) AS brand_id, min(f.price) AS price, max(f.thc) AS thc,
+         bool_or(f.in_stock) AS in_stock, bool_or(f.regular IS NOT NULL AND f.in_stock IS NOT false) AS on_special
+    FROM f GROUP BY f.item_id
+)
+SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
+ UNION ALL SELECT 'category', category, count(*) FROM m GROUP BY category
+ UNION ALL SELECT 'strain', strain, count(*) FROM m WHERE strain IS NOT NULL GROUP BY strain
+ UNION ALL (SELECT 'brand', brand_id::text, count(*) FROM m WHERE brand_id IS NOT NULL GROUP BY brand_id ORDER BY 3 DESC, 2 LIMIT 40)
+ UNION ALL (SELECT 'size', z, count(DISTINCT f.item_id) FROM f CROSS JOIN unnest(f.sizes) z GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
+ UNION ALL SELECT 'price', width_bucket(price, %(price_steps)s::integer[])::text, count(*) FROM m WHERE price IS NOT NULL GROUP BY 2
+ UNION ALL SELECT 'thc', width_bucket(thc, %(thc_steps)s::integer[])::text, count(*) FROM m WHERE thc IS NOT NULL GROUP BY 2
+ UNION ALL SELECT 'in_stock', 'yes', count(*) FROM m WHERE in_stock
+ UNION ALL SELECT 'special', 'yes', count(*) FROM m WHERE on_special;
+
+-- name: find
+SELECT i.id, CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
+                           WHEN 'per_gram' THEN coalesce(i.per_gram, 2147483647) WHEN 'thc' THEN -coalesce(i.thc, -1)
+                           WHEN 'newest' THEN -i.first_seen
+            ELSE -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', i.words, %(words)s::text::tsquery, 1))::integer - 1000 * least(i.in_stock, 50) END AS key
+  FROM shop_items i
+ WHERE i.stores > 0
+     AND (%(words)s::text IS NULL OR i.words @@ %(words)s::text::tsquery)
+     AND (%(category)s::text IS NULL OR i.category = %(category)s)
+     AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
+     AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
+     AND (%(sizes)s::text[] IS NULL OR i.sizes && %(sizes)s)
+     AND (NOT %(in_stock)s OR i.in_stock > 0) AND (NOT %(special)s OR i.on_special)
+     AND (%(price_min)s::integer IS NULL OR i.price >= %(price_min)s) AND (%(price_max)s::integer IS NULL OR i.price <= %(price_max)s)
+     AND (%(per_gram_max)s::integer IS NULL OR i.per_gram <= %(per_gram_max)s)
+     AND (%(thc_min)s::integer IS NULL OR i.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR i.thc <= %(thc_max)s)
+   AND (%(after_id)s::bigint IS NULL
+        OR (CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
+                           WHEN 'per_gram' THEN coalesce(i.per_gram, 2147483647) WHEN 'thc' THEN -coalesce(i.thc, -1)
+                           WHEN 'newest' THEN -i.first_seen
+            ELSE -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', i.words, %(words)s::text::tsquery, 1))::integer - 1000 * least(i.in_stock, 50) END, i.id)
+           > (%(after_key)s::integer, %(after_id)s))
+ ORDER BY 2, 1 LIMIT %(limit)s;
+
+-- name: find_here
+-- Of what some stores have, `meters` being how far away each is.
+SELECT h.id, h.key FROM (
+  SELECT o.item_id AS id,
+         CASE %(order)s WHEN 'distance' THEN min(n.meters) WHEN 'price' THEN coalesce(min(o.price) FILTER (WHERE o.in_stock IS NOT false), min(o.price), 2147483647)
+              WHEN 'per_gram' THEN coalesce(min(o.per_gram) FILTER (WHERE o.in_stock IS NOT false), min(o.per_gram), 2147483647)
+              WHEN 'thc' THEN -coalesce(max(o.thc), -1) WHEN 'newest' THEN -min(o.first_seen)
+              WHEN 'popular' THEN -count(*) FILTER (WHERE o.in_stock)::integer
+              ELSE (SELECT -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', w.words, %(words)s::text::tsquery, 1))::integer
+                      FROM shop_items w WHERE w.id = o.item_id) END AS key
+    FROM shop_offers o
+    JOIN unnest(%(stores)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = o.store_id
+   WHERE o.store_id = ANY (%(stores)s::integer[])
+     AND (%(words)s::text IS NULL OR o.item_id IN (SELECT w.id FROM shop_items w WHERE w.words @@ %(words)s::text::tsquery))
+     AND (%(category)s::text IS NULL OR o.category = %(category)s)
+     AND (%(strains)s::text[] IS NULL OR o.strain = ANY (%(strains)s))
+     AND (%(brands)s::integer[] IS NULL OR o.brand_id = ANY (%(brands)s))
+     AND (%(sizes)s::text[] IS NULL OR o.sizes && %(sizes)s)
+     AND (NOT %(in_stock)s OR o.in_stock) AND (NOT %(special)s OR (o.regular IS NOT NULL AND o.in_stock IS NOT false))
+     AND (%(price_min)s::integer IS NULL OR o.price >= %(price_min)s) AND (%(price_max)s::integer IS NULL OR o.price <= %(price_max)s)
+     AND (%(per_gram_max)s::integer IS NULL OR o.per_gram <= %(per_gram_max)s)
+     AND (%(thc_min)s::integer IS NULL OR o.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR o.thc <= %(thc_max)s)
+   GROUP BY o.item_id) h
+ WHERE %(after_id)s::bigint IS NULL OR (h.key, h.id) > (%(after_key)s::integer, %(after_id)s)
+ ORDER BY h.key, h.id LIMIT %(limit)s;
+
+-- name: in_brief
+-- Items as lists show them, each with its best offer: the cheapest that is not out of stock, of these stores where any are given.
+SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.category, i.subcategory, i.strain, i.sizes, i.stores AS all_stores,
+       here.stores, here.in_stock, best.product_id, best.store_id, d.name AS store, d.city, d.state, best.price, best.regular, best.was,
+       best.per_gram, best.in_stock AS best_in_stock, best.since, p.thc_lo, p.thc_hi, p.thc_unit, p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical,
+       coalesce(p.local_image_path, other.path) AS picture, d.last_crawled_at AS seen_at
+  FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY w(id, place)
+  JOIN shop_items i ON i.id = w.id
+  LEFT JOIN shop_brands b ON b.id = i.brand_id
+ CROSS JOIN LATERAL (
+    SELECT o.product_id, o.store_id, o.price, o.regular, o.was, o.per_gram, o.in_stock, o.since FROM shop_offers o
+     WHERE o.item_id = i.id AND (%(stores)s::integer[] IS NULL OR o.store_id = ANY (%(stores)s))
+     ORDER BY (o.in_stock IS NOT false) DESC, o.price NULLS LAST, o.product_id LIMIT 1) best
+ CROSS JOIN LATERAL (
+    SELECT count(DISTINCT o.store_id) AS stores, count(DISTINCT o.store_id) FILTER (WHERE o.in_stock) AS in_stock FROM shop_offers o
+     WHERE o.item_id = i.id AND (%(stores)s::integer[] IS NULL OR o.store_id = ANY (%(stores)s))) here
+  JOIN catalog_products p ON p.id = best.product_id
+  JOIN dispensaries d ON d.id = best.store_id
+  LEFT JOIN LATERAL (
+    SELECT q.local_image_path AS path
+      FROM (SELECT o.product_id FROM shop_offers o WHERE o.item_id = i.id LIMIT 20) few JOIN catalog_products q ON q.id = few.product_id
+     WHERE p.local_image_path IS NULL AND q.local_image_path IS NOT NULL LIMIT 1) other ON true
+ ORDER BY w.place;
+
+-- name: drops
+-- What became cheaper lately, the largest share first; each item once.
+SELECT id FROM (
+  SELECT DISTINCT ON (f.item_id) f.item_id AS id, (f.was - f.price)::double precision / f.was AS share
+    FROM (SELECT o.item_id, o.was, o.price FROM shop_offers o
+           WHERE o.was IS NOT NULL AND o.in_stock IS NOT false AND o.since > %(since)s
+             AND (%(stores)s::integer[] IS NULL OR o.store_id = ANY (%(stores)s))
+           ORDER BY o.since DESC LIMIT 2000) f
+   ORDER BY f.item_id, share DESC) x
+ ORDER BY share DESC, id LIMIT %(limit)s;
+
+-- name: specials
+-- Specials that are new, the latest first; each item once.
+SELECT id FROM (
+  SELECT DISTINCT ON (f.item_id) f.item_id AS id, f.since
+    FROM (SELECT o.item_id, o.since FROM shop_offers o
+           WHERE o.regular IS NOT NULL AND o.in_stock IS NOT false AND (%(stores)s::integer[] IS NULL OR o.store_id = ANY (%(stores)s))
+           ORDER BY o.since DESC LIMIT 500) f
+   ORDER BY f.item_id, f.since DESC) x
+ ORDER BY since DESC, id LIMIT %(limit)s;
+
+-- name: item
+SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.brand_id, i.category, i.subcategory, i.strain, i.sizes, i.stores, i.in_stock, i.price,
+       i.per_gram, i.thc, i.on_special, i.changed_at
+  FROM shop_items i LEFT JOIN shop_brands b ON b.id = i.brand_id WHERE i.id = %(id)s;
+
+-- name: item_of_product
+SELECT item_id FROM shop_offers WHERE product_id = %(id)s;
+
+-- name: offers
+-- Who has an item, what they ask and when that was seen, the best first. `meters` is null where no place was given.
+SELECT o.product_id, o.store_id, d.name AS store, d.city, d.state, d.timezone, o.price, o.regular, o.was, o.per_gram, o.in_stock, o.since,
+       p.variants, p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit, p.cannabinoids, p.specials, p.description, p.local_image_path,
+       p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical, d.last_crawled_at AS seen_at, d.menu_url, n.meters
+  FROM shop_offers o
+  JOIN catalog_products p ON p.id = o.product_id
+  JOIN dispensaries d ON d.id = o.store_id
+  LEFT JOIN unnest(%(near)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = o.store_id
+ WHERE o.item_id = %(id)s
+ ORDER BY (o.in_stock IS NOT false) DESC, CASE WHEN %(by_distance)s THEN n.meters END NULLS LAST, o.price NULLS LAST, o.product_id
+ LIMIT %(limit)s;
+
+-- name: near
+-- Stores around a place, the nearest first; the box keeps the arithmetic to a few of them.
+SELECT store_id, meters FROM (
+  SELECT s.dispensary_id AS store_id, s.offers,
+         round(12742017.6 * asin(sqrt(least(1, sin(radians(s.latitude - %(lat)s::double precision) / 2) ^ 2 + cos(radians(s.latitude)) * cos(radians(%(lat)s::double precision))
+               * sin(radians(s.longitude - %(lon)s::double precision) / 2) ^ 2))))::integer AS meters
+    FROM shop_stores s
+   WHERE s.latitude BETWEEN %(lat)s::double precision - %(lat_span)s::double precision AND %(lat)s::double precision + %(lat_span)s::double precision
+     AND s.longitude BETWEEN %(lon)s::double precision - %(lon_span)s::double precision AND %(lon)s::double precision + %(lon_span)s::double precision) x
+ WHERE meters <= %(meters)s ORDER BY meters, store_id LIMIT %(limit)s;
+
+-- name: known_words
+-- Which words begin a word that is in some name, and which are one.
+SELECT w.word, EXISTS (SELECT FROM shop_words s WHERE s.word = w.word) AS whole,
+       EXISTS (SELECT FROM shop_words s WHERE s.word >= w.word COLLATE "C" AND s.word < w.word || U&'\+10FFFD' COLLATE "C") AS begins
+  FROM unnest(%(words)s::text[]) w(word);
+
+-- name: alike
+SELECT DISTINCT word FROM shop_spellings WHERE spelling = ANY (%(spellings)s::text[]) ORDER BY word LIMIT 200;
+
+-- name: brands_by_id
+SELECT id, slug, name FROM shop_brands WHERE id = ANY (%(ids)s::integer[]);
+
+-- name: brands_by_slug
+SELECT id, slug, name FROM shop_brands WHERE slug = ANY (%(slugs)s::text[]);
+
+-- name: brand
+SELECT b.id, b.slug, b.name, u.path AS logo FROM shop_brands b
+  LEFT JOIN image_uses u ON u.brand = left(b.slug, 80) AND u.status = 'stored'
+ WHERE b.slug = %(slug)s;
+
+-- name: brand_figures
+SELECT count(*) AS items, count(*) FILTER (WHERE in_stock > 0) AS in_stock, min(price) AS price FROM shop_items
+ WHERE brand_id = %(id)s AND stores > 0;
+
+-- name: brand_categories
+SELECT category, count(*) AS items FROM shop_items WHERE brand_id = %(id)s AND stores > 0 GROUP BY category ORDER BY 2 DESC, 1;
+
+-- name: totals
+SELECT t.name, coalesce(b.name, t.name) AS label, t.items, t.stores, t.price FROM shop_totals t LEFT JOIN shop_brands b ON t.kind = 'brand' AND b.slug = t.name
+ WHERE t.kind = %(kind)s ORDER BY t.items DESC, t.name LIMIT %(limit)s;
+
+-- name: states
+SELECT d.state, count(*) AS stores, sum(s.offers)::integer AS products FROM shop_stores s JOIN dispensaries d ON d.id = s.dispensary_id
+ WHERE d.state IS NOT NULL GROUP BY d.state ORDER BY d.state;
+
+-- name: stores
+-- Stores by city and name, those after one.
+SELECT d.id, d.name, d.address, d.city, d.state, d.zipcode, d.timezone, d.last_crawled_at AS seen_at, s.offers, d.is_recreational, d.is_medical,
+       n.meters
+  FROM shop_stores s JOIN dispensaries d ON d.id = s.dispensary_id
+  LEFT JOIN unnest(%(near)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = d.id
+ WHERE (%(state)s::text IS NULL OR d.state = %(state)s) AND (%(near)s::integer[] IS NULL OR n.store_id IS NOT NULL)
+   AND (%(after_id)s::integer IS NULL OR (coalesce(d.city, ''), d.name, d.id) > (%(after_city)s::text, %(after_name)s::text, %(after_id)s))
+ ORDER BY n.meters, coalesce(d.city, ''), d.name, d.id LIMIT %(limit)s;
+
+-- name: store
+SELECT d.id, d.name, d.address, d.city, d.state, d.country, d.zipcode, d.phone, d.timezone, d.menu_url, d.latitude, d.longitude, d.is_recreational,
+       d.is_medical, d.last_crawled_at AS seen_at, d.first_crawled_at, s.offers
+  FROM dispensaries d JOIN shop_stores s ON s.dispensary_id = d.id WHERE d.id = %(id)s;
+
+-- name: store_categories
+SELECT category, count(DISTINCT item_id) AS items FROM shop_offers WHERE store_id = %(id)s GROUP BY category ORDER BY 2 DESC, 1;
+
+-- name: store_menu
+-- The first items of each category of one store: those in stock first, then by name.
+SELECT category, id FROM (
+  SELECT o.category, o.item_id AS id, i.name,
+         row_number() OVER (PARTITION BY o.category ORDER BY bool_or(o.in_stock IS NOT false) DESC, bool_or(o.regular IS NOT NULL) DESC, i.name, o.item_id) AS place
+    FROM shop_offers o JOIN shop_items i ON i.id = o.item_id WHERE o.store_id = %(id)s GROUP BY o.category, o.item_id, i.name) x
+ WHERE place <= %(each)s ORDER BY category, place;
+
+-- name: similar
+-- Others of the brand, and of its kind.
+SELECT id FROM shop_items WHERE brand_id = %(brand_id)s AND stores > 0 AND id <> %(id)s
+ ORDER BY (category = %(category)s) DESC, -in_stock, id LIMIT %(limit)s;
+
+-- name: sitemap_items
+SELECT id, name, changed_at FROM shop_items WHERE stores > 0 AND id >= %(first)s AND id < %(last)s ORDER BY id;
+
+-- name: sitemap_bounds
+SELECT max(id) AS last FROM shop_items;
+
+-- name: sitemap_stores
+SELECT d.id, d.name, d.last_crawled_at AS changed_at FROM shop_stores s JOIN dispensaries d ON d.id = s.dispensary_id ORDER BY d.id;
+
+-- name: sitemap_brands
+SELECT slug FROM shop_brands WHERE id >= %(first)s AND id < %(last)s ORDER BY id;
