@@ -56,6 +56,8 @@ async def test_each_qualifier_selects(shop: Shop) -> None:
         "priority:10": {ids["first"]},
         "created:>=-1h": every,
         "created:<-1h": set(),
+        "ended:>=-1h": failed,
+        "ended:<-1h": set(),
         "args.payload_id:7": {ids["first"]},
         "args.city:Phoenix": {ids["urgent"]},
         "args.city:phoenix": set(),

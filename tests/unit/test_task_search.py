@@ -66,6 +66,7 @@ def test_the_whole_language() -> None:
         ("created:>=2026-11-01T02:00:00+02:00", "created:>=2026-11-01"),
         ("created:>2026-11-01T10:00:00Z", "created:>=2026-11-01T10:00:00.000001Z"),
         ("created:>-48h created:<-90m", "created:>=-2d created:<-90m"),
+        ("completed:>=-24h ended:<-1h", "ended:>=-1d ended:<-1h"),
         ("args.b:1 args.a.c:x", "args.a.c:x args.b:1"),
         ('error:one "two three" one', 'one "two three"'),
         (r'"say \"no\" \\ more"', r'"say \"no\" \\ more"'),
@@ -138,6 +139,7 @@ _searches = st.builds(
     priority_min=st.none() | st.integers(-1000, 0),
     priority_max=st.none() | st.integers(0, 1000),
     created_after=st.none() | _moment,
+    ended_after=st.none() | _moment,
     arguments=st.dictionaries(st.from_regex(r"[a-z_]+(\.[a-z0-9-]+)?", fullmatch=True), _text, max_size=3).map(
         lambda d: tuple(sorted(d.items()))
     ),

@@ -52,13 +52,21 @@ QUALIFIERS = {
     "id": "number of the task: id:123,124",
     "priority": "how soon: priority:>=10, priority:0..5",
     "created": "when it was enqueued: created:>2026-11-01, created:>=-24h",
+    "ended": "when it was over: ended:>=-24h",
     "error": 'text in its reason: error:"HTTP 403"',
     "cause": "failed of the same cause, as Failures names it: cause:3f2a91c04d7e",
     "args.": "an argument it was asked with: args.payload_id:5",
 }
 """Every qualifier, with what it means and an example."""
 
-SAME = {"status": "state", "roles": "role", "text": "error", "payload": "args", "dispensary": "store"}
+SAME = {
+    "completed": "ended",
+    "status": "state",
+    "roles": "role",
+    "text": "error",
+    "payload": "args",
+    "dispensary": "store",
+}
 """Other names of qualifiers, that are taken for them."""
 
 T = TypeVar("T", Role, Status, int)
@@ -70,7 +78,7 @@ _ONCE = "it is given twice, and a task has one: leave one of them out"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSearch:
-    """What was typed, as values. `created_after` is inclusive, `created_before` is not; a timedelta is a time ago. Of `arguments`
+    """What was typed, as values. `…_after` is inclusive, `…_before` is not; a timedelta is a time ago. Of `arguments`
     each is a path and the text of the value there."""
 
     roles: tuple[Role, ...] = ()
@@ -83,6 +91,8 @@ class TaskSearch:
     priority_max: int | None = None
     created_after: Moment | None = None
     created_before: Moment | None = None
+    ended_after: Moment | None = None
+    ended_before: Moment | None = None
     arguments: tuple[tuple[str, str], ...] = ()
     cause: str | None = None
     texts: tuple[str, ...] = ()
@@ -109,10 +119,11 @@ class TaskSearch:
                 yield f"priority:>={self.priority_min}"
             if self.priority_max is not None:
                 yield f"priority:<={self.priority_max}"
-        if self.created_after is not None:
-            yield f"created:>={moment_text(self.created_after)}"
-        if self.created_before is not None:
-            yield f"created:<{moment_text(self.created_before)}"
+        for name in ("created", "ended"):
+            if (after := getattr(self, f"{name}_after")) is not None:
+                yield f"{name}:>={moment_text(after)}"
+            if (before := getattr(self, f"{name}_before")) is not None:
+                yield f"{name}:<{moment_text(before)}"
         for path, value in self.arguments:
             yield f"args.{path}:{quoted(value)}"
         if self.cause is not None:
@@ -133,6 +144,8 @@ class TaskSearch:
             priority_max=self.priority_max,
             created_after=_resolved(self.created_after, moment),
             created_before=_resolved(self.created_before, moment),
+            ended_after=_resolved(self.ended_after, moment),
+            ended_before=_resolved(self.ended_before, moment),
             arguments=self.arguments or None,
             cause=self.cause,
             texts=self.texts or None,
@@ -214,8 +227,8 @@ def _with(search: TaskSearch, term: Term) -> TaskSearch:
             return replace(search, cause=cause)
         case "priority":
             return _add_priority(search, term)
-        case "created":
-            return _add_created(search, term)
+        case "created" | "ended":
+            return _add_time(search, key, term)
     if key.startswith("-") and key[1:] in QUALIFIERS:
         raise Wrong("nothing can be left out of a search", f"name what it shall find, as in {key[1:]}:…")
     names = ", ".join(f"{name}:" if not name.endswith(".") else f"{name}NAME:" for name in QUALIFIERS)
@@ -250,17 +263,21 @@ def _add_priority(search: TaskSearch, term: Term) -> TaskSearch:
     return replace(search, priority_min=max(lows) if lows else None, priority_max=min(highs) if highs else None)
 
 
-def _add_created(search: TaskSearch, term: Term) -> TaskSearch:
+def _add_time(search: TaskSearch, key: str, term: Term) -> TaskSearch:
+    first: Moment | None = getattr(search, f"{key}_after")
+    last: Moment | None = getattr(search, f"{key}_before")
     after, before = moments_of(term)
-    if after is not None and search.created_after is not None:
-        raise Wrong("a beginning is given twice", "one created:>=…")
-    if before is not None and search.created_before is not None:
-        raise Wrong("an end is given twice", "one created:<…")
-    after = search.created_after if after is None else after
-    before = search.created_before if before is None else before
+    if after is not None and first is not None:
+        raise Wrong("a beginning is given twice", f"one {key}:>=…")
+    if before is not None and last is not None:
+        raise Wrong("an end is given twice", f"one {key}:<…")
+    after = first if after is None else after
+    before = last if before is None else before
     if _empty(after, before):
-        raise Wrong("it ends before it begins", "created:2026-11-01..2026-11-05")
-    return replace(search, created_after=after, created_before=before)
+        raise Wrong("it ends before it begins", f"{key}:2026-11-01..2026-11-05")
+    if key == "created":
+        return replace(search, created_after=after, created_before=before)
+    return replace(search, ended_after=after, ended_before=before)
 
 
 def _empty(after: Moment | None, before: Moment | None) -> bool:

@@ -19,16 +19,18 @@ _q = sql.load(__package__, "task_search.sql")
 SHOWN = 10
 """Most suggestions at once."""
 
+_TIMES = [
+    (">=-1h", "in the last hour"),
+    (">=-24h", "in the last 24 hours"),
+    (">=-7d", "in the last 7 days"),
+    ("<-24h", "more than 24 hours ago"),
+]
 _VALUES: Mapping[str, Sequence[tuple[str, str]]] = {
     "role": [(str(role), "") for role in Role],
     "state": [(str(status), "") for status in Status],
     "priority": [(">=10", "chained and on demand"), (">=20", "urgent"), ("0", "scheduled")],
-    "created": [
-        (">=-1h", "in the last hour"),
-        (">=-24h", "in the last 24 hours"),
-        (">=-7d", "in the last 7 days"),
-        ("<-24h", "more than 24 hours ago"),
-    ],
+    "created": _TIMES,
+    "ended": _TIMES,
 }
 _LISTS = frozenset({"role", "state", "id"})
 _LOOKED_UP = frozenset({"store", "worker"})

@@ -20,9 +20,9 @@ _q = sql.load(__package__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFilter:
-    """Which tasks; None takes all. `created_after` and the bounds of the priority are inclusive, `created_before` is not; `error` is
-    text in the reason, and each of `texts` as well; of `arguments` each is a path into what the task was asked with (`a.b`) and the
-    text of the value there; `cause` is that of a failure (failures.py)."""
+    """Which tasks; None takes all. `…_after` and the bounds of the priority are inclusive, `…_before` is not; only what is over has
+    ended. `error` is text in the reason, and each of `texts` as well; of `arguments` each is a path into what the task was asked with
+    (`a.b`) and the text of the value there; `cause` is that of a failure (failures.py)."""
 
     roles: Sequence[Role] | None = None
     statuses: Sequence[Status] | None = None
@@ -32,6 +32,8 @@ class TaskFilter:
     created_before: datetime | None = None
     worker_id: str | None = None
     error: str | None = None
+    ended_after: datetime | None = None
+    ended_before: datetime | None = None
     ids: Sequence[int] | None = None
     priority_min: int | None = None
     priority_max: int | None = None
@@ -51,6 +53,8 @@ class TaskFilter:
             "platform": self.platform,
             "created_after": self.created_after,
             "created_before": self.created_before,
+            "ended_after": self.ended_after,
+            "ended_before": self.ended_before,
             "worker_id": self.worker_id,
             "ids": None if self.ids is None else list(self.ids),
             "priority_min": self.priority_min,

@@ -5,7 +5,7 @@
 CREATE FUNCTION error_kind(reason text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT left(btrim(regexp_replace(regexp_replace(regexp_replace(left(reason, 600),
     '"[^"]*"|`[^`]*`|(?<!\w)''[^'']*''(?!\w)|\([^()]*\)', '…', 'g'),
-    '(?<![\w-])(?<!HTTP )[\w-]*[0-9][\w-]*([.:,][0-9]+)*', '#', 'g'),
+    '(?<![\w-])(?<!HTTP )[\w-]*[0-9][\w-]*([.:,][\w-]*[0-9][\w-]*)*', '#', 'g'),
     '\s+', ' ', 'g')), 200)
 $$;
 
@@ -14,7 +14,7 @@ CREATE FUNCTION error_cause(reason text) RETURNS text LANGUAGE sql IMMUTABLE PAR
 
 -- Written with what failed, so that a week of failures is grouped without reading their texts. Work that ended well pays nothing.
 ALTER TABLE task_history ADD COLUMN cause text GENERATED ALWAYS AS (CASE WHEN status = 'failed' THEN error_cause(error_message) END) STORED;
-CREATE INDEX task_history_cause ON task_history (cause, completed_at) INCLUDE (role, id) WHERE status = 'failed';
+CREATE INDEX task_history_cause ON task_history (cause, completed_at) INCLUDE (role, id, dispensary_id) WHERE status = 'failed';
 
 -- As in 0002; a partition's columns are made as the table's are.
 CREATE OR REPLACE FUNCTION ensure_task_history_partition(instant timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
