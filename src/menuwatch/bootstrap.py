@@ -59,7 +59,7 @@ from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NETWORK_ROLES, Role
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
 log = get_logger(__name__)
 _L = TypeVar("_L", bound=Loop)
@@ -360,12 +360,22 @@ async def working(system: System) -> AsyncIterator[Worker]:
         await task
 
 
-def app(system: System) -> FastAPI:
-    """The HTTP API on this system."""
+def app(system: System) -> ASGIApp:
+    """Every face on this system: the API, the dashboard, the public site."""
     # Only who serves pays for loading the web framework: a third of the start of every other command.
     from menuwatch.api.app import create_app
+    from menuwatch.dashboard.app import create_dashboard
+    from menuwatch.site.app import create_site
+    from menuwatch.web.faces import Faces, prefix_of
+    from menuwatch.web.live import Live
+    from menuwatch.web.observe import Traffic
     from menuwatch.web.system import System as Served
 
-    return create_app(
-        Served(pool=system.pool, archive=system.archive, platforms=system.platforms, settings=system.settings)
+    served = Served(pool=system.pool, archive=system.archive, platforms=system.platforms, settings=system.settings)
+    traffic, live = Traffic(), Live(system.pool)
+    return Faces(
+        api=create_app(served, traffic),
+        dashboard=create_dashboard(served, traffic, live),
+        site=create_site(served, traffic),
+        prefix=prefix_of(system.settings.public_url),
     )

@@ -130,7 +130,7 @@ async def _demo(store_count: int, product_count: int, cycles: int, seed: int, *,
             ) as (simulator, system),
             bootstrap.working(system),
         ):
-            await _crawl(simulator, system, store_count, cycles)
+            await crawl(simulator, system, store_count, cycles)
             report = await figures(system)
             report["seconds"] = round(time.monotonic() - started, 1)
             ok = set().union(*report["tasks"].values()) == {"completed"} and report["stores"] == store_count
@@ -147,7 +147,7 @@ async def _demo(store_count: int, product_count: int, cycles: int, seed: int, *,
     return ok
 
 
-async def _crawl(simulator: Simulator, system: System, store_count: int, cycles: int) -> None:
+async def crawl(simulator: Simulator, system: System, store_count: int, cycles: int) -> None:
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.description:34}"),

@@ -1,0 +1,110 @@
+"""Pages from templates: escaped by default, a missing name an error, every address below the prefix."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from menuwatch.web import words
+from menuwatch.web.assets import HERE, Assets
+
+FRAGMENT = "X-Fragment"
+"""Request header of a page that is there already and wants its content anew: the answer is the content without the frame."""
+
+
+def _url(root: str) -> Callable[[str], str]:
+    def address(path: str = "/") -> str:
+        return root + path
+
+    return address
+
+
+@pass_context
+def _clock(context: Context, value: datetime | None) -> Markup:
+    return words.clock(value, context["now"])
+
+
+@pass_context
+def _ago(context: Context, value: datetime | None) -> str:
+    return words.ago(value, context["now"])
+
+
+def _script_json(value: Any) -> Markup:
+    """JSON that may stand inside a `<script type="application/json">`: nothing in it can end the element."""
+    text = json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
+    for char, escape in (
+        ("<", "\\u003c"),
+        (">", "\\u003e"),
+        ("&", "\\u0026"),
+        ("\u2028", "\\u2028"),
+        ("\u2029", "\\u2029"),
+    ):
+        text = text.replace(char, escape)
+    return Markup(text)  # noqa: S704  # every character that could end the element is escaped just above
+
+
+class Pages:
+    """The templates of one face."""
+
+    def __init__(self, folders: Sequence[Path], assets: Assets, **more: Any) -> None:
+        """`folders` of templates, the first that has one wins; those of all faces (web/templates) come last. `more`: what every
+        template of this face may use."""
+        self.assets = assets
+        self._env = Environment(
+            loader=FileSystemLoader([*folders, HERE / "templates"]),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._env.globals.update(many=words.many, **more)
+        self._env.filters.update(
+            number=words.number,
+            money=words.money,
+            percent=words.percent,
+            size=words.size,
+            moment=words.moment,
+            span=words.span,
+            rough=words.rough,
+            clock=_clock,
+            ago=_ago,
+            script_json=_script_json,
+        )
+
+    def render(
+        self,
+        request: Request,
+        template: str,
+        context: Mapping[str, Any] | None = None,
+        *,
+        status: int = 200,
+        **headers: str,
+    ) -> HTMLResponse:
+        """The page. Templates have `request`, `url(path)` for addresses of this face, `home(path)` for those of the whole server,
+        `asset(name)`, `now`, `fragment` (only the content is wanted) and the context."""
+        root: str = request.scope.get("root_path", "")
+        prefix: str = request.scope.get("prefix", "")
+        given = {
+            "request": request,
+            "url": _url(root),
+            "home": _url(prefix),
+            "asset": lambda name: root + self.assets.path(name),
+            "now": datetime.now(UTC),
+            "fragment": FRAGMENT in request.headers,
+            **(context or {}),
+        }
+        body = self._env.get_template(template).render(given)
+        # A page and its content have one address: a cache must not give one for the other.
+        return HTMLResponse(
+            body, status_code=status, headers={"Vary": FRAGMENT, "Cache-Control": "private, no-store", **headers}
+        )

@@ -1,0 +1,1 @@
+"""The faces as people meet them: a real server, a real browser."""

@@ -1,0 +1,56 @@
+"""A filled Menuwatch that serves until its standard input ends: `python -m tests.browser.serve HOME [PREFIX]`.
+
+The market is found and crawled three times while it drifts, so that every screen has something to show. Then nothing moves any more
+but what a test moves. It prints one line of JSON: the address, the database, and the login.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+from menuwatch import bootstrap
+from menuwatch.cli import demo
+from menuwatch.cli.serving import serve
+from menuwatch.operations import accounts
+from tests.browser.furnish import furnish
+
+STORES, PRODUCTS, CYCLES = 6, 40, 3
+MISCHIEF = {"forbidden": {"rate": 0.04, "lasts": 8}, "server_error": {"rate": 0.02}}
+
+
+async def main(home: Path, prefix: str) -> None:
+    async with demo.market(
+        home, store_count=STORES, product_count=PRODUCTS, seed=7, mischief=MISCHIEF, image_downloads=4
+    ) as (simulator, system):
+        async with bootstrap.working(system):
+            await demo.crawl(simulator, system, STORES, CYCLES)
+        await furnish(system)
+        public = f"http://localhost:1{prefix}" if prefix else None
+        served = dataclasses.replace(
+            system, settings=dataclasses.replace(system.settings, public_url=public, password_memory_kib=1024)
+        )
+        async with bootstrap.scheduling(served):
+            # Nothing that a test looks at should change by itself: schedules stand still.
+            async with system.pool.connection() as conn:
+                await conn.execute(
+                    "UPDATE task_schedules SET next_run_at = now() + interval '3 hours', interval_hours = 4"
+                )
+            password = await accounts.first_admin(system.pool)
+
+            def up(address: str) -> None:
+                told = {"address": address + prefix, "database": system.database_url, "home": str(home)}
+                print(json.dumps({**told, "user": accounts.FIRST_NAME, "password": password}), flush=True)
+
+            serving = asyncio.ensure_future(serve(served, up))
+            ended = asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+            await asyncio.wait({serving, asyncio.ensure_future(ended)}, return_when=asyncio.FIRST_COMPLETED)
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""))
