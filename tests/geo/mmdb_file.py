@@ -51,17 +51,18 @@ def write(
         nodes[node][side] = len(nodes) + 16 + offset
     tree = b"".join(_node([len(nodes) if value is None else value for value in pair], record_size) for pair in nodes)
     meta = {
-        "node_count": len(nodes),
-        "record_size": record_size,
-        "ip_version": version,
-        "database_type": kind,
-        "languages": ["en", "de"],
-        "binary_format_major_version": 2,
-        "binary_format_minor_version": 0,
-        "build_epoch": BUILT,
-        "description": {"en": "made by a test"},
+        "node_count": _uint(6, len(nodes)),
+        "record_size": _uint(5, record_size),
+        "ip_version": _uint(5, version),
+        "database_type": _encoded(kind),
+        "languages": _encoded(["en", "de"]),
+        "binary_format_major_version": _uint(5, 2),
+        "binary_format_minor_version": _uint(5, 0),
+        "build_epoch": _uint(9, BUILT),
+        "description": _encoded({"en": "made by a test"}),
     }
-    path.write_bytes(tree + bytes(16) + bytes(data) + _MARKER + _encoded(meta))
+    metadata = _control(7, len(meta)) + b"".join(_encoded(key) + raw for key, raw in meta.items())
+    path.write_bytes(tree + bytes(16) + bytes(data) + _MARKER + metadata)
 
 
 def _node(pair: list[int], size: int) -> bytes:
@@ -76,8 +77,7 @@ def _encoded(value: Any) -> bytes:
     if isinstance(value, bool):
         return _control(14, int(value))
     if isinstance(value, int):
-        raw = value.to_bytes((value.bit_length() + 7) // 8, "big")
-        return _control(6 if len(raw) <= 4 else 9, len(raw)) + raw  # uint32, uint64
+        return _uint(6 if value < 1 << 32 else 9, value)
     if isinstance(value, str):
         raw = value.encode()
         return _control(2, len(raw)) + raw
@@ -86,6 +86,12 @@ def _encoded(value: Any) -> bytes:
     if isinstance(value, list):
         return _control(11, len(value)) + b"".join(map(_encoded, value))
     return _control(7, len(value)) + b"".join(_encoded(key) + _encoded(item) for key, item in value.items())
+
+
+def _uint(kind: int, value: int) -> bytes:
+    """Of 16 (5), 32 (6) or 64 (9) bits, without the zeros at its front."""
+    raw = value.to_bytes((value.bit_length() + 7) // 8, "big")
+    return _control(kind, len(raw)) + raw
 
 
 def _control(kind: int, size: int) -> bytes:

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import maxminddb
 import pytest
 
 from menuwatch.core.errors import Refused
@@ -83,6 +84,16 @@ def test_a_database_of_ipv4_alone_knows_nothing_of_ipv6(tmp_path: Path) -> None:
     mmdb_file.write(path, {"81.2.69.0/24": mmdb_file.city("GB")}, version=4)
     assert where(GeoDatabase(path), "81.2.69.1") == Location(country="GB")
     assert where(GeoDatabase(path), "2a02:cf40::1") is None
+
+
+def test_what_the_tests_write_is_such_a_file_for_the_strictest_reader(tmp_path: Path) -> None:
+    # The reader of the format's makers, in C, against the one that we use, in Python.
+    path = tmp_path / "geo"
+    for size in (24, 28, 32):
+        mmdb_file.write(path, NETWORKS, record_size=size)
+        with maxminddb.open_database(path, maxminddb.MODE_MMAP_EXT) as reader:
+            assert reader.get("81.2.69.77") == NETWORKS["81.2.69.0/24"]
+            assert reader.get("81.2.70.0") is None
 
 
 def test_it_says_what_it_is(tmp_path: Path) -> None:

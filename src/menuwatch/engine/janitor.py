@@ -17,6 +17,7 @@ from menuwatch.db.pool import Connection, Pool
 from menuwatch.engine.loop import Loop
 from menuwatch.hosts import store as hosts
 from menuwatch.schedules import store as schedules
+from menuwatch.visitors import store as visitors
 from menuwatch.workers import registry
 
 log = get_logger(__name__)
@@ -68,6 +69,8 @@ class Janitor(Loop):
             "horizon": _Duty(every=timedelta(seconds=interval * 0.9), do=self._watch_horizon),
             "history": _Duty(every=timedelta(hours=1), do=self._drop_history),
             "records": _Duty(every=timedelta(hours=1), do=self._prune_records),
+            # Twice an hour: a salt may not become 48 hours old.
+            "visitors": _Duty(every=timedelta(minutes=30), do=self._forget_visitors),
             "statistics": _Duty(every=timedelta(days=1), do=self._analyze),
         }
 
@@ -128,6 +131,10 @@ class Janitor(Loop):
         told = await alerts.prune(conn, self._clock.now() - self._keep.runs)
         found = {"runs": runs, "workers": workers, "host_events": events, "alerts": told}
         return found if any(found.values()) else None
+
+    async def _forget_visitors(self, conn: Connection) -> Mapping[str, Any] | None:
+        salts, pages = await visitors.prune(conn, self._clock.now())
+        return {"salts": salts, "pages": pages} if salts or pages else None
 
     async def _analyze(self, conn: Connection) -> Mapping[str, Any] | None:
         return {"analyzed": await partitions.analyze_parents(conn)}

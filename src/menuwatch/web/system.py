@@ -11,17 +11,22 @@ from fastapi import Depends, Request
 from menuwatch.archive.files import FileArchive
 from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Connection, Pool
+from menuwatch.geo.database import GeoDatabase
 from menuwatch.platforms.base import Platform
+from menuwatch.web.visit_log import VisitLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """The parts that the API stands on. `platforms` are the adapters by name."""
+    """The parts that the faces stand on. `platforms` are the adapters by name. `geo` tells where addresses are, where a database of
+    that is set; `visits` takes what visitors looked at, where somebody writes it down."""
 
     pool: Pool
     archive: FileArchive
     platforms: Mapping[str, Platform]
     settings: Settings
+    geo: GeoDatabase | None = None
+    visits: VisitLog | None = None
 
 
 def _system(request: Request) -> System:

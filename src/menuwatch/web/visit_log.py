@@ -1,0 +1,160 @@
+"""What visitors looked at, on its way to the sums: offered by requests, written in batches by a loop of the server."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import itertools
+from collections import deque
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from typing import ClassVar
+
+import psycopg
+from prometheus_client import CollectorRegistry, Counter
+from psycopg_pool import PoolTimeout
+
+from menuwatch.core.clock import Clock, SystemClock
+from menuwatch.core.telemetry import get_logger
+from menuwatch.db.pool import Pool
+from menuwatch.engine.loop import Loop
+from menuwatch.geo.database import GeoDatabase
+from menuwatch.visitors import model, store
+from menuwatch.visitors.model import Counted, Visit, Where
+
+log = get_logger(__name__)
+
+ROOM = 10_000
+"""Visits that wait at most, a few MB; what comes beyond that is not counted."""
+BATCH = 500
+"""Visits that are written in one transaction."""
+STALE = timedelta(hours=1)
+"""A visit that could not be written for so long is given up: an address stays no longer than that, in memory neither."""
+_SECONDS = 5.0
+"""Longest wait for a connection, and at a stop for what is left."""
+_UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+
+
+class VisitLog(Loop):
+    """A bounded queue, in memory. A request only puts something into it; at a crash what is in it is lost."""
+
+    name: ClassVar[str] = "visits"
+
+    def __init__(
+        self,
+        pool: Pool,
+        geo: GeoDatabase | None = None,
+        *,
+        clock: Clock | None = None,
+        registry: CollectorRegistry | None = None,
+        interval: float = 2.0,
+        room: int = ROOM,
+    ) -> None:
+        """`geo` places visitors; without it nobody is placed. `interval` in seconds. `registry` counts what became of visits."""
+        super().__init__(interval=interval)
+        self._pool = pool
+        self._geo = geo
+        self.clock = clock or SystemClock()
+        self._room = room
+        self._waiting: deque[Visit] = deque()
+        self._salts: dict[date, bytes] = {}
+        self._noted: collections.Counter[str] = collections.Counter()
+        self._results = Counter(
+            "menuwatch_visits",
+            "Pages of the public site by what became of their visit: counted, lost, or why it does not count.",
+            ("result",),
+            registry=registry or CollectorRegistry(),
+        )
+
+    def offer(self, visit: Visit) -> bool:
+        """Takes a visit to be counted; False where there is no room, and it is lost."""
+        if len(self._waiting) >= self._room:
+            self.note("lost")
+            return False
+        self._waiting.append(visit)
+        if len(self._waiting) == BATCH:
+            self.wake()
+        return True
+
+    def note(self, result: str, times: int = 1) -> None:
+        """Counts what became of visits."""
+        self._noted[result] += times
+        self._results.labels(result).inc(times)
+
+    def noted(self, result: str) -> int:
+        """How often that became of one, since the start."""
+        return self._noted[result]
+
+    @property
+    def waiting(self) -> int:
+        """Visits that are not written yet."""
+        return len(self._waiting)
+
+    async def run(self) -> None:
+        """Writes until `stop`, and then what is left, if that is quick."""
+        await super().run()
+        try:
+            async with asyncio.timeout(_SECONDS):
+                await self.step()
+        except Exception as error:
+            log.warning(
+                "the last visits were not counted", action="visits_lost", count=self.waiting, error=type(error).__name__
+            )
+
+    async def step(self) -> float | None:
+        """Writes everything that waits. What cannot be written because the database is away stays; anything else that is wrong
+        with a batch loses that batch, not all that come after it."""
+        self._give_up_stale()
+        yesterday = self.clock.now().date() - timedelta(days=1)
+        self._salts = {day: salt for day, salt in self._salts.items() if day >= yesterday}
+        while batch := list(itertools.islice(self._waiting, BATCH)):
+            try:
+                await self._write(batch)
+            except _UNREACHABLE:
+                raise
+            except Exception:
+                self._salts = {}  # one that is not in the database any more is good for nothing
+                log.exception("visits could not be counted", action="visits_lost", count=len(batch))
+                self._leave(batch, "lost")
+            else:
+                self._leave(batch, "counted")
+        return None
+
+    async def _write(self, batch: Sequence[Visit]) -> None:
+        async with self._pool.connection(timeout=_SECONDS) as conn, conn.transaction():
+            salts = {day: await self._salt_of(conn, day) for day in sorted({visit.day for visit in batch})}
+            # Hundreds of hashes and look-ups: requests go on meanwhile.
+            counted = await asyncio.to_thread(self._counted, salts, batch)
+            await store.record(conn, counted)
+        self._salts = salts  # only once they are committed
+
+    async def _salt_of(self, conn: psycopg.AsyncConnection[object], day: date) -> bytes:
+        return self._salts.get(day) or await store.salt_of(conn, day)
+
+    def _counted(self, salts: Mapping[date, bytes], batch: Sequence[Visit]) -> list[Counted]:
+        return [
+            Counted(
+                day=visit.day,
+                kind=visit.kind,
+                page=visit.page,
+                where=self._where(visit),
+                marks=model.marks(salts[visit.day], visit),
+            )
+            for visit in batch
+        ]
+
+    def _where(self, visit: Visit) -> Where:
+        found = None if self._geo is None else self._geo.locate(visit.address)
+        return Where() if found is None else Where(found.country, found.region or "", found.city or "")
+
+    def _leave(self, batch: Sequence[Visit], result: str) -> None:
+        for _ in batch:
+            self._waiting.popleft()
+        self.note(result, len(batch))
+
+    def _give_up_stale(self) -> None:
+        before = self.clock.now() - STALE
+        stale = list(itertools.takewhile(lambda visit: visit.at < before, self._waiting))
+        if stale:
+            self._leave(stale, "lost")
+            log.warning("visits waited for too long and are not counted", action="visits_lost", count=len(stale))

@@ -1,0 +1,122 @@
+"""Counts views of pages by people, beside the answer: a page is neither slower for it, nor can it break."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from menuwatch.core.telemetry import get_logger
+from menuwatch.visitors.bots import is_bot
+from menuwatch.visitors.model import LONGEST_AGENT, NAMED, Kind, Visit, named
+from menuwatch.web.client import Network, client_address
+from menuwatch.web.visit_log import VisitLog
+
+log = get_logger(__name__)
+
+_KEY = "menuwatch.page"
+_KINDS = {
+    "": Kind.HOME,
+    "search": Kind.SEARCH,
+    "products": Kind.PRODUCT,
+    "product": Kind.PRODUCT,
+    "stores": Kind.STORE,
+    "store": Kind.STORE,
+    "brands": Kind.BRAND,
+    "brand": Kind.BRAND,
+}
+"""What the first part of an address says of the page, where the page itself says nothing."""
+
+
+def shows(scope: Scope, kind: Kind, page: str = "") -> None:
+    """For a route: what page it shows, where its address does not say so; `page` is the slug of a product, store or brand."""
+    scope.setdefault("state", {})[_KEY] = (kind, page)
+
+
+class CountVisits:
+    """ASGI middleware, around everything of a face that changes the method (Head): a HEAD is no view."""
+
+    def __init__(self, app: ASGIApp, log: VisitLog, trusted: Sequence[Network] = ()) -> None:
+        """`trusted`: proxies in front of us whose X-Forwarded-For is believed."""
+        self._app = app
+        self._log = log
+        self._trusted = trusted
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET":
+            await self._app(scope, receive, send)
+            return
+        # Routes see the very same dictionary, whatever copies of the scope lie between.
+        scope.setdefault("state", {})
+        shown = False
+
+        async def sending(message: Message) -> None:
+            nonlocal shown
+            if message["type"] == "http.response.start":
+                shown = _is_page(message)
+            await send(message)
+
+        await self._app(scope, receive, sending)
+        if shown:
+            try:
+                self._count(scope)
+            except Exception:
+                log.exception("a visit could not be counted", action="visits_lost", count=1)
+
+    def _count(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        why_not = reason(headers)
+        if why_not is None and (address := client_address(scope, self._trusted)) is not None:
+            kind, page = scope["state"].get(_KEY) or page_of(scope["path"], scope.get("root_path", ""))
+            self._log.offer(
+                Visit(
+                    at=self._log.clock.now(),
+                    kind=kind,
+                    page=named(page),
+                    address=address,
+                    agent=headers.get("user-agent", "")[:LONGEST_AGENT],
+                )
+            )
+        else:
+            self._log.note(why_not or "no address")
+
+
+def reason(headers: Headers) -> str | None:
+    """Why a page that was asked for with these headers is not counted; None: it is."""
+    if headers.get("dnt") == "1" or headers.get("sec-gpc") == "1":
+        return "objected"
+    if _ahead(headers):
+        return "prefetch"
+    agent = headers.get("user-agent", "")
+    # Every browser names the languages of its user and asks for a page as HTML; most programs do neither.
+    if is_bot(agent) or not headers.get("accept-language") or "text/html" not in headers.get("accept", ""):
+        return "bot"
+    # A page that mends itself, or one within another, is no other view. Old browsers do not say.
+    if headers.get("sec-fetch-dest", "document") != "document" or "x-fragment" in headers or "hx-request" in headers:
+        return "part"
+    return None
+
+
+def _ahead(headers: Headers) -> bool:
+    """Whether a browser asks for a page that nobody looks at yet, and perhaps never will."""
+    said = " ".join(headers.get(name, "") for name in ("sec-purpose", "purpose", "x-purpose", "x-moz")).lower()
+    return any(word in said for word in ("prefetch", "prerender", "preview"))
+
+
+def page_of(path: str, root: str = "") -> tuple[Kind, str]:
+    """The kind of page at an address, and which of its kind. A list of products, stores or brands is a search."""
+    below = path[len(root) :] if root and path.startswith(root) else path
+    first, _, rest = below.strip("/").partition("/")
+    kind = _KINDS.get(first, Kind.OTHER)
+    if kind in NAMED:
+        return (kind, rest) if rest else (Kind.SEARCH, "")
+    return kind, ""
+
+
+def _is_page(start: Message) -> bool:
+    """A page that was shown; one that the browser had already (304) has no type, but was asked for as one."""
+    if start["status"] == 304:
+        return True
+    kinds = [value for name, value in start.get("headers", ()) if name.lower() == b"content-type"]
+    return start["status"] == 200 and any(value.lower().startswith(b"text/html") for value in kinds)
