@@ -35,3 +35,17 @@ END $$;
 
 -- The refreshes of one payload. Only they pay for it.
 CREATE INDEX task_history_payload ON task_history ((payload ->> 'payload_id')) WHERE payload ->> 'payload_id' IS NOT NULL;
+
+-- How fresh a store's menu is now, and when its interval is over: the key of lists, which does not move with the clock. The year
+-- 1900 is for stores that never had a menu, 9000 for stores that are not crawled.
+CREATE FUNCTION store_freshness(store dispensaries) RETURNS TABLE (status text, key timestamptz) LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN NOT store.crawl_enabled THEN 'off'
+              WHEN store.platform_dispensary_id IS NULL THEN 'unresolved'
+              WHEN store.last_crawled_at IS NULL THEN 'never'
+              WHEN now() - store.last_crawled_at > 2 * store.crawl_interval_hours * interval '1 hour' THEN 'stale'
+              WHEN now() - store.last_crawled_at > 1.25 * store.crawl_interval_hours * interval '1 hour' THEN 'late'
+              ELSE 'fresh' END,
+         CASE WHEN NOT store.crawl_enabled OR store.platform_dispensary_id IS NULL THEN '9000-01-01Z'::timestamptz
+              WHEN store.last_crawled_at IS NULL THEN '1900-01-01Z'::timestamptz
+              ELSE store.last_crawled_at + store.crawl_interval_hours * interval '1 hour' END
+$$;
