@@ -18,6 +18,7 @@ from menuwatch.db.pool import Pool
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from tests.api.shop import START, Shop
+from tests.people import bearer
 
 
 @pytest.fixture
@@ -46,5 +47,7 @@ async def shop(app: FastAPI, pool: Pool, archive: FileArchive, platforms: dict[s
     """A client of the app, with the means to give it something to show."""
     async with pool.connection() as conn:
         await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://menuwatch") as http:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://menuwatch", headers=await bearer(pool)
+    ) as http:
         yield Shop(pool=pool, archive=archive, platforms=platforms, http=http, description=description())

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
-from menuwatch.api.problems import KINDS
+from menuwatch.api.reference import KINDS
 from tests.api.shop import Shop, item
 
 LISTS = (
@@ -220,7 +220,7 @@ async def test_no_answer_holds_a_proxy_password(app: FastAPI, shop: Shop, capsys
     values: dict[str, Any] = {
         "task_id": 1, "payload_id": payload, "product_id": 1, "store_id": store, "dispensary_id": store, "role": "payload_fetch",
         "worker_id": "w1", "proxy_id": 1, "host": "h.test", "path": "placeholder",
-        "rule_id": 1, "what": "products",
+        "rule_id": 1, "what": "products", "user_id": 1, "token_id": 1,
     }  # fmt: skip
     for path, methods in shop.description["paths"].items():
         if "get" in methods:
@@ -241,7 +241,7 @@ async def test_every_kind_of_problem_has_a_page(shop: Shop) -> None:
     await shop.refused("/problems/none", 404)
 
 
-async def test_over_a_real_socket(app: FastAPI) -> None:
+async def test_over_a_real_socket(app: FastAPI, shop: Shop) -> None:
     """One walk through uvicorn: what the in-process transport cannot show (chunked bodies, a client that does not decode)."""
     import asyncio
 
@@ -254,7 +254,7 @@ async def test_over_a_real_socket(app: FastAPI) -> None:
             while not server.started:
                 await asyncio.sleep(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=shop.http.headers) as http:
             assert (await http.get("/healthz")).json()["status"] == "ok"
 
             async def endless() -> Any:

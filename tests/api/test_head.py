@@ -45,7 +45,7 @@ async def test_over_a_socket_the_connection_goes_on(app: FastAPI, shop: Shop) ->
             while not server.started:
                 await asyncio.sleep(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=shop.http.headers) as http:
             for path in ("/api/products", "/api/tasks/99", "/docs"):
                 head = await http.head(path)
                 full = await http.get(path)

@@ -106,6 +106,7 @@ async def test_storage_that_cannot_be_written_is_not_ready(shop: Shop) -> None:
 
 
 async def test_a_database_that_is_gone_is_not_ready(shop: Shop, server_url: str) -> None:
+    assert "menuwatch_database_up 1.0" in (await shop.http.get("/metrics")).text
     async with shop.pool.connection() as conn:
         name = conn.info.dbname
     with psycopg.connect(server_url, autocommit=True) as admin:
@@ -114,7 +115,10 @@ async def test_a_database_that_is_gone_is_not_ready(shop: Shop, server_url: str)
     checks = await _unready(shop, "database", "migrations", "proxies", "hosts")
     assert checks["database"]["detail"] == "the database cannot be reached"
     await shop.pool.close()
+    # Whoever was let in a moment ago still learns that it is away; nobody else learns anything.
     assert "menuwatch_database_up 0.0" in (await shop.http.get("/metrics")).text
+    stranger = await shop.http.get("/metrics", headers={"Authorization": f"Bearer mw_1_{'0' * 64}"})
+    assert (stranger.status_code, stranger.json()["type"]) == (503, "/problems/unavailable")
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true'.encode())
 

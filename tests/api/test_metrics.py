@@ -378,7 +378,9 @@ async def test_pictures_and_alerts(shop: Shop) -> None:
 async def test_resized_pictures_are_counted(shop: Shop, tmp_path: Path) -> None:
     settings = Settings(storage_path=tmp_path)
     app = create_app(System(pool=shop.pool, archive=shop.archive, platforms=shop.platforms, settings=settings))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://menuwatch") as http:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://menuwatch", headers=shop.http.headers
+    ) as http:
         mine = dataclasses.replace(shop, http=http)
         before = await _scrape(mine)
         assert (before["menuwatch_image_cache_requests_total", "hit"], before["menuwatch_image_cache_bytes",]) == (0, 0)

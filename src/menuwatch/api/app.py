@@ -6,11 +6,12 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from menuwatch import __version__
-from menuwatch.api import openapi, problems, reference
+from menuwatch.api import access, openapi, problems, reference
 from menuwatch.api.routes import (
     alerts,
     analytics,
     attempts,
+    audit,
     capacity,
     changes,
     exports,
@@ -22,15 +23,47 @@ from menuwatch.api.routes import (
     products,
     proxies,
     schedules,
+    session,
     stores,
     tasks,
+    tokens,
+    users,
     workers,
 )
+from menuwatch.web.auth import Authenticate
 from menuwatch.web.head import Head
 from menuwatch.web.observe import Observe, Traffic
 from menuwatch.web.system import System
 
 __all__ = ["System", "create_app"]
+
+
+ROUTERS = (
+    schedules.generating,
+    health.router,
+    # /api/tasks/capacity comes before /api/tasks/{task_id}.
+    capacity.router,
+    tasks.router,
+    job_queue.router,
+    schedules.router,
+    workers.router,
+    payloads.router,
+    stores.router,
+    products.router,
+    changes.router,
+    analytics.router,
+    exports.router,
+    proxies.router,
+    hosts.router,
+    attempts.router,
+    alerts.router,
+    images.router,
+    session.router,
+    users.router,
+    tokens.router,
+    audit.router,
+)
+"""Every route of the API, in the order in which they are looked at."""
 
 
 def _named(route: APIRoute) -> str:
@@ -50,31 +83,12 @@ def bare_app() -> FastAPI:
         redoc_url=None,
         generate_unique_id_function=_named,
     )
-    app.include_router(schedules.generating)
-    # /api/tasks/capacity comes before /api/tasks/{task_id}.
-    for noun in (
-        health,
-        capacity,
-        tasks,
-        job_queue,
-        schedules,
-        workers,
-        payloads,
-        stores,
-        products,
-        changes,
-        analytics,
-        exports,
-        proxies,
-        hosts,
-        attempts,
-        alerts,
-        images,
-    ):
-        app.include_router(noun.router)
+    for router in ROUTERS:
+        app.include_router(router)
     reference.install(app)
     problems.install(app)
-    openapi.install(app)
+    access.install(app)
+    openapi.install(app, ROUTERS)
     return app
 
 
@@ -85,6 +99,8 @@ def create_app(system: System, traffic: Traffic | None = None) -> FastAPI:
     app.state.system = system
     app.state.traffic = traffic or Traffic()
     app.state.gallery = images.Gallery.of(system.settings)
+    app.add_middleware(access.Closed)
+    app.add_middleware(Authenticate)
     app.add_middleware(Head)
     app.add_middleware(Observe, traffic=app.state.traffic, on_fault=problems.fault)
     return app

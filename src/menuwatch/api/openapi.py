@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
 from menuwatch.api.problems import MEDIA_TYPE
 from menuwatch.api.schemas.common import ProblemDetails
+from menuwatch.web.auth import permission_of
 
 DESCRIPTION = """\
 **Lists** answer `{"items": […], "next": cursor}`. Ask for the next page with `cursor=` and the same path, order and filters; `next` is
@@ -27,6 +30,10 @@ is an error, not ignored.
 **Amounts** are JSON numbers with exactly the stored digits: read them as decimals. **Times** are ISO 8601 in UTC.
 
 **Caching**: every answer to a GET has an `ETag`; `If-None-Match` gets `304`. Archived documents never change.
+
+**Access**: everything but the probes, this description and pictures takes a login. Programs send a token, `Authorization: Bearer mw_…`
+(`menuwatch tokens create`); browsers the cookie of `POST /api/session`, and then say where a request comes from, as they do by
+themselves. Each operation names the permission that it takes, as `x-permission`: a role must have it, and a token its scope.
 
 **Requests** have an id: `X-Request-Id`, taken over when you send one.
 """
@@ -54,6 +61,10 @@ TAGS = [
     {"name": "attempts", "description": "Every request that was made, and what came of it."},
     {"name": "images", "description": "Pictures of products and logos of brands, in any size and format."},
     {"name": "alerts", "description": "What people want to be told of, what was found, and what was sent."},
+    {
+        "name": "accounts",
+        "description": "Logging in, users and their roles, tokens for programs, and what was done by whom.",
+    },
     {"name": "health", "description": "Probes and metrics."},
 ]
 
@@ -82,13 +93,51 @@ def _with_problems(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def install(app: FastAPI) -> None:
+_SCHEMES = {
+    "token": {"type": "http", "scheme": "bearer", "description": "A token: `mw_<number>_<secret>`."},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "menuwatch",
+        "description": "A login. With https the name begins with `__Host-` or `__Secure-`.",
+    },
+}
+
+
+def permissions(routers: Iterable[APIRouter]) -> dict[tuple[str, str], str | None]:
+    """What every route takes, by (method, path): a permission, `signed in`, `own account`, or None where it is for everybody."""
+    found: dict[tuple[str, str], str | None] = {}
+    for route in (route for router in routers for route in router.routes):
+        assert isinstance(route, APIRoute), "nothing else is put into them"
+        calls = [one.dependency for one in route.dependencies] + [one.call for one in route.dependant.dependencies]
+        for method in route.methods or ():
+            said = [permission_of(call, method) for call in calls]
+            found[method, route.path_format] = next((str(one) for one in said if one is not None), None)
+    return found
+
+
+def _with_access(document: dict[str, Any], routers: Iterable[APIRouter]) -> None:
+    document["components"]["securitySchemes"] = _SCHEMES
+    document["security"] = [{"token": []}, {"session": []}]
+    for (method, path), permission in permissions(routers).items():
+        operation = document["paths"].get(path, {}).get(method.lower())
+        if operation is None:
+            continue
+        if permission is None:
+            operation["security"] = []
+        else:
+            operation["x-permission"] = permission
+
+
+def install(app: FastAPI, routers: Iterable[APIRouter]) -> None:
     """Has the app describe its errors as they are."""
     plain = app.openapi
 
     def described() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _with_problems(plain())
+            found = _with_problems(plain())
+            _with_access(found, routers)
+            app.openapi_schema = found
         return app.openapi_schema
 
     # FastAPI's own way to adjust the description is to put another function in this place.

@@ -22,6 +22,8 @@ from menuwatch.operations.refusals import Conflict, NotFound, Unusable
 
 log = get_logger(__name__)
 
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -32,12 +34,19 @@ class Problem(Exception):
     title: ClassVar[str] = "The request cannot be carried out"
 
     def __init__(
-        self, detail: str, errors: Sequence[Mapping[str, str]] = (), headers: Mapping[str, str] | None = None
+        self,
+        detail: str,
+        errors: Sequence[Mapping[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+        *,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.errors = tuple(errors)
         self.headers = dict(headers or {})
+        self.more = dict(more or {})
+        """What else the answer holds, as RFC 9457 section 3.2 has it."""
 
     @classmethod
     def slug(cls) -> str:
@@ -199,9 +208,8 @@ def respond(request: Request, problem: Problem) -> Response:
     }
     if problem.errors:
         body["errors"] = problem.errors
-    return Response(
-        msgspec.json.encode(body), status_code=problem.status, headers=problem.headers, media_type=MEDIA_TYPE
-    )
+    body |= problem.more
+    return Response(_encode(body), status_code=problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
 
 
 def fault(request: Request) -> Response:

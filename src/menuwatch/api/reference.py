@@ -14,9 +14,13 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Path
 from starlette.responses import HTMLResponse
 
-from menuwatch.api.problems import KINDS, MEDIA_TYPE, Missing
+from menuwatch.api import access, problems
+from menuwatch.api.problems import MEDIA_TYPE, Missing
 
 Schema = Mapping[str, Any]
+
+KINDS = (*problems.KINDS, *access.KINDS)
+"""Every kind of problem that has a page."""
 
 
 def _words(text: str) -> str:

@@ -9,6 +9,7 @@ looked at, so a page of somebody else can never make use of both.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from menuwatch.accounts import store as accounts
 from menuwatch.accounts.model import Permission, Principal
+from menuwatch.accounts.secrets import hashed
 from menuwatch.operations import audit
 from menuwatch.web import csrf
 from menuwatch.web.cookie import cookie_of
@@ -60,6 +62,7 @@ class Authenticate:
     def __init__(self, app: ASGIApp, via: audit.Via = "api") -> None:
         self._app = app
         self._via: audit.Via = via
+        self._seen = _Seen()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -67,12 +70,15 @@ class Authenticate:
             return
         state = scope.setdefault("state", {})
         state["principal"], state["why_not"] = None, None
+        token, cookie = _shown(scope)
         try:
-            state["principal"] = await _principal(scope)
+            state["principal"] = await _principal(scope["app"].state.system, token, cookie)
+            self._seen.note(token, state["principal"])
         except accounts.BadCredentials as error:
+            self._seen.note(token, None)
             state["why_not"] = NotSignedIn(str(error), shown=True)
         except psycopg.Error as error:  # the database is away; open routes do without
-            state["why_not"] = error
+            state["principal"], state["why_not"] = self._seen.of(token), error
         principal: Principal | None = state["principal"]
         if principal is None:
             await self._app(scope, receive, send)
@@ -81,18 +87,47 @@ class Authenticate:
             await self._app(scope, receive, send)
 
 
-async def _principal(scope: Scope) -> Principal | None:
-    system: System = scope["app"].state.system
+class _Seen:
+    """Tokens that were good a moment ago. Looked at only while the database is away: then nothing can be done with them but to
+    read the metrics, which say that it is."""
+
+    _SECONDS, _MOST = 900.0, 100
+
+    def __init__(self) -> None:
+        self._by_hash: dict[bytes, tuple[float, Principal]] = {}
+
+    def note(self, token: str | None, principal: Principal | None) -> None:
+        """What became of a token."""
+        if token is None:
+            return
+        self._by_hash.pop(hashed(token), None)
+        if principal is not None:
+            while len(self._by_hash) >= self._MOST:
+                del self._by_hash[next(iter(self._by_hash))]
+            self._by_hash[hashed(token)] = time.monotonic(), principal
+
+    def of(self, token: str | None) -> Principal | None:
+        """Who it stood for."""
+        at, principal = self._by_hash.get(hashed(token), (0.0, None)) if token is not None else (0.0, None)
+        return principal if time.monotonic() - at < self._SECONDS else None
+
+
+def _shown(scope: Scope) -> tuple[str | None, str | None]:
+    """(token, cookie header) of a request."""
     token = cookies = None
     for name, value in scope["headers"]:
         if name == b"authorization" and token is None:
             kind, _, rest = value.decode("latin-1").partition(" ")
-            token = rest.strip() if kind.lower() == "bearer" else None
+            token = rest.strip()[:_LONGEST] if kind.lower() == "bearer" else None
         elif name == b"cookie":
             cookies = value.decode("latin-1") if cookies is None else f"{cookies}; {value.decode('latin-1')}"
+    return token, cookies
+
+
+async def _principal(system: System, token: str | None, cookies: str | None) -> Principal | None:
     if token is not None:
         async with system.pool.connection(timeout=10) as conn:
-            return await accounts.of_token(conn, token[:_LONGEST])
+            return await accounts.of_token(conn, token)
     if cookies is None:
         return None
     secret = cookie_parser(cookies).get(cookie_of(system.settings).name)
@@ -121,17 +156,39 @@ signed_in: Any = Depends(_signed_in)
 """Whoever is known, also who must change their password first. For a parameter: `Annotated[Principal, signed_in]`."""
 
 
+def _may(found: Principal, permission: Permission) -> Principal:
+    if found.must_change_password:
+        raise PasswordDue
+    if not found.may(permission):
+        raise NotAllowed(permission)
+    return found
+
+
 @functools.cache
 def _check(permission: Permission) -> Callable[[Request], Awaitable[Principal]]:
     async def check(request: Request) -> Principal:
-        found = principal_of(request)
-        if found.must_change_password:
-            raise PasswordDue
-        if not found.may(permission):
-            raise NotAllowed(permission)
-        return found
+        return _may(principal_of(request), permission)
 
     return check
+
+
+@functools.cache
+def _check_by_method(writing: Permission) -> Callable[[Request], Awaitable[Principal]]:
+    async def check(request: Request) -> Principal:
+        return _may(principal_of(request), Permission.READ if request.method in _SAFE else writing)
+
+    return check
+
+
+async def _own(request: Request) -> Principal:
+    found = principal_of(request)
+    if found.must_change_password:
+        raise PasswordDue
+    return found if found.session is not None else _may(found, Permission.ACCOUNTS)
+
+
+own_account: Any = Depends(_own)
+"""Whoever is logged in, for what is theirs. A token may that only with the permission for accounts: else it could outlive itself."""
 
 
 def allowed(permission: Permission) -> Any:
@@ -139,8 +196,18 @@ def allowed(permission: Permission) -> Any:
     return Depends(_check(permission))
 
 
-def permission_of(dependency: object) -> Permission | str | None:
-    """What a route's dependency asks for: a permission, `signed in`, or None where it is about something else."""
-    if dependency is _signed_in:
-        return "signed in"
-    return next((permission for permission in Permission if dependency is _check(permission)), None)
+def allowed_by_method(writing: Permission) -> Any:
+    """The same for a router: looking takes the permission to read, everything else that one."""
+    return Depends(_check_by_method(writing))
+
+
+def permission_of(dependency: object, method: str) -> Permission | str | None:
+    """What a route's dependency asks for: a permission, `signed in`, `own account`, or None where it is about something else."""
+    if dependency in (_signed_in, _own):
+        return "signed in" if dependency is _signed_in else "own account"
+    for permission in Permission:
+        if dependency is _check(permission):
+            return permission
+        if dependency is _check_by_method(permission):
+            return Permission.READ if method in _SAFE else permission
+    return None

@@ -18,8 +18,9 @@ class CrossSite(Exception):
     """The request does not come from one of our pages."""
 
 
-def check(request: Request) -> None:
-    """Raises CrossSite for a request that was not made by one of our pages. Also a dependency, for forms that need no login."""
+def check(request: Request, *, programs: bool = False) -> None:
+    """Raises CrossSite for a request that was not made by one of our pages. One that says nothing of where it comes from is refused
+    too; with `programs` it passes: no browser made it, and JSON from another site would have been asked about first (CORS)."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         if site not in ("same-origin", "none"):
@@ -27,6 +28,8 @@ def check(request: Request) -> None:
         return
     given = request.headers.get("origin") or request.headers.get("referer")
     if given is None:
+        if programs:
+            return
         raise CrossSite(
             "a request with a login's cookie must say which page it comes from (Sec-Fetch-Site or Origin); programs send a token"
         )
@@ -37,8 +40,13 @@ def check(request: Request) -> None:
 
 
 async def same_site(request: Request) -> None:
-    """`check` as a dependency."""
+    """`check` as a dependency, for forms."""
     check(request)
+
+
+async def same_site_or_program(request: Request) -> None:
+    """`check` as a dependency, for what takes JSON alone."""
+    check(request, programs=True)
 
 
 def _same(given: str, host: str, public_url: str | None) -> bool:

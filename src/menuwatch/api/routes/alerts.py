@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api import paging
 from menuwatch.api.answers import answer, page
 from menuwatch.api.schemas.alerts import (
@@ -25,9 +26,10 @@ from menuwatch.api.schemas.alerts import (
 )
 from menuwatch.api.schemas.common import BIGINT_MAX, INTEGER_MAX, PageQuery
 from menuwatch.operations import alerts
+from menuwatch.web.auth import allowed_by_method
 from menuwatch.web.system import Reading, Sys, System, Writing
 
-router = APIRouter(prefix="/api/alerts", tags=["alerts"])
+router = APIRouter(prefix="/api/alerts", tags=["alerts"], dependencies=[allowed_by_method(Permission.ALERTS)])
 
 RulePath = Annotated[int, Path(ge=1, le=INTEGER_MAX, description="Number of the rule.")]
 DeliveryPath = Annotated[int, Path(ge=1, le=BIGINT_MAX, description="Number of the message.")]

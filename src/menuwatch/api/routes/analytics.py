@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api import paging
 from menuwatch.api.answers import answer
 from menuwatch.api.answers import page as listed
@@ -35,9 +36,10 @@ from menuwatch.api.schemas.common import NoQuery, PageQuery
 from menuwatch.db.pool import Connection
 from menuwatch.operations import analytics
 from menuwatch.operations.analytics import By, Days, Figure, Level, Page, Renewed, Where
+from menuwatch.web.auth import allowed
 from menuwatch.web.system import Reading
 
-router = APIRouter(prefix="/api/analytics", tags=["analytics"])
+router = APIRouter(prefix="/api/analytics", tags=["analytics"], dependencies=[allowed(Permission.READ)])
 
 
 async def _shown(request: Request, mark: str, reading: Awaitable[Page]) -> Response:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api import paging
 from menuwatch.api.answers import page
 from menuwatch.api.schemas.attempts import AttemptPage, AttemptQuery, TaskAttemptQuery
@@ -14,9 +15,10 @@ from menuwatch.api.schemas.common import PageQuery, TaskPath
 from menuwatch.db.pool import Connection
 from menuwatch.operations import attempts, tasks
 from menuwatch.operations.attempts import AttemptFilter
+from menuwatch.web.auth import allowed
 from menuwatch.web.system import Reading
 
-router = APIRouter(tags=["attempts"])
+router = APIRouter(tags=["attempts"], dependencies=[allowed(Permission.READ)])
 
 
 async def _page(request: Request, conn: Connection, where: AttemptFilter, query: PageQuery) -> Response:

@@ -7,14 +7,16 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api.answers import answer
 from menuwatch.api.schemas.schedules import Capacity, CapacityList
 from menuwatch.api.schemas.tasks import AnyRole
 from menuwatch.tasks import capacity as found
 from menuwatch.tasks.capacity import HOURS, workers_needed
+from menuwatch.web.auth import allowed
 from menuwatch.web.system import Reading
 
-router = APIRouter(prefix="/api/tasks/capacity", tags=["tasks"])
+router = APIRouter(prefix="/api/tasks/capacity", tags=["tasks"], dependencies=[allowed(Permission.READ)])
 
 
 def _shown(one: found.Capacity) -> dict[str, Any]:

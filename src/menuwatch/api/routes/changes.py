@@ -7,15 +7,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api import paging
 from menuwatch.api.answers import page
 from menuwatch.api.schemas.changes import ChangeFeed, ChangePage, ChangesQuery
 from menuwatch.operations import changes
 from menuwatch.operations.changes import ChangeFilter, Kind
 from menuwatch.operations.products import Span
+from menuwatch.web.auth import allowed
 from menuwatch.web.system import Reading
 
-router = APIRouter(prefix="/api/changes", tags=["catalogue"])
+router = APIRouter(prefix="/api/changes", tags=["catalogue"], dependencies=[allowed(Permission.READ)])
 
 
 def _filter(query: ChangesQuery) -> ChangeFilter:

@@ -8,15 +8,17 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api.problems import InvalidRequest, Unavailable
 from menuwatch.api.schemas.exports import ExportQuery
 from menuwatch.exports.packs import Packs
 from menuwatch.exports.sheets import MEDIA_TYPES, What
 from menuwatch.operations import export
 from menuwatch.operations.export import Wanted
+from menuwatch.web.auth import allowed
 from menuwatch.web.system import Sys, System
 
-router = APIRouter(prefix="/api/export", tags=["catalogue"])
+router = APIRouter(prefix="/api/export", tags=["catalogue"], dependencies=[allowed(Permission.EXPORT)])
 
 MOST_AT_ONCE = 2
 """Each keeps a connection for as long as its client takes to read it."""

@@ -11,11 +11,13 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.core import CollectorRegistry
 
 from menuwatch import __version__
+from menuwatch.accounts.model import Permission
 from menuwatch.api.answers import answer
 from menuwatch.api.gauges import Gauges, PictureCounts
 from menuwatch.api.schemas.health import Alive, Readiness
 from menuwatch.operations import health
 from menuwatch.operations.figures import Reader
+from menuwatch.web.auth import allowed
 from menuwatch.web.system import Sys
 
 router = APIRouter(tags=["health"])
@@ -59,6 +61,7 @@ async def _pictures(request: Request) -> PictureCounts:
 
 @router.get(
     "/metrics",
+    dependencies=[allowed(Permission.READ)],
     summary="Metrics for Prometheus",
     response_class=Response,
     responses={

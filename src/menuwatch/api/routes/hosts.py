@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Request, Response
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api import paging
 from menuwatch.api.answers import answer, page
 from menuwatch.api.problems import InvalidRequest
@@ -23,9 +24,10 @@ from menuwatch.api.schemas.hosts import (
 )
 from menuwatch.operations import hosts
 from menuwatch.operations.refusals import Unusable
+from menuwatch.web.auth import allowed_by_method
 from menuwatch.web.system import Reading, Sys, Writing
 
-router = APIRouter(prefix="/api/hosts", tags=["hosts"])
+router = APIRouter(prefix="/api/hosts", tags=["hosts"], dependencies=[allowed_by_method(Permission.HOSTS)])
 
 
 def _named(host: str) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api.answers import answer
 from menuwatch.api.routes.tasks import asked, enqueued
 from menuwatch.api.schemas.job_queue import Batch, BatchDone, EnqueueState, StateDone
 from menuwatch.api.schemas.tasks import EnqueuedTask, NewTask
 from menuwatch.operations import wishes
+from menuwatch.web.auth import allowed_by_method
 from menuwatch.web.system import Sys, Writing
 
-router = APIRouter(prefix="/api/job-queue", tags=["job queue"])
+router = APIRouter(prefix="/api/job-queue", tags=["job queue"], dependencies=[allowed_by_method(Permission.TASKS)])
 
 
 @router.post(

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api import paging
 from menuwatch.api.answers import answer, matches, page
 from menuwatch.api.schemas.common import PayloadPath, StorePath
@@ -22,9 +23,10 @@ from menuwatch.api.schemas.payloads import (
 )
 from menuwatch.operations import payloads
 from menuwatch.operations.payload_diff import shown
+from menuwatch.web.auth import allowed_by_method
 from menuwatch.web.system import Reading, Sys, Writing
 
-router = APIRouter(prefix="/api/payloads", tags=["payloads"])
+router = APIRouter(prefix="/api/payloads", tags=["payloads"], dependencies=[allowed_by_method(Permission.PAYLOADS)])
 
 
 def _page(request: Request, mark: str, found: list[Any], limit: int) -> Response:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api import paging
 from menuwatch.api.answers import answer, page
 from menuwatch.api.schemas.common import ProductPath, SpanQuery
@@ -26,9 +27,10 @@ from menuwatch.db.pool import Connection
 from menuwatch.exports.packs import Packs
 from menuwatch.operations import products
 from menuwatch.operations.products import Key, Order, ProductFilter, Span
+from menuwatch.web.auth import allowed
 from menuwatch.web.system import Reading, Sys
 
-router = APIRouter(prefix="/api", tags=["catalogue"])
+router = APIRouter(prefix="/api", tags=["catalogue"], dependencies=[allowed(Permission.READ)])
 
 _KEYS: dict[Order, Any] = {
     Order.NAME: tuple[str, int],

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Request, Response
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api import paging
 from menuwatch.api.answers import answer, page
 from menuwatch.api.problems import InvalidRequest
@@ -28,9 +29,10 @@ from menuwatch.operations.refusals import Unusable
 from menuwatch.proxies.parse import parse_line
 from menuwatch.proxies.place import country_code, state_code, time_zone
 from menuwatch.proxies.sheet import Given, Rejected, placed
+from menuwatch.web.auth import allowed_by_method
 from menuwatch.web.system import Reading, Sys, Writing
 
-router = APIRouter(prefix="/api/proxies", tags=["proxies"])
+router = APIRouter(prefix="/api/proxies", tags=["proxies"], dependencies=[allowed_by_method(Permission.PROXIES)])
 
 
 @router.get("", response_model=ProxyPage, summary="List proxies")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api.answers import answer
 from menuwatch.api.schemas.common import INTEGER_MAX, NoQuery
 from menuwatch.api.schemas.schedules import (
@@ -22,10 +23,13 @@ from menuwatch.api.schemas.schedules import (
 )
 from menuwatch.operations import schedules, tasks
 from menuwatch.schedules import model
+from menuwatch.web.auth import allowed_by_method
 from menuwatch.web.system import Reading, Sys, Writing
 
-router = APIRouter(prefix="/api/schedules", tags=["schedules"])
-generating = APIRouter(prefix="/api/tasks/generate", tags=["schedules"])
+router = APIRouter(prefix="/api/schedules", tags=["schedules"], dependencies=[allowed_by_method(Permission.SCHEDULES)])
+generating = APIRouter(
+    prefix="/api/tasks/generate", tags=["schedules"], dependencies=[allowed_by_method(Permission.SCHEDULES)]
+)
 
 SchedulePath = Annotated[int, Path(ge=1, le=INTEGER_MAX, description="Number of the schedule.")]
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api import paging
 from menuwatch.api.answers import answer, matches, page, tag_of
 from menuwatch.api.problems import Changed
@@ -25,9 +26,10 @@ from menuwatch.api.schemas.stores import (
 )
 from menuwatch.exports.packs import Packs
 from menuwatch.operations import history, stores
+from menuwatch.web.auth import allowed_by_method
 from menuwatch.web.system import Reading, Sys, Writing
 
-router = APIRouter(prefix="/api/stores", tags=["stores"])
+router = APIRouter(prefix="/api/stores", tags=["stores"], dependencies=[allowed_by_method(Permission.STORES)])
 
 
 @router.get("", response_model=StorePage, summary="List stores")

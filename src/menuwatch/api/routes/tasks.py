@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api import paging
 from menuwatch.api.answers import answer, page
 from menuwatch.api.problems import InvalidRequest
@@ -39,9 +40,10 @@ from menuwatch.operations.task_search import Unreadable
 from menuwatch.operations.tasks import TaskFilter
 from menuwatch.operations.wishes import Wish
 from menuwatch.tasks.model import Status
+from menuwatch.web.auth import allowed_by_method
 from menuwatch.web.system import Reading, Sys, System, Writing
 
-router = APIRouter(prefix="/api/tasks", tags=["tasks"])
+router = APIRouter(prefix="/api/tasks", tags=["tasks"], dependencies=[allowed_by_method(Permission.TASKS)])
 
 RolePath = Annotated[AnyRole, Path(description="The kind of work, by its present or former name.")]
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from fastapi import APIRouter, Body, Query, Request, Response
 
+from menuwatch.accounts.model import Permission
 from menuwatch.api import paging
 from menuwatch.api.answers import answer, page
 from menuwatch.api.schemas.workers import (
@@ -27,10 +28,13 @@ from menuwatch.api.schemas.workers import (
 from menuwatch.db.pool import Connection
 from menuwatch.operations import workers
 from menuwatch.operations.workers import WorkerFilter
+from menuwatch.web.auth import allowed_by_method
 from menuwatch.web.system import Reading, Writing
 from menuwatch.workers.commands import Command, Given
 
-router = APIRouter(prefix="/api/worker-registry", tags=["workers"])
+router = APIRouter(
+    prefix="/api/worker-registry", tags=["workers"], dependencies=[allowed_by_method(Permission.WORKERS)]
+)
 
 TellerBody = Annotated[Teller | None, Body()]
 

@@ -162,6 +162,8 @@ class ProblemDetails(BaseModel):
     instance: str = Field(description="The path that was asked.")
     trace_id: str = Field(description="Id of the request, as in the log and in X-Request-Id.")
     errors: list[InvalidValue] | None = Field(None, description="Each value that cannot be used.")
+    permission: str | None = Field(None, description="Of `forbidden`: the permission that it takes.")
+    current: Any = Field(None, description="Of `changed`: what it is now, as a GET would give it.")
 
 
 class Potency(BaseModel):
