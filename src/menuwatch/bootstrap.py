@@ -360,22 +360,40 @@ async def working(system: System) -> AsyncIterator[Worker]:
         await task
 
 
-def app(system: System) -> ASGIApp:
-    """Every face on this system: the API, the dashboard, the public site."""
+@asynccontextmanager
+async def serving(system: System) -> AsyncIterator[ASGIApp]:
+    """Every face on this system: the API, the dashboard, the public site; and what they do beside answering, for as long as the
+    context lasts. Raises Refused for a GEOIP_DATABASE that cannot be used."""
     # Only who serves pays for loading the web framework: a third of the start of every other command.
     from menuwatch.api.app import create_app
     from menuwatch.dashboard.app import create_dashboard
+    from menuwatch.geo import postcodes
+    from menuwatch.geo.database import opened
     from menuwatch.site.app import create_site
     from menuwatch.web.faces import Faces, prefix_of
     from menuwatch.web.live import Live
     from menuwatch.web.observe import Traffic
     from menuwatch.web.system import System as Served
+    from menuwatch.web.visit_log import VisitLog
 
-    served = Served(pool=system.pool, archive=system.archive, platforms=system.platforms, settings=system.settings)
     traffic, live = Traffic(), Live(system.pool)
-    return Faces(
-        api=create_app(served, traffic),
-        dashboard=create_dashboard(served, traffic, live),
-        site=create_site(served, traffic),
-        prefix=prefix_of(system.settings.public_url),
+    geo = opened(system.settings.geoip_database)
+    if geo is not None:
+        system.at_end.callback(geo.close)
+    visits = VisitLog(system.pool, geo, clock=system.clock, registry=traffic.registry)
+    served = Served(
+        pool=system.pool,
+        archive=system.archive,
+        platforms=system.platforms,
+        settings=system.settings,
+        geo=geo,
+        visits=visits,
     )
+    postcodes.warm()  # else the first shopper who names a postcode waits for it, and all others with them
+    async with _running(visits):
+        yield Faces(
+            api=create_app(served, traffic),
+            dashboard=create_dashboard(served, traffic, live),
+            site=create_site(served, traffic),
+            prefix=prefix_of(system.settings.public_url),
+        )

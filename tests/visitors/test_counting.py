@@ -19,11 +19,11 @@ DAY = date(2026, 11, 20)
 
 
 async def test_views_and_visitors_are_counted_by_place_and_kind_of_page(site: Site) -> None:
-    for path in ("/", "/products/blue-dream", "/products/blue-dream", "/products/og-kush", "/stores/sunny"):
+    for path in ("/", "/p/blue-dream", "/p/blue-dream", "/p/og-kush", "/s/sunny"):
         await site.look(path)
-    await site.look("/products/blue-dream", peer=PHOENIX, user_agent=FIREFOX)  # somebody else at the same address
+    await site.look("/p/blue-dream", peer=PHOENIX, user_agent=FIREFOX)  # somebody else at the same address
     await site.look("/search?q=secret", peer=TUCSON)
-    await site.look("/brands/acme", peer=LONDON)
+    await site.look("/b/acme", peer=LONDON)
     await site.look("/", peer=OSLO)
     await site.look("/about", peer=UNKNOWN)
     await site.look("/", peer="192.168.1.5")
@@ -123,7 +123,7 @@ async def test_a_page_that_the_browser_has_already_is_a_view(site: Site) -> None
 async def test_a_page_may_say_itself_what_it_is_and_its_name_is_made_storable(site: Site) -> None:
     await site.look("/odd")
     assert await site.rows("SELECT kind, page FROM visitor_pages") == [("brand", "Café  Crème")]
-    await site.look("/products/%00%ff%F0%9F%8D%80" + "x" * 300)
+    await site.look("/p/%00%ff%F0%9F%8D%80" + "x" * 300)
     assert await site.rows("SELECT page FROM visitor_pages WHERE kind = 'product'") == [("�🍀" + "x" * 198,)]
 
 
@@ -156,12 +156,13 @@ async def test_without_a_database_of_places_visits_are_counted_nowhere(pool: Poo
     [
         ("/", "", (Kind.HOME, "")),
         ("/menus/", "/menus", (Kind.HOME, "")),
-        ("/menus/products/a", "/menus", (Kind.PRODUCT, "a")),
-        ("/products/a/b/", "", (Kind.PRODUCT, "a/b")),
-        ("/products", "", (Kind.SEARCH, "")),
+        ("/menus/p/a", "/menus", (Kind.PRODUCT, "a")),
+        ("/p/a/b/", "", (Kind.PRODUCT, "a/b")),
+        ("/stores", "", (Kind.SEARCH, "")),
+        ("/stores/az", "", (Kind.SEARCH, "")),
         ("/search", "", (Kind.SEARCH, "")),
-        ("/store/x", "", (Kind.STORE, "x")),
-        ("/brand/x", "", (Kind.BRAND, "x")),
+        ("/s/x", "", (Kind.STORE, "x")),
+        ("/b/x", "", (Kind.BRAND, "x")),
         ("/watches/confirm/TOKEN", "", (Kind.OTHER, "")),  # what may be a secret is never kept
     ],
 )

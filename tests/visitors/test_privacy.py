@@ -37,7 +37,7 @@ async def _everything(pool: Pool) -> str:
 
 @pytest.mark.parametrize("peer", [PHOENIX, SIX])
 async def test_no_address_and_no_browser_is_in_any_table(site: Site, pool: Pool, peer: str) -> None:
-    for path in ("/", "/products/blue-dream", "/search?q=my+own+words"):
+    for path in ("/", "/p/blue-dream", "/search?q=my+own+words"):
         await site.look(path, peer=peer, referer="https://where.i.was.example/", cookie="a=b")
     assert len(await site.days()) == 3
     dump = await _everything(pool)
@@ -89,7 +89,7 @@ def test_marks_of_one_visitor_cannot_be_told_to_be_of_one() -> None:
 
 
 async def test_a_salt_and_its_marks_are_gone_before_48_hours_and_the_sums_stay(site: Site, pool: Pool) -> None:
-    await site.look("/products/blue-dream")
+    await site.look("/p/blue-dream")
     await site.log.step()
     midnight = datetime.combine(DAY, datetime.min.time(), NOON.tzinfo)
     site.clock.advance(timedelta(hours=12))
@@ -120,7 +120,7 @@ async def test_upkeep_comes_often_enough_for_that(pool: Pool) -> None:
 
 
 async def test_views_of_single_pages_are_forgotten_after_their_time(site: Site, pool: Pool) -> None:
-    await site.look("/products/blue-dream")
+    await site.look("/p/blue-dream")
     await site.log.step()
     async with pool.connection() as conn:
         assert await store.prune(conn, NOON + timedelta(days=399)) == (1, 0)
@@ -146,7 +146,7 @@ async def test_two_servers_count_a_visitor_once(database_url: str, pool: Pool, t
         sites = [counting(one, geo, ManualClock(NOON)) for one in (pool, other)]
         for at in range(30):
             for number in range(20):  # each visitor is balanced to both
-                await sites[(at + number) % 2].look(f"/products/p{number % 7}", peer=f"93.184.216.{number + 1}")
+                await sites[(at + number) % 2].look(f"/p/p{number % 7}", peer=f"93.184.216.{number + 1}")
             await asyncio.gather(*(site.log.step() for site in sites))
     assert await sites[0].days() == [(DAY, "US", "Arizona", "Phoenix", "product", 600, 20, 20)]
     rows = await sites[0].rows("SELECT sum(views), sum(uniques) FROM visitor_pages")

@@ -59,11 +59,11 @@ async def test_visits_wait_while_the_database_is_away_but_not_for_ever(site: Sit
 async def test_a_batch_that_cannot_be_written_does_not_stop_the_next(site: Site, pool: Pool) -> None:
     async with pool.connection() as conn:
         await conn.execute("ALTER TABLE visitor_pages ADD CHECK (page <> 'poison')")
-    await site.look("/products/poison")
+    await site.look("/p/poison")
     with capture_logs() as lines:
         await site.log.step()
     assert [line["action"] for line in lines] == ["visits_lost"]
-    await site.look("/products/good")
+    await site.look("/p/good")
     assert [row[5] for row in await site.days()] == [1]
 
 

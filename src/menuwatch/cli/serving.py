@@ -49,18 +49,19 @@ async def serve(system: System, up: Callable[[str], object]) -> None:
             ) from error
         listener.listen(_BACKLOG)
         shown = f"[{host}]" if family == socket.AF_INET6 else host
-        config = uvicorn.Config(
-            bootstrap.app(system),
-            log_level="warning",
-            access_log=False,
-            lifespan="off",
-            # Left to itself it believes what any process of this machine says in X-Forwarded-For: ours asks TRUSTED_PROXIES.
-            proxy_headers=False,
-            timeout_graceful_shutdown=_PATIENCE_SECONDS,
-        )
-        web = _Server(config)
-        with on_signals(asyncio.get_running_loop(), web.end):
-            address = f"http://{shown}:{listener.getsockname()[1]}"
-            log.info("listening", action="start_listening", address=address)
-            up(address)
-            await web.serve(sockets=[listener])
+        async with bootstrap.serving(system) as app:
+            config = uvicorn.Config(
+                app,
+                log_level="warning",
+                access_log=False,
+                lifespan="off",
+                # Left to itself it believes what any process of this machine says in X-Forwarded-For: ours asks TRUSTED_PROXIES.
+                proxy_headers=False,
+                timeout_graceful_shutdown=_PATIENCE_SECONDS,
+            )
+            web = _Server(config)
+            with on_signals(asyncio.get_running_loop(), web.end):
+                address = f"http://{shown}:{listener.getsockname()[1]}"
+                log.info("listening", action="start_listening", address=address)
+                up(address)
+                await web.serve(sockets=[listener])

@@ -25,6 +25,7 @@ from menuwatch.web.headers import PageHeaders
 from menuwatch.web.observe import Observe, Traffic
 from menuwatch.web.pages import Pages
 from menuwatch.web.system import System
+from menuwatch.web.visits import CountVisits
 
 log = get_logger(__name__)
 
@@ -70,6 +71,8 @@ def create_site(system: System, traffic: Traffic) -> FastAPI:
     app.add_middleware(Head)
     app.add_middleware(PageHeaders)
     app.add_middleware(Observe, traffic=traffic, on_fault=_fault)
+    if system.visits is not None:
+        app.add_middleware(CountVisits, log=system.visits, trusted=system.settings.trusted_proxies)
     return app
 
 

@@ -19,12 +19,10 @@ _KEY = "menuwatch.page"
 _KINDS = {
     "": Kind.HOME,
     "search": Kind.SEARCH,
-    "products": Kind.PRODUCT,
-    "product": Kind.PRODUCT,
-    "stores": Kind.STORE,
-    "store": Kind.STORE,
-    "brands": Kind.BRAND,
-    "brand": Kind.BRAND,
+    "stores": Kind.SEARCH,
+    "p": Kind.PRODUCT,
+    "s": Kind.STORE,
+    "b": Kind.BRAND,
 }
 """What the first part of an address says of the page, where the page itself says nothing."""
 
@@ -105,13 +103,11 @@ def _ahead(headers: Headers) -> bool:
 
 
 def page_of(path: str, root: str = "") -> tuple[Kind, str]:
-    """The kind of page at an address, and which of its kind. A list of products, stores or brands is a search."""
+    """The kind of page at an address, and which of its kind. A list of stores is a search."""
     below = path[len(root) :] if root and path.startswith(root) else path
     first, _, rest = below.strip("/").partition("/")
     kind = _KINDS.get(first, Kind.OTHER)
-    if kind in NAMED:
-        return (kind, rest) if rest else (Kind.SEARCH, "")
-    return kind, ""
+    return kind, rest if kind in NAMED else ""
 
 
 def _is_page(start: Message) -> bool:
