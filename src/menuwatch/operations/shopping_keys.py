@@ -22,7 +22,7 @@ MOST_WORDS = 40
 
 _APART = re.compile(r"[\W_]+")
 _WEIGHT = re.compile(
-    r"(?<![\w.])[\[(|/-]?\s*(?:\d*\.?\d+\s*(?:grams?|gr?|oz)|1/[248]\s*(?:oz|ounce)?)\.?\s*[\])|]?(?!\w)", re.I
+    r"(?<![\w.])[\[(|/-]?\s*(?:\d*\.?\d+\s*(?:grams?|gr?|oz)|1/[248]\s*(?:oz|ounce)?)\.?\s*[\])|]?(?!\w)", re.IGNORECASE
 )
 _NONE = frozenset({"", "n a", "na", "each", "ea", "none", "unit", "default"})
 _NAMESPACE = uuid.UUID("5b8f0f5e-0a43-4b0c-9d0a-6f2f1f0c7a10")

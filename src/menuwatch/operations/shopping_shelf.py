@@ -161,7 +161,9 @@ async def _put(conn: AsyncConnection[Any], store_id: int, changed: Sequence[Row]
     for offer in offers:
         offer["item_id"] = ids[offer.pop("key")]
     await conn.execute(_q.put_offers, {"rows": _encode(offers).decode()})
-    return {offer["item_id"] for offer in offers} | {p["item_shelved"] for p in changed if p["item_shelved"] is not None}
+    return {offer["item_id"] for offer in offers} | {
+        p["item_shelved"] for p in changed if p["item_shelved"] is not None
+    }
 
 
 async def _brands(conn: AsyncConnection[Any], changed: Sequence[Row]) -> dict[str, int]:
@@ -194,7 +196,13 @@ async def _item_ids(conn: AsyncConnection[Any], items: dict[str, dict[str, Any]]
 
 
 def _item(product: Row, key: str, brand_id: int | None, category: str) -> dict[str, Any]:
-    kinds = (product["category"], product["subcategory"], product["strain_type"], category, product["subcategory_canon"])
+    kinds = (
+        product["category"],
+        product["subcategory"],
+        product["strain_type"],
+        category,
+        product["subcategory_canon"],
+    )
     a, b, c = keys.document(product["name"], product["brand_name"], kinds)
     return {
         "key": key,

@@ -85,7 +85,11 @@ async def _static(request: Request, mark: str, name: str) -> Response:
 
 
 def _problem(request: Request, status: int, title: str, detail: str, **headers: str) -> Response:
-    context = {"title": title, "detail": detail, "trace": getattr(request.state, "trace_id", None) if status >= 500 else None}
+    context = {
+        "title": title,
+        "detail": detail,
+        "trace": getattr(request.state, "trace_id", None) if status >= 500 else None,
+    }
     return screen.show(request, "problem.html", context, status=status, keep=0, **headers)
 
 
@@ -114,7 +118,9 @@ async def _invalid(request: Request, error: RequestValidationError) -> Response:
 
 async def _database(request: Request, error: Exception) -> Response:
     if isinstance(error, psycopg.errors.QueryCanceled):
-        return _problem(request, 503, "That takes too long", "Narrow the search a little and try again.", **{"Retry-After": "10"})
+        return _problem(
+            request, 503, "That takes too long", "Narrow the search a little and try again.", **{"Retry-After": "10"}
+        )
     if isinstance(error, psycopg.DataError):
         return _problem(request, 400, "That cannot be shown", "The address holds a value that cannot exist.")
     if isinstance(error, psycopg.OperationalError | PoolTimeout):

@@ -1,0 +1,152 @@
+"""A product's price over time as a drawing made on the server: what was paid, what it regularly costs where it is on special, and
+gaps where nothing is known. Pure; numbers only, so nothing that a menu says gets into it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from menuwatch.site import words
+
+WIDTH, HEIGHT = 720, 240
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 14, 28
+_SHORTEST = timedelta(hours=12)
+
+
+class Line(NamedTuple):
+    """A text with where it stands."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """Paths of an SVG of WIDTH × HEIGHT, and the same as rows of a table, newest first."""
+
+    price: str
+    regular: str
+    bands: list[tuple[float, float]]
+    """x and width of each time without any knowledge."""
+    rules: list[Line]
+    ticks: list[Line]
+    dot: tuple[float, float] | None
+    rows: list[dict[str, Any]]
+    summary: str
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = _LEFT
+    right: int = WIDTH - _RIGHT
+    bottom: int = HEIGHT - _BOTTOM
+
+
+class _Piece(NamedTuple):
+    since: datetime
+    until: datetime
+    price: int
+    regular: int | None
+    stock: str
+
+
+def draw(
+    states: Sequence[Mapping[str, Any]], gaps: Sequence[Mapping[str, Any]], *, until: datetime, timezone: str | None
+) -> Chart | None:
+    """The drawing of some states, newest first; None where there was no price."""
+    pieces = [piece for state in reversed(states) if (piece := _piece(state, until)) is not None]
+    if not pieces:
+        return None
+    start, end = pieces[0].since, max(until, pieces[-1].until)
+    start = min(start, end - _SHORTEST)
+    tops = [p.regular or p.price for p in pieces]
+    low, high = _scale(min(p.price for p in pieces), max(tops))
+
+    def x(moment: datetime) -> float:
+        return round(_LEFT + (WIDTH - _LEFT - _RIGHT) * ((moment - start) / (end - start)), 1)
+
+    def y(cents: float) -> float:
+        return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - (cents - low) / (high - low)), 1)
+
+    last = pieces[-1]
+    prices = [p.price for p in pieces]
+    summary = (
+        f"{words.dollars(last.price)} when last seen; between {words.dollars(min(prices))} and {words.dollars(max(prices))}"
+        f" since {words.local(pieces[0].since, timezone)}."
+    )
+    return Chart(
+        price=_steps([(p.since, p.until, p.price) for p in pieces], x, y),
+        regular=_steps([(p.since, p.until, p.regular) for p in pieces if p.regular is not None], x, y),
+        bands=_bands(gaps, start, end, x),
+        rules=[Line(y(level), words.dollars(round(level))) for level in _levels(low, high)],
+        ticks=_ticks(start, end, x),
+        dot=(x(last.until), y(last.price)),
+        rows=[_row(p, timezone) for p in reversed(pieces)],
+        summary=summary,
+    )
+
+
+def _piece(state: Mapping[str, Any], until: datetime) -> _Piece | None:
+    price: Decimal | None = state["price"]
+    if price is None or not state["present"]:
+        return None
+    regular: Decimal | None = state["price_rec"] if state["price_rec"] is not None else state["price_med"]
+    special = regular is not None and regular > price
+    return _Piece(
+        since=state["from"],
+        until=max(state["to"] or until, state["from"]),
+        price=round(price * 100),
+        regular=round(regular * 100) if special and regular is not None else None,
+        stock=state["stock_status"],
+    )
+
+
+def _steps(pieces: list[tuple[datetime, datetime, int | None]], x: Any, y: Any) -> str:
+    """A line of steps; it is lifted where one piece does not reach the next."""
+    path: list[str] = []
+    before: datetime | None = None
+    for since, until, cents in pieces:
+        joined = before is not None and since - before < timedelta(hours=9)
+        path.append(f"{'L' if joined else 'M'}{x(since)} {y(cents)}H{max(x(until), x(since) + 1)}")
+        before = until
+    return "".join(path)
+
+
+def _bands(gaps: Sequence[Mapping[str, Any]], start: datetime, end: datetime, x: Any) -> list[tuple[float, float]]:
+    found = []
+    for gap in gaps:
+        since, until = max(gap["from"], start), min(gap["to"] or end, end)
+        if until > since:
+            found.append((x(since), round(x(until) - x(since), 1)))
+    return found
+
+
+def _scale(low: int, high: int) -> tuple[float, float]:
+    room = max((high - low) * 0.25, high * 0.08, 50)
+    return max(0.0, low - room), high + room
+
+
+def _levels(low: float, high: float) -> list[float]:
+    rough = (high - low) / 4
+    step = next(
+        s for s in (25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000, 10_000, 25_000, 100_000, 10**9) if s >= rough
+    )
+    first = int(low // step + 1) * step
+    return [level for level in range(first, int(high) + 1, step)]
+
+
+def _ticks(start: datetime, end: datetime, x: Any) -> list[Line]:
+    span = end - start
+    form = "%H:%M" if span < timedelta(days=2) else "%b %-d"
+    return [Line(x(start + span * share), f"{start + span * share:{form}}") for share in (0.02, 0.34, 0.66, 0.97)]
+
+
+def _row(piece: _Piece, timezone: str | None) -> dict[str, Any]:
+    return {
+        "since": words.local(piece.since, timezone),
+        "until": words.local(piece.until, timezone),
+        "price": piece.price,
+        "regular": piece.regular,
+        "stock": {"in_stock": "In stock", "oos": "Out of stock"}.get(piece.stock, "Not stated"),
+    }

@@ -1,0 +1,17 @@
+"""The pages of the public site, one file each."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from menuwatch.site.pages import about, brands, home, items, machines, results, stores
+
+ROUTERS: tuple[APIRouter, ...] = (
+    home.router,
+    results.router,
+    items.router,
+    stores.router,
+    brands.router,
+    about.router,
+    machines.router,
+)

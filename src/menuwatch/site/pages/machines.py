@@ -1,0 +1,104 @@
+"""What search engines ask for: where they may go, and the list of all pages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from xml.sax.saxutils import escape
+
+from fastapi import APIRouter, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse, StreamingResponse
+
+from menuwatch.operations import shopping
+from menuwatch.site import screen, words
+from menuwatch.web.system import Reading
+
+router = APIRouter()
+
+PART = 50_000
+"""Addresses that one sitemap may hold (sitemaps.org)."""
+_BATCH = 5_000
+_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
+_SPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+
+
+@router.get("/robots.txt")
+async def robots(request: Request) -> Response:
+    """Everything may be read but the countless ways to narrow a search, and what is somebody's own."""
+    lines = [
+        "User-agent: *",
+        *(
+            f"Disallow: {request.scope.get('root_path', '')}{path}"
+            for path in ("/search?*&", "/search?q=", "/alerts", "/feeds", "/admin", "/api")
+        ),
+        f"Sitemap: {screen.absolute(request, '/sitemap.xml')}",
+    ]
+    return PlainTextResponse("\n".join(lines) + "\n", headers={"Cache-Control": "public, max-age=3600"})
+
+
+@router.get("/sitemap.xml")
+async def index(request: Request, conn: Reading) -> Response:
+    """The list of lists."""
+    last = await shopping.last_item(conn)
+    parts = ["pages", *(f"items-{number}" for number in range(last // PART + 1))]
+    rows = "".join(
+        f"<sitemap><loc>{escape(screen.absolute(request, f'/sitemap-{part}.xml'))}</loc></sitemap>" for part in parts
+    )
+    return _xml(f"{_HEAD}<sitemapindex {_SPACE}>{rows}</sitemapindex>")
+
+
+@router.get("/sitemap-{part}.xml")
+async def part(request: Request, part: str) -> Response:
+    """One list: all pages that are no items, or the items of which numbers lie in a span."""
+    kind, _, number = part.partition("-")
+    if kind == "items" and number.isascii() and number.isdecimal() and len(number) < 10:
+        return StreamingResponse(_items(request, int(number)), media_type="application/xml", headers=_KEPT)
+    if part == "pages":
+        return StreamingResponse(_pages(request), media_type="application/xml", headers=_KEPT)
+    raise HTTPException(404)
+
+
+_KEPT = {"Cache-Control": "public, max-age=3600"}
+
+
+def _xml(body: str) -> Response:
+    return Response(body, media_type="application/xml", headers=_KEPT)
+
+
+def _entry(address: str, changed: datetime | None) -> str:
+    when = f"<lastmod>{changed:%Y-%m-%dT%H:%M:%S+00:00}</lastmod>" if changed is not None else ""
+    return f"<url><loc>{escape(address)}</loc>{when}</url>\n"
+
+
+async def _items(request: Request, number: int) -> AsyncIterator[str]:
+    """Written as it is read, some thousand at a time: no list is ever in memory as a whole."""
+    yield f"{_HEAD}<urlset {_SPACE}>\n"
+    pool = screen.system_of(request).pool
+    for first in range(number * PART, (number + 1) * PART, _BATCH):
+        async with pool.connection(timeout=10) as conn:
+            found = await shopping.sitemap_items(conn, first, first + _BATCH)
+        yield "".join(
+            _entry(screen.absolute(request, screen.item_path(one["id"], one["name"])), one["changed_at"])
+            for one in found
+        )
+    yield "</urlset>\n"
+
+
+async def _pages(request: Request) -> AsyncIterator[str]:
+    yield f"{_HEAD}<urlset {_SPACE}>\n"
+    yield "".join(_entry(screen.absolute(request, path), None) for path in ("/", "/stores", "/about"))
+    yield "".join(
+        _entry(screen.absolute(request, f"/search?category={name}"), None)
+        for name in words.CATEGORIES
+        if name != "other"
+    )
+    pool = screen.system_of(request).pool
+    async with pool.connection(timeout=10) as conn:
+        stores = await shopping.sitemap_stores(conn)
+        brands = await shopping.sitemap_brands(conn, PART - len(stores) - 100)
+    yield "".join(
+        _entry(screen.absolute(request, screen.store_path(one["id"], one["name"])), one["changed_at"]) for one in stores
+    )
+    yield "".join(_entry(screen.absolute(request, screen.brand_path(one["slug"])), None) for one in brands)
+    yield "</urlset>\n"

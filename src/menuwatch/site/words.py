@@ -1,0 +1,141 @@
+"""How the public pages say things: kinds of goods, prices, potency, stock, and when something was seen. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+CATEGORIES = {
+    "flower": "Flower",
+    "preroll": "Pre-rolls",
+    "vaporizer": "Vapes",
+    "concentrate": "Concentrates",
+    "edible": "Edibles",
+    "tincture": "Tinctures",
+    "oral": "Capsules & oral",
+    "topical": "Topicals",
+    "cultivation": "Seeds & clones",
+    "accessory": "Accessories",
+    "apparel": "Apparel",
+    "other": "Everything else",
+}
+"""The words of all platforms (`catalog.canon.kinds`), as shoppers read them, in the order in which they are offered."""
+
+STRAINS = {
+    "indica": "Indica",
+    "indica_hybrid": "Indica-leaning",
+    "hybrid": "Hybrid",
+    "sativa_hybrid": "Sativa-leaning",
+    "sativa": "Sativa",
+    "cbd": "CBD",
+}
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+
+
+def category(word: str | None) -> str:
+    """`Pre-rolls`."""
+    return CATEGORIES.get(word or "other", (word or "").replace("_", " ").capitalize())
+
+
+def subcategory(word: str | None) -> str:
+    """`Live resin`; empty where there is none."""
+    return (word or "").replace("_", " ").capitalize()
+
+
+def strain(word: str | None) -> str:
+    """`Indica-leaning`; empty where there is none."""
+    return STRAINS.get(word or "", (word or "").replace("_", " ").capitalize())
+
+
+def dollars(cents: int | None) -> str:
+    """`$1,234.50`, and `$25` where there are no cents to speak of; a dash where there is none."""
+    if cents is None:
+        return "–"
+    return f"${cents // 100:,}" if cents % 100 == 0 else f"${cents / 100:,.2f}"
+
+
+def money(amount: Decimal | float | None) -> str:
+    """As `dollars`, of an amount in dollars."""
+    return "–" if amount is None else dollars(round(Decimal(str(amount)) * 100))
+
+
+def per_gram(hundredths: int | None) -> str:
+    """`$6.74/g`, of hundredths of a cent; empty where there is none."""
+    return "" if hundredths is None else f"${hundredths / 10_000:,.2f}/g"
+
+
+def percent_off(now: int | None, before: int | None) -> int | None:
+    """How much less that is, in whole percent; None where it is not less."""
+    if now is None or not before or now >= before:
+        return None
+    return round(100 * (before - now) / before)
+
+
+def _plain(value: Any) -> str:
+    number = Decimal(str(value))
+    return f"{number.normalize():f}" if number != number.to_integral_value() else f"{int(number)}"
+
+
+def potency(lo: Any, hi: Any, unit: str | None) -> str:
+    """`22.4 %`, `18–24 %`, `100 mg`; empty where nothing is known, or where what is said cannot be."""
+    if hi is None or Decimal(str(hi)) <= 0:
+        return ""
+    if unit == "%" and Decimal(str(hi)) > 100:
+        return ""
+    low = lo if lo is not None and Decimal(str(lo)) > 0 and lo != hi else None
+    said = _plain(hi) if low is None else f"{_plain(low)}–{_plain(hi)}"
+    return f"{said}{'%' if unit == '%' else ' ' + (unit or '')}".strip()
+
+
+def distance(meters: int | None) -> str:
+    """`0.4 mi`, `12 mi`; empty where it is not known."""
+    if meters is None:
+        return ""
+    miles = meters / 1609.344
+    return f"{miles:.1f} mi" if miles < 10 else f"{miles:,.0f} mi"
+
+
+def many(n: int, one: str, more: str | None = None) -> str:
+    """`1 store`, `2 stores`."""
+    return f"{n:,} {one if n == 1 else more or one + 's'}"
+
+
+def seen(moment: datetime | None, now: datetime) -> str:
+    """`2 hours ago`: when a menu was last looked at."""
+    if moment is None:
+        return "never"
+    seconds = (now - moment).total_seconds()
+    if seconds < 2 * _MINUTE:
+        return "just now"
+    for unit, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
+        if seconds >= unit:
+            return f"{many(int(seconds // unit), name)} ago"
+    return "just now"
+
+
+def local(moment: datetime | None, timezone: str | None) -> str:
+    """The moment as a clock in the store shows it: `Mar 1, 2026, 5:00 AM MST`; in UTC where the store's zone is not known."""
+    if moment is None:
+        return "never"
+    try:
+        zone = ZoneInfo(timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        zone = ZoneInfo("UTC")
+    there = moment.astimezone(zone)
+    return f"{there:%b} {there.day}, {there.year}, {there.hour % 12 or 12}:{there:%M %p} {there.tzname()}"
+
+
+def title_of(name: str) -> tuple[str, str]:
+    """A product's name in two parts: `Blue Fern`, `Flower · 3.5g` of `Blue Fern | Flower | 3.5g`. Nothing is left out."""
+    first, _, rest = name.partition("|")
+    if not first.strip() or not rest.strip():
+        return name, ""
+    return first.strip(), " · ".join(part.strip() for part in rest.split("|") if part.strip())
+
+
+def place_of(city: str | None, state: str | None) -> str:
+    """`Phoenix, AZ`."""
+    return ", ".join(part for part in (city, state) if part)
