@@ -28,6 +28,7 @@ from menuwatch.api.routes import (
     tasks,
     tokens,
     users,
+    visitors,
     workers,
 )
 from menuwatch.web.auth import Authenticate
@@ -52,6 +53,7 @@ ROUTERS = (
     products.router,
     changes.router,
     analytics.router,
+    visitors.router,
     exports.router,
     proxies.router,
     hosts.router,

@@ -44,6 +44,7 @@ TAGS = [
         "description": "What stores offer and offered: products, history, changes, brands, categories.",
     },
     {"name": "analytics", "description": "Figures over all stores, with what each of them rests on."},
+    {"name": "visitors", "description": "How many look at the public site, without a note of who they are."},
     {"name": "stores", "description": "Shops with a menu."},
     {"name": "payloads", "description": "The archive: raw answers of platforms, whole."},
     {"name": "tasks", "description": "The queue: what is to be done, is being done and was done."},
