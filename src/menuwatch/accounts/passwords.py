@@ -10,14 +10,14 @@ import functools
 import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Self, TypeVar, TypeVarTuple
-
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
+from typing import TYPE_CHECKING, Self, TypeVar, TypeVarTuple
 
 from menuwatch.accounts import secrets
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
 
 _A = TypeVarTuple("_A")
 _R = TypeVar("_R")
@@ -37,6 +37,8 @@ async def _apart(call: Callable[[*_A], _R], *arguments: *_A) -> _R:
 
 @functools.cache
 def _hasher(memory_kib: int) -> PasswordHasher:
+    from argon2 import PasswordHasher  # no other command waits for it to be loaded
+
     return PasswordHasher(memory_cost=memory_kib)
 
 
@@ -84,6 +86,8 @@ class Passwords:
         return _hasher(self._memory_kib).check_needs_rehash(stored)
 
     def _verify(self, stored: str | None, password: bytes) -> bool:
+        from argon2.exceptions import InvalidHashError, VerificationError
+
         nobodys = _nobodys(self._memory_kib)  # always, so that its first making tells nothing either
         try:
             _hasher(self._memory_kib).verify(stored or nobodys, password)

@@ -32,12 +32,17 @@ from menuwatch.cli import (
     schedules,
     stores,
     tasks,
+    tokens,
+    trail,
+    users,
     verify,
+    visitors,
     workers,
 )
 from menuwatch.cli.output import errors, plain
 from menuwatch.core.errors import MenuwatchError, Refused
 from menuwatch.db import address
+from menuwatch.operations import audit
 
 app = typer.Typer(
     name="menuwatch",
@@ -54,13 +59,20 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
+_BY_THEMSELVES = frozenset({"server", "worker"})
+"""Commands that go on by themselves: what they do is nobody's doing."""
+
+
 @app.callback()
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Settings come from the environment: see docs/reference/settings.md."""
+    if context.invoked_subcommand not in _BY_THEMSELVES:
+        audit.act_as(audit.Actor.at_terminal())
 
 
 app.command("demo")(demo.demo)
@@ -77,6 +89,7 @@ app.command("worker")(run.worker)
 app.command("migrate")(run.migrate)
 app.command("doctor")(doctor.doctor)
 app.command("explain")(explain.explain)
+app.command("audit")(trail.audit)
 app.add_typer(history.app, name="history")
 app.add_typer(alerts.app, name="alerts")
 app.add_typer(analytics.app, name="analytics")
@@ -87,6 +100,9 @@ app.add_typer(proxies.app, name="proxies")
 app.add_typer(schedules.app, name="schedules")
 app.add_typer(stores.app, name="stores")
 app.add_typer(tasks.app, name="tasks")
+app.add_typer(tokens.app, name="tokens")
+app.add_typer(users.app, name="users")
+app.add_typer(visitors.app, name="visitors")
 app.add_typer(workers.app, name="workers")
 
 

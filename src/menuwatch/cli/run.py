@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from menuwatch import bootstrap
+from menuwatch.accounts.passwords import Passwords
 from menuwatch.cli.output import console, errors
 from menuwatch.cli.process import on_signals, settings
 from menuwatch.cluster.lifeline import lifeline
@@ -18,6 +19,7 @@ from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import embedded
 from menuwatch.db import migrate as migrations
+from menuwatch.operations import accounts
 
 log = get_logger(__name__)
 
@@ -69,6 +71,7 @@ async def _server(host: str | None, port: int | None) -> None:
 
     async with bootstrap.open_system(settings(quiet=False, host=host, port=port)) as system:
         await bootstrap.recover_tasks(system)
+        await _first_login(system)
         async with bootstrap.scheduling(system), bootstrap.keeping(system):
             await serve(
                 system,
@@ -76,6 +79,18 @@ async def _server(host: str | None, port: int | None) -> None:
                     f"Menuwatch listens on {address}  (reference: {address}/docs, Ctrl-C ends it)", soft_wrap=True
                 ),
             )
+
+
+async def _first_login(system: bootstrap.System) -> None:
+    """Says once, to whoever starts the very first server, how to get in. Printed, not logged: logs are kept and read by others."""
+    password = await accounts.first_admin(system.pool, Passwords.of(system.settings))
+    if password is not None:
+        errors.print(
+            f"First login: user {accounts.FIRST_NAME}, password {password}\n"
+            "It is shown this once and must be changed at the login. Lost it? `menuwatch users password admin` makes another.",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 async def _worker(found: Settings, place: int | None = None) -> None:

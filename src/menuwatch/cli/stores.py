@@ -14,7 +14,7 @@ from menuwatch.cli.process import settings
 from menuwatch.cli.products import parse_since
 from menuwatch.core.errors import Refused
 from menuwatch.exports.packs import Packs
-from menuwatch.operations import history
+from menuwatch.operations import audit, history
 from menuwatch.operations.history import MenuAt
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Store
@@ -99,6 +99,7 @@ async def _add(menu_url: str) -> Store:
             )
         async with system.pool.connection() as conn, conn.transaction():
             store = await stores.add_by_url(conn, platform=platform.name, slug=slug, menu_url=menu_url)
+            await audit.record(conn, "store_added", ("store", store.id), platform=platform.name, slug=slug)
             await tasks.enqueue(
                 conn,
                 [

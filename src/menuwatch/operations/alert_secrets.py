@@ -11,6 +11,7 @@ from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Connection, Pool
+from menuwatch.operations import audit
 from menuwatch.proxies.vault import Locked, Vault
 
 log = get_logger(__name__)
@@ -33,7 +34,7 @@ async def seal(pool: Pool, settings: Settings) -> tuple[int, int]:
         _check_open(vault, found)
         old = [one for one in found if not _is_current(vault, one)]
         await alerts.save_channels(conn, [_sealed(vault, one) for one in old])
-    log.info("alert channels sealed", action="alert_channels_sealed", written=len(old), total=len(found))
+        await audit.record(conn, "alert_channels_sealed", written=len(old), total=len(found))
     return len(old), len(found)
 
 

@@ -17,15 +17,14 @@ from menuwatch.alerts import store as alerts
 from menuwatch.alerts.model import OPERATIONS, PRICE_CONDITIONS, Rule
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
-from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
+from menuwatch.operations import audit
 from menuwatch.operations.reading import Row, row, rows
 from menuwatch.operations.refusals import Conflict, NotFound, Unusable
 from menuwatch.proxies.vault import Vault
 from menuwatch.schedules.model import parse_state
 from menuwatch.stores import store as stores
 
-log = get_logger(__name__)
 _q = sql.load(__package__, "alerts.sql")
 
 SCOPE = ("product_id", "dispensary_id", "brand", "category", "search", "state", "platform")
@@ -97,7 +96,9 @@ async def add(conn: AsyncConnection[Any], wish: Mapping[str, Any], *, means: Mea
     if not channels:
         warnings.append("it has no channel: what it finds is on the list of events, and nobody is told")
     fired = await _begin(conn, made, now)
-    log.info("alert rule made", action="alert_rule_made", rule_id=made.id, condition=made.condition, reach=made.reach)
+    await audit.record(
+        conn, "alert_rule_made", ("alert_rule", made.id), name=made.name, condition=made.condition, reach=made.reach
+    )
     return Made(rule=await one(conn, made.id), warnings=tuple(warnings), fired=fired)
 
 
@@ -124,7 +125,8 @@ async def change(
     if anew:
         await alerts.forget(conn, rule_id)
         fired = await _begin(conn, changed, now)
-    log.info("alert rule changed", action="alert_rule_changed", rule_id=rule_id, fields=sorted(wish))
+    # Names alone: among the values are addresses of channels and their secrets.
+    await audit.record(conn, "alert_rule_changed", ("alert_rule", rule_id), name=changed.name, fields=sorted(wish))
     return Made(rule=await one(conn, rule_id), warnings=tuple(warnings), fired=fired)
 
 
@@ -132,7 +134,7 @@ async def remove(conn: AsyncConnection[Any], rule_id: int) -> Row:
     """Removes a rule with its events and deliveries; returns it as it was. Raises NotFound."""
     found = await one(conn, rule_id)
     await alerts.remove(conn, rule_id)
-    log.info("alert rule removed", action="alert_rule_removed", rule_id=rule_id)
+    await audit.record(conn, "alert_rule_removed", ("alert_rule", rule_id), name=found["name"])
     return found
 
 
@@ -145,6 +147,7 @@ async def test(conn: AsyncConnection[Any], rule_id: int, *, now: datetime) -> li
     if not channels:
         raise Conflict(f"alert rule {found.name!r} has no channel: there is nobody to send a test to")
     body = message.sample(found, now)
+    await audit.record(conn, "alert_tested", ("alert_rule", rule_id), channels=len(channels))
     return [await alerts.put_delivery(conn, channel, body, now, kind="test") for channel in channels]
 
 
@@ -178,7 +181,7 @@ async def replay(conn: AsyncConnection[Any], delivery_id: int, *, now: datetime)
         state = found[0]["status"]
         why = "its channel was removed or changed" if state in ("delivered", "failed") else f"it is {state}"
         raise Conflict(f"delivery {delivery_id} cannot be sent again: {why}")
-    log.info("an alert is sent again", action="alert_replayed", delivery_id=delivery_id)
+    await audit.record(conn, "alert_replayed", ("delivery", delivery_id))
     return (await deliveries(conn, ids=[delivery_id], limit=1))[0]
 
 

@@ -6,6 +6,8 @@ does by itself is nobody's doing and is not recorded; the log and the history of
 
 from __future__ import annotations
 
+import os
+import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -51,9 +53,13 @@ class Actor:
         )
 
     @classmethod
-    def at_terminal(cls, os_user: str) -> Actor:
-        """Whoever types a command."""
-        return cls(name=f"cli:{os_user}", kind="cli", via="cli")
+    def at_terminal(cls) -> Actor:
+        """Whoever types a command: the account of the operating system, whatever its environment says."""
+        try:
+            name = pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            name = str(os.getuid())
+        return cls(name=f"cli:{name}", kind="cli", via="cli")
 
 
 _actor: ContextVar[Actor | None] = ContextVar("actor", default=None)
@@ -86,9 +92,9 @@ async def record(
 
     `details` are for people who look back: what was changed and to what. Never a secret, an address with a password, or a token.
     """
-    named = {} if subject is None else {"subject": f"{subject[0]} {subject[1]}"}
+    named = {} if subject is None else {f"{subject[0]}_id": subject[1]}
     who = _actor.get()
-    log.info(action.replace("_", " "), action=action, **named, **details, actor=None if who is None else who.name)
+    log.info(action.replace("_", " "), action=action, **{**details, **named}, actor=None if who is None else who.name)
     if who is None:
         return
     values = {

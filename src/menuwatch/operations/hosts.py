@@ -17,6 +17,7 @@ from menuwatch.fetch.scores import Score
 from menuwatch.hosts import store
 from menuwatch.hosts.model import Limits
 from menuwatch.hosts.rules import ADVICE
+from menuwatch.operations import audit
 from menuwatch.operations.reading import Row, row, rows
 from menuwatch.operations.refusals import Conflict, NotFound, Unusable
 from menuwatch.proxies.model import address
@@ -287,6 +288,7 @@ async def change(conn: Connection, text: str, settings: Settings, **limits: Any)
     store.check(**given)
     await store.add(conn, name, replace(Limits.from_settings(settings), **given))
     await store.change(conn, name, **given)
+    await audit.record(conn, "host_changed", ("host", name), limits=given)
     return await one(conn, name)
 
 
@@ -295,6 +297,7 @@ async def pause(conn: Connection, text: str, settings: Settings, reason: str | N
     name = named(text)
     await store.add(conn, name, Limits.from_settings(settings))
     await store.pause(conn, name, (reason or "").strip())
+    await audit.record(conn, "host_paused", ("host", name), reason=reason)
     return await one(conn, name)
 
 
@@ -311,6 +314,7 @@ async def remove(conn: Connection, text: str) -> HostView:
             f"{talking} {'identity talks' if talking == 1 else 'identities talk'} to {host.host} now: "
             f"`menuwatch hosts pause {host.host}`, wait until they are done, and try again"
         )
+    await audit.record(conn, "host_forgotten", ("host", host.host))
     return host
 
 
@@ -319,6 +323,7 @@ async def resume(conn: Connection, text: str) -> HostView:
     host = await one(conn, text)
     if host.state == "paused":
         await store.resume(conn, host.host)
+    await audit.record(conn, "host_resumed", ("host", host.host), was=host.state)
     return await one(conn, host.host)
 
 
@@ -326,4 +331,5 @@ async def reset(conn: Connection, text: str) -> HostView:
     """Forgets cool-down, circuit and slower pace; raises NotFound. A pause stays."""
     host = await one(conn, text)
     await store.reset(conn, host.host)
+    await audit.record(conn, "host_reset", ("host", host.host), was=host.state)
     return await one(conn, host.host)

@@ -16,6 +16,7 @@ from menuwatch.catalog.diff import MenuDiff, diff
 from menuwatch.catalog.model import Product
 from menuwatch.core.errors import BadPayload, Refused
 from menuwatch.db import sql
+from menuwatch.operations import audit
 from menuwatch.operations.reading import rows
 from menuwatch.operations.refusals import Conflict, NotFound
 from menuwatch.payloads import store as payloads
@@ -267,6 +268,7 @@ async def release(conn: AsyncConnection[Any], payload_id: int) -> int:
         unique=False,
     )
     (enqueued,) = await tasks.enqueue(conn, [task])
+    await audit.record(conn, "payload_released", ("payload", payload_id), store=payload.dispensary_id, task=enqueued.id)
     return enqueued.id
 
 

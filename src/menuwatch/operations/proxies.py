@@ -14,6 +14,7 @@ from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Connection, Pool
 from menuwatch.fetch.probe import Finding, Permit, Probed, finding
+from menuwatch.operations import audit
 from menuwatch.operations.proxy_passwords import check_open
 from menuwatch.operations.proxy_trial import TESTS_AT_ONCE, Tested, Tester
 from menuwatch.operations.refusals import NotFound
@@ -115,7 +116,7 @@ async def add(
     sealed = dataclasses.replace(proxy, password=(vault or Vault()).seal(proxy.password))
     async with pool.connection() as conn, conn.transaction():
         proxy_id, created = await store.add(conn, sealed)
-    log.info("proxy added", action="proxy_added", proxy_id=proxy_id, address=proxy.address, created=created)
+        await audit.record(conn, "proxy_added", ("proxy", proxy_id), address=proxy.address, created=created)
     return Added(id=proxy_id, address=proxy.address, created=created)
 
 
@@ -211,6 +212,8 @@ async def test(
     check = Tester(pool, settings, url=url, clock=clock, ca_file=ca_file, permit=permit)
     check_open(check.vault, chosen)
     gate = asyncio.Semaphore(TESTS_AT_ONCE)
+    async with pool.connection() as conn:
+        await audit.record(conn, "proxies_tested", proxies=[proxy.id for proxy in chosen])
 
     async def one(proxy: Proxy) -> Tested:
         async with gate:
@@ -277,8 +280,10 @@ async def enable(
     async with pool.connection() as conn, conn.transaction():
         await store.enable(conn, numbers, failed=failed, probing=probing(settings.proxy_probe_seconds))
         found = [view(proxy) for proxy in await _known(conn, numbers)]
-    for proxy in found:
-        log.info("proxy enabled", action="proxy_enabled", proxy_id=proxy.id, status=proxy.status, reason=proxy.reason)
+        for proxy in found:
+            await audit.record(
+                conn, "proxy_enabled", ("proxy", proxy.id), status=proxy.status, reason=proxy.reason, forced=force
+            )
     return found
 
 
@@ -290,7 +295,7 @@ async def disable(conn: Connection, proxy_ids: Iterable[int], reason: str | None
     said = (reason or "").strip() or DISABLED
     await store.disable(conn, numbers, said)
     for number in numbers:
-        log.info("proxy disabled", action="proxy_disabled", proxy_id=number, reason=said)
+        await audit.record(conn, "proxy_disabled", ("proxy", number), reason=said)
     return [view(proxy) for proxy in await _known(conn, numbers)]
 
 
@@ -301,7 +306,7 @@ async def remove(conn: Connection, proxy_ids: Iterable[int]) -> list[ProxyView]:
     found = [view(proxy) for proxy in await _known(conn, numbers)]
     await store.remove(conn, numbers)
     for proxy in found:
-        log.info("proxy removed", action="proxy_removed", proxy_id=proxy.id, address=proxy.address)
+        await audit.record(conn, "proxy_removed", ("proxy", proxy.id), address=proxy.address)
     return found
 
 

@@ -12,6 +12,7 @@ from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
 from menuwatch.fetch.probe import Permit
+from menuwatch.operations import audit
 from menuwatch.operations.proxy_trial import TESTS_AT_ONCE, Tester
 from menuwatch.proxies import store
 from menuwatch.proxies.health import probing
@@ -100,8 +101,8 @@ async def bring_in(
         await _test_and_put(desk, tester, iter(once.values()), on_done)
     intake.brought.sort(key=lambda one: one.number)
     log.info(
-        "proxies brought in",
-        action="proxies_brought_in",
+        "all proxies are brought in",
+        action="proxy_intake_done",
         added=intake.added,
         updated=intake.updated,
         rejected=len(intake.rejected),
@@ -157,6 +158,13 @@ class _Desk:
         new = [dataclasses.replace(one.proxy, password=self._vault.seal(one.proxy.password)) for one in batch]
         async with self._pool.connection() as conn, conn.transaction():
             found = await store.put(conn, new, failed=failed, probing=self._probing)
+            await audit.record(
+                conn,
+                "proxies_brought_in",
+                proxies=[made.id for made in found.values()],
+                created=sum(made.created for made in found.values()),
+                failed=len(failed),
+            )
         for one in batch:
             made = found[one.proxy.key]
             self._intake.brought.append(

@@ -8,6 +8,7 @@ from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
+from menuwatch.operations import audit
 from menuwatch.proxies import store
 from menuwatch.proxies.model import Proxy
 from menuwatch.proxies.vault import Locked, Vault
@@ -67,5 +68,5 @@ async def seal(pool: Pool, settings: Settings) -> tuple[int, int]:
         raise Refused("SECRET_KEY is not set: `menuwatch proxies key` makes a key")
     async with pool.connection() as conn, conn.transaction():
         written, total = await store.reseal(conn, vault)
-    log.info("passwords sealed", action="proxy_passwords_sealed", written=written, total=total)
+        await audit.record(conn, "proxy_passwords_sealed", written=written, total=total)
     return written, total

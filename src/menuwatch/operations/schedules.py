@@ -11,15 +11,13 @@ import psycopg
 from psycopg import AsyncConnection
 
 from menuwatch.core.errors import Refused
-from menuwatch.core.telemetry import get_logger
+from menuwatch.operations import audit
 from menuwatch.operations.refusals import Conflict, NotFound, Unusable
 from menuwatch.schedules import due
 from menuwatch.schedules import store as schedules
 from menuwatch.schedules.model import ROLES, Schedule, parse_state
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import UNHANDLED_ROLES, NewTask, Role
-
-log = get_logger(__name__)
 
 PLAN_AHEAD = timedelta(days=366)
 _ROLES = tuple(role for role in ROLES if role not in UNHANDLED_ROLES)
@@ -73,7 +71,8 @@ async def change(
         values["next_run_at"] = due.rescheduled(schedule.next_run_at, before, after, now)
     changed = await schedules.change(conn, schedule, values)
     if changed != dataclasses.replace(schedule, updated_at=changed.updated_at):
-        log.info("schedule changed", action="schedule_changed", schedule_id=schedule_id, fields=sorted(changes))
+        before_after = {name: [getattr(schedule, name), getattr(changed, name)] for name in sorted(changes)}
+        await audit.record(conn, "schedule_changed", ("schedule", schedule_id), changes=before_after)
     return changed
 
 
@@ -86,7 +85,7 @@ async def trigger(conn: AsyncConnection[Any], schedule_id: int, *, now: datetime
     made = await schedules.fire(conn, schedule_id, fire_at=now, now=now, next_run_at=None)
     if made is None:
         raise Conflict(f"schedule {schedule_id} has been fired at this very moment")
-    log.info("schedule triggered", action="schedule_triggered", schedule_id=schedule_id, tasks=made)
+    await audit.record(conn, "schedule_triggered", ("schedule", schedule_id), tasks=made)
     return await _locked(conn, schedule_id), made
 
 
@@ -102,9 +101,11 @@ async def generate_resync(
     if not first <= day <= last:
         raise Unusable("date", f"crawls can be planned from {first} to {last}, not for {day}")
     try:
-        return await schedules.generate_resync(conn, batches_per_day, day, timezone)
+        made = await schedules.generate_resync(conn, batches_per_day, day, timezone)
     except psycopg.errors.InvalidParameterValue:
         raise Unusable("timezone", f"time zone {timezone!r} does not exist: name it as America/Phoenix") from None
+    await audit.record(conn, "resync_planned", day=day, batches=batches_per_day, timezone=timezone, tasks=made)
+    return made
 
 
 async def generate_discovery(
@@ -121,6 +122,14 @@ async def generate_discovery(
     payload = None if state_code is None else {"state": known_state(state_code)}
     new = NewTask(role=Role.STORE_DISCOVERY, platform=platform or platforms[0], priority=priority, payload=payload)
     (enqueued,) = await tasks.enqueue(conn, [new])
+    await audit.record(
+        conn,
+        "discovery_asked",
+        ("task", enqueued.id),
+        platform=new.platform,
+        state=state_code,
+        created=enqueued.created,
+    )
     return enqueued.id, enqueued.created
 
 

@@ -9,6 +9,7 @@ from psycopg import AsyncConnection
 
 from menuwatch.core.errors import Refused
 from menuwatch.db import sql
+from menuwatch.operations import audit
 from menuwatch.operations.reading import Row, pattern, row, rows
 from menuwatch.operations.refusals import Conflict, NotFound, Unusable
 from menuwatch.platforms.base import Platform
@@ -85,6 +86,7 @@ async def add_by_url(conn: AsyncConnection[Any], platforms: Mapping[str, Platfor
         role=Role.ENTRY_POINT_DISCOVERY, dispensary_id=store.id, platform=platform, priority=PRIORITY_CHAINED
     )
     (enqueued,) = await tasks.enqueue(conn, [task])
+    await audit.record(conn, "store_added", ("store", store.id), platform=platform, slug=slug, task=enqueued.id)
     return store.id, enqueued.id
 
 
@@ -94,3 +96,4 @@ async def set_crawl_enabled(conn: AsyncConnection[Any], store_id: int, enabled: 
         await stores.set_crawl_enabled(conn, store_id, enabled)
     except Refused as error:
         raise NotFound(str(error)) from error
+    await audit.record(conn, "store_enabled" if enabled else "store_disabled", ("store", store_id))

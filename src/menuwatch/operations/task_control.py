@@ -14,6 +14,7 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable
 
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
+from menuwatch.operations import audit
 from menuwatch.operations.reading import Row, rows
 from menuwatch.operations.refusals import Conflict, NotFound, Unusable
 from menuwatch.operations.tasks import TaskFilter, one
@@ -36,7 +37,7 @@ _UNHANDLED = sorted(str(role) for role in UNHANDLED_ROLES)
 async def recover_stale(conn: AsyncConnection[Any], threshold_minutes: float) -> int:
     """Takes tasks back from workers that were silent for that long; returns how many."""
     found = await tasks.recover_stale(conn, threshold_minutes)
-    log.info("stale tasks recovered", action="tasks_recovered", count=found, threshold_minutes=threshold_minutes)
+    await audit.record(conn, "tasks_recovered", count=found, threshold_minutes=threshold_minutes)
     return found
 
 
@@ -46,8 +47,8 @@ async def cancel(conn: AsyncConnection[Any], task_id: int, *, reason: str | None
     if task["status"] in FINAL or not await tasks.cancel(conn, [task_id], clean_reason(reason or "cancelled")):
         now = await one(conn, task_id)
         raise Conflict(f"task {task_id} is {now['status']} and cannot be cancelled any more")
-    log.info(
-        "task cancelled", action="task_cancelled", task_id=task_id, was=task["status"], worker_id=task["worker_id"]
+    await audit.record(
+        conn, "task_cancelled", ("task", task_id), was=task["status"], worker_id=task["worker_id"], reason=reason
     )
 
 
@@ -69,9 +70,7 @@ async def retry(conn: AsyncConnection[Any], task_id: int, *, priority: int = PRI
             raise Conflict(
                 f"task {task_id} is {now['status']}: a worker is at it; cancel it first, or wait until it is over"
             )
-    log.info(
-        "task retried", action="task_retried", task_id=task_id, retried_as=found["task_id"], outcome=found["outcome"]
-    )
+    await audit.record(conn, "task_retried", ("task", task_id), retried_as=found["task_id"], outcome=found["outcome"])
     return found["task_id"], found["outcome"]
 
 
@@ -122,7 +121,7 @@ async def bulk_retry(
         became["waiting"] += became.pop("joined", 0) + became.pop("raised", 0)
         skipped += became
     result = _result(matched, done, skipped, dry_run=dry_run)
-    _log_bulk("tasks retried in bulk", "tasks_retried", where, ids, result)
+    await _note_bulk(conn, "tasks_retried", where, ids, result)
     return result
 
 
@@ -148,7 +147,7 @@ async def bulk_cancel(
         skipped["busy"] = became["busy"]
         done = became["cancelled"]
     result = _result(found["matched"], done, skipped, dry_run=dry_run)
-    _log_bulk("tasks cancelled in bulk", "tasks_cancelled", where, ids, result)
+    await _note_bulk(conn, "tasks_cancelled", where, ids, result)
     return result
 
 
@@ -169,13 +168,15 @@ async def _retry(conn: AsyncConnection[Any], ids: Sequence[int], priority: int) 
     return await rows(conn, _q.retry_tasks, values)
 
 
-def _log_bulk(said: str, action: str, where: TaskFilter, ids: Sequence[int] | None, result: Bulk) -> None:
+async def _note_bulk(
+    conn: AsyncConnection[Any], action: str, where: TaskFilter, ids: Sequence[int] | None, result: Bulk
+) -> None:
     if result.dry_run:
         return
     selected = {key: value for key, value in _selection(where, ids).items() if value is not None}
     if ids is not None and len(ids) > 100:
         selected["ids"] = f"{len(ids)} of them"
-    log.info(said, action=action, matched=result.matched, done=result.done, skipped=result.skipped, where=selected)
+    await audit.record(conn, action, matched=result.matched, done=result.done, skipped=result.skipped, where=selected)
 
 
 _TRIES = 12

@@ -10,8 +10,8 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from menuwatch.core.errors import Refused
-from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
+from menuwatch.operations import audit
 from menuwatch.operations.reading import Row, rows
 from menuwatch.operations.refusals import Unusable
 from menuwatch.schedules.model import STATES, parse_state
@@ -20,7 +20,6 @@ from menuwatch.tasks.model import NETWORK_ROLES, PER_STORE_ROLES, PRIORITY_CHAIN
 from menuwatch.tasks.store import Enqueued
 
 _q = sql.load(__package__)
-log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +41,10 @@ async def enqueue(conn: AsyncConnection[Any], wish: Wish, *, platforms: Sequence
     """
     (task,) = await _usable(conn, [wish], platforms, "")
     (enqueued,) = await tasks.enqueue(conn, [task])
-    log.info(
-        "task enqueued",
-        action="task_enqueued",
-        task_id=enqueued.id,
+    await audit.record(
+        conn,
+        "task_enqueued",
+        ("task", enqueued.id),
         role=str(wish.role),
         dispensary_id=wish.dispensary_id,
         created=enqueued.created,
@@ -61,7 +60,7 @@ async def enqueue_batch(
     Raises Unusable naming the first that cannot be used, as `tasks/17/role`.
     """
     enqueued = await tasks.enqueue(conn, await _usable(conn, wishes, platforms, "tasks"))
-    _log_batch("tasks enqueued", "tasks_enqueued", enqueued)
+    await _note_batch(conn, "tasks_enqueued", enqueued)
     return enqueued
 
 
@@ -111,14 +110,14 @@ async def enqueue_state(
         for one in crawlable
     ]
     enqueued = await tasks.enqueue(conn, new)
-    _log_batch("tasks enqueued for a state", "state_enqueued", enqueued, state=state, role=str(role))
+    await _note_batch(conn, "state_enqueued", enqueued, state=state, role=str(role))
     return len(found), enqueued
 
 
-def _log_batch(said: str, action: str, enqueued: Sequence[Enqueued], **more: Any) -> None:
+async def _note_batch(conn: AsyncConnection[Any], action: str, enqueued: Sequence[Enqueued], **more: Any) -> None:
     ids = [one.id for one in enqueued if one.created]
     span = {"first_task_id": min(ids), "last_task_id": max(ids)} if ids else {}
-    log.info(said, action=action, asked=len(enqueued), created=len(ids), **span, **more)
+    await audit.record(conn, action, asked=len(enqueued), created=len(ids), **span, **more)
 
 
 async def _usable(

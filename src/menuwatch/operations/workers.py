@@ -13,6 +13,7 @@ from psycopg import AsyncConnection
 
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
+from menuwatch.operations import audit
 from menuwatch.operations.reading import Row, row, rows
 from menuwatch.operations.refusals import Conflict, NotFound
 from menuwatch.tasks import store as tasks
@@ -101,7 +102,7 @@ async def tell(conn: _Conn, worker_id: str, command: Command, by: str | None = N
     if worker.status == "stopping" and command is not Command.DECOMMISSION:
         raise Conflict(f"worker {worker_id!r} is stopping already: it cannot be told to {command} any more")
     given = await commands.give(conn, worker_id, command, by)
-    log.info("a worker was told", action="worker_told", worker_id=worker_id, command=str(command), command_id=given.id)
+    await audit.record(conn, "worker_told", ("worker", worker_id), command=str(command), command_id=given.id)
     return given
 
 
@@ -129,7 +130,7 @@ async def register(
         roles=None if roles is None else tuple(sorted({str(role) for role in roles})),
     )
     created = await registry.register(conn, who)
-    log.info("a worker registered", action="worker_registered", worker_id=worker_id, created=created)
+    await audit.record(conn, "worker_registered", ("worker", worker_id), host=host, created=created)
     return worker_id, created
 
 
@@ -174,3 +175,4 @@ async def leave(conn: _Conn, worker_id: str) -> None:
     if await registry.get(conn, worker_id) is None:
         raise NotFound(f"worker {worker_id!r} is not in the registry")
     await registry.deregister(conn, worker_id)
+    await audit.record(conn, "worker_deregistered", ("worker", worker_id))
