@@ -24,8 +24,8 @@ $(READY): requirements.lock pyproject.toml package-lock.json hatch_build.py
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## See it work: a simulated market, found, crawled and compared
-	@$(BIN)/menuwatch demo
+demo: $(READY) ## See it work: a simulated market, found, crawled and compared; in a terminal its dashboard and site stay up
+	@if [ -n "$(KEEP)" ] || { [ -t 0 ] && [ -t 1 ]; }; then $(BIN)/menuwatch demo --keep; else $(BIN)/menuwatch demo; fi
 
 test: $(READY) check ## Everything that must hold: style, types, imports, tests
 	@$(BIN)/python -m pytest -n $(JOBS) -rs

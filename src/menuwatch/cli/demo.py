@@ -26,6 +26,7 @@ from menuwatch.core.errors import Transient
 from menuwatch.core.settings import Settings
 from menuwatch.fetch import attempts
 from menuwatch.images import store as images
+from menuwatch.operations import accounts
 from menuwatch.operations import proxies as proxy_operations
 from menuwatch.sim.market import IMAGE_BASE
 from menuwatch.sim.process import Simulator
@@ -45,6 +46,8 @@ MISCHIEF: dict[str, Any] = {
 
 _STUCK_SECONDS = 600.0
 _PICTURE_SECONDS = 2.0
+_LIVE_SECONDS = 20
+"""Between two crawls of the whole market while the faces are up: often enough that one sees things move."""
 _PICTURES_AT_ONCE = 6
 """Pictures take longer than everything else together, so a demo only begins with them, once the menus are there."""
 
@@ -57,14 +60,22 @@ def demo(
     cycles: Annotated[int, typer.Option(min=1, max=100, help="Times that every store is crawled.")] = 4,
     seed: Annotated[int, typer.Option(help="Another seed is another market.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the server running afterwards, until Ctrl-C.")] = False,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep", help="Leave the dashboard and the public site up afterwards, and the market live, until Ctrl-C."
+        ),
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the server that --keep leaves up; 0 takes a free one.")
+    ] = 0,
 ) -> None:
     """See it work: find the stores of a simulated market, crawl them while it drifts, show what changed.
 
     Everything is real but the market: database, proxies, requests, archive, catalogue. Nothing leaves this machine, and the
     data are removed at the end. Exit code 1 if any task did not end well.
     """
-    ok = asyncio.run(_demo(store_count, product_count, cycles, seed, json=json, keep=keep))
+    ok = asyncio.run(_demo(store_count, product_count, cycles, seed, json=json, keep=keep, port=port))
     if not ok:
         raise typer.Exit(1)
 
@@ -80,6 +91,7 @@ async def market(
     mischief: dict[str, Any] | None = None,
     proxies: int = 6,
     image_downloads: int = 0,
+    port: int = 0,
 ) -> AsyncIterator[tuple[Simulator, System]]:
     """A simulated market, and a Menuwatch of its own in `home` that is set to watch it through the market's proxies.
 
@@ -91,7 +103,7 @@ async def market(
     ) as simulator:
         settings = Settings(
             home=home,
-            port=0,
+            port=port,
             dutchie_base_url=simulator.base_url,
             weedmaps_base_url=simulator.weedmaps_url,
             task_retry_base_seconds=0.2,
@@ -117,7 +129,9 @@ async def market(
             yield simulator, system
 
 
-async def _demo(store_count: int, product_count: int, cycles: int, seed: int, *, json: bool, keep: bool) -> bool:
+async def _demo(
+    store_count: int, product_count: int, cycles: int, seed: int, *, json: bool, keep: bool, port: int
+) -> bool:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="menuwatch-demo-") as folder:
         async with (
@@ -127,6 +141,7 @@ async def _demo(store_count: int, product_count: int, cycles: int, seed: int, *,
                 product_count=product_count,
                 seed=seed,
                 mischief=MISCHIEF,
+                port=port,
             ) as (simulator, system),
             bootstrap.working(system),
         ):
@@ -141,10 +156,45 @@ async def _demo(store_count: int, product_count: int, cycles: int, seed: int, *,
             if not ok:
                 errors.print("menuwatch: not every task ended well", style="red")
             if keep:
-                from menuwatch.cli.serving import serve
-
-                await serve(system, lambda address: errors.print(f"The server is up: {address}/docs  (Ctrl-C ends it)"))
+                await _keep(simulator, system)
     return ok
+
+
+async def _keep(simulator: Simulator, system: System) -> None:
+    """The faces on the market, which goes on drifting and being crawled, until Ctrl-C."""
+    from menuwatch.cli.serving import serve
+
+    await _enqueue(system, [NewTask(role=Role.ANALYTICS_REFRESH)])
+    password = await accounts.first_admin(system.pool)
+
+    def up(address: str) -> None:
+        table = Table(box=None, show_header=False, pad_edge=False)
+        table.add_row("Dashboard", f"{address}/admin/")
+        table.add_row("Public site", f"{address}/")
+        table.add_row("API", f"{address}/docs")
+        table.add_row(
+            "Log in as", Text(f"{accounts.FIRST_NAME}, password {password} (for once: you choose your own then)")
+        )
+        errors.print()
+        errors.print(table)
+        errors.print(f"\nThe market goes on: every store is crawled each {_LIVE_SECONDS} seconds. Ctrl-C ends it.")
+
+    async with bootstrap.keeping(system):
+        living = asyncio.create_task(_live(simulator, system), name="market")
+        try:
+            await serve(system, up)
+        finally:
+            living.cancel()
+            await asyncio.gather(living, return_exceptions=True)
+
+
+async def _live(simulator: Simulator, system: System) -> None:
+    while True:
+        await asyncio.sleep(_LIVE_SECONDS)
+        await simulator.tick()
+        async with system.pool.connection() as conn:
+            found = await stores.crawlable(conn)
+        await _enqueue(system, [NewTask(role=Role.PAYLOAD_FETCH, dispensary_id=store) for store in found])
 
 
 async def crawl(simulator: Simulator, system: System, store_count: int, cycles: int) -> None:
