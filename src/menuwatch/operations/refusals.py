@@ -19,3 +19,7 @@ class Unusable(Refused):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
         self.field = field
+
+
+class Stale(Conflict):
+    """Somebody else has changed it since it was looked at: nothing was written. What it is now is read anew."""
