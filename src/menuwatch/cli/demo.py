@@ -172,9 +172,8 @@ async def _keep(simulator: Simulator, system: System) -> None:
         table.add_row("Dashboard", f"{address}/admin/")
         table.add_row("Public site", f"{address}/")
         table.add_row("API", f"{address}/docs")
-        table.add_row(
-            "Log in as", Text(f"{accounts.FIRST_NAME}, password {password} (for once: you choose your own then)")
-        )
+        table.add_row("Log in as", accounts.FIRST_NAME)
+        table.add_row("Password", f"{password}  (once: you choose your own then)")
         errors.print()
         errors.print(table)
         errors.print(f"\nThe market goes on: every store is crawled each {_LIVE_SECONDS} seconds. Ctrl-C ends it.")
