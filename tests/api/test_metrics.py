@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -24,6 +25,7 @@ from menuwatch.engine.measures import Measures
 from menuwatch.operations import figures
 from menuwatch.operations.figures import Figures, Reader
 from menuwatch.web.observe import Traffic
+from menuwatch.web.visit_log import results
 from tests.api.shop import Shop, item
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"
@@ -291,10 +293,13 @@ def test_every_metric_is_documented() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     page = {name: (kind, meaning, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels, meaning in rows}
     assert len(page) == len(rows)
+    visits = CollectorRegistry()
+    results(visits)
     code = {
         **_described(Gauges(Figures()).collect()),
         **_described(PictureCounts().collect()),
         **_described(Traffic().registry.collect()),
+        **_described(visits.collect()),
         **_described(Measures().collect()),
     }
     assert list(page) == list(code)

@@ -35,6 +35,16 @@ _SECONDS = 5.0
 _UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
 
 
+def results(registry: CollectorRegistry) -> Counter:
+    """The metric of what became of visits."""
+    return Counter(
+        "menuwatch_visits",
+        "Pages of the public site by what became of the visit: counted, lost, or why it does not count.",
+        ("result",),
+        registry=registry,
+    )
+
+
 class VisitLog(Loop):
     """A bounded queue, in memory. A request only puts something into it; at a crash what is in it is lost."""
 
@@ -59,12 +69,7 @@ class VisitLog(Loop):
         self._waiting: deque[Visit] = deque()
         self._salts: dict[date, bytes] = {}
         self._noted: collections.Counter[str] = collections.Counter()
-        self._results = Counter(
-            "menuwatch_visits",
-            "Pages of the public site by what became of their visit: counted, lost, or why it does not count.",
-            ("result",),
-            registry=registry or CollectorRegistry(),
-        )
+        self._results = results(registry or CollectorRegistry())
 
     def offer(self, visit: Visit) -> bool:
         """Takes a visit to be counted; False where there is no room, and it is lost."""
