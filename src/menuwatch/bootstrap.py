@@ -392,7 +392,7 @@ async def serving(system: System) -> AsyncIterator[ASGIApp]:
     postcodes.warm()  # else the first shopper who names a postcode waits for it, and all others with them
     async with _running(visits):
         yield Faces(
-            api=create_app(served, traffic),
+            api=create_app(served, traffic, live),
             dashboard=create_dashboard(served, traffic, live),
             site=create_site(served, traffic),
             prefix=prefix_of(system.settings.public_url),

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import psycopg
 from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from menuwatch.api.problems import Problem, of_database, respond
+from menuwatch.accounts.repeats import OtherRequest, UnderWay
+from menuwatch.api.problems import BodyTooLarge, Problem, fault, of_database, respond
 from menuwatch.operations.accounts import Overreach
 from menuwatch.web.auth import NotAllowed, NotSignedIn, PasswordDue, principal_of
 from menuwatch.web.csrf import CrossSite
+from menuwatch.web.idempotency import AnswerNotKept, BadKey
 from menuwatch.web.sessions import WrongLogin
 from menuwatch.web.throttle import TooManyTries
 
@@ -63,6 +66,35 @@ class TooManyLogins(Problem):
     title = "Too many failed logins"
 
 
+class BadIdempotencyKey(Problem):
+    """`Idempotency-Key` is one text of 1 to 255 printable ASCII characters; a UUID is a good one."""
+
+    status = 400
+    title = "Bad idempotency key"
+
+
+class StillUnderWay(Problem):
+    """The request with this `Idempotency-Key` is being carried out now. Ask again in a moment: then its answer is there."""
+
+    status = 409
+    title = "The same request is under way"
+
+
+class AlreadyDone(Problem):
+    """The request with this `Idempotency-Key` was carried out, and is not carried out again. Its answer held a secret, or was too large,
+    and was not kept: look what came of it, or ask anew with another key."""
+
+    status = 409
+    title = "It was done already"
+
+
+class KeyOfAnother(Problem):
+    """This `Idempotency-Key` was sent with another request: another address or another body. Each request has a key of its own."""
+
+    status = 422
+    title = "The idempotency key belongs to another request"
+
+
 KINDS: tuple[type[Problem], ...] = (
     LoginNeeded,
     WrongPassword,
@@ -70,6 +102,10 @@ KINDS: tuple[type[Problem], ...] = (
     PasswordChangeDue,
     OtherSite,
     TooManyLogins,
+    BadIdempotencyKey,
+    StillUnderWay,
+    AlreadyDone,
+    KeyOfAnother,
 )
 
 OPEN = ("/healthz", "/readyz", "/docs", "/openapi.json", "/problems", "/img")
@@ -95,10 +131,31 @@ def problem_of(error: Exception) -> Problem | None:
             return OtherSite(str(error))
         case TooManyTries():
             return TooManyLogins(str(error), headers={"Retry-After": str(error.seconds)})
+        case BadKey():
+            return BadIdempotencyKey(str(error))
+        case UnderWay():
+            return StillUnderWay(
+                "the request with this Idempotency-Key is being carried out: ask again in a moment",
+                headers={"Retry-After": "2"},
+            )
+        case AnswerNotKept():
+            return AlreadyDone(
+                "this was carried out already, and its answer was not kept: look what came of it, or use another key"
+            )
+        case OtherRequest():
+            return KeyOfAnother("this Idempotency-Key was sent with another request: make another one for this")
+        case HTTPException(status_code=413):
+            return BodyTooLarge(str(error.detail))
         case psycopg.Error():
             return of_database(error)
         case _:
             return None
+
+
+def refuse(request: Request, error: Exception) -> Response:
+    """The answer to a request that a middleware refuses."""
+    problem = problem_of(error)
+    return fault(request) if problem is None else respond(request, problem)
 
 
 class Closed:

@@ -14,6 +14,7 @@ from menuwatch.api.routes import (
     audit,
     capacity,
     changes,
+    events,
     exports,
     health,
     hosts,
@@ -33,6 +34,8 @@ from menuwatch.api.routes import (
 )
 from menuwatch.web.auth import Authenticate
 from menuwatch.web.head import Head
+from menuwatch.web.idempotency import Idempotency
+from menuwatch.web.live import Live
 from menuwatch.web.observe import Observe, Traffic
 from menuwatch.web.system import System
 
@@ -55,6 +58,7 @@ ROUTERS = (
     analytics.router,
     visitors.router,
     exports.router,
+    events.router,
     proxies.router,
     hosts.router,
     attempts.router,
@@ -94,13 +98,15 @@ def bare_app() -> FastAPI:
     return app
 
 
-def create_app(system: System, traffic: Traffic | None = None) -> FastAPI:
+def create_app(system: System, traffic: Traffic | None = None, live: Live | None = None) -> FastAPI:
     """The app on its parts. They stay the caller's: it opens them before and closes them after. `traffic` counts its requests; the
-    other faces of a server count theirs in it too."""
+    other faces of a server count theirs in it too. `live` tells what changes, to all of them."""
     app = bare_app()
     app.state.system = system
     app.state.traffic = traffic or Traffic()
+    app.state.live = live or Live(system.pool)
     app.state.gallery = images.Gallery.of(system.settings)
+    app.add_middleware(Idempotency, refuse=access.refuse)
     app.add_middleware(access.Closed)
     app.add_middleware(Authenticate)
     app.add_middleware(Head)

@@ -31,6 +31,10 @@ is an error, not ignored.
 
 **Caching**: every answer to a GET has an `ETag`; `If-None-Match` gets `304`. Archived documents never change.
 
+**Sending again**: a POST with an `Idempotency-Key` is carried out once; sent again within a day it gets the same answer, with
+`Idempotent-Replayed: true`. **Changing what others may change**: send the `ETag` that you read as `If-Match`; where it was changed
+since, the answer is `412` and holds what it is now, as `current`.
+
 **Access**: everything but the probes, this description and pictures takes a login. Programs send a token, `Authorization: Bearer mw_…`
 (`menuwatch tokens create`); browsers the cookie of `POST /api/session`, and then say where a request comes from, as they do by
 themselves. Each operation names the permission that it takes, as `x-permission`: a role must have it, and a token its scope.
@@ -66,6 +70,7 @@ TAGS = [
         "name": "accounts",
         "description": "Logging in, users and their roles, tokens for programs, and what was done by whom.",
     },
+    {"name": "events", "description": "Hearing at once that something changed."},
     {"name": "health", "description": "Probes and metrics."},
 ]
 
@@ -105,6 +110,16 @@ _SCHEMES = {
 }
 
 
+_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "title": "Idempotency-Key"},
+    "description": "A text of your own, as a UUID: the same request sent again with it within a day is not carried out again, and "
+    "gets the same answer.",
+}
+
+
 def permissions(routers: Iterable[APIRouter]) -> dict[tuple[str, str], str | None]:
     """What every route takes, by (method, path): a permission, `signed in`, `own account`, or None where it is for everybody."""
     found: dict[tuple[str, str], str | None] = {}
@@ -124,6 +139,8 @@ def _with_access(document: dict[str, Any], routers: Iterable[APIRouter]) -> None
         operation = document["paths"].get(path, {}).get(method.lower())
         if operation is None:
             continue
+        if method == "POST" and not path.startswith("/api/session"):
+            operation["parameters"] = [*operation.get("parameters", ()), _KEY]
         if permission is None:
             operation["security"] = []
         else:

@@ -24,6 +24,7 @@ class Head:
             await send(message)
 
         scope["method"] = "GET"
+        scope["head"] = True  # for whoever would go on answering long after the headers
         try:
             await self._app(scope, receive, sending)
         finally:

@@ -9,8 +9,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api import paging
-from menuwatch.api.answers import answer, page
+from menuwatch.api import paging, versions
+from menuwatch.api.answers import answer, page, tag_of
 from menuwatch.api.schemas.alerts import (
     Delivery,
     DeliveryPage,
@@ -25,6 +25,7 @@ from menuwatch.api.schemas.alerts import (
     RulePage,
 )
 from menuwatch.api.schemas.common import BIGINT_MAX, INTEGER_MAX, PageQuery
+from menuwatch.api.versions import IfMatch
 from menuwatch.operations import alerts
 from menuwatch.web.auth import allowed_by_method
 from menuwatch.web.system import Reading, Sys, System, Writing
@@ -92,11 +93,13 @@ async def show_alert_rule(request: Request, conn: Reading, rule_id: RulePath) ->
 
 @router.patch("/{rule_id}", response_model=MadeRule, summary="Change an alert rule")
 async def change_alert_rule(
-    request: Request, system: Sys, conn: Writing, rule_id: RulePath, change: RuleChange
+    request: Request, system: Sys, conn: Writing, rule_id: RulePath, change: RuleChange, if_match: IfMatch = None
 ) -> Response:
     """What the body names is changed. With another scope or condition, or enabled again, the rule begins anew."""
+    await alerts.lock(conn, rule_id)
+    versions.check(if_match, await alerts.one(conn, rule_id), f"alert rule {rule_id}")
     made = await alerts.change(conn, rule_id, change.wish(), means=_means(system), now=datetime.now(UTC))
-    return answer(request, dataclasses.asdict(made))
+    return answer(request, dataclasses.asdict(made), headers={"ETag": tag_of(made.rule)})
 
 
 @router.delete("/{rule_id}", response_model=Rule, summary="Remove an alert rule")

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Query, Request, Response
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api.answers import answer
+from menuwatch.api import versions
+from menuwatch.api.answers import answer, tag_of
 from menuwatch.api.schemas.common import INTEGER_MAX, NoQuery
 from menuwatch.api.schemas.schedules import (
     GeneratedDiscovery,
@@ -21,6 +22,7 @@ from menuwatch.api.schemas.schedules import (
     ScheduleList,
     Triggered,
 )
+from menuwatch.api.versions import IfMatch
 from menuwatch.operations import schedules, tasks
 from menuwatch.schedules import model
 from menuwatch.web.auth import allowed_by_method
@@ -44,15 +46,28 @@ async def list_schedules(request: Request, conn: Reading, query: Annotated[NoQue
     return answer(request, {"items": [_shown(one) for one in await schedules.listed(conn)]})
 
 
+@router.get("/{schedule_id}", response_model=Schedule, summary="One schedule")
+async def get_schedule(request: Request, conn: Reading, schedule_id: SchedulePath) -> Response:
+    """One schedule. Its ETag is what `If-Match` takes."""
+    return answer(request, _shown(await schedules.one(conn, schedule_id)))
+
+
 @router.put("/{schedule_id}", response_model=Schedule, summary="Change a schedule")
 async def change_schedule(
-    request: Request, system: Sys, conn: Writing, schedule_id: SchedulePath, change: ScheduleChange
+    request: Request,
+    system: Sys,
+    conn: Writing,
+    schedule_id: SchedulePath,
+    change: ScheduleChange,
+    if_match: IfMatch = None,
 ) -> Response:
     """What the body names is changed, what it leaves out stays. A schedule that is enabled again after its time fires once."""
+    versions.check(if_match, _shown(await schedules.lock(conn, schedule_id)), f"schedule {schedule_id}")
     changed = await schedules.change(
         conn, schedule_id, change.changes(), platforms=tuple(system.platforms), now=datetime.now(UTC)
     )
-    return answer(request, _shown(changed))
+    shown = _shown(changed)
+    return answer(request, shown, headers={"ETag": tag_of(shown)})
 
 
 @router.post("/{schedule_id}/trigger", response_model=Triggered, summary="Fire a schedule now")

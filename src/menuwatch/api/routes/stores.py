@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api import paging
-from menuwatch.api.answers import answer, matches, page, tag_of
-from menuwatch.api.problems import Changed
+from menuwatch.api import paging, versions
+from menuwatch.api.answers import answer, page, tag_of
 from menuwatch.api.routes.products import listing
 from menuwatch.api.schemas.common import StorePath
 from menuwatch.api.schemas.products import ProductPage, StoreProductQuery
@@ -24,6 +23,7 @@ from menuwatch.api.schemas.stores import (
     StorePage,
     StoreQuery,
 )
+from menuwatch.api.versions import IfMatch
 from menuwatch.exports.packs import Packs
 from menuwatch.operations import history, stores
 from menuwatch.web.auth import allowed_by_method
@@ -71,14 +71,11 @@ async def change_store(
     conn: Writing,
     store_id: StorePath,
     change: StoreChange,
-    if_match: Annotated[
-        str | None, Header(description="ETag of the store as it was read: refused when it was changed since.")
-    ] = None,
+    if_match: IfMatch = None,
 ) -> Response:
     """Switches crawling on or off. A store that is off is never contacted."""
     await stores.lock(conn, store_id)
-    if if_match is not None and not matches(if_match, tag_of(await stores.one(conn, store_id))):
-        raise Changed(f"store {store_id} was changed since you read it: fetch it again")
+    versions.check(if_match, await stores.one(conn, store_id), f"store {store_id}")
     await stores.set_crawl_enabled(conn, store_id, change.crawl_enabled)
     now = await stores.one(conn, store_id)
     return answer(request, now, headers={"ETag": tag_of(now)})

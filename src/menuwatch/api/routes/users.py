@@ -8,10 +8,11 @@ from fastapi import APIRouter, Query, Request, Response
 
 from menuwatch.accounts.model import Permission, Principal
 from menuwatch.accounts.passwords import Passwords
-from menuwatch.api import paging
-from menuwatch.api.answers import answer, page
+from menuwatch.api import paging, versions
+from menuwatch.api.answers import answer, page, tag_of
 from menuwatch.api.schemas.accounts import NewUser, User, UserChange, UserPage, UserPath, WithPassword
 from menuwatch.api.schemas.common import PageQuery
+from menuwatch.api.versions import IfMatch
 from menuwatch.operations import accounts
 from menuwatch.web.auth import allowed
 from menuwatch.web.system import Reading, Sys, Writing
@@ -48,15 +49,18 @@ async def get_user(request: Request, conn: Reading, user_id: UserPath) -> Respon
 
 
 @router.patch("/{user_id}", response_model=User, summary="Change a user")
-async def change_user(request: Request, conn: Writing, who: Who, user_id: UserPath, change: UserChange) -> Response:
+async def change_user(
+    request: Request, conn: Writing, who: Who, user_id: UserPath, change: UserChange, if_match: IfMatch = None
+) -> Response:
     """Another role, or no login any more; in force at once, also for sessions and tokens. One admin always stays."""
-    user = await accounts.one(conn, user_id)
+    user = await accounts.lock(conn, user_id)
+    versions.check(if_match, user, f"user {user.name}")
     if change.role is not None:
         user = await accounts.set_role(conn, user_id, change.role, by=who)
     if change.disabled is not None:
         switch = accounts.disable if change.disabled else accounts.enable
         user = await switch(conn, user_id, by=who)
-    return answer(request, user)
+    return answer(request, user, headers={"ETag": tag_of(user)})
 
 
 @router.delete("/{user_id}", response_model=User, summary="Remove a user")

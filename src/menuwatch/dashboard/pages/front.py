@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from menuwatch.operations import jump
 from menuwatch.web.auth import signed_in
-from menuwatch.web.live import TOPICS, Live
+from menuwatch.web.live import STREAM_SECONDS, TOPICS, Live
 from menuwatch.web.system import Reading
 
 router = APIRouter(dependencies=[signed_in])
@@ -21,7 +21,11 @@ async def live(request: Request, topics: Annotated[str, Query(max_length=400)] =
     stream: Live = request.app.state.live
     wanted = TOPICS & set(topics.split(","))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(stream.events(wanted), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(
+        stream.events(wanted, seconds=0 if request.scope.get("head") else STREAM_SECONDS),
+        media_type="text/event-stream",
+        headers=headers,
+    )
 
 
 @router.get("/jump")
