@@ -1,7 +1,7 @@
 """What shoppers look for and find: items across stores, with how they are spread, page by page.
 
-An item is the same thing whoever has it (`shopping_keys.item_key`). Without a place a search looks at items; near a place it looks at the
-offers of the stores there, whose prices, stock and distance then count.
+An item is the same thing whoever has it (`shopping_keys.item_key`). Without a place a search looks at items; near a place it looks
+at the offers of the stores there, whose prices, stock and distance then count.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ async def item(conn: AsyncConnection[Any], item_id: int) -> Row | None:
 async def item_of_product(conn: AsyncConnection[Any], product_id: int) -> int | None:
     """The item that a store's product is one of."""
     found = await row(conn, _q.item_of_product, {"id": product_id})
-    return None if found is None else found["item_id"]
+    return None if found is None else int(found["item_id"])
 
 
 async def offers(conn: AsyncConnection[Any], item_id: int, here: Here | None = None, limit: int = 100) -> list[Row]:

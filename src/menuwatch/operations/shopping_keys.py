@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from menuwatch.catalog.canon.package import shortest
+from menuwatch.catalog.canon.package import mass, shortest
 
 RULES = 1
 """Raised whenever something here, or in how offers are made, means that all of them are to be made anew."""
@@ -74,6 +74,8 @@ def size_of(variant: Mapping[str, Any]) -> str | None:
     if (pieces := variant.get("pieces")) is not None:
         return "1 piece" if pieces == 1 else f"{pieces} pieces"
     option = str(variant.get("option", "")).strip()
+    if (said := mass(option)) is not None:
+        return f"{said} g"
     return None if " ".join(words(option)) in _NONE or len(option) > 30 else option
 
 

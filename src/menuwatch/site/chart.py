@@ -13,7 +13,7 @@ from menuwatch.site import words
 
 WIDTH, HEIGHT = 720, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 14, 28
-_SHORTEST = timedelta(hours=12)
+_SHORTEST = timedelta(minutes=10)
 
 
 class Line(NamedTuple):
@@ -36,6 +36,9 @@ class Chart:
     dot: tuple[float, float] | None
     rows: list[dict[str, Any]]
     summary: str
+    now: int
+    lowest: int
+    highest: int
     width: int = WIDTH
     height: int = HEIGHT
     left: int = _LEFT
@@ -79,11 +82,14 @@ def draw(
         price=_steps([(p.since, p.until, p.price) for p in pieces], x, y),
         regular=_steps([(p.since, p.until, p.regular) for p in pieces if p.regular is not None], x, y),
         bands=_bands(gaps, start, end, x),
-        rules=[Line(y(level), words.dollars(round(level))) for level in _levels(low, high)],
+        rules=[Line(y(level), words.dollars(level)) for level in _levels(low, high)],
         ticks=_ticks(start, end, x),
         dot=(x(last.until), y(last.price)),
         rows=[_row(p, timezone) for p in reversed(pieces)],
         summary=summary,
+        now=last.price,
+        lowest=min(prices),
+        highest=max(prices),
     )
 
 
@@ -127,18 +133,18 @@ def _scale(low: int, high: int) -> tuple[float, float]:
     return max(0.0, low - room), high + room
 
 
-def _levels(low: float, high: float) -> list[float]:
+def _levels(low: float, high: float) -> list[int]:
     rough = (high - low) / 4
     step = next(
         s for s in (25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000, 10_000, 25_000, 100_000, 10**9) if s >= rough
     )
     first = int(low // step + 1) * step
-    return [level for level in range(first, int(high) + 1, step)]
+    return list(range(first, int(high) + 1, step))
 
 
 def _ticks(start: datetime, end: datetime, x: Any) -> list[Line]:
     span = end - start
-    form = "%H:%M" if span < timedelta(days=2) else "%b %-d"
+    form = "%H:%M" if span < timedelta(days=2) else "%b %d"
     return [Line(x(start + span * share), f"{start + span * share:{form}}") for share in (0.02, 0.34, 0.66, 0.97)]
 
 

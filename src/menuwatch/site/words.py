@@ -75,13 +75,13 @@ def percent_off(now: int | None, before: int | None) -> int | None:
 
 
 def _plain(value: Any) -> str:
-    number = Decimal(str(value))
+    number = Decimal(str(value)).quantize(Decimal("0.1"))
     return f"{number.normalize():f}" if number != number.to_integral_value() else f"{int(number)}"
 
 
 def potency(lo: Any, hi: Any, unit: str | None) -> str:
     """`22.4 %`, `18–24 %`, `100 mg`; empty where nothing is known, or where what is said cannot be."""
-    if hi is None or Decimal(str(hi)) <= 0:
+    if hi is None or Decimal(str(hi)) < Decimal("0.05"):
         return ""
     if unit == "%" and Decimal(str(hi)) > 100:
         return ""
@@ -134,6 +134,13 @@ def title_of(name: str) -> tuple[str, str]:
     if not first.strip() or not rest.strip():
         return name, ""
     return first.strip(), " · ".join(part.strip() for part in rest.split("|") if part.strip())
+
+
+def address(street: str | None, city: str | None, state: str | None, *more: str | None) -> str:
+    """A store's address in a line; many streets name their city already."""
+    if street and city and city.casefold() in street.casefold():
+        return street
+    return ", ".join(part for part in (street, place_of(city, state), *more) if part)
 
 
 def place_of(city: str | None, state: str | None) -> str:

@@ -51,7 +51,7 @@ async def item(request: Request, conn: Reading, address: str) -> Response:
         "description_text": next((one["description"] for one in offers if one["description"]), None),
         "cannabinoids": shown["cannabinoids"] if shown else [],
         "history": await _history(request, conn, shown) if shown else None,
-        "similar": await shopping.similar(conn, found),
+        "similar": await shopping.similar(conn, found, 4),
         "canonical": screen.absolute(request, path),
         "description": _description(found, offers),
         "linked": linked.item(found, offers, screen.absolute(request, path), lambda p: screen.absolute(request, p)),
@@ -80,7 +80,7 @@ def _offer(one: dict[str, Any]) -> dict[str, Any]:
             regular, special = variant.get("price_med"), variant.get("special_med")
         price = min((p for p in (regular, special) if p is not None), default=None)
         options.append({
-            "size": size_of(variant) or variant.get("option") or "",
+            "size": size_of(variant) or "",
             "price": None if price is None else round(price * 100),
             "regular": round(regular * 100) if regular is not None and price is not None and regular > price else None,
             "per_gram": round(variant["price_per_g"] * 10_000) if variant.get("price_per_g") is not None else None,
