@@ -16,7 +16,7 @@ from menuwatch.operations import audit
 from menuwatch.operations.proxy_trial import TESTS_AT_ONCE, Tester
 from menuwatch.proxies import store
 from menuwatch.proxies.health import probing
-from menuwatch.proxies.model import Address, untried
+from menuwatch.proxies.model import UNTESTED, Address, Untested, untried
 from menuwatch.proxies.sheet import Given, Rejected
 from menuwatch.proxies.vault import Vault
 
@@ -24,6 +24,8 @@ log = get_logger(__name__)
 
 _BATCH = 500
 """Proxies that are written at once. Whoever breaks off a long test keeps what was written."""
+
+_LATER = Untested(f"{UNTESTED}its first probe does that, within a few minutes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,7 @@ async def bring_in(
     rejected: Sequence[Rejected] = (),
     *,
     test: bool = True,
+    later: bool = False,
     url: str | None = None,
     clock: Clock | None = None,
     ca_file: str | None = None,
@@ -85,6 +88,7 @@ async def bring_in(
 ) -> Intake:
     """Puts these proxies in, each after one request through it to `url` (default: the platform's base address).
 
+    Not so where `test` is false: they are put to work untried, or, with `later`, come in inactive, and their first probe tries them.
     `on_done` is told how many more are done. Raises Refused for a `url` that cannot be asked for.
     """
     once = {one.proxy.key: one for one in given}
@@ -94,7 +98,7 @@ async def bring_in(
     if not test:
         for start in range(0, len(once), _BATCH):
             batch = list(once.values())[start : start + _BATCH]
-            await desk.put(batch, {})
+            await desk.put(batch, {one.proxy.key: _LATER for one in batch} if later else {})
             on_done(len(batch))
     else:
         tester = Tester(pool, settings, url=url, clock=clock, ca_file=ca_file, permit=permit)

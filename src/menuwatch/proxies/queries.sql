@@ -46,6 +46,10 @@ SELECT * FROM proxies
 -- name: get_proxies
 SELECT * FROM proxies WHERE id = ANY (%(ids)s::integer[]) ORDER BY id;
 
+-- name: place_proxy
+UPDATE proxies SET city = %(city)s, state = %(state)s, country = %(country)s, timezone = %(timezone)s, updated_at = clock_timestamp()
+ WHERE id = %(id)s;
+
 -- name: standing
 SELECT count(*) FILTER (WHERE is_active) AS active,
        count(*) FILTER (WHERE NOT is_active AND disabled_at IS NULL) AS inactive,

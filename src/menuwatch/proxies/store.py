@@ -146,6 +146,25 @@ async def remove(conn: AsyncConnection[Any], proxy_ids: Collection[int]) -> set[
     return {row[0] for row in await cursor.fetchall()}
 
 
+async def place(
+    conn: AsyncConnection[Any],
+    proxy_id: int,
+    *,
+    city: str | None,
+    state: str | None,
+    country: str | None,
+    timezone: str | None,
+) -> None:
+    """Where it stands; None: that is not known."""
+    place = {"city": city, "state": state, "country": country, "timezone": timezone}
+    await conn.execute(_q.place_proxy, {"id": proxy_id, **place})
+
+
+async def lock(conn: AsyncConnection[Any], proxy_ids: Collection[int]) -> None:
+    """Nobody else changes them until the transaction ends."""
+    await _lock(conn, proxy_ids)
+
+
 async def _lock(conn: AsyncConnection[Any], proxy_ids: Collection[int]) -> None:
     """In the order of their ids, as everybody does who changes several."""
     await conn.execute(_q.lock_health, {"ids": list(proxy_ids)})

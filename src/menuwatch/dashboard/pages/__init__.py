@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from menuwatch.dashboard.pages import front, overview
+from menuwatch.dashboard.pages import front, overview, proxies, proxy_intake, tasks, views, stores
 
-ROUTERS: tuple[APIRouter, ...] = (front.router, overview.router)
+ROUTERS: tuple[APIRouter, ...] = (
+    front.router,
+    overview.router,
+    proxy_intake.router,
+    proxies.router,
+    tasks.router,
+    views.router,
+    stores.router,
+)
 """Every screen."""
