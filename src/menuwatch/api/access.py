@@ -81,8 +81,8 @@ class StillUnderWay(Problem):
 
 
 class AlreadyDone(Problem):
-    """The request with this `Idempotency-Key` was carried out, and is not carried out again. Its answer held a secret, or was too large,
-    and was not kept: look what came of it, or ask anew with another key."""
+    """The request with this `Idempotency-Key` was carried out, and is not carried out again. Its answer held a secret, or was too
+    large, and was not kept: look what came of it, or ask anew with another key."""
 
     status = 409
     title = "It was done already"

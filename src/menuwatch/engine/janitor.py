@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 
 import psycopg
 
+from menuwatch.accounts import repeats
+from menuwatch.accounts import store as accounts
 from menuwatch.alerts import store as alerts
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.telemetry import get_logger
@@ -129,7 +131,16 @@ class Janitor(Loop):
         workers = await registry.prune(conn, self._keep.workers)
         events = await hosts.prune(conn, self._clock.now() - self._keep.runs)
         told = await alerts.prune(conn, self._clock.now() - self._keep.runs)
-        found = {"runs": runs, "workers": workers, "host_events": events, "alerts": told}
+        sessions = await accounts.prune(conn)
+        keys = await repeats.prune(conn)
+        found = {
+            "runs": runs,
+            "workers": workers,
+            "host_events": events,
+            "alerts": told,
+            "sessions": sessions,
+            "idempotency_keys": keys,
+        }
         return found if any(found.values()) else None
 
     async def _forget_visitors(self, conn: Connection) -> Mapping[str, Any] | None:

@@ -75,6 +75,12 @@ async def one(conn: Conn, user_id: int) -> User:
     return found
 
 
+async def lock(conn: Conn, user_id: int) -> User:
+    """One user; nobody else changes users until the transaction ends. Raises NotFound."""
+    await accounts.lock_users(conn)
+    return await one(conn, user_id)
+
+
 async def find(conn: Conn, text: str) -> User:
     """The user of that name; raises NotFound with near names."""
     found = await accounts.by_name(conn, text)

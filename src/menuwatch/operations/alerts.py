@@ -76,6 +76,12 @@ async def one(conn: AsyncConnection[Any], rule_id: int) -> Row:
     return found[0]
 
 
+async def lock(conn: AsyncConnection[Any], rule_id: int) -> None:
+    """Nobody else changes this rule until the transaction ends; raises NotFound."""
+    if await alerts.lock(conn, rule_id) is None:
+        raise NotFound(f"alert rule {rule_id} does not exist")
+
+
 async def find(conn: AsyncConnection[Any], text: str) -> Rule:
     """The rule of that name or number; raises NotFound with near names."""
     found = await alerts.find(conn, text)

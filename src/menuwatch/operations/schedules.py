@@ -38,6 +38,19 @@ async def find(conn: AsyncConnection[Any], text: str) -> Schedule:
     return found
 
 
+async def one(conn: AsyncConnection[Any], schedule_id: int) -> Schedule:
+    """The schedule of that number; raises NotFound."""
+    found = next((one for one in await schedules.listed(conn) if one.id == schedule_id), None)
+    if found is None:
+        raise NotFound(f"schedule {schedule_id} does not exist")
+    return found
+
+
+async def lock(conn: AsyncConnection[Any], schedule_id: int) -> Schedule:
+    """The schedule; nobody else changes it until the transaction ends. Raises NotFound."""
+    return await _locked(conn, schedule_id)
+
+
 async def _locked(conn: AsyncConnection[Any], schedule_id: int) -> Schedule:
     found = await schedules.lock(conn, schedule_id)
     if found is None:
