@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from menuwatch.dashboard.pages import front, overview, proxies, proxy_intake, tasks, views, stores
+from menuwatch.dashboard.pages import front, overview, proxies, proxy_intake, stores, task_bulk, tasks, views
 
 ROUTERS: tuple[APIRouter, ...] = (
     front.router,
+    task_bulk.router,
     overview.router,
     proxy_intake.router,
     proxies.router,
