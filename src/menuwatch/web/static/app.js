@@ -132,7 +132,7 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest?.("#main a[data-stay]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
-  visit(link.href, { push: true });
+  visit(link.href.baseVal ?? link.href, { push: true });
 });
 document.addEventListener("submit", (event) => {
   const form = event.target;
