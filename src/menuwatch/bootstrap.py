@@ -55,6 +55,7 @@ from menuwatch.platforms.weedmaps.adapter import Weedmaps
 from menuwatch.proxies.vault import Vault
 from menuwatch.schedules import store as schedules
 from menuwatch.schedules.model import wanted
+from menuwatch.site.loops import Postman, Shelf
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NETWORK_ROLES, Role
 
@@ -219,7 +220,7 @@ async def scheduling(system: System) -> AsyncIterator[Scheduler]:
 @asynccontextmanager
 async def keeping(system: System) -> AsyncIterator[Janitor]:
     """Keeps the database in shape for as long as the context lasts: drops what is past its time, renews statistics; tries proxies
-    that were deactivated, and carries alerts to whoever wants them."""
+    that were deactivated, carries alerts to whoever wants them, and what changed on menus to where shoppers look."""
     keep = Keep(
         history=timedelta(days=system.settings.task_history_days),
         attempts=timedelta(days=system.settings.fetch_attempt_days),
@@ -229,7 +230,8 @@ async def keeping(system: System) -> AsyncIterator[Janitor]:
     janitor = Janitor(system.pool, keep=keep, clock=system.clock)
     prober = Prober(system.pool, system.settings, clock=system.clock)
     courier = Courier(system.pool, system.settings, clock=system.clock)
-    async with _running(janitor), _running(prober), _running(courier):
+    shelf, postman = Shelf(system.pool), Postman(system.pool, system.settings, clock=system.clock)
+    async with _running(janitor), _running(prober), _running(courier), _running(shelf), _running(postman):
         yield janitor
 
 

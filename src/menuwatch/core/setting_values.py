@@ -141,6 +141,14 @@ def public_url(text: str) -> str:
     return found
 
 
+def mail_url(text: str) -> str:
+    """A mail server as Apprise writes it; what is raised does not show it, for it holds a password."""
+    found = text.strip()
+    if found.partition("://")[0].lower() not in ("mailto", "mailtos"):
+        raise ValueError("it takes mailtos://USER:PASSWORD@HOST?from=ADDRESS, or mailto:// for a server without TLS")
+    return found
+
+
 _KEY_BYTES = 32
 _FEWEST_DISTINCT = 16
 """Of 32 random bytes about 30 differ; a key with fewer than 16 was not made by chance."""

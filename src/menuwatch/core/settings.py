@@ -346,6 +346,15 @@ class Settings:
         values.words,
         "Parameters that need no signature where IMAGE_URL_KEY is set, comma-separated, each as in an address: `w=200&h=200`.",
     )
+    mail_url: str | None = setting(
+        "MAIL_URL",
+        None,
+        values.mail_url,
+        "Server that mails to shoppers go out by, as Apprise writes it: `mailtos://USER:PASSWORD@HOST?from=ADDRESS`. Unset: no mail, "
+        "they are offered feeds only.",
+        secret=True,
+        example="mailtos://user:password@mail.example.org?from=menus@example.org",
+    )
     alert_allow_private: int = setting(
         "ALERT_ALLOW_PRIVATE",
         0,

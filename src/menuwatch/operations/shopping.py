@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
@@ -223,7 +224,7 @@ def _rounded(n: float) -> int:
     """An estimate with two digits that mean something."""
     if n < 100:
         return round(n)
-    unit = 10 ** (int(math.log10(n)) - 1)
+    unit: int = 10 ** (int(math.log10(n)) - 1)
     return round(n / unit) * unit
 
 
@@ -321,6 +322,11 @@ async def similar(conn: AsyncConnection[Any], of: Row, limit: int = 6) -> list[R
     return await in_brief(conn, [one["id"] for one in found])
 
 
+def dollars(cents: int) -> Decimal:
+    """A price in cents as the catalogue writes prices."""
+    return Decimal(cents) / 100
+
+
 async def stores(
     conn: AsyncConnection[Any],
     *,
@@ -379,7 +385,7 @@ async def brand_figures(conn: AsyncConnection[Any], brand_id: int) -> Row:
 async def last_item(conn: AsyncConnection[Any]) -> int:
     """The highest number of an item; 0 where there is none."""
     found = await row(conn, _q.sitemap_bounds, {})
-    return (found["last"] if found else None) or 0
+    return int((found["last"] if found else None) or 0)
 
 
 async def sitemap_items(conn: AsyncConnection[Any], first: int, last: int) -> list[Row]:

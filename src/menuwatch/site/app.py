@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from starlette.responses import Response
 from menuwatch.core.telemetry import get_logger
 from menuwatch.operations.refusals import NotFound
 from menuwatch.site import screen, words
+from menuwatch.site.limits import Limits
 from menuwatch.site.pages import ROUTERS
 from menuwatch.web.assets import HERE as WEB
 from menuwatch.web.assets import Assets
@@ -43,6 +45,7 @@ def create_site(system: System, traffic: Traffic) -> FastAPI:
     """The site on its parts, to be mounted at `/`. They stay the caller's."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.state.system = system
+    app.state.limits = Limits()
     app.state.pages = Pages(
         [HERE / "templates"],
         assets(),
@@ -84,13 +87,15 @@ async def _static(request: Request, mark: str, name: str) -> Response:
     return found
 
 
-def _problem(request: Request, status: int, title: str, detail: str, **headers: str) -> Response:
+def _problem(
+    request: Request, status: int, title: str, detail: str, headers: Mapping[str, str] | None = None
+) -> Response:
     context = {
         "title": title,
         "detail": detail,
         "trace": getattr(request.state, "trace_id", None) if status >= 500 else None,
     }
-    return screen.show(request, "problem.html", context, status=status, keep=0, **headers)
+    return screen.show(request, "problem.html", context, status=status, keep=0, headers=headers)
 
 
 async def _not_found(request: Request, error: NotFound) -> Response:
@@ -119,14 +124,14 @@ async def _invalid(request: Request, error: RequestValidationError) -> Response:
 async def _database(request: Request, error: Exception) -> Response:
     if isinstance(error, psycopg.errors.QueryCanceled):
         return _problem(
-            request, 503, "That takes too long", "Narrow the search a little and try again.", **{"Retry-After": "10"}
+            request, 503, "That takes too long", "Narrow the search a little and try again.", {"Retry-After": "10"}
         )
     if isinstance(error, psycopg.DataError):
         return _problem(request, 400, "That cannot be shown", "The address holds a value that cannot exist.")
     if isinstance(error, psycopg.OperationalError | PoolTimeout):
         log.warning("the database did not answer", action="site_database", error=type(error).__name__)
         said = "We are busy right now. Please try again in a moment."
-        return _problem(request, 503, "Back in a moment", said, **{"Retry-After": "10"})
+        return _problem(request, 503, "Back in a moment", said, {"Retry-After": "10"})
     raise error
 
 

@@ -53,13 +53,19 @@ async def around(conn: Connection, typed: str, miles: int = 25) -> Around:
 
 
 def show(
-    request: Request, template: str, context: Mapping[str, Any], *, status: int = 200, keep: int = 60, **headers: str
+    request: Request,
+    template: str,
+    context: Mapping[str, Any],
+    *,
+    status: int = 200,
+    keep: int = 60,
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
     """A page. Browsers may keep it for `keep` seconds: menus change every few hours."""
     pages: Pages = request.app.state.pages
     given = {"place": Around(), "query": "", "canonical": None, "description": None, "index": status == 200, **context}
     kept = "no-store" if keep == 0 else f"private, max-age={keep}"
-    return pages.render(request, template, given, status=status, **{"Cache-Control": kept, **headers})
+    return pages.render(request, template, given, status=status, **{"Cache-Control": kept, **(headers or {})})
 
 
 def system_of(request: Request) -> System:

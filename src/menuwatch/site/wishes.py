@@ -86,19 +86,19 @@ class Asked:
             errors=errors,
         )
         for name, value in (("min", made.low), ("max", made.high), ("gram", made.gram)):
-            if value and _cents(value) is None:
+            if value and cents(value) is None:
                 errors[name] = f"“{value[:20]}” is not a price: write it like 25 or 25.50."
         for name, value in (("thc_min", made.thc_low), ("thc_max", made.thc_high)):
             if value and _hundredths(value) is None:
                 errors[name] = f"“{value[:20]}” is not a percentage from 0 to 100."
-        low, high = _cents(made.low), _cents(made.high)
+        low, high = cents(made.low), cents(made.high)
         if low is not None and high is not None and low > high:
             errors["max"] = "The highest price is below the lowest."
         return made
 
     def wish(self, *, brands: Iterable[int] = (), here: Here | None = None) -> Wish:
         """What is looked for; the numbers of brands and the stores that count are found out by the caller."""
-        gram = _cents(self.gram)
+        gram = cents(self.gram)
         return Wish(
             text=self.q,
             category=self.category or None,
@@ -107,8 +107,8 @@ class Asked:
             sizes=self.sizes,
             in_stock=self.stock,
             special=self.special,
-            price_min=_cents(self.low),
-            price_max=_cents(self.high),
+            price_min=cents(self.low),
+            price_max=cents(self.high),
             per_gram_max=None if gram is None else gram * 100,
             thc_min=_hundredths(self.thc_low),
             thc_max=_hundredths(self.thc_high),
@@ -171,7 +171,8 @@ def _several(query: QueryParams, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for one in found if one))[:_MOST_CHOICES]
 
 
-def _cents(text: str) -> int | None:
+def cents(text: str) -> int | None:
+    """A price as people type it, in cents; None where it is none."""
     match = _PRICE.fullmatch(text.replace(",", ""))
     return None if match is None else int(Decimal(match[1]) * 100)
 

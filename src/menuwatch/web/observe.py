@@ -25,6 +25,9 @@ MAX_BODY_BYTES = 1_000_000
 LARGER_BODIES = {"/api/job-queue/enqueue-batch": 20_000_000}
 """Addresses that take more; a batch that is ten times too long still gets an answer that names what is wrong with it."""
 
+_SECRET = re.compile(r"(/(?:alerts|feeds)/)[A-Za-z0-9_-]{20,}")
+"""In addresses that are somebody's own: whoever knows them may read what they lead to, so no log does."""
+
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -90,7 +93,7 @@ class Observe:
             try:
                 await self._app(scope, receiving, sending)
             except Exception:
-                log.exception("request failed", action="http_fault", method=scope["method"], path=scope["path"])
+                log.exception("request failed", action="http_fault", method=scope["method"], path=_shown(scope))
                 if status:
                     raise  # half an answer is out: only a broken connection tells the client
                 await self._on_fault(request)(scope, receive, sending)
@@ -108,11 +111,16 @@ class Observe:
                 "request",
                 action="http_request",
                 method=scope["method"],
-                path=scope["path"],
+                path=_shown(scope),
                 route=route,
                 status=status,
                 ms=round(seconds * 1000, 1),
             )
+
+
+def _shown(scope: Scope) -> str:
+    """The path as a log may hold it."""
+    return _SECRET.sub(r"\1…", scope["path"])
 
 
 def _trace_id(given: str | None) -> str:

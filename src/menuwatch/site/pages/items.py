@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from fastapi import APIRouter, Request, Response
 from starlette.responses import RedirectResponse
 
+from menuwatch.db.pool import Connection
 from menuwatch.exports.packs import Packs
 from menuwatch.operations import products, shopping
 from menuwatch.operations.products import Span
 from menuwatch.operations.refusals import NotFound
 from menuwatch.operations.shopping_keys import size_of
 from menuwatch.site import chart, linked, screen, words
-from menuwatch.site.wishes import Asked
+from menuwatch.site.wishes import MILES, Asked
+from menuwatch.web.forms import Form
 from menuwatch.web.system import Reading
 
 router = APIRouter()
@@ -30,11 +33,16 @@ _NUMBER = re.compile(r"(\d{1,18})(?:-.*)?", re.DOTALL)
 @router.get("/p/{address}")
 async def item(request: Request, conn: Reading, address: str) -> Response:
     """An item and every store that carries it. `store` says whose prices the history shows."""
+    return await page(request, conn, address)
+
+
+async def page(request: Request, conn: Connection, address: str, *, form: Form | None = None) -> Response:
+    """The page of an item, with a `form` that was refused beside what is wrong with it."""
     found = await shopping.item(conn, number_of(address))
     if found is None:
         raise NotFound("That product is not on any menu we know. Search for something like it:")
     path = screen.item_path(found["id"], found["name"])
-    if request.url.path != request.scope.get("root_path", "") + path and f"/p/{address}" != path:
+    if form is None and f"/p/{address}" != path and quote(f"/p/{address}") != path:
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(request.scope.get("root_path", "") + path + query, status_code=301)
     asked = Asked.of(request.query_params)
@@ -51,12 +59,17 @@ async def item(request: Request, conn: Reading, address: str) -> Response:
         "description_text": next((one["description"] for one in offers if one["description"]), None),
         "cannabinoids": shown["cannabinoids"] if shown else [],
         "history": await _history(request, conn, shown) if shown else None,
+        "form": form or Form({"near": asked.near}),
+        "mails": screen.system_of(request).settings.mail_url is not None,
+        "miles": MILES,
         "similar": await shopping.similar(conn, found, 4),
         "canonical": screen.absolute(request, path),
         "description": _description(found, offers),
         "linked": linked.item(found, offers, screen.absolute(request, path), lambda p: screen.absolute(request, p)),
     }
-    return screen.show(request, "item.html", context)
+    if form is None:
+        return screen.show(request, "item.html", context)
+    return screen.show(request, "item.html", {**context, "index": False}, status=422, keep=0)
 
 
 def number_of(address: str) -> int:

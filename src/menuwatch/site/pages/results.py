@@ -142,7 +142,10 @@ def _facets(asked: Asked, spread: Spread, brands: dict[str, str]) -> list[tuple[
             for one in categories
         ]),
         ("Price", _steps(asked, got.get("price", {}), PRICE_STEPS, ("low", "high"), lambda step: f"${step // 100}")),
-        ("Size", [Option(label=one, items=n("size", one), chosen=one in asked.sizes, link=asked.toggled("sizes", one)) for one in sizes]),
+        ("Size", [
+            Option(label=one, items=n("size", one), chosen=one in asked.sizes, link=asked.toggled("sizes", one))
+            for one in sizes
+        ]),
         ("Strain", [
             Option(label=words.strain(one), items=n("strain", one), chosen=one in asked.strains, link=asked.toggled("strains", one))
             for one in strains
@@ -178,13 +181,8 @@ def _steps(asked: Asked, got: Any, steps: tuple[int, ...], fields: tuple[str, st
         chosen = (getattr(asked, fields[0]), getattr(asked, fields[1])) == bounds
         if not items and not chosen:
             continue
-        said = (
-            f"Under {label(high)}"
-            if low is None and high
-            else f"{label(low)} and more"
-            if high is None
-            else f"{label(low)} to {label(high)}"
-        )
+        upper = "and more" if high is None else f"to {label(high)}"
+        said = f"Under {label(high)}" if low is None else f"{label(low)} {upper}"
         link = asked.link(**dict(zip(fields, ("", "") if chosen else bounds, strict=True)))
         options.append(Option(label=said, items=items, link=link, chosen=chosen))
     return options

@@ -102,3 +102,58 @@ CREATE TABLE shop_totals (
   made_at                  timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (kind, name)
 );
+
+-- Metres between two points, along the great circle.
+CREATE FUNCTION shop_meters(lat_a double precision, lon_a double precision, lat_b double precision, lon_b double precision) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT round(12742017.6 * asin(sqrt(least(1, sin(radians(lat_a - lat_b) / 2) ^ 2
+                                          + cos(radians(lat_a)) * cos(radians(lat_b)) * sin(radians(lon_a - lon_b) / 2) ^ 2))))::integer
+$$;
+
+-- What shoppers want to be told of one item, by mail or by a feed of their own. Whoever knows the token may read and end it: of a feed
+-- only its hash is here, of a mail also the token, sealed like the address, for it stands in every mail. Nothing else is known of anybody.
+CREATE TABLE shop_watches (
+  id                       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  token_hash               bytea NOT NULL UNIQUE CHECK (octet_length(token_hash) = 32),
+  kind                     text NOT NULL CHECK (kind IN ('mail', 'feed')),
+  address                  text,                          -- sealed (proxies/vault.py)
+  token                    text,                          -- sealed
+  address_mark             bytea,                         -- of the address, to count by
+  item_id                  bigint NOT NULL REFERENCES shop_items (id) ON DELETE CASCADE,
+  store_id                 integer,                       -- this store alone
+  place                    text,                          -- or stores around it,
+  latitude                 double precision,
+  longitude                double precision,
+  miles                    integer,                       -- as far as that
+  condition                text NOT NULL CHECK (condition IN ('price_below', 'any_drop', 'back_in_stock')),
+  amount                   numeric,
+  phase                    text NOT NULL CHECK (phase IN ('armed', 'pending', 'fired')),
+  reference                numeric,
+  fired_at                 timestamptz,
+  created_at               timestamptz NOT NULL,
+  confirmed_at             timestamptz,                   -- a feed's is its creation
+  mail_due_at              timestamptz,                   -- when there is something to send
+  mailed_at                timestamptz,
+  attempts                 integer NOT NULL DEFAULT 0,
+  CONSTRAINT shop_watches_mail CHECK ((kind = 'mail') = (address IS NOT NULL) AND (kind = 'mail') = (token IS NOT NULL)
+                                      AND (kind = 'mail') = (address_mark IS NOT NULL)),
+  CONSTRAINT shop_watches_amount CHECK ((condition = 'price_below') = (amount IS NOT NULL)),
+  CONSTRAINT shop_watches_place CHECK (num_nulls(place, latitude, longitude, miles) IN (0, 4) AND (store_id IS NULL OR place IS NULL))
+);
+CREATE INDEX shop_watches_item ON shop_watches (item_id) WHERE confirmed_at IS NOT NULL;
+CREATE INDEX shop_watches_address ON shop_watches (address_mark) WHERE address_mark IS NOT NULL;
+CREATE INDEX shop_watches_due ON shop_watches (mail_due_at) WHERE mail_due_at IS NOT NULL;
+CREATE INDEX shop_watches_unconfirmed ON shop_watches (created_at) WHERE confirmed_at IS NULL;
+
+CREATE TABLE shop_watch_events (
+  id                       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  watch_id                 bigint NOT NULL REFERENCES shop_watches (id) ON DELETE CASCADE,
+  happened_at              timestamptz NOT NULL,
+  facts                    jsonb NOT NULL,                -- what is told: price, the price before, where
+  told                     boolean NOT NULL DEFAULT false,
+  UNIQUE (watch_id, happened_at)
+);
+
+-- What addresses are marked with: without it a mark cannot be guessed from an address.
+CREATE TABLE shop_pepper (pepper text NOT NULL);
+INSERT INTO shop_pepper VALUES (gen_random_uuid()::text || gen_random_uuid()::text);
