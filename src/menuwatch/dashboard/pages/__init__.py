@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from menuwatch.dashboard.pages import front, hosts, overview, proxies, proxy_intake, stores, task_bulk, tasks, views
+from menuwatch.dashboard.pages import (
+    front,
+    hosts,
+    job_queue,
+    overview,
+    proxies,
+    proxy_intake,
+    stores,
+    task,
+    task_bulk,
+    task_clone,
+    tasks,
+    views,
+)
 
 ROUTERS: tuple[APIRouter, ...] = (
     front.router,
     task_bulk.router,
     overview.router,
+    job_queue.router,
     hosts.router,
     proxy_intake.router,
     proxies.router,
     tasks.router,
+    task_clone.router,
+    task.router,
     views.router,
     stores.router,
 )
