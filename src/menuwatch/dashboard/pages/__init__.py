@@ -5,10 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from menuwatch.dashboard.pages import (
+    failures,
     front,
     hosts,
     job_queue,
     overview,
+    products,
     proxies,
     proxy_intake,
     stores,
@@ -28,9 +30,11 @@ ROUTERS: tuple[APIRouter, ...] = (
     proxy_intake.router,
     proxies.router,
     tasks.router,
+    failures.router,
     task_clone.router,
     task.router,
     views.router,
+    products.router,
     stores.router,
 )
 """Every screen."""

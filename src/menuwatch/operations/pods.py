@@ -1,0 +1,201 @@
+"""Who works on what at this moment: pods with their workers, what they have in hand and what they take next."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from menuwatch.db import sql
+from menuwatch.db.pool import Connection
+from menuwatch.operations.reading import Row, rows
+
+_q = sql.load(__package__, "pods.sql")
+
+WORKERS = 1000
+"""Most workers of one read."""
+
+State = Literal["active", "backing_off", "paused", "stopping", "silent"]
+
+
+class _Resources(msgspec.Struct, frozen=True):
+    """As a heartbeat says it. Workers that somebody else wrote may leave anything out."""
+
+    memory_mb: float | None = None
+    memory_total_mb: float | None = None
+    memory_percent: float | None = None
+    cpu_percent: float | None = None
+    backoff_reason: str | None = None
+
+
+class _Beat(msgspec.Struct, frozen=True):
+    max_concurrent_tasks: int | None = None
+    resources: _Resources = _Resources()
+    paused_roles: list[str] = []
+    paused_roles_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerNow:
+    """One worker. `cpu` and `memory` are shares of its limits, None before its first heartbeat; `memory_mb` and `memory_total_mb` are
+    MiB. `told` are commands that it has not taken yet. `why` is why it claims nothing, or not everything."""
+
+    worker_id: str
+    name: str
+    pod: str
+    host: str
+    pid: int | None
+    roles: Sequence[str] | None
+    state: State
+    started_at: datetime
+    last_heartbeat_at: datetime
+    silent_seconds: float
+    task_ids: Sequence[int]
+    slots: int
+    cpu: float | None
+    memory: float | None
+    memory_mb: float | None
+    memory_total_mb: float | None
+    why: str | None
+    paused_roles: Sequence[str]
+    told: Sequence[str]
+
+    @property
+    def busy(self) -> int:
+        """Tasks in hand."""
+        return len(self.task_ids)
+
+    @property
+    def load(self) -> float | None:
+        """The fuller of processor and memory, as a share."""
+        return max((share for share in (self.cpu, self.memory) if share is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodNow:
+    """Workers that stand together: those of a pod, or of a host where they have none."""
+
+    name: str
+    workers: Sequence[WorkerNow]
+
+    @property
+    def living(self) -> Sequence[WorkerNow]:
+        """Those that gave a sign lately."""
+        return [worker for worker in self.workers if worker.state != "silent"]
+
+    @property
+    def busy(self) -> int:
+        """Tasks in hand."""
+        return sum(worker.busy for worker in self.workers)
+
+    @property
+    def slots(self) -> int:
+        """Tasks that its living workers run at once."""
+        return sum(worker.slots for worker in self.living)
+
+    @property
+    def cpu(self) -> float | None:
+        """Of its fullest worker: limits are the pod's."""
+        return max((worker.cpu for worker in self.living if worker.cpu is not None), default=None)
+
+    @property
+    def memory(self) -> float | None:
+        """Of its fullest worker."""
+        return max((worker.memory for worker in self.living if worker.memory is not None), default=None)
+
+    @property
+    def load(self) -> float | None:
+        """The fuller of the two."""
+        return max((share for share in (self.cpu, self.memory) if share is not None), default=None)
+
+    @property
+    def state(self) -> State:
+        """That of all of its living workers where they agree, else active; silent without any."""
+        states = {worker.state for worker in self.living}
+        return "silent" if not states else states.pop() if len(states) == 1 else "active"
+
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Why workers of it claim nothing, each reason once."""
+        return sorted({worker.why for worker in self.living if worker.why})
+
+    def count(self, state: State) -> int:
+        """Its workers in that state."""
+        return sum(worker.state == state for worker in self.workers)
+
+
+async def pods(conn: Connection) -> list[PodNow]:
+    """Every pod with workers that have not stopped, by name; at most WORKERS workers."""
+    found = [_worker(one) for one in await rows(conn, _q.crew_now, {"limit": WORKERS})]
+    return [
+        PodNow(name=name, workers=list(workers))
+        for name, workers in itertools.groupby(found, lambda worker: worker.pod)
+    ]
+
+
+async def gone(conn: Connection, *, limit: int = 8) -> list[Row]:
+    """Workers that stopped in the last day."""
+    return await rows(conn, _q.gone_lately, {"limit": limit})
+
+
+async def held(conn: Connection, workers: Sequence[str] | None = None, *, limit: int = 100) -> list[Row]:
+    """Tasks that workers have, those first that they have had longest; of these workers, or of all."""
+    return await rows(conn, _q.held_now, {"workers": None if workers is None else list(workers), "limit": limit})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """What nobody has in hand: tasks that could be taken now, and those that are for later, the first of them at `next_at`."""
+
+    ready: int
+    scheduled: int
+    next_at: datetime | None
+
+
+async def waiting(conn: Connection) -> Waiting:
+    """How much waits."""
+    (found,) = await rows(conn, _q.waiting, {})
+    return Waiting(**found)
+
+
+async def next_ready(conn: Connection, *, limit: int = 8) -> list[Row]:
+    """Tasks that are taken next, in that order."""
+    return await rows(conn, _q.next_ready, {"limit": limit})
+
+
+def _worker(one: Row) -> WorkerNow:
+    try:
+        beat = msgspec.json.decode(one["heartbeat"], type=_Beat)
+    except msgspec.ValidationError:
+        # Somebody else's worker, with a body of its own.
+        beat = _Beat()
+    used = beat.resources
+    return WorkerNow(
+        worker_id=one["worker_id"],
+        name=one["friendly_name"],
+        pod=one["pod"],
+        host=one["host"],
+        pid=one["pid"],
+        roles=one["roles"],
+        state=one["status"] if one["alive"] else "silent",
+        started_at=one["started_at"],
+        last_heartbeat_at=one["last_heartbeat_at"],
+        silent_seconds=one["silent_seconds"],
+        task_ids=one["task_ids"],
+        slots=max(beat.max_concurrent_tasks or 1, 1),
+        cpu=_share(used.cpu_percent),
+        memory=_share(used.memory_percent),
+        memory_mb=used.memory_mb,
+        memory_total_mb=used.memory_total_mb,
+        why=used.backoff_reason or beat.paused_roles_reason,
+        paused_roles=beat.paused_roles,
+        told=one["told"],
+    )
+
+
+def _share(percent: float | None) -> float | None:
+    return None if percent is None else percent / 100
