@@ -79,6 +79,8 @@ async def furnish(system: System) -> None:
                         msgspec.json.encode(beat).decode(),
                     ],
                 )
+        # Soon after midnight some of it ended yesterday.
+        await conn.execute("SELECT ensure_task_history_partition(now() - interval '1 day')")
         stores = [
             row[0] for row in await (await conn.execute("SELECT id FROM dispensaries ORDER BY id LIMIT 6")).fetchall()
         ]
