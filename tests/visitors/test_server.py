@@ -46,7 +46,7 @@ def test_a_view_is_written_at_the_latest_when_the_server_ends(database_url: str,
                 break
         address = said[-1].partition("listens on ")[2].split()[0]
         answer = httpx.get(address + "/", headers={**BROWSER, "X-Forwarded-For": f"8.8.8.8, {LONDON}"}, trust_env=False)
-        assert answer.status_code == 200
+        assert answer.status_code == 200, answer.text
         assert "set-cookie" not in answer.headers
         httpx.get(address + "/", headers={**BROWSER, "DNT": "1"}, trust_env=False)
         httpx.get(address + "/healthz", headers=BROWSER, trust_env=False)

@@ -6,6 +6,7 @@ is counted as one; whoever wants to keep such out has to look at more than heade
 
 from __future__ import annotations
 
+import functools
 import re
 
 BROWSERS = ("Mozilla/", "Opera/")
@@ -29,6 +30,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
 _ANY = re.compile("|".join(f"(?:{pattern})" for pattern, _ in PATTERNS), re.IGNORECASE)
 
 
+@functools.lru_cache(maxsize=2048)
 def is_bot(agent: str) -> bool:
     """Whether this user agent is a program's rather than a person's browser; an empty one is."""
     return not agent.startswith(BROWSERS) or _ANY.search(agent) is not None
