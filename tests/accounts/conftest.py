@@ -67,6 +67,12 @@ async def add_user(pool: Pool, name: str = "anna", role: str = "operator", *, mu
     return int(row[0])
 
 
-async def log_in(http: httpx.AsyncClient, name: str = "anna", password: str = PASSWORD) -> httpx.Response:
-    """Tries to."""
-    return await http.post("/api/session", json={"name": name, "password": password})
+async def log_in(
+    http: httpx.AsyncClient, name: str = "anna", password: str = PASSWORD, *, cookie: str | None = None
+) -> httpx.Response:
+    """Tries to, with that cookie in place of the client's."""
+    headers = {}
+    if cookie is not None:
+        http.cookies.clear()
+        headers = {"Cookie": f"menuwatch={cookie}"}
+    return await http.post("/api/session", json={"name": name, "password": password}, headers=headers)
