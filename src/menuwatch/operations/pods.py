@@ -29,6 +29,7 @@ class _Resources(msgspec.Struct, frozen=True):
     memory_total_mb: float | None = None
     memory_percent: float | None = None
     cpu_percent: float | None = None
+    is_backing_off: bool = False
     backoff_reason: str | None = None
 
 
@@ -137,6 +138,11 @@ async def pods(conn: Connection) -> list[PodNow]:
     ]
 
 
+async def names(conn: Connection) -> list[str]:
+    """Pods that the registry knows, also those that are gone."""
+    return [one["pod"] for one in await rows(conn, _q.pod_names, {})]
+
+
 async def gone(conn: Connection, *, limit: int = 8) -> list[Row]:
     """Workers that stopped in the last day."""
     return await rows(conn, _q.gone_lately, {"limit": limit})
@@ -181,7 +187,7 @@ def _worker(one: Row) -> WorkerNow:
         host=one["host"],
         pid=one["pid"],
         roles=one["roles"],
-        state=one["status"] if one["alive"] else "silent",
+        state=_state(one["status"], used) if one["alive"] else "silent",
         started_at=one["started_at"],
         last_heartbeat_at=one["last_heartbeat_at"],
         silent_seconds=one["silent_seconds"],
@@ -195,6 +201,12 @@ def _worker(one: Row) -> WorkerNow:
         paused_roles=beat.paused_roles,
         told=one["told"],
     )
+
+
+def _state(status: str, used: _Resources) -> State:
+    if status == "active" and used.is_backing_off:
+        return "backing_off"
+    return status  # type: ignore[return-value]  # the database has checked which there are, and those that stopped were not read
 
 
 def _share(percent: float | None) -> float | None:

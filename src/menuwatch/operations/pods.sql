@@ -49,3 +49,6 @@ SELECT count(*) FILTER (WHERE t.state IN ('r', 'p') OR (t.state = 's' AND t.sche
        count(*) FILTER (WHERE t.state = 's' AND t.scheduled_for > now()) AS scheduled,
        min(t.scheduled_for) FILTER (WHERE t.state = 's' AND t.scheduled_for > now()) AS next_at
   FROM task_live t WHERE t.state <> 'a';
+
+-- name: pod_names
+SELECT DISTINCT pod FROM worker_registry WHERE pod IS NOT NULL ORDER BY pod LIMIT 200;
