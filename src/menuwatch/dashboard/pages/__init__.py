@@ -5,6 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from menuwatch.dashboard.pages import (
+    alert_rules,
+    alerts,
     failures,
     front,
     hosts,
@@ -26,6 +28,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     task_bulk.router,
     overview.router,
     job_queue.router,
+    alerts.router,
+    alert_rules.router,
     hosts.router,
     proxy_intake.router,
     proxies.router,

@@ -34,14 +34,35 @@ LIMITS = ("rate", "burst", "concurrency", "min_gap")
 HostPath = Annotated[str, Path(max_length=260)]
 
 STATES = {
-    "open": ("open", "good", "it is asked as often as its limits allow"),
-    "slow": ("slower", "warn", "it failed or asked to slow down lately: it is asked less often for a while"),
-    "trying": ("half open", "amber", "it refused everybody; one identity finds out whether it still does"),
-    "cooling": ("cooling down", "amber", "it asked to be left alone: nobody asks it until then"),
-    "circuit": ("circuit open", "bad", "it refused everybody: nobody asks it until then"),
-    "paused": ("paused", "", "an operator has everybody kept away"),
+    "open": ("open", "good", "it is asked as often as its limits allow", ""),
+    "slow": (
+        "slower",
+        "warn",
+        "it failed or asked to slow down lately: it is asked less often for a while",
+        "nothing; the pace grows by a tenth of the rate a minute while it answers. Reset goes back to full pace at once",
+    ),
+    "trying": (
+        "half open",
+        "amber",
+        "it refused everybody; one identity finds out whether it still does",
+        "wait; if that one is let in, everybody is",
+    ),
+    "cooling": (
+        "cooling down",
+        "amber",
+        "it asked to be left alone: nobody asks it until then",
+        "wait; it is asked again by itself, more slowly. If it cools down often, lower its rate. Reset asks at once",
+    ),
+    "circuit": (
+        "circuit open",
+        "bad",
+        "it refused everybody: nobody asks it until then",
+        "open the site in a browser of your own. If it shows its menus to people, lower the rate or add proxies of another network; if "
+        + "it shows none, or forbids it, stop: Pause. Reset tries again at once",
+    ),
+    "paused": ("paused", "", "an operator has everybody kept away", "Resume has it asked again"),
 }
-"""Each state's word, its colour and what it means."""
+"""Each state's word, its colour, what it means and what a person can do about it."""
 
 
 @router.get("")
@@ -118,7 +139,7 @@ async def _one(
         "filters": filters,
         "limits": limits or Filled(now),
         "present": now,
-        "version": _version(now),
+        "edited_from": _version(now),
         "stale": stale,
         "attempts": shown,
         "next_href": screen.query(request, cursor=more) if more else None,

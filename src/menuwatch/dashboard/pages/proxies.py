@@ -157,7 +157,7 @@ async def _one(
         "form": form or Filled(place),
         "place": place,
         "stale": stale,
-        "version": place_version(proxy),
+        "edited_from": place_version(proxy),
         "hosts": await proxy_list.hosts(conn, proxy_id),
         "attempts": await attempts.page(
             conn, AttemptFilter(proxy_id=proxy_id, since=datetime.now(UTC) - LATELY), limit=20
