@@ -29,11 +29,13 @@ class Window(StrEnum):
     HOUR = "1h"
     DAY = "24h"
     WEEK = "7d"
+    KEPT = "all"
+    """As long as finished tasks are kept."""
 
     @property
-    def length(self) -> timedelta:
-        """How long it is."""
-        return _LENGTHS[self]
+    def length(self) -> timedelta | None:
+        """How long it is; None where that is a setting."""
+        return _LENGTHS.get(self)
 
 
 _LENGTHS: Mapping[Window, timedelta] = {
@@ -78,10 +80,13 @@ async def failures(
     roles: Sequence[Role] | None = None,
     cause: str | None = None,
     limit: int = 50,
+    kept_days: int = 30,
 ) -> list[Failures]:
-    """The causes with the most failures in the window, at most GROUPS."""
+    """The causes with the most failures in the window, at most GROUPS. Finished tasks are kept for `kept_days`."""
     now: datetime = (await rows(conn, "SELECT now() AS at", {}))[0]["at"]
-    since = now.astimezone(UTC) - window.length
+    # Whole days of the history are removed, so there is up to one more.
+    length = window.length or timedelta(days=kept_days + 1)
+    since = now.astimezone(UTC) - length
     values = {
         "since": since,
         "roles": None if roles is None else [str(role) for role in roles],
@@ -89,24 +94,24 @@ async def failures(
         "limit": min(limit, GROUPS),
     }
     found = await rows(conn, _q.failure_groups, values, prepare=False)
-    step = window.length / BARS
+    step = length / BARS
     bars = await rows(
         conn,
         _q.failures_by_time,
         {"since": since, "step": step, "causes": sorted({one["cause"] for one in found})},
         prepare=False,
     )
-    return [_group(one, [bar for bar in bars if _same(bar, one)], since, window) for one in found]
+    return [_group(one, [bar for bar in bars if _same(bar, one)], since, window, step) for one in found]
 
 
 def _same(bar: Row, group: Row) -> bool:
     return (bar["cause"], bar["role"]) == (group["cause"], group["role"])
 
 
-def _group(found: Row, bars: Sequence[Row], since: datetime, window: Window) -> Failures:
+def _group(found: Row, bars: Sequence[Row], since: datetime, window: Window, step: timedelta) -> Failures:
     counts = [0] * BARS
     for bar in bars:
         # What failed after `since` was told counts for the last part.
-        counts[min(int((bar["start"] - since) / (window.length / BARS)), BARS - 1)] += bar["n"]
+        counts[min(int((bar["start"] - since) / step), BARS - 1)] += bar["n"]
     names = ("cause", "role", "kind", "stores", "last_hour", "last_day", "first_at", "last_at", "example_id", "example")
     return Failures(**{name: found[name] for name in names}, count=found["n"], bars=counts, window=window)
