@@ -49,6 +49,7 @@ class ChangeFilter:
     states: Sequence[str] | None = None
     categories: Sequence[str] | None = None
     brands: Sequence[str] | None = None
+    products: Sequence[int] | None = None
 
     def values(self) -> dict[str, Any]:
         """The filter as query parameters."""
@@ -57,6 +58,7 @@ class ChangeFilter:
             "store": self.stores[0] if self.stores is not None and len(self.stores) == 1 else None,
             "stores": self.stores,
             "states": self.states,
+            "products": self.products,
             "categories": self.categories,
             "brands": None if self.brands is None else [brand.lower() for brand in self.brands],
             "since": self.span.since,

@@ -8,6 +8,7 @@ SELECT c.product_id, c.changed_at
   JOIN dispensaries d ON d.id = c.dispensary_id
  WHERE (%(store)s::integer IS NULL OR c.dispensary_id = %(store)s)
    AND (%(stores)s::integer[] IS NULL OR c.dispensary_id = ANY (%(stores)s))
+   AND (%(products)s::bigint[] IS NULL OR c.product_id = ANY (%(products)s))
    AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s))
    AND (%(categories)s::text[] IS NULL OR p.category_canon = ANY (%(categories)s))
    AND (%(brands)s::text[] IS NULL

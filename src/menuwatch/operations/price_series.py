@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from menuwatch.db.pool import Connection
 from menuwatch.exports.packs import Packs
-from menuwatch.operations.products import Span, history
+from menuwatch.operations.products import History, Span, history
 from menuwatch.operations.reading import Row
 
 STEPS = 1000
@@ -55,7 +55,11 @@ class Series:
 
 async def price_series(conn: Connection, product_id: int, span: Span, *, packs: Packs | None = None) -> Series:
     """The prices of one product that touch `span`; raises NotFound."""
-    found = await history(conn, product_id, span, limit=STEPS, packs=packs)
+    return series_of(await history(conn, product_id, span, limit=STEPS, packs=packs))
+
+
+def series_of(found: History) -> Series:
+    """The same of a history that was read already. Pure."""
     return Series(
         steps=[step(one) for one in reversed(found.states)],
         gaps=[Gap(start=one["from"], end=one["to"], reason=one["reason"]) for one in reversed(found.gaps)],

@@ -41,7 +41,8 @@ _BY_ORDER = {
 class ProductFilter:
     """Which products; None takes all. `q` is text that the name contains, in any case; prices are those of the cheapest
     option, specials included. What ends in `canon` is in the words of all platforms, the rest in each platform's own. `present` asks
-    whether the product was in its store's last crawl."""
+    whether the product was in its store's last crawl, `special` whether it costs less than it usually does, `states` are those that
+    its store lies in."""
 
     stores: Sequence[int] | None = None
     brands: Sequence[str] | None = None
@@ -52,6 +53,8 @@ class ProductFilter:
     strains_canon: Sequence[str] | None = None
     stock: Sequence[str] | None = None
     present: bool | None = None
+    states: Sequence[str] | None = None
+    special: bool | None = None
     q: str | None = None
     price_min: Decimal | None = None
     price_max: Decimal | None = None

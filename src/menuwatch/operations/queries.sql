@@ -39,6 +39,8 @@ SELECT p.id, lower(p.name) AS key
    AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
    AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
    AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
+   AND (%(states)s::text[] IS NULL OR p.dispensary_id IN (SELECT d.id FROM dispensaries d WHERE d.state = ANY (%(states)s)))
+   AND (%(special)s::boolean IS NULL OR on_special(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) = %(special)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
    AND (%(price_min)s::numeric IS NULL
         OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
@@ -60,6 +62,8 @@ SELECT p.id, coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_
    AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
    AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
    AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
+   AND (%(states)s::text[] IS NULL OR p.dispensary_id IN (SELECT d.id FROM dispensaries d WHERE d.state = ANY (%(states)s)))
+   AND (%(special)s::boolean IS NULL OR on_special(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) = %(special)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
    AND (%(price_min)s::numeric IS NULL
         OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
@@ -82,6 +86,8 @@ SELECT p.id, coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_
    AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
    AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
    AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
+   AND (%(states)s::text[] IS NULL OR p.dispensary_id IN (SELECT d.id FROM dispensaries d WHERE d.state = ANY (%(states)s)))
+   AND (%(special)s::boolean IS NULL OR on_special(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) = %(special)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
    AND (%(price_min)s::numeric IS NULL
         OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
@@ -105,6 +111,8 @@ SELECT p.id, p.changed_at AS key
    AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
    AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
    AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
+   AND (%(states)s::text[] IS NULL OR p.dispensary_id IN (SELECT d.id FROM dispensaries d WHERE d.state = ANY (%(states)s)))
+   AND (%(special)s::boolean IS NULL OR on_special(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) = %(special)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
    AND (%(price_min)s::numeric IS NULL
         OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
@@ -243,6 +251,7 @@ SELECT status, count(*) AS n FROM raw_crawl_payloads GROUP BY status;
 -- Newest first. Ids are given in the order of enqueueing, and both tables behind the view have an index on them, so a page
 -- reads no more of the history than it shows. These statements are planned anew each time (operations/tasks.py): a
 -- filter that is not set must not cost anything, and `status <> 'completed'` must be seen to be implied by the states that are asked for.
+-- What was enqueued at a time or later ended no sooner, so days before it are not looked at.
 SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worker_id, claimed_at, started_at, completed_at,
        last_heartbeat_at, result, error_message, retry_count, max_retries, payload, attempt, created_at, updated_at
   FROM worker_tasks
@@ -251,7 +260,7 @@ SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worke
    AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
    AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
    AND (%(platform)s::text IS NULL OR platform = %(platform)s)
-   AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
+   AND (%(created_after)s::timestamptz IS NULL OR (created_at >= %(created_after)s AND (completed_at IS NULL OR completed_at >= %(created_after)s)))
    AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
    AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
    AND (%(ended_after)s::timestamptz IS NULL OR completed_at >= %(ended_after)s)
@@ -281,7 +290,7 @@ SELECT role, status, count(*) AS n
    AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
    AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
    AND (%(platform)s::text IS NULL OR platform = %(platform)s)
-   AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
+   AND (%(created_after)s::timestamptz IS NULL OR (created_at >= %(created_after)s AND (completed_at IS NULL OR completed_at >= %(created_after)s)))
    AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
    AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
    AND (%(ended_after)s::timestamptz IS NULL OR completed_at >= %(ended_after)s)
@@ -295,7 +304,11 @@ SELECT role, status, count(*) AS n
    AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
           SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
    AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)))
+   AND (%(below)s::bigint IS NULL OR id < %(below)s)
  GROUP BY role, status;
+
+-- name: task_id_bound
+SELECT task_id_bound(%(moment)s::timestamptz) AS id;
 
 -- name: tasks_to_cancel
 -- What a filter selects: those that can be cancelled, and how many are over already.
@@ -307,7 +320,7 @@ SELECT coalesce(array_agg(id ORDER BY id) FILTER (WHERE status IN ('pending', 'c
    AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
    AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
    AND (%(platform)s::text IS NULL OR platform = %(platform)s)
-   AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
+   AND (%(created_after)s::timestamptz IS NULL OR (created_at >= %(created_after)s AND (completed_at IS NULL OR completed_at >= %(created_after)s)))
    AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
    AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
    AND (%(ended_after)s::timestamptz IS NULL OR completed_at >= %(ended_after)s)
@@ -341,7 +354,7 @@ SELECT k.outcome, count(*) AS n, array_agg(k.id ORDER BY k.id) FILTER (WHERE k.o
        AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
        AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
        AND (%(platform)s::text IS NULL OR platform = %(platform)s)
-       AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
+       AND (%(created_after)s::timestamptz IS NULL OR (created_at >= %(created_after)s AND (completed_at IS NULL OR completed_at >= %(created_after)s)))
        AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
        AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
        AND (%(ended_after)s::timestamptz IS NULL OR completed_at >= %(ended_after)s)

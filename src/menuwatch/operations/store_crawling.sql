@@ -24,8 +24,7 @@ UPDATE dispensaries SET crawl_enabled = %(enabled)s, crawl_interval_hours = %(in
 SELECT p.category_canon AS category, count(*) AS products, count(*) FILTER (WHERE p.is_in_stock) AS in_stock,
        count(*) FILTER (WHERE p.special) AS specials, min(p.price) AS cheapest
   FROM (SELECT c.category_canon, c.is_in_stock,
-               coalesce(c.price_rec_special < c.price_rec, false) OR coalesce(c.price_rec IS NULL AND c.price_med_special < c.price_med, false)
-                 AS special,
+               on_special(c.price_rec, c.price_rec_special, c.price_med, c.price_med_special) AS special,
                effective_price(c.price_rec, c.price_rec_special, c.price_med, c.price_med_special) AS price
           FROM catalog_products c WHERE c.dispensary_id = %(id)s AND c.last_seen_at IS NULL LIMIT %(limit)s) p
  GROUP BY p.category_canon ORDER BY products DESC, p.category_canon NULLS LAST;

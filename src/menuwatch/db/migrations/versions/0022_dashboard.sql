@@ -8,3 +8,10 @@ CREATE TABLE saved_views (
   created_at timestamptz NOT NULL DEFAULT now(),
   UNIQUE (owner, screen, name)
 );
+
+-- Whether a product costs less than it usually does; medical prices count only where there is no recreational one, as in effective_price.
+CREATE FUNCTION on_special(price_rec numeric, price_rec_special numeric, price_med numeric, price_med_special numeric) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN price_rec IS NOT NULL OR price_rec_special IS NOT NULL THEN coalesce(price_rec_special < price_rec, false)
+              ELSE coalesce(price_med_special < price_med, false) END
+$$;
