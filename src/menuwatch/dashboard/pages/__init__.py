@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from menuwatch.dashboard.pages import (
     alert_rules,
     alerts,
+    enqueue,
     failures,
     front,
     hosts,
@@ -27,6 +28,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     front.router,
     task_bulk.router,
     overview.router,
+    enqueue.router,
     job_queue.router,
     alerts.router,
     alert_rules.router,
