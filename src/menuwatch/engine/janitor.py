@@ -19,6 +19,7 @@ from menuwatch.db.pool import Connection, Pool
 from menuwatch.engine.loop import Loop
 from menuwatch.hosts import store as hosts
 from menuwatch.schedules import store as schedules
+from menuwatch.tasks import store as tasks
 from menuwatch.visitors import store as visitors
 from menuwatch.workers import registry
 
@@ -124,7 +125,8 @@ class Janitor(Loop):
         gone += await partitions.drop_expired(conn, ATTEMPTS, now - self._keep.attempts)
         if self._keep.states is not None:
             gone += await partitions.drop_expired(conn, STATES, now - self._keep.states)
-        return {"dropped": gone} if gone else None
+        days = await tasks.count_days(conn)
+        return {"dropped": gone, "days_counted": days} if gone or days else None
 
     async def _prune_records(self, conn: Connection) -> Mapping[str, Any] | None:
         runs = await schedules.prune(conn, self._clock.now() - self._keep.runs)

@@ -80,6 +80,10 @@ SELECT unpark_stranded_tasks();
 SELECT count(*) FILTER (WHERE ensure_task_history_partition(now() + make_interval(days => d)))
   FROM generate_series(0, %(days)s::integer) d;
 
+-- name: count_days
+-- Counts the tasks of days that are over, once.
+SELECT count_task_days();
+
 -- name: get_task
 SELECT * FROM worker_tasks WHERE id = %(id)s::bigint;
 

@@ -170,6 +170,11 @@ async def ensure_partitions(conn: _Conn, days: int = 3) -> int:
     return await _number(conn, _SQL.ensure_partitions, {"days": days})
 
 
+async def count_days(conn: _Conn) -> int:
+    """Counts the tasks of each day of the history that is over, once; returns how many days were counted now."""
+    return await _number(conn, _SQL.count_days, {})
+
+
 async def get(conn: _Conn, task_id: int) -> Task | None:
     """The task, live or finished."""
     async with conn.cursor(row_factory=dict_row) as cursor:

@@ -34,12 +34,11 @@ from menuwatch.api.schemas.tasks import (
     TaskWithReason,
 )
 from menuwatch.db.pool import Connection
-from menuwatch.operations import explain, story, task_control, task_search, tasks, wishes
+from menuwatch.operations import explain, story, task_control, task_counts, task_search, tasks, wishes
 from menuwatch.operations.refusals import Unusable
 from menuwatch.operations.task_search import Unreadable
 from menuwatch.operations.tasks import TaskFilter
 from menuwatch.operations.wishes import Wish
-from menuwatch.tasks.model import Status
 from menuwatch.web.auth import allowed_by_method
 from menuwatch.web.system import Reading, Sys, System, Writing
 
@@ -127,9 +126,9 @@ async def count_tasks(
     request: Request, system: Sys, conn: Reading, query: Annotated[TaskCountQuery, Query()]
 ) -> Response:
     """How many tasks there are by status, of those that the filters select."""
-    by_role = await tasks.count(conn, await _filter(system, conn, query))
-    totals = {str(s): sum(statuses.get(s, 0) for statuses in by_role.values()) for s in Status}
-    return answer(request, {"total": sum(totals.values()), **totals, "by_role": by_role})
+    found = await task_counts.counts(conn, await _filter(system, conn, query))
+    by_status = {str(status): n for status, n in found.by_status.items()}
+    return answer(request, {"total": found.total, "exact": found.exact, **by_status, "by_role": found.by_role})
 
 
 @router.post("/recover-stale", response_model=Recovered, summary="Take tasks back from silent workers")

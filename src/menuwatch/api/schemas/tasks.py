@@ -83,7 +83,7 @@ class _Filters(Input):
     q: Query | None = Field(
         None,
         description="A search as in the dashboard: `role:payload_fetch state:failed,cancelled store:green-leaf worker:NAME "
-        "platform:dutchie id:12,13 priority:>=10 created:>2026-11-01 created:>=-24h args.payload_id:5 cause:3f2a91c04d7e "
+        "platform:dutchie id:12,13 priority:>=10 created:>2026-11-01 created:>=-24h ended:>=-24h args.payload_id:5 cause:3f2a91c04d7e "
         'error:"HTTP 403" timeout`. What it names beside other parameters narrows further; the same thing is not named twice.',
     )
 
@@ -279,6 +279,10 @@ class TaskCounts(BaseModel):
     """How many tasks there are, of those that the filters select."""
 
     total: int = Field(description="All of them.")
+    exact: bool = Field(
+        description="Whether `completed` is exact: where only reading most of a long history could count it, it is an estimate. "
+        "What waits, runs or went wrong is always exact."
+    )
     pending: int = Field(description="Waiting.")
     claimed: int = Field(description="Claimed by a worker, not begun.")
     running: int = Field(description="Being worked on.")

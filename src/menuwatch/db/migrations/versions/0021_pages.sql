@@ -49,3 +49,68 @@ CREATE FUNCTION store_freshness(store dispensaries) RETURNS TABLE (status text, 
               WHEN store.last_crawled_at IS NULL THEN '1900-01-01Z'::timestamptz
               ELSE store.last_crawled_at + store.crawl_interval_hours * interval '1 hour' END
 $$;
+
+-- How many tasks ended on each day that is over: nothing is added to such a day any more, so that all of history is counted by reading a
+-- few rows of each day and the rows of the last one or two. Days are in UTC, as partitions are. (Who writes into a day that is over by hand
+-- removes its row in task_days: it is then counted anew.)
+CREATE TABLE task_days (
+  day                      date PRIMARY KEY,
+  counted_at               timestamptz NOT NULL DEFAULT now()
+);
+CREATE TABLE task_day_counts (
+  day                      date NOT NULL REFERENCES task_days ON DELETE CASCADE,
+  role                     text NOT NULL,
+  status                   text NOT NULL,
+  platform                 text NOT NULL,
+  n                        bigint NOT NULL,
+  PRIMARY KEY (day, role, status, platform)
+);
+
+-- The days that history has partitions of.
+CREATE VIEW task_history_days AS
+SELECT to_date(right(c.relname, 8), 'YYYYMMDD') AS day
+  FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+ WHERE i.inhparent = 'task_history'::regclass AND NOT i.inhdetachpending AND c.relname ~ '^task_history_\d{8}$';
+
+-- Counts the days that have been over for six hours (a task ends in a transaction of its own, which may take a while) and forgets those that
+-- were dropped; says how many days it counted.
+CREATE FUNCTION count_task_days() RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+  d date;
+  counted integer := 0;
+BEGIN
+  DELETE FROM task_days t WHERE NOT EXISTS (SELECT FROM task_history_days h WHERE h.day = t.day);
+  FOR d IN SELECT h.day FROM task_history_days h
+            WHERE (h.day + 1)::timestamp AT TIME ZONE 'UTC' < now() - interval '6 hours' AND NOT EXISTS (SELECT FROM task_days t WHERE t.day = h.day)
+            ORDER BY 1 LOOP
+    INSERT INTO task_days (day) VALUES (d) ON CONFLICT DO NOTHING;
+    CONTINUE WHEN NOT FOUND;
+    INSERT INTO task_day_counts (day, role, status, platform, n)
+      SELECT d, h.role, h.status, h.platform, count(*) FROM task_history h
+       WHERE h.completed_at >= d::timestamp AT TIME ZONE 'UTC' AND h.completed_at < (d + 1)::timestamp AT TIME ZONE 'UTC' GROUP BY 2, 3, 4;
+    counted := counted + 1;
+  END LOOP;
+  RETURN counted;
+END $$;
+
+-- An id above those of all tasks that were enqueued before that moment. Ids are given in the order of enqueueing, but for transactions that
+-- last: an hour is left for them.
+CREATE FUNCTION task_id_bound(moment timestamptz) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  low bigint := 0;
+  high bigint;
+  middle bigint;
+  made timestamptz;
+BEGIN
+  SELECT last_value + 1 INTO high FROM task_ids;
+  IF moment + interval '1 hour' >= now() THEN RETURN high; END IF;
+  WHILE low < high LOOP
+    middle := (low + high) / 2;
+    SELECT x.created_at INTO made FROM (
+      (SELECT h.id, h.created_at FROM task_history h WHERE h.id >= middle ORDER BY h.id LIMIT 1)
+      UNION ALL
+      (SELECT t.id, t.created_at FROM task_live t WHERE t.id >= middle ORDER BY t.id LIMIT 1)) x ORDER BY x.id LIMIT 1;
+    IF made IS NULL OR made > moment + interval '1 hour' THEN high := middle; ELSE low := middle + 1; END IF;
+  END LOOP;
+  RETURN high;
+END $$;
