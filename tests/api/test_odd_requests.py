@@ -69,3 +69,17 @@ async def test_no_odd_value_is_the_servers_fault(shop: Shop) -> None:
                     shop.description, method, answer.request.url.path, answer.status_code, media, answer.json()
                 )
     assert {200, 400, 404, 422} <= seen, "the story reaches more than one kind of answer"
+
+
+async def test_a_parameter_without_a_name_is_refused_as_one(shop: Shop) -> None:
+    answer = await shop.http.get("/api/analytics/stores?=3")
+    assert answer.status_code == 422
+    assert "a parameter without a name" in answer.json()["detail"]
+
+
+async def test_an_offset_that_no_place_has_is_the_same_moment(shop: Shop) -> None:
+    odd = await shop.http.get("/api/export/snapshots?since=0512-10-18T11:42:44%2B21:37&format=csv")
+    assert odd.status_code == 200, odd.text
+    early = await shop.http.get("/api/export/snapshots?since=0001-01-01T00:00:00%2B10:00&format=csv")
+    assert early.status_code == 422
+    assert "out of range" in early.json()["detail"]

@@ -295,6 +295,13 @@ def _error(found: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def _place(error: Mapping[str, str]) -> str:
+    """Where it stands, in words; a parameter may be without a name (`?=3`)."""
+    if "pointer" in error:
+        return _spoken(error["pointer"])
+    return error["parameter"] or "a parameter without a name"
+
+
 def of_validation(request: Request, error: RequestValidationError) -> Problem:
     """The problem that values of the wrong form are."""
     found = error.errors()
@@ -305,7 +312,7 @@ def of_validation(request: Request, error: RequestValidationError) -> Problem:
     if any(e["loc"] == ("body",) for e in found) and not (kind == "application/json" or kind.endswith("+json")):
         return NotJson("send the body as JSON, with Content-Type: application/json")
     errors = [_error(e) for e in found]
-    said = "; ".join(f"{e.get('parameter') or _spoken(e['pointer'])}: {e['detail']}" for e in errors)
+    said = "; ".join(f"{_place(e)}: {e['detail']}" for e in errors)
     return InvalidRequest(said, errors)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -92,7 +93,16 @@ Cursor = Annotated[str, Field(max_length=4000)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(_storable)]
 """A JSON object that the database can hold."""
 
-Instant = Annotated[AwareDatetime, BeforeValidator(_plus)]
+
+def _in_utc(moment: datetime) -> datetime:
+    """The same moment in UTC: the database knows only offsets that some place on earth has (below 16 hours)."""
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("this moment is out of range: years are 1 to 9999 in UTC") from None
+
+
+Instant = Annotated[AwareDatetime, BeforeValidator(_plus), AfterValidator(_in_utc)]
 """A time with its offset from UTC."""
 
 Amount = Annotated[Decimal, WithJsonSchema({"type": "number"})]
