@@ -46,6 +46,7 @@ async def _state(shop: Shop) -> Mapping[str, Any]:  # noqa: F811
             "INSERT INTO worker_registry (worker_id, friendly_name, host, status) VALUES (%s, %s, 'h', 'active')",
             [name, name],
         )
+    await shop.execute("UPDATE dispensaries SET state = 'AZ'")
     await shop.execute("INSERT INTO proxies (host, port) VALUES ('127.0.0.1', 9), ('127.0.0.1', 10)")
     await shop.execute("INSERT INTO hosts (host, rate, burst, concurrency, pace) VALUES ('h.test', 1, 1, 1, 1)")
     return {"store": store, "payload": payload, "bad": bad}
