@@ -72,6 +72,12 @@ def back(request: Request, path: str, said: str, kind: str = "good") -> Response
     return answer
 
 
+def elsewhere(request: Request, path: str) -> Response:
+    """To a page of the dashboard, which says nothing of it."""
+    root: str = request.scope.get("root_path", "")
+    return RedirectResponse(root + path, status_code=303)
+
+
 def came_from(request: Request) -> str:
     """The page of the dashboard that a form was sent from, with its filters; the screen itself where that is not known."""
     root: str = request.scope.get("root_path", "")

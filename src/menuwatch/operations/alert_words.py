@@ -83,9 +83,9 @@ def _patience(rule: Mapping[str, Any]) -> list[str]:
         return []
     parts = []
     if rule["debounce_crawls"] > 1:
-        parts.append(f"as {rule['debounce_crawls']} crawls in a row find it")
+        parts.append(f"once {rule['debounce_crawls']} crawls in a row find it")
     if rule["debounce_minutes"]:
-        parts.append(f"when it has been so for {rule['debounce_minutes']:,} min")
+        parts.append(f"once it has been so for {rule['debounce_minutes']:,} min")
     if rule["cooldown_minutes"]:
         parts.append(f"about one product every {rule['cooldown_minutes']:,} min at most")
     return parts

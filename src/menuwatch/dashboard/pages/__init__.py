@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from menuwatch.dashboard.pages import (
     alert_rules,
     alerts,
+    audit,
     enqueue,
     failures,
     front,
@@ -21,6 +22,8 @@ from menuwatch.dashboard.pages import (
     task_bulk,
     task_clone,
     tasks,
+    tokens,
+    users,
     views,
 )
 
@@ -32,9 +35,12 @@ ROUTERS: tuple[APIRouter, ...] = (
     job_queue.router,
     alerts.router,
     alert_rules.router,
+    audit.router,
     hosts.router,
     proxy_intake.router,
     proxies.router,
+    tokens.router,
+    users.router,
     tasks.router,
     failures.router,
     task_clone.router,
