@@ -52,7 +52,7 @@ def test_a_view_is_written_at_the_latest_when_the_server_ends(database_url: str,
         httpx.get(address + "/healthz", headers=BROWSER, trust_env=False)
     finally:
         server.terminate()
-        _, rest = server.communicate(timeout=30)
+        _, rest = server.communicate(timeout=90)
     assert server.returncode == 0
     log = "".join(said) + rest
     assert LONDON not in log
