@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -22,6 +23,24 @@ from menuwatch.tasks.model import UNHANDLED_ROLES, NewTask, Role
 PLAN_AHEAD = timedelta(days=366)
 _ROLES = tuple(role for role in ROLES if role not in UNHANDLED_ROLES)
 """What a schedule may be changed to: tasks that no worker of this version does would only wait."""
+
+
+_EDITABLE = ("role", "platform", "enabled", "interval_hours", "priority", "state_code")
+
+
+class Overtaken(Conflict):
+    """Somebody else changed it since it was read. `current` is what it is now."""
+
+    def __init__(self, current: Schedule) -> None:
+        super().__init__(f"schedule {current.name} was changed by somebody else since you read it")
+        self.current = current
+
+
+def edition(schedule: Schedule) -> str:
+    """A mark of what people can change about it: firings leave it as it is."""
+    values = [str(getattr(schedule, name)) for name in _EDITABLE if name != "interval_hours"]
+    values.append(f"{schedule.interval_hours.normalize():f}")
+    return hashlib.blake2b("\n".join(values).encode(), digest_size=8).hexdigest()
 
 
 async def listed(conn: AsyncConnection[Any]) -> list[Schedule]:
@@ -65,13 +84,17 @@ async def change(
     *,
     platforms: Sequence[str],
     now: datetime,
+    made_from: str | None = None,
 ) -> Schedule:
     """Changes what is named in `changes` (role, platform, enabled, interval_hours, priority, state_code); returns the schedule.
 
     A new interval counts from the firing before. One that is enabled again after its time fires once, at the next poll.
-    Raises NotFound, and Unusable for a value that cannot be used; the range of numbers is the caller's to check.
+    Raises NotFound, and Unusable for a value that cannot be used; the range of numbers is the caller's to check. With `made_from`, the
+    `edition` that the changes were made from, raises Overtaken where it is another one by now.
     """
     schedule = await _locked(conn, schedule_id)
+    if made_from is not None and made_from != edition(schedule):
+        raise Overtaken(schedule)
     values = dict(changes)
     if "role" in values and values["role"] not in _ROLES:
         raise Unusable("role", f"a schedule cannot be of role {values['role']!s}: it is one of {', '.join(_ROLES)}")
