@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -154,6 +156,23 @@ def test_what_is_no_such_file_is_refused_with_what_would_be_right(tmp_path: Path
     assert str(refusal.value).startswith(f"GEOIP_DATABASE={str(path)!r} cannot be ")
     assert says in str(refusal.value)
     assert "it takes a MaxMind-format file (.mmdb) or an IP2Location BIN file" in str(refusal.value)
+
+
+def test_without_the_package_a_bin_file_is_refused_with_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bin_file.write(tmp_path / "geo", ENTRIES)
+    monkeypatch.setitem(sys.modules, "IP2Location", None)  # as where it is not installed
+    with pytest.raises(Refused, match=r"pip install 'menuwatch\[ip2location\]'"):
+        opened(tmp_path / "geo")
+
+
+def test_many_threads_may_ask_at_once(database: GeoDatabase) -> None:
+    asked = ["81.2.69.1", "93.184.216.1", "2a02:cf40::1", "8.8.8.8"] * 250
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda text: where(database, text), asked))
+    countries = [one and one.country for one in found]
+    assert countries == ["GB", "US", "NO", None] * 250
 
 
 def test_a_file_that_is_replaced_is_read_anew_also_by_the_other_format(tmp_path: Path) -> None:
