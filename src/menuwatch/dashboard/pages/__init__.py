@@ -27,6 +27,7 @@ from menuwatch.dashboard.pages import (
     tokens,
     users,
     views,
+    visitors,
 )
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -43,6 +44,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     proxies.router,
     tokens.router,
     users.router,
+    visitors.router,
     tasks.router,
     schedules.router,
     generate.router,
