@@ -25,6 +25,7 @@ WRITES = {
     "/api/job-queue": P.TASKS,
     "/api/schedules": P.SCHEDULES,
     "/api/worker-registry": P.WORKERS,
+    "/api/workers": P.WORKERS,
     "/api/payloads": P.PAYLOADS,
     "/api/stores": P.STORES,
     "/api/proxies": P.PROXIES,

@@ -109,6 +109,10 @@ class Settings:
         values.whole(1, 100),
         "Worker processes of `menuwatch worker`; from 2 on a supervisor starts them and replaces those that crash.",
     )
+    workers_min: int = setting(
+        "WORKERS_MIN", 5, values.whole(0, 10_000), "Fewest workers (pods, where there are any) that one may scale to."
+    )
+    workers_max: int = setting("WORKERS_MAX", 15, values.whole(1, 10_000), "Most workers (pods) that one may scale to.")
     pod_ordinal: int | None = setting(
         "POD_ORDINAL",
         None,

@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from menuwatch.archive.files import FileArchive
+from menuwatch.cluster.base import Scaler
 from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Connection, Pool
 from menuwatch.geo.database import GeoDatabase
@@ -19,7 +20,7 @@ from menuwatch.web.visit_log import VisitLog
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
     """The parts that the faces stand on. `platforms` are the adapters by name. `geo` tells where addresses are, where a database of
-    that is set; `visits` takes what visitors looked at, where somebody writes it down."""
+    that is set; `visits` takes what visitors looked at, where somebody writes it down; `scaler` can have more or fewer workers run."""
 
     pool: Pool
     archive: FileArchive
@@ -27,6 +28,7 @@ class System:
     settings: Settings
     geo: GeoDatabase | None = None
     visits: VisitLog | None = None
+    scaler: Scaler | None = None
 
 
 def _system(request: Request) -> System:

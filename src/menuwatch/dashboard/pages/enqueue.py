@@ -20,7 +20,7 @@ from menuwatch.operations.refusals import Unusable
 from menuwatch.operations.wishes import STATE_ROLES, Wish
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Store
-from menuwatch.tasks.model import PRIORITY_CHAINED, Role
+from menuwatch.tasks.model import PRIORITY_CHAINED, Role, Status
 from menuwatch.web.auth import allowed
 from menuwatch.web.forms import Form
 from menuwatch.web.system import Reading, Sys, System, Writing
@@ -147,7 +147,7 @@ async def _for_store(conn: Connection, typed: Form, asked: Asked) -> Asked | Non
     )
 
 
-_WAITING = [tasks.Status.PENDING]
+_WAITING = [Status.PENDING]
 
 
 async def _for_many(conn: Connection, typed: Form, asked: Asked) -> Asked | None:
