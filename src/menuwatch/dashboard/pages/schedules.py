@@ -116,10 +116,9 @@ async def _page(
         "first": screen.query(request) if after else None,
         "may": screen.principal(request).may(Permission.SCHEDULES),
     }
-    # A form that is being filled is not taken away by news; the history is looked at anew by whoever wants that.
-    return screen.show(
-        request, "schedules/schedule.html", context, status=status, live="schedules" if status == 200 else ""
-    )
+    # Not live for who may change it: news must not mix with what is being typed, nor renew the version that it was made from.
+    live = "" if context["may"] else "schedules"
+    return screen.show(request, "schedules/schedule.html", context, status=status, live=live)
 
 
 @router.post("/schedules/{schedule_id:int}", dependencies=_writes)
