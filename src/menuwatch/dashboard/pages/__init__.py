@@ -15,6 +15,7 @@ from menuwatch.dashboard.pages import (
     hosts,
     job_queue,
     overview,
+    payloads,
     products,
     proxies,
     proxy_intake,
@@ -52,6 +53,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     task_clone.router,
     task.router,
     views.router,
+    payloads.router,
     products.router,
     stores.router,
 )

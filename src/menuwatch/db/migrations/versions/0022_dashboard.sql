@@ -15,3 +15,6 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN price_rec IS NOT NULL OR price_rec_special IS NOT NULL THEN coalesce(price_rec_special < price_rec, false)
               ELSE coalesce(price_med_special < price_med, false) END
 $$;
+
+-- Answers that were not simply a menu, newest first: among millions of others they are few.
+CREATE INDEX raw_crawl_payloads_odd ON raw_crawl_payloads (status, fetched_at DESC, id DESC) WHERE status <> 'ok';
