@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self, TypeVar, TypeVarTuple
 
 from menuwatch.accounts import secrets
-from menuwatch.core.errors import Refused
+from menuwatch.core.errors import Refused, Transient
 from menuwatch.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,8 +31,28 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=2, thread_name_prefix="argon2")
 
 
+_MOST_WAITING = 40
+
+
+class TooMany(Transient):
+    """So many passwords wait to be hashed that one more would wait for long."""
+
+
+class _Queue:
+    length = 0
+
+
+_queue = _Queue()
+
+
 async def _apart(call: Callable[[*_A], _R], *arguments: *_A) -> _R:
-    return await asyncio.get_running_loop().run_in_executor(_threads(), call, *arguments)
+    if _queue.length >= _MOST_WAITING:
+        raise TooMany("many logins are under way: try again in a moment")
+    _queue.length += 1
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_threads(), call, *arguments)
+    finally:
+        _queue.length -= 1
 
 
 @functools.cache

@@ -22,6 +22,7 @@ from menuwatch.cli.process import settings
 from menuwatch.cli.products import parse_since
 from menuwatch.core.errors import Refused
 from menuwatch.operations import analytics as operations
+from menuwatch.operations import audit
 from menuwatch.operations.analytics import ALL, UNKNOWN, By, Days, Figure, Level, Page, Where
 from menuwatch.schedules.model import parse_state
 from menuwatch.stores import store as stores
@@ -273,6 +274,8 @@ def refresh(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
 
 async def _refresh() -> Any:
     async with bootstrap.open_system(settings()) as system:
+        async with system.pool.connection() as conn:
+            await audit.record(conn, "figures_refreshed")
         return await make_anew(system.pool, window=timedelta(days=system.settings.analytics_window_days))
 
 

@@ -16,6 +16,7 @@ from menuwatch.cli.output import console, errors, plain, plural, print_json
 from menuwatch.cli.process import settings
 from menuwatch.cli.products import parse_since
 from menuwatch.core.errors import Refused
+from menuwatch.operations import audit
 from menuwatch.pipeline import rebuild as pipeline
 from menuwatch.pipeline.rebuild import Counts, Rebuilt
 from menuwatch.stores import store as stores
@@ -117,6 +118,8 @@ async def _rebuild(named: Sequence[str], *, since: datetime | None, dry_run: boo
             chosen = [await _store(conn, text) for text in named]
             if not named:
                 chosen = [one for one in await stores.page(conn, limit=1_000_000) if one.last_crawled_at is not None]
+            if not dry_run:
+                await audit.record(conn, "history_rebuilt", stores=[one.id for one in chosen], since=since)
         with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
             bar = progress.add_task("Rebuilding", total=None)
             for number, one in enumerate(chosen, 1):

@@ -14,6 +14,7 @@ from menuwatch.catalog import store as read
 from menuwatch.cli.output import console, errors, plain, plural, print_json
 from menuwatch.cli.process import settings
 from menuwatch.core.errors import Refused
+from menuwatch.operations import audit
 from menuwatch.pipeline import replay as pipeline
 from menuwatch.pipeline.replay import Outcome
 from menuwatch.schedules.model import parse_state
@@ -69,6 +70,8 @@ async def _replay(
         if name is not None and name not in system.platforms:
             raise Refused(f"--platform {name}: is not known here ({', '.join(system.platforms)})")
         platform = system.platforms[name] if name is not None else None
+        async with system.pool.connection() as conn:
+            await audit.record(conn, "answers_replayed", files=len(files), store=store, platform=name)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
             bar = progress.add_task(f"Reading {plural(len(files), 'file')}", total=None)

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from menuwatch import bootstrap
 from menuwatch.cli.output import Format, console, errors, plural, print_json, print_rows
 from menuwatch.cli.process import settings
+from menuwatch.operations import audit
 from menuwatch.operations import verify as operations
 from menuwatch.operations.verify import Fault, Verified
 
@@ -66,6 +67,9 @@ def _advice(faults: Sequence[Fault], *, repair: bool) -> list[str]:
 async def _verify(*, repair: bool) -> Verified:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     async with bootstrap.open_system(settings()) as system:
+        if repair:
+            async with system.pool.connection() as conn:
+                await audit.record(conn, "archive_repair_begun")
         with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
             bar = progress.add_task("Reading payloads", total=None)
 

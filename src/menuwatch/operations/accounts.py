@@ -176,6 +176,9 @@ async def reset_password(
 ) -> tuple[User, str]:
     """Another password, which must be changed at the next login: that one, or one that is made. Its sessions end. Raises NotFound,
     Unusable, Overreach."""
+    if by is not None and by.user_id == user_id:
+        # Who finds a browser that is logged in does not come to have the account with it.
+        raise Conflict("change your own password with the present one: POST /api/session/password")
     name = (await one(conn, user_id)).name
     given = one_time_password() if password is None else _checked(password, name)
     hashed = await passwords.hash(given)

@@ -27,7 +27,7 @@ from menuwatch.exports.encoders import Parquet, expression
 from menuwatch.exports.packs import Packs
 from menuwatch.exports.sheets import PACKED, Format
 from menuwatch.exports.target import whole_file
-from menuwatch.operations import packed
+from menuwatch.operations import audit, packed
 from menuwatch.operations.reading import Row, row, rows
 
 log = get_logger(__name__)
@@ -84,6 +84,7 @@ async def pack(
             f"{now - window:%Y-%m-%d}, and need the states of that time in the database. The latest month that may be packed is "
             f"{kept - timedelta(days=1):%Y-%m}: --before {kept:%Y-%m}"
         )
+    await audit.record(conn, "history_packed", before=before)
     return [
         await _pack_month(conn, packs, part.name, part.upper.astimezone(UTC), told)
         for part in await partitions.parts(conn, STATES)

@@ -17,6 +17,7 @@ from menuwatch.images import store as images
 from menuwatch.imaging import vips
 from menuwatch.imaging.files import ImageFiles
 from menuwatch.imaging.transform import decodes
+from menuwatch.operations import audit
 
 STATUSES = ("queued", "waiting", "stored", "failed")
 _PAGE = 200
@@ -50,6 +51,7 @@ async def backfill(
     Returns how many are `queued` and `retried`. `report` is told (stores done, stores in all)."""
     async with pool.connection() as conn:
         stores = await images.stores_without(conn, dispensary_id)
+        await audit.record(conn, "images_asked", store=dispensary_id, failed_too=failed)
     queued = 0
     for done, store in enumerate(stores):
         report(done, len(stores))
@@ -103,6 +105,9 @@ async def verify(
     those older than `young_seconds` count."""
     found = Verified()
     after = 0
+    if repair:
+        async with pool.connection() as conn:
+            await audit.record(conn, "images_repaired")
     while True:
         async with pool.connection() as conn:
             uses = await images.stored_uses(conn, after=after, limit=_PAGE)

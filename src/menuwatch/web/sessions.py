@@ -11,7 +11,7 @@ from starlette.responses import Response
 from menuwatch.accounts import passwords as rules
 from menuwatch.accounts import store as accounts
 from menuwatch.accounts.model import Principal
-from menuwatch.accounts.passwords import Passwords
+from menuwatch.accounts.passwords import Passwords, TooMany
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
@@ -51,7 +51,7 @@ class LoggedIn:
 
 async def log_in(request: Request, name: str, password: str, *, via: audit.Via = "api") -> LoggedIn:
     """Begins a session; the answer must `put` its cookie. The caller has seen to it that the request is from a page of ours (csrf.py).
-    Raises WrongLogin, and TooManyTries for who must wait."""
+    Raises WrongLogin, TooManyTries for who must wait, and TooMany where the server has more logins in hand than it can do soon."""
     system: System = request.app.state.system
     address = client_address(request.scope, system.settings.trusted_proxies)
     await throttle.begin(system.pool, name, address)
@@ -59,7 +59,11 @@ async def log_in(request: Request, name: str, password: str, *, via: audit.Via =
     async with system.pool.connection(timeout=10) as conn:
         found = await accounts.password_of(conn, name) if accounts.NAME.fullmatch(name) else None
     # No connection is held while it is hashed; and it is hashed whether there is such a user or not.
-    right = await hashes.verify(None if found is None else found[1], password)
+    try:
+        right = await hashes.verify(None if found is None else found[1], password)
+    except TooMany:
+        await throttle.undo(system.pool, name, address)
+        raise
     if found is None or not right or found[2]:
         log.warning("a login failed", action="login_failed", user_id=None if found is None else found[0])
         raise WrongLogin

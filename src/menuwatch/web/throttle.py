@@ -44,6 +44,13 @@ async def begin(pool: Pool, name: str, address: Address | None) -> None:
             raise TooManyTries(wait)
 
 
+async def undo(pool: Pool, name: str, address: Address | None) -> None:
+    """The try was never made."""
+    async with pool.connection(timeout=10) as conn:
+        await failures.take_back(conn, failures.USER, _user(name))
+        await failures.take_back(conn, failures.ADDRESS, _place(address))
+
+
 async def succeeded(pool: Pool, name: str, address: Address | None) -> None:
     """It was none: the user begins anew. Of the address only this try is taken back, else a good login would pay for bad ones."""
     async with pool.connection(timeout=10) as conn:
