@@ -21,6 +21,7 @@ from menuwatch.dashboard.pages import (
     proxy_intake,
     schedules,
     stores,
+    system,
     task,
     task_bulk,
     task_clone,
@@ -29,6 +30,7 @@ from menuwatch.dashboard.pages import (
     users,
     views,
     visitors,
+    workers,
 )
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -37,6 +39,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     overview.router,
     enqueue.router,
     job_queue.router,
+    workers.router,
     alerts.router,
     alert_rules.router,
     audit.router,
@@ -44,6 +47,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     proxy_intake.router,
     proxies.router,
     tokens.router,
+    system.router,
     users.router,
     visitors.router,
     tasks.router,

@@ -41,13 +41,14 @@ async def shown(
     when = _period(form)
     figures = await visitors.figures(conn, when, system.geo)
     today = datetime.now(UTC).date()
+    last = when.until - timedelta(days=1)
     context = {
-        "form": form,
+        "form": Filled({**form.values, "since": since or str(when.since), "until": until or str(last)}, form.errors),
         "figures": figures,
         "chart": visitor_days(figures["days"]),
         "places": await visitors.places(conn, when, by, country=country or None, limit=_PLACES),
         "pages": await visitors.pages(conn, when, Kind(kind) if kind else None, limit=_PAGES),
-        "last": when.until - timedelta(days=1),
+        "last": last,
         "when": when,
         "spans": [
             (days, screen.query(request, since=today - timedelta(days=days - 1), until=today), _is(when, today, days))
