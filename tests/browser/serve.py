@@ -7,9 +7,11 @@ but what a test moves. It prints one line of JSON: the address, the database, an
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import sys
+import threading
 from pathlib import Path
 
 from menuwatch import bootstrap
@@ -46,10 +48,13 @@ async def main(home: Path, prefix: str) -> None:
                 print(json.dumps({**told, "user": accounts.FIRST_NAME, "password": password}), flush=True)
 
             serving = asyncio.ensure_future(serve(served, up))
-            ended = asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-            await asyncio.wait({serving, asyncio.ensure_future(ended)}, return_when=asyncio.FIRST_COMPLETED)
-            serving.cancel()
-            await asyncio.gather(serving, return_exceptions=True)
+            loop = asyncio.get_running_loop()
+            # A thread that nobody waits for: where serving fails, the process ends with that error instead of waiting for its input.
+            threading.Thread(
+                target=lambda: (sys.stdin.read(), loop.call_soon_threadsafe(serving.cancel)), daemon=True
+            ).start()
+            with contextlib.suppress(asyncio.CancelledError):
+                await serving
 
 
 if __name__ == "__main__":
