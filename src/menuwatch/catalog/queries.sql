@@ -204,3 +204,7 @@ UPDATE catalog_products p SET local_image_path = f.path FROM free f WHERE p.id =
 
 -- name: clear_local_images
 UPDATE catalog_products SET local_image_path = NULL WHERE id = ANY (%(ids)s::bigint[]);
+
+-- name: fold_names
+-- Moves names of products that are new to where a part of one is looked for.
+SELECT fold_catalog_names();

@@ -109,3 +109,10 @@ async def set_local_images(conn: AsyncConnection[Any], paths: Mapping[int, str])
 async def clear_local_images(conn: AsyncConnection[Any], products: Sequence[int]) -> None:
     """These products have no file of their picture any more."""
     await conn.execute(_q.clear_local_images, {"ids": list(products)})
+
+
+async def fold_names(conn: AsyncConnection[Any]) -> int:
+    """Takes new names of products into the index that parts of names are looked for in; returns how many there were."""
+    row = await (await conn.execute(_q.fold_names)).fetchone()
+    assert row is not None, "a function gives a row"
+    return int(row[0])

@@ -12,6 +12,7 @@ import psycopg
 from menuwatch.accounts import repeats
 from menuwatch.accounts import store as accounts
 from menuwatch.alerts import store as alerts
+from menuwatch.catalog import store as catalog
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import partitions, sql
@@ -69,6 +70,7 @@ class Janitor(Loop):
         self._keep = keep or Keep()
         self._clock = clock or SystemClock()
         self.duties: Mapping[str, _Duty] = {
+            "names": _Duty(every=timedelta(seconds=interval * 0.9), do=self._fold_names),
             "horizon": _Duty(every=timedelta(seconds=interval * 0.9), do=self._watch_horizon),
             "history": _Duty(every=timedelta(hours=1), do=self._drop_history),
             "records": _Duty(every=timedelta(hours=1), do=self._prune_records),
@@ -118,6 +120,10 @@ class Janitor(Loop):
         await conn.execute(_q.duty_done, {"duty": name})
         if found:
             log.info("upkeep done", action="upkeep_done", duty=name, **found)
+
+    async def _fold_names(self, conn: Connection) -> Mapping[str, Any] | None:
+        names = await catalog.fold_names(conn)
+        return {"new": names} if names else None
 
     async def _drop_history(self, conn: Connection) -> Mapping[str, Any] | None:
         now = self._clock.now()

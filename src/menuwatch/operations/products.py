@@ -86,13 +86,51 @@ async def page(
     limit: int = 50,
 ) -> ProductPage:
     """Products in that order, after the one whose (key, id) is `after`."""
-    key, product_id = after if after is not None else (None, None)
-    values = {**where.values(), "after_key": key, "after_id": product_id, "limit": limit + 1}
-    found = await rows(conn, _BY_ORDER[order], values)
+    found = await _keys(conn, where, order, after, limit + 1)
     shown = found[:limit]
     details = await rows(conn, _q.products_in_brief, {"ids": [r["id"] for r in shown]}) if shown else []
     more = len(found) > limit
     return ProductPage(rows=details, next=(shown[-1]["key"], shown[-1]["id"]) if more else None)
+
+
+async def _keys(
+    conn: AsyncConnection[Any], where: ProductFilter, order: Order, after: tuple[Key, int] | None, limit: int
+) -> list[Row]:
+    """Keys and ids in that order. Planned anew each time: which index serves depends on what is asked for."""
+    key, product_id = after if after is not None else (None, None)
+    names = await _names_with(conn, where)
+    if names == []:
+        return []
+    values = {
+        **where.values(),
+        "names": names,
+        "after_key": key,
+        "after_id": product_id,
+        "limit": limit,
+        "priced": True,
+    }
+    if order not in (Order.PRICE, Order.PRICE_DESCENDING):
+        return await rows(conn, _BY_ORDER[order], values, prepare=False)
+    # Those without a price have a key that no price has.
+    begun = isinstance(key, Decimal) and not key.is_finite()
+    found = [] if begun else await rows(conn, _BY_ORDER[order], values, prepare=False)
+    if len(found) < limit:
+        rest = {**values, "priced": False, "limit": limit - len(found), "after_id": product_id if begun else None}
+        found += await rows(conn, _BY_ORDER[order], rest, prepare=False)
+    return found
+
+
+_NAMES = 1000
+"""Up to so many names are looked for one by one; what more have is found soon in any order."""
+
+
+async def _names_with(conn: AsyncConnection[Any], where: ProductFilter) -> list[str] | None:
+    """The names that `q` is in, in lower case; None where it is not worth to know: they are many, or the stores are few."""
+    if where.q is None or len(where.q) < 3 or where.stores is not None:
+        return None
+    values = {"text": where.q, "pattern": pattern(where.q), "limit": _NAMES + 1}
+    found = await rows(conn, _q.names_with, values, prepare=False)
+    return None if len(found) > _NAMES else [one["name"] for one in found]
 
 
 async def one(conn: AsyncConnection[Any], product_id: int) -> Row:

@@ -24,6 +24,13 @@ SELECT crawled_at, payload_id, products, new_products, changed, unchanged, retur
        stock_changes, warnings
   FROM store_crawls WHERE dispensary_id = %(id)s ORDER BY crawled_at DESC LIMIT 1;
 
+-- name: names_with
+-- Names of products that hold this text, of at least three characters.
+SELECT name FROM catalog_names WHERE trigrams(name) @> trigrams(lower(%(text)s::text)) AND name LIKE lower(%(pattern)s::text)
+UNION
+SELECT name FROM catalog_new_names WHERE name LIKE lower(%(pattern)s::text)
+LIMIT %(limit)s;
+
 -- name: products_by_name
 -- The price that is filtered and sorted by is what the cheapest option costs, specials included; medical only where there
 -- is no recreational one; `present` asks for what the last crawl of the store holds. An order is a statement of its own, so that
@@ -42,6 +49,7 @@ SELECT p.id, lower(p.name) AS key
    AND (%(states)s::text[] IS NULL OR p.dispensary_id IN (SELECT d.id FROM dispensaries d WHERE d.state = ANY (%(states)s)))
    AND (%(special)s::boolean IS NULL OR on_special(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) = %(special)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
+   AND (%(names)s::text[] IS NULL OR lower(p.name) = ANY (%(names)s))
    AND (%(price_min)s::numeric IS NULL
         OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
    AND (%(price_max)s::numeric IS NULL
@@ -50,7 +58,7 @@ SELECT p.id, lower(p.name) AS key
  ORDER BY lower(p.name), p.id LIMIT %(limit)s;
 
 -- name: products_by_price
--- Products without a price come last.
+-- Those that have a price, and (`priced` false) those that have none, by number: the others come after them, in an index that has both.
 SELECT p.id, coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), 'Infinity') AS key
   FROM catalog_products p
  WHERE (%(stores)s::integer[] IS NULL OR p.dispensary_id = ANY (%(stores)s))
@@ -65,14 +73,17 @@ SELECT p.id, coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_
    AND (%(states)s::text[] IS NULL OR p.dispensary_id IN (SELECT d.id FROM dispensaries d WHERE d.state = ANY (%(states)s)))
    AND (%(special)s::boolean IS NULL OR on_special(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) = %(special)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
+   AND (%(names)s::text[] IS NULL OR lower(p.name) = ANY (%(names)s))
    AND (%(price_min)s::numeric IS NULL
         OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
    AND (%(price_max)s::numeric IS NULL
         OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) <= %(price_max)s)
-   AND (%(after_id)s::bigint IS NULL
-        OR (coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), 'Infinity'), p.id)
-           > (%(after_key)s::numeric, %(after_id)s))
- ORDER BY 2, 1 LIMIT %(limit)s;
+   AND (effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) IS NOT NULL) = %(priced)s::boolean
+   AND (%(after_id)s::bigint IS NULL OR %(priced)s
+        OR p.id > %(after_id)s)
+   AND (%(after_id)s IS NULL OR NOT %(priced)s
+        OR (effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), p.id) > (%(after_key)s::numeric, %(after_id)s))
+ ORDER BY effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), p.id LIMIT %(limit)s;
 
 -- name: products_by_price_descending
 SELECT p.id, coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), '-Infinity') AS key
@@ -89,14 +100,17 @@ SELECT p.id, coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_
    AND (%(states)s::text[] IS NULL OR p.dispensary_id IN (SELECT d.id FROM dispensaries d WHERE d.state = ANY (%(states)s)))
    AND (%(special)s::boolean IS NULL OR on_special(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) = %(special)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
+   AND (%(names)s::text[] IS NULL OR lower(p.name) = ANY (%(names)s))
    AND (%(price_min)s::numeric IS NULL
         OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
    AND (%(price_max)s::numeric IS NULL
         OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) <= %(price_max)s)
-   AND (%(after_id)s::bigint IS NULL
-        OR (coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), '-Infinity'), p.id)
-           < (%(after_key)s::numeric, %(after_id)s))
- ORDER BY 2 DESC, 1 DESC LIMIT %(limit)s;
+   AND (effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) IS NOT NULL) = %(priced)s::boolean
+   AND (%(after_id)s::bigint IS NULL OR %(priced)s
+        OR p.id < %(after_id)s)
+   AND (%(after_id)s IS NULL OR NOT %(priced)s
+        OR (effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), p.id) < (%(after_key)s::numeric, %(after_id)s))
+ ORDER BY effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) DESC, p.id DESC LIMIT %(limit)s;
 
 -- name: products_by_updated
 -- Newest change first. A product that changes while someone pages moves in front of where they are.
@@ -114,6 +128,7 @@ SELECT p.id, p.changed_at AS key
    AND (%(states)s::text[] IS NULL OR p.dispensary_id IN (SELECT d.id FROM dispensaries d WHERE d.state = ANY (%(states)s)))
    AND (%(special)s::boolean IS NULL OR on_special(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) = %(special)s)
    AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
+   AND (%(names)s::text[] IS NULL OR lower(p.name) = ANY (%(names)s))
    AND (%(price_min)s::numeric IS NULL
         OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
    AND (%(price_max)s::numeric IS NULL

@@ -114,3 +114,46 @@ BEGIN
   END LOOP;
   RETURN high;
 END $$;
+
+-- Products in each of their orders, brands with how much there is of them. What changed of a product is written to these as well (it was not
+-- when nothing that changes had an index); docs/reference/performance.md says what that costs a menu.
+CREATE INDEX catalog_products_name ON catalog_products (lower(name), id);
+CREATE INDEX catalog_products_price ON catalog_products (effective_price(price_rec, price_rec_special, price_med, price_med_special), id);
+CREATE INDEX catalog_products_changed ON catalog_products (changed_at, id);
+CREATE INDEX catalog_products_brand_name ON catalog_products (brand_name, dispensary_id) INCLUDE (is_in_stock) WHERE brand_name IS NOT NULL;
+
+-- Every name that a product has or had, once, in lower case: who looks for a part of a name looks here first. Menus add names that are not
+-- known to `catalog_new_names`, which nobody waits for and where one may be twice; upkeep moves them (fold_catalog_names).
+CREATE FUNCTION trigrams(name text) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT coalesce(array_agg(DISTINCT substr(name, n, 3)), '{}') FROM generate_series(1, length(name) - 2) n
+$$;
+CREATE TABLE catalog_names (name text NOT NULL);
+CREATE UNIQUE INDEX catalog_names_name ON catalog_names (md5(name));  -- a name may be longer than an index takes
+CREATE INDEX catalog_names_parts ON catalog_names USING gin (trigrams(name)) WITH (fastupdate = off);
+CREATE TABLE catalog_new_names (name text NOT NULL);
+INSERT INTO catalog_names SELECT DISTINCT lower(name) FROM catalog_products;
+
+CREATE FUNCTION note_names() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO catalog_new_names
+    SELECT x.name FROM (SELECT DISTINCT lower(m.name) AS name FROM made m) x
+     WHERE NOT EXISTS (SELECT FROM catalog_names k WHERE md5(k.name) = md5(x.name));
+  RETURN NULL;
+END $$;
+CREATE TRIGGER catalog_products_names AFTER INSERT ON catalog_products REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION note_names();
+
+CREATE FUNCTION note_name() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO catalog_new_names
+    SELECT lower(NEW.name) WHERE NOT EXISTS (SELECT FROM catalog_names k WHERE md5(k.name) = md5(lower(NEW.name)));
+  RETURN NULL;
+END $$;
+CREATE TRIGGER catalog_products_renamed AFTER UPDATE OF name ON catalog_products
+  FOR EACH ROW WHEN (OLD.name IS DISTINCT FROM NEW.name) EXECUTE FUNCTION note_name();
+
+-- Moves new names to the others; says how many there were. Whoever comes meanwhile leaves them.
+CREATE FUNCTION fold_catalog_names() RETURNS bigint LANGUAGE sql AS $$
+  WITH taken AS (DELETE FROM catalog_new_names c WHERE c.ctid = ANY (ARRAY (SELECT n.ctid FROM catalog_new_names n FOR UPDATE SKIP LOCKED)) RETURNING c.name),
+  kept AS (INSERT INTO catalog_names SELECT DISTINCT name FROM taken ORDER BY 1 ON CONFLICT DO NOTHING)
+  SELECT count(*) FROM taken
+$$;
