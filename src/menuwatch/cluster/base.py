@@ -9,8 +9,7 @@ from typing import Protocol
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicas:
     """How many there are and should be, of what `unit` says ("pod" or "worker"). `current` are those that run; `desired` None where
-    nobody holds a number; `low` and `high` are the limits. `why_not` says why the number cannot be changed from here, None where it can.
-    """
+    nobody holds a number; `low` and `high` are the limits. `why_not` says why the number cannot be changed from here; None: it can."""
 
     current: int
     desired: int | None

@@ -12,7 +12,10 @@ import msgspec
 
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
+from menuwatch.operations import workers
 from menuwatch.operations.reading import Row, rows
+from menuwatch.operations.refusals import NotFound
+from menuwatch.workers.commands import Command
 
 _q = sql.load(__package__, "pods.sql")
 
@@ -211,3 +214,15 @@ def _state(status: str, used: _Resources) -> State:
 
 def _share(percent: float | None) -> float | None:
     return None if percent is None else percent / 100
+
+
+async def tell(conn: Connection, pod: str, command: Command, by: str | None = None) -> tuple[int, int]:
+    """Tells every worker of a pod; returns how many were told, and how many it does not concern: they leave or have left, or gave no
+    sign lately. Raises NotFound for a pod without workers."""
+    crew = [worker for one in await pods(conn) if one.name == pod for worker in one.workers]
+    if not crew:
+        raise NotFound(f"there is no worker in the pod {pod!r} (any more)")
+    hearing = [worker for worker in crew if worker.state not in ("silent", "stopping")]
+    for worker in hearing:
+        await workers.tell(conn, worker.worker_id, command, by)
+    return len(hearing), len(crew) - len(hearing)

@@ -15,8 +15,8 @@ from menuwatch.operations.refusals import Conflict, Unusable
 _q = sql.load(__package__, "scaling.sql")
 
 NOBODY = (
-    "nothing that runs workers is connected to this installation, so that their number cannot be changed from here: start another "
-    "`menuwatch worker` for more, and decommission workers for fewer"
+    "nothing that starts and stops workers is connected to this installation; start another `menuwatch worker` for more, and "
+    "decommission workers for fewer"
 )
 """Why, where there is no scaler."""
 

@@ -1,0 +1,23 @@
+"""How many workers it takes, in words, from how fast work was done in the last hour. Pure."""
+
+from __future__ import annotations
+
+from menuwatch.operations.overview import Drain
+from menuwatch.operations.wording import many, span
+
+
+def advice(drain: Drain, ready: int, living: int) -> str:
+    """What to do about the number of workers, if anything."""
+    if not ready:
+        return "Nothing waits: fewer workers would do for now."
+    waits = f"{many(ready, 'task')} {'waits' if ready == 1 else 'wait'}"
+    if drain.worker_hours is None:
+        return f"{waits}, and none of that kind was completed in the last hour: there is no pace to go by."
+    for_an_hour = drain.needed[1] or 1
+    if not living:
+        return f"{waits} and nobody works: {many(for_an_hour, 'worker')} would have it done within an hour."
+    seconds = (drain.hours or 0) * 3600
+    takes = "less than a minute" if seconds < 60 else f"about {span(seconds)}"
+    if for_an_hour <= living:
+        return f"{waits}, which takes {takes}: {many(living, 'worker')} {'is' if living == 1 else 'are'} enough."
+    return f"{waits}, which takes {takes}. With {many(for_an_hour - living, 'more worker')} it would be done within an hour."
