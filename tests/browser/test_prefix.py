@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 
 import httpx
@@ -24,24 +23,23 @@ PREFIX = "/menus/of/ours"
 @pytest.fixture(scope="module")
 def below(faces: Served) -> Iterator[str]:
     """A second server on the same database, below the prefix; gives its address with it."""
-    with tempfile.TemporaryDirectory() as home:
-        environment = {
-            **os.environ, "DATABASE_URL": faces.database, "MENUWATCH_HOME": home, "LOG_LEVEL": "error",
-            "PUBLIC_URL": f"http://127.0.0.1:1{PREFIX}", "PASSWORD_MEMORY_KIB": "1024",
-        }  # fmt: skip
-        child = subprocess.Popen(
-            [sys.executable, "-m", "menuwatch.cli.main", "server", "--port", "0"],
-            cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        try:
-            assert child.stderr is not None
-            line = next(line for line in child.stderr if "listens on" in line)
-            found = re.search(r"http://127\.0\.0\.1:\d+", line)
-            assert found, line
-            yield found[0] + PREFIX
-        finally:
-            child.terminate()
-            child.wait(30)
+    environment = {
+        **os.environ, "DATABASE_URL": faces.database, "MENUWATCH_HOME": faces.home, "LOG_LEVEL": "error",
+        "PUBLIC_URL": f"http://127.0.0.1:1{PREFIX}", "PASSWORD_MEMORY_KIB": "1024",
+    }  # fmt: skip
+    child = subprocess.Popen(
+        [sys.executable, "-m", "menuwatch.cli.main", "server", "--port", "0"],
+        cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert child.stderr is not None
+        line = next(line for line in child.stderr if "listens on" in line)
+        found = re.search(r"http://127\.0\.0\.1:\d+", line)
+        assert found, line
+        yield found[0] + PREFIX
+    finally:
+        child.terminate()
+        child.wait(30)
 
 
 @pytest.mark.usefixtures("login_state")
