@@ -15,6 +15,7 @@ from tests.api.shop import Shop, item
 
 NOT_RECORDED = {
     ("POST", "/api/worker-registry/heartbeat"): "a machine's sign of life, every few seconds",
+    ("POST", "/api/workers/k8s/scale"): "takes something that runs workers: the tests of scaling",
     ("POST", "/api/session"): "of a browser: test_sessions",
     ("DELETE", "/api/session"): "of a browser: test_sessions",
     ("POST", "/api/session/password"): "of a browser: test_sessions",
