@@ -164,8 +164,9 @@ async def in_brief(conn: AsyncConnection[Any], ids: Sequence[int], here: Here | 
     """Items as lists show them, in the order of the ids, each with its best offer."""
     if not ids:
         return []
-    values = {"ids": list(ids), "stores": None if here is None else list(here.stores)}
-    return await rows(conn, _q.in_brief, values, prepare=False)
+    if here is None:
+        return await rows(conn, _q.in_brief, {"ids": list(ids)}, prepare=False)
+    return await rows(conn, _q.in_brief_here, {"ids": list(ids), "stores": list(here.stores)}, prepare=False)
 
 
 async def _spread(conn: AsyncConnection[Any], wish: Wish, reading: Reading) -> Spread:

@@ -135,26 +135,46 @@ SELECT h.id, h.key FROM (
  ORDER BY h.key, h.id LIMIT %(limit)s;
 
 -- name: in_brief
--- Items as lists show them, each with its best offer: the cheapest that is not out of stock, of these stores where any are given.
-SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.category, i.subcategory, i.strain, i.sizes, i.stores AS all_stores,
-       here.stores, here.in_stock, best.product_id, best.store_id, d.name AS store, d.city, d.state, best.price, best.regular, best.was,
-       best.per_gram, best.in_stock AS best_in_stock, best.since, p.thc_lo, p.thc_hi, p.thc_unit, p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical,
+-- Items as lists show them, each with its best offer: the cheapest that is not out of stock.
+SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.category, i.subcategory, i.strain, i.sizes, i.stores, i.in_stock, o.product_id,
+       o.store_id, d.name AS store, d.city, d.state, o.price, o.regular, o.was, o.per_gram, o.in_stock AS best_in_stock, o.since,
+       p.thc_lo, p.thc_hi, p.thc_unit, p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical,
        coalesce(p.local_image_path, other.path) AS picture, d.last_crawled_at AS seen_at
   FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY w(id, place)
   JOIN shop_items i ON i.id = w.id
   LEFT JOIN shop_brands b ON b.id = i.brand_id
- CROSS JOIN LATERAL (
-    SELECT o.product_id, o.store_id, o.price, o.regular, o.was, o.per_gram, o.in_stock, o.since FROM shop_offers o
-     WHERE o.item_id = i.id AND (%(stores)s::integer[] IS NULL OR o.store_id = ANY (%(stores)s))
-     ORDER BY (o.in_stock IS NOT false) DESC, o.price NULLS LAST, o.product_id LIMIT 1) best
- CROSS JOIN LATERAL (
-    SELECT count(DISTINCT o.store_id) AS stores, count(DISTINCT o.store_id) FILTER (WHERE o.in_stock) AS in_stock FROM shop_offers o
-     WHERE o.item_id = i.id AND (%(stores)s::integer[] IS NULL OR o.store_id = ANY (%(stores)s))) here
-  JOIN catalog_products p ON p.id = best.product_id
-  JOIN dispensaries d ON d.id = best.store_id
+  JOIN shop_offers o ON o.product_id = i.best_product_id
+  JOIN catalog_products p ON p.id = o.product_id
+  JOIN dispensaries d ON d.id = o.store_id
   LEFT JOIN LATERAL (
     SELECT q.local_image_path AS path
-      FROM (SELECT o.product_id FROM shop_offers o WHERE o.item_id = i.id LIMIT 20) few JOIN catalog_products q ON q.id = few.product_id
+      FROM (SELECT f.product_id FROM shop_offers f WHERE f.item_id = i.id LIMIT 20) few JOIN catalog_products q ON q.id = few.product_id
+     WHERE p.local_image_path IS NULL AND q.local_image_path IS NOT NULL LIMIT 1) other ON true
+ ORDER BY w.place;
+
+-- name: in_brief_here
+-- The same of what some stores have.
+WITH f AS MATERIALIZED (
+  SELECT o.* FROM shop_offers o WHERE o.item_id = ANY (%(ids)s::bigint[]) AND o.store_id = ANY (%(stores)s::integer[])
+), best AS (
+  SELECT DISTINCT ON (item_id) * FROM f ORDER BY item_id, (in_stock IS NOT false) DESC, price NULLS LAST, product_id
+), here AS (
+  SELECT item_id, count(DISTINCT store_id) AS stores, count(DISTINCT store_id) FILTER (WHERE in_stock) AS in_stock FROM f GROUP BY item_id
+)
+SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.category, i.subcategory, i.strain, i.sizes, h.stores, h.in_stock, o.product_id,
+       o.store_id, d.name AS store, d.city, d.state, o.price, o.regular, o.was, o.per_gram, o.in_stock AS best_in_stock, o.since,
+       p.thc_lo, p.thc_hi, p.thc_unit, p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical,
+       coalesce(p.local_image_path, other.path) AS picture, d.last_crawled_at AS seen_at
+  FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY w(id, place)
+  JOIN shop_items i ON i.id = w.id
+  JOIN here h ON h.item_id = w.id
+  JOIN best o ON o.item_id = w.id
+  LEFT JOIN shop_brands b ON b.id = i.brand_id
+  JOIN catalog_products p ON p.id = o.product_id
+  JOIN dispensaries d ON d.id = o.store_id
+  LEFT JOIN LATERAL (
+    SELECT q.local_image_path AS path
+      FROM (SELECT g.product_id FROM shop_offers g WHERE g.item_id = i.id LIMIT 20) few JOIN catalog_products q ON q.id = few.product_id
      WHERE p.local_image_path IS NULL AND q.local_image_path IS NOT NULL LIMIT 1) other ON true
  ORDER BY w.place;
 
@@ -204,8 +224,7 @@ SELECT o.product_id, o.store_id, d.name AS store, d.city, d.state, d.timezone, o
 -- Stores around a place, the nearest first; the box keeps the arithmetic to a few of them.
 SELECT store_id, meters FROM (
   SELECT s.dispensary_id AS store_id, s.offers,
-         round(12742017.6 * asin(sqrt(least(1, sin(radians(s.latitude - %(lat)s::double precision) / 2) ^ 2 + cos(radians(s.latitude)) * cos(radians(%(lat)s::double precision))
-               * sin(radians(s.longitude - %(lon)s::double precision) / 2) ^ 2))))::integer AS meters
+         shop_meters(s.latitude, s.longitude, %(lat)s::double precision, %(lon)s::double precision) AS meters
     FROM shop_stores s
    WHERE s.latitude BETWEEN %(lat)s::double precision - %(lat_span)s::double precision AND %(lat)s::double precision + %(lat_span)s::double precision
      AND s.longitude BETWEEN %(lon)s::double precision - %(lon_span)s::double precision AND %(lon)s::double precision + %(lon_span)s::double precision) x

@@ -29,6 +29,8 @@ STORES_AT_ONCE = 50
 TOTALS_SECONDS = 600.0
 """How old the totals of the whole catalogue may get; a tenth of it where something changed."""
 
+_ITEMS_AT_ONCE = 500
+
 Watcher = Callable[[AsyncConnection[Any], "Taken"], Awaitable[None]]
 """Told of each store that was taken in, in the transaction that did it."""
 
@@ -71,6 +73,7 @@ async def shelve(pool: Pool, *, watcher: Watcher = _nobody, most: int = STORES_A
             for one in found:
                 async with conn.transaction():
                     await _take_in(conn, one["id"], watcher, done)
+            await _sum_up(conn)
             done.left = len(found) == most
             if not done.left:
                 await _totals(conn, changed=bool(found))
@@ -133,8 +136,18 @@ async def _take_in(conn: AsyncConnection[Any], store_id: int, watcher: Watcher, 
         await conn.execute(_q.shelved, shelved)
     items = sorted(touched)
     if items:
-        await conn.execute(_q.sum_up, {"ids": items})
+        await conn.execute(_q.touch, {"ids": items})
         await watcher(conn, Taken(store_id=store_id, items=items, first=first))
+
+
+async def _sum_up(conn: AsyncConnection[Any]) -> None:
+    """Items of all that was taken in, each once: what many stores carry would else be summed up for each of them. Whoever dies before
+    leaves them to the next look."""
+    while True:
+        async with conn.transaction():
+            found = await (await conn.execute(_q.sum_up, {"most": _ITEMS_AT_ONCE}, prepare=False)).fetchone()
+        if found is None or found[0] < _ITEMS_AT_ONCE:
+            return
 
 
 async def _position(store: Row) -> tuple[float | None, float | None]:

@@ -77,23 +77,34 @@ DELETE FROM shop_offers o
                                       WHERE p.id = o.product_id AND p.dispensary_id = o.store_id AND p.last_seen_at IS NULL))
 RETURNING o.item_id;
 
+-- name: touch
+INSERT INTO shop_touched SELECT * FROM unnest(%(ids)s::bigint[]) ON CONFLICT DO NOTHING;
+
 -- name: sum_up
--- What all offers of these items say together.
-UPDATE shop_items i
-   SET stores = a.stores, in_stock = a.in_stock, price = a.price, per_gram = a.per_gram, thc = a.thc, on_special = a.on_special,
-       sizes = coalesce(a.sizes, '{}'), first_seen = coalesce(a.first_seen, i.first_seen), strain = coalesce(i.strain, a.strain),
-       changed_at = now()
-  FROM (SELECT w.id, count(DISTINCT o.store_id) AS stores, count(DISTINCT o.store_id) FILTER (WHERE o.in_stock) AS in_stock,
-               coalesce(min(o.price) FILTER (WHERE o.in_stock IS NOT false), min(o.price)) AS price,
-               coalesce(min(o.per_gram) FILTER (WHERE o.in_stock IS NOT false), min(o.per_gram)) AS per_gram,
-               max(o.thc) AS thc, coalesce(bool_or(o.regular IS NOT NULL AND o.in_stock IS NOT false), false) AS on_special,
-               min(o.first_seen) AS first_seen, min(o.strain) AS strain,
-               (SELECT array_agg(DISTINCT z ORDER BY z) FROM shop_offers s CROSS JOIN unnest(s.sizes) z WHERE s.item_id = w.id) AS sizes
-          FROM unnest(%(ids)s::bigint[]) w(id) LEFT JOIN shop_offers o ON o.item_id = w.id
-         GROUP BY w.id) a
- WHERE i.id = a.id
-   AND (i.stores, i.in_stock, i.price, i.per_gram, i.thc, i.on_special, i.sizes)
-       IS DISTINCT FROM (a.stores, a.in_stock, a.price, a.per_gram, a.thc, a.on_special, coalesce(a.sizes, '{}'));
+-- What all offers of touched items say together, of some at a time.
+WITH touched AS (
+  DELETE FROM shop_touched WHERE item_id IN (SELECT item_id FROM shop_touched LIMIT %(most)s) RETURNING item_id),
+a AS (
+  SELECT w.item_id AS id, count(DISTINCT o.store_id) AS stores, count(DISTINCT o.store_id) FILTER (WHERE o.in_stock) AS in_stock,
+         coalesce(min(o.price) FILTER (WHERE o.in_stock IS NOT false), min(o.price)) AS price,
+         coalesce(min(o.per_gram) FILTER (WHERE o.in_stock IS NOT false), min(o.per_gram)) AS per_gram,
+         max(o.thc) AS thc, coalesce(bool_or(o.regular IS NOT NULL AND o.in_stock IS NOT false), false) AS on_special,
+         min(o.first_seen) AS first_seen, min(o.strain) AS strain,
+         (min(ARRAY[CASE WHEN o.in_stock IS false THEN 1 ELSE 0 END, coalesce(o.price, 2147483647), o.product_id]))[3] AS best_product_id,
+         (SELECT array_agg(DISTINCT z ORDER BY z) FROM unnest(array_agg(DISTINCT array_to_string(o.sizes, E'\x1f'))) s(joined)
+           CROSS JOIN unnest(string_to_array(s.joined, E'\x1f')) z WHERE s.joined <> '') AS sizes
+    FROM touched w LEFT JOIN shop_offers o ON o.item_id = w.item_id
+   GROUP BY w.item_id),
+summed AS (
+  UPDATE shop_items i
+     SET stores = a.stores, in_stock = a.in_stock, price = a.price, per_gram = a.per_gram, thc = a.thc, on_special = a.on_special,
+         sizes = coalesce(a.sizes, '{}'), first_seen = coalesce(a.first_seen, i.first_seen), strain = coalesce(i.strain, a.strain),
+         best_product_id = a.best_product_id, changed_at = now()
+    FROM a
+   WHERE i.id = a.id
+     AND (i.stores, i.in_stock, i.price, i.per_gram, i.thc, i.on_special, i.sizes, i.best_product_id)
+         IS DISTINCT FROM (a.stores, a.in_stock, a.price, a.per_gram, a.thc, a.on_special, coalesce(a.sizes, '{}'), a.best_product_id))
+SELECT count(*) FROM touched;
 
 -- name: put_words
 WITH new AS (

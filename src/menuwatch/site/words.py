@@ -7,6 +7,8 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from menuwatch.geo import states
+
 CATEGORIES = {
     "flower": "Flower",
     "preroll": "Pre-rolls",
@@ -31,6 +33,15 @@ STRAINS = {
     "sativa": "Sativa",
     "cbd": "CBD",
 }
+
+_PROVINCES = {
+    "AB": "Alberta", "BC": "British Columbia", "MB": "Manitoba", "NB": "New Brunswick", "NL": "Newfoundland and Labrador",
+    "NS": "Nova Scotia", "NT": "Northwest Territories", "NU": "Nunavut", "ON": "Ontario", "PE": "Prince Edward Island",
+    "QC": "Quebec", "SK": "Saskatchewan", "YT": "Yukon",
+}  # fmt: skip
+_UNITS = {
+    "percentage": "%", "%": "%", "milligrams": " mg", "mg": " mg", "milligrams per gram": " mg/g", "milligrams per ml": " mg/ml",
+}  # fmt: skip
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
@@ -88,6 +99,22 @@ def potency(lo: Any, hi: Any, unit: str | None) -> str:
     low = lo if lo is not None and Decimal(str(lo)) > 0 and lo != hi else None
     said = _plain(hi) if low is None else f"{_plain(low)}–{_plain(hi)}"
     return f"{said}{'%' if unit == '%' else ' ' + (unit or '')}".strip()
+
+
+def content(value: Any, unit: str | None) -> str:
+    """A line of a lab's result: `19.2%`, `0.5 mg/g`."""
+    plain = (unit or "").lower().replace("_", " ").strip()
+    return f"{_plain(value)}{_UNITS.get(plain, ' ' + plain)}".strip()
+
+
+def state(code: str) -> str:
+    """`Arizona`, `Ontario`; the code itself where it is none that we know."""
+    return states.NAMES.get(code) or _PROVINCES.get(code, code)
+
+
+def state_code(text: str) -> str:
+    """`AZ` of `az` and of `Arizona`."""
+    return states.code_of(text) or text.upper()
 
 
 def distance(meters: int | None) -> str:

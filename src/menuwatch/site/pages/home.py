@@ -22,6 +22,8 @@ async def home(request: Request, conn: Reading) -> Response:
     """The front page; with `near`, of that place."""
     asked = Asked.of(request.query_params)
     place = await screen.around(conn, asked.near, asked.within)
+    if not asked.near:
+        place = await screen.around_visitor(request, conn)
     here = place.here
     categories = {one["name"]: one for one in await shopping.totals(conn, "category")}
     total = await shopping.totals(conn, "all")

@@ -100,11 +100,11 @@ def _chips(asked: Asked, brands: dict[str, str], store: Any, place: screen.Aroun
         found.append(("In stock", asked.link(stock=False)))
     if asked.special:
         found.append(("On special", asked.link(special=False)))
-    if asked.low or asked.high:
+    if (asked.low or asked.high) and not (asked.wrong("min") or asked.wrong("max")):
         found.append((_range(asked.low, asked.high, "$", ""), asked.link(low="", high="")))
-    if asked.gram:
+    if asked.gram and not asked.wrong("gram"):
         found.append((f"up to ${asked.gram.lstrip('$')} per gram", asked.link(gram="")))
-    if asked.thc_low or asked.thc_high:
+    if (asked.thc_low or asked.thc_high) and not (asked.wrong("thc_min") or asked.wrong("thc_max")):
         found.append((f"THC {_range(asked.thc_low, asked.thc_high, '', ' %')}", asked.link(thc_low="", thc_high="")))
     if place.place is not None:
         found.append((f"within {place.miles} mi of {place.place.label}", asked.link(near="")))
@@ -167,7 +167,7 @@ def _facets(asked: Asked, spread: Spread, brands: dict[str, str]) -> list[tuple[
             link=asked.link(special=not asked.special),
         ),
     ]
-    return [("Show only", available), *((name, options) for name, options in found if options)]
+    return [("Show only", available), *((name, options) for name, options in found if options or name == "Price")]
 
 
 def _steps(asked: Asked, got: Any, steps: tuple[int, ...], fields: tuple[str, str], label: Any) -> list[Option]:

@@ -7,10 +7,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from menuwatch.geo import states
 from menuwatch.operations import shopping
 from menuwatch.operations.refusals import NotFound
-from menuwatch.site import linked, screen
+from menuwatch.site import linked, screen, words
 from menuwatch.site.pages.items import number_of
 from menuwatch.site.wishes import Asked
 from menuwatch.web.system import Reading
@@ -28,9 +27,7 @@ async def every(request: Request, conn: Reading) -> Response:
     place = await screen.around(conn, asked.near, asked.within)
     context = {
         "place": place,
-        "states": [
-            dict(one, label=states.NAMES.get(one["state"], one["state"])) for one in await shopping.states(conn)
-        ],
+        "states": [dict(one, label=words.state(one["state"])) for one in await shopping.states(conn)],
         "stores": await shopping.stores(conn, here=place.here, limit=200) if place.here is not None else [],
         "state": None,
         "label": None,
@@ -44,7 +41,7 @@ async def every(request: Request, conn: Reading) -> Response:
 @router.get("/stores/{state}")
 async def of_state(request: Request, conn: Reading, state: str, after: int | None = None) -> Response:
     """The stores of a state, by city."""
-    code = states.code_of(state) or state.upper()
+    code = words.state_code(state)
     found = await shopping.stores(conn, state=code[:20], after=after, limit=_ON_PAGE + 1)
     if not found and after is None:
         raise NotFound(f"We watch no store in {state[:40]} yet.")
@@ -52,10 +49,10 @@ async def of_state(request: Request, conn: Reading, state: str, after: int | Non
         "states": [],
         "stores": found[:_ON_PAGE],
         "state": code,
-        "label": states.NAMES.get(code, code),
+        "label": words.state(code),
         "next": f"/stores/{code}?after={found[_ON_PAGE - 1]['id']}" if len(found) > _ON_PAGE else None,
         "canonical": screen.absolute(request, f"/stores/{code}"),
-        "description": f"Every store in {states.NAMES.get(code, code)} whose menu we watch.",
+        "description": f"Every store in {words.state(code)} whose menu we watch.",
     }
     return screen.show(request, "stores.html", context)
 

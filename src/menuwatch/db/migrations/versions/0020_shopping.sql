@@ -39,6 +39,7 @@ CREATE TABLE shop_items (
   per_gram                 integer,
   thc                      integer,
   on_special               boolean NOT NULL DEFAULT false,
+  best_product_id          bigint,                        -- the cheapest that is not out of stock
   sizes                    text[] NOT NULL DEFAULT '{}',
   first_seen               integer NOT NULL,
   changed_at               timestamptz NOT NULL DEFAULT now()
@@ -76,9 +77,12 @@ CREATE TABLE shop_offers (
   sizes                    text[] NOT NULL
 );
 CREATE INDEX shop_offers_store ON shop_offers (store_id);
-CREATE INDEX shop_offers_item ON shop_offers (item_id);
+CREATE INDEX shop_offers_item ON shop_offers (item_id, store_id);
 CREATE INDEX shop_offers_drops ON shop_offers (since DESC) WHERE was IS NOT NULL;
 CREATE INDEX shop_offers_specials ON shop_offers (since DESC) WHERE regular IS NOT NULL;
+
+-- Items whose offers are not what their row says any more: written with the offers, and summed up for many stores at once.
+CREATE TABLE shop_touched (item_id bigint PRIMARY KEY);
 
 -- Every word of names and brands, and under which spellings it is looked for: itself, and itself with one letter left out.
 -- Two words are one typing error apart (a letter wrong, missing, too many, or two swapped) only where they share a spelling.

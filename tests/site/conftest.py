@@ -1,0 +1,45 @@
+"""The public site on a fresh database, with stores whose menus go through the real pipeline and onto the shelf."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from menuwatch.archive.files import FileArchive
+from menuwatch.core.settings import Settings
+from menuwatch.db.pool import Pool
+from menuwatch.platforms.dutchie.adapter import Dutchie
+from menuwatch.site.app import create_site
+from menuwatch.web.faces import Faces
+from menuwatch.web.observe import Traffic
+from menuwatch.web.system import System
+from tests.api.shop import START, Shop
+from tests.site.front import Front
+
+
+@pytest.fixture
+def prefix() -> str:
+    """The path below which everything lies; tests of a prefix override it."""
+    return ""
+
+
+@pytest.fixture
+def settings(tmp_path: Path, prefix: str) -> Settings:
+    return Settings(home=tmp_path, public_url=f"http://menus.example{prefix}")
+
+
+@pytest.fixture
+async def front(pool: Pool, tmp_path: Path, settings: Settings, prefix: str) -> AsyncIterator[Front]:
+    """A shopper's view."""
+    async with pool.connection() as conn:
+        await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
+    archive, platforms = FileArchive(tmp_path / "storage"), {"dutchie": Dutchie()}
+    site = create_site(System(pool=pool, archive=archive, platforms=platforms, settings=settings), Traffic())
+    app = Faces(api=site, dashboard=site, site=site, prefix=prefix)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=True)
+    async with httpx.AsyncClient(transport=transport, base_url=f"http://menus.example{prefix}") as http:
+        shop = Shop(pool=pool, archive=archive, platforms=platforms, http=http, description={})
+        yield Front(shop=shop, http=http, settings=settings)

@@ -1,0 +1,96 @@
+"""What shoppers look through follows the catalogue."""
+
+from __future__ import annotations
+
+import asyncio
+
+from menuwatch.operations import shopping_shelf
+from tests.api.shop import item
+from tests.site.front import Front
+
+OFFERS = "SELECT count(*) FROM shop_offers"
+
+
+async def test_a_menu_is_taken_in_once(front: Front) -> None:
+    store = await front.shop.store()
+    await front.shop.crawl(store, 0, [item("1"), item("2", "Other")])
+    assert await front.shelve() == 1
+    assert await front.shelve() == 0
+    assert await front.rows(OFFERS) == [(2,)]
+
+
+async def test_only_what_changed_is_written(front: Front) -> None:
+    store = await front.shop.store()
+    await front.crawl(store, 0, [item("1"), item("2", "Other")])
+    before = dict(await front.rows("SELECT product_id, xmin::text FROM shop_offers"))
+    await front.crawl(store, 4, [item("1", options=[("1/8oz", 35, 5)]), item("2", "Other")])
+    after = dict(await front.rows("SELECT product_id, xmin::text FROM shop_offers"))
+    assert sum(before[product] != after[product] for product in before) == 1
+    assert await front.rows("SELECT price, was FROM shop_offers ORDER BY price") == [(3500, 4000), (4000, None)]
+
+
+async def test_a_price_that_rises_again_is_no_drop(front: Front) -> None:
+    store = await front.shop.store()
+    for hours, price in enumerate((40, 35, 38)):
+        await front.crawl(store, hours * 4, [item("1", options=[("1/8oz", price, 5)])])
+    assert await front.rows("SELECT price, was FROM shop_offers") == [(3800, None)]
+
+
+async def test_stock_that_changes_leaves_a_drop_as_it_was(front: Front) -> None:
+    store = await front.shop.store()
+    for hours, (price, quantity) in enumerate(((40, 5), (35, 5), (35, 3))):
+        await front.crawl(store, hours * 4, [item("1", options=[("1/8oz", price, quantity)])])
+    assert await front.rows("SELECT price, was FROM shop_offers") == [(3500, 4000)]
+
+
+async def test_what_is_gone_from_a_menu_is_gone_and_keeps_its_address(front: Front) -> None:
+    store = await front.shop.store()
+    await front.crawl(store, 0, [item("1"), item("2", "Other"), item("3", "Third")])
+    number = await front.item("Other")
+    await front.crawl(store, 4, [item("1"), item("3", "Third")])
+    assert await front.rows("SELECT stores FROM shop_items WHERE id = %s", number) == [(0,)]
+    page = await front.page(f"/p/{number}-other")
+    assert "On no menu at the moment" in page.text
+    await front.crawl(store, 8, [item("1"), item("2", "Other"), item("3", "Third")])
+    assert await front.rows("SELECT stores FROM shop_items WHERE id = %s", number) == [(1,)]
+
+
+async def test_a_store_that_is_not_watched_any_more_is_not_shown(front: Front) -> None:
+    store = await front.shop.store()
+    await front.crawl(store, 0, [item("1")])
+    await front.shop.execute("UPDATE dispensaries SET crawl_enabled = false WHERE id = %s", [store])
+    await front.shelve()
+    assert await front.rows(OFFERS) == [(0,)]
+    await front.page(f"/s/{store}", status=404)
+
+
+async def test_a_store_that_is_removed_takes_its_offers_with_it(front: Front) -> None:
+    kept, gone = await front.shop.store("kept"), await front.shop.store("gone")
+    for store in (kept, gone):
+        await front.crawl(store, 0, [item("1")])
+    await front.shop.execute("DELETE FROM dispensaries WHERE id = %s", [gone])
+    await front.shelve()
+    assert await front.rows("SELECT store_id FROM shop_offers") == [(kept,)]
+    assert await front.rows("SELECT stores FROM shop_items") == [(1,)]
+
+
+async def test_the_same_product_at_two_stores_is_one_item(front: Front) -> None:
+    for slug, price in (("a", 40), ("b", 35)):
+        store = await front.shop.store(slug)
+        await front.crawl(store, 0, [item(f"of-{slug}", "Blue Dream", options=[("1/8oz", price, 5)])])
+    assert await front.rows("SELECT stores, in_stock, price FROM shop_items") == [(2, 2, 3500)]
+
+
+async def test_two_at_work_do_it_once(front: Front) -> None:
+    for slug in "abc":
+        await front.shop.crawl(await front.shop.store(slug), 0, [item(f"of-{slug}")])
+    done = await asyncio.gather(*(shopping_shelf.shelve(front.shop.pool) for _ in range(2)))
+    assert sum(one.stores for one in done) >= 3
+    assert await front.rows("SELECT stores FROM shop_items") == [(3,)]
+
+
+async def test_out_of_stock_counts_for_neither_price_nor_stock(front: Front) -> None:
+    for slug, price, quantity in (("a", 40, 5), ("b", 20, 0)):
+        store = await front.shop.store(slug)
+        await front.crawl(store, 0, [item(f"of-{slug}", options=[("1/8oz", price, quantity)])])
+    assert await front.rows("SELECT stores, in_stock, price FROM shop_items") == [(2, 1, 4000)]
