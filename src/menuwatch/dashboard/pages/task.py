@@ -65,7 +65,7 @@ async def show(request: Request, system: Sys, conn: Reading, task_id: int) -> Re
         "store": (await task_tabs.store_names(conn, [task["dispensary_id"]])).get(task["dispensary_id"] or 0),
         "payload": shown_json(task["payload"]),
         "result": shown_json(task["result"]),
-        "api": _api(request, system),
+        "commands": _commands(_api(request, system), task_id, may=may),
         "over": status in task_control.FINAL,
         "may_retry": may and status not in (Status.CLAIMED, Status.RUNNING, Status.STALE),
         "may_cancel": may and status not in task_control.FINAL,
@@ -92,6 +92,17 @@ def _api(request: Request, system: System) -> str:
     host = request.headers.get("host", "")
     prefix: str = request.scope.get("prefix", "")
     return f"{request.url.scheme}://{host if _HOST.fullmatch(host) else 'localhost'}{prefix}"
+
+
+def _commands(api: str, task_id: int, *, may: bool) -> list[tuple[str, str]]:
+    """What the page shows and does, as commands that ask the API. The token stays in the environment."""
+    by = '-H "Authorization: Bearer $MENUWATCH_TOKEN"'
+    of = f"{api}/api/tasks/{task_id}"
+    found = [("Look at it", f"curl {by} {of}"), ("Its story", f"curl {by} {of}/explain")]
+    if may:
+        body = """-H 'Content-Type: application/json' -d '{"priority": 10}'"""
+        found += [("Retry", f"curl -X POST {by} {body} {of}/retry"), ("Cancel", f"curl -X POST {by} {of}/cancel")]
+    return found
 
 
 async def _gone(request: Request, system: System, conn: Connection, task_id: int) -> Response:

@@ -1,0 +1,66 @@
+"""Failures by cause: what is grouped, in which time, and where a group leads."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import httpx
+
+from menuwatch.db.pool import Pool
+from tests.dashboard import tasks as given
+
+
+def link(page: httpx.Response, text: str) -> str:
+    """Where a link with that text leads."""
+    found = re.search(rf'<a[^>]* href="([^"]+)"[^>]*>{re.escape(text)}<', page.text)
+    assert found is not None, page.text
+    return unescape(found[1])
+
+
+async def test_groups_and_where_they_lead(admin: httpx.AsyncClient, pool: Pool) -> None:
+    shops = [await given.store(pool, f"s-{n}") for n in range(3)]
+    for n, shop in enumerate(shops):
+        await given.over(pool, error=f"dutchie answered HTTP 502 to page {n} of 9", of=shop)
+    last = await given.over(pool, error="store 62f1 is not known", role="product_refresh")
+    await given.over(pool, "completed")
+    page = await admin.get("/admin/failures")
+    assert "4 failures of 2 causes" in page.text
+    assert "dutchie answered HTTP 502 to page # of #" in page.text
+    assert f'href="/admin/tasks/{last}"' in page.text
+    found = await admin.get(link(page, "dutchie answered HTTP 502 to page # of #"))
+    assert len(re.findall(r'id="task-\d+"', found.text)) == 3
+    preview = await admin.get(link(page, "Retry 3…"))
+    assert "Retry 3 tasks?" in preview.text
+    one = await admin.get("/admin/failures", params={"role": "product_refresh", "window": "7d"})
+    assert "1 failure of 1 cause;" in one.text
+    assert "HTTP 502" not in one.text
+
+
+async def test_each_window_and_all_that_is_kept(admin: httpx.AsyncClient, pool: Pool) -> None:
+    number = await given.over(pool, error="long ago")
+    await given.over(pool, error="just now")
+    async with pool.connection() as conn:
+        await conn.execute("SELECT ensure_task_history_partition(now() - interval '9 days')")
+        await conn.execute(
+            "UPDATE task_history SET created_at = created_at - interval '9 days', claimed_at = claimed_at - interval '9 days', "
+            "started_at = started_at - interval '9 days', completed_at = completed_at - interval '9 days' WHERE id = %s",
+            [number],
+        )
+    for window, there in (("1h", False), ("24h", False), ("7d", False), ("all", True)):
+        page = await admin.get("/admin/failures", params={"window": window})
+        assert "just now" in page.text
+        assert ("long ago" in page.text) is there, window
+    found = await admin.get(link(page, "long ago"))
+    assert f'id="task-{number}"' in found.text, "its search has no beginning either"
+
+
+async def test_nothing_failed_and_a_wrong_filter(admin: httpx.AsyncClient) -> None:
+    assert "Nothing failed" in (await admin.get("/admin/failures")).text
+    for wrong, said in (
+        ({"window": "2h"}, "'2h' is not one of 1h, 24h, 7d, all"),
+        ({"role": "x"}, "'x' is not one of"),
+    ):
+        page = await admin.get("/admin/failures", params=wrong)
+        assert page.status_code == 422
+        assert said in unescape(page.text)
