@@ -42,16 +42,17 @@ def _points(series: Series, now: datetime) -> list[tuple[float, Step | None]]:
     edges = {gap.start for gap in series.gaps} | {gap.end for gap in series.gaps if gap.end is not None}
     first = series.steps[0].start
     found: list[tuple[float, Step | None]] = []
-    for at in sorted(one for one in starts | edges | {now} if first <= one <= now):
-        step = _at(series.steps, at)
-        gap = _in(series.gaps, at)
-        if gap is None:
-            found.append((at.timestamp(), step))
-        elif gap.start == at and at < now:
-            # It was seen so for the last time, and then nobody knows.
-            found += [(at.timestamp(), step), (at.timestamp() + _A_MOMENT, None)]
-        else:
-            found.append((at.timestamp(), None))
+    for moment in sorted(one for one in starts | edges | {now} if first <= one <= now):
+        at = moment.timestamp()
+        step, gap = _at(series.steps, moment), _in(series.gaps, moment)
+        if gap is None or (gap.start == moment and moment < now):
+            # What was until now lasts until now, also where nothing of it is drawn from here on.
+            if found and found[-1][1] is not None and at - found[-1][0] > _A_MOMENT:
+                found.append((at - _A_MOMENT, found[-1][1]))
+            found.append((at, step))
+        if gap is not None:
+            # A gap begins where it was seen for the last time.
+            found.append((at + _A_MOMENT if gap.start == moment else at, None))
     return found
 
 

@@ -18,3 +18,6 @@ $$;
 
 -- Answers that were not simply a menu, newest first: among millions of others they are few.
 CREATE INDEX raw_crawl_payloads_odd ON raw_crawl_payloads (status, fetched_at DESC, id DESC) WHERE status <> 'ok';
+
+-- Who waits for a picture that is under way: few among all who have theirs.
+CREATE INDEX image_uses_waiting ON image_uses (id) WHERE status = 'waiting';
