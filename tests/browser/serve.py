@@ -18,6 +18,7 @@ from menuwatch import bootstrap
 from menuwatch.cli import demo
 from menuwatch.cli.serving import serve
 from menuwatch.operations import accounts
+from menuwatch.site.loops import Shelf
 from tests.browser.furnish import furnish
 
 STORES, PRODUCTS, CYCLES = 6, 40, 3
@@ -31,6 +32,7 @@ async def main(home: Path, prefix: str) -> None:
         async with bootstrap.working(system):
             await demo.crawl(simulator, system, STORES, CYCLES)
         await furnish(system)
+        await Shelf(system.pool).step()
         public = f"http://localhost:1{prefix}" if prefix else None
         served = dataclasses.replace(
             system, settings=dataclasses.replace(system.settings, public_url=public, password_memory_kib=1024)
