@@ -133,6 +133,8 @@ def context(browser: Browser, login_state: Any) -> Iterator[BrowserContext]:
         storage_state=login_state,
         viewport={"width": 1280, "height": 800},
         color_scheme="light",
+        # Colours that are still on their way from one theme to the other are of neither.
+        reduced_motion="reduce",
         timezone_id="America/Phoenix",
     )
     yield made

@@ -52,6 +52,7 @@ async function visit(address, { push = false, ...request } = {}) {
     if (state.busy === mine) {
       state.busy = null;
       main().removeAttribute("aria-busy");
+      if (state.wanted) refresh();
     }
   }
 }
@@ -78,7 +79,8 @@ function stale() {
 let last = 0;
 let timer = null;
 function refresh() {
-  if (state.paused || document.hidden) return void (state.wanted = true);
+  // News never cuts off what somebody has just asked for: that is shown first.
+  if (state.paused || document.hidden || state.busy) return void (state.wanted = true);
   // Whoever is in the middle of something is not disturbed: a menu that is open, a text that is being typed.
   if (document.querySelector("dialog[open]") || document.activeElement?.matches("#main textarea, #main input[type=text]:not([data-calm])")) {
     state.wanted = true;
@@ -87,6 +89,7 @@ function refresh() {
   if (timer) return;
   timer = setTimeout(() => {
     timer = null;
+    if (state.busy) return void (state.wanted = true);
     last = Date.now();
     state.wanted = false;
     visit(location.href);
