@@ -7,8 +7,9 @@ date. A store that is rebuilt from its archive comes again.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -23,6 +24,15 @@ _q = sql.load(__package__, "changes.sql")
 
 CRAWLS_AT_ONCE = 500
 """Crawls that one page of the feed looks into at most, so that a page of what is rare costs no more than others: it is short then."""
+
+PATIENCE = 0.05
+"""Seconds that a page of the newest looks for what is rare."""
+
+_REACH = 1000
+"""Changes that are looked through first; twice as many each time after."""
+
+_FIRST = 0
+"""Before every product."""
 
 _NEVER = 2**63 - 1
 """Behind every product of a crawl."""
@@ -51,6 +61,11 @@ class ChangeFilter:
     brands: Sequence[str] | None = None
     products: Sequence[int] | None = None
 
+    @property
+    def indexed(self) -> bool:
+        """Whether it names stores, brands or products, whose changes an index finds."""
+        return any(given is not None for given in (self.stores, self.brands, self.products))
+
     def values(self) -> dict[str, Any]:
         """The filter as query parameters."""
         return {
@@ -66,31 +81,69 @@ class ChangeFilter:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Newest:
-    """Some changes, newest first, and where the next page starts (None at the end)."""
+    """Some changes, newest first, and where the next page starts (None at the end). There may be fewer than were asked for, and yet
+    more to come."""
 
     rows: list[Row]
     next: tuple[datetime, int] | None
 
 
 async def newest(
-    conn: AsyncConnection[Any], where: ChangeFilter, *, after: tuple[datetime, int] | None = None, limit: int = 50
+    conn: AsyncConnection[Any],
+    where: ChangeFilter,
+    *,
+    after: tuple[datetime, int] | None = None,
+    limit: int = 50,
+    patience: float = PATIENCE,
 ) -> Newest:
     """Changes by the date of the crawl that saw them, after the one whose (changed_at, product_id) is `after`.
 
-    Each row has the product `before` and `after` the change.
+    Each row has the product `before` and `after` the change. What is rare is looked for for `patience` seconds: the page may then be
+    short, or empty, and `next` is as far as it came.
     """
+    if where.states is not None and not await _any_store_in(conn, where.states):
+        return Newest(rows=[], next=None)
+    end = time.monotonic() + patience
+    found: list[Row] = []
+    span, begun = where.span, after
+    reach = _REACH
+    while True:
+        low = None if where.indexed else await _reach(conn, begun[0] if begun is not None else span.until, reach)
+        last = low is None or (span.since is not None and low <= span.since)
+        step = where if last else replace(where, span=Span(since=low, until=span.until))
+        found += await _page(conn, step, begun, limit + 1 - len(found))
+        if len(found) > limit:
+            shown = found[:limit]
+            return Newest(await _in_full(conn, shown), (shown[-1]["changed_at"], shown[-1]["product_id"]))
+        if last:
+            return Newest(await _in_full(conn, found), None)
+        assert low is not None, "else it is the last"
+        begun = (low, _FIRST)
+        if time.monotonic() > end:
+            return Newest(await _in_full(conn, found), begun)
+        reach *= 2
+
+
+async def _page(
+    conn: AsyncConnection[Any], where: ChangeFilter, after: tuple[datetime, int] | None, limit: int
+) -> list[Row]:
     at, product_id = after if after is not None else (None, None)
-    values = {**where.values(), "after_at": at, "after_id": product_id, "limit": limit + 1}
+    values = {**where.values(), "after_at": at, "after_id": product_id, "limit": limit}
     # Planned for these very values: a filter that is not set must not stand in the way of an index.
-    found = await rows(conn, _q.newest, values, prepare=False)
-    shown = found[:limit]
-    more = len(found) > limit
-    return Newest(
-        rows=await _in_full(conn, shown),
-        next=(shown[-1]["changed_at"], shown[-1]["product_id"]) if more else None,
-    )
+    return await rows(conn, _q.newest, values, prepare=False)
+
+
+async def _reach(conn: AsyncConnection[Any], until: datetime | None, n: int) -> datetime | None:
+    """How far back so many changes reach; None where there are no more."""
+    found = await rows(conn, _q.reach, {"until": until, "n": n}, prepare=False)
+    return found[0]["at"] if found else None
+
+
+async def _any_store_in(conn: AsyncConnection[Any], states: Sequence[str]) -> bool:
+    (found,) = await rows(conn, _q.any_store_in, {"states": list(states)})
+    return bool(found["found"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,14 @@ SELECT c.product_id, c.changed_at
              c.stock_status_before, c.stock_status_after)
  ORDER BY c.changed_at DESC, c.product_id DESC LIMIT %(limit)s;
 
+-- name: reach
+-- The date of the change so many changes before `until` (null: the newest), by the index alone.
+SELECT ended_at AS at FROM past_states
+ WHERE (%(until)s::timestamptz IS NULL OR ended_at <= %(until)s) ORDER BY ended_at DESC OFFSET %(n)s LIMIT 1;
+
+-- name: any_store_in
+SELECT EXISTS (SELECT FROM dispensaries WHERE state = ANY (%(states)s::text[])) AS found;
+
 -- name: number_crawls
 SELECT number_crawls();
 

@@ -35,7 +35,8 @@ def _filter(query: ChangesQuery) -> ChangeFilter:
 async def list_changes(request: Request, conn: Reading, query: Annotated[ChangesQuery, Query()]) -> Response:
     """Each change of price or stock between two crawls of a store, with the product before and after it, by the later crawl's date.
 
-    A crawl that is taken in late stands further down, where its date belongs. A program that must not miss anything reads the feed."""
+    A crawl that is taken in late stands further down, where its date belongs. A program that must not miss anything reads the feed.
+    A page of what is rare may be short, or empty, and have a `next`: there may be more further back."""
     where = _filter(query)
     mark = paging.mark("changes", where)
     after = paging.decode(query.cursor, mark, tuple[datetime, int]) if query.cursor is not None else None

@@ -157,3 +157,10 @@ CREATE FUNCTION fold_catalog_names() RETURNS bigint LANGUAGE sql AS $$
   kept AS (INSERT INTO catalog_names SELECT DISTINCT name FROM taken ORDER BY 1 ON CONFLICT DO NOTHING)
   SELECT count(*) FROM taken
 $$;
+
+-- Requests by what they were made for and through, and those that did not go well. They are written a few at a time, beside the wait for an
+-- answer from far away.
+CREATE INDEX fetch_attempts_store ON fetch_attempts (dispensary_id, attempted_at) WHERE dispensary_id IS NOT NULL;
+CREATE INDEX fetch_attempts_proxy ON fetch_attempts (proxy_id, attempted_at) WHERE proxy_id IS NOT NULL;
+CREATE INDEX fetch_attempts_host ON fetch_attempts (host, attempted_at);
+CREATE INDEX fetch_attempts_trouble ON fetch_attempts (verdict, attempted_at) WHERE verdict <> 'ok';
