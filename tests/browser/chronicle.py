@@ -1,6 +1,5 @@
 """A store with weeks of history, which a market that was crawled three times has not: prices that moved, a special, times out of
-stock,
-days when nobody looked, an answer in quarantine and one that failed. Its words are whatever a test says, so also hostile ones."""
+stock, days when nobody looked, an answer in quarantine and one that failed. Its words are what a test says, so also hostile ones."""
 
 from __future__ import annotations
 
@@ -23,12 +22,11 @@ VALUES ('dutchie', md5(%(slug)s), %(slug)s, %(store)s, %(store)s, %(city)s, 'AZ'
 _CRAWLS = """
 WITH times AS (
   -- Every six hours of twenty days, the last one two hours ago; nobody looked from the ninth to the twelfth day.
-  SELECT n, %(now)s - interval '2 hours' - (80 - n) * interval '6 hours' AS at FROM generate_series(0,
-    80) n WHERE n NOT BETWEEN 36 AND 47
+  SELECT n, %(now)s - interval '2 hours' - (80 - n) * interval '6 hours' AS at FROM generate_series(0, 80) n
+   WHERE n NOT BETWEEN 36 AND 47
 ), kept AS (
   INSERT INTO raw_crawl_payloads (dispensary_id, platform, status, reason, product_count, page_count, fetched_at, path, bytes,
-    raw_bytes,
-                                  sha256, content_sha256, applied_at)
+                                  raw_bytes, sha256, content_sha256, applied_at)
   SELECT %(id)s, 'dutchie', CASE WHEN n = 60 THEN 'quarantined' ELSE 'ok' END,
          CASE WHEN n = 60 THEN 'it has 9 products, the store usually has 40: ' || %(special)s END,
          CASE WHEN n = 60 THEN 9 ELSE 40 + n %% 5 END, 1, at, 'payloads/chronicle/' || %(id)s || '/' || n || '.json.gz',

@@ -2,11 +2,12 @@
 "use strict";
 (() => {
   const drawn = new Map();
+  const dark = matchMedia("(prefers-color-scheme: dark)");
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   function draw(box) {
     const source = document.getElementById(box.dataset.chart);
     if (!source) return;
-    const told = source.textContent + (document.documentElement.dataset.theme ?? "");
+    const told = source.textContent + (document.documentElement.dataset.theme ?? "") + dark.matches;
     if (drawn.get(box)?.told === told && box.firstChild) return;
     drawn.get(box)?.plot.destroy();
     const given = JSON.parse(source.textContent);
@@ -27,6 +28,7 @@
   }
   const all = () => document.querySelectorAll(".chart[data-chart]").forEach(draw);
   document.addEventListener("shown", all);
+  dark.addEventListener("change", all);
   addEventListener("resize", () => drawn.forEach(({ plot }, box) => plot.setSize({ width: box.clientWidth, height: plot.height })));
   all();
 })();

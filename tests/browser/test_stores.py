@@ -1,0 +1,106 @@
+"""Stores: the list, one with weeks of history, adding, crawling now, and two who change one at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.browser import chronicle
+from tests.browser.chronicle import Planted, Words
+from tests.browser.conftest import Look, Served
+
+
+@pytest.fixture(scope="module")
+def desert(faces: Served) -> Iterator[Planted]:
+    """A store of twenty days."""
+    planted = chronicle.plant(faces.sql, Words(slug="chronicle-of-stores"))
+    yield planted
+    chronicle.clear(faces.sql, planted)
+
+
+def test_the_screens(look: Look, page: Page, faces: Served, desert: Planted) -> None:
+    look("/admin/stores", "stores")
+    look("/admin/stores/new", "stores-new")
+    look(f"/admin/stores/{desert.store}", "store")
+    # Of 81 crawls, a quarter of a day apart, twelve never were: one stretch of three days, which is more than twice six hours.
+    expect(page.locator(".strip .gap")).to_have_count(1)
+    expect(page.locator(".strip .gap title")).to_have_text(re.compile("Not observed for 3 d"))
+    expect(page.locator(".strip a")).to_have_count(60)
+    expect(page.locator(".strip a[aria-label*=quarantined]")).to_have_count(1)
+    page.goto(f"{faces.address}/admin/stores/{desert.store}/menu?at=2001-01-01T00:00")
+    expect(page.locator("main")).to_contain_text("Nothing was known of this store then")
+
+
+def test_filters_are_in_the_address(page: Page, faces: Served, desert: Planted) -> None:
+    page.goto(f"{faces.address}/admin/stores")
+    page.get_by_label("Name, city or slug").fill("tucson")
+    page.get_by_role("button", name="Filter").click()
+    expect(page).to_have_url(re.compile(r"/stores\?q=tucson$"))
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_label("Crawling").select_option("off")
+    expect(page.locator(".empty")).to_contain_text("No store is like that")
+    expect(page).to_have_url(re.compile(r"q=tucson&crawl=off"))
+    page.get_by_role("link", name="Show all stores").click()
+    expect(page.locator("tbody tr").nth(3)).to_be_visible()
+
+
+def test_crawl_now(page: Page, faces: Served, desert: Planted) -> None:
+    page.goto(f"{faces.address}/admin/stores/{desert.store}")
+    page.get_by_role("button", name="Crawl now").click()
+    expect(page.get_by_role("status")).to_contain_text("crawls it ahead of other work")
+    found = faces.sql(
+        "SELECT role, priority FROM worker_tasks WHERE dispensary_id = %s AND status = 'pending'", [desert.store]
+    )
+    assert found == [("payload_fetch", 20)]
+    page.get_by_role("button", name="Crawl now").click()
+    expect(page.get_by_role("status")).to_contain_text("was waiting already")
+
+
+def test_a_store_is_added_by_its_address(page: Page, faces: Served) -> None:
+    page.goto(f"{faces.address}/admin/stores")
+    page.get_by_role("link", name="Add stores").click()
+    page.get_by_label("Address of the menu").fill("https://example.org/menu")
+    page.get_by_role("button", name="Add this store").click()
+    expect(page.locator("#h-menu_url")).to_contain_text("is no address of a menu on a platform")
+    expect(page.get_by_label("Address of the menu")).to_have_value("https://example.org/menu")
+    page.get_by_label("Address of the menu").fill("https://dutchie.com/dispensary/added-here")
+    page.get_by_role("button", name="Add this store").click()
+    expect(page.get_by_role("status")).to_contain_text("The store is added")
+    ((store, role),) = faces.sql(
+        "SELECT d.id, t.role FROM dispensaries d JOIN worker_tasks t ON t.dispensary_id = d.id WHERE d.slug = 'added-here'"
+    )
+    assert role == "entry_point_discovery"
+    expect(page).to_have_url(f"{faces.address}/admin/stores/{store}")
+    faces.sql("DELETE FROM task_live WHERE dispensary_id = %s", [store])
+    faces.sql("DELETE FROM dispensaries WHERE id = %s", [store])
+
+
+def test_two_who_change_one_at_once(page: Page, context: BrowserContext, faces: Served, desert: Planted) -> None:
+    address = f"{faces.address}/admin/stores/{desert.store}"
+    page.goto(address)
+    other = context.new_page()
+    other.goto(address)
+    other.get_by_label("Hours between two crawls").fill("12")
+    other.get_by_role("button", name="Save").click()
+    expect(other.get_by_role("status")).to_contain_text("every 12 h")
+    page.get_by_label("Hours between two crawls").fill("8")
+    with page.expect_response(lambda answer: answer.request.method == "POST") as answered:
+        page.get_by_role("button", name="Save").click()
+    assert answered.value.status == 412
+    shown = page.get_by_role("alert")
+    expect(shown).to_contain_text("crawling on, every 12 h")
+    expect(shown).to_contain_text("crawling on, every 8 h")
+    expect(page.get_by_label("Hours between two crawls")).to_have_value("8")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("every 8 h")
+    page.get_by_label("This store may be contacted").uncheck()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("not contacted any more")
+    assert faces.sql(
+        "SELECT crawl_enabled, crawl_interval_hours::int FROM dispensaries WHERE id = %s", [desert.store]
+    ) == [(False, 8)]
+    expect(page.get_by_role("button", name="Crawl now")).to_have_count(0)
+    faces.sql("UPDATE dispensaries SET crawl_enabled = true, crawl_interval_hours = 6 WHERE id = %s", [desert.store])
