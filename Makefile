@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos soak months check fix bench bench-fetch bench-images bench-volume bench-queue lock openapi clean
+.PHONY: help setup demo test chaos soak months screenshots check fix bench bench-fetch bench-images bench-volume bench-queue lock openapi clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ soak: $(READY) ## Simulated days against a hostile host, eight workers, about te
 
 months: $(READY) ## Twenty months of ten stores with faults at random, about twenty minutes (SEED=… repeats a run)
 	@$(BIN)/python -m tests.months.run $(if $(SEED),--seed $(SEED))
+
+screenshots: $(READY) ## Pictures of every screen and page, light, dark and narrow, in screenshots/ (needs Chromium)
+	@SCREENSHOTS=$(CURDIR)/screenshots $(BIN)/python -m pytest tests/browser -n $(JOBS)
 
 check: $(READY) ## Style, types and the import contract
 	@$(BIN)/ruff check --quiet .
