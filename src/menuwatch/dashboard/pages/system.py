@@ -14,6 +14,8 @@ from menuwatch.web.system import Reading, Sys
 router = APIRouter(prefix="/system", dependencies=[allowed(Permission.READ)])
 
 DUTIES = {
+    "names": "keeps the list of names that searches and filters are made of",
+    "days": "counts the tasks of days that are over",
     "horizon": "looks for transactions that hold old rows back",
     "history": "drops tasks, requests and states that are past their time, and makes the next partitions",
     "records": "drops old runs, workers, messages, sessions and keys",

@@ -1,0 +1,56 @@
+"""Users, tokens and the audit in the browser: what is secret is seen once."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Look, Served, axe, shot
+
+
+def test_the_screens(look: Look) -> None:
+    look("/admin/users", "users")
+    look("/admin/account/tokens", "tokens")
+    look("/admin/audit", "audit")
+
+
+def test_a_user_is_added_changed_and_removed(page: Page, faces: Served) -> None:
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.goto(f"{faces.address}/admin/users")
+    page.get_by_role("link", name="Add a user").click()
+    page.get_by_label("User name").fill("browser.user")
+    page.get_by_label("Viewer").check()
+    page.get_by_role("button", name="Add the user").click()
+    password = page.locator(".secret code")
+    expect(password).to_have_text(re.compile(r"^[a-z0-9-]{20,}$"))
+    secret = password.inner_text()
+    assert not axe(page)
+    shot(page, "user-once")
+    page.reload()
+    assert secret not in page.content()
+    page.goto(f"{faces.address}/admin/users")
+    page.get_by_role("link", name="browser.user").click()
+    page.get_by_label("Operator").check()
+    page.get_by_role("button", name="Give this role").click()
+    expect(page.get_by_role("status")).to_contain_text("browser.user is now operator")
+    assert faces.sql("SELECT role FROM users WHERE name = 'browser.user'") == [("operator",)]
+    page.get_by_role("button", name="Remove").click()
+    expect(page.get_by_role("status")).to_contain_text("browser.user is removed")
+    page.goto(f"{faces.address}/admin/audit?id=browser.user")
+    expect(page.locator("tbody tr")).to_have_count(3)
+
+
+def test_a_token_is_made_and_revoked(page: Page, faces: Served) -> None:
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.goto(f"{faces.address}/admin/account")
+    page.get_by_role("link", name="Your API tokens").click()
+    page.get_by_label("What it is for").fill("browser's test")
+    page.get_by_role("checkbox", name=re.compile("^read")).check()
+    page.get_by_role("button", name="Make the token").click()
+    expect(page.locator(".secret code")).to_have_text(re.compile(r"^mw_\d+_\S+$"))
+    page.get_by_role("link", name="Done").click()
+    row = page.locator("tr", has_text="browser's test")
+    row.get_by_role("button", name="Revoke").click()
+    expect(row.locator(".badge")).to_have_text("revoked")
+    faces.sql("DELETE FROM api_tokens WHERE name = 'browser''s test'")

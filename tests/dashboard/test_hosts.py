@@ -1,0 +1,137 @@
+"""Hosts on the dashboard: the budget, the circuit, pause and resume, and the list of requests."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from menuwatch.dashboard.svg.host_hours import host_hours
+from menuwatch.db.pool import Pool
+from menuwatch.operations.host_hours import Hour
+
+HOST = "dutchie.example"
+
+
+@pytest.fixture
+async def host(pool: Pool) -> str:
+    async with pool.connection() as conn:
+        await conn.execute(
+            "INSERT INTO hosts (host, rate, burst, concurrency, min_gap, pace) VALUES (%s, 2, 4, 6, 0, 2)", [HOST]
+        )
+        await conn.execute(
+            "INSERT INTO fetch_attempts (host, proxy_id, verdict, blame, reaction, status, elapsed_ms, attempted_at) "
+            "SELECT %s, n %% 3, CASE WHEN n %% 10 = 0 THEN 'blocked' ELSE 'ok' END, 'nobody', 'return', 200, 20, "
+            "now() - n * interval '1 second' "
+            "FROM generate_series(1, 120) n",
+            [HOST],
+        )
+    return HOST
+
+
+async def _one(pool: Pool, statement: str) -> tuple[Any, ...]:
+    async with pool.connection() as conn:
+        row = await (await conn.execute(statement)).fetchone()
+    assert row is not None
+    return tuple(row)
+
+
+LIMITS = "SELECT rate, burst, concurrency, min_gap FROM hosts"
+
+
+async def _version(client: httpx.AsyncClient) -> str:
+    return re.findall(r'name="version" value="([^"]+)"', (await client.get(f"/admin/hosts/{HOST}")).text)[0]
+
+
+async def test_the_budget_is_set_for_all_and_a_stale_one_shows_both(
+    admin: httpx.AsyncClient, pool: Pool, host: str
+) -> None:
+    version = await _version(admin)
+    new = {"rate": "0.5", "burst": "2", "concurrency": "3", "min_gap": "1.5"}
+    done = await admin.post(f"/admin/hosts/{host}", data={**new, "version": version})
+    assert done.status_code == 303
+    assert await _one(pool, LIMITS) == (0.5, 2, 3, 1.5)
+    stale = await admin.post(f"/admin/hosts/{host}", data={**new, "rate": "4", "version": version})
+    assert stale.status_code == 412
+    assert '<del class="before">0.5</del>' in stale.text
+    assert '<ins class="after">4</ins>' in stale.text
+    assert await _one(pool, LIMITS) == (0.5, 2, 3, 1.5)
+
+
+async def test_a_budget_that_means_nothing_is_refused_beside_the_field(
+    admin: httpx.AsyncClient, pool: Pool, host: str
+) -> None:
+    bad = {"rate": "fast", "burst": "0", "concurrency": "", "min_gap": "nan", "version": await _version(admin)}
+    answer = await admin.post(f"/admin/hosts/{host}", data=bad)
+    assert answer.status_code == 422
+    assert answer.text.count('class="wrong"') == 4
+    assert 'value="fast"' in answer.text
+    assert await _one(pool, LIMITS) == (2, 4, 6, 0)
+
+
+async def test_it_is_paused_resumed_reset_and_forgotten(admin: httpx.AsyncClient, pool: Pool, host: str) -> None:
+    async def press(what: str) -> str:
+        answer = await admin.post(f"/admin/hosts/{host}/{what}")
+        assert answer.status_code == 303
+        return (await admin.get(answer.headers["location"])).text
+
+    assert "is paused: nobody asks it" in await press("pause")
+    assert "paused by tester" in (await admin.get("/admin/hosts")).text
+    await press("resume")
+    async with pool.connection() as conn:
+        await conn.execute(
+            "UPDATE hosts SET circuit = 'open', circuit_until = now() + interval '9 min', circuit_opened_at = now(), "
+            "circuit_reason = 'six were refused', circuit_opens = 1"
+        )
+    page = (await admin.get(f"/admin/hosts/{host}")).text
+    assert "circuit open" in page
+    assert "Six were refused." in page
+    await press("reset")
+    assert await _one(pool, "SELECT circuit FROM hosts") == ("closed",)
+    assert "is forgotten" in await press("remove")
+    assert await _one(pool, "SELECT count(*) FROM hosts") == (0,)
+
+
+async def test_requests_are_filtered_and_walked(admin: httpx.AsyncClient, host: str) -> None:
+    def requests(text: str) -> int:
+        return text.count('<tr>\n      <td class="nowrap" data-label="When">')
+
+    first = (await admin.get(f"/admin/hosts/{host}?proxy=1")).text
+    assert requests(first) == 40, "every third of 120"
+    blocked = (await admin.get(f"/admin/hosts/{host}?verdict=blocked")).text
+    assert requests(blocked) == 12
+    every = (await admin.get(f"/admin/hosts/{host}")).text
+    (link,) = re.findall(r'rel="next" href="([^"]+)"', every)
+    second = (await admin.get(link.replace("&amp;", "&"))).text
+    (link,) = re.findall(r'rel="next" href="([^"]+)"', second)
+    third = (await admin.get(link.replace("&amp;", "&"))).text
+    assert (requests(every), requests(second), requests(third)) == (50, 50, 20)
+    wrong = await admin.get(f"/admin/hosts/{host}?proxy=x&verdict=nonsense")
+    assert wrong.status_code == 422
+    assert "is not one of ok, " in wrong.text
+    assert 'value="x"' in wrong.text
+
+
+async def test_an_unknown_host_is_a_404_that_helps(admin: httpx.AsyncClient, host: str) -> None:
+    answer = await admin.get("/admin/hosts/dutchie.exampel")
+    assert answer.status_code == 404
+    assert "did you mean dutchie.example?" in answer.text
+
+
+async def test_a_viewer_changes_nothing(viewer: httpx.AsyncClient, pool: Pool, host: str) -> None:
+    page = (await viewer.get(f"/admin/hosts/{host}")).text
+    assert 'method="post" action="/admin/hosts' not in page
+    for path in ("", "/pause", "/resume", "/reset", "/remove"):
+        assert (await viewer.post(f"/admin/hosts/{host}{path}", data={"rate": "9"})).status_code == 403, path
+    assert await _one(pool, "SELECT rate, paused_at FROM hosts") == (2, None)
+
+
+def test_the_picture_of_hours() -> None:
+    assert host_hours([Hour()] * 24) == ""
+    quiet, busy = Hour(answered=10), Hour(answered=80, refused=20)
+    drawn = str(host_hours([*[Hour()] * 22, quiet, busy]))
+    assert "110 requests in the last 24 hours: 20 refused, 0 failed; most refusals 0 hours ago" in drawn
+    assert drawn.count("<rect") == 3
+    assert 'class="bad" x="231"' in drawn, "the newest is on the right"

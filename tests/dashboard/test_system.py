@@ -1,0 +1,130 @@
+"""The installation on the dashboard: sizes, settings without secrets, the doctor; and who looked at the site."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import date, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from menuwatch.archive.files import FileArchive
+from menuwatch.core.settings import Settings
+from menuwatch.dashboard.app import create_dashboard
+from menuwatch.dashboard.svg.visitor_days import visitor_days
+from menuwatch.db.pool import Pool
+from menuwatch.operations import installation
+from menuwatch.web.faces import Faces
+from menuwatch.web.live import Live
+from menuwatch.web.observe import Traffic
+from menuwatch.web.system import System
+from tests.dashboard.conftest import client
+from tests.people import bearer
+
+SECRET = "planted-secret-88"
+
+
+async def test_what_runs_here_is_said(admin: httpx.AsyncClient, pool: Pool) -> None:
+    async with pool.connection() as conn:
+        await conn.execute(
+            "INSERT INTO upkeep (duty, done_at, tried_at, error) VALUES ('history', now(), now(), 'LockNotAvailable')"
+        )
+    text = (await admin.get("/admin/system")).text
+    assert "LockNotAvailable" in text
+    assert "as this version needs it" in text
+    assert "task_history" in text
+    assert "30 days" in text
+    async with pool.connection() as conn:
+        await conn.execute("UPDATE alembic_version SET version_num = '0001'")
+    assert "The database is at revision 0001" in (await admin.get("/admin/system")).text
+
+
+async def test_the_doctor_says_what_to_do(viewer: httpx.AsyncClient) -> None:
+    text = (await viewer.get("/admin/system/doctor")).text
+    assert "no active proxy" in text
+    assert "What to do: menuwatch proxies add" in text
+    assert "no worker is alive" in text
+    assert "can be written" in text
+
+
+async def test_settings_show_no_secret(pool: Pool, tmp_path: Path) -> None:
+    secretive = Settings(
+        database_url=f"postgresql://menu:{SECRET}@db.example:5432/menus?password={SECRET}",
+        secret_key=(SECRET,),
+        image_url_key=(SECRET,),
+        mail_url=f"mailtos://u:{SECRET}@mail.example",
+        host_rate=0.25,
+    )
+    system = System(pool=pool, archive=FileArchive(tmp_path / "storage"), platforms={}, settings=secretive)
+    app = create_dashboard(system, Traffic(), Live(pool))
+    async with client(Faces(api=app, dashboard=app, site=app), await bearer(pool)) as admin:
+        text = (await admin.get("/admin/system/settings")).text
+    assert SECRET not in text
+    assert "postgresql://db.example:5432/menus" in text
+    assert "0.25" in text
+    found = {one.variable: one for one in installation.settings_shown(secretive)}
+    assert (found["SECRET_KEY"].value, found["MAIL_URL"].value, found["IMAGE_URL_KEY"].value) == ("set", "set", "set")
+    assert (found["HOST_RATE"].value, found["HOST_RATE"].default, found["HOST_RATE"].changed) == ("0.25", "2", True)
+    assert len(found) == len(dataclasses.fields(Settings))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://u:p@host:1/x?token=1", "https://host:1/x"),
+        ("host=db user=u password=p", "set"),
+        ("/var/lib/menus", "/var/lib/menus"),
+        ("http://[::1", "set"),
+    ],
+)
+def test_an_address_is_shown_without_its_login(text: str, shown: str) -> None:
+    assert installation.without_login(text) == shown
+
+
+async def test_visitors_without_a_database_of_places_and_without_anybody(viewer: httpx.AsyncClient) -> None:
+    text = (await viewer.get("/admin/visitors")).text
+    assert "GEOIP_DATABASE" in text
+    assert "Nobody yet" in text
+    assert "Do Not Track" in text
+
+
+async def test_uniques_are_means_a_day_and_views_are_sums(viewer: httpx.AsyncClient, pool: Pool) -> None:
+    async with pool.connection() as conn:
+        await conn.execute(
+            "INSERT INTO visitor_days (day, country, region, city, kind, views, uniques, arrivals) VALUES "
+            "('2026-11-19', 'US', 'Arizona', 'Tempe', 'home', 30, 10, 10), ('2026-11-20', 'US', 'Arizona', 'Mesa', 'home', 50, 20, 20), "
+            "('2026-11-20', 'CA', 'Ontario', '<i>Toronto', 'home', 20, 6, 6)"
+        )
+        await conn.execute(
+            "INSERT INTO visitor_pages (day, kind, page, views, uniques) VALUES ('2026-11-20', 'product', 'blue-dream', 9, 4)"
+        )
+    text = (await viewer.get("/admin/visitors?since=2026-11-19&until=2026-11-20")).text
+    assert '<div class="value">100</div>' in text
+    assert '<div class="value">18</div>' in text, "(10 + 26) / 2 days"
+    assert "80.0 %" in text
+    assert 'href="/p/blue-dream"' in text
+    cities = (await viewer.get("/admin/visitors?since=2026-11-19&until=2026-11-20&by=city&country=CA")).text
+    assert "&lt;i&gt;Toronto, Ontario, CA" in cities
+    assert "Mesa" not in cities
+
+
+async def test_days_that_cannot_be_are_refused_beside_the_field(viewer: httpx.AsyncClient) -> None:
+    for query, why in (
+        ("since=x", "is no day"),
+        ("since=2026-11-20&until=2026-11-01", "since must be the earlier one"),
+        ("until=9999-12-31", "there are no such days"),
+    ):
+        answer = await viewer.get(f"/admin/visitors?{query}")
+        assert answer.status_code == 422, query
+        assert why in answer.text
+        assert 'aria-invalid="true"' in answer.text
+
+
+def test_the_picture_of_days() -> None:
+    start = date(2026, 11, 1)
+    empty = [{"day": start + timedelta(days=n), "views": 0, "daily_uniques": 0} for n in range(3)]
+    assert visitor_days(empty) == ""
+    drawn = str(visitor_days([*empty, {"day": date(2026, 11, 4), "views": 1200, "daily_uniques": 300}]))
+    assert "Views by day from 2026-11-01 to 2026-11-04: 1,200 in all, at most 1,200" in drawn
+    assert "2026-11-04: 1,200 views, 300 daily uniques" in drawn
