@@ -8,6 +8,7 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import RedirectResponse, Response
 
 from menuwatch.accounts.model import Principal
+from menuwatch.accounts.passwords import TooMany
 from menuwatch.dashboard import screen
 from menuwatch.operations.refusals import Unusable
 from menuwatch.web import csrf, sessions
@@ -64,6 +65,8 @@ async def log_in(
         answer = _page(request, next_path=there, name=name, said=f"{str(error).capitalize()}.", status=429)
         answer.headers["Retry-After"] = str(error.seconds)
         return answer
+    except TooMany as error:
+        return _page(request, next_path=there, name=name, said=f"{str(error).capitalize()}.", status=503)
     answer = RedirectResponse(there, status_code=303)
     begun.put(answer, system.settings)
     return answer
