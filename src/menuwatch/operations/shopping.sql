@@ -7,7 +7,7 @@ WITH m AS MATERIALIZED (
   SELECT i.category, i.strain, i.brand_id, i.sizes, i.price, i.thc, i.in_stock > 0 AS in_stock, i.on_special
     FROM shop_items i
    WHERE i.stores > 0
-     AND (%(words)s::text IS NULL OR i.words @@ %(words)s::text::tsquery)
+     AND (%(words)s::text IS NULL OR i.id IN (SELECT w.item_id FROM shop_item_words w WHERE w.words @@ %(words)s::text::tsquery))
      AND (%(category)s::text IS NULL OR i.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
@@ -34,7 +34,7 @@ WITH m AS MATERIALIZED (
   SELECT i.category, i.strain, i.brand_id, i.sizes, i.price, i.thc, i.in_stock > 0 AS in_stock, i.on_special
     FROM shop_items i TABLESAMPLE SYSTEM (%(percent)s) REPEATABLE (1)
    WHERE i.stores > 0
-     AND (%(words)s::text IS NULL OR i.words @@ %(words)s::text::tsquery)
+     AND (%(words)s::text IS NULL OR i.id IN (SELECT w.item_id FROM shop_item_words w WHERE w.words @@ %(words)s::text::tsquery))
      AND (%(category)s::text IS NULL OR i.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
@@ -60,7 +60,7 @@ WITH f AS MATERIALIZED (
   SELECT o.item_id, o.category, o.strain, o.brand_id, o.sizes, o.price, o.thc, o.in_stock, o.regular
     FROM shop_offers o
    WHERE o.store_id = ANY (%(stores)s::integer[])
-     AND (%(words)s::text IS NULL OR o.item_id IN (SELECT w.id FROM shop_items w WHERE w.words @@ %(words)s::text::tsquery))
+     AND (%(words)s::text IS NULL OR o.item_id IN (SELECT w.item_id FROM shop_item_words w WHERE w.words @@ %(words)s::text::tsquery))
      AND (%(category)s::text IS NULL OR o.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR o.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR o.brand_id = ANY (%(brands)s))
@@ -88,10 +88,11 @@ SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
 SELECT i.id, CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
                            WHEN 'per_gram' THEN coalesce(i.per_gram, 2147483647) WHEN 'thc' THEN -coalesce(i.thc, -1)
                            WHEN 'newest' THEN -i.first_seen
-            ELSE -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', i.words, %(words)s::text::tsquery, 1))::integer - 1000 * least(i.in_stock, 50) END AS key
+            ELSE (SELECT -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', r.words, %(words)s::text::tsquery, 1))::integer
+                     FROM shop_item_words r WHERE r.item_id = i.id) - 1000 * least(i.in_stock, 50) END AS key
   FROM shop_items i
  WHERE i.stores > 0
-     AND (%(words)s::text IS NULL OR i.words @@ %(words)s::text::tsquery)
+     AND (%(words)s::text IS NULL OR i.id IN (SELECT w.item_id FROM shop_item_words w WHERE w.words @@ %(words)s::text::tsquery))
      AND (%(category)s::text IS NULL OR i.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
@@ -104,7 +105,8 @@ SELECT i.id, CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN co
         OR (CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
                            WHEN 'per_gram' THEN coalesce(i.per_gram, 2147483647) WHEN 'thc' THEN -coalesce(i.thc, -1)
                            WHEN 'newest' THEN -i.first_seen
-            ELSE -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', i.words, %(words)s::text::tsquery, 1))::integer - 1000 * least(i.in_stock, 50) END, i.id)
+            ELSE (SELECT -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', r.words, %(words)s::text::tsquery, 1))::integer
+                     FROM shop_item_words r WHERE r.item_id = i.id) - 1000 * least(i.in_stock, 50) END, i.id)
            > (%(after_key)s::integer, %(after_id)s))
  ORDER BY 2, 1 LIMIT %(limit)s;
 
@@ -117,11 +119,11 @@ SELECT h.id, h.key FROM (
               WHEN 'thc' THEN -coalesce(max(o.thc), -1) WHEN 'newest' THEN -min(o.first_seen)
               WHEN 'popular' THEN -count(*) FILTER (WHERE o.in_stock)::integer
               ELSE (SELECT -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', w.words, %(words)s::text::tsquery, 1))::integer
-                      FROM shop_items w WHERE w.id = o.item_id) END AS key
+                      FROM shop_item_words w WHERE w.item_id = o.item_id) END AS key
     FROM shop_offers o
     JOIN unnest(%(stores)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = o.store_id
    WHERE o.store_id = ANY (%(stores)s::integer[])
-     AND (%(words)s::text IS NULL OR o.item_id IN (SELECT w.id FROM shop_items w WHERE w.words @@ %(words)s::text::tsquery))
+     AND (%(words)s::text IS NULL OR o.item_id IN (SELECT w.item_id FROM shop_item_words w WHERE w.words @@ %(words)s::text::tsquery))
      AND (%(category)s::text IS NULL OR o.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR o.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR o.brand_id = ANY (%(brands)s))
@@ -139,7 +141,7 @@ SELECT h.id, h.key FROM (
 SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.category, i.subcategory, i.strain, i.sizes, i.stores, i.in_stock, o.product_id,
        o.store_id, d.name AS store, d.city, d.state, o.price, o.regular, o.was, o.per_gram, o.in_stock AS best_in_stock, o.since,
        p.thc_lo, p.thc_hi, p.thc_unit, p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical,
-       coalesce(p.local_image_path, other.path) AS picture, d.last_crawled_at AS seen_at
+       coalesce(p.local_image_path, other.path) AS picture, d.last_crawled_at AS seen_at, false AS here
   FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY w(id, place)
   JOIN shop_items i ON i.id = w.id
   LEFT JOIN shop_brands b ON b.id = i.brand_id
@@ -164,7 +166,7 @@ WITH f AS MATERIALIZED (
 SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.category, i.subcategory, i.strain, i.sizes, h.stores, h.in_stock, o.product_id,
        o.store_id, d.name AS store, d.city, d.state, o.price, o.regular, o.was, o.per_gram, o.in_stock AS best_in_stock, o.since,
        p.thc_lo, p.thc_hi, p.thc_unit, p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical,
-       coalesce(p.local_image_path, other.path) AS picture, d.last_crawled_at AS seen_at
+       coalesce(p.local_image_path, other.path) AS picture, d.last_crawled_at AS seen_at, true AS here
   FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY w(id, place)
   JOIN shop_items i ON i.id = w.id
   JOIN here h ON h.item_id = w.id

@@ -46,14 +46,19 @@ INSERT INTO shop_brands (slug, name) SELECT * FROM unnest(%(slugs)s::text[], %(n
 SELECT slug, id FROM shop_brands WHERE slug = ANY (%(slugs)s::text[]);
 
 -- name: put_items
-INSERT INTO shop_items (key, name, brand_id, category, subcategory, strain, words, first_seen)
-SELECT n.key, n.name, n.brand_id, n.category, n.subcategory, n.strain,
-       setweight(to_tsvector('simple', n.a), 'A') || setweight(to_tsvector('simple', n.b), 'B') || setweight(to_tsvector('simple', n.c), 'C'),
-       n.first_seen
-  FROM jsonb_to_recordset(%(rows)s::jsonb) n(key uuid, name text, brand_id integer, category text, subcategory text, strain text,
-       a text, b text, c text, first_seen integer)
-    ON CONFLICT (key) DO NOTHING
-RETURNING key, id;
+WITH n AS MATERIALIZED (
+  SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) n(key uuid, name text, brand_id integer, category text, subcategory text, strain text,
+         a text, b text, c text, first_seen integer)
+), i AS (
+  INSERT INTO shop_items (key, name, brand_id, category, subcategory, strain, first_seen)
+  SELECT key, name, brand_id, category, subcategory, strain, first_seen FROM n
+      ON CONFLICT (key) DO NOTHING
+  RETURNING key, id
+), w AS (
+  INSERT INTO shop_item_words (item_id, words)
+  SELECT i.id, setweight(to_tsvector('simple', n.a), 'A') || setweight(to_tsvector('simple', n.b), 'B') || setweight(to_tsvector('simple', n.c), 'C')
+    FROM i JOIN n USING (key))
+SELECT key, id FROM i;
 
 -- name: item_ids
 SELECT key, id FROM shop_items WHERE key = ANY (%(keys)s::uuid[]);

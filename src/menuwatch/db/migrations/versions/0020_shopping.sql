@@ -31,7 +31,6 @@ CREATE TABLE shop_items (
   category                 text NOT NULL,
   subcategory              text,
   strain                   text,
-  words                    tsvector NOT NULL,
   -- Of all its offers. `stores` is 0 for what nobody has at the moment: it keeps its address, for it may come back.
   stores                   integer NOT NULL DEFAULT 0,
   in_stock                 integer NOT NULL DEFAULT 0,    -- stores that say that they have it
@@ -44,7 +43,6 @@ CREATE TABLE shop_items (
   first_seen               integer NOT NULL,
   changed_at               timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX shop_items_words ON shop_items USING gin (words) WITH (fastupdate = off);
 CREATE INDEX shop_items_brand ON shop_items (brand_id, id) WHERE stores > 0;
 CREATE INDEX shop_items_popular ON shop_items ((-in_stock), id) WHERE stores > 0;
 CREATE INDEX shop_items_price ON shop_items (coalesce(price, 2147483647), id) WHERE stores > 0;
@@ -56,6 +54,13 @@ CREATE INDEX shop_items_category_price ON shop_items (category, coalesce(price, 
 CREATE INDEX shop_items_category_per_gram ON shop_items (category, coalesce(per_gram, 2147483647), id) WHERE stores > 0;
 CREATE INDEX shop_items_category_thc ON shop_items (category, (-coalesce(thc, -1)), id) WHERE stores > 0;
 CREATE INDEX shop_items_category_newest ON shop_items (category, (-first_seen), id) WHERE stores > 0;
+
+-- What an item is found by. Apart from it, for these words never change, and an item's price often does: an index of words is dear to write.
+CREATE TABLE shop_item_words (
+  item_id                  bigint PRIMARY KEY REFERENCES shop_items (id) ON DELETE CASCADE,
+  words                    tsvector NOT NULL
+);
+CREATE INDEX shop_item_words_index ON shop_item_words USING gin (words) WITH (fastupdate = off);
 
 -- One product at one store. What is the item's stands here a second time, so that a search near a place reads one table.
 CREATE TABLE shop_offers (
