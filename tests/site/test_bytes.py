@@ -48,7 +48,12 @@ async def on_the_wire(port: int, path: str, *, packed: bool) -> tuple[int, str]:
 @pytest.mark.parametrize(("packed", "most"), [(False, MOST), (True, AIM_PACKED)])
 async def test_a_first_visit_is_light(front: Front, packed: bool, most: int) -> None:
     menu = [
-        item(str(n), f"A Rather Long Name of a Product, Number {n} | Flower | 3.5g", special=[30] if n % 2 else [], brandName=f"Brand {n % 20}")
+        item(
+            str(n),
+            f"A Rather Long Name of a Product, Number {n} | Flower | 3.5g",
+            special=[30] if n % 2 else [],
+            brandName=f"Brand {n % 20}",
+        )
         for n in range(80)
     ]
     await front.crawl(await front.shop.store(city="Phoenix", state="AZ"), 0, menu)
