@@ -35,10 +35,12 @@ def test_a_user_is_added_changed_and_removed(page: Page, faces: Served) -> None:
     page.get_by_role("button", name="Give this role").click()
     expect(page.get_by_role("status")).to_contain_text("browser.user is now operator")
     assert faces.sql("SELECT role FROM users WHERE name = 'browser.user'") == [("operator",)]
+    page.get_by_role("button", name="Disable").click()
+    expect(page.get_by_role("status")).to_contain_text("browser.user is disabled")
     page.get_by_role("button", name="Remove").click()
     expect(page.get_by_role("status")).to_contain_text("browser.user is removed")
     page.goto(f"{faces.address}/admin/audit?id=browser.user")
-    expect(page.locator("tbody tr")).to_have_count(3)
+    expect(page.locator("tbody tr")).to_have_count(4)
 
 
 def test_a_token_is_made_and_revoked(page: Page, faces: Served) -> None:

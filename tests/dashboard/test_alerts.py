@@ -138,7 +138,8 @@ async def test_a_viewer_changes_nothing(admin: httpx.AsyncClient, viewer: httpx.
 NOTHING: dict[str, Any] = dict.fromkeys(
     ("product_id", "brand", "category", "search", "store", "state", "platform", "amount", "percent", "option", "digest_at")
 ) | {
-    "price": "effective", "debounce_crawls": 1, "debounce_minutes": 0, "cooldown_minutes": 0, "digest": "immediately", "timezone": "UTC",
+    "price": "effective", "debounce_crawls": 1, "debounce_minutes": 0, "cooldown_minutes": 0, "digest": "immediately",
+    "timezone": "UTC",
 }  # fmt: skip
 
 
@@ -168,8 +169,8 @@ NOTHING: dict[str, Any] = dict.fromkeys(
                 "debounce_minutes": 1440,
                 "cooldown_minutes": 60,
             },
-            "Tells when anything named “OG” at Corner is out of stock, once it has been so for 1,440 min, about one product every "
-            + "60 min at most; told at once.",
+            "Tells when anything named “OG” at Corner is out of stock, once it has been so for 1,440 min, about one product "
+            "every 60 min at most; told at once.",
         ),
         (
             {"condition": "new_product", "category": "flower"},

@@ -52,6 +52,8 @@ async def test_what_is_wrong_stands_beside_the_field(admin: httpx.AsyncClient, p
 async def test_the_last_admin_stays(admin: httpx.AsyncClient, pool: Pool) -> None:
     await admin.get("/admin/users")
     ((user_id,),) = await _rows(pool, "SELECT id FROM users")
+    page = (await admin.get(f"/admin/users/{user_id}")).text
+    assert "/remove" not in page, "nobody removes themselves by mistake"
     for path, data in (("role", {"role": "viewer"}), ("disable", {}), ("remove", {})):
         answer = await admin.post(f"/admin/users/{user_id}/{path}", data=data)
         assert answer.status_code == 303
@@ -62,6 +64,8 @@ async def test_the_last_admin_stays(admin: httpx.AsyncClient, pool: Pool) -> Non
 async def test_a_role_a_reset_and_a_removal(admin: httpx.AsyncClient, pool: Pool) -> None:
     await admin.post("/admin/users/add", data={"name": "marta", "role": "viewer"})
     ((user_id, before),) = await _rows(pool, "SELECT id, password_hash FROM users WHERE name = 'marta'")
+    page = (await admin.get(f"/admin/users/{user_id}")).text
+    assert all(f'action="/admin/users/{user_id}/{what}"' in page for what in ("role", "disable", "password", "remove"))
     await admin.post(f"/admin/users/{user_id}/role", data={"role": "operator"})
     await admin.post(f"/admin/users/{user_id}/disable")
     assert "disabled" in (await admin.get(f"/admin/users/{user_id}")).text

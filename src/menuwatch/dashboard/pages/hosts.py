@@ -27,7 +27,8 @@ from menuwatch.web.words import many
 router = APIRouter(prefix="/hosts", dependencies=[allowed(Permission.READ)])
 may = allowed(Permission.HOSTS)
 
-SHOWN = 50
+SHOWN = 25
+"""Requests on a page."""
 _MOST = 200
 PERIODS = {"1": "Last hour", "24": "Last 24 hours", "168": "Last 7 days"}
 LIMITS = ("rate", "burst", "concurrency", "min_gap")
@@ -58,7 +59,7 @@ STATES = {
         "bad",
         "it refused everybody: nobody asks it until then",
         "open the site in a browser of your own. If it shows its menus to people, lower the rate or add proxies of another network; if "
-        + "it shows none, or forbids it, stop: Pause. Reset tries again at once",
+        "it shows none, or forbids it, stop: Pause. Reset tries again at once",
     ),
     "paused": ("paused", "", "an operator has everybody kept away", "Resume has it asked again"),
 }

@@ -97,7 +97,7 @@ async def one(request: Request, conn: Reading, who: Who, user_id: UserPath) -> R
         "roles": ROLES,
         "permissions": sorted(ALLOWED[user.role]),
         "tokens": await tokens.page(conn, user_id=user_id, limit=200),
-        "self": user.id == who.user_id,
+        "own": user.id == who.user_id,
     }
     return screen.show(request, "users/one.html", context, live="accounts")
 
