@@ -1,0 +1,155 @@
+"""The job queue: what is shown of each pod, and work that is asked for by hand."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+
+from menuwatch.db.pool import Pool
+from tests.dashboard.crew import enter, hold
+
+ENQUEUE = "/admin/job-queue/enqueue"
+
+
+async def stores(
+    pool: Pool, *, state: str = "AZ", count: int = 3, prefix: str = "s", crawled: str = "now()"
+) -> list[int]:
+    """Stores that can be crawled, the last crawl at that time."""
+    async with pool.connection() as conn:
+        cursor = await conn.execute(
+            "INSERT INTO dispensaries (name, name_raw, slug, platform, menu_url, state, platform_dispensary_id, crawl_enabled, "
+            f"last_crawled_at) SELECT 'Store ' || n, 'Store ' || n, '{prefix}-' || n, 'dutchie', 'https://x/' || n, '{state}', "
+            f"'{prefix}' || n, true, {crawled} FROM generate_series(1, {count}) n RETURNING id"
+        )
+        return [row[0] for row in await cursor.fetchall()]
+
+
+async def waiting(pool: Pool) -> list[tuple[str, int | None, int]]:
+    async with pool.connection() as conn:
+        cursor = await conn.execute("SELECT role, dispensary_id, priority FROM task_live ORDER BY id")
+        return await cursor.fetchall()
+
+
+async def test_a_pod_filters_what_is_in_hand(admin: httpx.AsyncClient, pool: Pool) -> None:
+    await enter(pool, "ada", pod="Xylos")
+    await enter(pool, "bruno", pod="Kryll & <sons>")
+    first, second = await hold(pool, "ada"), await hold(pool, "bruno")
+    page = (await admin.get("/admin/job-queue")).text
+    assert f"/admin/tasks/{first}" in page
+    assert f"/admin/tasks/{second}" in page
+    assert 'href="/admin/job-queue?pod=Kryll+%26+%3Csons%3E"' in page
+    one = (await admin.get("/admin/job-queue", params={"pod": "Kryll & <sons>"})).text
+    assert f"/admin/tasks/{first}" not in one
+    assert f"/admin/tasks/{second}" in one
+    assert "In hand of Kryll &amp; &lt;sons&gt;" in one
+    gone = (await admin.get("/admin/job-queue?pod=Vantor")).text
+    assert "There is no pod Vantor (any more): all are shown." in gone
+    assert f"/admin/tasks/{first}" in gone
+
+
+async def test_what_is_next_stands_in_the_order_of_claiming(admin: httpx.AsyncClient, pool: Pool) -> None:
+    found = await stores(pool)
+    async with pool.connection() as conn:
+        for store, role, priority in zip(
+            found, ("payload_fetch", "product_discovery", "payload_fetch"), (0, 20, 10), strict=True
+        ):
+            await conn.execute(
+                "INSERT INTO worker_tasks (role, dispensary_id, priority) VALUES (%s, %s, %s)", [role, store, priority]
+            )
+    page = (await admin.get("/admin/job-queue")).text
+    assert re.findall(r"priority (\d+)", page) == ["20", "10", "0"]
+    assert "3 tasks ready, 0 for later; 0 of 0 slots busy." in page
+    assert "No worker is running" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("role=dancing", "&#39;dancing&#39; is not one of payload_fetch"),
+        ("role=payload_fetch&scope=everybody", "&#39;everybody&#39; is not one of store, state, due, all"),
+        ("role=payload_fetch", "name the store: its number, its slug, or its id on the platform"),
+        ("role=payload_fetch&store=<b>", "no store has the number, slug or id &#39;&lt;b&gt;&#39;"),
+        ("role=payload_fetch&scope=state", "choose the state"),
+        ("role=payload_fetch&scope=state&state=ZZ", "there is no store in &#39;ZZ&#39;: there are stores in AZ"),
+        ("role=payload_fetch&scope=all", "payload_fetch is for stores: choose which"),
+        ("role=store_discovery&scope=due", "store_discovery is for the whole installation, not for single stores"),
+        ("role=entry_point_discovery&scope=due", "for many stores it is one of payload_fetch, product_discovery"),
+        ("role=payload_fetch&priority=soon", "a whole number from -1,000 to 1,000, not &#39;soon&#39;"),
+        ("role=payload_fetch&priority=9999", "9,999 is too large"),
+    ],
+)
+async def test_what_cannot_be_asked_for_is_said_beside_the_field(
+    admin: httpx.AsyncClient, pool: Pool, query: str, said: str
+) -> None:
+    await stores(pool)
+    answer = await admin.get(f"{ENQUEUE}?{query}")
+    assert answer.status_code == 422
+    assert said in answer.text
+    again = await admin.post(ENQUEUE, data=dict(part.split("=") for part in query.split("&")))
+    assert (again.status_code, said in again.text) == (422, True)
+    assert await waiting(pool) == []
+
+
+async def test_one_store_is_named_by_its_slug_and_does_not_wait_twice(admin: httpx.AsyncClient, pool: Pool) -> None:
+    first, *_ = await stores(pool)
+    form = {"role": "payload_fetch", "scope": "store", "store": "s-1", "priority": "20"}
+    shown = (await admin.get(ENQUEUE, params=form)).text
+    assert "<strong>1 task</strong> of payload_fetch for Store 1, priority 20." in shown
+    assert await waiting(pool) == []
+    assert (await admin.post(ENQUEUE, data=form)).headers["location"] == "/admin/job-queue"
+    assert await waiting(pool) == [("payload_fetch", first, 20)]
+    again = (await admin.get(ENQUEUE, params=form)).text
+    assert "<strong>0 tasks</strong>" in again
+    assert "It waits already" in again
+    await admin.post(ENQUEUE, data=form)
+    assert len(await waiting(pool)) == 1
+
+
+async def test_stores_that_are_due_are_counted_and_then_enqueued(admin: httpx.AsyncClient, pool: Pool) -> None:
+    due = await stores(pool, count=4, crawled="now() - interval '30 days'")
+    await stores(pool, count=2, prefix="fresh")
+    await stores(pool, count=3, prefix="ca", state="CA", crawled="NULL")
+    async with pool.connection() as conn:
+        await conn.execute("UPDATE dispensaries SET crawl_enabled = false WHERE id = %s", [due[0]])
+        await conn.execute("INSERT INTO worker_tasks (role, dispensary_id) VALUES ('payload_fetch', %s)", [due[1]])
+        await conn.execute("UPDATE task_live SET uniq = 1 WHERE dispensary_id = %s", [due[1]])
+    form = {"role": "payload_fetch", "scope": "due", "state": "az"}
+    shown = (await admin.get(ENQUEUE, params=form)).text
+    facts = dict(re.findall(r"<dt>([^<]+)</dt><dd[^>]*>([\d,]+)", shown))
+    assert facts == {"Stores": "6", "Passed over": "1", "Not due yet": "2", "Waits already": "1", "New tasks": "2"}
+    assert "Enqueue 2 tasks" in shown
+    await admin.post(ENQUEUE, data=form)
+    assert "2 tasks enqueued: payload_fetch." in (await admin.get("/admin/job-queue")).text
+    assert await waiting(pool) == [
+        ("payload_fetch", store, priority) for store, priority in zip(due[1:], (0, 10, 10), strict=True)
+    ]
+    everywhere = (await admin.get(ENQUEUE, params={"role": "payload_fetch", "scope": "due"})).text
+    assert "Enqueue 3 tasks" in everywhere
+    state = (await admin.get(ENQUEUE, params={"role": "payload_fetch", "scope": "state", "state": "CA"})).text
+    assert "Enqueue 3 tasks" in state
+
+
+async def test_work_for_the_whole_installation(admin: httpx.AsyncClient, pool: Pool) -> None:
+    await admin.post(ENQUEUE, data={"role": "analytics_refresh", "scope": "all"})
+    assert await waiting(pool) == [("analytics_refresh", None, 10)]
+
+
+async def test_a_viewer_sees_the_queue_and_not_the_form(viewer: httpx.AsyncClient, pool: Pool) -> None:
+    await enter(pool, "ada")
+    page = (await viewer.get("/admin/job-queue")).text
+    assert "Xylos" in page
+    assert "Enqueue" not in page
+    assert (await viewer.get(ENQUEUE)).status_code == 403
+    assert (await viewer.post(ENQUEUE, data={"role": "analytics_refresh", "scope": "all"})).status_code == 403
+    assert await waiting(pool) == []
+
+
+async def test_the_timeline_of_nobody_and_of_somebody(admin: httpx.AsyncClient, pool: Pool) -> None:
+    assert "Nobody did anything in this time" in (await admin.get("/admin/job-queue/timeline")).text
+    await enter(pool, "ada")
+    await hold(pool, "ada")
+    page = (await admin.get("/admin/job-queue/timeline?hours=1&pod=Xylos")).text
+    assert 'aria-label="1 task, 0 failed' in page
+    assert (await admin.get("/admin/job-queue/timeline?hours=99")).status_code == 422
