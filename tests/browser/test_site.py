@@ -29,8 +29,8 @@ def shopper(window: Page) -> Iterator[Page]:
 
 def _an_item(faces: Served) -> str:
     """A product that several stores have, or one that is on special."""
-    ((number, name),) = faces.sql(
-        "SELECT id, name FROM shop_items WHERE stores > 0 ORDER BY stores DESC, on_special DESC, in_stock DESC, id LIMIT 1"
+    ((number,),) = faces.sql(
+        "SELECT id FROM shop_items WHERE stores > 0 ORDER BY stores DESC, on_special DESC, in_stock DESC, id LIMIT 1"
     )
     return f"/p/{number}"
 

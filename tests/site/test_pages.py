@@ -146,7 +146,8 @@ async def test_an_old_or_bare_address_leads_to_the_present_one(front: Front) -> 
 @pytest.mark.parametrize(
     "path",
     ["/nix", "/p/1", "/p/x", "/p/99999999999999999999", "/p/1/2", "/s/5", "/s/99999999999", "/b/nobody", "/stores/ZZ",
-     "/sitemap-x.xml", "/sitemap-items-x.xml", "/alerts/abc", "/feeds/abc.atom", "/static/x/y.css", "/p/%2e%2e%2fetc", "/alerts/a/confirm"],
+     "/sitemap-x.xml", "/sitemap-items-x.xml", "/alerts/abc", "/feeds/abc.atom", "/static/x/y.css",
+     "/p/%2e%2e%2fetc", "/alerts/a/confirm"],
 )  # fmt: skip
 async def test_what_is_not_there_is_a_helpful_404(front: Front, path: str) -> None:
     page = await front.page(path, status=404)
@@ -233,7 +234,8 @@ class TestBelowAPath:
 @pytest.mark.parametrize(
     ("lo", "hi", "unit", "said"),
     [
-        (None, None, None, ""), ("0", "0", "%", ""), ("21.5", "21.5", "%", "21.5%"), ("18", "24", "%", "18–24%"), ("0", "100", "mg", "100 mg"),
+        (None, None, None, ""), ("0", "0", "%", ""), ("21.5", "21.5", "%", "21.5%"), ("18", "24", "%", "18–24%"),
+        ("0", "100", "mg", "100 mg"),
         ("20.04", "20.04", "%", "20%"), ("1", "250", "%", ""),
     ],
 )  # fmt: skip

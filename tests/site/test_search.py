@@ -170,7 +170,8 @@ async def test_what_is_wrong_is_said_and_what_was_typed_stays(two: Front, query:
 @pytest.mark.parametrize(
     "query",
     ["after=x", "after=99999999999999999999.1", "after=1.99999999999999999999", "sort=nothing", "within=7", "store=abc",
-     "q=%00", "q=" + "a" * 5000, "near=%F0%9F%8C%B5", "strain=x&strain=y", "size=" + "&size=".join(map(str, range(200))), "max=9999999999"],
+     "q=%00", "q=" + "a" * 5000, "near=%F0%9F%8C%B5", "strain=x&strain=y",
+     "size=" + "&size=".join(map(str, range(200))), "max=9999999999"],
 )  # fmt: skip
 async def test_nonsense_in_an_address_is_no_fault(two: Front, query: str) -> None:
     await two.page(f"/search?{query}")
