@@ -23,6 +23,9 @@ async function show(html, push) {
   const content = fresh.getElementById("main");
   if (!content) return location.assign(push ?? location.href);
   keepState(fresh);
+  // News does not take away the word on what somebody has just done.
+  const said = document.querySelector("#main > .notice[role=status]:first-child");
+  if (!push && said && !content.firstElementChild?.matches(".notice[role=status]")) content.prepend(said.cloneNode(true));
   if (push && push !== location.href) history.pushState({}, "", push);
   if (fresh.title) document.title = fresh.title;
   await htmx.swap({ target: main(), sourceElement: main(), text: content.innerHTML, swap: "innerMorph" });
@@ -45,6 +48,8 @@ async function visit(address, { push = false, ...request } = {}) {
       return location.assign(answer.url);
     }
     await show(await answer.text(), push ? answer.url : undefined);
+    // What was refused, and what was typed, stay until somebody does something about them.
+    state.held = request.method === "POST" && answer.status >= 400;
     fresh();
   } catch (error) {
     if (error.name !== "AbortError") stale();
@@ -82,7 +87,7 @@ function refresh() {
   // News never cuts off what somebody has just asked for: that is shown first.
   if (state.paused || document.hidden || state.busy) return void (state.wanted = true);
   // Whoever is in the middle of something is not disturbed: a menu that is open, a text that is being typed.
-  if (document.querySelector("dialog[open]") || document.activeElement?.matches("#main textarea, #main input[type=text]:not([data-calm])")) {
+  if (state.held || document.querySelector("dialog[open]") || document.activeElement?.matches("#main textarea, #main input[type=text]:not([data-calm])")) {
     state.wanted = true;
     return;
   }
