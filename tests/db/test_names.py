@@ -50,3 +50,29 @@ async def test_names_that_are_known_are_not_noted_again(pool: Pool) -> None:
         assert await _found(conn, "haze") == []
         assert await catalog.fold_names(conn) == 1
         assert await catalog.fold_names(conn) == 0
+
+
+async def test_brands_and_categories_of_a_large_catalogue_are_as_they_were_counted(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        await conn.execute("INSERT INTO dispensaries (name, name_raw) VALUES ('s', 's')")
+        await conn.execute(_NEW.encode(), (["one", "two", "three"],))
+        await conn.execute("UPDATE catalog_products SET brand_name = 'B', category = 'Flower' WHERE name <> 'two'")
+        await conn.execute("UPDATE catalog_products SET brand_name = 'A' WHERE name = 'two'")
+        expected = [("A", 1, 0, 1), ("B", 2, 0, 1)]
+
+        async def brands(**how: object) -> list[tuple[object, ...]]:
+            found = await products.brands(conn, **how)  # type: ignore[arg-type]
+            return [(one["name"], one["products"], one["in_stock"], one["stores"]) for one in found]
+
+        assert await brands() == expected
+        assert await catalog.count_totals(conn) == 0, "it is small"
+        await conn.execute("ANALYZE catalog_products")
+        await conn.execute("SELECT refresh_catalog_totals(3)")
+        await conn.execute("UPDATE catalog_products SET brand_name = 'C' WHERE name = 'one'")
+        assert await brands() == expected
+        assert await brands(after="A") == await brands(q="b") == expected[1:]
+        assert await brands(stores=[1]) == [("A", 1, 0, 1), ("B", 1, 0, 1), ("C", 1, 0, 1)]
+        (category,) = await products.categories(conn)
+        assert (category["name"], category["products"]) == ("Flower", 2)
+        await catalog.count_totals(conn)
+        assert len(await brands()) == 3

@@ -27,14 +27,14 @@ async def _done(pool: Pool) -> dict[str, Any]:
 async def test_a_duty_is_done_once_when_it_is_due(pool: Pool) -> None:
     await asyncio.gather(*(Janitor(pool).step() for _ in range(5)))
     first = await _done(pool)
-    assert set(first) == {"names", "horizon", "history", "records", "visitors", "statistics"}
+    assert set(first) == {"names", "totals", "horizon", "history", "records", "visitors", "statistics"}
     await Janitor(pool).step()
     assert await _done(pool) == first, "none is due again"
     await _do(pool, "UPDATE upkeep SET done_at = now() - interval '61 minutes'")
     before = await _done(pool)
     await Janitor(pool).step()
     after = await _done(pool)
-    assert {duty for duty in after if after[duty] != before[duty]} == {"names", "horizon", "history", "records", "visitors"}
+    assert {duty for duty in after if after[duty] != before[duty]} == {"names", "totals", "horizon", "history", "records", "visitors"}
 
 
 async def test_while_one_is_at_it_others_pass_over(pool: Pool, database_url: str) -> None:
@@ -78,7 +78,7 @@ async def test_one_that_fails_hinders_no_other_and_is_tried_again(pool: Pool) ->
     assert rows == [
         ("history", True, None), ("horizon", True, None), ("names", True, None),
         ("records", False, "RaiseException: out of order"), ("statistics", True, None),
-        ("visitors", True, None),
+        ("totals", True, None), ("visitors", True, None),
     ]  # fmt: skip
     await _do(pool, "DROP TRIGGER refuse ON schedule_runs")
     await Janitor(pool).step()

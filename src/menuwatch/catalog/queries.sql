@@ -208,3 +208,7 @@ UPDATE catalog_products SET local_image_path = NULL WHERE id = ANY (%(ids)s::big
 -- name: fold_names
 -- Moves names of products that are new to where a part of one is looked for.
 SELECT fold_catalog_names();
+
+-- name: count_totals
+-- Counts brands and categories of a large catalogue.
+SELECT refresh_catalog_totals();

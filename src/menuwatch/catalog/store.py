@@ -116,3 +116,10 @@ async def fold_names(conn: AsyncConnection[Any]) -> int:
     row = await (await conn.execute(_q.fold_names)).fetchone()
     assert row is not None, "a function gives a row"
     return int(row[0])
+
+
+async def count_totals(conn: AsyncConnection[Any]) -> int:
+    """Counts brands and categories anew where the catalogue is large; returns how many there are."""
+    row = await (await conn.execute(_q.count_totals)).fetchone()
+    assert row is not None, "a function gives a row"
+    return int(row[0])

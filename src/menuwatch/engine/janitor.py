@@ -71,6 +71,7 @@ class Janitor(Loop):
         self._clock = clock or SystemClock()
         self.duties: Mapping[str, _Duty] = {
             "names": _Duty(every=timedelta(seconds=interval * 0.9), do=self._fold_names),
+            "totals": _Duty(every=timedelta(minutes=15), do=self._count_totals),
             "horizon": _Duty(every=timedelta(seconds=interval * 0.9), do=self._watch_horizon),
             "history": _Duty(every=timedelta(hours=1), do=self._drop_history),
             "records": _Duty(every=timedelta(hours=1), do=self._prune_records),
@@ -124,6 +125,10 @@ class Janitor(Loop):
     async def _fold_names(self, conn: Connection) -> Mapping[str, Any] | None:
         names = await catalog.fold_names(conn)
         return {"new": names} if names else None
+
+    async def _count_totals(self, conn: Connection) -> Mapping[str, Any] | None:
+        await catalog.count_totals(conn)
+        return None
 
     async def _drop_history(self, conn: Connection) -> Mapping[str, Any] | None:
         now = self._clock.now()

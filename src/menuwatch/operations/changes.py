@@ -31,6 +31,9 @@ PATIENCE = 0.05
 _REACH = 1000
 """Changes that are looked through first; twice as many each time after."""
 
+_FEW = 500
+"""Products of a brand whose changes are found by their own index; of more, they are looked for among all."""
+
 _FIRST = 0
 """Before every product."""
 
@@ -109,11 +112,13 @@ async def newest(
     found: list[Row] = []
     span, begun = where.span, after
     reach = _REACH
+    many = where.brands is not None and await _more_of(conn, where)
+    indexed = where.indexed and not (many and where.stores is None and where.products is None)
     while True:
-        low = None if where.indexed else await _reach(conn, begun[0] if begun is not None else span.until, reach)
+        low = None if indexed else await _reach(conn, begun[0] if begun is not None else span.until, reach)
         last = low is None or (span.since is not None and low <= span.since)
         step = where if last else replace(where, span=Span(since=low, until=span.until))
-        found += await _page(conn, step, begun, limit + 1 - len(found))
+        found += await _page(conn, step, begun, limit + 1 - len(found), many=many)
         if len(found) > limit:
             shown = found[:limit]
             return Newest(await _in_full(conn, shown), (shown[-1]["changed_at"], shown[-1]["product_id"]))
@@ -127,10 +132,12 @@ async def newest(
 
 
 async def _page(
-    conn: AsyncConnection[Any], where: ChangeFilter, after: tuple[datetime, int] | None, limit: int
+    conn: AsyncConnection[Any], where: ChangeFilter, after: tuple[datetime, int] | None, limit: int, *, many: bool
 ) -> list[Row]:
     at, product_id = after if after is not None else (None, None)
-    values = {**where.values(), "after_at": at, "after_id": product_id, "limit": limit}
+    values = {**where.values(), "brands_of_many": None, "after_at": at, "after_id": product_id, "limit": limit}
+    if many:
+        values |= {"brands": None, "brands_of_many": values["brands"]}
     # Planned for these very values: a filter that is not set must not stand in the way of an index.
     return await rows(conn, _q.newest, values, prepare=False)
 
@@ -139,6 +146,11 @@ async def _reach(conn: AsyncConnection[Any], until: datetime | None, n: int) -> 
     """How far back so many changes reach; None where there are no more."""
     found = await rows(conn, _q.reach, {"until": until, "n": n}, prepare=False)
     return found[0]["at"] if found else None
+
+
+async def _more_of(conn: AsyncConnection[Any], where: ChangeFilter) -> bool:
+    (found,) = await rows(conn, _q.more_of_brands, {"brands": where.values()["brands"], "n": _FEW}, prepare=False)
+    return bool(found["found"])
 
 
 async def _any_store_in(conn: AsyncConnection[Any], states: Sequence[str]) -> bool:

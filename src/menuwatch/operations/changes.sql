@@ -13,6 +13,7 @@ SELECT c.product_id, c.changed_at
    AND (%(categories)s::text[] IS NULL OR p.category_canon = ANY (%(categories)s))
    AND (%(brands)s::text[] IS NULL
         OR c.product_id = ANY (ARRAY (SELECT b.id FROM catalog_products b WHERE lower(b.brand_name) = ANY (%(brands)s))))
+   AND (%(brands_of_many)s::text[] IS NULL OR lower(p.brand_name) = ANY (%(brands_of_many)s))
    AND (%(since)s::timestamptz IS NULL OR c.changed_at >= %(since)s)
    AND (%(until)s::timestamptz IS NULL OR c.changed_at < %(until)s)
    AND (%(after_at)s::timestamptz IS NULL OR (c.changed_at, c.product_id) < (%(after_at)s, %(after_id)s::bigint))
@@ -27,6 +28,10 @@ SELECT c.product_id, c.changed_at
 -- The date of the change so many changes before `until` (null: the newest), by the index alone.
 SELECT ended_at AS at FROM past_states
  WHERE (%(until)s::timestamptz IS NULL OR ended_at <= %(until)s) ORDER BY ended_at DESC OFFSET %(n)s LIMIT 1;
+
+-- name: more_of_brands
+-- Whether these brands have more than `n` products.
+SELECT EXISTS (SELECT FROM catalog_products WHERE lower(brand_name) = ANY (%(brands)s::text[]) OFFSET %(n)s) AS found;
 
 -- name: any_store_in
 SELECT EXISTS (SELECT FROM dispensaries WHERE state = ANY (%(states)s::text[])) AS found;

@@ -209,14 +209,19 @@ async def snapshots(
 
 async def _names(
     conn: AsyncConnection[Any],
+    kind: str,
     query: Any,
     stores: Sequence[int] | None,
     q: str | None,
     after: str | None,
     limit: int,
 ) -> list[Row]:
-    values = {"stores": stores, "q": None if q is None else pattern(q), "after": after, "limit": limit}
-    return await rows(conn, query, values)
+    values = {"kind": kind, "stores": stores, "q": None if q is None else pattern(q), "after": after, "limit": limit}
+    if stores is None:
+        (counted,) = await rows(conn, _q.are_there_totals, values)
+        if counted["found"]:
+            return await rows(conn, _q.totals, values, prepare=False)
+    return await rows(conn, query, values, prepare=False)
 
 
 async def brands(
@@ -227,8 +232,8 @@ async def brands(
     after: str | None = None,
     limit: int = 50,
 ) -> list[Row]:
-    """Brand names after `after`, with how many products and stores have them."""
-    return await _names(conn, _q.list_brands, stores, q, after, limit)
+    """Brand names after `after`, with how many products and stores have them; of a large catalogue as upkeep counted them last."""
+    return await _names(conn, "brand", _q.list_brands, stores, q, after, limit)
 
 
 async def categories(
@@ -239,5 +244,5 @@ async def categories(
     after: str | None = None,
     limit: int = 50,
 ) -> list[Row]:
-    """Category names after `after`, with how many products and stores have them."""
-    return await _names(conn, _q.list_categories, stores, q, after, limit)
+    """Category names after `after`, with how many products and stores have them; of a large catalogue as upkeep counted them last."""
+    return await _names(conn, "category", _q.list_categories, stores, q, after, limit)

@@ -232,6 +232,15 @@ SELECT c.crawled_at, c.payload_id, s.seen_from AS state_since,
    AND (%(after)s::timestamptz IS NULL OR c.crawled_at < %(after)s)
  ORDER BY c.crawled_at DESC LIMIT %(limit)s;
 
+-- name: totals
+-- Brands or categories as they were counted last; none where the catalogue is small.
+SELECT name, products, in_stock, stores FROM catalog_totals
+ WHERE kind = %(kind)s AND (%(q)s::text IS NULL OR name ILIKE %(q)s) AND (%(after)s::text IS NULL OR name > %(after)s)
+ ORDER BY name LIMIT %(limit)s;
+
+-- name: are_there_totals
+SELECT EXISTS (SELECT FROM catalog_totals WHERE kind = %(kind)s) AS found;
+
 -- name: list_brands
 SELECT p.brand_name AS name, count(*) AS products, count(*) FILTER (WHERE p.is_in_stock) AS in_stock,
        count(DISTINCT p.dispensary_id) AS stores

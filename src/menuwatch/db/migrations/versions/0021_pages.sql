@@ -164,3 +164,32 @@ CREATE INDEX fetch_attempts_store ON fetch_attempts (dispensary_id, attempted_at
 CREATE INDEX fetch_attempts_proxy ON fetch_attempts (proxy_id, attempted_at) WHERE proxy_id IS NOT NULL;
 CREATE INDEX fetch_attempts_host ON fetch_attempts (host, attempted_at);
 CREATE INDEX fetch_attempts_trouble ON fetch_attempts (verdict, attempted_at) WHERE verdict <> 'ok';
+
+-- Brands and categories with how much there is of them, of a catalogue that is too large to be counted while somebody waits. Upkeep counts
+-- anew (refresh_catalog_totals); a smaller catalogue has no rows here, and is counted when it is asked about.
+CREATE TABLE catalog_totals (
+  kind                     text NOT NULL CHECK (kind IN ('brand', 'category')),
+  name                     text NOT NULL,
+  products                 integer NOT NULL,
+  in_stock                 integer NOT NULL,
+  stores                   integer NOT NULL,
+  PRIMARY KEY (kind, name)
+);
+CREATE FUNCTION refresh_catalog_totals(large bigint DEFAULT 100000) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  n bigint := 0;
+BEGIN
+  DELETE FROM catalog_totals;
+  IF (SELECT c.reltuples FROM pg_class c WHERE c.oid = 'catalog_products'::regclass) >= large THEN
+    INSERT INTO catalog_totals
+      SELECT 'brand', b.brand_name, sum(b.n), sum(b.in_stock), count(*)
+        FROM (SELECT p.brand_name, p.dispensary_id, count(*) AS n, count(*) FILTER (WHERE p.is_in_stock) AS in_stock
+                FROM catalog_products p WHERE p.brand_name IS NOT NULL GROUP BY 1, 2) b GROUP BY 2
+      UNION ALL
+      SELECT 'category', b.category, sum(b.n), sum(b.in_stock), count(*)
+        FROM (SELECT p.category, p.dispensary_id, count(*) AS n, count(*) FILTER (WHERE p.is_in_stock) AS in_stock
+                FROM catalog_products p WHERE p.category IS NOT NULL GROUP BY 1, 2) b GROUP BY 2;
+    GET DIAGNOSTICS n = ROW_COUNT;
+  END IF;
+  RETURN n;
+END $$;
