@@ -28,7 +28,8 @@ def rules(faces: Served) -> Iterator[int]:
         "INSERT INTO alert_events (rule_id, source, product_id, fired_at, due_at, told, facts) "
         "SELECT %s, 's', min(id), now(), now(), true, "
         """'{"product": {"name": "Blue Dream", "brand": "Acme"}, "store": {"name": "Corner"}, "option": "3.5g",
-             "reference_price": null, "before": {"price": 29, "stock_status": "in_stock"}, "after": {"price": 24.5, "stock_status": "in_stock"}}' """
+             "reference_price": null, "before": {"price": 29, "stock_status": "in_stock"},
+             "after": {"price": 24.5, "stock_status": "in_stock"}}' """
         "FROM catalog_products",
         [rule_id],
     )

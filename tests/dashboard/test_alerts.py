@@ -169,8 +169,10 @@ NOTHING: dict[str, Any] = dict.fromkeys(
                 "debounce_minutes": 1440,
                 "cooldown_minutes": 60,
             },
-            "Tells when anything named “OG” at Corner is out of stock, once it has been so for 1,440 min, about one product "
-            "every 60 min at most; told at once.",
+            (
+                "Tells when anything named “OG” at Corner is out of stock, once it has been so for 1,440 min, "
+                "about one product every 60 min at most; told at once."
+            ),
         ),
         (
             {"condition": "new_product", "category": "flower"},

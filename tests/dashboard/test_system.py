@@ -94,7 +94,8 @@ async def test_uniques_are_means_a_day_and_views_are_sums(viewer: httpx.AsyncCli
         await conn.execute(
             "INSERT INTO visitor_days (day, country, region, city, kind, views, uniques, arrivals) VALUES "
             "('2026-11-19', 'US', 'Arizona', 'Tempe', 'home', 30, 10, 10), "
-            "('2026-11-20', 'US', 'Arizona', 'Mesa', 'home', 50, 20, 20), ('2026-11-20', 'CA', 'Ontario', '<i>Toronto', 'home', 20, 6, 6)"
+            "('2026-11-20', 'US', 'Arizona', 'Mesa', 'home', 50, 20, 20), "
+            "('2026-11-20', 'CA', 'Ontario', '<i>Toronto', 'home', 20, 6, 6)"
         )
         await conn.execute(
             "INSERT INTO visitor_pages (day, kind, page, views, uniques) VALUES ('2026-11-20', 'product', 'blue-dream', 9, 4)"

@@ -58,8 +58,10 @@ STATES = {
         "circuit open",
         "bad",
         "it refused everybody: nobody asks it until then",
-        "open the site in a browser of your own. If it shows its menus to people, lower the rate or add proxies of another network; if "
-        "it shows none, or forbids it, stop: Pause. Reset tries again at once",
+        (
+            "open the site in a browser of your own. If it shows its menus to people, lower the rate or add proxies of another "
+            "network; if it shows none, or forbids it, stop: Pause. Reset tries again at once"
+        ),
     ),
     "paused": ("paused", "", "an operator has everybody kept away", "Resume has it asked again"),
 }
