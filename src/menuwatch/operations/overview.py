@@ -162,17 +162,7 @@ async def overview(conn: Connection, *, hours: float = 3) -> Overview:
     (around,) = await rows(conn, _q.around, {})
     at: datetime = around["at"]
     since = floor(at - timedelta(hours=min(hours, 24)))
-    by_role = {one.role: one for one in await capacity(conn)}
-    load = [
-        RoleLoad(
-            **{name: one[name] for name in ("role", "ready", "scheduled", "retrying", "claimed", "running", "stale")},
-            oldest_ready_seconds=None
-            if one["oldest_at"] is None
-            else max((at - one["oldest_at"]).total_seconds(), 0.0),
-            capacity=by_role[one["role"]],
-        )
-        for one in await rows(conn, _q.load, {})
-    ]
+    load = await loads(conn, at)
     return Overview(
         at=at,
         roles=load,
@@ -185,6 +175,28 @@ async def overview(conn: Connection, *, hours: float = 3) -> Overview:
         stores=_decode(around["stores"], StoreCounts),
         quarantined=around["quarantined"],
     )
+
+
+async def loads(conn: Connection, at: datetime) -> list[RoleLoad]:
+    """What there is to do of every role at that moment, now."""
+    by_role = {one.role: one for one in await capacity(conn)}
+    return [
+        RoleLoad(
+            **{name: one[name] for name in ("role", "ready", "scheduled", "retrying", "claimed", "running", "stale")},
+            oldest_ready_seconds=None
+            if one["oldest_at"] is None
+            else max((at - one["oldest_at"]).total_seconds(), 0.0),
+            capacity=by_role[one["role"]],
+        )
+        for one in await rows(conn, _q.load, {})
+    ]
+
+
+async def pace(conn: Connection, workers: int) -> tuple[Drain, int]:
+    """How long that many workers take for what is due, and how many tasks that is: the overview without everything else."""
+    (now,) = await rows(conn, "SELECT now() AS at", {})
+    load = await loads(conn, now["at"])
+    return drain(load, workers), sum(one.ready for one in load)
 
 
 def floor(moment: datetime) -> datetime:

@@ -43,8 +43,8 @@ async def listed(
     state = state if state in STATES else ""
     of_pod = [one for one in every if not pod or one.name == pod]
     shown = _only(of_pod, state)
-    seen = await reading.overview(conn, hours=1)
     living = sum(len(one.living) for one in every)
+    drain, ready = await reading.pace(conn, living)
     context = {
         "pods": shown,
         "every": every,
@@ -60,9 +60,9 @@ async def listed(
         "hidden": sum(len(one.workers) for one in of_pod if not state) - SHOWN,
         "gone": await pods.gone(conn),
         "replicas": await scaling.replicas(conn, system.scaler, Limits.of(system.settings)),
-        "drain": seen.drain,
-        "ready": seen.ready,
-        "advice": staffing.advice(seen.drain, seen.ready, living),
+        "drain": drain,
+        "ready": ready,
+        "advice": staffing.advice(drain, ready, living),
         "may": screen.principal(request).may(Permission.WORKERS),
     }
     return screen.show(request, "workers/list.html", context, live="workers,tasks")
