@@ -165,6 +165,9 @@ DEEP = {
 PAGES = [
     "/admin/",
     "/admin/job-queue",
+    "/admin/job-queue/timeline",
+    "/admin/job-queue/enqueue?role=payload_fetch&scope=due",
+    "/admin/?hours=24",
     "/admin/tasks",
     "/admin/tasks?q=state:failed",
     "/admin/tasks?q=state:pending%20store:{slug}",
