@@ -7,6 +7,7 @@
   let at = -1;
   let asked = 0;
   let timer = null;
+  let of = ""; // the text that the suggestions are for
 
   function draw() {
     const input = field();
@@ -42,12 +43,17 @@
     const input = field();
     if (!input || document.activeElement !== input) return;
     const mine = (asked += 1);
-    const query = new URLSearchParams({ q: input.value, at: input.selectionStart ?? input.value.length });
+    const text = input.value;
+    const query = new URLSearchParams({ q: text, at: input.selectionStart ?? input.value.length });
     try {
       const answer = await fetch(`${input.dataset.suggest}?${query}`, { credentials: "same-origin" });
       if (!answer.ok || mine !== asked) return;
-      found = await answer.json();
-      at = -1;
+      const chosen = found[at]?.text;
+      const fresh = await answer.json();
+      if (mine !== asked) return;
+      found = fresh;
+      of = text;
+      at = found.findIndex((one) => one.text === chosen);
       draw();
     } catch {
       // Suggestions are a help: without them one types on.
@@ -59,7 +65,9 @@
     if (!input || !one) return;
     const begun = one.text.endsWith(":");
     const text = begun ? one.text : `${one.text} `;
-    input.setRangeText(text, one.start, one.end, "end");
+    // What was typed since they were asked for is replaced as well.
+    const end = Math.max(one.start, one.end + input.value.length - of.length);
+    input.setRangeText(text, one.start, Math.min(end, input.value.length), "end");
     close();
     input.focus();
     ask();
