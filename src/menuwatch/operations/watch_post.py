@@ -17,6 +17,7 @@ from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
 from menuwatch.operations import shopping
+from menuwatch.operations import shopping_places as places
 from menuwatch.operations.shopping_keys import slug
 from menuwatch.operations.watch_words import Mail, confirmation, digest
 from menuwatch.operations.watches import KEPT, PACE_SECONDS, UNCONFIRMED
@@ -111,7 +112,7 @@ class Post:
     async def _written(self, watch: Watch, token: str) -> tuple[list[Event], Mail | None]:
         async with self._pool.connection() as conn:
             item = await shopping.item(conn, watch.item_id)
-            store = await shopping.store(conn, watch.store_id) if watch.store_id is not None else None
+            store = await places.store(conn, watch.store_id) if watch.store_id is not None else None
             events = await watches.untold(conn, watch.id, _MOST_EVENTS) if watch.confirmed_at is not None else []
         if item is None:
             return [], None

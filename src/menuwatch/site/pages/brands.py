@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from menuwatch.operations import shopping
+from menuwatch.operations import shopping_places as places
 from menuwatch.operations.refusals import NotFound
 from menuwatch.operations.shopping import Wish
 from menuwatch.site import screen
@@ -19,7 +20,7 @@ _SHOWN = 24
 @router.get("/b/{slug}")
 async def brand(request: Request, conn: Reading, slug: str) -> Response:
     """A brand, with its most carried items."""
-    found = await shopping.brand(conn, slug[:200])
+    found = await places.brand(conn, slug[:200])
     if found is None:
         raise NotFound("We know no brand of that name. Search for something like it:")
     asked = Asked.of(request.query_params)
@@ -28,7 +29,7 @@ async def brand(request: Request, conn: Reading, slug: str) -> Response:
     context = {
         "place": place,
         "brand": found,
-        "figures": await shopping.brand_figures(conn, found["id"]),
+        "figures": await places.brand_figures(conn, found["id"]),
         "items": best.items,
         "more": Asked(brands=(slug,), near=asked.near, within=asked.within).link() if best.next else None,
         "category_link": lambda name: Asked(brands=(slug,), category=name, near=asked.near, within=asked.within).link(),

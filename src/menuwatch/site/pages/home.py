@@ -7,6 +7,7 @@ from datetime import timedelta
 from fastapi import APIRouter, Request, Response
 
 from menuwatch.operations import shopping
+from menuwatch.operations import shopping_places as places
 from menuwatch.site import linked, screen, words
 from menuwatch.site.wishes import Asked
 from menuwatch.web.system import Reading
@@ -34,7 +35,7 @@ async def home(request: Request, conn: Reading) -> Response:
         "brands": await shopping.totals(conn, "brand", 12),
         "drops": await shopping.drops(conn, screen.now() - DROPS_FOR, here=here, limit=_SHOWN),
         "specials": await shopping.specials(conn, here=here, limit=_SHOWN),
-        "stores": await shopping.stores(conn, here=here, limit=4) if here is not None else [],
+        "stores": await places.stores(conn, here=here, limit=4) if here is not None else [],
         "canonical": screen.absolute(request, "/"),
         "description": "Compare prices, potency and stock on the menus of cannabis stores near you, with price history and alerts.",
         "linked": linked.site(screen.absolute(request, "/"), screen.absolute(request, "/search")),

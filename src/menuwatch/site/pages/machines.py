@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, StreamingResponse
 
-from menuwatch.operations import shopping
+from menuwatch.operations import shopping_places as places
 from menuwatch.site import screen, words
 from menuwatch.web.system import Reading
 
@@ -40,7 +40,7 @@ async def robots(request: Request) -> Response:
 @router.get("/sitemap.xml")
 async def index(request: Request, conn: Reading) -> Response:
     """The list of lists."""
-    last = await shopping.last_item(conn)
+    last = await places.last_item(conn)
     parts = ["pages", *(f"items-{number}" for number in range(last // PART + 1))]
     rows = "".join(
         f"<sitemap><loc>{escape(screen.absolute(request, f'/sitemap-{part}.xml'))}</loc></sitemap>" for part in parts
@@ -77,7 +77,7 @@ async def _items(request: Request, number: int) -> AsyncIterator[str]:
     pool = screen.system_of(request).pool
     for first in range(number * PART, (number + 1) * PART, _BATCH):
         async with pool.connection(timeout=10) as conn:
-            found = await shopping.sitemap_items(conn, first, first + _BATCH)
+            found = await places.sitemap_items(conn, first, first + _BATCH)
         yield "".join(
             _entry(screen.absolute(request, screen.item_path(one["id"], one["name"])), one["changed_at"])
             for one in found
@@ -95,8 +95,8 @@ async def _pages(request: Request) -> AsyncIterator[str]:
     )
     pool = screen.system_of(request).pool
     async with pool.connection(timeout=10) as conn:
-        stores = await shopping.sitemap_stores(conn)
-        brands = await shopping.sitemap_brands(conn, PART - len(stores) - 100)
+        stores = await places.sitemap_stores(conn)
+        brands = await places.sitemap_brands(conn, PART - len(stores) - 100)
     yield "".join(
         _entry(screen.absolute(request, screen.store_path(one["id"], one["name"])), one["changed_at"]) for one in stores
     )

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from menuwatch.operations import shopping
+from menuwatch.operations import shopping_places as places
 from menuwatch.operations.shopping import PRICE_STEPS, THC_STEPS, Here, Order, Spread
 from menuwatch.site import screen, words
 from menuwatch.site.wishes import MILES, SORTS, Asked
@@ -35,7 +36,7 @@ async def search(request: Request, conn: Reading) -> Response:
     place = await screen.around(conn, asked.near, asked.within)
     if place.unknown:
         asked.errors["near"] = f"We don’t know “{place.typed[:60]}”. Try a ZIP code, or a city with its state."
-    store = await shopping.store(conn, asked.store) if asked.store is not None else None
+    store = await places.store(conn, asked.store) if asked.store is not None else None
     if asked.store is not None and store is None:
         asked.errors["store"] = "We don’t know that store any more, so this looks in all of them."
     if asked.sort is Order.DISTANCE and place.here is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from menuwatch.operations import shopping
+from menuwatch.operations import shopping_places as places
 from menuwatch.operations.refusals import NotFound
 from menuwatch.site import linked, screen, words
 from menuwatch.site.pages.items import number_of
@@ -27,8 +27,8 @@ async def every(request: Request, conn: Reading) -> Response:
     place = await screen.around(conn, asked.near, asked.within)
     context = {
         "place": place,
-        "states": [dict(one, label=words.state(one["state"])) for one in await shopping.states(conn)],
-        "stores": await shopping.stores(conn, here=place.here, limit=200) if place.here is not None else [],
+        "states": [dict(one, label=words.state(one["state"])) for one in await places.states(conn)],
+        "stores": await places.stores(conn, here=place.here, limit=200) if place.here is not None else [],
         "state": None,
         "label": None,
         "next": None,
@@ -42,7 +42,7 @@ async def every(request: Request, conn: Reading) -> Response:
 async def of_state(request: Request, conn: Reading, state: str, after: int | None = None) -> Response:
     """The stores of a state, by city."""
     code = words.state_code(state)
-    found = await shopping.stores(conn, state=code[:20], after=after, limit=_ON_PAGE + 1)
+    found = await places.stores(conn, state=code[:20], after=after, limit=_ON_PAGE + 1)
     if not found and after is None:
         raise NotFound(f"We watch no store in {state[:40]} yet.")
     context = {
@@ -60,13 +60,13 @@ async def of_state(request: Request, conn: Reading, state: str, after: int | Non
 @router.get("/s/{address}")
 async def one(request: Request, conn: Reading, address: str) -> Response:
     """A store and the beginning of each part of its menu."""
-    store = await shopping.store(conn, number_of(address))
+    store = await places.store(conn, number_of(address))
     if store is None:
         raise NotFound("We don’t watch that store, or not any more. Search for something else:")
     path = screen.store_path(store["id"], store["name"])
     place = await screen.around(conn, Asked.of(request.query_params).near)
-    menu = await shopping.store_menu(conn, store["id"], _OF_EACH)
-    categories = await shopping.store_categories(conn, store["id"])
+    menu = await places.store_menu(conn, store["id"], _OF_EACH)
+    categories = await places.store_categories(conn, store["id"])
     shelves: dict[str, list[Any]] = {name: list(rows) for name, rows in groupby(menu, lambda row: str(row["category"]))}
     context = {
         "place": place,

@@ -13,6 +13,7 @@ from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse
 
 from menuwatch.operations import shopping, watch_words, watches
+from menuwatch.operations import shopping_places as places
 from menuwatch.operations.refusals import NotFound, Unusable
 from menuwatch.operations.watches import Asked, TooMany
 from menuwatch.shoppers import store as ledger
@@ -103,7 +104,7 @@ async def _asked(conn: Any, form: Form, item_id: int) -> Asked | None:
 async def _scope(conn: Any, form: Form) -> Scope | None:
     reach = form.value("reach")
     if reach.startswith("store-") and reach[6:].isascii() and reach[6:].isdecimal() and len(reach) < 16:
-        if await shopping.store(conn, int(reach[6:])) is not None:
+        if await places.store(conn, int(reach[6:])) is not None:
             return Scope(store_id=int(reach[6:]))
         form.refuse("reach", "We don’t watch that store any more.")
         return None
@@ -139,7 +140,7 @@ async def _watch(conn: Any, token: str) -> Watch:
 
 async def _context(request: Request, conn: Any, watch: Watch, token: str) -> dict[str, Any]:
     item = await shopping.item(conn, watch.item_id)
-    store = await shopping.store(conn, watch.store_id) if watch.store_id is not None else None
+    store = await places.store(conn, watch.store_id) if watch.store_id is not None else None
     assert item is not None, "an item that is watched stays"
     return {
         "watch": watch,
