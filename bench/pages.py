@@ -151,7 +151,7 @@ def addresses(client: Client, known: dict[str, list[str]]) -> Iterator[Address]:
         for query in QUERIES.get(path, [""]):
             template = f"{at}?{query}" if query else at
             yield Address(template, expanded(template, known))
-            if path in DEEP:
+            if path in DEEP and not query:
                 yield from far_down(client, template, expanded(template, known)[0])
     linked = links(client)
     for template in PAGES:

@@ -291,10 +291,12 @@ SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worke
    AND (%(ended_before)s::timestamptz IS NULL OR completed_at < %(ended_before)s)
    AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
    AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
-   AND (%(payload_id)s::text IS NULL OR payload ->> 'payload_id' = %(payload_id)s)
-   AND (%(paths)s::text[] IS NULL OR NOT EXISTS (
+   AND (%(payload_id)s::text IS NULL OR (payload ->> 'payload_id' = %(payload_id)s AND id = ANY (ARRAY (
+          SELECT t.id FROM task_live t WHERE t.payload ->> 'payload_id' = %(payload_id)s UNION ALL
+          SELECT h.id FROM task_history h WHERE h.payload ->> 'payload_id' = %(payload_id)s))))
+   AND (%(paths)s::text[] IS NULL OR (payload ?& %(keys)s::text[] AND NOT EXISTS (
           SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
-           WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value))
+           WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value)))
    AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
           SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
    AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)))
@@ -321,10 +323,12 @@ SELECT role, status, count(*) AS n
    AND (%(ended_before)s::timestamptz IS NULL OR completed_at < %(ended_before)s)
    AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
    AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
-   AND (%(payload_id)s::text IS NULL OR payload ->> 'payload_id' = %(payload_id)s)
-   AND (%(paths)s::text[] IS NULL OR NOT EXISTS (
+   AND (%(payload_id)s::text IS NULL OR (payload ->> 'payload_id' = %(payload_id)s AND id = ANY (ARRAY (
+          SELECT t.id FROM task_live t WHERE t.payload ->> 'payload_id' = %(payload_id)s UNION ALL
+          SELECT h.id FROM task_history h WHERE h.payload ->> 'payload_id' = %(payload_id)s))))
+   AND (%(paths)s::text[] IS NULL OR (payload ?& %(keys)s::text[] AND NOT EXISTS (
           SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
-           WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value))
+           WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value)))
    AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
           SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
    AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)))
@@ -351,10 +355,12 @@ SELECT coalesce(array_agg(id ORDER BY id) FILTER (WHERE status IN ('pending', 'c
    AND (%(ended_before)s::timestamptz IS NULL OR completed_at < %(ended_before)s)
    AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
    AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
-   AND (%(payload_id)s::text IS NULL OR payload ->> 'payload_id' = %(payload_id)s)
-   AND (%(paths)s::text[] IS NULL OR NOT EXISTS (
+   AND (%(payload_id)s::text IS NULL OR (payload ->> 'payload_id' = %(payload_id)s AND id = ANY (ARRAY (
+          SELECT t.id FROM task_live t WHERE t.payload ->> 'payload_id' = %(payload_id)s UNION ALL
+          SELECT h.id FROM task_history h WHERE h.payload ->> 'payload_id' = %(payload_id)s))))
+   AND (%(paths)s::text[] IS NULL OR (payload ?& %(keys)s::text[] AND NOT EXISTS (
           SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
-           WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value))
+           WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value)))
    AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
           SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
    AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)));
@@ -385,10 +391,12 @@ SELECT k.outcome, count(*) AS n, array_agg(k.id ORDER BY k.id) FILTER (WHERE k.o
        AND (%(ended_before)s::timestamptz IS NULL OR completed_at < %(ended_before)s)
        AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
        AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
-       AND (%(payload_id)s::text IS NULL OR payload ->> 'payload_id' = %(payload_id)s)
-       AND (%(paths)s::text[] IS NULL OR NOT EXISTS (
+       AND (%(payload_id)s::text IS NULL OR (payload ->> 'payload_id' = %(payload_id)s AND id = ANY (ARRAY (
+              SELECT t.id FROM task_live t WHERE t.payload ->> 'payload_id' = %(payload_id)s UNION ALL
+              SELECT h.id FROM task_history h WHERE h.payload ->> 'payload_id' = %(payload_id)s))))
+       AND (%(paths)s::text[] IS NULL OR (payload ?& %(keys)s::text[] AND NOT EXISTS (
               SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
-               WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value))
+               WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value)))
        AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
               SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
        AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)))) k

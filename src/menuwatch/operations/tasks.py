@@ -61,6 +61,7 @@ class TaskFilter:
             "priority_max": self.priority_max,
             "payload_id": next((value for path, value in self.arguments or () if path == "payload_id"), None),
             "paths": [path for path, _ in others] or None,
+            "keys": [path.partition(".")[0] for path, _ in others] or None,
             "values": [value for _, value in others] or None,
             "cause": self.cause,
             "errors": [pattern(text) for text in texts] or None,
