@@ -100,7 +100,7 @@ def plant(sql: Sql, words: Words | None = None) -> Planted:
     # One instant for all of it: a state begins with the very crawl that saw it.
     given = {name: getattr(said, name) for name in Words.__slots__} | {"now": datetime.now(UTC)}
     ((store,),) = sql(_STORE, given)
-    for days in (0, 12, 20):
+    for days in (0, 1, 12, 20):
         sql("SELECT ensure_past_states_partition(now() - %s * interval '1 day')", [days])
         sql("SELECT ensure_task_history_partition(now() - %s * interval '1 day')", [days])
     sql(_CRAWLS, {"id": store, **given})

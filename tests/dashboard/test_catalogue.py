@@ -1,0 +1,201 @@
+"""The screens of the catalogue without a browser: roles, addresses of nothing, wrong filters, and what can be asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from menuwatch.db.pool import Pool
+from tests.browser import chronicle
+from tests.browser.chronicle import Planted
+
+SAME = {"Sec-Fetch-Site": "same-origin"}
+
+
+@pytest.fixture
+def sql(database_url: str) -> Callable[..., list[tuple[Any, ...]]]:
+    """Runs a statement; the rows, if it gives any."""
+
+    def run(statement: str, values: Any = None) -> list[tuple[Any, ...]]:
+        with psycopg.connect(database_url, autocommit=True) as conn:
+            cursor = conn.execute(statement, values)  # type: ignore[call-overload]
+            return cursor.fetchall() if cursor.description else []
+
+    return run
+
+
+@pytest.fixture
+def desert(sql: Callable[..., list[tuple[Any, ...]]], pool: Pool) -> Planted:
+    """A store of twenty days."""
+    return chronicle.plant(sql)
+
+
+def words(answer: httpx.Response) -> str:
+    """A page's text, as it is read."""
+    return " ".join(re.sub(r"<[^>]+>", " ", answer.text).split())
+
+
+async def test_lists_of_nothing_say_what_comes_next(admin: httpx.AsyncClient) -> None:
+    for path in ("/stores", "/products", "/payloads", "/images"):
+        answer = await admin.get(f"/admin{path}")
+        assert answer.status_code == 200
+        assert re.search(r'class="empty"', answer.text), path
+
+
+async def test_what_does_not_exist_is_a_404(admin: httpx.AsyncClient) -> None:
+    for path in (
+        "stores/77",
+        "stores/77/menu",
+        "products/77",
+        "payloads/77",
+        "payloads/77/data",
+        "payloads/77/diff",
+        "payloads/77/replay",
+    ):
+        answer = await admin.get(f"/admin/{path}")
+        assert answer.status_code == 404, path
+        assert "77 does not exist" in words(answer), path
+    for path in ("stores/0", "products/9223372036854775808", "payloads/-1", "stores/x"):
+        assert (await admin.get(f"/admin/{path}")).status_code == 404, path
+
+
+WRONG = {
+    "/products?min=cheap": "an amount as 25 or 12.50",
+    "/products?min=NaN": "an amount as 25 or 12.50",
+    "/products?min=9&max=3": "less than 9",
+    "/products?store=nowhere": "no store has the number or slug",
+    "/products?stock=some": "is not one of in_stock, oos, unknown",
+    "/products?sort=id": "is not one of name, price, -price, updated",
+    "/stores?freshness=rotten": "is not one of fresh, late",
+    "/payloads?status=lost": "is not one of ok, partial, quarantined, rejected",
+    "/payloads?store=nowhere": "no store has the number or slug",
+}
+
+
+async def test_a_wrong_filter_is_said_and_kept(admin: httpx.AsyncClient, desert: Planted) -> None:
+    for address, said in WRONG.items():
+        answer = await admin.get(f"/admin{address}")
+        assert answer.status_code == 422, address
+        assert said in words(answer), address
+        typed = address.split("=")[-1]
+        assert f'value="{typed}"' in answer.text or f"&#39;{typed}&#39;" in answer.text, address
+
+
+async def test_a_moment_that_is_none_is_said(admin: httpx.AsyncClient, desert: Planted) -> None:
+    for at, said in (("soon", "a time as 2026-11-21T18:00"), ("2999-01-01T00:00", "still to come")):
+        answer = await admin.get(f"/admin/stores/{desert.store}/menu?at={at}")
+        assert answer.status_code == 422
+        assert said in words(answer)
+
+
+async def test_a_cursor_that_is_none_begins_anew(admin: httpx.AsyncClient, desert: Planted) -> None:
+    for path in ("/stores", "/products", "/payloads", "/images"):
+        for cursor in ("nonsense", "WzEsMl0", "%00"):
+            assert (await admin.get(f"/admin{path}?cursor={cursor}")).status_code == 200
+
+
+async def test_nul_in_a_search_finds_nothing_and_harms_nothing(admin: httpx.AsyncClient, desert: Planted) -> None:
+    for path in ("/stores?q=%00a", "/products?q=%00a", "/products?brand=%00", "/payloads?store=1%00"):
+        assert (await admin.get(f"/admin{path}")).status_code in (200, 422)
+
+
+async def test_a_viewer_sees_no_button_and_may_press_none(
+    viewer: httpx.AsyncClient, desert: Planted, sql: Callable[..., list[tuple[Any, ...]]]
+) -> None:
+    for path in (
+        "/stores",
+        f"/stores/{desert.store}",
+        f"/products/{desert.product}",
+        f"/payloads/{desert.quarantined}",
+        "/images",
+    ):
+        answer = await viewer.get(f"/admin{path}")
+        assert answer.status_code == 200
+        main = answer.text[answer.text.index('id="main"') :]
+        assert 'method="post"' not in main, path
+        assert "/replay" not in main, path
+        assert "/stores/new" not in main, path
+    for path in (
+        "/stores/new", "/stores/discover", f"/stores/{desert.store}", f"/stores/{desert.store}/crawl",
+        f"/payloads/{desert.quarantined}/replay", f"/payloads/{desert.quarantined}/release", "/images/retry",
+    ):  # fmt: skip
+        assert (await viewer.post(f"/admin{path}", headers=SAME)).status_code == 403, path
+    assert (await viewer.get(f"/admin/payloads/{desert.quarantined}/replay")).status_code == 403
+    assert sql("SELECT count(*) FROM task_live") == [(0,)]
+
+
+async def test_discovery_is_asked_for(admin: httpx.AsyncClient, sql: Callable[..., list[tuple[Any, ...]]]) -> None:
+    answer = await admin.post(
+        "/admin/stores/discover", data={"platform": "dutchie", "state_code": "Atlantis", "city": ""}, headers=SAME
+    )
+    assert answer.status_code == 422
+    assert "does not exist" in words(answer)
+    assert 'value="Atlantis"' in answer.text
+    answer = await admin.post(
+        "/admin/stores/discover", data={"platform": "dutchie", "state_code": "az", "city": "Mesa"}, headers=SAME
+    )
+    assert answer.status_code == 303
+    assert sql("SELECT role, payload FROM worker_tasks") == [("store_discovery", {"state": "AZ", "city": "Mesa"})]
+
+
+async def test_an_interval_that_cannot_be_is_said(
+    admin: httpx.AsyncClient, desert: Planted, sql: Callable[..., list[tuple[Any, ...]]]
+) -> None:
+    for hours in ("", "often", "0", "-4", "NaN", "1000", "1e9"):
+        form = {"enabled": "on", "interval_hours": hours, "version": "on:6"}
+        answer = await admin.post(f"/admin/stores/{desert.store}", data=form, headers=SAME)
+        assert answer.status_code == 422, hours
+        assert 'aria-invalid="true"' in answer.text, hours
+    assert sql("SELECT crawl_interval_hours::int FROM dispensaries WHERE id = %s", [desert.store]) == [(6,)]
+
+
+async def test_every_change_of_a_store_is_in_the_audit(
+    admin: httpx.AsyncClient, desert: Planted, sql: Callable[..., list[tuple[Any, ...]]]
+) -> None:
+    form = {"interval_hours": "2.5", "version": "on:6"}
+    answer = await admin.post(f"/admin/stores/{desert.store}", data=form, headers=SAME)
+    assert answer.status_code == 303
+    assert sql("SELECT crawl_enabled, crawl_interval_hours::float FROM dispensaries WHERE id = %s", [desert.store]) == [
+        (False, 2.5)
+    ]
+    assert [row[0] for row in sql("SELECT action FROM audit_log ORDER BY id")] == [
+        "store_disabled",
+        "store_interval_set",
+    ]
+    stale = await admin.post(
+        f"/admin/stores/{desert.store}", data={"interval_hours": "3", "version": "on:6"}, headers=SAME
+    )
+    assert stale.status_code == 412
+    assert "crawling off, every 2.5 h" in words(stale)
+    assert "crawling off, every 3 h" in words(stale)
+
+
+async def test_a_payload_without_its_file_is_shown_and_says_so(admin: httpx.AsyncClient, desert: Planted) -> None:
+    assert (await admin.get(f"/admin/payloads/{desert.payload}")).status_code == 200
+    assert "cannot be read" in words(await admin.get(f"/admin/payloads/{desert.payload}/data"))
+    tried = await admin.get(f"/admin/payloads/{desert.quarantined}/replay")
+    assert tried.status_code == 200
+    assert (await admin.get(f"/admin/payloads/{desert.payload}/diff")).status_code == 404
+
+
+async def test_equal_answers_are_marked(admin: httpx.AsyncClient, desert: Planted) -> None:
+    # Of the planted answers each two that follow each other have the same hash.
+    answer = await admin.get(f"/admin/payloads?store={desert.store}")
+    assert answer.text.count("same answers") in (24, 25)
+    assert answer.text.count(">quarantined<") >= 1
+
+
+async def test_pages_of_payloads_reach_the_end(admin: httpx.AsyncClient, desert: Planted) -> None:
+    seen: list[str] = []
+    address = f"/admin/payloads?store={desert.store}"
+    while address:
+        answer = await admin.get(address)
+        seen += re.findall(r'class="row" href="/admin/payloads/(\d+)"', answer.text)
+        following = re.search(r'rel="next" href="([^"]+)"', answer.text)
+        address = following.group(1).replace("&amp;", "&") if following else ""
+    assert len(seen) == len(set(seen)) == 69
