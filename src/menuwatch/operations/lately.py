@@ -11,4 +11,4 @@ _q = sql.load(__package__, "lately.sql")
 
 async def ended(conn: Connection, *, limit: int = 8) -> list[Row]:
     """The tasks of the last day that ended last, newest first, with their stores and workers by name."""
-    return await rows(conn, _q.ended_lately, {"limit": limit}, prepare=False)
+    return await rows(conn, _q.ended_lately, {"limit": limit})

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
+
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
 from menuwatch.operations.reading import rows
@@ -18,8 +20,7 @@ BARS = 4000
 LONGEST = timedelta(hours=24)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class Bar(msgspec.Struct, frozen=True, kw_only=True):
     """A task on a worker; `end` None while it is at it. `row` is its row in the worker's lane, from 0: bars of one row do not
     overlap."""
 
@@ -73,7 +74,7 @@ async def timeline(
         since = max(since, ended[-1]["end"])
     by_worker: dict[str, list[dict[str, object]]] = {}
     for one in sorted([*ended, *open_now], key=lambda one: (one["start"], one["id"])):
-        by_worker.setdefault(one["worker_id"], []).append(one)
+        by_worker.setdefault(one.pop("worker_id"), []).append(one)
     named = {one["worker_id"]: one for one in await rows(conn, _q.names_of_workers, {"ids": list(by_worker)})}
     lanes = []
     for worker, found in by_worker.items():
@@ -102,5 +103,5 @@ def packed(found: Iterable[dict[str, object]]) -> list[Bar]:
         assert isinstance(start, datetime), "a bar has a start"
         row = next((n for n, until in enumerate(free) if until is not None and until <= start), len(free))
         free[row : row + 1] = [end if isinstance(end, datetime) else None]
-        bars.append(Bar(**{name: one[name] for name in Bar.__slots__ if name != "row"}, row=row))  # type: ignore[arg-type]
+        bars.append(Bar(**one, row=row))  # type: ignore[arg-type]
     return bars
