@@ -89,9 +89,12 @@
     } else if (event.key === "Enter" && at >= 0) {
       event.preventDefault();
       take(at);
-    } else if (event.key === "Escape" && found.length) {
-      event.preventDefault();
-      event.stopPropagation();
+    } else if (event.key === "Escape") {
+      // With a list it closes the list; without one it is the browser's, which empties the field.
+      if (found.length) {
+        event.preventDefault();
+        event.stopPropagation();
+      }
       close();
     } else if (event.key === "Tab" || event.key === "Enter") close();
   });
