@@ -35,12 +35,12 @@ async def overview(
 ) -> Response:
     """The first page."""
     seen = await reading.overview(conn, hours=hours)
-    groups = await failure_groups.failures(conn, Window.DAY, limit=5)
+    groups = await failure_groups.failures(conn, Window.DAY, limit=20)
     causes = sum(1 for group in groups if group.last_hour)
     context = {
         "seen": seen,
         "health": attention.health(seen, causes),
-        "failures": groups,
+        "failures": groups[:5],
         "ended": await lately.ended(conn),
         "flow": flow(seen.series, hours),
         "roles": [role for role in seen.roles if _matters(role)],
