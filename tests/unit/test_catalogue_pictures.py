@@ -122,10 +122,27 @@ def test_outcomes_say_how_many_went_well() -> None:
 
 def payload(number: int, products: int) -> Payload:
     return Payload(
-        id=number, task_id=None, dispensary_id=1, platform="dutchie", status="ok", reason=None, product_count=products,
-        total_count=None, page_count=1, is_first=False, fetched_at=START, path="p", bytes=1, raw_bytes=1, sha256="", content_sha256="", notes=[],
-        applied_at=None, released_at=None, created_at=START,
-    )  # fmt: skip
+        id=number,
+        task_id=None,
+        dispensary_id=1,
+        platform="dutchie",
+        status="ok",
+        reason=None,
+        product_count=products,
+        total_count=None,
+        page_count=1,
+        is_first=False,
+        fetched_at=START,
+        path="p",
+        bytes=1,
+        raw_bytes=1,
+        sha256="",
+        content_sha256="",
+        notes=[],
+        applied_at=None,
+        released_at=None,
+        created_at=START,
+    )
 
 
 def compared(*, added: int = 0, prices: tuple[Change, ...] = (), stock: tuple[Change, ...] = ()) -> Compared:
