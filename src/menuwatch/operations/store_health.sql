@@ -16,8 +16,13 @@ SELECT d.id, d.name, d.slug, d.platform, d.city, d.state, d.crawl_enabled, d.pla
            AND (%(after_id)s::integer IS NULL OR (h.key, s.id) > (%(after_key)s::timestamptz, %(after_id)s))
          ORDER BY h.key, s.id LIMIT %(limit)s) d
   LEFT JOIN LATERAL (
-    SELECT t.id, coalesce(t.scheduled_for, t.created_at) AS due_at FROM task_live t
-     WHERE t.dispensary_id = d.id AND t.role IN ('payload_fetch', 'product_discovery') AND t.state IN ('p', 's', 'r')
+    -- In two parts, each as one of the queue's indexes has it.
+    SELECT x.id, x.due_at
+      FROM (SELECT t.id, coalesce(t.scheduled_for, t.created_at) AS due_at FROM task_live t
+             WHERE t.state IN ('p', 's') AND t.dispensary_id = d.id AND t.role IN ('payload_fetch', 'product_discovery')
+            UNION ALL
+            SELECT t.id, coalesce(t.scheduled_for, t.created_at) FROM task_live t
+             WHERE t.state IN ('r', 'a') AND t.state::text = 'r' AND t.dispensary_id = d.id AND t.role IN ('payload_fetch', 'product_discovery')) x
      ORDER BY 2, 1 LIMIT 1) w ON true
   LEFT JOIN LATERAL (SELECT t.id FROM task_live t WHERE t.dispensary_id = d.id AND t.state = 'a' LIMIT 1) a ON true
   LEFT JOIN LATERAL (
