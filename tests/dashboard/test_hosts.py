@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -10,7 +11,7 @@ import pytest
 
 from menuwatch.dashboard.svg.host_hours import host_hours
 from menuwatch.db.pool import Pool
-from menuwatch.operations.host_hours import Hour
+from menuwatch.operations.host_hours import Hour, HourBook
 
 HOST = "dutchie.example"
 
@@ -130,6 +131,37 @@ async def test_a_viewer_changes_nothing(viewer: httpx.AsyncClient, pool: Pool, h
     for path in ("", "/pause", "/resume", "/reset", "/remove"):
         assert (await viewer.post(f"/admin/hosts/{host}{path}", data={"rate": "9"})).status_code == 403, path
     assert await _one(pool, "SELECT rate, paused_at FROM hosts") == (2, None)
+
+
+async def test_hours_that_are_over_are_counted_once(pool: Pool) -> None:
+    now = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
+    book = HourBook()
+    async with pool.connection() as conn:
+        for day in (now, now - timedelta(days=1)):
+            await conn.execute("SELECT ensure_fetch_attempts_partition(%s)", [day])
+
+        async def asked(verdict: str, moment: datetime) -> None:
+            await conn.execute(
+                "INSERT INTO fetch_attempts (host, verdict, blame, reaction, attempted_at) VALUES ('h', %s, 'nobody', 'return', %s)",
+                [verdict, moment],
+            )
+
+        await asked("blocked", now - timedelta(hours=3))
+        await asked("ok", now - timedelta(minutes=1))
+        await asked("target_down", now - timedelta(minutes=1))
+        await asked("ok", now - timedelta(hours=25))
+        first = (await book.day(conn, now))["h"]
+        assert dict(first.verdicts) == {"blocked": 1, "ok": 1, "target_down": 1}
+        assert [n for n, hour in enumerate(first.hours) if hour.total] == [20, 23]
+        assert first.hours[23] == Hour(answered=1, failed=1)
+        await asked("ok", now - timedelta(hours=3))
+        await asked("ok", now)
+        second = (await book.day(conn, now))["h"]
+        assert second.hours[20] == Hour(refused=1), "that hour was over, and is not counted again"
+        assert second.hours[23] == Hour(answered=2, failed=1)
+        assert (await HourBook().day(conn, now))["h"].hours[20] == Hour(answered=1, refused=1)
+        later = (await book.day(conn, now + timedelta(hours=1)))["h"]
+        assert later.hours[22] == Hour(answered=2, failed=1)
 
 
 def test_the_picture_of_hours() -> None:

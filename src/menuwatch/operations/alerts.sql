@@ -6,7 +6,7 @@ SELECT r.id, r.name, r.enabled, r.condition, r.product_id, r.dispensary_id AS st
        r.cooldown_minutes, r.digest, to_char(r.digest_at, 'HH24:MI') AS digest_at, r.timezone, r.on_existing, r.armed_at,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('kind', c.kind, 'shown', c.shown) ORDER BY c.id), '[]')
           FROM alert_channels c WHERE c.rule_id = r.id) AS channels,
-       (SELECT max(e.fired_at) FROM alert_events e WHERE e.rule_id = r.id) AS last_fired_at,
+       (SELECT e.fired_at FROM alert_events e WHERE e.rule_id = r.id ORDER BY e.id DESC LIMIT 1) AS last_fired_at,
        (SELECT count(*) FROM alert_matches m WHERE m.rule_id = r.id AND m.phase = 'pending') AS pending,
        r.created_at, r.updated_at
   FROM alert_rules r LEFT JOIN dispensaries d ON d.id = r.dispensary_id

@@ -1,11 +1,7 @@
--- What became of requests in the last 24 hours, by the hour: read through the index on time, as long as the rows are kept.
+-- What became of requests, by the hour: read through the index on time, as long as the rows are kept.
 
 -- name: hours
--- `ago` counts whole hours back from now. Of one host, or of all.
-SELECT a.host, floor(extract(epoch FROM now() - a.attempted_at) / 3600)::integer AS ago,
-       count(*) FILTER (WHERE a.verdict IN ('ok', 'empty_suspect', 'schema_changed'))::integer AS answered,
-       count(*) FILTER (WHERE a.verdict IN ('blocked', 'challenge', 'rate_limited'))::integer AS refused,
-       count(*) FILTER (WHERE a.verdict NOT IN ('ok', 'empty_suspect', 'schema_changed', 'blocked', 'challenge', 'rate_limited'))::integer AS failed
-  FROM fetch_attempts a
- WHERE a.attempted_at > now() - interval '24 hours' AND a.attempted_at <= now() AND (%(host)s::text IS NULL OR a.host = %(host)s)
- GROUP BY a.host, ago;
+-- Of every host since that hour began. Hours are those of UTC.
+SELECT a.host, date_trunc('hour', a.attempted_at, 'UTC') AS hour, a.verdict, count(*)::integer AS requests
+  FROM fetch_attempts a WHERE a.attempted_at >= %(since)s::timestamptz AND a.attempted_at <= now()
+ GROUP BY 1, 2, 3;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -219,12 +219,17 @@ def _robots(found: Row) -> Literal["unknown", "found", "none", "unreachable"]:
     return "found" if found["has_robots"] else "none"
 
 
-async def detail(conn: Connection, text: str, *, events: int = 20) -> HostDetail:
-    """All that is known of it, with so many of its last events; raises NotFound."""
+async def detail(
+    conn: Connection, text: str, *, events: int = 20, lately: Mapping[str, int] | None = None
+) -> HostDetail:
+    """All that is known of it, with so many of its last events; raises NotFound. `lately`: requests of the last 24 hours by what came
+    of them, where somebody has counted them already."""
     host = await one(conn, text)
     by = {"host": host.host}
     now = datetime.now(UTC)
-    day = {found["verdict"]: found["requests"] for found in await rows(conn, _q.host_day, by)}
+    day = lately
+    if day is None:
+        day = {found["verdict"]: found["requests"] for found in await rows(conn, _q.host_day, by)}
     verdicts = [
         Count(verdict=found["verdict"], day=day.get(found["verdict"], 0), total=found["requests"], bytes=found["bytes"])
         for found in await rows(conn, _q.host_verdicts, by)

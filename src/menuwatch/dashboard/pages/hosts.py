@@ -15,8 +15,8 @@ from menuwatch.dashboard import screen
 from menuwatch.dashboard.svg.host_hours import host_hours
 from menuwatch.fetch.verdict import Verdict
 from menuwatch.operations import attempts, hosts, put_off
-from menuwatch.operations import host_hours as by_hour
 from menuwatch.operations.attempts import AttemptFilter
+from menuwatch.operations.host_hours import Day, HourBook
 from menuwatch.operations.hosts import CLOSED, HostView
 from menuwatch.web import paging
 from menuwatch.web.auth import allowed
@@ -68,19 +68,28 @@ STATES = {
 """Each state's word, its colour, what it means and what a person can do about it."""
 
 
+def _book(request: Request) -> HourBook:
+    """Counts of hours that are over, kept as long as the server runs."""
+    state = request.app.state
+    if not hasattr(state, "host_hours"):
+        state.host_hours = HourBook()
+    book: HourBook = state.host_hours
+    return book
+
+
 @router.get("")
 async def listed(request: Request, conn: Reading, q: Annotated[str, Query(max_length=200)] = "") -> Response:
     """All of them."""
     everyone = await hosts.all_of(conn)
     word = q.strip().lower()
     found = [one for one in everyone if word in one.host]
-    hours = await by_hour.day(conn)
+    days = await _book(request).day(conn)
     context = {
         "total": len(everyone),
         "found": len(found),
         "shown": found[:_MOST],
-        "hours": {name: host_hours(some, small=True) for name, some in hours.items()},
-        "refused": {name: sum(one.refused for one in some) for name, some in hours.items()},
+        "hours": {name: host_hours(day.hours, small=True) for name, day in days.items()},
+        "refused": {name: sum(one.refused for one in day.hours) for name, day in days.items()},
         "form": Filled({"q": q}),
         "states": STATES,
         "closed": [one for one in everyone if one.state in CLOSED],
@@ -114,7 +123,9 @@ async def _one(
     stale: bool = False,
     status: int = 200,
 ) -> Response:
-    found = await hosts.detail(conn, name, events=12)
+    known = await hosts.one(conn, name)
+    day = (await _book(request).day(conn)).get(known.host, Day(verdicts={}))
+    found = await hosts.detail(conn, known.host, events=12, lately=day.verdicts)
     host = found.host
     verdict = filters.one_of("verdict", [str(one) for one in Verdict])
     proxy_id = filters.whole("proxy", low=1, high=2_147_483_647)
@@ -134,7 +145,7 @@ async def _one(
         "detail": found,
         "host": host,
         "state": STATES[host.state],
-        "chart": host_hours((await by_hour.day(conn, host.host)).get(host.host, ())),
+        "chart": host_hours(day.hours),
         "put_off": await put_off.by(conn, host.host),
         "day_total": sum(one.day for one in found.verdicts),
         "verdicts": [(str(one), str(one).replace("_", " ")) for one in Verdict],
