@@ -11,7 +11,7 @@ per AS (
     FROM (VALUES ('tasks', 'task_live'), ('workers', 'worker_commands'), ('schedules', 'task_schedules'), ('payloads', 'raw_crawl_payloads'),
                  ('stores', 'dispensaries'), ('products', 'store_crawls'), ('proxies', 'proxies'), ('hosts', 'hosts'), ('hosts', 'host_events'),
                  ('images', 'image_uses'), ('images', 'image_sources'), ('alerts', 'alert_events'), ('alerts', 'alert_deliveries'),
-                 ('alerts', 'alert_rules'), ('visitors', 'visit_days'), ('accounts', 'users'), ('accounts', 'api_tokens'),
+                 ('alerts', 'alert_rules'), ('visitors', 'visitor_days'), ('accounts', 'users'), ('accounts', 'api_tokens'),
                  ('accounts', 'audit_log')) t(topic, relname)
     LEFT JOIN written w USING (relname)
    GROUP BY t.topic)
