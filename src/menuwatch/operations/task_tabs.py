@@ -20,8 +20,8 @@ _q = sql.load(__package__, "task_tabs.sql")
 MOST = 10_000
 """Up to here it is counted; one more stands for all that are beyond."""
 
-_SECONDS = 0.2
-"""How long may be counted. A search that no index helps would read everything there is."""
+SECONDS = 0.06
+"""How long may be counted for one page. A search that no index helps would read everything there is."""
 
 _AT_WORK = (Status.CLAIMED, Status.RUNNING, Status.STALE)
 _OVER = (Status.FAILED, Status.CANCELLED, Status.COMPLETED)
@@ -31,7 +31,7 @@ async def counts(conn: Connection, where: TaskFilter) -> dict[Status, int | None
     """How many there are of each state, MOST + 1 where there are more, None where that would take too long. The states that the filter
     names do not count."""
     values = {**replace(where, statuses=None).values(), "most": MOST + 1}
-    until = time.monotonic() + _SECONDS
+    until = time.monotonic() + SECONDS
     at_work = await _counted(conn, _q.count_at_work, values, until)
     found: dict[Status, int | None] = dict.fromkeys(_AT_WORK, None if at_work is None else 0)
     found |= {Status(one["status"]): one["n"] for one in at_work or ()}
