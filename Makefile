@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos soak months screenshots check fix bench bench-fetch bench-images bench-volume bench-queue lock openapi clean
+.PHONY: help setup demo test chaos soak months screenshots check fix bench bench-fetch bench-images bench-volume bench-pages bench-queue lock openapi clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -59,6 +59,9 @@ bench: $(READY) ## Measure the catalogue: a refresh beside its limits, pictures 
 
 bench-volume: $(READY) ## Measure a catalogue of 1,000,000 products and 6,000,000 snapshots (ten minutes, 3 GB of disk)
 	@$(BIN)/python bench/volume.py
+
+bench-pages: $(READY) ## Measure every list and page of an installation of millions (half an hour, 6 GB of disk)
+	@$(BIN)/python bench/pages.py
 
 bench-queue: $(READY) ## Measure the task queue beside four others; fetches them (half an hour; bench/queue/README.md)
 	@$(BIN)/python bench/queue/run.py
