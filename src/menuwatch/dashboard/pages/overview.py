@@ -46,6 +46,7 @@ async def overview(
         "roles": [role for role in seen.roles if _matters(role)],
         "idle": [role.role for role in seen.roles if not _matters(role)],
         "hours": hours,
+        "may_enqueue": screen.principal(request).may(Permission.TASKS),
     }
     return screen.show(request, "overview.html", context, live="tasks,workers,schedules,hosts,proxies,payloads")
 
