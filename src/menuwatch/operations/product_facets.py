@@ -9,12 +9,12 @@ import psycopg
 
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
-from menuwatch.operations.products import ProductFilter
+from menuwatch.operations.products import ProductFilter, names_with
 from menuwatch.operations.reading import rows
 
 _q = sql.load(__package__, "product_facets.sql")
 
-MOST = 5_000
+MOST = 2_000
 """Products that are counted at most."""
 _PATIENCE_MS = 60
 """Longest time of a count; a page without counts is better than one that is waited for."""
@@ -41,6 +41,9 @@ async def facets(conn: Connection, where: ProductFilter) -> Facets:
     values = {**where.values(), "most": MOST + 1, "brands_lower": None}
     if where.brands is not None:
         values["brands_lower"] = [brand.lower() for brand in where.brands]
+    values["names"] = names = await names_with(conn, where)
+    if names == []:
+        return Facets()
     try:
         async with conn.transaction():
             await conn.execute(_q.patience, {"patience": f"{_PATIENCE_MS}ms"})

@@ -16,6 +16,7 @@ WITH few AS MATERIALIZED (
      AND (%(brands)s::text[] IS NULL OR (lower(p.brand_name) = ANY (%(brands_lower)s::text[]) AND p.brand_name = ANY (%(brands)s)))
      AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
      AND (%(special)s::boolean IS NULL OR on_special(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) = %(special)s)
+     AND (%(names)s::text[] IS NULL OR lower(p.name) = ANY (%(names)s))
      AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
      AND (%(price_min)s::numeric IS NULL
           OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)

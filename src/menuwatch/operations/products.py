@@ -98,7 +98,7 @@ async def _keys(
 ) -> list[Row]:
     """Keys and ids in that order. Planned anew each time: which index serves depends on what is asked for."""
     key, product_id = after if after is not None else (None, None)
-    names = await _names_with(conn, where)
+    names = await names_with(conn, where)
     if names == []:
         return []
     values = {
@@ -124,7 +124,7 @@ _NAMES = 1000
 """Up to so many names are looked for one by one; what more have is found soon in any order."""
 
 
-async def _names_with(conn: AsyncConnection[Any], where: ProductFilter) -> list[str] | None:
+async def names_with(conn: AsyncConnection[Any], where: ProductFilter) -> list[str] | None:
     """The names that `q` is in, in lower case; None where it is not worth to know: they are many, or the stores are few."""
     if where.q is None or len(where.q) < 3 or where.stores is not None:
         return None
