@@ -180,11 +180,21 @@ async def test_nonsense_in_an_address_is_no_fault(two: Front, query: str) -> Non
 async def test_what_leaves_more_than_is_counted_is_told_as_an_estimate(
     two: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("menuwatch.operations.shopping.MOST_COUNTED", 3)
     # All but a hair of the table is looked at, so what is estimated is what there is.
     monkeypatch.setattr("menuwatch.operations.shopping._SAMPLE_ROWS", 5.9999)
+    monkeypatch.setattr("menuwatch.operations.shopping.SURE", 3)
     await two.shop.execute("UPDATE shop_totals SET items = 6 WHERE kind = 'all'")
     page = await two.page("/search")
     assert "≈ 6 products" in page.text
     assert page.facets["Category"] == {"Flower": "≈ 5", "Edibles": "≈ 1"}
     assert len(page.names) == 6
+
+
+async def test_words_that_find_very_many_find_the_same(two: Front, monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow = {
+        query: set(await found(two, query))
+        for query in ("q=kiln", "q=flower", "q=kiln&near=85004", "q=flower&special=1")
+    }
+    monkeypatch.setattr("menuwatch.operations.shopping.MOST_COUNTED", 1)
+    assert {query: set(await found(two, query)) for query in narrow} == narrow
+    assert narrow["q=kiln"] == {"Night Orchard", "Peach Gummies", "Old Stock"}

@@ -24,11 +24,14 @@ _q = sql.load(__package__, "shopping.sql")
 
 MOST_COUNTED = 5_000
 """Items that are counted one by one; what leaves more is estimated."""
-MOST_OFFERS_HERE = 30_000
+SURE = 1_000
+"""Estimates below that are counted after all."""
+MOST_OFFERS_HERE = 20_000
 """Offers of the stores around a place that a search looks at: the nearest stores first."""
 MOST_STORES_HERE = 200
 _SAMPLE_ROWS = 15_000
 _KM_PER_DEGREE = 111.2
+_MOST = 2**31 - 2
 METERS_PER_MILE = 1609.344
 
 PRICE_STEPS = (2_000, 4_000, 6_000, 10_000)
@@ -59,6 +62,15 @@ class Here:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Matches:
+    """What a text was read as, and the items that it finds: their `ids` where they are few, else the tsquery that is `broad`."""
+
+    reading: Reading
+    ids: list[int] | None = None
+    broad: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
     """What is looked for. Prices in cents, price per gram in hundredths of a cent, THC in hundredths of a percent."""
 
@@ -76,10 +88,14 @@ class Wish:
     thc_max: int | None = None
     here: Here | None = None
 
-    def values(self, reading: Reading) -> dict[str, Any]:
-        """The wish as query parameters."""
+    def values(self, matches: _Matches) -> dict[str, Any]:
+        """The wish as query parameters. A range leaves out what has no value, also where only one end is given."""
+        priced = self.price_min is not None or self.price_max is not None
+        potent = self.thc_min is not None or self.thc_max is not None
         return {
-            "words": reading.query,
+            "words": matches.reading.query,
+            "ids": matches.ids,
+            "broad": matches.broad,
             "category": self.category,
             "strains": list(self.strains) or None,
             "brands": list(self.brands) or None,
@@ -87,9 +103,9 @@ class Wish:
             "in_stock": self.in_stock,
             "special": self.special,
             "price_min": self.price_min,
-            "price_max": self.price_max,
-            "per_gram_max": self.per_gram_max,
-            "thc_min": self.thc_min,
+            "price_max": min(_MOST if self.price_max is None else self.price_max, _MOST) if priced else None,
+            "per_gram_max": None if self.per_gram_max is None else min(self.per_gram_max, _MOST),
+            "thc_min": (self.thc_min or 0) if potent else None,
             "thc_max": self.thc_max,
             "stores": None if self.here is None else list(self.here.stores),
             "meters": None if self.here is None else list(self.here.meters),
@@ -133,11 +149,11 @@ async def search(
     limit: int = 24,
 ) -> Found:
     """Items in that order, after the one whose (key, id) is `after`."""
-    reading = await read(conn, wish.text)
-    spread = await _spread(conn, wish, reading)
+    matches = await _matches(conn, await read(conn, wish.text))
+    spread = await _spread(conn, wish, matches)
     values = {
-        **wish.values(reading),
-        "order": _order(order, wish, reading, spread),
+        **wish.values(matches),
+        "order": _order(order, wish, matches),
         "after_key": after[0] if after else None,
         "after_id": after[1] if after else None,
         "limit": limit + 1,
@@ -147,15 +163,24 @@ async def search(
     brief = await in_brief(conn, [one["id"] for one in shown], wish.here)
     more = len(found) > limit
     return Found(
-        items=brief, spread=spread, reading=reading, next=(shown[-1]["key"], shown[-1]["id"]) if more else None
+        items=brief, spread=spread, reading=matches.reading, next=(shown[-1]["key"], shown[-1]["id"]) if more else None
     )
 
 
-def _order(order: Order, wish: Wish, reading: Reading, spread: Spread) -> str:
+async def _matches(conn: AsyncConnection[Any], reading: Reading) -> _Matches:
+    if reading.query is None:
+        return _Matches(reading=reading)
+    found = await rows(conn, _q.matching, {"words": reading.query, "most": MOST_COUNTED}, prepare=False)
+    if len(found) > MOST_COUNTED:
+        return _Matches(reading=reading, broad=reading.query)
+    return _Matches(reading=reading, ids=[one["item_id"] for one in found])
+
+
+def _order(order: Order, wish: Wish, matches: _Matches) -> str:
     if order is Order.DISTANCE and wish.here is None:
         return "popular"
     # Of very many matches one is as relevant as the other: then those that most stores have come first, by an index.
-    if order is Order.RELEVANCE and (reading.query is None or not spread.exact):
+    if order is Order.RELEVANCE and matches.ids is None:
         return "popular"
     return order.value
 
@@ -169,9 +194,9 @@ async def in_brief(conn: AsyncConnection[Any], ids: Sequence[int], here: Here | 
     return await rows(conn, _q.in_brief_here, {"ids": list(ids), "stores": list(here.stores)}, prepare=False)
 
 
-async def _spread(conn: AsyncConnection[Any], wish: Wish, reading: Reading) -> Spread:
+async def _spread(conn: AsyncConnection[Any], wish: Wish, matches: _Matches) -> Spread:
     """How the wish's items are spread. Of a facet that is chosen from, the counts are those without the choice."""
-    spread = await _count(conn, wish, reading)
+    spread = await _count(conn, wish, matches)
     for facet, without in (
         ("category", replace(wish, category=None)),
         ("strain", replace(wish, strains=())),
@@ -181,30 +206,30 @@ async def _spread(conn: AsyncConnection[Any], wish: Wish, reading: Reading) -> S
         ("thc", replace(wish, thc_min=None, thc_max=None)),
     ):
         if without != wish:
-            spread.facets[facet] = (await _count(conn, without, reading)).facets.get(facet, [])
+            spread.facets[facet] = (await _count(conn, without, matches)).facets.get(facet, [])
     await _name_brands(conn, spread)
     return spread
 
 
-async def _count(conn: AsyncConnection[Any], wish: Wish, reading: Reading) -> Spread:
-    values = {
-        **wish.values(reading),
-        "most": MOST_COUNTED,
-        "price_steps": list(PRICE_STEPS),
-        "thc_steps": list(THC_STEPS),
-    }
+async def _count(conn: AsyncConnection[Any], wish: Wish, matches: _Matches) -> Spread:
+    values = {**wish.values(matches), "price_steps": list(PRICE_STEPS), "thc_steps": list(THC_STEPS)}
     if wish.here is not None:
         return _spread_of(await rows(conn, _q.facets_here, values, prepare=False))
-    counted = _spread_of(await rows(conn, _q.facets, values, prepare=False))
-    if counted.items <= MOST_COUNTED:
-        return counted
+    share = 1.0 if matches.ids is not None or wish.brands else await _share(conn)
+    if share < 1:
+        sampled = await rows(conn, _q.facets_sampled, {**values, "percent": share * 100}, prepare=False)
+        spread = _spread_of(sampled, 1 / share)
+        if spread.items > SURE:
+            return spread
+    counted = _spread_of(await rows(conn, _q.facets, {**values, "most": _SAMPLE_ROWS}, prepare=False))
+    counted.exact = counted.items <= _SAMPLE_ROWS
+    return counted
+
+
+async def _share(conn: AsyncConnection[Any]) -> float:
+    """Of all items, the share that is looked at for an estimate."""
     known = await row(conn, _q.totals, {"kind": "all", "limit": 1})
-    share = min(1.0, _SAMPLE_ROWS / max(known["items"] if known else 0, 1))
-    sampled = _spread_of(
-        await rows(conn, _q.facets_sampled, {**values, "percent": share * 100}, prepare=False), 1 / share
-    )
-    sampled.items = max(sampled.items, counted.items)
-    return sampled
+    return min(1.0, _SAMPLE_ROWS / max(known["items"] if known else 0, 1))
 
 
 def _spread_of(found: Sequence[Row], times: float = 1.0) -> Spread:
@@ -264,11 +289,17 @@ async def near(conn: AsyncConnection[Any], point: tuple[float, float], miles: fl
             "limit": MOST_STORES_HERE + 1,
         },
     )
-    shown = found[:MOST_STORES_HERE]
+    shown: list[Row] = []
+    offers = 0
+    for one in found[:MOST_STORES_HERE]:
+        offers += one["offers"]
+        if shown and offers > MOST_OFFERS_HERE:
+            break
+        shown.append(one)
     return Here(
         stores=tuple(one["store_id"] for one in shown),
         meters=tuple(one["meters"] for one in shown),
-        cut=len(found) > MOST_STORES_HERE,
+        cut=len(found) > len(shown),
     )
 
 

@@ -7,15 +7,18 @@ WITH m AS MATERIALIZED (
   SELECT i.category, i.strain, i.brand_id, i.sizes, i.price, i.thc, i.in_stock > 0 AS in_stock, i.on_special
     FROM shop_items i
    WHERE i.stores > 0
-     AND (%(words)s::text IS NULL OR i.id IN (SELECT w.item_id FROM shop_item_words w WHERE w.words @@ %(words)s::text::tsquery))
+     AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
+     AND (%(broad)s::text IS NULL OR EXISTS (SELECT FROM shop_item_words w WHERE w.item_id = i.id AND w.words @@ %(broad)s::text::tsquery))
      AND (%(category)s::text IS NULL OR i.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
      AND (%(sizes)s::text[] IS NULL OR i.sizes && %(sizes)s)
      AND (NOT %(in_stock)s OR i.in_stock > 0) AND (NOT %(special)s OR i.on_special)
-     AND (%(price_min)s::integer IS NULL OR i.price >= %(price_min)s) AND (%(price_max)s::integer IS NULL OR i.price <= %(price_max)s)
-     AND (%(per_gram_max)s::integer IS NULL OR i.per_gram <= %(per_gram_max)s)
-     AND (%(thc_min)s::integer IS NULL OR i.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR i.thc <= %(thc_max)s)
+     AND (%(price_min)s::integer IS NULL OR coalesce(i.price, 2147483647) >= %(price_min)s)
+     AND (%(price_max)s::integer IS NULL OR coalesce(i.price, 2147483647) <= %(price_max)s)
+     AND (%(per_gram_max)s::integer IS NULL OR coalesce(i.per_gram, 2147483647) <= %(per_gram_max)s)
+     AND (%(thc_min)s::integer IS NULL OR -coalesce(i.thc, -1) <= -%(thc_min)s::integer)
+     AND (%(thc_max)s::integer IS NULL OR -coalesce(i.thc, -1) >= -%(thc_max)s::integer)
    LIMIT %(most)s + 1
 )
 SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
@@ -34,15 +37,18 @@ WITH m AS MATERIALIZED (
   SELECT i.category, i.strain, i.brand_id, i.sizes, i.price, i.thc, i.in_stock > 0 AS in_stock, i.on_special
     FROM shop_items i TABLESAMPLE SYSTEM (%(percent)s) REPEATABLE (1)
    WHERE i.stores > 0
-     AND (%(words)s::text IS NULL OR i.id IN (SELECT w.item_id FROM shop_item_words w WHERE w.words @@ %(words)s::text::tsquery))
+     AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
+     AND (%(broad)s::text IS NULL OR EXISTS (SELECT FROM shop_item_words w WHERE w.item_id = i.id AND w.words @@ %(broad)s::text::tsquery))
      AND (%(category)s::text IS NULL OR i.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
      AND (%(sizes)s::text[] IS NULL OR i.sizes && %(sizes)s)
      AND (NOT %(in_stock)s OR i.in_stock > 0) AND (NOT %(special)s OR i.on_special)
-     AND (%(price_min)s::integer IS NULL OR i.price >= %(price_min)s) AND (%(price_max)s::integer IS NULL OR i.price <= %(price_max)s)
-     AND (%(per_gram_max)s::integer IS NULL OR i.per_gram <= %(per_gram_max)s)
-     AND (%(thc_min)s::integer IS NULL OR i.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR i.thc <= %(thc_max)s)
+     AND (%(price_min)s::integer IS NULL OR coalesce(i.price, 2147483647) >= %(price_min)s)
+     AND (%(price_max)s::integer IS NULL OR coalesce(i.price, 2147483647) <= %(price_max)s)
+     AND (%(per_gram_max)s::integer IS NULL OR coalesce(i.per_gram, 2147483647) <= %(per_gram_max)s)
+     AND (%(thc_min)s::integer IS NULL OR -coalesce(i.thc, -1) <= -%(thc_min)s::integer)
+     AND (%(thc_max)s::integer IS NULL OR -coalesce(i.thc, -1) >= -%(thc_max)s::integer)
 )
 SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
  UNION ALL SELECT 'category', category, count(*) FROM m GROUP BY category
@@ -60,7 +66,8 @@ WITH f AS MATERIALIZED (
   SELECT o.item_id, o.category, o.strain, o.brand_id, o.sizes, o.price, o.thc, o.in_stock, o.regular
     FROM shop_offers o
    WHERE o.store_id = ANY (%(stores)s::integer[])
-     AND (%(words)s::text IS NULL OR o.item_id IN (SELECT w.item_id FROM shop_item_words w WHERE w.words @@ %(words)s::text::tsquery))
+     AND (%(ids)s::bigint[] IS NULL OR o.item_id = ANY (%(ids)s))
+     AND (%(broad)s::text IS NULL OR EXISTS (SELECT FROM shop_item_words w WHERE w.item_id = o.item_id AND w.words @@ %(broad)s::text::tsquery))
      AND (%(category)s::text IS NULL OR o.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR o.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR o.brand_id = ANY (%(brands)s))
@@ -71,6 +78,7 @@ WITH f AS MATERIALIZED (
      AND (%(thc_min)s::integer IS NULL OR o.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR o.thc <= %(thc_max)s)
 ), m AS MATERIALIZED (
   SELECT f.item_id, min(f.category) AS category, min(f.strain) AS strain, min(f.brand_id) AS brand_id, min(f.price) AS price, max(f.thc) AS thc,
+         min(f.sizes) AS sizes,
          bool_or(f.in_stock) AS in_stock, bool_or(f.regular IS NOT NULL AND f.in_stock IS NOT false) AS on_special
     FROM f GROUP BY f.item_id
 )
@@ -78,7 +86,7 @@ SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
  UNION ALL SELECT 'category', category, count(*) FROM m GROUP BY category
  UNION ALL SELECT 'strain', strain, count(*) FROM m WHERE strain IS NOT NULL GROUP BY strain
  UNION ALL (SELECT 'brand', brand_id::text, count(*) FROM m WHERE brand_id IS NOT NULL GROUP BY brand_id ORDER BY 3 DESC, 2 LIMIT 40)
- UNION ALL (SELECT 'size', z, count(DISTINCT f.item_id) FROM f CROSS JOIN unnest(f.sizes) z GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
+ UNION ALL (SELECT 'size', z, count(*) FROM m CROSS JOIN unnest(sizes) z GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
  UNION ALL SELECT 'price', width_bucket(price, %(price_steps)s::integer[])::text, count(*) FROM m WHERE price IS NOT NULL GROUP BY 2
  UNION ALL SELECT 'thc', width_bucket(thc, %(thc_steps)s::integer[])::text, count(*) FROM m WHERE thc IS NOT NULL GROUP BY 2
  UNION ALL SELECT 'in_stock', 'yes', count(*) FROM m WHERE in_stock
@@ -92,15 +100,18 @@ SELECT i.id, CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN co
                      FROM shop_item_words r WHERE r.item_id = i.id) - 1000 * least(i.in_stock, 50) END AS key
   FROM shop_items i
  WHERE i.stores > 0
-     AND (%(words)s::text IS NULL OR i.id IN (SELECT w.item_id FROM shop_item_words w WHERE w.words @@ %(words)s::text::tsquery))
+     AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
+     AND (%(broad)s::text IS NULL OR EXISTS (SELECT FROM shop_item_words w WHERE w.item_id = i.id AND w.words @@ %(broad)s::text::tsquery))
      AND (%(category)s::text IS NULL OR i.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
      AND (%(sizes)s::text[] IS NULL OR i.sizes && %(sizes)s)
      AND (NOT %(in_stock)s OR i.in_stock > 0) AND (NOT %(special)s OR i.on_special)
-     AND (%(price_min)s::integer IS NULL OR i.price >= %(price_min)s) AND (%(price_max)s::integer IS NULL OR i.price <= %(price_max)s)
-     AND (%(per_gram_max)s::integer IS NULL OR i.per_gram <= %(per_gram_max)s)
-     AND (%(thc_min)s::integer IS NULL OR i.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR i.thc <= %(thc_max)s)
+     AND (%(price_min)s::integer IS NULL OR coalesce(i.price, 2147483647) >= %(price_min)s)
+     AND (%(price_max)s::integer IS NULL OR coalesce(i.price, 2147483647) <= %(price_max)s)
+     AND (%(per_gram_max)s::integer IS NULL OR coalesce(i.per_gram, 2147483647) <= %(per_gram_max)s)
+     AND (%(thc_min)s::integer IS NULL OR -coalesce(i.thc, -1) <= -%(thc_min)s::integer)
+     AND (%(thc_max)s::integer IS NULL OR -coalesce(i.thc, -1) >= -%(thc_max)s::integer)
    AND (%(after_id)s::bigint IS NULL
         OR (CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
                            WHEN 'per_gram' THEN coalesce(i.per_gram, 2147483647) WHEN 'thc' THEN -coalesce(i.thc, -1)
@@ -123,7 +134,8 @@ SELECT h.id, h.key FROM (
     FROM shop_offers o
     JOIN unnest(%(stores)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = o.store_id
    WHERE o.store_id = ANY (%(stores)s::integer[])
-     AND (%(words)s::text IS NULL OR o.item_id IN (SELECT w.item_id FROM shop_item_words w WHERE w.words @@ %(words)s::text::tsquery))
+     AND (%(ids)s::bigint[] IS NULL OR o.item_id = ANY (%(ids)s))
+     AND (%(broad)s::text IS NULL OR EXISTS (SELECT FROM shop_item_words w WHERE w.item_id = o.item_id AND w.words @@ %(broad)s::text::tsquery))
      AND (%(category)s::text IS NULL OR o.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR o.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR o.brand_id = ANY (%(brands)s))
@@ -224,13 +236,17 @@ SELECT o.product_id, o.store_id, d.name AS store, d.city, d.state, d.timezone, o
 
 -- name: near
 -- Stores around a place, the nearest first; the box keeps the arithmetic to a few of them.
-SELECT store_id, meters FROM (
+SELECT store_id, meters, offers FROM (
   SELECT s.dispensary_id AS store_id, s.offers,
          shop_meters(s.latitude, s.longitude, %(lat)s::double precision, %(lon)s::double precision) AS meters
     FROM shop_stores s
    WHERE s.latitude BETWEEN %(lat)s::double precision - %(lat_span)s::double precision AND %(lat)s::double precision + %(lat_span)s::double precision
      AND s.longitude BETWEEN %(lon)s::double precision - %(lon_span)s::double precision AND %(lon)s::double precision + %(lon_span)s::double precision) x
  WHERE meters <= %(meters)s ORDER BY meters, store_id LIMIT %(limit)s;
+
+-- name: matching
+-- Items that words find, as many as are looked at one by one, and one more.
+SELECT item_id FROM shop_item_words WHERE words @@ %(words)s::text::tsquery LIMIT %(most)s::integer + 1;
 
 -- name: known_words
 -- Which words begin a word that is in some name, and which are one.
@@ -294,9 +310,8 @@ SELECT category, id FROM (
  WHERE place <= %(each)s ORDER BY category, place;
 
 -- name: similar
--- Others of the brand, and of its kind.
-SELECT id FROM shop_items WHERE brand_id = %(brand_id)s AND stores > 0 AND id <> %(id)s
- ORDER BY (category = %(category)s) DESC, -in_stock, id LIMIT %(limit)s;
+-- Others of the brand.
+SELECT id FROM shop_items WHERE brand_id = %(brand_id)s AND stores > 0 AND id <> %(id)s ORDER BY -in_stock, id LIMIT %(limit)s;
 
 -- name: sitemap_items
 SELECT id, name, changed_at FROM shop_items WHERE stores > 0 AND id >= %(first)s AND id < %(last)s ORDER BY id;

@@ -28,9 +28,9 @@ CREATE TABLE shop_items (
   key                      uuid NOT NULL UNIQUE,  -- of brand, name and category as they are compared
   name                     text NOT NULL,
   brand_id                 integer,
-  category                 text NOT NULL,
+  category                 text NOT NULL COLLATE "C",
   subcategory              text,
-  strain                   text,
+  strain                   text COLLATE "C",
   -- Of all its offers. `stores` is 0 for what nobody has at the moment: it keeps its address, for it may come back.
   stores                   integer NOT NULL DEFAULT 0,
   in_stock                 integer NOT NULL DEFAULT 0,    -- stores that say that they have it
@@ -43,7 +43,7 @@ CREATE TABLE shop_items (
   first_seen               integer NOT NULL,
   changed_at               timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX shop_items_brand ON shop_items (brand_id, id) WHERE stores > 0;
+CREATE INDEX shop_items_brand ON shop_items (brand_id, (-in_stock), id) WHERE stores > 0;
 CREATE INDEX shop_items_popular ON shop_items ((-in_stock), id) WHERE stores > 0;
 CREATE INDEX shop_items_price ON shop_items (coalesce(price, 2147483647), id) WHERE stores > 0;
 CREATE INDEX shop_items_per_gram ON shop_items (coalesce(per_gram, 2147483647), id) WHERE stores > 0;
@@ -77,9 +77,9 @@ CREATE TABLE shop_offers (
   thc                      integer,
   brand_id                 integer,
   in_stock                 boolean,              -- null: the menu does not say
-  category                 text NOT NULL,
-  strain                   text,
-  sizes                    text[] NOT NULL
+  category                 text NOT NULL COLLATE "C",
+  strain                   text COLLATE "C",
+  sizes                    text[] NOT NULL COLLATE "C"
 );
 CREATE INDEX shop_offers_store ON shop_offers (store_id);
 CREATE INDEX shop_offers_item ON shop_offers (item_id, store_id);
