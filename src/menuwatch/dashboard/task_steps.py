@@ -31,8 +31,8 @@ _NOTABLE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One of them. `kind` is its colour (good, bad, warn, info or plain), `quote` what was said by others: a reason, an answer; `task_id` a
-    task that it names; `wait` how long it was since the step before, in words."""
+    """One of them. `kind` is its colour (good, bad, warn, info or plain), `quote` what was said by others: a reason, an
+    answer; `task_id` a task that it names; `wait` how long it was since the step before, in words."""
 
     kind: str
     title: str
