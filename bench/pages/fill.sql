@@ -157,7 +157,7 @@ SELECT row_number() OVER (ORDER BY x.created_at, x.k, x.payload_id) AS id, x.* F
 INSERT INTO task_history (id, created_at, claimed_at, started_at, completed_at, last_heartbeat_at, dispensary_id, priority, attempt, retry_count, max_retries,
                           postpone_count, role, platform, status, worker_id, error_message, payload, result)
 SELECT id, created_at, started_at, started_at, completed_at, started_at, store, priority, attempt, attempt - 1, 3, 0, role, 'dutchie', status,
-       'pod-' || lpad((id % 15)::text, 2, '0') || '-' || id % 5, reason, payload, CASE status WHEN 'completed' THEN jsonb_build_object('products', :products, 'changed', id % 50) END
+       'pod-' || lpad((id % 15)::text, 2, '0') || '-' || id / 15 % 5, reason, payload, CASE status WHEN 'completed' THEN jsonb_build_object('products', :products, 'changed', id % 50) END
   FROM over ORDER BY completed_at, id;
 
 -- What the fetches brought, and what was made of it.

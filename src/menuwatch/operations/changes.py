@@ -179,20 +179,26 @@ async def feed(
         conn, _q.crawls_fed, {**values, "position": after[0], "limit": CRAWLS_AT_ONCE + 1}, prepare=False
     )
     looked = crawls[:CRAWLS_AT_ONCE]
-    found = await rows(
-        conn,
-        _q.fed,
-        {
-            **values,
-            "positions": [one["position"] for one in looked],
-            "dispensaries": [one["dispensary_id"] for one in looked],
-            "times": [one["crawled_at"] for one in looked],
-            "after_position": after[0],
-            "after_id": after[1],
-            "limit": limit + 1,
-        },
-        prepare=False,
-    )
+    found: list[Row] = []
+    # Few crawls fill a page, unless what is asked for is rare.
+    start, many = 0, 10
+    while start < len(looked) and len(found) <= limit:
+        part = looked[start : start + many]
+        start, many = start + many, many * 4
+        found += await rows(
+            conn,
+            _q.fed,
+            {
+                **values,
+                "positions": [one["position"] for one in part],
+                "dispensaries": [one["dispensary_id"] for one in part],
+                "times": [one["crawled_at"] for one in part],
+                "after_position": after[0],
+                "after_id": after[1],
+                "limit": limit + 1 - len(found),
+            },
+            prepare=False,
+        )
     shown = found[:limit]
     if len(found) > limit:
         end = (shown[-1]["position"], shown[-1]["product_id"])
