@@ -193,3 +193,6 @@ BEGIN
   END IF;
   RETURN n;
 END $$;
+
+-- Pictures that somebody waits for: few, and counted on their screen.
+CREATE INDEX image_uses_waiting ON image_uses (id) WHERE status = 'waiting';
