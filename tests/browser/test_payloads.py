@@ -14,7 +14,7 @@ _COPY = """
 INSERT INTO raw_crawl_payloads (dispensary_id, platform, status, reason, product_count, total_count, page_count, fetched_at, path,
                                 bytes, raw_bytes, sha256, content_sha256)
 SELECT dispensary_id, platform, 'quarantined', 'it is far smaller than usual', product_count, total_count, page_count,
-       now() - interval '1 minute', path, bytes, raw_bytes, sha256, content_sha256
+       now(), path, bytes, raw_bytes, sha256, content_sha256
   FROM raw_crawl_payloads WHERE status = 'ok' AND path NOT LIKE '%%chronicle%%' ORDER BY id LIMIT 1 RETURNING id, dispensary_id
 """
 _CATALOGUE = """
