@@ -23,7 +23,10 @@ class Balancer:
         return {server for asked, server in self.served if asked.startswith(path)}
 
     async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError), contextlib.closing(writer):
+        with (
+            contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError),
+            contextlib.closing(writer),
+        ):
             head = await reader.readuntil(b"\r\n\r\n")
             lines = [one for one in head.split(b"\r\n") if not one.lower().startswith(b"connection:")]
             # One request for each connection: so each is dealt out, not each browser.
