@@ -19,8 +19,5 @@ $$;
 -- Answers that were not simply a menu, newest first: among millions of others they are few.
 CREATE INDEX raw_crawl_payloads_odd ON raw_crawl_payloads (status, fetched_at DESC, id DESC) WHERE status <> 'ok';
 
--- Who waits for a picture that is under way: few among all who have theirs.
-CREATE INDEX image_uses_waiting ON image_uses (id) WHERE status = 'waiting';
-
 -- What a rule found lately, for whoever looks at the rule; there may be very many events, and few of them its.
 CREATE INDEX alert_events_rule ON alert_events (rule_id, id DESC);
