@@ -21,3 +21,6 @@ CREATE INDEX raw_crawl_payloads_odd ON raw_crawl_payloads (status, fetched_at DE
 
 -- What a rule found lately, for whoever looks at the rule; there may be very many events, and few of them its.
 CREATE INDEX alert_events_rule ON alert_events (rule_id, id DESC);
+
+-- Who waits for a picture that is under way: few among all who have theirs.
+CREATE INDEX IF NOT EXISTS image_uses_waiting ON image_uses (id) WHERE status = 'waiting';
