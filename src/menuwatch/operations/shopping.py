@@ -26,10 +26,10 @@ MOST_COUNTED = 5_000
 """Items that are counted one by one; what leaves more is estimated."""
 SURE = 1_000
 """Estimates below that are counted after all."""
-MOST_OFFERS_HERE = 20_000
+MOST_OFFERS_HERE = 12_000
 """Offers of the stores around a place that a search looks at: the nearest stores first."""
 MOST_STORES_HERE = 200
-_SAMPLE_ROWS = 15_000
+_SAMPLE_ROWS = 8_000
 _KM_PER_DEGREE = 111.2
 _MOST = 2**31 - 2
 METERS_PER_MILE = 1609.344
@@ -158,13 +158,19 @@ async def search(
         "after_id": after[1] if after else None,
         "limit": limit + 1,
     }
-    found = await rows(conn, _q.find if wish.here is None else _q.find_here, values, prepare=False)
+    found = await rows(conn, _statement(wish, spread), values, prepare=False) if spread.items else []
     shown = found[:limit]
     brief = await in_brief(conn, [one["id"] for one in shown], wish.here)
     more = len(found) > limit
     return Found(
         items=brief, spread=spread, reading=matches.reading, next=(shown[-1]["key"], shown[-1]["id"]) if more else None
     )
+
+
+def _statement(wish: Wish, spread: Spread) -> Any:
+    if wish.here is not None:
+        return _q.find_here
+    return _q.find_few if spread.exact and spread.items <= SURE else _q.find
 
 
 async def _matches(conn: AsyncConnection[Any], reading: Reading) -> _Matches:

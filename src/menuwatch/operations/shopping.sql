@@ -8,7 +8,7 @@ WITH m AS MATERIALIZED (
     FROM shop_items i
    WHERE i.stores > 0
      AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
-     AND (%(broad)s::text IS NULL OR EXISTS (SELECT FROM shop_item_words w WHERE w.item_id = i.id AND w.words @@ %(broad)s::text::tsquery))
+     AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM shop_item_words w WHERE w.item_id = i.id))
      AND (%(category)s::text IS NULL OR i.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
@@ -25,7 +25,7 @@ SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
  UNION ALL SELECT 'category', category, count(*) FROM m GROUP BY category
  UNION ALL SELECT 'strain', strain, count(*) FROM m WHERE strain IS NOT NULL GROUP BY strain
  UNION ALL (SELECT 'brand', brand_id::text, count(*) FROM m WHERE brand_id IS NOT NULL GROUP BY brand_id ORDER BY 3 DESC, 2 LIMIT 40)
- UNION ALL (SELECT 'size', z, count(*) FROM m CROSS JOIN unnest(sizes) z GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
+ UNION ALL (SELECT 'size', z, count(*) FROM (SELECT unnest(sizes) AS z FROM m) u GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
  UNION ALL SELECT 'price', width_bucket(price, %(price_steps)s::integer[])::text, count(*) FROM m WHERE price IS NOT NULL GROUP BY 2
  UNION ALL SELECT 'thc', width_bucket(thc, %(thc_steps)s::integer[])::text, count(*) FROM m WHERE thc IS NOT NULL GROUP BY 2
  UNION ALL SELECT 'in_stock', 'yes', count(*) FROM m WHERE in_stock
@@ -38,7 +38,7 @@ WITH m AS MATERIALIZED (
     FROM shop_items i TABLESAMPLE SYSTEM (%(percent)s) REPEATABLE (1)
    WHERE i.stores > 0
      AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
-     AND (%(broad)s::text IS NULL OR EXISTS (SELECT FROM shop_item_words w WHERE w.item_id = i.id AND w.words @@ %(broad)s::text::tsquery))
+     AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM shop_item_words w WHERE w.item_id = i.id))
      AND (%(category)s::text IS NULL OR i.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
@@ -54,7 +54,7 @@ SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
  UNION ALL SELECT 'category', category, count(*) FROM m GROUP BY category
  UNION ALL SELECT 'strain', strain, count(*) FROM m WHERE strain IS NOT NULL GROUP BY strain
  UNION ALL (SELECT 'brand', brand_id::text, count(*) FROM m WHERE brand_id IS NOT NULL GROUP BY brand_id ORDER BY 3 DESC, 2 LIMIT 40)
- UNION ALL (SELECT 'size', z, count(*) FROM m CROSS JOIN unnest(sizes) z GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
+ UNION ALL (SELECT 'size', z, count(*) FROM (SELECT unnest(sizes) AS z FROM m) u GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
  UNION ALL SELECT 'price', width_bucket(price, %(price_steps)s::integer[])::text, count(*) FROM m WHERE price IS NOT NULL GROUP BY 2
  UNION ALL SELECT 'thc', width_bucket(thc, %(thc_steps)s::integer[])::text, count(*) FROM m WHERE thc IS NOT NULL GROUP BY 2
  UNION ALL SELECT 'in_stock', 'yes', count(*) FROM m WHERE in_stock
@@ -67,7 +67,7 @@ WITH f AS MATERIALIZED (
     FROM shop_offers o
    WHERE o.store_id = ANY (%(stores)s::integer[])
      AND (%(ids)s::bigint[] IS NULL OR o.item_id = ANY (%(ids)s))
-     AND (%(broad)s::text IS NULL OR EXISTS (SELECT FROM shop_item_words w WHERE w.item_id = o.item_id AND w.words @@ %(broad)s::text::tsquery))
+     AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM shop_item_words w WHERE w.item_id = o.item_id))
      AND (%(category)s::text IS NULL OR o.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR o.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR o.brand_id = ANY (%(brands)s))
@@ -86,13 +86,14 @@ SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
  UNION ALL SELECT 'category', category, count(*) FROM m GROUP BY category
  UNION ALL SELECT 'strain', strain, count(*) FROM m WHERE strain IS NOT NULL GROUP BY strain
  UNION ALL (SELECT 'brand', brand_id::text, count(*) FROM m WHERE brand_id IS NOT NULL GROUP BY brand_id ORDER BY 3 DESC, 2 LIMIT 40)
- UNION ALL (SELECT 'size', z, count(*) FROM m CROSS JOIN unnest(sizes) z GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
+ UNION ALL (SELECT 'size', z, count(*) FROM (SELECT unnest(sizes) AS z FROM m) u GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
  UNION ALL SELECT 'price', width_bucket(price, %(price_steps)s::integer[])::text, count(*) FROM m WHERE price IS NOT NULL GROUP BY 2
  UNION ALL SELECT 'thc', width_bucket(thc, %(thc_steps)s::integer[])::text, count(*) FROM m WHERE thc IS NOT NULL GROUP BY 2
  UNION ALL SELECT 'in_stock', 'yes', count(*) FROM m WHERE in_stock
  UNION ALL SELECT 'special', 'yes', count(*) FROM m WHERE on_special;
 
 -- name: find
+-- A text that finds very many is asked of each item on the way (a scalar subquery, which is never made for all of them at once).
 SELECT i.id, CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
                            WHEN 'per_gram' THEN coalesce(i.per_gram, 2147483647) WHEN 'thc' THEN -coalesce(i.thc, -1)
                            WHEN 'newest' THEN -i.first_seen
@@ -101,7 +102,7 @@ SELECT i.id, CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN co
   FROM shop_items i
  WHERE i.stores > 0
      AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
-     AND (%(broad)s::text IS NULL OR EXISTS (SELECT FROM shop_item_words w WHERE w.item_id = i.id AND w.words @@ %(broad)s::text::tsquery))
+     AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM shop_item_words w WHERE w.item_id = i.id))
      AND (%(category)s::text IS NULL OR i.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
@@ -113,6 +114,37 @@ SELECT i.id, CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN co
      AND (%(thc_min)s::integer IS NULL OR -coalesce(i.thc, -1) <= -%(thc_min)s::integer)
      AND (%(thc_max)s::integer IS NULL OR -coalesce(i.thc, -1) >= -%(thc_max)s::integer)
    AND (%(after_id)s::bigint IS NULL
+        OR (CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
+                           WHEN 'per_gram' THEN coalesce(i.per_gram, 2147483647) WHEN 'thc' THEN -coalesce(i.thc, -1)
+                           WHEN 'newest' THEN -i.first_seen
+            ELSE (SELECT -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', r.words, %(words)s::text::tsquery, 1))::integer
+                     FROM shop_item_words r WHERE r.item_id = i.id) - 1000 * least(i.in_stock, 50) END, i.id)
+           > (%(after_key)s::integer, %(after_id)s))
+ ORDER BY 2, 1 LIMIT %(limit)s;
+
+-- name: find_few
+-- The same where it is known that they are few: all of them, sorted, and no walk along an order in search of them.
+SELECT i.id, CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
+                           WHEN 'per_gram' THEN coalesce(i.per_gram, 2147483647) WHEN 'thc' THEN -coalesce(i.thc, -1)
+                           WHEN 'newest' THEN -i.first_seen
+            ELSE (SELECT -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', r.words, %(words)s::text::tsquery, 1))::integer
+                     FROM shop_item_words r WHERE r.item_id = i.id) - 1000 * least(i.in_stock, 50) END AS key
+  FROM (SELECT * FROM shop_items i
+        WHERE i.stores > 0
+     AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
+     AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM shop_item_words w WHERE w.item_id = i.id))
+     AND (%(category)s::text IS NULL OR i.category = %(category)s)
+     AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
+     AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
+     AND (%(sizes)s::text[] IS NULL OR i.sizes && %(sizes)s)
+     AND (NOT %(in_stock)s OR i.in_stock > 0) AND (NOT %(special)s OR i.on_special)
+     AND (%(price_min)s::integer IS NULL OR coalesce(i.price, 2147483647) >= %(price_min)s)
+     AND (%(price_max)s::integer IS NULL OR coalesce(i.price, 2147483647) <= %(price_max)s)
+     AND (%(per_gram_max)s::integer IS NULL OR coalesce(i.per_gram, 2147483647) <= %(per_gram_max)s)
+     AND (%(thc_min)s::integer IS NULL OR -coalesce(i.thc, -1) <= -%(thc_min)s::integer)
+     AND (%(thc_max)s::integer IS NULL OR -coalesce(i.thc, -1) >= -%(thc_max)s::integer)
+        OFFSET 0) i
+ WHERE (%(after_id)s::bigint IS NULL
         OR (CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
                            WHEN 'per_gram' THEN coalesce(i.per_gram, 2147483647) WHEN 'thc' THEN -coalesce(i.thc, -1)
                            WHEN 'newest' THEN -i.first_seen
@@ -135,7 +167,7 @@ SELECT h.id, h.key FROM (
     JOIN unnest(%(stores)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = o.store_id
    WHERE o.store_id = ANY (%(stores)s::integer[])
      AND (%(ids)s::bigint[] IS NULL OR o.item_id = ANY (%(ids)s))
-     AND (%(broad)s::text IS NULL OR EXISTS (SELECT FROM shop_item_words w WHERE w.item_id = o.item_id AND w.words @@ %(broad)s::text::tsquery))
+     AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM shop_item_words w WHERE w.item_id = o.item_id))
      AND (%(category)s::text IS NULL OR o.category = %(category)s)
      AND (%(strains)s::text[] IS NULL OR o.strain = ANY (%(strains)s))
      AND (%(brands)s::integer[] IS NULL OR o.brand_id = ANY (%(brands)s))
