@@ -193,6 +193,3 @@ BEGIN
   END IF;
   RETURN n;
 END $$;
-
--- Pictures that somebody waits for: few, and counted on their screen.
-CREATE INDEX image_uses_waiting ON image_uses (id) WHERE status = 'waiting';
