@@ -38,7 +38,7 @@ async def serve(system: System, up: Callable[[str], object]) -> None:
     """Serves the API until a signal; `up` is told the address once the port is open. Raises Refused when the port is taken."""
     host, port = system.settings.host, system.settings.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named TCP, asyncio has its connections send at once; else every answer but a connection's first waits 40 ms for an acknowledgement.
+    # Named TCP, asyncio has its connections send at once; else each answer but the first waits 40 ms for an acknowledgement.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     with listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
