@@ -94,3 +94,15 @@ async def test_out_of_stock_counts_for_neither_price_nor_stock(front: Front) -> 
         store = await front.shop.store(slug)
         await front.crawl(store, 0, [item(f"of-{slug}", options=[("1/8oz", price, quantity)])])
     assert await front.rows("SELECT stores, in_stock, price FROM shop_items") == [(2, 1, 4000)]
+
+
+async def test_what_nobody_has_for_half_a_year_is_forgotten_unless_somebody_waits_for_it(front: Front) -> None:
+    store = await front.shop.store()
+    await front.crawl(store, 0, [item("1"), item("2", "Awaited"), item("3", "Kept")])
+    await front.crawl(store, 4, [item("3", "Kept")])
+    awaited = await front.item("Awaited")
+    await front.post(f"/p/{awaited}/watch", condition="back_in_stock", by="feed", reach="any")
+    await front.shop.execute("UPDATE shop_items SET changed_at = now() - interval '181 days'")
+    await front.shop.execute("UPDATE shop_totals SET made_at = now() - interval '1 hour'")
+    await front.shelve()
+    assert {name for (name,) in await front.rows("SELECT name FROM shop_items")} == {"Awaited", "Kept"}

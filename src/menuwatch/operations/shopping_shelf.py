@@ -30,6 +30,8 @@ TOTALS_SECONDS = 600.0
 """How old the totals of the whole catalogue may get; a tenth of it where something changed."""
 
 _ITEMS_AT_ONCE = 500
+_FORGOTTEN_DAYS = 180
+"""After which an item that nobody has any more loses its address."""
 
 Watcher = Callable[[AsyncConnection[Any], "Taken"], Awaitable[None]]
 """Told of each store that was taken in, in the transaction that did it."""
@@ -272,3 +274,4 @@ async def _totals(conn: AsyncConnection[Any], *, changed: bool) -> None:
     async with conn.transaction():
         await conn.execute(_q.clear_totals)
         await conn.execute(_q.make_totals)
+    await conn.execute(_q.forget_items, {"days": _FORGOTTEN_DAYS})

@@ -142,3 +142,11 @@ SELECT 'category', category, count(*), max(stores), min(price) FROM shop_items W
  UNION ALL
 (SELECT 'brand', b.slug, count(*), max(i.stores), min(i.price) FROM shop_items i JOIN shop_brands b ON b.id = i.brand_id
   WHERE i.stores > 0 GROUP BY b.slug ORDER BY 3 DESC LIMIT 2000);
+
+-- name: forget_items
+-- What nobody has had for so long, and nobody waits for. Its address is then one that does not exist.
+DELETE FROM shop_items WHERE id IN (
+  SELECT i.id FROM shop_items i
+   WHERE i.stores = 0 AND i.changed_at < now() - make_interval(days => %(days)s)
+     AND NOT EXISTS (SELECT FROM shop_watches w WHERE w.item_id = i.id) AND NOT EXISTS (SELECT FROM shop_offers o WHERE o.item_id = i.id)
+   ORDER BY i.changed_at LIMIT 1000);

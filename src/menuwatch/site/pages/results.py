@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from menuwatch.db import partitions
 from menuwatch.operations import shopping
 from menuwatch.operations import shopping_places as places
 from menuwatch.operations.shopping import PRICE_STEPS, THC_STEPS, Here, Order, Spread
@@ -17,6 +18,7 @@ from menuwatch.web.system import Reading
 router = APIRouter()
 
 _ON_PAGE = 24
+_PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,9 @@ async def search(request: Request, conn: Reading) -> Response:
         here = Here(stores=(store["id"],), meters=(at,))
     brands = await shopping.brands(conn, asked.brands)
     wish = asked.wish(brands=[one["id"] for one in brands], here=here)
-    found = await shopping.search(conn, wish, order=asked.sort, after=asked.after, limit=_ON_PAGE)
+    # A search that nobody has thought of gets an answer in time too, if only that it takes too long.
+    async with partitions.patience(conn, lock_seconds=_PATIENCE_SECONDS, statement_seconds=_PATIENCE_SECONDS):
+        found = await shopping.search(conn, wish, order=asked.sort, after=asked.after, limit=_ON_PAGE)
     named = {one["slug"]: one["name"] for one in brands}
     context: dict[str, Any] = {
         "asked": asked,

@@ -44,6 +44,7 @@ CREATE TABLE shop_items (
   changed_at               timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX shop_items_brand ON shop_items (brand_id, (-in_stock), id) WHERE stores > 0;
+CREATE INDEX shop_items_gone ON shop_items (changed_at) WHERE stores = 0;
 CREATE INDEX shop_items_popular ON shop_items ((-in_stock), id) WHERE stores > 0;
 CREATE INDEX shop_items_price ON shop_items (coalesce(price, 2147483647), id) WHERE stores > 0;
 CREATE INDEX shop_items_per_gram ON shop_items (coalesce(per_gram, 2147483647), id) WHERE stores > 0;
