@@ -17,7 +17,7 @@ from menuwatch.web.system import Reading
 router = APIRouter()
 
 _ON_PAGE = 60
-_OF_EACH = 8
+_OF_EACH = 4
 
 
 @router.get("/stores")
