@@ -68,16 +68,8 @@ async def furnish(system: System) -> None:
                     },
                 }
                 await conn.execute(
-                    "INSERT INTO worker_registry (worker_id, friendly_name, pod, host, pid, status, started_at, last_heartbeat_at, heartbeat) "
-                    "VALUES (%s, %s, %s, %s, %s, 'active', now() - interval '3 hours', now() + interval '1 hour', %s::jsonb)",
-                    [
-                        f"{pod.lower()}-{n}",
-                        f"{pod} {n + 1}",
-                        pod,
-                        f"{pod.lower()}.local",
-                        4000 + 10 * p + n,
-                        msgspec.json.encode(beat).decode(),
-                    ],
+                    _WORKER,
+                    [beat["worker_id"], f"{pod} {n + 1}", pod, f"{pod.lower()}.local", 4000 + 10 * p + n, _json(beat)],
                 )
         # Soon after midnight some of it ended yesterday.
         await conn.execute("SELECT ensure_task_history_partition(now() - interval '1 day')")

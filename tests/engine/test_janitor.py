@@ -34,7 +34,14 @@ async def test_a_duty_is_done_once_when_it_is_due(pool: Pool) -> None:
     before = await _done(pool)
     await Janitor(pool).step()
     after = await _done(pool)
-    assert {duty for duty in after if after[duty] != before[duty]} == {"names", "totals", "horizon", "history", "records", "visitors"}
+    assert {duty for duty in after if after[duty] != before[duty]} == {
+        "names",
+        "totals",
+        "horizon",
+        "history",
+        "records",
+        "visitors",
+    }
 
 
 async def test_while_one_is_at_it_others_pass_over(pool: Pool, database_url: str) -> None:
