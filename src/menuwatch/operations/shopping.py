@@ -22,7 +22,7 @@ from menuwatch.operations.shopping_text import Reading, read
 
 _q = sql.load(__package__, "shopping.sql")
 
-MOST_COUNTED = 5_000
+MOST_COUNTED = 2_000
 """Items that are counted one by one; what leaves more is estimated."""
 SURE = 1_000
 """Estimates below that are counted after all."""
