@@ -243,7 +243,7 @@ class TestMails:
             with pytest.raises(KeyboardInterrupt):
                 await post.send()
         assert await post.send() == 0
-        clock.time += timedelta(minutes=5)
+        clock.time += timedelta(minutes=15)
         assert await post.send() == 1
         assert len(box.mails) == 1
 
