@@ -65,6 +65,9 @@ UPDATE shop_watches w SET attempts = attempts + 1, mail_due_at = %(now)s::timest
 RETURNING w.id, w.kind, w.address, w.token, w.item_id, w.store_id, w.place, w.latitude, w.longitude, w.miles, w.condition, w.amount, w.phase,
        w.reference, w.fired_at, w.created_at, w.confirmed_at, w.mailed_at, w.attempts;
 
+-- name: lock
+SELECT FROM shop_watches WHERE id = %(id)s FOR NO KEY UPDATE;
+
 -- name: mailed
 WITH told AS (UPDATE shop_watch_events SET told = true WHERE id = ANY (%(events)s::bigint[]))
 UPDATE shop_watches w

@@ -146,7 +146,10 @@ async def take_due(conn: AsyncConnection[Any], now: datetime, n: int, *, hold: f
 
 async def mailed(conn: AsyncConnection[Any], watch_id: int, told: Sequence[int], *, now: datetime, pace: float) -> None:
     """A mail with these events was taken; what came meanwhile goes into the next one."""
-    await conn.execute(_q.mailed, {"id": watch_id, "events": list(told), "now": now, "pace": pace})
+    # Who judges a menu holds the watch until what was found is committed: a statement that began before that would not see it.
+    async with conn.transaction():
+        await conn.execute(_q.lock, {"id": watch_id})
+        await conn.execute(_q.mailed, {"id": watch_id, "events": list(told), "now": now, "pace": pace})
 
 
 async def not_mailed(conn: AsyncConnection[Any], watch_id: int, again_at: datetime | None) -> None:
