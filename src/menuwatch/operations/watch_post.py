@@ -73,7 +73,8 @@ class Post:
             await watches.prune(conn, unconfirmed=now - UNCONFIRMED, events=now - KEPT)
             if self._mail_url is None:
                 return 0
-            hold = self._timeout * 4 + _SLACK_SECONDS
+            # One is sent after the other, and each may take up to four timeouts: nobody else may take the last one meanwhile.
+            hold = self._timeout * 4 * _AT_ONCE + _SLACK_SECONDS
             due = await watches.take_due(conn, now, _AT_ONCE, hold=hold)
         for watch in due:
             await self._send(watch)
