@@ -36,10 +36,19 @@ def matches(header: str | None, etag: str) -> bool:
     return etag in {part.strip().removeprefix("W/") for part in header.split(",")}
 
 
+_PLACES = frozenset({"Location", "Content-Location"})
+
+
+def _at(request: Request, path: str) -> str:
+    """The path below the prefix of PUBLIC_URL, where there is one."""
+    root: str = request.scope.get("root_path", "")
+    return root + path
+
+
 def answer(request: Request, value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """The value as JSON."""
     body = _encode(value)
-    more = dict(headers or {})
+    more = {name: _at(request, text) if name in _PLACES else text for name, text in (headers or {}).items()}
     if request.method == "GET" and status == 200:
         etag = etag_of(body)
         more |= {"ETag": etag, "Cache-Control": "private, no-cache"}

@@ -22,8 +22,8 @@ log = get_logger(__name__)
 
 MAX_BODY_BYTES = 1_000_000
 """Largest body of a request that is read, in bytes."""
-LARGER_BODIES = {"/api/job-queue/enqueue-batch": 20_000_000}
-"""Addresses that take more; a batch that is ten times too long still gets an answer that names what is wrong with it."""
+LARGER_BODIES = {"/api/job-queue/enqueue-batch": 20_000_000, "/admin/proxies/import": 3_000_000}
+"""Addresses, without the prefix, that take more; a batch that is ten times too long still gets an answer that names what is wrong."""
 
 _SECRET = re.compile(r"(/(?:alerts|feeds)/)[A-Za-z0-9_-]{20,}")
 """In addresses that are somebody's own: whoever knows them may read what they lead to, so no log does."""
@@ -79,7 +79,7 @@ class Observe:
             await send(message)
 
         taken = 0
-        most = LARGER_BODIES.get(scope["path"], MAX_BODY_BYTES)
+        most = LARGER_BODIES.get(_own(scope), MAX_BODY_BYTES)
 
         async def receiving() -> Message:
             nonlocal taken
@@ -106,7 +106,7 @@ class Observe:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self._traffic.requests.labels(route, method, str(status)).inc()
         self._traffic.seconds.labels(route, method).observe(seconds)
-        if status >= 500 or scope["path"] not in _QUIET:
+        if status >= 500 or _own(scope) not in _QUIET:
             log.info(
                 "request",
                 action="http_request",
@@ -116,6 +116,12 @@ class Observe:
                 status=status,
                 ms=round(seconds * 1000, 1),
             )
+
+
+def _own(scope: Scope) -> str:
+    """The path without the prefix below which the server lies (faces.py)."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("prefix", ""))
 
 
 def _shown(scope: Scope) -> str:
