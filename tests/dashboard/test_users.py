@@ -151,3 +151,20 @@ async def test_the_audit_is_filtered_and_walked_and_escapes_what_it_shows(admin:
     wrong = await admin.get("/admin/audit?since=yesterday")
     assert wrong.status_code == 422
     assert "is no day" in wrong.text
+
+
+async def test_who_must_choose_a_password_gets_nowhere_else(faces: Faces, pool: Pool) -> None:
+    async with await logged_in(faces, pool, "newcomer", Role.ADMIN) as browser:
+        assert (await browser.get("/admin/jump", params={"q": "1"})).headers["location"] == "/admin/products?q=1"
+        async with pool.connection() as conn:
+            await conn.execute("UPDATE users SET must_change_password = true WHERE name = 'newcomer'")
+        for path in (
+            "/admin/",
+            "/admin/jump?q=1",
+            "/admin/live?topics=accounts",
+            "/admin/users",
+            "/admin/account/tokens",
+        ):
+            answer = await browser.get(path)
+            assert (answer.status_code, answer.headers["location"]) == (303, "/admin/account"), path
+        assert (await browser.get("/admin/account")).status_code == 200

@@ -1,4 +1,4 @@
-"""The doors: logging in and out, going to something by its name, and the stream of what is new."""
+"""Going to something by its name, and the stream of what is new."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
+from menuwatch.accounts.model import Permission
 from menuwatch.operations import jump
-from menuwatch.web.auth import signed_in
+from menuwatch.web.auth import allowed
 from menuwatch.web.live import STREAM_SECONDS, TOPICS, Live
 from menuwatch.web.system import Reading
 
-router = APIRouter(dependencies=[signed_in])
+router = APIRouter(dependencies=[allowed(Permission.READ)])
 
 
 @router.get("/live")
