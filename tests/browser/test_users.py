@@ -43,6 +43,27 @@ def test_a_user_is_added_changed_and_removed(page: Page, faces: Served) -> None:
     expect(page.locator("tbody tr")).to_have_count(4)
 
 
+def test_news_does_not_take_a_password_away(page: Page, faces: Served) -> None:
+    """Where it is shown is no address that could be asked again: half a minute later it is still there."""
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.clock.install()
+    faces.sql(
+        "INSERT INTO users (name, role, password_hash, must_change_password) SELECT 'forgetful', 'viewer', password_hash, false"
+        " FROM users WHERE name = 'admin'"
+    )
+    (number,) = faces.sql("SELECT id FROM users WHERE name = 'forgetful'")[0]
+    page.goto(f"{faces.address}/admin/users/{number}")
+    page.get_by_role("button", name="Reset the password").click()
+    secret = page.locator(".secret code")
+    expect(secret).to_have_text(re.compile(r"^[a-z0-9-]{20,}$"))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "x-fragment" in request.headers else None)
+    page.clock.run_for(65_000)
+    expect(secret).to_be_visible()
+    assert asked == []
+    faces.sql("DELETE FROM users WHERE name = 'forgetful'")
+
+
 def test_a_token_is_made_and_revoked(page: Page, faces: Served) -> None:
     page.on("dialog", lambda dialog: dialog.accept())
     page.goto(f"{faces.address}/admin/account")

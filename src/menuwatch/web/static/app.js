@@ -48,8 +48,9 @@ async function visit(address, { push = false, ...request } = {}) {
       return location.assign(answer.url);
     }
     await show(await answer.text(), push ? answer.url : undefined);
-    // What was refused, and what was typed, stay until somebody does something about them.
-    state.held = request.method === "POST" && answer.status >= 400;
+    // What was sent was answered by a page that is at no address: what was refused and typed, or a password that is shown once. News would
+    // take it away, so it stays until somebody does something about it.
+    state.held = request.method === "POST" && !answer.redirected;
     fresh();
   } catch (error) {
     if (error.name !== "AbortError") stale();
