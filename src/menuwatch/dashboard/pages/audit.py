@@ -75,7 +75,11 @@ def _day(form: Filled, name: str) -> datetime | None:
     if text is None:
         return None
     try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+        found = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
         form.refuse(name, f"{text[:20]!r} is no day: write it as 2026-11-21")
         return None
+    if found.year >= 9999:  # the day after it would be no date any more
+        form.refuse(name, f"{text[:20]} is too late a day: write it as 2026-11-21")
+        return None
+    return found
