@@ -10,7 +10,7 @@ import pytest
 
 from menuwatch.accounts import repeats
 from menuwatch.db.pool import Pool
-from tests.accounts.conftest import Make, browser
+from tests.accounts.conftest import PASSWORD, Make, add_user, browser, log_in
 from tests.people import bearer
 
 DISCOVER = {"role": "store_discovery"}
@@ -145,3 +145,14 @@ async def test_a_server_that_died_in_the_middle_does_not_hold_a_key_for_ever(
 async def test_a_body_that_is_too_large_stays_so(http: httpx.AsyncClient) -> None:
     answer = await http.post("/api/tasks", content=b" " * 1_100_000, headers=_key("one"))
     assert (answer.status_code, answer.json()["type"]) == (413, "/problems/body-too-large")
+
+
+async def test_of_a_password_no_quick_hash_is_kept(make: Make, pool: Pool) -> None:
+    await add_user(pool)
+    async with browser(make()) as client:
+        await log_in(client)
+        change = {"current": PASSWORD, "new": "one of my own choice"}
+        assert (await client.post("/api/session/password", json=change, headers=_key("one"))).status_code == 200
+        await client.post("/api/session", json={"name": "anna", "password": change["new"]}, headers=_key("two"))
+    async with pool.connection() as conn:
+        assert await (await conn.execute("SELECT count(*) FROM idempotency_keys")).fetchone() == (0,)

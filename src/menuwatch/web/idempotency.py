@@ -2,7 +2,8 @@
 
 A key belongs to who sends it: the same one from another user, or from another token, is another key. It is kept for a day with a hash
 of the request and with the answer. An answer that holds a secret (`Cache-Control: no-store`) is not kept: who sends that again is told
-that it was done, and must look what came of it. Faults of ours are not kept either, so that the same may be tried again.
+that it was done, and must look what came of it. Faults of ours are not kept either, so that the same may be tried again. Logging in
+and changing one's password take no notice of a key.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Idempotency:
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).getlist("idempotency-key")
-        if not given:
+        if not given or _holds_password(scope):
             await self._app(scope, receive, send)
             return
         try:
@@ -127,6 +128,12 @@ async def _settle(system: System, key: Key, number: str, kept: Kept | None) -> N
                 await repeats.settle(conn, key, number, kept)
     except psycopg.Error:
         log.warning("the answer to a key could not be kept", action="idempotency_lost", exc_info=True)
+
+
+def _holds_password(scope: Scope) -> bool:
+    """Whether the body has a password in it: fingerprints are quickly made, so whoever reads the table could guess it."""
+    path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+    return path in ("/api/session", "/api/session/password")
 
 
 def _actor(principal: Principal) -> str:
