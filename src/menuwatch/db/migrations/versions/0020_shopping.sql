@@ -163,6 +163,7 @@ CREATE TABLE shop_watch_events (
   told                     boolean NOT NULL DEFAULT false,
   UNIQUE (watch_id, happened_at)
 );
+CREATE INDEX shop_watch_events_happened ON shop_watch_events (happened_at);  -- what is old is looked for every few seconds
 
 -- What addresses are marked with: without it a mark cannot be guessed from an address.
 CREATE TABLE shop_pepper (pepper text NOT NULL);
