@@ -7,7 +7,7 @@ it is read from the right, and only as long as the one who wrote the entry is a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from starlette.types import Scope
 
@@ -33,6 +33,14 @@ def client_address(scope: Scope, trusted: Sequence[Network]) -> Address | None:
             break
         known = said
     return known
+
+
+def network_of(address: Address | None) -> str:
+    """What is counted where somebody may do something so often: the address. Whoever has an IPv6 address has 2^64 of them, so of those
+    it is the network."""
+    if isinstance(address, IPv6Address):
+        return str(ip_network((address, 64), strict=False))
+    return str(address)
 
 
 def is_trusted(address: Address, trusted: Iterable[Network]) -> bool:

@@ -22,7 +22,7 @@ from menuwatch.site import atom, screen
 from menuwatch.site.limits import Limits
 from menuwatch.site.pages import items
 from menuwatch.site.wishes import MILES, cents
-from menuwatch.web.client import client_address
+from menuwatch.web.client import client_address, network_of
 from menuwatch.web.csrf import same_site
 from menuwatch.web.forms import Form
 from menuwatch.web.system import Reading, Writing
@@ -74,7 +74,7 @@ def _limited(request: Request) -> None:
     limits: Limits = request.app.state.limits
     settings = screen.system_of(request).settings
     client = client_address(request.scope, settings.trusted_proxies)
-    if not limits.allows(str(client)):
+    if not limits.allows(network_of(client)):
         raise TooMany("That are many alerts in a short time. Try again in an hour.")
 
 
@@ -173,9 +173,10 @@ async def confirm_page(request: Request, conn: Reading, token: str) -> Response:
     return _own(request, "alert_confirm.html", await _context(request, conn, watch, token))
 
 
-@router.post("/alerts/{token}/confirm", dependencies=[Depends(same_site)])
+@router.post("/alerts/{token}/confirm")
 async def confirm(request: Request, conn: Writing, token: str) -> Response:
-    """The address is whose it should be."""
+    """The address is whose it should be. Where the form came from is not asked: whoever has the token may, and a page that tells
+    nobody its address has browsers send `Origin: null`, which over plain http is all that they say."""
     await _watch(conn, token)
     await watches.confirm(conn, token)
     return RedirectResponse(request.scope.get("root_path", "") + f"/alerts/{token}", status_code=303)
