@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
-from menuwatch.web.client import client_address, parsed
+from menuwatch.web.client import client_address, network_of, parsed
 
 OURS = (ip_network("10.0.0.0/8"), ip_network("2001:db8:1::/48"))
 
@@ -107,3 +107,11 @@ def test_the_setting_says_what_is_wrong_and_what_would_be_right(text: str, says:
         Settings.from_env({"TRUSTED_PROXIES": text})
     assert says in str(refusal.value)
     assert "for example TRUSTED_PROXIES=127.0.0.1,10.0.0.0/8" in str(refusal.value)
+
+
+def test_of_an_ipv6_address_its_network_is_counted() -> None:
+    assert network_of(ip_address("203.0.113.9")) == "203.0.113.9"
+    assert (
+        network_of(ip_address("2001:db8:5:6:7::8")) == network_of(ip_address("2001:db8:5:6::1")) == "2001:db8:5:6::/64"
+    )
+    assert network_of(None) == "None"

@@ -3,11 +3,9 @@ the one before and up to 15 minutes. It is the same for names that nobody has.""
 
 from __future__ import annotations
 
-from ipaddress import IPv6Address, ip_network
-
 from menuwatch.accounts import failures
 from menuwatch.db.pool import Pool
-from menuwatch.web.client import Address
+from menuwatch.web.client import Address, network_of
 
 
 class TooManyTries(Exception):
@@ -25,22 +23,15 @@ def _user(name: str) -> str:
     return name[:_LONGEST].casefold()
 
 
-def _place(address: Address | None) -> str:
-    """Whoever has an IPv6 address has 2^64 of them: the network counts."""
-    if isinstance(address, IPv6Address):
-        return str(ip_network((address, 64), strict=False))
-    return str(address)
-
-
 async def begin(pool: Pool, name: str, address: Address | None) -> None:
     """Counts a try as failed, before it is made; raises TooManyTries where it has to wait."""
     async with pool.connection(timeout=10) as conn:
-        wait = await failures.begin(conn, failures.ADDRESS, _place(address))
+        wait = await failures.begin(conn, failures.ADDRESS, network_of(address))
         if wait is not None:
             raise TooManyTries(wait)
         wait = await failures.begin(conn, failures.USER, _user(name))
         if wait is not None:
-            await failures.take_back(conn, failures.ADDRESS, _place(address))
+            await failures.take_back(conn, failures.ADDRESS, network_of(address))
             raise TooManyTries(wait)
 
 
@@ -48,11 +39,11 @@ async def undo(pool: Pool, name: str, address: Address | None) -> None:
     """The try was never made."""
     async with pool.connection(timeout=10) as conn:
         await failures.take_back(conn, failures.USER, _user(name))
-        await failures.take_back(conn, failures.ADDRESS, _place(address))
+        await failures.take_back(conn, failures.ADDRESS, network_of(address))
 
 
 async def succeeded(pool: Pool, name: str, address: Address | None) -> None:
     """It was none: the user begins anew. Of the address only this try is taken back, else a good login would pay for bad ones."""
     async with pool.connection(timeout=10) as conn:
         await failures.forget(conn, failures.USER, _user(name))
-        await failures.take_back(conn, failures.ADDRESS, _place(address))
+        await failures.take_back(conn, failures.ADDRESS, network_of(address))
