@@ -164,7 +164,6 @@ async def _keep(simulator: Simulator, system: System) -> None:
     """The faces on the market, which goes on drifting and being crawled, until Ctrl-C."""
     from menuwatch.cli.serving import serve
 
-    await _enqueue(system, [NewTask(role=Role.ANALYTICS_REFRESH)])
     password = await accounts.first_admin(system.pool)
 
     def up(address: str) -> None:
@@ -176,9 +175,9 @@ async def _keep(simulator: Simulator, system: System) -> None:
         table.add_row("Password", f"{password}  (once: you choose your own then)")
         errors.print()
         errors.print(table)
-        errors.print(f"\nThe market goes on: every store is crawled each {_LIVE_SECONDS} seconds. Ctrl-C ends it.")
+        errors.print(f"\nThe market goes on: every store is crawled every {_LIVE_SECONDS} seconds. Ctrl-C ends it.")
 
-    async with bootstrap.keeping(system):
+    async with bootstrap.keeping(system), bootstrap.scheduling(system):
         living = asyncio.create_task(_live(simulator, system), name="market")
         try:
             await serve(system, up)

@@ -102,7 +102,7 @@ async def _not_allowed(request: Request, error: NotAllowed) -> Response:
         root: str = request.scope.get("root_path", "")
         return RedirectResponse(f"{root}/account", status_code=303)
     who = screen.principal(request)
-    detail = f"{who.name} is a {who.role}: this needs {error}. An admin can give you another role."
+    detail = f"{who.name} is a {who.role}; {error}. An admin can give you another role."
     return _problem(request, 403, "Not for your role", detail)
 
 

@@ -74,7 +74,8 @@ def _workers(seen: Overview) -> Iterator[Need]:
             if crew.backing_off == crew.live
             else "paused or backing off"
         )
-        yield Need("bad", f"No worker takes new tasks: all {crew.live:,} are {why}.", "/workers", "Workers")
+        who = "the only one is" if crew.live == 1 else f"all {crew.live:,} are"
+        yield Need("bad", f"No worker takes new tasks: {who} {why}.", "/workers", "Workers")
     else:
         if crew.paused:
             yield Need(

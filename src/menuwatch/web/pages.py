@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +37,11 @@ def _clock(context: Context, value: datetime | None) -> Markup:
 @pass_context
 def _ago(context: Context, value: datetime | None) -> str:
     return words.ago(value, context["now"])
+
+
+def _ticked(text: str) -> Markup:
+    """Text in which what stands between backticks is code, as messages for the command line have it."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(Markup.escape(text))))  # noqa: S704 - escaped before
 
 
 def _script_json(value: Any) -> Markup:
@@ -79,6 +85,7 @@ class Pages:
             clock=_clock,
             ago=_ago,
             script_json=_script_json,
+            ticked=_ticked,
         )
 
     def render(

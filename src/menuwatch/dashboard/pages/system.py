@@ -15,6 +15,7 @@ router = APIRouter(prefix="/system", dependencies=[allowed(Permission.READ)])
 
 DUTIES = {
     "names": "keeps the list of names that searches and filters are made of",
+    "totals": "counts the brands and categories of a large catalogue",
     "days": "counts the tasks of days that are over",
     "horizon": "looks for transactions that hold old rows back",
     "history": "drops tasks, requests and states that are past their time, and makes the next partitions",
