@@ -79,9 +79,9 @@ def faces() -> Iterator[Served]:
     yield from serving()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Chromium."""
+    """Chromium. Not for the whole run: as long as it is driven this way, no asynchronous test of another package can run."""
     if not Path(CHROMIUM).exists():
         pytest.skip("no Chromium here: apt-get install chromium (Debian), and these tests run")
     with playwright_api.sync_playwright() as driver:
@@ -91,14 +91,20 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def login_state(browser: Browser, faces: Served) -> Any:
+def _logins() -> dict[str, Any]:
+    """Cookies by address: a worker may come back to these tests, and the one-time password works once."""
+    return {}
+
+
+@pytest.fixture(scope="package")
+def login_state(browser: Browser, faces: Served, _logins: dict[str, Any]) -> Any:
     """The cookies of an admin, who has logged in as people do and changed the one-time password."""
-    context = browser.new_context()
-    page = context.new_page()
-    log_in(page, faces)
-    state = context.storage_state()
-    context.close()
-    return state
+    if faces.address not in _logins:
+        context = browser.new_context()
+        log_in(context.new_page(), faces)
+        _logins[faces.address] = context.storage_state()
+        context.close()
+    return _logins[faces.address]
 
 
 NEW_PASSWORD = "a long enough pass phrase 7"
