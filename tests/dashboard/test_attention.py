@@ -236,7 +236,7 @@ def test_the_worst_comes_first_and_all_are_counted() -> None:
 @pytest.mark.parametrize(
     ("worker_hours", "ready", "living", "text"),
     [
-        (0.0, 0, 15, "Nothing waits: fewer workers would do for now."),
+        (0.0, 0, 15, "Nothing waits: no more workers are needed for now."),
         (None, 2, 15, "2 tasks wait, and none of that kind was completed in the last hour: there is no pace to go by."),
         (30.0, 300, 0, "300 tasks wait and nobody works: 30 workers would have it done within an hour."),
         (30.0, 300, 10, "300 tasks wait, which takes about 3 h. With 20 more workers it would be done within an hour."),

@@ -27,7 +27,7 @@ async def test_without_workers_it_says_how_to_start_some(admin: httpx.AsyncClien
     page = (await admin.get("/admin/workers")).text
     assert "No worker is running" in page
     assert "menuwatch worker --workers 5" in page
-    assert "Nothing waits: fewer workers would do for now." in page
+    assert "Nothing waits: no more workers are needed for now." in page
 
 
 async def test_states_tasks_and_reasons_are_shown(admin: httpx.AsyncClient, pool: Pool) -> None:

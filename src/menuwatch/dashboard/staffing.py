@@ -9,7 +9,7 @@ from menuwatch.operations.wording import many, span
 def advice(drain: Drain, ready: int, living: int) -> str:
     """What to do about the number of workers, if anything."""
     if not ready:
-        return "Nothing waits: fewer workers would do for now."
+        return "Nothing waits: no more workers are needed for now."
     waits = f"{many(ready, 'task')} {'waits' if ready == 1 else 'wait'}"
     if drain.worker_hours is None:
         return f"{waits}, and none of that kind was completed in the last hour: there is no pace to go by."

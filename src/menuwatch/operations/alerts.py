@@ -240,7 +240,7 @@ def _check_terms(values: Mapping[str, Any]) -> None:
         if percent is not None:
             raise Unusable("percent", "price_below takes an amount: a drop by percent is price_drops_by")
         if amount is None:
-            raise Unusable("amount", "price_below needs the amount that the price is to be below")
+            raise Unusable("amount", "a rule for a price that falls below an amount needs the amount")
     elif (amount is None) == (percent is None):
         raise Unusable("percent", "price_drops_by needs either an amount or a percentage")
     if amount is not None and (not amount.is_finite() or amount <= 0):
