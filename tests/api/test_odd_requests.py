@@ -26,7 +26,7 @@ async def test_no_odd_value_is_the_servers_fault(shop: Shop) -> None:
         (method, path, operation)
         for path, methods in shop.description["paths"].items()
         for method, operation in methods.items()
-        if path not in ("/readyz", "/metrics")
+        if path not in ("/readyz", "/metrics", "/api/events")  # no JSON
     ]
     seen: set[int] = set()
     for _ in range(12):
@@ -80,6 +80,6 @@ async def test_a_parameter_without_a_name_is_refused_as_one(shop: Shop) -> None:
 async def test_an_offset_that_no_place_has_is_the_same_moment(shop: Shop) -> None:
     odd = await shop.http.get("/api/export/snapshots?since=0512-10-18T11:42:44%2B21:37&format=csv")
     assert odd.status_code == 200, odd.text
-    early = await shop.http.get("/api/export/snapshots?since=0001-01-01T00:00:00%2B10:00&format=csv")
+    early = await shop.http.get("/api/export/snapshots?since=0001-01-01T00:00:00%2B20:00&format=csv")
     assert early.status_code == 422
     assert "out of range" in early.json()["detail"]

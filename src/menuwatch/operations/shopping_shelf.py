@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
+import psycopg
 from psycopg import AsyncConnection
 
 from menuwatch.core.telemetry import get_logger
@@ -73,10 +74,18 @@ async def shelve(pool: Pool, *, watcher: Watcher = _nobody, most: int = STORES_A
         try:
             found = await rows(conn, _q.stores_to_shelve, {"rules": keys.RULES, "most": most})
             for one in found:
-                async with conn.transaction():
-                    await _take_in(conn, one["id"], watcher, done)
+                try:
+                    async with conn.transaction():
+                        await _take_in(conn, one["id"], watcher, done)
+                except psycopg.OperationalError:
+                    raise
+                except Exception:
+                    # One store that cannot be taken in does not keep the others out; it is tried again each time.
+                    log.exception(
+                        "a menu does not get onto the shelf", action="shop_shelf_failed", dispensary_id=one["id"]
+                    )
             await _sum_up(conn)
-            done.left = len(found) == most
+            done.left = len(found) == most and done.stores > 0
             if not done.left:
                 await _totals(conn, changed=bool(found))
         finally:

@@ -15,6 +15,7 @@ from typing import Any
 
 import psycopg
 from fastapi import Depends, Request
+from starlette._utils import get_route_path
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -27,6 +28,7 @@ from menuwatch.web.cookie import cookie_of
 from menuwatch.web.system import System
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_OPEN = ("/img/", "/static/")
 _LONGEST = 200
 """Characters of a token or cookie that are looked at; ours have fewer."""
 
@@ -70,6 +72,10 @@ class Authenticate:
             return
         state = scope.setdefault("state", {})
         state["principal"], state["why_not"] = None, None
+        if get_route_path(scope).startswith(_OPEN):
+            # A page has dozens of these, and they are anybody's: nobody is looked up for them.
+            await self._app(scope, receive, send)
+            return
         token, cookie = _shown(scope)
         try:
             state["principal"] = await _principal(scope["app"].state.system, token, cookie)

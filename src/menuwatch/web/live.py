@@ -79,6 +79,9 @@ class Live:
             except (psycopg.Error, PoolTimeout) as error:
                 # Who listens sees by the missing beats of its own questions that something is wrong; the next look may work.
                 log.warning("could not look for changes", action="live_failed", error=type(error).__name__)
+            except Exception:
+                # Whoever listens would hear nothing any more, and not know it.
+                log.exception("could not look for changes", action="live_failed")
             await asyncio.sleep(INTERVAL)
 
 

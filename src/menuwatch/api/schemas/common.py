@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -94,12 +94,17 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(_storable)]
 """A JSON object that the database can hold."""
 
 
+_NONE, _LARGEST_OFFSET = timedelta(), timedelta(hours=16)
+
+
 def _in_utc(moment: datetime) -> datetime:
     """The same moment in UTC: the database knows only offsets that some place on earth has (below 16 hours)."""
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError("this moment is out of range: years are 1 to 9999 in UTC") from None
+        if abs(moment.utcoffset() or _NONE) >= _LARGEST_OFFSET:
+            raise ValueError("this moment is out of range: years are 1 to 9999 in UTC") from None
+        return moment  # the database knows years beyond these
 
 
 Instant = Annotated[AwareDatetime, BeforeValidator(_plus), AfterValidator(_in_utc)]

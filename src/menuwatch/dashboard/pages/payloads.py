@@ -23,7 +23,7 @@ from menuwatch.payloads.store import Payload
 from menuwatch.pipeline.rehearsal import rehearsing
 from menuwatch.stores import store as stores
 from menuwatch.tasks.model import PRIORITY_URGENT, Role
-from menuwatch.web import paging
+from menuwatch.web import csrf, paging
 from menuwatch.web.auth import allowed
 from menuwatch.web.forms import Form
 from menuwatch.web.system import Reading, Sys, System, Writing
@@ -182,7 +182,10 @@ async def difference(
 
 @router.get("/payloads/{payload_id}/replay", dependencies=[allowed(Permission.PAYLOADS)])
 async def rehearse(request: Request, system: Sys, payload_id: PayloadPath) -> Response:
-    """What applying it would change: done in earnest, and taken back."""
+    """What applying it would change: done in earnest, and taken back. That takes a store's row for a while, so a page of somebody
+    else cannot have it done by a link."""
+    if request.headers.get("sec-fetch-site") in ("cross-site", "same-site") or "sec-purpose" in request.headers:
+        raise csrf.CrossSite("a rehearsal begins on the payload's own page")
     async with system.pool.connection(timeout=10) as conn:
         payload = await payloads.one(conn, payload_id)
         store = await stores.get(conn, payload.dispensary_id)

@@ -33,6 +33,9 @@ async function show(html, push) {
 }
 
 async function visit(address, { push = false, ...request } = {}) {
+  // A second click on what is being sent already would do it twice.
+  if (request.method === "POST" && state.posting) return;
+  state.posting = request.method === "POST";
   state.busy?.abort();
   const mine = (state.busy = new AbortController());
   main().setAttribute("aria-busy", "true");
@@ -57,6 +60,7 @@ async function visit(address, { push = false, ...request } = {}) {
   } finally {
     if (state.busy === mine) {
       state.busy = null;
+      state.posting = false;
       main().removeAttribute("aria-busy");
       if (state.wanted) refresh();
     }
