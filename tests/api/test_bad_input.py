@@ -217,10 +217,13 @@ async def test_no_answer_holds_a_proxy_password(app: FastAPI, shop: Shop, capsys
         "INSERT INTO fetch_attempts (task_id, host, proxy_id, verdict, blame, reaction)"
         " VALUES (1, 'h.test', 1, 'ok', 'nobody', 'return')"
     )
+    await shop.execute(
+        "INSERT INTO task_schedules (name, role, interval_hours, next_run_at) VALUES ('s', 'analytics_refresh', 6, now())"
+    )
     values: dict[str, Any] = {
         "task_id": 1, "payload_id": payload, "product_id": 1, "store_id": store, "dispensary_id": store, "role": "payload_fetch",
         "worker_id": "w1", "proxy_id": 1, "host": "h.test", "path": "placeholder",
-        "rule_id": 1, "what": "products", "user_id": 1, "token_id": 1,
+        "rule_id": 1, "what": "products", "user_id": 1, "token_id": 1,        "schedule_id": 1,
     }  # fmt: skip
     for path, methods in shop.description["paths"].items():
         if path == "/api/events":
