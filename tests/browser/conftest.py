@@ -118,7 +118,7 @@ def log_in(page: Page, faces: Served) -> None:
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("button", name="Log out").wait_for()
     if page.get_by_label("New password", exact=True).count():
-        page.get_by_label("Present password").fill(faces.password)
+        page.get_by_label("Current password").fill(faces.password)
         page.get_by_label("New password", exact=True).fill(NEW_PASSWORD)
         page.get_by_label("New password again").fill(NEW_PASSWORD)
         page.get_by_role("button", name="Change password").click()

@@ -117,3 +117,9 @@ def test_a_task_that_is_gone_is_a_helpful_404(page: Page, faces: Served) -> None
     assert answer.status == 404
     expect(page.locator("main")).to_contain_text("the newest is")
     assert not axe(page)
+
+
+def test_what_people_guess_is_the_search(page: Page, faces: Served) -> None:
+    page.goto(f"{faces.address}/admin/tasks?state=failed&role=payload_fetch")
+    expect(page.get_by_label("Search", exact=True)).to_have_value("state:failed role:payload_fetch")
+    expect(page.locator("main h1")).to_have_text("Tasks")

@@ -99,8 +99,8 @@ def _address(request: Request) -> str:
 
 async def _not_allowed(request: Request, error: NotAllowed) -> Response:
     if isinstance(error, PasswordDue):
-        root: str = request.scope.get("root_path", "")
-        return RedirectResponse(f"{root}/account", status_code=303)
+        query = urlencode({"next": screen.root(request) + _address(request)}) if request.method == "GET" else ""
+        return RedirectResponse(f"{screen.root(request)}/account?{query}".rstrip("?"), status_code=303)
     who = screen.principal(request)
     detail = f"{who.name} is a {who.role}; {error}. An admin can give you another role."
     return _problem(request, 403, "Not for your role", detail)

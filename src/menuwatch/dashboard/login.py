@@ -82,9 +82,13 @@ async def log_out(request: Request) -> Response:
 
 
 @router.get("/account")
-async def account(request: Request, who: Annotated[Principal, signed_in]) -> Response:
+async def account(
+    request: Request,
+    who: Annotated[Principal, signed_in],
+    next: str = "",  # noqa: A002
+) -> Response:
     """Who one is, what one may do, and the form for another password."""
-    return _account(request, Filled({}))
+    return _account(request, Filled({"next": next}))
 
 
 def _account(request: Request, form: Filled, *, status: int = 200) -> Response:
@@ -98,9 +102,10 @@ async def change_password(
     current: Annotated[str, Form(max_length=1000)] = "",
     new: Annotated[str, Form(max_length=1000)] = "",
     again: Annotated[str, Form(max_length=1000)] = "",
+    next: Annotated[str, Form(max_length=4000)] = "",  # noqa: A002
 ) -> Response:
-    """Another password; other sessions end."""
-    form = Filled({})
+    """Another password; other sessions end. Who had to choose one goes on to where they wanted to be."""
+    form = Filled({"next": next})
     if new != again:
         form.refuse("again", "these are not the same: type the new password twice")
         return _account(request, form, status=422)
@@ -114,9 +119,8 @@ async def change_password(
     except TooManyTries as error:
         form.refuse("current", str(error))
         return _account(request, form, status=429)
-    answer = screen.back(
-        request, "/" if due else "/account", "Your password is changed; other sessions of yours have ended."
-    )
+    there = safe_next(next, _prefix(request)).removeprefix(screen.root(request)) if due else "/account"
+    answer = screen.back(request, there or "/", "Your password is changed; other sessions of yours have ended.")
     begun.put(answer, system.settings)
     return answer
 

@@ -36,6 +36,11 @@ def principal(request: Request) -> Principal:
     return found
 
 
+def root(request: Request) -> str:
+    """Where the dashboard lies."""
+    return str(request.scope.get("root_path", ""))
+
+
 def here(request: Request) -> str:
     """The path inside the dashboard."""
     root: str = request.scope.get("root_path", "")

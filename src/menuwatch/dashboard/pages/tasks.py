@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from menuwatch.accounts.model import Permission
 from menuwatch.dashboard import screen
@@ -86,6 +86,13 @@ async def listing(
     request: Request, system: Sys, conn: Reading, q: str = "", cursor: Annotated[str | None, Query()] = None
 ) -> Response:
     """The list. A search that cannot be read says what is wrong with it, and keeps what was typed."""
+    # What people guess who know the API: `?state=failed` is the search `state:failed`.
+    given = request.query_params.multi_items()
+    guessed = " ".join(
+        f'{name}:"{value}"' if " " in value else f"{name}:{value}" for name, value in given if name in QUALIFIERS
+    )
+    if guessed and not q:
+        return RedirectResponse(screen.root(request) + "/tasks?" + urlencode([("q", guessed)]), status_code=303)
     who = screen.principal(request)
     context: dict[str, Any] = {
         "q": q,
