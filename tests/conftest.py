@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -38,6 +39,17 @@ def _own_logging() -> Iterator[None]:
     structlog.reset_defaults()
 
 
+_ROOM = 4_000_000_000
+
+
+def in_memory() -> str | None:
+    """A folder that lies in memory, where there is one with room: a database per test is thousands of small files, which take most of
+    the time of a test on a disk. None for the usual place."""
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _ROOM
+    return str(memory) if roomy else None
+
+
 @pytest.fixture(scope="session")
 def server_url() -> Iterator[str]:
     """A PostgreSQL server for the whole run: TEST_DATABASE_URL (a superuser's), else an embedded one."""
@@ -46,7 +58,10 @@ def server_url() -> Iterator[str]:
         yield given
         return
     # Not below pytest's own folder: another run as root closes that to the user that the server runs as.
-    with tempfile.TemporaryDirectory(prefix="menuwatch-tests-") as folder, contextlib.ExitStack() as running:
+    with (
+        tempfile.TemporaryDirectory(prefix="menuwatch-tests-", dir=in_memory()) as folder,
+        contextlib.ExitStack() as running,
+    ):
         url, stack = embedded.start(Path(folder) / "data")
         running.enter_context(stack)
         with psycopg.connect(url, autocommit=True) as conn:

@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, in_memory
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="browser tests need the Python package playwright")
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page  # noqa: E402
@@ -55,7 +55,7 @@ class Served:
 
 def serving(*arguments: str) -> Iterator[Served]:
     """A filled server of one's own, stopped at the end."""
-    with tempfile.TemporaryDirectory(prefix="menuwatch-faces-") as folder:
+    with tempfile.TemporaryDirectory(prefix="menuwatch-faces-", dir=in_memory()) as folder:
         child = subprocess.Popen(
             [sys.executable, "-m", "tests.browser.serve", folder, *arguments],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

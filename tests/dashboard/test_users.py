@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -166,5 +167,8 @@ async def test_who_must_choose_a_password_gets_nowhere_else(faces: Faces, pool: 
             "/admin/account/tokens",
         ):
             answer = await browser.get(path)
-            assert (answer.status_code, answer.headers["location"]) == (303, "/admin/account"), path
+            assert (answer.status_code, answer.headers["location"]) == (
+                303,
+                f"/admin/account?next={quote(path, safe='')}",
+            ), path
         assert (await browser.get("/admin/account")).status_code == 200
