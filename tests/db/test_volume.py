@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+
+from tests.conftest import in_memory
 
 BENCH = Path(__file__).parents[2] / "bench" / "volume.py"
 STORES, PRODUCTS, CRAWLS = 8, 40, 3
@@ -14,7 +18,8 @@ STORES, PRODUCTS, CRAWLS = 8, 40, 3
 def test_history_costs_what_changes() -> None:
     done = subprocess.run(
         [sys.executable, str(BENCH), "--stores", str(STORES), "--products", str(PRODUCTS), "--crawls", str(CRAWLS), "--json"],
-        capture_output=True, text=True, timeout=150, check=False,
+        capture_output=True, text=True, timeout=170, check=False,
+        env={**os.environ, "TMPDIR": in_memory() or tempfile.gettempdir()},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
