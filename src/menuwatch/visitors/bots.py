@@ -21,7 +21,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     (r"lighthouse|pagespeed|ptst/|gtmetrix|pingdom|statuscake|site24x7|uptime|monitor|checkly|catchpoint", "measure and watch sites"),
     (r"preview|externalhit|facebookcatalog|embedly|vkshare|whatsapp/|skypeuripreview", "make the little pictures of shared links"),
     (r"mediapartners|google-inspectiontool|googleother|google-extended|feedfetcher|read-aloud|google web preview", "Google's own"),
-    (r"claude-|chatgpt|perplexity|anthropic|cohere-|bytespider|ccbot|meta-external|diffbot", "gather for language models"),
+    (r"chatgpt|perplexity|cohere-|bytespider|ccbot|meta-external|diffbot", "gather for language models"),
     (r"\b(?:python|java|curl|wget|libwww|okhttp|axios|node-fetch|go-http|\w*httpclient|perl|ruby)\b", "libraries behind a mask"),
     (r"validator|linkcheck|nikto|nmap|zgrab|masscan|nuclei|sqlmap|qualys|censys|expanse", "look for faults"),
 )  # fmt: skip
