@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
-from json import loads
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from menuwatch import bootstrap
 from menuwatch.analytics.model import UnderWay
 from menuwatch.analytics.refresh import refresh as make_anew
 from menuwatch.catalog.canon.kinds import CATEGORIES
-from menuwatch.cli.output import Format, ago, chosen_format, console, errors, plain, plural, print_json, print_rows
+from menuwatch.cli.figure_sheet import printed
+from menuwatch.cli.output import Format, console, plural, print_json
 from menuwatch.cli.process import settings
 from menuwatch.cli.products import parse_since
 from menuwatch.core.errors import Refused
@@ -28,8 +26,6 @@ from menuwatch.schedules.model import parse_state
 from menuwatch.stores import store as stores
 
 app = typer.Typer(help="Figures over all stores, and what each of them rests on.", no_args_is_help=True)
-
-_TABLE_LIMIT, _ALL_ROWS = 100, 10_000_000
 
 StateOption = Annotated[
     str | None, typer.Option(help="Only this state (two letters); `all`: all states together; `unknown`.")
@@ -44,8 +40,6 @@ LimitOption = Annotated[
 ]
 FormatOption = Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON: when it was made, and `items`.")]
-
-_RESTS_ON = (("coverage_stores", "Stores"), ("coverage_stale_stores", "Stale"), ("coverage_share", "Crawls ok"))
 
 
 @app.command("price-per-gram")
@@ -183,7 +177,7 @@ def new_and_gone(
         chosen = Where(scope=scope, stores=await _stores(conn, store))
         return await operations.days(conn, Days(since=start, where=chosen, by=by), limit=limit)
 
-    _printed(read, columns, fmt, json, limit)
+    printed(read, columns, fmt, json, limit)
 
 
 @app.command("stores")
@@ -219,7 +213,7 @@ def list_stores(
         chosen = Where(scope=scope, stores=await _stores(conn, store))
         return await operations.stores(conn, chosen, stale=stale if stale or fresh else None, limit=limit)
 
-    _printed(read, columns, fmt, json, limit, rests_on=())
+    printed(read, columns, fmt, json, limit, rests_on=())
 
 
 @app.command("coverage")
@@ -249,7 +243,7 @@ def coverage(
         found = await operations.coverage(conn, scope)
         return replace(found, rows=found.rows[:limit], next=(limit,) if len(found.rows) > limit else None)
 
-    _printed(read, columns, fmt, json, limit, rests_on=())
+    printed(read, columns, fmt, json, limit, rests_on=())
 
 
 @app.command("refresh")
@@ -279,9 +273,6 @@ async def _refresh() -> Any:
         return await make_anew(system.pool, window=timedelta(days=system.settings.analytics_window_days))
 
 
-Reading = Callable[[Any, int], Awaitable[Page]]
-
-
 def _figure(
     figure: Figure,
     where: Where,
@@ -303,96 +294,7 @@ def _figure(
         )
         return await operations.page(conn, figure, chosen, limit=limit)
 
-    _printed(read, columns, fmt, json, limit, weighed=weighed)
-
-
-def _printed(
-    read: Reading,
-    columns: Sequence[tuple[str, str]],
-    fmt: Format | None,
-    json: bool,
-    limit: int | None,
-    *,
-    rests_on: Sequence[tuple[str, str]] = _RESTS_ON,
-    weighed: bool = False,
-) -> None:
-    """`weighed`: a table has only rows with options, and says how many it leaves out."""
-    form = chosen_format(json, fmt)
-    most = limit or (_TABLE_LIMIT if form is Format.TABLE else _ALL_ROWS)
-    found = asyncio.run(_read(read, most))
-    if form is Format.JSON:
-        print_json({**found.head, "items": found.rows})
-        return
-    rows = [_flat(row) for row in found.rows]
-    left_out = [row for row in rows if weighed and form is Format.TABLE and not row["options"]]
-    if form is Format.TABLE:
-        rows = [row for row in rows if row not in left_out]
-        # Columns in which no row has anything say nothing.
-        rows = [row | _spoken(row) for row in rows]
-        columns = [(key, heading) for key, heading in columns if any(row.get(key) is not None for row in rows)]
-    empty = (
-        "Nothing of that kind." if found.head["run_id"] else "No figures yet: `menuwatch analytics refresh` makes them."
-    )
-    if left_out:
-        empty = "No row has a price per gram."
-    print_rows(rows, [*columns, *rests_on], form, empty=empty, keep=[key for key, _ in rests_on])
-    if left_out:
-        options = sum(row["without_weight"] for row in left_out)
-        errors.print(
-            f"Left out: {plural(len(left_out), 'row')} in which no option has a weight ({plural(options, 'option')}); "
-            "--json has them.",
-            soft_wrap=True,
-        )
-    if form is Format.TABLE:
-        _said(found, limit)
-
-
-async def _read(read: Reading, limit: int) -> Page:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
-        return await read(conn, limit)
-
-
-def _said(found: Page, limit: int | None) -> None:
-    head = found.head
-    if head["run_id"] is not None:
-        errors.print(
-            f"Made {ago(head['refreshed_at'])}, of the time since {head['window']['from']:%Y-%m-%d %H:%M} UTC."
-        )
-    if head["failed"] is not None:
-        errors.print(
-            f"Making them anew failed {ago(head['failed']['at'])}: {plain(head['failed']['error'])}",
-            markup=False,
-            soft_wrap=True,
-        )
-    if found.next is not None and limit is None:
-        errors.print(f"The first {plural(_TABLE_LIMIT, 'row')}; --limit or --format csv prints more.")
-
-
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """Objects in a row as columns of their own: `coverage_share`, `regular_median`."""
-    flat: dict[str, Any] = {}
-    for key, value in row.items():
-        if isinstance(value, msgspec.Raw):
-            inner = loads(bytes(value), parse_float=Decimal)
-            flat |= {f"{key}_{name}": one for name, one in inner.items()}
-        else:
-            flat[key] = value
-    return flat
-
-
-def _spoken(row: dict[str, Any]) -> dict[str, Any]:
-    """What a table says where a value means something else than nothing, and shares as percent."""
-    shares = {
-        key: f"{100 * value:.1f} %"
-        for key, value in row.items()
-        if key.endswith("share") and isinstance(value, Decimal | int)
-    }
-    depths = {
-        key: f"{100 * value:.0f} %" for key, value in row.items() if key.startswith("depth_") and value is not None
-    }
-    where = "all" if row.get("all_states") else row.get("state")
-    what = "all" if row.get("all_categories") else row.get("category")
-    return {"where": where, "what": what, **shares, **depths}
+    printed(read, columns, fmt, json, limit, weighed=weighed)
 
 
 def _scope(text: str | None) -> str | None:
