@@ -18,7 +18,7 @@ from menuwatch.accounts.secrets import one_time_password
 from menuwatch.core.errors import Refused
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Pool
-from menuwatch.operations import audit
+from menuwatch.operations import audit, views
 from menuwatch.operations.refusals import Conflict, NotFound, Unusable
 
 log = get_logger(__name__)
@@ -164,9 +164,10 @@ async def enable(conn: Conn, user_id: int, *, by: Principal | None) -> User:
 
 
 async def remove(conn: Conn, user_id: int, *, by: Principal | None) -> User:
-    """Removes it with its sessions and tokens; returns it as it was. Raises NotFound, Conflict, Overreach."""
+    """Removes it with its sessions, tokens and saved views; returns it as it was. Raises NotFound, Conflict, Overreach."""
     user = await _guarded(conn, user_id, by, "removing", leaves=True)
     await accounts.delete(conn, user_id)
+    await views.remove_all(conn, user.name)
     await audit.record(conn, "user_removed", ("user", user.name), role=user.role)
     return user
 

@@ -56,3 +56,8 @@ async def remove(conn: AsyncConnection[Any], owner: str, view_id: int) -> str:
         raise NotFound(f"view {view_id} does not exist, or is not yours")
     await audit.record(conn, "view_removed", ("view", view_id), name=found["name"])
     return str(found["name"])
+
+
+async def remove_all(conn: AsyncConnection[Any], owner: str) -> None:
+    """Forgets every view of somebody who leaves: whoever gets that name later is somebody else."""
+    await conn.execute(_q.remove_views_of, {"owner": owner})

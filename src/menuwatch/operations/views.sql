@@ -10,5 +10,8 @@ SELECT %(owner)s, %(screen)s, %(name)s, %(query)s
 ON CONFLICT (owner, screen, name) DO UPDATE SET query = excluded.query
 RETURNING id;
 
+-- name: remove_views_of
+DELETE FROM saved_views WHERE owner = %(owner)s;
+
 -- name: remove_view
 DELETE FROM saved_views WHERE id = %(id)s AND owner = %(owner)s RETURNING name;
