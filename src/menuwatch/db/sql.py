@@ -1,6 +1,7 @@
 """SQL in files: a noun's `queries.sql` is read as one page, and each statement has a name.
 
-A statement starts with a line `-- name: some_name`; comment lines below it say what it is for.
+A statement starts with a line `-- name: some_name`; comment lines below it say what it is for. What several statements of a file
+share, a filter say, stands once under `-- piece: its_name`, and is put in where they say `{its_name}`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from importlib import resources
 from typing import Any, LiteralString
 
-_NAME = re.compile(r"^--\s*name:\s*([a-z][a-z0-9_]*)\s*$", re.MULTILINE)
+_NAME = re.compile(r"^--\s*(name|piece):\s*([a-z][a-z0-9_]*)\s*$", re.MULTILINE)
 
 
 class Queries(Mapping[str, LiteralString]):
@@ -39,16 +40,27 @@ class Queries(Mapping[str, LiteralString]):
 
 def parse(text: str, source: str) -> Queries:
     """Cuts a file into its statements; raises ValueError for a doubled name or text before the first one."""
-    pieces = _NAME.split(text)
-    before = "\n".join(line for line in pieces[0].splitlines() if line.strip() and not line.startswith("--"))
+    parts = _NAME.split(text)
+    before = "\n".join(line for line in parts[0].splitlines() if line.strip() and not line.startswith("--"))
     if before:
         raise ValueError(f"{source}: statement without a `-- name:` line: {before[:60]!r}")
-    statements: dict[str, str] = {}
-    for name, body in zip(pieces[1::2], pieces[2::2], strict=True):
-        if name in statements:
-            raise ValueError(f"{source}: two statements are named {name!r}")
-        statements[name] = body.strip().removesuffix(";")
-    return Queries(statements, source)
+    found: dict[str, dict[str, str]] = {"name": {}, "piece": {}}
+    for kind, name, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        if name in found[kind]:
+            raise ValueError(f"{source}: two {'statements' if kind == 'name' else 'pieces'} are named {name!r}")
+        found[kind][name] = body.strip().removesuffix(";")
+    whole = {name: _put_in(body, found["piece"]) for name, body in found["name"].items()}
+    unused = [name for name in found["piece"] if not any(f"{{{name}}}" in body for body in found["name"].values())]
+    if unused:
+        raise ValueError(f"{source}: no statement says {{{unused[0]}}}")
+    return Queries(whole, source)
+
+
+def _put_in(body: str, pieces: Mapping[str, str]) -> str:
+    """The statement with its pieces. Other braces are SQL's own: a piece is known by its name."""
+    for name, piece in pieces.items():
+        body = body.replace(f"{{{name}}}", piece)
+    return body
 
 
 @functools.cache

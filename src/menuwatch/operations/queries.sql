@@ -1,6 +1,48 @@
 -- Read models: what screens and the API show. Every list is a keyset page: the last row's sort values and id are the next page's
 -- start, so a page costs the same wherever it lies and rows that are inserted meanwhile shift nothing.
 
+-- piece: task_filter
+-- Which tasks: lists, counts, and what is done to all that match, must never differ in this.
+AND (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
+AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
+AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
+AND (%(platform)s::text IS NULL OR platform = %(platform)s)
+AND (%(created_after)s::timestamptz IS NULL OR (created_at >= %(created_after)s AND (completed_at IS NULL OR completed_at >= %(created_after)s)))
+AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
+AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
+AND (%(ended_after)s::timestamptz IS NULL OR completed_at >= %(ended_after)s)
+AND (%(ended_before)s::timestamptz IS NULL OR completed_at < %(ended_before)s)
+AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
+AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
+AND (%(payload_id)s::text IS NULL OR (payload ->> 'payload_id' = %(payload_id)s AND id = ANY (ARRAY (
+SELECT t.id FROM task_live t WHERE t.payload ->> 'payload_id' = %(payload_id)s UNION ALL
+SELECT h.id FROM task_history h WHERE h.payload ->> 'payload_id' = %(payload_id)s))))
+AND (%(paths)s::text[] IS NULL OR (payload ?& %(keys)s::text[] AND NOT EXISTS (
+SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
+WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value)))
+AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
+SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
+AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)))
+
+-- piece: product_filter
+-- Which products, in whatever order they are listed.
+AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
+AND (%(categories)s::text[] IS NULL OR p.category = ANY (%(categories)s))
+AND (%(strain_types)s::text[] IS NULL OR p.strain_type = ANY (%(strain_types)s))
+AND (%(categories_canon)s::text[] IS NULL OR p.category_canon = ANY (%(categories_canon)s))
+AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
+AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
+AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
+AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
+AND (%(states)s::text[] IS NULL OR p.dispensary_id IN (SELECT d.id FROM dispensaries d WHERE d.state = ANY (%(states)s)))
+AND (%(special)s::boolean IS NULL OR on_special(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) = %(special)s)
+AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
+AND (%(names)s::text[] IS NULL OR lower(p.name) = ANY (%(names)s))
+AND (%(price_min)s::numeric IS NULL
+OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
+AND (%(price_max)s::numeric IS NULL
+OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) <= %(price_max)s)
+
 -- name: list_stores
 SELECT id, platform, platform_dispensary_id, slug, name, menu_url, address, city, state, country, zipcode, latitude, longitude,
        timezone, phone, is_recreational, is_medical, crawl_enabled, crawl_interval_hours, first_crawled_at, last_crawled_at,
@@ -38,22 +80,7 @@ LIMIT %(limit)s;
 SELECT p.id, lower(p.name) AS key
   FROM catalog_products p
  WHERE (%(stores)s::integer[] IS NULL OR p.dispensary_id = ANY (%(stores)s))
-   AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
-   AND (%(categories)s::text[] IS NULL OR p.category = ANY (%(categories)s))
-   AND (%(strain_types)s::text[] IS NULL OR p.strain_type = ANY (%(strain_types)s))
-   AND (%(categories_canon)s::text[] IS NULL OR p.category_canon = ANY (%(categories_canon)s))
-   AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
-   AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
-   AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
-   AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
-   AND (%(states)s::text[] IS NULL OR p.dispensary_id IN (SELECT d.id FROM dispensaries d WHERE d.state = ANY (%(states)s)))
-   AND (%(special)s::boolean IS NULL OR on_special(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) = %(special)s)
-   AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
-   AND (%(names)s::text[] IS NULL OR lower(p.name) = ANY (%(names)s))
-   AND (%(price_min)s::numeric IS NULL
-        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
-   AND (%(price_max)s::numeric IS NULL
-        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) <= %(price_max)s)
+   {product_filter}
    AND (%(after_id)s::bigint IS NULL OR (lower(p.name), p.id) > (%(after_key)s::text, %(after_id)s))
  ORDER BY lower(p.name), p.id LIMIT %(limit)s;
 
@@ -62,22 +89,7 @@ SELECT p.id, lower(p.name) AS key
 SELECT p.id, coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), 'Infinity') AS key
   FROM catalog_products p
  WHERE (%(stores)s::integer[] IS NULL OR p.dispensary_id = ANY (%(stores)s))
-   AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
-   AND (%(categories)s::text[] IS NULL OR p.category = ANY (%(categories)s))
-   AND (%(strain_types)s::text[] IS NULL OR p.strain_type = ANY (%(strain_types)s))
-   AND (%(categories_canon)s::text[] IS NULL OR p.category_canon = ANY (%(categories_canon)s))
-   AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
-   AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
-   AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
-   AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
-   AND (%(states)s::text[] IS NULL OR p.dispensary_id IN (SELECT d.id FROM dispensaries d WHERE d.state = ANY (%(states)s)))
-   AND (%(special)s::boolean IS NULL OR on_special(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) = %(special)s)
-   AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
-   AND (%(names)s::text[] IS NULL OR lower(p.name) = ANY (%(names)s))
-   AND (%(price_min)s::numeric IS NULL
-        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
-   AND (%(price_max)s::numeric IS NULL
-        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) <= %(price_max)s)
+   {product_filter}
    AND (effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) IS NOT NULL) = %(priced)s::boolean
    AND (%(after_id)s::bigint IS NULL OR %(priced)s
         OR p.id > %(after_id)s)
@@ -89,22 +101,7 @@ SELECT p.id, coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_
 SELECT p.id, coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), '-Infinity') AS key
   FROM catalog_products p
  WHERE (%(stores)s::integer[] IS NULL OR p.dispensary_id = ANY (%(stores)s))
-   AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
-   AND (%(categories)s::text[] IS NULL OR p.category = ANY (%(categories)s))
-   AND (%(strain_types)s::text[] IS NULL OR p.strain_type = ANY (%(strain_types)s))
-   AND (%(categories_canon)s::text[] IS NULL OR p.category_canon = ANY (%(categories_canon)s))
-   AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
-   AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
-   AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
-   AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
-   AND (%(states)s::text[] IS NULL OR p.dispensary_id IN (SELECT d.id FROM dispensaries d WHERE d.state = ANY (%(states)s)))
-   AND (%(special)s::boolean IS NULL OR on_special(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) = %(special)s)
-   AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
-   AND (%(names)s::text[] IS NULL OR lower(p.name) = ANY (%(names)s))
-   AND (%(price_min)s::numeric IS NULL
-        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
-   AND (%(price_max)s::numeric IS NULL
-        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) <= %(price_max)s)
+   {product_filter}
    AND (effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) IS NOT NULL) = %(priced)s::boolean
    AND (%(after_id)s::bigint IS NULL OR %(priced)s
         OR p.id < %(after_id)s)
@@ -117,22 +114,7 @@ SELECT p.id, coalesce(effective_price(p.price_rec, p.price_rec_special, p.price_
 SELECT p.id, p.changed_at AS key
   FROM catalog_products p
  WHERE (%(stores)s::integer[] IS NULL OR p.dispensary_id = ANY (%(stores)s))
-   AND (%(brands)s::text[] IS NULL OR p.brand_name = ANY (%(brands)s))
-   AND (%(categories)s::text[] IS NULL OR p.category = ANY (%(categories)s))
-   AND (%(strain_types)s::text[] IS NULL OR p.strain_type = ANY (%(strain_types)s))
-   AND (%(categories_canon)s::text[] IS NULL OR p.category_canon = ANY (%(categories_canon)s))
-   AND (%(subcategories_canon)s::text[] IS NULL OR p.subcategory_canon = ANY (%(subcategories_canon)s))
-   AND (%(strains_canon)s::text[] IS NULL OR p.strain_canon = ANY (%(strains_canon)s))
-   AND (%(stock)s::text[] IS NULL OR p.stock_status = ANY (%(stock)s))
-   AND (%(present)s::boolean IS NULL OR (p.last_seen_at IS NULL) = %(present)s)
-   AND (%(states)s::text[] IS NULL OR p.dispensary_id IN (SELECT d.id FROM dispensaries d WHERE d.state = ANY (%(states)s)))
-   AND (%(special)s::boolean IS NULL OR on_special(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) = %(special)s)
-   AND (%(q)s::text IS NULL OR p.name ILIKE %(q)s)
-   AND (%(names)s::text[] IS NULL OR lower(p.name) = ANY (%(names)s))
-   AND (%(price_min)s::numeric IS NULL
-        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) >= %(price_min)s)
-   AND (%(price_max)s::numeric IS NULL
-        OR effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) <= %(price_max)s)
+   {product_filter}
    AND (%(after_id)s::bigint IS NULL OR (p.changed_at, p.id) < (%(after_key)s::timestamptz, %(after_id)s))
  ORDER BY p.changed_at DESC, p.id DESC LIMIT %(limit)s;
 
@@ -280,26 +262,7 @@ SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worke
        last_heartbeat_at, result, error_message, retry_count, max_retries, payload, attempt, created_at, updated_at
   FROM worker_tasks
  WHERE (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s))
-   AND (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
-   AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
-   AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
-   AND (%(platform)s::text IS NULL OR platform = %(platform)s)
-   AND (%(created_after)s::timestamptz IS NULL OR (created_at >= %(created_after)s AND (completed_at IS NULL OR completed_at >= %(created_after)s)))
-   AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
-   AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
-   AND (%(ended_after)s::timestamptz IS NULL OR completed_at >= %(ended_after)s)
-   AND (%(ended_before)s::timestamptz IS NULL OR completed_at < %(ended_before)s)
-   AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
-   AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
-   AND (%(payload_id)s::text IS NULL OR (payload ->> 'payload_id' = %(payload_id)s AND id = ANY (ARRAY (
-          SELECT t.id FROM task_live t WHERE t.payload ->> 'payload_id' = %(payload_id)s UNION ALL
-          SELECT h.id FROM task_history h WHERE h.payload ->> 'payload_id' = %(payload_id)s))))
-   AND (%(paths)s::text[] IS NULL OR (payload ?& %(keys)s::text[] AND NOT EXISTS (
-          SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
-           WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value)))
-   AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
-          SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
-   AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)))
+   {task_filter}
    AND (%(after)s::bigint IS NULL OR id < %(after)s)
  ORDER BY id DESC LIMIT %(limit)s;
 
@@ -312,26 +275,7 @@ SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worke
 SELECT role, status, count(*) AS n
   FROM worker_tasks
  WHERE (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s))
-   AND (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
-   AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
-   AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
-   AND (%(platform)s::text IS NULL OR platform = %(platform)s)
-   AND (%(created_after)s::timestamptz IS NULL OR (created_at >= %(created_after)s AND (completed_at IS NULL OR completed_at >= %(created_after)s)))
-   AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
-   AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
-   AND (%(ended_after)s::timestamptz IS NULL OR completed_at >= %(ended_after)s)
-   AND (%(ended_before)s::timestamptz IS NULL OR completed_at < %(ended_before)s)
-   AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
-   AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
-   AND (%(payload_id)s::text IS NULL OR (payload ->> 'payload_id' = %(payload_id)s AND id = ANY (ARRAY (
-          SELECT t.id FROM task_live t WHERE t.payload ->> 'payload_id' = %(payload_id)s UNION ALL
-          SELECT h.id FROM task_history h WHERE h.payload ->> 'payload_id' = %(payload_id)s))))
-   AND (%(paths)s::text[] IS NULL OR (payload ?& %(keys)s::text[] AND NOT EXISTS (
-          SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
-           WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value)))
-   AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
-          SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
-   AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)))
+   {task_filter}
    AND (%(below)s::bigint IS NULL OR id < %(below)s)
  GROUP BY role, status;
 

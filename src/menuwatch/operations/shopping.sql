@@ -1,6 +1,42 @@
 -- What shoppers find. Every statement here is planned for its very values (`prepare=False`): a filter that is not given is then no part of
 -- the plan, and the order is one of the indexes.
 
+-- piece: item_filter
+-- What an item must be. Prices and strengths are compared as the indexes have them.
+AND (%(category)s::text IS NULL OR i.category = %(category)s)
+AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
+AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
+AND (%(sizes)s::text[] IS NULL OR i.sizes && %(sizes)s)
+AND (NOT %(in_stock)s OR i.in_stock > 0) AND (NOT %(special)s OR i.on_special)
+AND (%(price_min)s::integer IS NULL OR coalesce(i.price, 2147483647) >= %(price_min)s)
+AND (%(price_max)s::integer IS NULL OR coalesce(i.price, 2147483647) <= %(price_max)s)
+AND (%(per_gram_max)s::integer IS NULL OR coalesce(i.per_gram, 2147483647) <= %(per_gram_max)s)
+AND (%(thc_min)s::integer IS NULL OR -coalesce(i.thc, -1) <= -%(thc_min)s::integer)
+AND (%(thc_max)s::integer IS NULL OR -coalesce(i.thc, -1) >= -%(thc_max)s::integer)
+
+-- piece: offer_filter
+-- The same of an offer.
+AND (%(category)s::text IS NULL OR o.category = %(category)s)
+AND (%(strains)s::text[] IS NULL OR o.strain = ANY (%(strains)s))
+AND (%(brands)s::integer[] IS NULL OR o.brand_id = ANY (%(brands)s))
+AND (%(sizes)s::text[] IS NULL OR o.sizes && %(sizes)s)
+AND (NOT %(in_stock)s OR o.in_stock) AND (NOT %(special)s OR (o.regular IS NOT NULL AND o.in_stock IS NOT false))
+AND (%(price_min)s::integer IS NULL OR o.price >= %(price_min)s) AND (%(price_max)s::integer IS NULL OR o.price <= %(price_max)s)
+AND (%(per_gram_max)s::integer IS NULL OR o.per_gram <= %(per_gram_max)s)
+AND (%(thc_min)s::integer IS NULL OR o.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR o.thc <= %(thc_max)s)
+
+-- piece: spread
+-- How what was found is spread.
+SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
+UNION ALL SELECT 'category', category, count(*) FROM m GROUP BY category
+UNION ALL SELECT 'strain', strain, count(*) FROM m WHERE strain IS NOT NULL GROUP BY strain
+UNION ALL (SELECT 'brand', brand_id::text, count(*) FROM m WHERE brand_id IS NOT NULL GROUP BY brand_id ORDER BY 3 DESC, 2 LIMIT 40)
+UNION ALL (SELECT 'size', z, count(*) FROM (SELECT unnest(sizes) AS z FROM m) u GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
+UNION ALL SELECT 'price', width_bucket(price, %(price_steps)s::integer[])::text, count(*) FROM m WHERE price IS NOT NULL GROUP BY 2
+UNION ALL SELECT 'thc', width_bucket(thc, %(thc_steps)s::integer[])::text, count(*) FROM m WHERE thc IS NOT NULL GROUP BY 2
+UNION ALL SELECT 'in_stock', 'yes', count(*) FROM m WHERE in_stock
+UNION ALL SELECT 'special', 'yes', count(*) FROM m WHERE on_special;
+
 -- name: facets
 -- How many items a filter leaves, and how they are spread; counted up to a limit, of which one more says that there are more.
 WITH m AS MATERIALIZED (
@@ -9,27 +45,10 @@ WITH m AS MATERIALIZED (
    WHERE i.stores > 0
      AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
      AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM shop_item_words w WHERE w.item_id = i.id))
-     AND (%(category)s::text IS NULL OR i.category = %(category)s)
-     AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
-     AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
-     AND (%(sizes)s::text[] IS NULL OR i.sizes && %(sizes)s)
-     AND (NOT %(in_stock)s OR i.in_stock > 0) AND (NOT %(special)s OR i.on_special)
-     AND (%(price_min)s::integer IS NULL OR coalesce(i.price, 2147483647) >= %(price_min)s)
-     AND (%(price_max)s::integer IS NULL OR coalesce(i.price, 2147483647) <= %(price_max)s)
-     AND (%(per_gram_max)s::integer IS NULL OR coalesce(i.per_gram, 2147483647) <= %(per_gram_max)s)
-     AND (%(thc_min)s::integer IS NULL OR -coalesce(i.thc, -1) <= -%(thc_min)s::integer)
-     AND (%(thc_max)s::integer IS NULL OR -coalesce(i.thc, -1) >= -%(thc_max)s::integer)
+     {item_filter}
    LIMIT %(most)s + 1
 )
-SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
- UNION ALL SELECT 'category', category, count(*) FROM m GROUP BY category
- UNION ALL SELECT 'strain', strain, count(*) FROM m WHERE strain IS NOT NULL GROUP BY strain
- UNION ALL (SELECT 'brand', brand_id::text, count(*) FROM m WHERE brand_id IS NOT NULL GROUP BY brand_id ORDER BY 3 DESC, 2 LIMIT 40)
- UNION ALL (SELECT 'size', z, count(*) FROM (SELECT unnest(sizes) AS z FROM m) u GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
- UNION ALL SELECT 'price', width_bucket(price, %(price_steps)s::integer[])::text, count(*) FROM m WHERE price IS NOT NULL GROUP BY 2
- UNION ALL SELECT 'thc', width_bucket(thc, %(thc_steps)s::integer[])::text, count(*) FROM m WHERE thc IS NOT NULL GROUP BY 2
- UNION ALL SELECT 'in_stock', 'yes', count(*) FROM m WHERE in_stock
- UNION ALL SELECT 'special', 'yes', count(*) FROM m WHERE on_special;
+{spread}
 
 -- name: facets_sampled
 -- The same of a share of the table's pages, for a filter that leaves many.
@@ -39,26 +58,9 @@ WITH m AS MATERIALIZED (
    WHERE i.stores > 0
      AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
      AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM shop_item_words w WHERE w.item_id = i.id))
-     AND (%(category)s::text IS NULL OR i.category = %(category)s)
-     AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
-     AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
-     AND (%(sizes)s::text[] IS NULL OR i.sizes && %(sizes)s)
-     AND (NOT %(in_stock)s OR i.in_stock > 0) AND (NOT %(special)s OR i.on_special)
-     AND (%(price_min)s::integer IS NULL OR coalesce(i.price, 2147483647) >= %(price_min)s)
-     AND (%(price_max)s::integer IS NULL OR coalesce(i.price, 2147483647) <= %(price_max)s)
-     AND (%(per_gram_max)s::integer IS NULL OR coalesce(i.per_gram, 2147483647) <= %(per_gram_max)s)
-     AND (%(thc_min)s::integer IS NULL OR -coalesce(i.thc, -1) <= -%(thc_min)s::integer)
-     AND (%(thc_max)s::integer IS NULL OR -coalesce(i.thc, -1) >= -%(thc_max)s::integer)
+     {item_filter}
 )
-SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
- UNION ALL SELECT 'category', category, count(*) FROM m GROUP BY category
- UNION ALL SELECT 'strain', strain, count(*) FROM m WHERE strain IS NOT NULL GROUP BY strain
- UNION ALL (SELECT 'brand', brand_id::text, count(*) FROM m WHERE brand_id IS NOT NULL GROUP BY brand_id ORDER BY 3 DESC, 2 LIMIT 40)
- UNION ALL (SELECT 'size', z, count(*) FROM (SELECT unnest(sizes) AS z FROM m) u GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
- UNION ALL SELECT 'price', width_bucket(price, %(price_steps)s::integer[])::text, count(*) FROM m WHERE price IS NOT NULL GROUP BY 2
- UNION ALL SELECT 'thc', width_bucket(thc, %(thc_steps)s::integer[])::text, count(*) FROM m WHERE thc IS NOT NULL GROUP BY 2
- UNION ALL SELECT 'in_stock', 'yes', count(*) FROM m WHERE in_stock
- UNION ALL SELECT 'special', 'yes', count(*) FROM m WHERE on_special;
+{spread}
 
 -- name: facets_here
 -- The same of what some stores have: prices and stock are theirs.
@@ -68,29 +70,14 @@ WITH f AS MATERIALIZED (
    WHERE o.store_id = ANY (%(stores)s::integer[])
      AND (%(ids)s::bigint[] IS NULL OR o.item_id = ANY (%(ids)s))
      AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM shop_item_words w WHERE w.item_id = o.item_id))
-     AND (%(category)s::text IS NULL OR o.category = %(category)s)
-     AND (%(strains)s::text[] IS NULL OR o.strain = ANY (%(strains)s))
-     AND (%(brands)s::integer[] IS NULL OR o.brand_id = ANY (%(brands)s))
-     AND (%(sizes)s::text[] IS NULL OR o.sizes && %(sizes)s)
-     AND (NOT %(in_stock)s OR o.in_stock) AND (NOT %(special)s OR (o.regular IS NOT NULL AND o.in_stock IS NOT false))
-     AND (%(price_min)s::integer IS NULL OR o.price >= %(price_min)s) AND (%(price_max)s::integer IS NULL OR o.price <= %(price_max)s)
-     AND (%(per_gram_max)s::integer IS NULL OR o.per_gram <= %(per_gram_max)s)
-     AND (%(thc_min)s::integer IS NULL OR o.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR o.thc <= %(thc_max)s)
+     {offer_filter}
 ), m AS MATERIALIZED (
   SELECT f.item_id, min(f.category) AS category, min(f.strain) AS strain, min(f.brand_id) AS brand_id, min(f.price) AS price, max(f.thc) AS thc,
          min(f.sizes) AS sizes,
          bool_or(f.in_stock) AS in_stock, bool_or(f.regular IS NOT NULL AND f.in_stock IS NOT false) AS on_special
     FROM f GROUP BY f.item_id
 )
-SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
- UNION ALL SELECT 'category', category, count(*) FROM m GROUP BY category
- UNION ALL SELECT 'strain', strain, count(*) FROM m WHERE strain IS NOT NULL GROUP BY strain
- UNION ALL (SELECT 'brand', brand_id::text, count(*) FROM m WHERE brand_id IS NOT NULL GROUP BY brand_id ORDER BY 3 DESC, 2 LIMIT 40)
- UNION ALL (SELECT 'size', z, count(*) FROM (SELECT unnest(sizes) AS z FROM m) u GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
- UNION ALL SELECT 'price', width_bucket(price, %(price_steps)s::integer[])::text, count(*) FROM m WHERE price IS NOT NULL GROUP BY 2
- UNION ALL SELECT 'thc', width_bucket(thc, %(thc_steps)s::integer[])::text, count(*) FROM m WHERE thc IS NOT NULL GROUP BY 2
- UNION ALL SELECT 'in_stock', 'yes', count(*) FROM m WHERE in_stock
- UNION ALL SELECT 'special', 'yes', count(*) FROM m WHERE on_special;
+{spread}
 
 -- name: find
 -- A text that finds very many is asked of each item on the way (a scalar subquery, which is never made for all of them at once).
@@ -103,16 +90,7 @@ SELECT i.id, CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN co
  WHERE i.stores > 0
      AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
      AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM shop_item_words w WHERE w.item_id = i.id))
-     AND (%(category)s::text IS NULL OR i.category = %(category)s)
-     AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
-     AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
-     AND (%(sizes)s::text[] IS NULL OR i.sizes && %(sizes)s)
-     AND (NOT %(in_stock)s OR i.in_stock > 0) AND (NOT %(special)s OR i.on_special)
-     AND (%(price_min)s::integer IS NULL OR coalesce(i.price, 2147483647) >= %(price_min)s)
-     AND (%(price_max)s::integer IS NULL OR coalesce(i.price, 2147483647) <= %(price_max)s)
-     AND (%(per_gram_max)s::integer IS NULL OR coalesce(i.per_gram, 2147483647) <= %(per_gram_max)s)
-     AND (%(thc_min)s::integer IS NULL OR -coalesce(i.thc, -1) <= -%(thc_min)s::integer)
-     AND (%(thc_max)s::integer IS NULL OR -coalesce(i.thc, -1) >= -%(thc_max)s::integer)
+     {item_filter}
    AND (%(after_id)s::bigint IS NULL
         OR (CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
                            WHEN 'per_gram' THEN coalesce(i.per_gram, 2147483647) WHEN 'thc' THEN -coalesce(i.thc, -1)
@@ -133,16 +111,7 @@ SELECT i.id, CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN co
         WHERE i.stores > 0
      AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
      AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM shop_item_words w WHERE w.item_id = i.id))
-     AND (%(category)s::text IS NULL OR i.category = %(category)s)
-     AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
-     AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
-     AND (%(sizes)s::text[] IS NULL OR i.sizes && %(sizes)s)
-     AND (NOT %(in_stock)s OR i.in_stock > 0) AND (NOT %(special)s OR i.on_special)
-     AND (%(price_min)s::integer IS NULL OR coalesce(i.price, 2147483647) >= %(price_min)s)
-     AND (%(price_max)s::integer IS NULL OR coalesce(i.price, 2147483647) <= %(price_max)s)
-     AND (%(per_gram_max)s::integer IS NULL OR coalesce(i.per_gram, 2147483647) <= %(per_gram_max)s)
-     AND (%(thc_min)s::integer IS NULL OR -coalesce(i.thc, -1) <= -%(thc_min)s::integer)
-     AND (%(thc_max)s::integer IS NULL OR -coalesce(i.thc, -1) >= -%(thc_max)s::integer)
+     {item_filter}
         OFFSET 0) i
  WHERE (%(after_id)s::bigint IS NULL
         OR (CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
@@ -168,14 +137,7 @@ SELECT h.id, h.key FROM (
    WHERE o.store_id = ANY (%(stores)s::integer[])
      AND (%(ids)s::bigint[] IS NULL OR o.item_id = ANY (%(ids)s))
      AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM shop_item_words w WHERE w.item_id = o.item_id))
-     AND (%(category)s::text IS NULL OR o.category = %(category)s)
-     AND (%(strains)s::text[] IS NULL OR o.strain = ANY (%(strains)s))
-     AND (%(brands)s::integer[] IS NULL OR o.brand_id = ANY (%(brands)s))
-     AND (%(sizes)s::text[] IS NULL OR o.sizes && %(sizes)s)
-     AND (NOT %(in_stock)s OR o.in_stock) AND (NOT %(special)s OR (o.regular IS NOT NULL AND o.in_stock IS NOT false))
-     AND (%(price_min)s::integer IS NULL OR o.price >= %(price_min)s) AND (%(price_max)s::integer IS NULL OR o.price <= %(price_max)s)
-     AND (%(per_gram_max)s::integer IS NULL OR o.per_gram <= %(per_gram_max)s)
-     AND (%(thc_min)s::integer IS NULL OR o.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR o.thc <= %(thc_max)s)
+     {offer_filter}
    GROUP BY o.item_id) h
  WHERE %(after_id)s::bigint IS NULL OR (h.key, h.id) > (%(after_key)s::integer, %(after_id)s)
  ORDER BY h.key, h.id LIMIT %(limit)s;

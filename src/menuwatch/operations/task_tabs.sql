@@ -1,25 +1,37 @@
 -- How many tasks of each state a search finds, up to a number: what tabs say. Planned anew each time, as lists are (queries.sql).
 
+-- piece: which
+-- Which tasks, whatever became of them.
+AND (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s))
+AND (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
+AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
+AND (%(platform)s::text IS NULL OR platform = %(platform)s)
+
+-- piece: live_when
+-- When it was enqueued, and by whom it is done, of what is not over: nothing of it has ended.
+AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
+AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
+AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
+AND (%(ended_after)s::timestamptz IS NULL AND %(ended_before)s::timestamptz IS NULL AND %(cause)s::text IS NULL)
+
+-- piece: asked
+-- How urgent it is, and what it was given to do.
+AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
+AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
+AND (%(payload_id)s::text IS NULL OR payload ->> 'payload_id' = %(payload_id)s)
+AND (%(paths)s::text[] IS NULL OR NOT EXISTS (
+SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
+WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value))
+
 -- name: count_at_work
 -- What workers have: never more than they have slots.
 SELECT CASE WHEN coalesce(last_heartbeat_at, claimed_at) < now() - interval '10 minutes' THEN 'stale'
             WHEN started_at IS NULL THEN 'claimed' ELSE 'running' END AS status, count(*) AS n
   FROM task_live
  WHERE state = 'a'
-   AND (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s))
-   AND (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
-   AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
-   AND (%(platform)s::text IS NULL OR platform = %(platform)s)
-   AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
-   AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
-   AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
-   AND (%(ended_after)s::timestamptz IS NULL AND %(ended_before)s::timestamptz IS NULL AND %(cause)s::text IS NULL)
-   AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
-   AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
-   AND (%(payload_id)s::text IS NULL OR payload ->> 'payload_id' = %(payload_id)s)
-   AND (%(paths)s::text[] IS NULL OR NOT EXISTS (
-          SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
-           WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value))
+   {which}
+   {live_when}
+   {asked}
    AND (%(errors)s::text[] IS NULL OR error_message ILIKE ALL (%(errors)s))
  GROUP BY 1;
 
@@ -27,20 +39,9 @@ SELECT CASE WHEN coalesce(last_heartbeat_at, claimed_at) < now() - interval '10 
 SELECT 'pending' AS status, count(*) AS n FROM (
   SELECT FROM task_live
    WHERE state <> 'a'
-     AND (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s))
-     AND (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
-     AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
-     AND (%(platform)s::text IS NULL OR platform = %(platform)s)
-     AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
-     AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
-     AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
-     AND (%(ended_after)s::timestamptz IS NULL AND %(ended_before)s::timestamptz IS NULL AND %(cause)s::text IS NULL)
-     AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
-     AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
-     AND (%(payload_id)s::text IS NULL OR payload ->> 'payload_id' = %(payload_id)s)
-     AND (%(paths)s::text[] IS NULL OR NOT EXISTS (
-            SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
-             WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value))
+     {which}
+     {live_when}
+     {asked}
      AND (%(errors)s::text[] IS NULL OR error_message ILIKE ALL (%(errors)s))
    LIMIT %(most)s) x;
 
@@ -49,21 +50,13 @@ SELECT 'pending' AS status, count(*) AS n FROM (
 SELECT %(status)s::text AS status, count(*) AS n FROM (
   SELECT FROM task_history
    WHERE status = %(status)s AND (%(status)s = 'completed' OR status <> 'completed')
-     AND (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s))
-     AND (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
-     AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
-     AND (%(platform)s::text IS NULL OR platform = %(platform)s)
+     {which}
      AND (%(created_after)s::timestamptz IS NULL OR (created_at >= %(created_after)s AND completed_at >= %(created_after)s))
      AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
      AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
      AND (%(ended_after)s::timestamptz IS NULL OR completed_at >= %(ended_after)s)
      AND (%(ended_before)s::timestamptz IS NULL OR completed_at < %(ended_before)s)
-     AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
-     AND (%(priority_max)s::integer IS NULL OR priority <= %(priority_max)s)
-     AND (%(payload_id)s::text IS NULL OR payload ->> 'payload_id' = %(payload_id)s)
-     AND (%(paths)s::text[] IS NULL OR NOT EXISTS (
-            SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
-             WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value))
+     {asked}
      AND (%(cause)s::text IS NULL OR (status = 'failed' AND cause = %(cause)s))
      AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)))
    LIMIT %(most)s) x;
