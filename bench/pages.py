@@ -12,6 +12,7 @@ not below 100 ms.
     slowest[]     the slowest addresses: p50, p95, max in milliseconds
     missing[]     addresses that there are not (yet)
     failed[]      addresses that answered with an error
+    never_asked[] addresses of the server that no list of this bench has (bench/pages_addresses.py)
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ from menuwatch.accounts import store as accounts
 from menuwatch.accounts.model import Permission, Role
 from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Connection, open_pool
-from pages_addresses import API_LEFT_OUT, DEEP, PAGES, QUERIES
+from menuwatch.site.screen import brand_path, item_path, store_path
+from pages_addresses import API_LEFT_OUT, DEEP, OPENAPI, PAGES, QUERIES, never_asked
 from pages_fill import Sizes, counts, fill, freshen
 
 AIM = 100.0
@@ -49,7 +51,6 @@ SAMPLES = 20
 """Stores, products, tasks and so on that addresses are asked for in turn."""
 HOPS = {"middle": 8, "deep": 40}
 """Pages of 200 that are walked to come there."""
-OPENAPI = Path(__file__).parents[1] / "openapi.json"
 
 
 @dataclass(slots=True)
@@ -115,6 +116,7 @@ async def samples(conn: Connection) -> dict[str, list[str]]:
         "cause": await column(
             "SELECT cause FROM task_history WHERE status = 'failed' GROUP BY cause ORDER BY count(*) DESC LIMIT 12"
         ),
+        "schedule_id": await column("SELECT id FROM task_schedules ORDER BY id"),
         "user_id": await column("SELECT id FROM users LIMIT 1"),
         "token_id": await column("SELECT id FROM api_tokens LIMIT 1"),
         "role": ["payload_fetch", "product_refresh", "analytics_refresh"],
@@ -125,6 +127,19 @@ async def samples(conn: Connection) -> dict[str, list[str]]:
     }
     found["dispensary_id"] = found["store_id"]
     found["real"] = await column("SELECT id FROM dispensaries WHERE slug = 'real-store'")
+    found["real_payload"] = await column(
+        "SELECT max(p.id) FROM raw_crawl_payloads p JOIN dispensaries d ON d.id = p.dispensary_id WHERE d.slug = 'real-store'"
+    )
+    # What shoppers look at: items, most of them those that many stores have.
+    items = f"(SELECT id, name FROM shop_items WHERE stores > 0 ORDER BY stores DESC, id LIMIT {SAMPLES // 2})"
+    others = items.replace("stores DESC, id", "hashint8(id)")
+    named = await (await conn.execute(f"{items} UNION {others}".encode())).fetchall()
+    found["item"] = [item_path(number, name).removeprefix("/p/") for number, name in named]
+    named = await (await conn.execute(f"SELECT id, name {stores}".encode())).fetchall()
+    found["store"] = [store_path(number, name).removeprefix("/s/") for number, name in named]
+    query = f"SELECT name FROM shop_totals WHERE kind = 'brand' ORDER BY items DESC LIMIT {SAMPLES}"
+    slugs = await (await conn.execute(query.encode())).fetchall()
+    found["brand"] = [brand_path(slug).removeprefix("/b/") for (slug,) in slugs]
     return found
 
 
@@ -153,11 +168,9 @@ def addresses(client: Client, known: dict[str, list[str]]) -> Iterator[Address]:
             yield Address(template, expanded(template, known))
             if path in DEEP and not query:
                 yield from far_down(client, template, expanded(template, known)[0])
-    linked = links(client)
     for template in PAGES:
-        name = template.strip("{}")
-        if name in ("item", "store", "brand"):
-            yield Address(template, linked[name] or [f"/missing-{name}"])
+        if unknown := [name for name in re.findall(r"\{(\w+)\}", template) if not known.get(name)]:
+            yield Address(f"{template} (nothing known for {', '.join(unknown)})", [])
         else:
             yield Address(template, expanded(template, known))
 
@@ -176,20 +189,6 @@ def far_down(client: Client, template: str, first: str) -> Iterator[Address]:
         for name, at in HOPS.items():
             if hop == at:
                 yield Address(f"{template} ({name})", [f"{first}{join}cursor={quote(cursor)}"])
-
-
-def links(client: Client) -> dict[str, list[str]]:
-    """Pages of the site that its lists lead to."""
-    found: dict[str, list[str]] = {"item": [], "store": [], "brand": []}
-    for page, kind, pattern in (
-        ("/search?q=haze", "item", r'href="(/[ip]/[^"#?]+)"'),
-        ("/stores", "store", r'href="(/s/[^"#?]+)"'),
-        ("/brands", "brand", r'href="(/b/[^"#?]+)"'),
-    ):
-        status, body, _ = client.get(page, plain=True)
-        if status == 200:
-            found[kind] = list(dict.fromkeys(re.findall(pattern, body.decode(errors="replace"))))[:SAMPLES]
-    return found
 
 
 def measure(client: Client, asked: list[Address], requests: int) -> None:
@@ -300,6 +299,7 @@ def report(chosen: list[Address], sized: dict[str, int], given: argparse.Namespa
     missing = [one.name for one in chosen if one.status == 404]
     failed = [f"{one.status} {one.name}" for one in chosen if not one.times and one.status != 404]
     over = [one for one in good if one.p(0.95) >= AIM]
+    unknown = never_asked()
     if given.json:
         rows = [
             {
@@ -318,6 +318,7 @@ def report(chosen: list[Address], sized: dict[str, int], given: argparse.Namespa
             "slowest": rows[: given.show],
             "missing": missing,
             "failed": failed,
+            "never_asked": unknown,
             "sizes": sized,
         }
         print(json.dumps(found, indent=2))
@@ -329,7 +330,7 @@ def report(chosen: list[Address], sized: dict[str, int], given: argparse.Namespa
             middle = statistics.median(one.p(0.95) for one in good)
             print(f"{len(good)} addresses; 95th percentiles: worst {good[0].p(0.95):.1f} ms, median {middle:.1f} ms")
             print(f"{len(over)} not below {AIM:.0f} ms")
-        for name, found_ in (("missing", missing), ("failed", failed)):
+        for name, found_ in (("missing", missing), ("failed", failed), ("never asked", unknown)):
             for one_ in found_:
                 print(f"{name}: {one_}")
     return 1 if over or failed else 0

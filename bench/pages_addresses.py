@@ -1,8 +1,22 @@
 """Which addresses are asked: every list of the API with what people filter and sort it by, and every page.
 
-New screens are added to PAGES."""
+New screens are added to PAGES; an address that is neither there nor in one of the tables of what is left out is told by
+`never_asked`."""
 
 from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from fastapi.routing import APIRoute
+
+from menuwatch.dashboard import login
+from menuwatch.dashboard.pages import ROUTERS as DASHBOARD
+from menuwatch.site.pages import ROUTERS as SITE
+
+OPENAPI = Path(__file__).parents[1] / "openapi.json"
 
 API_LEFT_OUT = {
     "/api/export/{what}": "a stream of everything",
@@ -164,54 +178,152 @@ DEEP = {
 
 PAGES = [
     "/admin/",
+    "/admin/?hours=24",
     "/admin/job-queue",
     "/admin/job-queue/timeline",
     "/admin/job-queue/enqueue?role=payload_fetch&scope=due",
-    "/admin/?hours=24",
     "/admin/tasks",
     "/admin/tasks?q=state:failed",
     "/admin/tasks?q=state:pending%20store:{slug}",
+    "/admin/tasks?q=refused%20connection",
+    "/admin/tasks/suggest?q=store:a&at=7",
+    "/admin/tasks/suggest?q=error:%20ho&at=9",
+    "/admin/tasks/bulk?act=retry&all=true&q=state:failed%20ended:%3E%3D-24h",
     "/admin/tasks/{task_id}",
+    "/admin/tasks/{task_id}/clone",
     "/admin/failures",
     "/admin/failures?window=7d",
     "/admin/workers",
     "/admin/workers/{worker_id}",
     "/admin/schedules",
+    "/admin/schedules/{schedule_id}",
+    "/admin/schedules/resync",
+    "/admin/schedules/discovery",
     "/admin/stores",
     "/admin/stores?state=AZ",
+    "/admin/stores/new",
     "/admin/stores/{store_id}",
+    "/admin/stores/{store_id}/menu",
     "/admin/products",
     "/admin/products?q=haze",
+    "/admin/products?q=haze&sort=price",
+    "/admin/products?brand=Lucent&stock=oos",
+    "/admin/products?strain=sativa&on=present",
+    "/admin/products?state=AZ&category=edible&special=yes",
     "/admin/products/{product_id}",
     "/admin/payloads",
     "/admin/payloads/{payload_id}",
+    "/admin/payloads/{real_payload}/data",
+    "/admin/payloads/{real_payload}/diff",
     "/admin/images",
     "/admin/proxies",
+    "/admin/proxies/{proxy_id}",
+    "/admin/proxies/add",
+    "/admin/proxies/import",
     "/admin/hosts",
-    "/admin/hosts/dutchie.com",
+    "/admin/hosts/{host}",
     "/admin/alerts",
+    "/admin/alerts/add?product_id={product_id}",
+    "/admin/alerts/events",
+    "/admin/alerts/messages",
+    "/admin/alerts/{rule_id}",
     "/admin/visitors",
     "/admin/system",
+    "/admin/system/settings",
+    "/admin/system/doctor",
     "/admin/users",
+    "/admin/users/add",
+    "/admin/users/tokens",
+    "/admin/users/{user_id}",
+    "/admin/users/{user_id}/password",
     "/admin/audit",
     "/admin/account",
+    "/admin/account/tokens",
     "/",
+    "/?near=85001",
     "/search",
     "/search?q=haze",
+    "/search?q=dream",
     "/search?q=blue+dream",
+    "/search?q=blue+dream+cartridge",
+    "/search?q=drea",
     "/search?q=zanzibar",
+    "/search?q=zanzbar",
+    "/search?q=lucent+haze",
+    "/search?q=nothing+like+it",
+    "/search?q=haze&sort=price",
+    "/search?q=haze&sort=newest",
+    "/search?q=flower",
     "/search?category=flower&sort=price",
+    "/search?category=flower&strain=sativa&size=3.5+g&max=40",
+    "/search?category=edible&sort=per_gram&stock=1",
+    "/search?brand={brand}",
+    "/search?brand={brand}&sort=price",
+    "/search?store={store_id}",
+    "/search?store={store_id}&category=flower",
+    "/search?special=1",
+    "/search?special=1&sort=newest",
+    "/search?stock=1&sort=thc&thc_min=25",
+    "/search?min=10&max=20",
+    "/search?gram=5",
     "/search?near=85001",
+    "/search?near=Denver%2C+CO&within=100&sort=distance",
     "/search?q=gummies&near=85001",
-    "/brands",
+    "/search?q=haze&near=85001&within=100&sort=price",
     "/stores",
     "/stores?near=85001",
-    "/drops",
-    "/specials",
+    "/stores/AZ",
+    "/p/{item}",
+    "/p/{item}?near=85001",
+    "/s/{store}",
+    "/b/{brand}",
+    "/b/{brand}?near=85001",
     "/about",
+    "/alerts/sent",
+    "/alerts/ended",
+    "/robots.txt",
     "/sitemap.xml",
-    "{item}",
-    "{store}",
-    "{brand}",
 ]
-"""Pages for people. `{item}`, `{store}` and `{brand}` are the first such links of the search page, the stores' and the brands'."""
+"""Pages for people. `{item}`, `{store}` and `{brand}` are what the site calls them: a number with a name, or a name alone."""
+
+PAGES_LEFT_OUT = {
+    "/admin/live": "a stream without an end",
+    "/admin/jump": "leads elsewhere",
+    "/admin/login": "leads elsewhere, where somebody has logged in",
+    "/admin/payloads/{payload_id}/replay": "does all of a refresh, and takes it back",
+    "/alerts/{token}": "somebody's own: one row by its key",
+    "/alerts/{token}/confirm": "somebody's own: one row by its key",
+    "/alerts/{token}/stop": "somebody's own: one row by its key",
+    "/feeds/{token}.atom": "somebody's own: one row by its key",
+    "/sitemap-{part}.xml": "a stream of 50,000 addresses",
+}
+"""Pages that are not asked, and why."""
+
+
+def _routes(prefix: str, routers: Iterable[object]) -> list[tuple[str, re.Pattern[str]]]:
+    """What can be asked there, in the order in which it is looked for: (address, what fits it)."""
+    found = [one for router in routers for one in router.routes if isinstance(one, APIRoute) and "GET" in one.methods]  # type: ignore[attr-defined]
+    return [(prefix + one.path, one.path_regex) for one in found]
+
+
+def never_asked() -> list[str]:
+    """Addresses with an answer to GET that nothing above asks, and that are not said to be left out."""
+    described = json.loads(OPENAPI.read_text())["paths"]
+    # Every path of the API that is not left out is asked; a name that is left out must be one.
+    missed = [f"{path} (is left out, and is no path)" for path in API_LEFT_OUT if path not in described]
+    for prefix, routes in {
+        "/admin": _routes("/admin", (login.router, *DASHBOARD)),
+        "": _routes("", SITE),
+    }.items():
+        plain = [re.sub(r"\{\w+\}", "1", page.partition("?")[0]) for page in PAGES]
+        asked = set()
+        for page in (page for page in plain if page.startswith("/admin/") == bool(prefix)):
+            fitting = (path for path, fits in routes if fits.match(page.removeprefix(prefix) or "/"))
+            # A router's own "" below a prefix is asked without the slash, which the pattern has not either.
+            if path := next(fitting, None):
+                asked.add(path)
+        known = {path for path, _ in routes}
+        missed += sorted(known - asked - set(PAGES_LEFT_OUT))
+        left = {one for one in PAGES_LEFT_OUT if one.startswith("/admin/") == bool(prefix)}
+        missed += [f"{path} (is left out, and is no page)" for path in sorted(left - known)]
+    return missed
