@@ -1,0 +1,147 @@
+"""What a search crawl asks of the site that is crawled and of the service that fetches its pages.
+
+A site is pure: it knows addresses and what bodies mean. A provider takes an order for one page and brings the page later, as a delivery:
+by calling our webhook, or as a row that a worker of ours writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Protocol
+
+from menuwatch.core.errors import MenuwatchError
+
+
+class UrlType(StrEnum):
+    """What a page is."""
+
+    SEARCH = "search"
+    PAGINATION = "pagination"
+    PRODUCT = "product"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a page leads to. `url` is absolute, on one of the site's hosts, and spelled one way only: a page has one address. `page` is the
+    number of a page of results, counted from 1; None for a product."""
+
+    url: str
+    url_type: UrlType
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One form in which a product is sold. `weight_g` is in grams, packed; `price` in the product's currency."""
+
+    variant_id: str
+    sku: str | None
+    name: str | None
+    price: Decimal | None
+    weight_g: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawledProduct:
+    """A product as its page tells it. `listed` is how many shops sell it, by the site's own count. Texts hold no control characters; images
+    are absolute addresses."""
+
+    site_product_id: str
+    name: str
+    url: str
+    price_min: Decimal | None
+    price_max: Decimal | None
+    currency: str
+    weight_g: Decimal | None
+    listed: int | None
+    variants: tuple[Variant, ...] = ()
+    images: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What a page said. `removed`: the product is no longer sold, which is an answer and no failure. `total` is how many results the search
+    has, where the page says so."""
+
+    found: tuple[Found, ...] = ()
+    product: CrawledProduct | None = None
+    removed: bool = False
+    total: int | None = None
+
+
+class BlockPage(MenuwatchError):
+    """The body is no page of the site but a refusal: a challenge, a block, an empty shell. It may come with the next try."""
+
+
+class Unreadable(MenuwatchError):
+    """The body is not what such a page should be; the message says what is missing."""
+
+
+class Site(Protocol):
+    """A shop that is found by keyword. No method does I/O."""
+
+    name: str
+    hosts: frozenset[str]
+    """Hosts that its pages lie on, in lower case, with their ports where they are not the usual ones."""
+
+    def search_url(self, keyword: str) -> str:
+        """The address of the first page of results."""
+        ...
+
+    def read(self, url_type: UrlType, url: str, body: bytes) -> Page:
+        """What the page says. `body` is hostile: raises BlockPage and Unreadable, nothing else, and takes time in proportion to its size."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One page that is to be fetched. `reference` comes back with the delivery; `postback_url` is where that is to be sent, None where the
+    provider needs no webhook; `country` is two letters, lower case."""
+
+    url: str
+    site: str
+    reference: str
+    postback_url: str | None = None
+    country: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """What a provider brings: a page inline (`html`, bytes as they came, perhaps compressed) or where it lies (`html_url`), or an `error`."""
+
+    reference: str
+    ok: bool
+    error: str | None = None
+    html: bytes | None = None
+    html_url: str | None = None
+    request_id: str | None = None
+
+
+class OrderRefused(MenuwatchError):
+    """The provider did not take the order. `retry_after` is in seconds, None where it named no time; `final`: it will never take it."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None, final: bool = False) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.final = final
+
+
+class BadWebhook(MenuwatchError):
+    """The body of a webhook is not of the provider's shape; the message names what is wrong, and holds none of it."""
+
+
+class Provider(Protocol):
+    """Who fetches pages."""
+
+    name: str
+    needs_webhook: bool
+
+    async def submit(self, order: Order) -> str | None:
+        """Hands an order over; returns the provider's own id of it. Raises OrderRefused; nothing else for whatever the provider answers."""
+        ...
+
+    def read_webhook(self, body: object) -> list[Delivery]:
+        """The deliveries in a decoded JSON body (a list, one result, or results in an envelope), in order. Raises BadWebhook."""
+        ...
