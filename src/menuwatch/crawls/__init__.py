@@ -1,5 +1,5 @@
-"""Search crawls: jobs, their queue, what was delivered, and the products found. Migration 0023 has the states and their rules; `base` has
-what sites and fetching services are, `store` the rows.
+"""Search crawls: jobs, their queue, what was delivered, and the products found. Migration 0023 has the tables; `base` has what sites
+and fetching services are, `rules` when what happens, `store` the rows.
 
     pending --submitted--> submitted --delivered--> completed
        ^                       |

@@ -1,8 +1,7 @@
 """What a search crawl asks of the site that is crawled and of the service that fetches its pages.
 
-A site is pure: it knows addresses and what bodies mean. A provider takes an order for one page and brings the page later, as a delivery:
-by calling our webhook, or as a row that a worker of ours writes.
-"""
+A site is pure: it knows addresses and what bodies mean. A provider takes an order for one page and brings the page later, as a
+delivery: by calling our webhook, or as a row that a worker of ours writes."""
 
 from __future__ import annotations
 
@@ -24,8 +23,8 @@ class UrlType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a page leads to. `url` is absolute, on one of the site's hosts, and spelled one way only: a page has one address. `page` is the
-    number of a page of results, counted from 1; None for a product."""
+    """What a page leads to. `url` is absolute, on one of the site's hosts, and spelled one way only: a page has one address. `page`
+    is the number of a page of results, counted from 1; None for a product."""
 
     url: str
     url_type: UrlType
@@ -45,8 +44,8 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawledProduct:
-    """A product as its page tells it. `listed` is how many shops sell it, by the site's own count. Texts hold no control characters; images
-    are absolute addresses."""
+    """A product as its page tells it. `listed` is how many shops sell it, by the site's own count. Texts hold no control
+    characters; images are absolute addresses."""
 
     site_product_id: str
     name: str
@@ -62,8 +61,8 @@ class CrawledProduct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What a page said. `removed`: the product is no longer sold, which is an answer and no failure. `total` is how many results the search
-    has, where the page says so."""
+    """What a page said. `removed`: the product is no longer sold, which is an answer and no failure. `total` is how many results
+    the search has, where the page says so."""
 
     found: tuple[Found, ...] = ()
     product: CrawledProduct | None = None
@@ -91,14 +90,15 @@ class Site(Protocol):
         ...
 
     def read(self, url_type: UrlType, url: str, body: bytes) -> Page:
-        """What the page says. `body` is hostile: raises BlockPage and Unreadable, nothing else, and takes time in proportion to its size."""
+        """What the page says. `body` is hostile: raises BlockPage and Unreadable, nothing else, and takes time in proportion to its
+        size."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """One page that is to be fetched. `reference` comes back with the delivery; `postback_url` is where that is to be sent, None where the
-    provider needs no webhook; `country` is two letters, lower case."""
+    """One page that is to be fetched. `reference` comes back with the delivery; `postback_url` is where that is to be sent, None
+    where the provider needs no webhook; `country` is two letters, lower case."""
 
     url: str
     site: str
@@ -109,7 +109,8 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What a provider brings: a page inline (`html`, bytes as they came, perhaps compressed) or where it lies (`html_url`), or an `error`."""
+    """What a provider brings: a page inline (`html`, bytes as they came, perhaps compressed) or where it lies (`html_url`), or an
+    `error`."""
 
     reference: str
     ok: bool
@@ -120,7 +121,8 @@ class Delivery:
 
 
 class OrderRefused(MenuwatchError):
-    """The provider did not take the order. `retry_after` is in seconds, None where it named no time; `final`: it will never take it."""
+    """The provider did not take the order. `retry_after` is in seconds, None where it named no time; `final`: it will never take
+    it."""
 
     def __init__(self, message: str, *, retry_after: float | None = None, final: bool = False) -> None:
         super().__init__(message)
@@ -139,7 +141,8 @@ class Provider(Protocol):
     needs_webhook: bool
 
     async def submit(self, order: Order) -> str | None:
-        """Hands an order over; returns the provider's own id of it. Raises OrderRefused; nothing else for whatever the provider answers."""
+        """Hands an order over; returns the provider's own id of it. Raises OrderRefused; nothing else for whatever the provider
+        answers."""
         ...
 
     def read_webhook(self, body: object) -> list[Delivery]:
