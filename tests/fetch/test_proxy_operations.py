@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -66,8 +67,12 @@ async def test_a_test_says_how_each_proxy_is_and_changes_nothing(pool: Pool, far
         (ids[2], False, None, Verdict.PROXY_DOWN),
         (ids[3], True, 403, Verdict.BLOCKED),  # the proxy does its part: it is the target that says no
     ]
+    assert [result.words for result in results] == ["works", "fails", "fails", "works, but is refused"]
+    host = urlsplit(target.url()).netloc
+    assert results[0].reason == f"reached {host}: HTTP 200"
+    assert results[3].reason == f"reached {host}: refused with HTTP 403"
     assert results[0].elapsed_ms > 0
-    assert "user or password" in results[1].reason
+    assert results[1].reason.startswith("the proxy refuses the user or password")
     assert not any(info.password in repr(results) for info in farm.infos)
     async with pool.connection() as conn:
         rows = await store.all_of(conn)

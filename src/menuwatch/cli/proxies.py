@@ -151,13 +151,16 @@ def try_out(
     results = asyncio.run(_test(numbers or [], url))
     rows: list[dict[str, Any]] = [dataclasses.asdict(result) for result in results]
     if chosen is Format.TABLE:
-        rows = [row | {"elapsed_ms": round(row["elapsed_ms"])} for row in rows]
+        rows = [
+            row | {"elapsed_ms": round(row["elapsed_ms"]), "ok": result.words}
+            for row, result in zip(rows, results, strict=True)
+        ]
     print_rows(
         rows,
         (
             ("id", "#"),
             ("address", "Proxy"),
-            ("ok", "Works"),
+            ("ok", "Result"),
             ("status", "Answer"),
             ("elapsed_ms", "ms"),
             ("reason", "What came of it"),

@@ -220,15 +220,7 @@ async def test(
             probed = await check(proxy)
         await _note(pool, proxy, probed)
         on_tested()
-        return Tested(
-            id=proxy.id,
-            address=proxy.address,
-            ok=probed.answered,
-            verdict=probed.judgement.verdict,
-            status=probed.status,
-            elapsed_ms=probed.elapsed_ms,
-            reason=probed.judgement.reason,
-        )
+        return Tested.of(proxy, probed)
 
     return list(await asyncio.gather(*(one(proxy) for proxy in chosen)))
 

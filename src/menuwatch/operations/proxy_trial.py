@@ -11,7 +11,7 @@ from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.fetch.errand import Errands
 from menuwatch.fetch.probe import Finding, Permit, Probe, Probed, finding
-from menuwatch.fetch.verdict import Verdict
+from menuwatch.fetch.verdict import REFUSALS, Verdict
 from menuwatch.hosts.model import host_of
 from menuwatch.proxies.model import UNTESTED, Proxy, Untested
 
@@ -25,7 +25,7 @@ _LONGEST_TURN_SECONDS = 30.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tested:
     """One request through one proxy. `ok`: the target answered, whatever it said, so the proxy does its part. `reason` says what
-    came of it; `elapsed_ms` from the call to the end."""
+    came of it, as `reached shop.test: HTTP 404` or `the proxy does not answer`; `elapsed_ms` from the call to the end."""
 
     id: int
     address: str
@@ -34,6 +34,34 @@ class Tested:
     status: int | None
     elapsed_ms: float
     reason: str
+
+    @classmethod
+    def of(cls, proxy: Proxy, probed: Probed) -> Tested:
+        """What the request says about this proxy."""
+        found, reason = probed.judgement, probed.judgement.reason
+        reached = probed.answered or finding(probed) is Finding.WORKS
+        return cls(
+            id=proxy.id,
+            address=proxy.address,
+            ok=reached,
+            verdict=found.verdict,
+            status=probed.status,
+            elapsed_ms=probed.elapsed_ms,
+            reason=f"reached {probed.host}: {reason}" if reached else reason,
+        )
+
+    @property
+    def refused(self) -> bool:
+        """The proxy does its part, and the target does not want it."""
+        return self.ok and self.verdict in REFUSALS
+
+    @property
+    def words(self) -> str:
+        """Whether it works, as `works`: an answer that never came, for the target's sake or ours, says nothing about the proxy."""
+        if self.ok:
+            return "works, but is refused" if self.refused else "works"
+        blameless = self.verdict in (Verdict.TARGET_DOWN, Verdict.RATE_LIMITED, Verdict.CLIENT_BUG)
+        return "could not be tested" if blameless else "fails"
 
 
 class NotNow(Refused):

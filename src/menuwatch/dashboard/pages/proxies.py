@@ -71,13 +71,20 @@ async def try_out(request: Request, system: Sys, id: Chosen = []) -> Response:  
     if not id:
         return _nothing_chosen(request)
     found = await proxies.test(system.pool, system.settings, proxy_ids=list(dict.fromkeys(id)))
-    failed = [one for one in found if not one.ok]
     if len(found) == 1:
         (one,) = found
-        said = f"Proxy {one.id}: {one.reason} ({one.elapsed_ms:,.0f} ms)."
-        return screen.back(request, screen.came_from(request), said, "good" if one.ok else "bad")
-    said = f"{len(found) - len(failed)} of {len(found)} proxies work."
-    return screen.back(request, screen.came_from(request), said + _named(failed), "warn" if failed else "good")
+        said = f"Proxy {one.id} {one.words}. {_sentence(one.reason)} ({one.elapsed_ms:,.0f} ms)."
+        kind = "good" if one.ok and not one.refused else "warn" if one.words != "fails" else "bad"
+        return screen.back(request, screen.came_from(request), said, kind)
+    odd = [one for one in found if not one.ok] + [one for one in found if one.refused]
+    said = f"{sum(one.ok for one in found)} of {len(found)} proxies work."
+    more = f" And {len(odd) - _NAMED} more." if len(odd) > _NAMED else ""
+    named = "".join(f" Proxy {one.id} {one.words}: {one.reason}." for one in odd[:_NAMED])
+    return screen.back(request, screen.came_from(request), said + named + more, "warn" if odd else "good")
+
+
+def _sentence(reason: str) -> str:
+    return f"It {reason}" if reason.startswith("reached ") else reason[:1].upper() + reason[1:]
 
 
 @router.post("/enable", dependencies=[may])
