@@ -25,7 +25,7 @@ def test_a_budget_is_set_and_a_host_paused_and_forgotten(page: Page, faces: Serv
     assert faces.sql("SELECT rate, burst FROM hosts WHERE host = 'own.example'") == [(0.25, 4)]
     page.get_by_label("Rate, requests a second").fill("often")
     page.get_by_role("button", name="Set the budget").click()
-    expect(page.locator(".wrong")).to_contain_text("a number from 1e-06 to 1,000,000, not 'often'")
+    expect(page.locator(".wrong")).to_contain_text("a number from 0.000001 to 1,000,000, not 'often'")
     expect(page.get_by_label("Rate, requests a second")).to_have_value("often")
 
     page.goto(f"{faces.address}/admin/hosts/own.example")

@@ -248,3 +248,11 @@ def test_advice_says_how_many_workers_it_takes(worker_hours: float | None, ready
     needed = {h: None if worker_hours is None else -int(-worker_hours // h) for h in (1, 4, 8)}
     hours = None if worker_hours is None or not living else worker_hours / living
     assert advice(Drain(worker_hours=worker_hours, hours=hours, needed=needed, unknown=[]), ready, living) == text
+
+
+def test_paused_workers_are_not_enough() -> None:
+    drain = Drain(worker_hours=30.0, hours=6.0, needed={1: 30, 4: 8, 8: 4}, unknown=[])
+    assert advice(drain, 300, 10, paused=10) == (
+        "300 tasks wait, and all 10 workers are paused: nothing is taken until they are resumed."
+    )
+    assert advice(drain, 300, 10, paused=5).endswith("With 25 more workers it would be done within an hour.")

@@ -28,6 +28,7 @@ async def test_groups_and_where_they_lead(admin: httpx.AsyncClient, pool: Pool) 
     assert "4 failures of 2 causes" in page.text
     assert "dutchie answered HTTP 502 to page # of #" in page.text
     assert f'href="/admin/tasks/{last}"' in page.text
+    assert page.text.count("last <time") == 1, "what happened once has one time"
     found = await admin.get(link(page, "dutchie answered HTTP 502 to page # of #"))
     assert len(re.findall(r'id="task-\d+"', found.text)) == 3
     preview = await admin.get(link(page, "Retry 3…"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -23,9 +23,11 @@ def bar(start: float, end: float | None, status: str = "completed", row: int = 0
     )  # fmt: skip
 
 
-def lane(*bars: Bar) -> Lane:
+def lane(*bars: Bar, began: datetime | None = SINCE - timedelta(days=1), left: datetime | None = None) -> Lane:
     rows = max((one.row for one in bars), default=0) + 1
-    return Lane(worker_id="w", name="Ada", pod="Xylos", status="active", rows=rows, bars=bars)
+    return Lane(
+        worker_id="w", name="Ada", pod="Xylos", status="active", began=began, left=left, rows=rows, bars=bars
+    )  # fmt: skip
 
 
 def test_busy_time_counts_once_and_the_longest_gap_is_found() -> None:
@@ -36,6 +38,18 @@ def test_busy_time_counts_once_and_the_longest_gap_is_found() -> None:
     assert (said.tasks, said.failed) == (4, 1)
     assert said.busy == pytest.approx(21 / 60)
     assert said.gap == 21 * 60
+
+
+def test_time_in_which_a_worker_was_not_there_is_no_gap() -> None:
+    # It came at minute 30: busy 6 of 30 minutes, idle longest from 36 to 60; not since the beginning of the picture.
+    said = drawing.said(lane(bar(30, 36), began=SINCE + timedelta(minutes=30)), SINCE, NOW)
+    assert (said.busy, said.gap) == (pytest.approx(6 / 30), 24 * 60)
+    # It left at minute 50.
+    said = drawing.said(lane(bar(30, 36), left=SINCE + timedelta(minutes=50)), SINCE, NOW)
+    assert (said.busy, said.gap) == (pytest.approx(6 / 50), 30 * 60)
+    young = drawing.said(lane(bar(50, 51), began=SINCE + timedelta(minutes=49)), SINCE, NOW)
+    assert young.gap is None, "eleven minutes tell nothing"
+    assert drawing.said(lane(bar(50, 51), began=None), SINCE, NOW).gap is None, "nobody knows when it was there"
 
 
 def test_bars_lie_where_their_times_are_and_kinds_have_their_own_paths() -> None:

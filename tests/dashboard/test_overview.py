@@ -6,6 +6,8 @@ import httpx
 import pytest
 
 from menuwatch.db.pool import Pool
+from tests.dashboard import tasks as given
+from tests.dashboard.crew import enter
 
 
 async def test_an_empty_installation_says_what_to_do_next(
@@ -52,3 +54,15 @@ async def test_what_failed_is_text_and_leads_to_its_group(admin: httpx.AsyncClie
 @pytest.mark.parametrize("hours", ["0", "25", "many"])
 async def test_other_hours_are_refused(admin: httpx.AsyncClient, hours: str) -> None:
     assert (await admin.get(f"/admin/?hours={hours}")).status_code == 422
+
+
+async def test_while_every_worker_is_paused_no_time_is_promised(admin: httpx.AsyncClient, pool: Pool) -> None:
+    await enter(pool, "ada", status="paused", max_concurrent_tasks=3)
+    await given.over(pool, "completed", role="analytics_refresh")
+    await given.waiting(pool)
+    page = (await admin.get("/admin/")).text
+    assert "all workers are paused" in page
+    assert "at the pace of the last hour" not in page
+    assert (
+        "the only worker is paused: nothing is taken until they are resumed" in (await admin.get("/admin/workers")).text
+    )

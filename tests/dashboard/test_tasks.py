@@ -10,6 +10,7 @@ import pytest
 
 from menuwatch.db.pool import Pool
 from tests.dashboard import tasks as given
+from tests.dashboard.crew import enter
 
 HOSTILE = "<script>alert(1)</script> \"quoted\" 'single' {{ 7 * 7 }}"
 
@@ -285,3 +286,16 @@ async def test_views_are_ones_own(viewer: httpx.AsyncClient, admin: httpx.AsyncC
         await viewer.post("/admin/views", data=wrong)
     await viewer.post(f"/admin/views/{number}/remove")
     assert await given.one(pool, "SELECT count(*) FROM saved_views") == 0
+
+
+async def test_workers_have_their_names(admin: httpx.AsyncClient, pool: Pool) -> None:
+    await enter(pool, "w-1")
+    number = await given.over(pool)
+    by = re.compile(r'<a class="clip" href="/admin/workers/w-1" title="w-1">W-1</a>')
+    assert len(by.findall((await admin.get("/admin/tasks")).text)) == 1
+    page = (await admin.get(f"/admin/tasks/{number}")).text
+    assert len(by.findall(page)) == 2, "the fact, and the step"
+    assert '<span class="sub wrap">w-1</span>' in page
+    async with pool.connection() as conn:
+        await conn.execute("DELETE FROM worker_registry")
+    assert 'title="w-1">w-1</a>' in (await admin.get("/admin/tasks")).text, "who is forgotten is named by the id"

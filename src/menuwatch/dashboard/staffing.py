@@ -6,11 +6,15 @@ from menuwatch.operations.overview import Drain
 from menuwatch.operations.wording import many, span
 
 
-def advice(drain: Drain, ready: int, living: int) -> str:
-    """What to do about the number of workers, if anything."""
+def advice(drain: Drain, ready: int, living: int, paused: int = 0) -> str:
+    """What to do about the number of workers, if anything; `paused` are among the `living`."""
     if not ready:
         return "Nothing waits: no more workers are needed for now."
     waits = f"{many(ready, 'task')} {'waits' if ready == 1 else 'wait'}"
+    if living and paused >= living:
+        who = "the only worker is" if living == 1 else f"all {living:,} workers are"
+        return f"{waits}, and {who} paused: nothing is taken until they are resumed."
+    living -= paused
     if drain.worker_hours is None:
         return f"{waits}, and none of that kind was completed in the last hour: there is no pace to go by."
     for_an_hour = drain.needed[1] or 1

@@ -98,9 +98,9 @@ class Minutes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """How long the work that is due takes. `worker_hours` is the work of one worker; `hours` is for the workers that live (None
-    without any); `needed` are workers by the hours in which they would have done it. Roles that nothing was completed of in the last
-    hour are `unknown` and left out; with nothing but those, everything is None."""
+    """How long the work that is due takes. `worker_hours` is the work of one worker; `hours` is for the workers that live and are
+    not paused (None without any); `needed` are workers by the hours in which they would have done it. Roles that nothing was completed
+    of in the last hour are `unknown` and left out; with nothing but those, everything is None."""
 
     worker_hours: float | None
     hours: float | None
@@ -163,12 +163,13 @@ async def overview(conn: Connection, *, hours: float = 3) -> Overview:
     at: datetime = around["at"]
     since = floor(at - timedelta(hours=min(hours, 24)))
     load = await loads(conn, at)
+    crew = _decode(around["workers"], Crew)
     return Overview(
         at=at,
         roles=load,
         series=await _series(conn, since, at),
-        drain=drain(load, _decode(around["workers"], Crew).live),
-        workers=_decode(around["workers"], Crew),
+        drain=drain(load, crew.live - crew.paused),
+        workers=crew,
         late_schedules=_decode(around["late_schedules"], list[LateSchedule]),
         closed_hosts=_decode(around["closed_hosts"], list[ClosedHost]),
         proxies=_decode(around["proxies"], ProxyCounts),

@@ -61,3 +61,11 @@ async def store_names(conn: Connection, ids: Iterable[int | None]) -> dict[int, 
     if not wanted:
         return {}
     return {one["id"]: one for one in await rows(conn, _q.stores_named, {"ids": wanted})}
+
+
+async def worker_names(conn: Connection, ids: Iterable[str | None]) -> dict[str, str]:
+    """What workers are called, by their id; those that the registry has forgotten are missing."""
+    wanted = sorted({one for one in ids if one is not None})
+    if not wanted:
+        return {}
+    return {one["worker_id"]: one["friendly_name"] for one in await rows(conn, _q.workers_named, {"ids": wanted})}

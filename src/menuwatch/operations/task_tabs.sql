@@ -64,5 +64,8 @@ SELECT %(status)s::text AS status, count(*) AS n FROM (
 -- name: limit_time
 SELECT set_config('statement_timeout', %(ms)s::text, true);
 
+-- name: workers_named
+SELECT worker_id, friendly_name FROM worker_registry WHERE worker_id = ANY (%(ids)s::text[]);
+
 -- name: stores_named
 SELECT id, name, slug, state FROM dispensaries WHERE id = ANY (%(ids)s::integer[]);

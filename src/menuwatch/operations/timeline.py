@@ -35,12 +35,15 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """One worker: its bars from the oldest on, in so many `rows`. Without a `name` it is no longer in the registry."""
+    """One worker: its bars from the oldest on, in so many `rows`. Without a `name` it is no longer in the registry, and neither is
+    known when it `began` nor when it `left` (None as well while it has not)."""
 
     worker_id: str
     name: str | None
     pod: str | None
     status: str | None
+    began: datetime | None
+    left: datetime | None
     rows: int
     bars: Sequence[Bar]
 
@@ -86,6 +89,8 @@ async def timeline(
                 name=known.get("friendly_name"),
                 pod=known.get("pod"),
                 status=known.get("status"),
+                began=known.get("started_at"),
+                left=known["last_heartbeat_at"] if known.get("status") == "stopped" else None,
                 rows=max(bar.row for bar in bars) + 1,
                 bars=bars,
             )

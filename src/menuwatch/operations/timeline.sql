@@ -22,4 +22,4 @@ SELECT t.id, t.role, t.dispensary_id,
 SELECT worker_id FROM worker_registry WHERE pod = %(pod)s::text;
 
 -- name: names_of_workers
-SELECT worker_id, friendly_name, pod, status FROM worker_registry WHERE worker_id = ANY (%(ids)s::text[]);
+SELECT worker_id, friendly_name, pod, status, started_at, last_heartbeat_at FROM worker_registry WHERE worker_id = ANY (%(ids)s::text[]);

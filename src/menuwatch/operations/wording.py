@@ -27,7 +27,12 @@ def many(n: int, one: str) -> str:
 
 def per_second(rate: float) -> str:
     """A rate, to three digits."""
-    return f"{rate:.3g}" if rate < 100 else f"{rate:,.0f}"
+    return plain(float(f"{rate:.3g}")) if rate < 100 else f"{rate:,.0f}"
+
+
+def plain(value: float) -> str:
+    """A number as people write it: no exponent, at most six decimals, none that say nothing."""
+    return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
 def because(text: str | None) -> str:

@@ -18,6 +18,7 @@ from menuwatch.operations import attempts, hosts, put_off
 from menuwatch.operations.attempts import AttemptFilter
 from menuwatch.operations.host_hours import Day, HourBook
 from menuwatch.operations.hosts import CLOSED, HostView
+from menuwatch.operations.wording import plain
 from menuwatch.web import paging
 from menuwatch.web.auth import allowed
 from menuwatch.web.forms import Form as Filled
@@ -166,7 +167,7 @@ async def _one(
 
 
 def _limits(host: HostView) -> dict[str, str]:
-    return {name: f"{getattr(host, name):g}" for name in LIMITS}
+    return {name: plain(getattr(host, name)) for name in LIMITS}
 
 
 def _version(limits: dict[str, str]) -> str:
@@ -201,7 +202,7 @@ async def change(
         if form.text(name) is None:
             form.refuse(name, "a host has a limit of each kind: give a number")
     if form.ok:
-        changed = {name: value for name, value in given.items() if f"{value:g}" != before[name]}
+        changed = {name: value for name, value in given.items() if plain(value) != before[name]}
         try:
             async with system.pool.connection(timeout=10) as writing, writing.transaction():
                 if changed:
@@ -223,7 +224,7 @@ def _number(form: Filled, name: str, low: float, high: float) -> float | None:
     except ValueError:
         found = math.nan
     if not low <= found <= high:
-        form.refuse(name, f"a number from {low:g} to {high:,.0f}, not {text!r}")
+        form.refuse(name, f"a number from {plain(low)} to {high:,.0f}, not {text!r}")
         return None
     return found
 

@@ -62,6 +62,7 @@ async def show(request: Request, system: Sys, conn: Reading, task_id: int) -> Re
         "why": reason,
         "story": told,
         "steps": steps(task, told, now),
+        "workers": await task_tabs.worker_names(conn, [task["worker_id"]]),
         "store": (await task_tabs.store_names(conn, [task["dispensary_id"]])).get(task["dispensary_id"] or 0),
         "payload": shown_json(task["payload"]),
         "result": shown_json(task["result"]),

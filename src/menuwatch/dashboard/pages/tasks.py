@@ -122,6 +122,7 @@ async def listing(
         "tabs": _tabs(request, asked.search, counts),
         "rows": rows,
         "stores": await task_tabs.store_names(conn, (one["dispensary_id"] for one in rows)),
+        "workers": await task_tabs.worker_names(conn, (one["worker_id"] for one in rows)),
         "total": _total(asked.search, counts),
         "most": task_tabs.MOST,
         "next": screen.query(request, cursor=paging.encode(rows[-1]["id"])) if len(found) > PAGE else None,

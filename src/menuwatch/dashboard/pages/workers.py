@@ -44,7 +44,8 @@ async def listed(
     of_pod = [one for one in every if not pod or one.name == pod]
     shown = _only(of_pod, state)
     living = sum(len(one.living) for one in every)
-    drain, ready = await reading.pace(conn, living)
+    paused = sum(one.count("paused") for one in every)
+    drain, ready = await reading.pace(conn, living - paused)
     context = {
         "pods": shown,
         "every": every,
@@ -62,7 +63,7 @@ async def listed(
         "replicas": await scaling.replicas(conn, system.scaler, Limits.of(system.settings)),
         "drain": drain,
         "ready": ready,
-        "advice": staffing.advice(drain, ready, living),
+        "advice": staffing.advice(drain, ready, living, paused),
         "may": screen.principal(request).may(Permission.WORKERS),
     }
     return screen.show(request, "workers/list.html", context, live="workers,tasks")

@@ -18,6 +18,9 @@ _TICKS = 6
 ROWS = 12
 """Most rows that are drawn; what is at work in more than these at once is drawn in the last one."""
 
+LIVED = timedelta(minutes=15)
+"""How long a worker must have been there before the longest time in which it did nothing says anything."""
+
 KINDS = {
     "completed": "completed",
     "failed": "failed",
@@ -30,13 +33,13 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """The same in numbers: `busy` is the share of the time in which it was at something, `gap` the longest time in which it was not,
-    in seconds."""
+    """The same in numbers: `busy` is the share of its time in which it was at something, `gap` the longest time in which it was not,
+    in seconds; None where it was not there for long enough, or is not known any more."""
 
     tasks: int
     failed: int
     busy: float
-    gap: float
+    gap: float | None
 
 
 def drawn(lane: Lane, since: datetime, until: datetime) -> Markup:
@@ -75,7 +78,8 @@ def kind(bar: Bar) -> str:
 
 
 def said(lane: Lane, since: datetime, until: datetime) -> Said:
-    """What the bars say."""
+    """What the bars say of the time in which the worker was there."""
+    since, until = _there(lane, since, until)
     spans = _joined((max(bar.start, since), min(bar.end or until, until)) for bar in lane.bars)
     busy = sum((end - start for start, end in spans), timedelta())
     edges = [since, *(moment for span in spans for moment in span), until]
@@ -83,9 +87,17 @@ def said(lane: Lane, since: datetime, until: datetime) -> Said:
     return Said(
         tasks=len(lane.bars),
         failed=sum(bar.status == "failed" for bar in lane.bars),
-        busy=busy / (until - since),
-        gap=gap.total_seconds(),
+        busy=busy / (until - since) if until > since else 0.0,
+        gap=gap.total_seconds() if lane.began is not None and until - since >= LIVED else None,
     )
+
+
+def _there(lane: Lane, since: datetime, until: datetime) -> tuple[datetime, datetime]:
+    if lane.began is not None:
+        since = max(since, min(lane.began, *(bar.start for bar in lane.bars), until))
+    if lane.left is not None:
+        until = min(until, max(lane.left, *(bar.end or until for bar in lane.bars), since))
+    return since, until
 
 
 def _joined(spans: Iterable[tuple[datetime, datetime]]) -> Sequence[tuple[datetime, datetime]]:

@@ -210,11 +210,24 @@ document.querySelector(".menu-toggle")?.addEventListener("click", (event) => {
   event.currentTarget.setAttribute("aria-expanded", String(!open));
 });
 
+// The search of what is shown, else the one at the top: that one says the key, so that it is never in two places.
+function searched() {
+  return document.querySelector("#main input[type=search]") ?? document.querySelector("#jump");
+}
+function slash() {
+  const jump = document.querySelector("#jump");
+  if (jump) jump.placeholder = `${jump.dataset.what}  ( ${searched() === jump ? "/" : "g /"} )`;
+}
+document.addEventListener("shown", slash);
+slash();
+
 let going = 0;
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select, [contenteditable], dialog")) return;
   if (event.key === "/") {
-    const field = document.querySelector("#main input[type=search]") ?? document.querySelector("#jump");
+    // After g it is always the one at the top.
+    const field = Date.now() - going < 1500 ? document.querySelector("#jump") : searched();
+    going = 0;
     if (field) {
       event.preventDefault();
       field.focus();
