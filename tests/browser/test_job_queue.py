@@ -31,6 +31,19 @@ def test_a_pod_shows_its_card_and_is_selected_without_a_mouse(page: Page, faces:
     pod.hover()
     expect(card).to_be_visible()
     expect(card).to_contain_text("memory at 97 % of 2,048 MB")
+    for width in (1280, 380):
+        page.set_viewport_size({"width": width, "height": 800})
+        pod.hover()
+        box, view = card.bounding_box(), page.locator("svg.pods").bounding_box()
+        assert box is not None
+        assert view is not None
+        assert view["x"] <= box["x"]
+        assert box["x"] + box["width"] <= view["x"] + view["width"] <= width
+        assert card.evaluate("box => box.scrollWidth <= box.clientWidth")
+        for one in page.locator("a.hub circle, a.pod circle.track, a.pod .name").all():
+            other = one.bounding_box()
+            assert other is None or other["y"] + other["height"] <= box["y"], "the card covers something"
+    page.set_viewport_size({"width": 1280, "height": 800})
     page.locator("h1").hover()
     expect(card).to_be_hidden()
     # By the keyboard: the hub comes first, then the pods in their order.

@@ -34,13 +34,13 @@ def test_no_pod_touches_another_or_the_middle_and_all_are_seen(count: int) -> No
     for n, (x, y) in enumerate(plan.places):
         for other in plan.places[:n]:
             assert math.dist((x, y), other) >= 2 * plan.reach
-        beyond_x = max(abs(x) - drawing.CARD_WIDTH / 2, 0)
-        beyond_y = max(abs(y) - drawing.CARD_HEIGHT / 2, 0)
-        assert math.hypot(beyond_x, beyond_y) >= plan.reach
+        assert math.hypot(x, y) >= drawing.HUB + plan.reach
+        assert y + plan.reach + 12 <= plan.strip, "the card covers a pod or its name"
         assert plan.left <= x - plan.reach
         assert x + plan.reach <= plan.left + plan.width
         assert plan.top <= y - plan.reach
-        assert y + plan.reach + 12 <= plan.top + plan.height
+    assert plan.strip >= drawing.HUB, "the card covers the hub"
+    assert plan.strip + 8 * plan.letter <= plan.top + plan.height
 
 
 @pytest.mark.parametrize("count", [0, 1, 15, 40])

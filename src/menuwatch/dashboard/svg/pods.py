@@ -5,8 +5,8 @@
     pod     fill by load; ring: tasks in hand of those it could have
     mark    a worker, by shape: circle active, diamond backing off, square paused, open circle leaving, cross silent
 
-What is pointed at, has the focus or is selected shows a card where the hub is: there no pod is ever covered. Nothing here is said by
-colour alone.
+What is pointed at, has the focus or is selected shows a card in the strip below the picture: there it covers nothing, neither the hub
+nor a pod. Nothing here is said by colour alone.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ from markupsafe import Markup
 from menuwatch.operations.pods import PodNow, State, WorkerNow
 from menuwatch.web.words import many, number, percent
 
-CARD_WIDTH, CARD_HEIGHT = 250.0, 158.0
-"""The room in the middle that no pod reaches into."""
-
 HUB = 52.0
+_CLEAR_X, _CLEAR_Y = 64.0, 16.0
+"""Between the hub and the pods nearest to it."""
+
+_LEAST_WIDTH = 460.0
+_LETTERS, _LINES = 46, 9
+"""The card is as wide as that many letters' heights, and as high as these, whatever the picture's size on the screen."""
+
 _ONE_RING = 18
 """Most pods of a single ring."""
 
@@ -35,7 +39,8 @@ _MARKS = 24
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where pods stand: their centres, from the top clockwise, ring by ring; `left`, `top`, `width`, `height` is what is seen."""
+    """Where pods stand: their centres, from the top clockwise, ring by ring; `left`, `top`, `width`, `height` is what is seen. Below
+    `strip` there is nothing but the card."""
 
     radius: float
     places: Sequence[tuple[float, float]]
@@ -43,6 +48,12 @@ class Plan:
     top: float
     width: float
     height: float
+    strip: float
+
+    @property
+    def letter(self) -> float:
+        """Height of the card's letters."""
+        return self.width / _LETTERS
 
     @property
     def reach(self) -> float:
@@ -63,8 +74,7 @@ def plan(count: int) -> Plan:
     reach = radius + _ORBIT + _MARK
     below = reach + _LABEL
     apart = max(2 * reach, 76.0) + _GAP
-    # An ellipse through the corners of the card is √2 times as wide and high; it stays clear of it by the reach of a pod.
-    rx, ry = CARD_WIDTH / 2 * math.sqrt(2) + reach, CARD_HEIGHT / 2 * math.sqrt(2) + below
+    rx, ry = HUB + _CLEAR_X + reach, HUB + _CLEAR_Y + below
     rings: list[tuple[float, float]] = [(rx, ry)]
     if count <= _ONE_RING:
         while _room(*rings[0], apart) < count:
@@ -74,11 +84,11 @@ def plan(count: int) -> Plan:
     places: list[tuple[float, float]] = []
     for ring, n in zip(rings, _shared(count, [_room(*ring, apart) for ring in rings]), strict=True):
         places += _around(*ring, n)
-    sides = [CARD_WIDTH / 2, *(abs(x) + max(reach, 40.0) for x, _ in places)]
-    tops = [CARD_HEIGHT / 2, *(reach - y for _, y in places)]
-    bottoms = [CARD_HEIGHT / 2, *(y + below for _, y in places)]
-    half, top, bottom = max(sides) + 6, max(tops) + 6, max(bottoms) + 6
-    return Plan(radius, places, -half, -top, 2 * half, top + bottom)
+    sides = [_LEAST_WIDTH / 2, *(abs(x) + max(reach, 40.0) + 6 for x, _ in places)]
+    tops = [HUB, *(reach - y for _, y in places)]
+    bottoms = [HUB, *(y + below for _, y in places)]
+    half, top, bottom = max(sides), max(tops) + 6, max(bottoms) + 10
+    return Plan(radius, places, -half, -top, 2 * half, top + bottom + _LINES * 2 * half / _LETTERS, bottom)
 
 
 def picture(
@@ -93,11 +103,15 @@ def picture(
         '<a class="hub" href="{}" data-stay><circle r="{}"/><text class="n" y="2">{}</text>'
         '<text class="what" y="20">ready</text><text class="unseen">in the queue: all pods</text></a>'
     ).format(href(None), HUB, number(ready))
+    hint = Markup(
+        '<text class="hint" aria-hidden="true" y="{:.1f}" font-size="{:.1f}">'
+        "Point at a pod, or go to it with Tab: its load shows here.</text>"
+    ).format(found.strip + _LINES / 2 * found.letter, found.letter)
     return Markup(
-        '<svg class="pods{}" viewBox="{:.1f} {:.1f} {:.1f} {:.1f}" role="group" aria-label="Pods around the queue">{}{}{}</svg>'
+        '<svg class="pods{}" viewBox="{:.1f} {:.1f} {:.1f} {:.1f}" role="group" aria-label="Pods around the queue">{}{}{}{}</svg>'
     ).format(
         " dense" if len(pods) > 8 else "", found.left, found.top, found.width, found.height,
-        Markup("").join(spokes), hub, Markup("").join(drawn),
+        hint, Markup("").join(spokes), hub, Markup("").join(drawn),
     )  # fmt: skip
 
 
@@ -128,7 +142,7 @@ def _pod(pod: PodNow, place: tuple[float, float], found: Plan, address: str, sel
         '<a class="pod {} {}{}" href="{}" data-stay{}><g transform="translate({:.1f} {:.1f})">{}</g>{}</a>'
     ).format(
         level(pod.load), pod.state, " selected" if selected else "", address, current,
-        x, y, Markup("").join(parts), _card(pod),
+        x, y, Markup("").join(parts), _card(pod, found),
     )  # fmt: skip
 
 
@@ -205,20 +219,22 @@ def _note(pod: PodNow) -> str:
     )
 
 
-def _card(pod: PodNow) -> Markup:
-    """In the middle; hidden from readers, who have all of it in the link's name."""
+def _card(pod: PodNow, found: Plan) -> Markup:
+    """In the strip below; hidden from readers, who have all of it in the link's name."""
     lines = [
-        ("Tasks", f"{pod.busy} of {pod.slots} at once"),
+        ("Tasks", f"{pod.busy} of {pod.slots}"),
         ("Processor", percent(pod.cpu)),
         ("Memory", percent(pod.memory)),
         ("Workers", _crew(pod)),
     ]
-    rows = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(name, value) for name, value in lines)
+    rows = Markup("").join(Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(name, value) for name, value in lines)
     why = Markup('<p class="why">{}</p>').format("; ".join(pod.reasons)) if pod.reasons else Markup("")
     return Markup(
-        '<foreignObject class="pod-card" aria-hidden="true" x="{}" y="{}" width="{}" height="{}">'
+        '<foreignObject class="pod-card" aria-hidden="true" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" font-size="{:.1f}">'
         '<div class="pod-card-box"><strong>{}</strong><dl>{}</dl>{}</div></foreignObject>'
-    ).format(-CARD_WIDTH / 2, -CARD_HEIGHT / 2, CARD_WIDTH, CARD_HEIGHT, pod.name, rows, why)
+    ).format(
+        found.left + 3, found.strip, found.width - 6, found.top + found.height - found.strip - 3, found.letter, pod.name, rows, why
+    )  # fmt: skip
 
 
 def _crew(pod: PodNow) -> str:
