@@ -299,3 +299,17 @@ async def test_workers_have_their_names(admin: httpx.AsyncClient, pool: Pool) ->
     async with pool.connection() as conn:
         await conn.execute("DELETE FROM worker_registry")
     assert 'title="w-1">w-1</a>' in (await admin.get("/admin/tasks")).text, "who is forgotten is named by the id"
+
+
+@pytest.mark.parametrize(
+    "screen",
+    ["stores?state=AZ", "products?q=haze", "payloads?status=ok", "failures?window=7d", "proxies?status=active", "workers?pod=Xylos"],
+)  # fmt: skip
+async def test_every_screen_with_filters_has_saved_views(viewer: httpx.AsyncClient, screen: str) -> None:
+    path, _, query = screen.partition("?")
+    assert "Save this view" not in (await viewer.get(f"/admin/{path}")).text, "there is nothing to save"
+    await viewer.post("/admin/views", data={"of": f"/{path}", "name": "Mine", "query": query})
+    assert f'<a href="/admin/{screen}" data-stay>Mine</a>' in (await viewer.get(f"/admin/{path}")).text
+    page = (await viewer.get(f"/admin/{screen}")).text
+    assert 'aria-current="true">Mine<' in page
+    assert "Save this view" in page

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
 from menuwatch.dashboard import screen
+from menuwatch.dashboard.saved import saved
 from menuwatch.operations import audit
 from menuwatch.web import paging
 from menuwatch.web.auth import allowed
@@ -66,6 +67,7 @@ async def listed(
         "pages": _PAGES,
         "next_href": screen.query(request, cursor=more) if more else None,
         "first_href": screen.query(request) if after else None,
+        **await saved(request, conn, "/audit"),
     }
     return screen.show(request, "audit.html", context, live="accounts", status=200 if form.ok else 422)
 

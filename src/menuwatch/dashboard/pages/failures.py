@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
 from menuwatch.dashboard import screen
+from menuwatch.dashboard.saved import saved
 from menuwatch.dashboard.svg.bars import bars
 from menuwatch.operations import failures
 from menuwatch.operations.failures import Failures, Window
@@ -42,6 +43,7 @@ async def listing(request: Request, system: Sys, conn: Reading, window: str = Wi
         "most": MOST,
         "groups": (),
         "name": "",
+        **await saved(request, conn, "/failures"),
     }
     if not form.ok:
         return screen.show(request, "failures.html", context, status=422)

@@ -14,6 +14,7 @@ from menuwatch.accounts.model import Permission
 from menuwatch.core.errors import BadPayload, Refused
 from menuwatch.dashboard import menu_diff, screen
 from menuwatch.dashboard.reading import decoded
+from menuwatch.dashboard.saved import saved
 from menuwatch.dashboard.svg.crawl_strip import strip
 from menuwatch.operations import changes, payload_list, payloads, store_crawling, wishes
 from menuwatch.operations.changes import ChangeFilter
@@ -87,6 +88,7 @@ async def list_payloads(
         "next": paging.encode(shown[-1]["fetched_at"], shown[-1]["id"]) if len(found) > _ON_PAGE else None,
         "first": bool(cursor),
         "query": lambda **changed: screen.query(request, **changed),
+        **await saved(request, conn, "/payloads"),
     }
     return screen.show(request, "payloads/list.html", context, live="payloads", status=200 if form.ok else 422)
 

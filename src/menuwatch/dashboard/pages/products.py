@@ -15,6 +15,7 @@ from menuwatch.core.errors import Refused
 from menuwatch.dashboard import screen
 from menuwatch.dashboard.price_chart import potency_chart, price_chart
 from menuwatch.dashboard.reading import decoded
+from menuwatch.dashboard.saved import saved
 from menuwatch.db.pool import Connection
 from menuwatch.exports.packs import Packs
 from menuwatch.operations import changes, history, products, store_crawling
@@ -85,6 +86,7 @@ async def list_products(
         "next": following,
         "first": bool(cursor),
         "query": lambda **changed: screen.query(request, **changed),
+        **await saved(request, conn, "/products"),
     }
     return screen.show(request, "products/list.html", context, live="products", status=200 if form.ok else 422)
 

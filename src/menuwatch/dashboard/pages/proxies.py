@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
 from menuwatch.dashboard import screen
+from menuwatch.dashboard.saved import saved
 from menuwatch.operations import attempts, proxies, proxy_list
 from menuwatch.operations.attempts import AttemptFilter
 from menuwatch.operations.proxies import ProxyView
@@ -61,6 +62,7 @@ async def listed(
         "next_href": screen.query(request, cursor=more) if more else None,
         "first_href": screen.query(request) if after else None,
         "may": screen.principal(request).may(Permission.PROXIES),
+        **await saved(request, conn, "/proxies"),
     }
     return screen.show(request, "proxies/list.html", context, live="proxies")
 

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from menuwatch.accounts.model import Permission
 from menuwatch.dashboard import screen
 from menuwatch.dashboard.reading import decoded
+from menuwatch.dashboard.saved import saved
 from menuwatch.dashboard.svg.crawl_strip import strip
 from menuwatch.dashboard.svg.outcomes import outcomes
 from menuwatch.operations import changes, payloads, store_crawling, store_health, stores, wishes
@@ -84,6 +85,7 @@ async def list_stores(
         "query": lambda **changed: screen.query(request, **changed),
         "next": paging.encode(shown[-1].due_at, shown[-1].id) if len(found) > _ON_PAGE else None,
         "first": bool(cursor),
+        **await saved(request, conn, "/stores"),
     }
     return screen.show(request, "stores/list.html", context, live="stores,tasks", status=200 if form.ok else 422)
 

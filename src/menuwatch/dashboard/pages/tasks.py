@@ -12,8 +12,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from menuwatch.accounts.model import Permission
 from menuwatch.dashboard import screen
+from menuwatch.dashboard.saved import saved
 from menuwatch.db.pool import Connection
-from menuwatch.operations import task_search, task_suggest, task_tabs, tasks, views
+from menuwatch.operations import task_search, task_suggest, task_tabs, tasks
 from menuwatch.operations.refusals import Unusable
 from menuwatch.operations.task_search import QUALIFIERS, TaskSearch, Unreadable
 from menuwatch.operations.tasks import TaskFilter
@@ -99,8 +100,7 @@ async def listing(
         "faults": (),
         "pieces": (),
         "may": who.may(Permission.TASKS),
-        "views": await views.listed(conn, who.name, "/tasks"),
-        "view_query": urlencode([("q", q)]) if q else "",
+        **await saved(request, conn, "/tasks"),
         "qualifiers": QUALIFIERS,
     }
     try:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
 from menuwatch.dashboard import screen, staffing
+from menuwatch.dashboard.saved import saved
 from menuwatch.dashboard.svg.pods import STATES
 from menuwatch.operations import overview as reading
 from menuwatch.operations import pods, scaling, workers
@@ -65,6 +66,7 @@ async def listed(
         "ready": ready,
         "advice": staffing.advice(drain, ready, living, paused),
         "may": screen.principal(request).may(Permission.WORKERS),
+        **await saved(request, conn, "/workers"),
     }
     return screen.show(request, "workers/list.html", context, live="workers,tasks")
 
