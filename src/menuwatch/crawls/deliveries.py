@@ -1,0 +1,131 @@
+"""The rows of `crawl_deliveries` and `crawl_fetches`: what was brought, and what our own identities are to bring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row, dict_row
+
+from menuwatch.crawls.base import Delivery, UrlType
+from menuwatch.crawls.model import Brought
+from menuwatch.crawls.reference import Reference
+from menuwatch.db import sql
+
+_q = sql.load(__package__, "deliveries.sql")
+_Conn = AsyncConnection[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """A page that a worker fetches. `awaited`: its attempt is the one under way still."""
+
+    id: int
+    item_id: int
+    attempt: int
+    url: str
+    country: str | None
+    awaited: bool
+
+
+async def known(conn: _Conn, reference: Reference) -> bool:
+    """Whether such an attempt was made."""
+    values = {
+        "job_id": reference.job_id,
+        "item_id": reference.item_id,
+        "attempt": reference.attempt,
+        "url_type": reference.url_type,
+    }
+    row = await (await conn.execute(_q.known, values)).fetchone()
+    return bool(row and row[0])
+
+
+async def put(conn: _Conn, item_id: int, attempt: int, delivery: Delivery, now: datetime) -> int | None:
+    """Keeps what was brought, to be read soon; None where nobody waits for that page any more. Raises nothing for what is in it: a
+    text that no column holds is cut or cleaned."""
+    values = {
+        "item_id": item_id,
+        "attempt": attempt,
+        "now": now,
+        "ok": delivery.ok,
+        "error": _text(delivery.error, 500),
+        "html": delivery.html,
+        "html_url": _text(delivery.html_url, 4000),
+        "request_id": _text(delivery.request_id, 200),
+    }
+    row = await (await conn.execute(_q.put, values)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _text(text: str | None, most: int) -> str | None:
+    if text is None:
+        return None
+    return text[:most].replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+
+
+async def take(conn: _Conn, now: datetime, until: datetime) -> Brought | None:
+    """A delivery that is to be read; nobody else takes it until then."""
+    async with conn.cursor(row_factory=dict_row) as cur:
+        await cur.execute(_q.take, {"now": now, "until": until})
+        row = await cur.fetchone()
+    return None if row is None else Brought(**{**row, "url_type": UrlType(row["url_type"])})
+
+
+async def next_due(conn: _Conn) -> datetime | None:
+    """When one is to be read next."""
+    return await _moment(conn, _q.next_due)
+
+
+async def put_off(conn: _Conn, delivery_id: int, at: datetime) -> None:
+    """It is read then."""
+    await conn.execute(_q.put_off, {"id": delivery_id, "at": at})
+
+
+async def drop(conn: _Conn, delivery_id: int) -> None:
+    """It has been read."""
+    await conn.execute(_q.drop, {"id": delivery_id})
+
+
+async def drop_of_job(conn: _Conn, job_id: int) -> None:
+    """Nothing of that job is read or fetched any more."""
+    await conn.execute(_q.drop_of_job, {"job_id": job_id})
+    await conn.execute(_q.drop_fetches_of_job, {"job_id": job_id})
+
+
+async def order_fetch(conn: _Conn, reference: Reference, *, url: str, country: str | None, now: datetime) -> int | None:
+    """Has a worker fetch a page; returns the number of the order, None where there is one already."""
+    values = {"item_id": reference.item_id, "attempt": reference.attempt, "url": url, "country": country, "now": now}
+    row = await (await conn.execute(_q.order_fetch, values)).fetchone()
+    return None if row is None else int(row[0])
+
+
+async def take_fetches(conn: _Conn, now: datetime, until: datetime, *, limit: int) -> Sequence[Errand]:
+    """Pages that are to be fetched; nobody else takes them until then."""
+    async with conn.cursor(row_factory=class_row(Errand)) as cur:
+        await cur.execute(_q.take_fetches, {"now": now, "until": until, "limit": limit})
+        return await cur.fetchall()
+
+
+async def put_off_fetch(conn: _Conn, errand_id: int, at: datetime) -> None:
+    """It is fetched then."""
+    await conn.execute(_q.put_off_fetch, {"id": errand_id, "at": at})
+
+
+async def drop_fetch(conn: _Conn, errand_id: int) -> None:
+    """It has been fetched, or nobody waits for it."""
+    await conn.execute(_q.drop_fetch, {"id": errand_id})
+
+
+async def next_fetch(conn: _Conn) -> datetime | None:
+    """When one is to be fetched next."""
+    return await _moment(conn, _q.next_fetch)
+
+
+async def _moment(conn: _Conn, query: Any) -> datetime | None:
+    row = await (await conn.execute(query)).fetchone()
+    assert row is not None, "an aggregate answers with one row"
+    found: datetime | None = row[0]
+    return found
