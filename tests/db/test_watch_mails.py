@@ -35,7 +35,7 @@ async def test_what_is_found_while_a_mail_is_sent_is_due_again(pool: Pool) -> No
             address_mark=await store.mark_of(conn, "a@example.com"),
         )
         await store.confirm(conn, watch, phase="armed", reference=None, now=NOW)
-        await store.tell(conn, watch, "{}", now=NOW, pace=60)
+        await store.tell(conn, {watch: "{}"}, now=NOW, pace=60)
         (first,) = await store.untold(conn, watch)
 
     async def note() -> None:
@@ -52,7 +52,7 @@ async def test_what_is_found_while_a_mail_is_sent_is_due_again(pool: Pool) -> No
             await store.of_items(conn, [item], 1)
             noting = asyncio.create_task(note())
             await until(waits)
-            await store.tell(conn, watch, "{}", now=NOW + timedelta(minutes=1), pace=60)
+            await store.tell(conn, {watch: "{}"}, now=NOW + timedelta(minutes=1), pace=60)
         await noting
         due = await (await conn.execute("SELECT mail_due_at FROM shop_watches")).fetchone()
         assert due == (NOW + timedelta(minutes=3),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,9 @@ import pytest
 import structlog
 
 from menuwatch.core.settings import Settings
+from menuwatch.operations import watches
 from menuwatch.operations.watch_post import Post
+from menuwatch.operations.watches import Asked
 from menuwatch.proxies.vault import new_key
 from tests.api.shop import item
 from tests.site.front import Front, Page
@@ -129,6 +132,47 @@ class TestFeeds:
         await front.crawl(close, 0, [item("c1", options=[("1/8oz", 27, 1)])])
         assert await news(front, here) == []
         assert await news(front, nearby) == ["Blue Dream is $27.00"]
+
+    async def test_all_that_watch_are_told_some_at_a_time(
+        self, front: Front, number: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("menuwatch.operations.watches._AT_ONCE", 2)
+        reaches = [
+            {"reach": "any"},
+            {"reach": "store-1"},
+            {"reach": "near", "near": "85004"},
+            {"reach": "any"},
+            {"reach": "any"},
+        ]
+        tokens = [await feed(front, number, condition="any_drop", **reach) for reach in reaches]
+        await at(front, 4, 30)
+        assert [await news(front, token) for token in tokens] == [["Blue Dream is $30.00, down from $40.00"]] * 5
+
+    async def test_near_a_place_is_judged_also_when_its_store_is_shown_no_more(self, front: Front, number: int) -> None:
+        token = await feed(front, number, condition="price_below", amount="39", reach="near", near="85004")
+        await at(front, 4, 30)
+        await front.rows("UPDATE dispensaries SET crawl_enabled = false RETURNING id")
+        await front.shelve()
+        await front.rows("UPDATE dispensaries SET crawl_enabled = true RETURNING id")
+        await at(front, 8, 45)
+        await at(front, 12, 20)
+        assert await news(front, token) == ["Blue Dream is $20.00", "Blue Dream is $30.00"]
+
+    async def test_one_that_nobody_reads_ends(self, front: Front, number: int) -> None:
+        clock = Clock()
+        post = Post(front.shop.pool, front.settings, clock=clock)
+        read, never = [await feed(front, number, condition="any_drop") for _ in range(2)]
+        await news(front, read)
+        clock.time += timedelta(days=8)
+        await post.send()
+        await front.page(f"/alerts/{never}", status=404)
+        await front.page(f"/alerts/{read}")
+        clock.time += timedelta(days=51)
+        await post.send()
+        assert await news(front, read) == []
+        clock.time += timedelta(days=2)
+        await post.send()
+        await front.page(f"/alerts/{read}", status=404)
 
     async def test_a_feed_is_kept_by_nobody_and_answers_that_nothing_changed(self, front: Front, number: int) -> None:
         token = await feed(front, number, condition="any_drop")
@@ -276,6 +320,18 @@ class TestMails:
         assert "enough alerts" in Page(answers[-1]).text
         assert await post.send() == 3
 
+    async def test_at_the_same_moment_too(self, front: Front, number: int) -> None:
+        answers = await asyncio.gather(*(self.ask(front, number) for _ in range(8)))
+        assert sorted(answer.status_code for answer in answers) == [303] * 3 + [422] * 5
+        assert await front.rows("SELECT count(*) FROM shop_watches") == [(3,)]
+
+    async def test_one_who_asks_for_many_addresses_keeps_nobody_else_out(self, front: Front, number: int) -> None:
+        answers = [await self.ask(front, number, email=f"{n}@example.com") for n in range(11)]
+        assert [answer.status_code for answer in answers] == [303] * 10 + [422]
+        other = Asked(item_id=number, condition="any_drop", address=ADDRESS)
+        async with front.shop.pool.connection() as conn:
+            await watches.ask(conn, other, front.settings)
+
     @pytest.mark.parametrize(
         "address",
         ["", "nobody", "a@b", "a@b.c", "a b@example.com", "a@example.com\nBcc: x@example.com", "a@example.com,b@example.com",
@@ -333,25 +389,4 @@ async def test_what_cannot_be_watched_is_said_and_what_was_typed_stays(
     assert said in page.text
     if "amount" in fields:
         assert page.all("input", name="amount")[0]["value"] == fields["amount"]
-    assert await front.rows("SELECT count(*) FROM shop_watches") == [(0,)]
-
-
-@pytest.mark.parametrize("headers", [{"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {}])
-async def test_another_site_can_ask_for_nothing(front: Front, number: int, headers: dict[str, str]) -> None:
-    answer = await front.http.post(f"/p/{number}/watch", data={"condition": "any_drop", "by": "feed"}, headers=headers)
-    assert answer.status_code == 403
-    assert await front.rows("SELECT count(*) FROM shop_watches") == [(0,)]
-
-
-async def test_whoever_asks_for_very_many_is_asked_to_wait(front: Front, number: int) -> None:
-    answers = [await front.post(f"/p/{number}/watch", condition="any_drop", by="feed") for _ in range(11)]
-    assert [answer.status_code for answer in answers] == [303] * 10 + [422]
-    assert "many alerts in a short time" in Page(answers[-1]).text
-
-
-async def test_a_machine_that_fills_in_everything_gets_nothing(front: Front, number: int) -> None:
-    answer = await front.post(
-        f"/p/{number}/watch", condition="any_drop", by="mail", email=ADDRESS, website="http://spam.example"
-    )
-    assert answer.status_code == 303
     assert await front.rows("SELECT count(*) FROM shop_watches") == [(0,)]

@@ -70,7 +70,7 @@ class Post:
         """Sends what is due and forgets what is past its time; returns how many mails were tried."""
         now = self._clock.now()
         async with self._pool.connection() as conn:
-            await watches.prune(conn, unconfirmed=now - UNCONFIRMED, events=now - KEPT)
+            await watches.prune(conn, now=now, unconfirmed=now - UNCONFIRMED, events=now - KEPT)
             if self._mail_url is None:
                 return 0
             # One is sent after the other, and each may take up to four timeouts: nobody else may take the last one meanwhile.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -23,12 +24,12 @@ from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
-from menuwatch.operations.reading import Row, row
+from menuwatch.operations.reading import Row, rows
 from menuwatch.operations.refusals import Unusable
 from menuwatch.operations.shopping_shelf import Taken
 from menuwatch.proxies.vault import Vault
 from menuwatch.shoppers import store as watches
-from menuwatch.shoppers.model import Condition, Scope, Watch
+from menuwatch.shoppers.model import Condition, Judged, Phase, Reach, Scope, Watch
 
 log = get_logger(__name__)
 _q = sql.load(__package__, "watches.sql")
@@ -37,13 +38,20 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 MOST_OF_ADDRESS = 30
 MOST_UNCONFIRMED = 3
 """Watches that wait for the word of one address: as many mails somebody else can have us send there, in two days."""
-MOST_UNCONFIRMED_OF_ALL = 500
-"""The same of everybody, in an hour."""
+MOST_UNCONFIRMED_OF_ALL = 5_000
+"""The same of everybody, in an hour: a last brake. A client may ask ten times in an hour (site/limits.py): it takes hundreds of
+them to keep others out."""
 UNCONFIRMED = timedelta(hours=48)
 KEPT = timedelta(days=60)
 """How long a feed keeps what it told."""
+NEVER_READ = timedelta(days=7)
+UNREAD = timedelta(days=60)
+"""After so long a feed ends that nobody has read: at all, or any more."""
 PACE_SECONDS = 6 * 3600.0
 """Between two mails of one watch; what happens meanwhile is in the second one."""
+
+_AT_ONCE = 5_000
+"""Watches that are judged together."""
 
 _ADDRESS = re.compile(
     r"[A-Za-z0-9.!#$&'*+/=?^_`{|}~-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,63}"
@@ -75,17 +83,19 @@ def _terms(condition: Condition, amount: Decimal | None) -> Terms:
             return Terms(condition="back_in_stock")
 
 
-async def _facts(conn: AsyncConnection[Any], item_id: int, scope: Scope | Watch) -> Row:
-    values = {
-        "item_id": item_id,
-        "store_id": scope.store_id,
-        "miles": scope.miles,
-        "latitude": scope.latitude,
-        "longitude": scope.longitude,
-    }
-    found = await row(conn, _q.facts, values)
-    assert found is not None, "an aggregate gives a row"
-    return found
+def _reach(item_id: int, scope: Scope | Watch) -> Reach:
+    return Reach(item_id, scope.store_id, scope.miles, scope.latitude, scope.longitude)
+
+
+async def _facts(conn: AsyncConnection[Any], reaches: Sequence[Reach]) -> list[Row]:
+    items, stores, miles, latitudes, longitudes = (list(column) for column in zip(*reaches, strict=True))
+    values = {"items": items, "stores": stores, "miles": miles, "latitudes": latitudes, "longitudes": longitudes}
+    return await rows(conn, _q.facts, values)
+
+
+async def _fact(conn: AsyncConnection[Any], reach: Reach) -> Facts:
+    (found,) = await _facts(conn, [reach])
+    return _seen(found)
 
 
 def _seen(found: Row) -> Facts:
@@ -100,7 +110,7 @@ async def ask(conn: AsyncConnection[Any], asked: Asked, settings: Settings, *, n
     """
     now = now or SystemClock().now()
     terms = _terms(asked.condition, asked.amount)
-    seen = _seen(await _facts(conn, asked.item_id, asked.scope))
+    seen = await _fact(conn, _reach(asked.item_id, asked.scope))
     standing = initial(terms, seen)
     if standing.phase == "fired":
         _refuse(asked, seen)
@@ -119,6 +129,7 @@ async def ask(conn: AsyncConnection[Any], asked: Asked, settings: Settings, *, n
         phase=standing.phase,
         reference=standing.reference,
         now=now,
+        ends_at=now + NEVER_READ if asked.address is None else None,
         **known,
     )
     log.info("a shopper watches an item", action="watch_asked", watch_id=watch_id, item_id=asked.item_id)
@@ -142,7 +153,10 @@ async def _of_address(
         raise Unusable("email", "That is no e-mail address: it looks like name@example.com.")
     mark = await watches.mark_of(conn, address)
     mine, unconfirmed, of_all = await watches.counts(conn, mark, now)
-    if mine >= MOST_OF_ADDRESS or unconfirmed >= MOST_UNCONFIRMED or of_all >= MOST_UNCONFIRMED_OF_ALL:
+    if of_all >= MOST_UNCONFIRMED_OF_ALL:
+        log.warning("very many alerts wait to be confirmed", action="watches_braked", unconfirmed=of_all)
+        raise TooMany("Very many people ask for alerts by mail right now. Try again in an hour, or choose a feed.")
+    if mine >= MOST_OF_ADDRESS or unconfirmed >= MOST_UNCONFIRMED:
         raise TooMany(
             "That address has enough alerts, or some that wait to be confirmed. Look into your mail, or choose a feed."
         )
@@ -156,10 +170,15 @@ async def confirm(conn: AsyncConnection[Any], token: str, *, now: datetime | Non
     if watch is None or watch.confirmed_at is not None:
         return watch
     now = now or SystemClock().now()
-    standing = initial(_terms(watch.condition, watch.amount), _seen(await _facts(conn, watch.item_id, watch)))
+    standing = initial(_terms(watch.condition, watch.amount), await _fact(conn, _reach(watch.item_id, watch)))
     await watches.confirm(conn, watch.id, phase=standing.phase, reference=standing.reference, now=now)
     log.info("a watch is confirmed", action="watch_confirmed", watch_id=watch.id)
     return replace(watch, confirmed_at=now)
+
+
+async def was_read(conn: AsyncConnection[Any], watch: Watch, *, now: datetime | None = None) -> None:
+    """Somebody reads a feed, which therefore lives on."""
+    await watches.was_read(conn, watch.id, (now or SystemClock().now()) + UNREAD)
 
 
 async def end(conn: AsyncConnection[Any], token: str) -> bool:
@@ -171,16 +190,32 @@ async def end(conn: AsyncConnection[Any], token: str) -> bool:
 
 
 async def look(conn: AsyncConnection[Any], taken: Taken) -> None:
-    """Judges the watches of what a store changed, in the transaction that took it in."""
+    """Judges the watches of what a store changed, in the transaction that took it in: some thousand at a time, each question once for
+    all that look at the same."""
     now = SystemClock().now()
-    for watch in await watches.of_items(conn, taken.items, taken.store_id):
-        found = await _facts(conn, watch.item_id, watch)
-        seen = _seen(found)
+    after = 0
+    while found := await watches.of_items(conn, taken.items, taken.store_id, after=after, most=_AT_ONCE):
+        await _judge(conn, found, now)
+        after = found[-1].id
+        if len(found) < _AT_ONCE:
+            return
+
+
+async def _judge(conn: AsyncConnection[Any], found: Sequence[Judged], now: datetime) -> None:
+    reaches = list(dict.fromkeys(watch.reach for watch in found))
+    facts = dict(zip(reaches, await _facts(conn, reaches), strict=True))
+    moved: list[tuple[int, Phase, Decimal | None, datetime | None]] = []
+    news: dict[int, str] = {}
+    for watch in found:
+        there = facts[watch.reach]
+        seen = _seen(there)
         standing = Standing(phase=watch.phase, reference=watch.reference, fired_at=watch.fired_at)
         verdict = judge(_terms(watch.condition, watch.amount), standing, seen, now)
         if verdict.standing != standing:
             after = verdict.standing
-            await watches.stand(conn, watch.id, phase=after.phase, reference=after.reference, fired_at=after.fired_at)
+            moved.append((watch.id, after.phase, after.reference, after.fired_at))
         if verdict.fires:
-            told = {"price": seen.price, "before": verdict.reference, "stock": seen.stock, "store": found["store"]}
-            await watches.tell(conn, watch.id, _encode(told).decode(), now=now, pace=PACE_SECONDS)
+            told = {"price": seen.price, "before": verdict.reference, "stock": seen.stock, "store": there["store"]}
+            news[watch.id] = _encode(told).decode()
+    await watches.stand(conn, moved)
+    await watches.tell(conn, news, now=now, pace=PACE_SECONDS)

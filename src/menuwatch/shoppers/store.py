@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from decimal import Decimal
@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row, dict_row
 
 from menuwatch.db import sql
-from menuwatch.shoppers.model import Condition, Event, Kind, Phase, Scope, Watch
+from menuwatch.shoppers.model import Condition, Event, Judged, Kind, Phase, Scope, Watch
 
 _q = sql.load(__package__)
 
@@ -32,7 +32,9 @@ async def mark_of(conn: AsyncConnection[Any], address: str) -> bytes:
 
 
 async def counts(conn: AsyncConnection[Any], mark: bytes, now: datetime) -> tuple[int, int, int]:
-    """Watches of an address, those it has not confirmed, and those that nobody at all has confirmed in the last hour."""
+    """Watches of an address, those it has not confirmed, and those that nobody at all has confirmed in the last hour. Until the
+    transaction ends, nobody else counts those of the address."""
+    await conn.execute(_q.hold_mark, {"mark": mark})
     found = await (await conn.execute(_q.counts, {"mark": mark, "now": now})).fetchone()
     assert found is not None, "an aggregate gives a row"
     return found[0], found[1], found[2]
@@ -53,8 +55,9 @@ async def insert(
     address: str | None = None,
     token: str | None = None,
     address_mark: bytes | None = None,
+    ends_at: datetime | None = None,
 ) -> int:
-    """Stores a watch. A feed's is confirmed, a mail's is to be."""
+    """Stores a watch. A feed is confirmed and has an end, a mail is to be confirmed."""
     values = {
         **asdict(scope),
         "token_hash": token_hash,
@@ -70,6 +73,7 @@ async def insert(
         "now": now,
         "confirmed_at": now if kind == "feed" else None,
         "mail_due_at": now if kind == "mail" else None,
+        "ends_at": ends_at,
     }
     found = await (await conn.execute(_q.insert, values)).fetchone()
     assert found is not None, "an insert returns its row"
@@ -88,9 +92,13 @@ async def by_token(conn: AsyncConnection[Any], token: str) -> Watch | None:
     return found[0] if found else None
 
 
-async def of_items(conn: AsyncConnection[Any], items: Sequence[int], store_id: int) -> list[Watch]:
-    """Confirmed watches of these items that may be about that store, locked until the transaction ends."""
-    return await _watches(conn, _q.of_items, {"items": list(items), "store_id": store_id})
+async def of_items(
+    conn: AsyncConnection[Any], items: Sequence[int], store_id: int, *, after: int = 0, most: int = 5_000
+) -> list[Judged]:
+    """Confirmed watches of these items that may be about that store, by their numbers, locked until the transaction ends."""
+    async with conn.cursor(row_factory=class_row(Judged)) as cur:
+        await cur.execute(_q.of_items, {"items": list(items), "store_id": store_id, "after": after, "most": most})
+        return await cur.fetchall()
 
 
 async def confirm(
@@ -101,16 +109,20 @@ async def confirm(
 
 
 async def stand(
-    conn: AsyncConnection[Any], watch_id: int, *, phase: Phase, reference: Decimal | None, fired_at: datetime | None
+    conn: AsyncConnection[Any], moved: Sequence[tuple[int, Phase, Decimal | None, datetime | None]]
 ) -> None:
-    """Notes where a watch stands."""
-    values = {"id": watch_id, "phase": phase, "reference": reference, "fired_at": fired_at}
-    await conn.execute(_q.stand, values)
+    """Notes where watches stand: of each its number, phase, reference and when it fired."""
+    if moved:
+        ids, phases, references, fired = zip(*moved, strict=True)
+        values = {"ids": list(ids), "phases": list(phases), "references": list(references), "fired": list(fired)}
+        await conn.execute(_q.stand, values)
 
 
-async def tell(conn: AsyncConnection[Any], watch_id: int, facts: str, *, now: datetime, pace: float) -> None:
-    """Notes something to be told; a mail goes out at once, or `pace` seconds after the one before."""
-    await conn.execute(_q.tell, {"id": watch_id, "facts": facts, "now": now, "pace": pace})
+async def tell(conn: AsyncConnection[Any], news: Mapping[int, str], *, now: datetime, pace: float) -> None:
+    """Notes what is to be told, by the number of the watch; a mail goes out at once, or `pace` seconds after the one before."""
+    if news:
+        values = {"ids": list(news), "facts": list(news.values()), "now": now, "pace": pace}
+        await conn.execute(_q.tell, values)
 
 
 async def end(conn: AsyncConnection[Any], token: str) -> bool:
@@ -157,7 +169,14 @@ async def not_mailed(conn: AsyncConnection[Any], watch_id: int, again_at: dateti
     await conn.execute(_q.not_mailed, {"id": watch_id, "again_at": again_at})
 
 
-async def prune(conn: AsyncConnection[Any], *, unconfirmed: datetime, events: datetime) -> int:
-    """Removes watches that were asked for before `unconfirmed` and not confirmed, and events from before `events`."""
-    found = await (await conn.execute(_q.prune, {"unconfirmed": unconfirmed, "events": events})).fetchone()
+async def was_read(conn: AsyncConnection[Any], watch_id: int, ends_at: datetime) -> None:
+    """A feed was read: it ends then, unless it is read again."""
+    await conn.execute(_q.was_read, {"id": watch_id, "ends_at": ends_at})
+
+
+async def prune(conn: AsyncConnection[Any], *, now: datetime, unconfirmed: datetime, events: datetime) -> int:
+    """Removes watches that were asked for before `unconfirmed` and not confirmed, feeds whose end has come, and events from before
+    `events`."""
+    values = {"now": now, "unconfirmed": unconfirmed, "events": events}
+    found = await (await conn.execute(_q.prune, values)).fetchone()
     return int(found[0]) if found is not None else 0

@@ -8,32 +8,47 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-MOST = 10
-SECONDS = 3600.0
+WINDOWS = ((10, 3600.0), (30, 86_400.0))
+"""How often, in how many seconds."""
+AROUND = 4
+"""How many times as often all that a network of networks holds may."""
 _MOST_CLIENTS = 10_000
 
 
 class Limits:
-    """A window that slides: `most` times in `seconds` for each client."""
+    """Windows that slide: of each, so many times in so many seconds for each client."""
 
     def __init__(
-        self, *, most: int = MOST, seconds: float = SECONDS, clock: Callable[[], float] = time.monotonic
+        self,
+        windows: tuple[tuple[int, float], ...] = WINDOWS,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._most, self._seconds, self._clock = most, seconds, clock
+        self._windows, self._clock = windows, clock
+        self._longest = max(seconds for _, seconds in windows)
         self._salt = secrets.token_bytes(16)
         self._times: OrderedDict[bytes, deque[float]] = OrderedDict()
 
-    def allows(self, client: str) -> bool:
-        """Whether the client may once more, which then counts."""
-        mark = hashlib.blake2b(client.encode(), key=self._salt, digest_size=16).digest()
+    def allows(self, client: str, around: str | None = None) -> bool:
+        """Whether the client, and all `around` it together, may once more, which then counts."""
         now = self._clock()
-        times = self._times.setdefault(mark, deque())
-        self._times.move_to_end(mark)
+        asked = [(self._mark(client), 1), *([] if around is None else [(self._mark(around), AROUND)])]
+        if not all(self._has_room(mark, times, now) for mark, times in asked):
+            return False
+        for mark, _ in asked:
+            self._times.setdefault(mark, deque()).append(now)
+            self._times.move_to_end(mark)
         while len(self._times) > _MOST_CLIENTS:
             self._times.popitem(last=False)
-        while times and times[0] <= now - self._seconds:
-            times.popleft()
-        if len(times) >= self._most:
-            return False
-        times.append(now)
         return True
+
+    def _mark(self, client: str) -> bytes:
+        return hashlib.blake2b(client.encode(), key=self._salt, digest_size=16).digest()
+
+    def _has_room(self, mark: bytes, times: int, now: float) -> bool:
+        known = self._times.get(mark)
+        if known is None:
+            return True
+        while known and known[0] <= now - self._longest:
+            known.popleft()
+        return all(sum(one > now - seconds for one in known) < most * times for most, seconds in self._windows)

@@ -43,6 +43,11 @@ def network_of(address: Address | None) -> str:
     return str(address)
 
 
+def wider_network_of(address: Address | None) -> str | None:
+    """The network that a customer of a provider may have of IPv6, with 2^16 of those that are counted; None where there is none."""
+    return str(ip_network((address, 48), strict=False)) if isinstance(address, IPv6Address) else None
+
+
 def is_trusted(address: Address, trusted: Iterable[Network]) -> bool:
     """Whether what this address says about others is believed."""
     return any(address in network for network in trusted)

@@ -22,7 +22,7 @@ from menuwatch.site import atom, screen
 from menuwatch.site.limits import Limits
 from menuwatch.site.pages import items
 from menuwatch.site.wishes import MILES, cents
-from menuwatch.web.client import client_address, network_of
+from menuwatch.web.client import client_address, network_of, wider_network_of
 from menuwatch.web.csrf import same_site
 from menuwatch.web.forms import Form
 from menuwatch.web.system import Reading, Writing
@@ -74,8 +74,8 @@ def _limited(request: Request) -> None:
     limits: Limits = request.app.state.limits
     settings = screen.system_of(request).settings
     client = client_address(request.scope, settings.trusted_proxies)
-    if not limits.allows(network_of(client)):
-        raise TooMany("That are many alerts in a short time. Try again in an hour.")
+    if not limits.allows(network_of(client), wider_network_of(client)):
+        raise TooMany("That is many alerts in a short time. Try again later.")
 
 
 async def _asked(conn: Any, form: Form, item_id: int) -> Asked | None:
@@ -199,9 +199,10 @@ async def stop(request: Request, conn: Writing, token: str) -> Response:
 
 
 @router.get("/feeds/{token}.atom")
-async def feed(request: Request, conn: Reading, token: str) -> Response:
+async def feed(request: Request, conn: Writing, token: str) -> Response:
     """An alert as a feed of one's own (Atom, RFC 4287)."""
     watch = await _watch(conn, token)
+    await watches.was_read(conn, watch)
     context = await _context(request, conn, watch, token)
     body = atom.write(
         watch,

@@ -145,6 +145,8 @@ CREATE TABLE shop_watches (
   mail_due_at              timestamptz,                   -- when there is something to send
   mailed_at                timestamptz,
   attempts                 integer NOT NULL DEFAULT 0,
+  ends_at                  timestamptz,                   -- of a feed: when it ends unless somebody reads it before
+  CONSTRAINT shop_watches_feed CHECK ((kind = 'feed') = (ends_at IS NOT NULL)),
   CONSTRAINT shop_watches_mail CHECK ((kind = 'mail') = (address IS NOT NULL) AND (kind = 'mail') = (token IS NOT NULL)
                                       AND (kind = 'mail') = (address_mark IS NOT NULL)),
   CONSTRAINT shop_watches_amount CHECK ((condition = 'price_below') = (amount IS NOT NULL)),
@@ -153,6 +155,7 @@ CREATE TABLE shop_watches (
 CREATE INDEX shop_watches_item ON shop_watches (item_id) WHERE confirmed_at IS NOT NULL;
 CREATE INDEX shop_watches_address ON shop_watches (address_mark) WHERE address_mark IS NOT NULL;
 CREATE INDEX shop_watches_due ON shop_watches (mail_due_at) WHERE mail_due_at IS NOT NULL;
+CREATE INDEX shop_watches_ends ON shop_watches (ends_at) WHERE ends_at IS NOT NULL;
 CREATE INDEX shop_watches_unconfirmed ON shop_watches (created_at) WHERE confirmed_at IS NULL;
 
 CREATE TABLE shop_watch_events (
