@@ -209,3 +209,31 @@ async def test_a_stale_edit_gets_what_it_is_now(http: httpx.AsyncClient, pool: P
     problem = answer.json()
     assert (answer.status_code, problem["type"], problem["current"]["role"]) == (412, "/problems/changed", "operator")
     assert (await http.patch(f"/api/users/{number}", json={"role": "viewer"}, headers=admin)).status_code == 200
+
+
+class _Watching(Passwords):
+    """Counts transactions that are open while it hashes."""
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(1024)
+        self._pool = pool
+        self.seen: list[int] = []
+
+    async def hash(self, password: str) -> str:
+        async with self._pool.connection() as conn:
+            row = await (await conn.execute(_OPEN)).fetchone()
+        assert row is not None
+        self.seen.append(row[0])
+        return await super().hash(password)
+
+
+_OPEN = """SELECT count(*) FROM pg_stat_activity
+           WHERE datname = current_database() AND pid <> pg_backend_pid() AND state LIKE 'idle in transaction%'"""
+
+
+async def test_no_transaction_waits_for_a_hash(pool: Pool) -> None:
+    watching = _Watching(pool)
+    made, first = await accounts.add(pool, "bob", Role.VIEWER, passwords=watching, by=None)
+    _, second = await accounts.reset_password(pool, made.id, passwords=watching, by=None)
+    assert watching.seen == [0, 0]
+    assert first != second

@@ -120,7 +120,7 @@ def log_in(page: Page, faces: Served) -> None:
     if page.get_by_label("New password", exact=True).count():
         page.get_by_label("Current password").fill(faces.password)
         page.get_by_label("New password", exact=True).fill(NEW_PASSWORD)
-        page.get_by_label("New password again").fill(NEW_PASSWORD)
+        page.get_by_label("Repeat new password").fill(NEW_PASSWORD)
         page.get_by_role("button", name="Change password").click()
         page.get_by_role("status").wait_for()
     assert page.get_by_role("link", name="Overview").count(), page.locator("main").inner_text()

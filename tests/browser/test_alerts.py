@@ -57,7 +57,7 @@ def test_a_rule_is_made_corrected_and_turned_off(page: Page, faces: Served, rule
     page.goto(f"{faces.address}/admin/alerts")
     page.get_by_role("link", name="Make a rule").click()
     page.get_by_label("Name", exact=True).fill(MADE)
-    page.get_by_label("Tell when").select_option("price_drops_by")
+    page.get_by_label("Condition").select_option("price_drops_by")
     page.get_by_label("Brand").fill("Acme")
     page.get_by_role("button", name="Make the rule").click()
     expect(page.locator(".wrong")).to_contain_text("either an amount or a percentage")

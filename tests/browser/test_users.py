@@ -21,7 +21,7 @@ def test_a_user_is_added_changed_and_removed(page: Page, faces: Served) -> None:
     page.get_by_role("link", name="Add a user").click()
     page.get_by_label("User name").fill("browser.user")
     page.get_by_label("Viewer").check()
-    page.get_by_role("button", name="Add the user").click()
+    page.get_by_role("button", name="Add user").click()
     password = page.locator(".secret code")
     expect(password).to_have_text(re.compile(r"^[a-z0-9-]{20,}$"))
     secret = password.inner_text()
@@ -32,7 +32,7 @@ def test_a_user_is_added_changed_and_removed(page: Page, faces: Served) -> None:
     page.goto(f"{faces.address}/admin/users")
     page.get_by_role("link", name="browser.user").click()
     page.get_by_label("Operator").check()
-    page.get_by_role("button", name="Give this role").click()
+    page.get_by_role("button", name="Change role").click()
     expect(page.get_by_role("status")).to_contain_text("browser.user is now operator")
     assert faces.sql("SELECT role FROM users WHERE name = 'browser.user'") == [("operator",)]
     page.get_by_role("button", name="Disable").click()
@@ -53,7 +53,7 @@ def test_news_does_not_take_a_password_away(page: Page, faces: Served) -> None:
     )
     (number,) = faces.sql("SELECT id FROM users WHERE name = 'forgetful'")[0]
     page.goto(f"{faces.address}/admin/users/{number}")
-    page.get_by_role("button", name="Reset the password").click()
+    page.get_by_role("button", name="Reset password").click()
     secret = page.locator(".secret code")
     expect(secret).to_have_text(re.compile(r"^[a-z0-9-]{20,}$"))
     asked: list[str] = []
@@ -68,9 +68,9 @@ def test_a_token_is_made_and_revoked(page: Page, faces: Served) -> None:
     page.on("dialog", lambda dialog: dialog.accept())
     page.goto(f"{faces.address}/admin/account")
     page.get_by_role("link", name="Your API tokens").click()
-    page.get_by_label("What it is for").fill("browser's test")
+    page.get_by_label("Name").fill("browser's test")
     page.get_by_role("checkbox", name=re.compile("^read")).check()
-    page.get_by_role("button", name="Make the token").click()
+    page.get_by_role("button", name="Create token").click()
     expect(page.locator(".secret code")).to_have_text(re.compile(r"^mw_\d+_\S+$"))
     page.get_by_role("link", name="Done").click()
     row = page.locator("tr", has_text="browser's test")

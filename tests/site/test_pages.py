@@ -261,3 +261,9 @@ def test_a_store_s_clock_tells_its_own_time() -> None:
     assert words.local(moment, "America/New_York") == "Jun 30, 2026, 11:05 PM EDT"
     assert words.local(moment, "nowhere/at all") == "Jul 1, 2026, 3:05 AM UTC"
     assert words.local(moment, None) == "Jul 1, 2026, 3:05 AM UTC"
+
+
+async def test_a_slash_too_many_leads_to_the_page_by_its_path(front: Front) -> None:
+    answer = await front.http.get("/about/?a=1", headers={"Host": "elsewhere.example"})
+    assert (answer.status_code, answer.headers["location"]) == (308, "/about?a=1")
+    assert "location" not in (await front.http.get("//evil.example/")).headers

@@ -89,6 +89,7 @@ def bare_app() -> FastAPI:
         # The usual reference pages load their scripts from elsewhere; ours works without a network (reference.py).
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         generate_unique_id_function=_named,
     )
     for router in ROUTERS:

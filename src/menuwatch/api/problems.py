@@ -199,7 +199,7 @@ def trace_id(request: Request) -> str:
 def respond(request: Request, problem: Problem) -> Response:
     """The problem as an answer."""
     body: dict[str, Any] = {
-        "type": f"/problems/{problem.slug()}",
+        "type": f"{request.scope.get('root_path', '')}/problems/{problem.slug()}",
         "title": problem.title,
         "status": problem.status,
         "detail": problem.detail,
@@ -319,8 +319,9 @@ def of_validation(request: Request, error: RequestValidationError) -> Problem:
 def _methods(request: Request) -> str:
     """The methods that an address takes, over all routes that have it (the framework names those of the first alone)."""
     allowed: set[str] = set()
+    own = request.url.path.removeprefix(request.scope.get("root_path", ""))
     for path, methods in request.app.openapi()["paths"].items():
-        if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)), request.url.path):
+        if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)), own):
             allowed |= {method.upper() for method in methods}
     return ", ".join(sorted(allowed)) or "GET"
 
@@ -331,9 +332,10 @@ def _of_http(request: Request, error: HTTPException) -> Problem:
         return MalformedBody("the body cannot be read: it is nested too deeply, or a number in it has too many digits")
     if error.status_code == 405:
         headers = {"Allow": _methods(request)}
+    slash = request.url.path.endswith("/")
     kind = _BY_STATUS.get(error.status_code, RefusedRequest if error.status_code < 500 else Fault)
     detail = {
-        404: "there is nothing at this address",
+        404: "there is nothing at this address" + (": leave out the slash at its end" if slash else ""),
         405: f"this address takes {headers.get('Allow')}",
     }.get(error.status_code, str(error.detail))
     return kind(detail, headers=headers)

@@ -1,6 +1,7 @@
 """Pages for people who read the API: `/docs`, made from the OpenAPI description, and one page for each kind of problem.
 
-They are plain HTML that loads nothing, so they work on a machine without a network.
+They are plain HTML that loads nothing, so they work on a machine without a network. Links are relative: the server may lie below a
+path.
 """
 
 from __future__ import annotations
@@ -189,13 +190,13 @@ def render(document: Mapping[str, Any]) -> str:
     )
     schemas = "".join(_schema(name, schema) for name, schema in document["components"]["schemas"].items())
     problems = "".join(
-        f'<li><a href="/problems/{kind.slug()}">{kind.status} {escape(kind.title)}</a></li>' for kind in KINDS
+        f'<li><a href="problems/{kind.slug()}">{kind.status} {escape(kind.title)}</a></li>' for kind in KINDS
     )
     return _page(
         f"{info['title']} API",
         f"<header><h1>{escape(info['title'])} API</h1>"
         f'<p class="dim">{escape(info.get("summary", ""))} Version {escape(info["version"])}. '
-        f'The same for machines: <a href="/openapi.json">openapi.json</a>.</p>{_paragraphs(info["description"])}'
+        f'The same for machines: <a href="openapi.json">openapi.json</a>.</p>{_paragraphs(info["description"])}'
         f'<nav aria-label="Operations"><ul>{contents}</ul></nav></header><main>{groups}'
         f'<h2 id="schemas">Types</h2><p>Fields marked * are always there.</p>{schemas}'
         f'<h2 id="problems">Problems</h2><p>Errors have the media type <code>{MEDIA_TYPE}</code>.</p><ul>{problems}</ul></main>'
@@ -212,7 +213,7 @@ def render_problem(slug: str) -> str | None:
                 kind.title,
                 f"<header><h1>{escape(kind.title)}</h1>"
                 f'<p class="dim">Status {kind.status}, type <code>/problems/{slug}</code></p></header>'
-                f'<main>{_paragraphs(kind.__doc__ or "")}<p><a href="/docs">API reference</a></p></main>',
+                f'<main>{_paragraphs(kind.__doc__ or "")}<p><a href="../docs">API reference</a></p></main>',
             )
     return None
 

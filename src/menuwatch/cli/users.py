@@ -15,7 +15,7 @@ from menuwatch.accounts.passwords import Passwords
 from menuwatch.cli.output import Format, chosen_format, console, errors, print_json, print_rows
 from menuwatch.cli.process import settings
 from menuwatch.core.settings import Settings
-from menuwatch.db.pool import Connection
+from menuwatch.db.pool import Connection, Pool
 from menuwatch.operations import accounts
 
 app = typer.Typer(help="Who may log in, and what they may do.", no_args_is_help=True)
@@ -32,6 +32,16 @@ def in_database(do: Callable[[Settings, Connection], Awaitable[_R]]) -> _R:
     async def run() -> _R:
         async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn, conn.transaction():
             return await do(system.settings, conn)
+
+    return asyncio.run(run())
+
+
+def with_pool(do: Callable[[Settings, Pool], Awaitable[_R]]) -> _R:
+    """For what is no single transaction: a password is hashed while none is open."""
+
+    async def run() -> _R:
+        async with bootstrap.open_system(settings()) as system:
+            return await do(system.settings, system.pool)
 
     return asyncio.run(run())
 
@@ -62,8 +72,8 @@ def list_(
 @app.command("add")
 def add(name: NameArgument, role: RoleOption = Role.VIEWER, json: JsonOption = False) -> None:
     """Add a user, with a password for the first login that is printed once and must be changed then."""
-    user, password = in_database(
-        lambda found, conn: accounts.add(conn, name, role, passwords=Passwords.of(found), by=None)
+    user, password = with_pool(
+        lambda found, pool: accounts.add(pool, name, role, passwords=Passwords.of(found), by=None)
     )
     _show(user, password, json)
 
@@ -72,11 +82,12 @@ def add(name: NameArgument, role: RoleOption = Role.VIEWER, json: JsonOption = F
 def password(name: NameArgument, json: JsonOption = False) -> None:
     """Give a user another password for one login, when theirs is lost. Their sessions end; tokens go on until they are revoked."""
 
-    async def do(found: Settings, conn: Connection) -> tuple[User, str]:
-        user = await accounts.find(conn, name)
-        return await accounts.reset_password(conn, user.id, passwords=Passwords.of(found), by=None)
+    async def do(found: Settings, pool: Pool) -> tuple[User, str]:
+        async with pool.connection() as conn:
+            user = await accounts.find(conn, name)
+        return await accounts.reset_password(pool, user.id, passwords=Passwords.of(found), by=None)
 
-    _show(*in_database(do), json)
+    _show(*with_pool(do), json)
 
 
 def _show(user: User, password: str, json: bool) -> None:

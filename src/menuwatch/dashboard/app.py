@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from menuwatch.core.errors import MenuwatchError
 from menuwatch.core.telemetry import get_logger
 from menuwatch.dashboard import login, screen
+from menuwatch.dashboard.gate import MAX_FORM_BYTES, BeforeBody
 from menuwatch.dashboard.pages import ROUTERS
 from menuwatch.dashboard.screens import close
 from menuwatch.operations.refusals import Conflict, NotFound
@@ -50,7 +51,7 @@ def assets() -> Assets:
 
 def create_dashboard(system: System, traffic: Traffic, live: Live) -> FastAPI:
     """The dashboard on its parts, to be mounted below `/admin`. They stay the caller's."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.state.system = system
     app.state.live = live
     app.state.pages = Pages([HERE / "templates"], assets())
@@ -70,10 +71,11 @@ def create_dashboard(system: System, traffic: Traffic, live: Live) -> FastAPI:
     }
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
+    app.add_middleware(BeforeBody, routers=(login.router, *ROUTERS), handlers=handlers)
     app.add_middleware(Authenticate, via="dashboard")
     app.add_middleware(Head)
     app.add_middleware(PageHeaders)
-    app.add_middleware(Observe, traffic=traffic, on_fault=_fault)
+    app.add_middleware(Observe, traffic=traffic, on_fault=_fault, most=MAX_FORM_BYTES)
     return app
 
 
@@ -139,6 +141,10 @@ async def _database(request: Request, error: Exception) -> Response:
 
 
 async def _http(request: Request, error: HTTPException) -> Response:
+    if error.status_code == 404 and request.method == "GET" and screen.here(request).endswith("/"):
+        # By path alone: what Host says, and whether a proxy took TLS off, is nothing to build an address from.
+        query = f"?{request.url.query}" if request.url.query else ""
+        return screen.elsewhere(request, "/" + screen.here(request).strip("/") + query)
     if error.status_code == 404:
         return _problem(
             request,
@@ -150,6 +156,10 @@ async def _http(request: Request, error: HTTPException) -> Response:
     if error.status_code == 405:
         return _problem(
             request, 405, "That does not work here", "This address is not for opening: it is where a form is sent to."
+        )
+    if error.status_code == 413:
+        return _problem(
+            request, 413, "That is too much at once", f"Nothing was changed: {error.detail}. Send it in parts."
         )
     return _problem(request, error.status_code, "The request cannot be carried out", str(error.detail))
 

@@ -93,7 +93,7 @@ async def find(conn: Conn, text: str) -> User:
 
 
 async def add(
-    conn: Conn,
+    pool: Pool,
     name: str,
     role: Role,
     *,
@@ -102,17 +102,20 @@ async def add(
     must_change: bool = True,
     by: Principal | None,
 ) -> tuple[User, str]:
-    """A new user with that password, or with one made for the first login; returns both. Raises Unusable, Conflict, Overreach."""
+    """A new user with that password, or with one made for the first login; returns both. No connection is held while it is hashed,
+    which takes long on purpose. Raises Unusable, Conflict, Overreach."""
     if not accounts.NAME.fullmatch(name):
         raise Unusable(
             "name", "a user's name is 1 to 64 of A-Z, a-z, 0-9 and . _ @ + -, and begins with a letter or digit"
         )
     require(by, ALLOWED[role], f"adding a user of role {role}")
     given = one_time_password() if password is None else _checked(password, name)
-    made = await accounts.insert(conn, name, role, await passwords.hash(given), must_change=must_change)
-    if made is None:
-        raise Conflict(f"there is a user {name!r} already")
-    await audit.record(conn, "user_added", ("user", made.name), role=made.role)
+    hashed = await passwords.hash(given)
+    async with pool.connection(timeout=10) as conn, conn.transaction():
+        made = await accounts.insert(conn, name, role, hashed, must_change=must_change)
+        if made is None:
+            raise Conflict(f"there is a user {name!r} already")
+        await audit.record(conn, "user_added", ("user", made.name), role=made.role)
     return made, given
 
 
@@ -173,18 +176,20 @@ async def remove(conn: Conn, user_id: int, *, by: Principal | None) -> User:
 
 
 async def reset_password(
-    conn: Conn, user_id: int, *, passwords: Passwords, password: str | None = None, by: Principal | None
+    pool: Pool, user_id: int, *, passwords: Passwords, password: str | None = None, by: Principal | None
 ) -> tuple[User, str]:
-    """Another password, which must be changed at the next login: that one, or one that is made. Its sessions end. Raises NotFound,
-    Unusable, Overreach."""
+    """Another password, which must be changed at the next login: that one, or one that is made. Its sessions end. No
+    connection is held while it is hashed. Raises NotFound, Unusable, Overreach."""
     if by is not None and by.user_id == user_id:
         # Who finds a browser that is logged in does not come to have the account with it.
-        raise Conflict("change your own password with the present one: POST /api/session/password")
-    name = (await one(conn, user_id)).name
+        raise Conflict("change your own password with the current one: POST /api/session/password")
+    async with pool.connection(timeout=10) as conn:
+        name = (await one(conn, user_id)).name
     given = one_time_password() if password is None else _checked(password, name)
     hashed = await passwords.hash(given)
-    user = await _guarded(conn, user_id, by, "giving another password to", leaves=False)
-    await accounts.set_password(conn, user_id, hashed, must_change=True)
-    await accounts.close_sessions(conn, user_id)
-    await audit.record(conn, "user_password_reset", ("user", user.name))
-    return await one(conn, user_id), given
+    async with pool.connection(timeout=10) as conn, conn.transaction():
+        user = await _guarded(conn, user_id, by, "giving another password to", leaves=False)
+        await accounts.set_password(conn, user_id, hashed, must_change=True)
+        await accounts.close_sessions(conn, user_id)
+        await audit.record(conn, "user_password_reset", ("user", user.name))
+        return await one(conn, user_id), given

@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from psycopg_pool import PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from menuwatch.core.telemetry import get_logger
 from menuwatch.operations.refusals import NotFound
@@ -34,6 +34,8 @@ log = get_logger(__name__)
 HERE = Path(__file__).parent
 _SMALL = 600
 """Bytes below which compressing gains nothing."""
+_MOST_SENT = 50_000
+"""Bytes of the largest form that is read: those of the site have a few short fields."""
 
 
 def assets() -> Assets:
@@ -43,7 +45,7 @@ def assets() -> Assets:
 
 def create_site(system: System, traffic: Traffic) -> FastAPI:
     """The site on its parts, to be mounted at `/`. They stay the caller's."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.state.system = system
     app.state.limits = Limits()
     app.state.pages = Pages(
@@ -73,7 +75,7 @@ def create_site(system: System, traffic: Traffic) -> FastAPI:
     app.add_middleware(GZipMiddleware, minimum_size=_SMALL, compresslevel=5)
     app.add_middleware(Head)
     app.add_middleware(PageHeaders)
-    app.add_middleware(Observe, traffic=traffic, on_fault=_fault)
+    app.add_middleware(Observe, traffic=traffic, on_fault=_fault, most=_MOST_SENT)
     if system.visits is not None:
         app.add_middleware(CountVisits, log=system.visits, trusted=system.settings.trusted_proxies)
     return app
@@ -107,6 +109,12 @@ async def _cross_site(request: Request, error: CrossSite) -> Response:
 
 
 async def _http(request: Request, error: HTTPException) -> Response:
+    root: str = request.scope.get("root_path", "")
+    own = request.url.path.removeprefix(root)
+    if error.status_code == 404 and request.method == "GET" and own.endswith("/") and "//" not in own:
+        # By path alone: what Host says, and whether a proxy took TLS off, is nothing to build an address from.
+        query = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(root + own.rstrip("/") + query, status_code=308)
     if error.status_code == 404:
         said = "It may have moved, or the address has a typing error. Search for what you were after:"
         return _problem(request, 404, "We can’t find that page", said)

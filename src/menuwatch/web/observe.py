@@ -54,10 +54,14 @@ class Traffic:
 
 class Observe:
     """ASGI middleware. An `X-Request-Id` that comes in is kept when it is plain, else one is made; it goes out with the answer,
-    into the log, and to whoever is told of a fault. `on_fault` makes the answer to a request that failed on our side."""
+    into the log, and to whoever is told of a fault. `on_fault` makes the answer to a request that failed on our side; `most` is the
+    largest body that is read, in bytes, but of what is in LARGER_BODIES."""
 
-    def __init__(self, app: ASGIApp, traffic: Traffic, on_fault: Callable[[Request], Response]) -> None:
+    def __init__(
+        self, app: ASGIApp, traffic: Traffic, on_fault: Callable[[Request], Response], most: int = MAX_BODY_BYTES
+    ) -> None:
         self._app = app
+        self._most = most
         self._traffic = traffic
         self._on_fault = on_fault
 
@@ -79,7 +83,7 @@ class Observe:
             await send(message)
 
         taken = 0
-        most = LARGER_BODIES.get(_own(scope), MAX_BODY_BYTES)
+        most = LARGER_BODIES.get(_own(scope), self._most)
 
         async def receiving() -> Message:
             nonlocal taken

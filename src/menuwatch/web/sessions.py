@@ -137,15 +137,15 @@ async def change_password(request: Request, current: str, new: str) -> LoggedIn:
     async with system.pool.connection(timeout=10) as conn:
         before = await accounts.password_by_id(conn, principal.user_id)
     if before is None or not await hashes.verify(before, current):
-        raise Unusable("current", "that is not your present password")
+        raise Unusable("current", "that is not your current password")
     await throttle.succeeded(system.pool, principal.name, address)
     if new == current:
-        raise Unusable("new", "that is your present password: choose another one")
+        raise Unusable("new", "that is your current password: choose another one")
     hashed = await hashes.hash(new)
     async with system.pool.connection(timeout=10) as conn, conn.transaction():
         await accounts.lock_users(conn)
         if await accounts.password_by_id(conn, principal.user_id) != before:
-            raise Unusable("current", "that is not your present password any more")
+            raise Unusable("current", "that is not your current password any more")
         await accounts.set_password(conn, principal.user_id, hashed, must_change=False)
         await accounts.close_sessions(conn, principal.user_id)
         begun = await _begin(conn, system.settings, principal.user_id, hashed)

@@ -34,10 +34,10 @@ async def list_users(request: Request, conn: Reading, query: Annotated[PageQuery
 
 
 @router.post("", response_model=WithPassword, status_code=201, summary="Add a user")
-async def add_user(request: Request, system: Sys, conn: Writing, who: Who, new: NewUser) -> Response:
+async def add_user(request: Request, system: Sys, who: Who, new: NewUser) -> Response:
     """With a password for the first login, which must be changed then. Nobody can give a role that may do more than they."""
     passwords = Passwords.of(system.settings)
-    user, password = await accounts.add(conn, new.name, new.role, passwords=passwords, by=who)
+    user, password = await accounts.add(system.pool, new.name, new.role, passwords=passwords, by=who)
     body = {"user": user, "one_time_password": password}
     return answer(request, body, status=201, headers={**_UNKEPT, "Location": f"/api/users/{user.id}"})
 
@@ -70,8 +70,8 @@ async def remove_user(request: Request, conn: Writing, who: Who, user_id: UserPa
 
 
 @router.post("/{user_id}/password", response_model=WithPassword, summary="Give a user another password")
-async def reset_user_password(request: Request, system: Sys, conn: Writing, who: Who, user_id: UserPath) -> Response:
+async def reset_user_password(request: Request, system: Sys, who: Who, user_id: UserPath) -> Response:
     """For who has lost theirs: one for the next login. Their sessions end; their tokens go on until they are revoked."""
     passwords = Passwords.of(system.settings)
-    user, password = await accounts.reset_password(conn, user_id, passwords=passwords, by=who)
+    user, password = await accounts.reset_password(system.pool, user_id, passwords=passwords, by=who)
     return answer(request, {"user": user, "one_time_password": password}, headers=_UNKEPT)

@@ -41,7 +41,7 @@ class Who(BaseModel):
 class NewPassword(Input):
     """Another password."""
 
-    current: Annotated[str, Field(max_length=1000)] = Field(description="The present password.")
+    current: Annotated[str, Field(max_length=1000)] = Field(description="The current password.")
     new: Annotated[str, Field(max_length=1000)] = Field(description="The new one, 12 to 200 characters.")
 
 

@@ -31,11 +31,11 @@ TEXTS = (
 SECRETS = ("webhook", "secret", "notify")
 """Fields that are never given back."""
 LABELS = {
-    "name": "Name", "condition": "Tell when", "amount": "Amount", "percent": "Share", "product_id": "Product", "store": "Store",
+    "name": "Name", "condition": "Condition", "amount": "Amount", "percent": "Share", "product_id": "Product", "store": "Store",
     "brand": "Brand", "category": "Category", "search": "Words in the name", "state": "State", "platform": "Platform",
-    "option": "Size or package", "price": "Which price", "hysteresis_percent": "Armed again above",
-    "debounce_crawls": "Crawls in a row", "debounce_minutes": "Minutes in a row", "cooldown_minutes": "Rest, minutes",
-    "digest": "How often", "digest_at": "Time of day", "timezone": "Time zone", "on_existing": "What holds already",
+    "option": "Size or package", "price": "Which price", "hysteresis_percent": "Re-arm above",
+    "debounce_crawls": "Crawls in a row", "debounce_minutes": "Minutes in a row", "cooldown_minutes": "Cooldown, minutes",
+    "digest": "How often", "digest_at": "Time of day", "timezone": "Time zone", "on_existing": "Matches that exist already",
 }  # fmt: skip
 _FRESH = {
     "condition": "price_below", "price": "effective", "hysteresis_percent": "2", "debounce_crawls": "1", "debounce_minutes": "0",

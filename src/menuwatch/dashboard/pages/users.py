@@ -71,9 +71,8 @@ async def add(
         form.refuse("role", "choose what they may do")
     elif form.ok:
         try:
-            async with system.pool.connection(timeout=10) as conn, conn.transaction():
-                passwords = Passwords.of(system.settings)
-                made, password = await accounts.add(conn, name.strip(), Role(chosen), passwords=passwords, by=who)
+            passwords = Passwords.of(system.settings)
+            made, password = await accounts.add(system.pool, name.strip(), Role(chosen), passwords=passwords, by=who)
         except Unusable as error:
             form.refuse(error.field, str(error))
         except Conflict as error:
@@ -129,10 +128,10 @@ async def enable(request: Request, conn: Writing, who: Who, user_id: UserPath) -
 
 
 @router.post("/{user_id}/password")
-async def reset_password(request: Request, system: Sys, conn: Writing, who: Who, user_id: UserPath) -> Response:
+async def reset_password(request: Request, system: Sys, who: Who, user_id: UserPath) -> Response:
     """A password for the next login, which is shown once."""
     passwords = Passwords.of(system.settings)
-    user, password = await accounts.reset_password(conn, user_id, passwords=passwords, by=who)
+    user, password = await accounts.reset_password(system.pool, user_id, passwords=passwords, by=who)
     return _once(request, user, password, "has another password, and their sessions have ended")
 
 

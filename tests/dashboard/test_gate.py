@@ -1,0 +1,63 @@
+"""What is sent is read only for whoever may send it, and only so much of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx
+
+from menuwatch.accounts.model import Role
+from menuwatch.db.pool import Pool
+from menuwatch.web.faces import Faces
+from tests.dashboard.conftest import ORIGIN
+from tests.dashboard.people import logged_in
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+class Body:
+    """A form that notes how much of it was asked for."""
+
+    def __init__(self, pieces: int) -> None:
+        self.read = 0
+        self._pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for _ in range(self._pieces):
+            self.read += 10_000
+            yield b"x" * 10_000
+
+
+async def test_nothing_is_read_for_whoever_may_not_send_it(faces: Faces, pool: Pool, viewer: httpx.AsyncClient) -> None:
+    for path in ("/admin/proxies/import", "/admin/users/add", "/admin/account"):
+        body = Body(200)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(faces), base_url=ORIGIN, headers=FORM) as nobody:
+            answer = await nobody.post(path, content=body)
+        assert (answer.status_code, body.read) == (303, 0), path
+        assert answer.headers["location"].startswith("/admin/login?next=")
+    for path in ("/admin/proxies/import", "/admin/users/add"):
+        body = Body(200)
+        answer = await viewer.post(path, content=body, headers=FORM)
+        assert (answer.status_code, body.read) == (403, 0), path
+        assert "Not for your role" in answer.text
+    async with await logged_in(faces, pool, "maria", Role.ADMIN) as browser:
+        body = Body(200)
+        answer = await browser.post("/admin/users/add", content=body, headers=FORM | {"Sec-Fetch-Site": "cross-site"})
+        assert (answer.status_code, body.read) == (403, 0)
+
+
+async def test_a_form_that_is_too_large_says_so(admin: httpx.AsyncClient) -> None:
+    body = Body(200)
+    answer = await admin.post("/admin/users/add", content=body, headers=FORM)
+    assert answer.status_code == 413
+    assert "larger than 250,000 bytes" in answer.text
+    assert 250_000 < body.read <= 270_000
+    lines = b"text=" + b"%0A" * 100_000
+    assert (await admin.post("/admin/proxies/import", content=lines, headers=FORM)).status_code != 413
+
+
+async def test_a_slash_too_many_leads_to_the_page_by_its_path(admin: httpx.AsyncClient) -> None:
+    answer = await admin.get("/admin/tasks/?status=failed", headers={"Host": "elsewhere.example"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/admin/tasks?status=failed")
+    answer = await admin.get("/admin//evil.example/", headers={"Host": "elsewhere.example"})
+    assert answer.headers["location"] == "/admin/evil.example"
