@@ -49,6 +49,12 @@ def test_differences_name_the_field_before_and_after(page: Page, faces: Served) 
         "SELECT dispensary_id, min(id), max(id) FROM raw_crawl_payloads WHERE status = 'ok' AND path NOT LIKE '%chronicle%'"
         " GROUP BY 1 ORDER BY 1 LIMIT 1"
     )
+    ((previous,),) = faces.sql(
+        "SELECT id FROM raw_crawl_payloads WHERE dispensary_id = %s AND status = 'ok' AND id < %s ORDER BY fetched_at DESC LIMIT 1",
+        [store, newer],
+    )
+    page.goto(f"{faces.address}/admin/payloads/{newer}")
+    expect(page.get_by_label("With")).to_have_value(str(previous))
     page.goto(f"{faces.address}/admin/payloads/{newer}/diff?with={older}")
     told = page.locator("#prices tbody tr").first
     name = told.locator("td").first.inner_text().strip()
@@ -56,9 +62,11 @@ def test_differences_name_the_field_before_and_after(page: Page, faces: Served) 
     assert re.fullmatch(r"\$\d+\.\d\d", before)
     assert re.fullmatch(r"\$\d+\.\d\d", after)
     assert before != after
-    assert faces.sql(
-        "SELECT count(*) > 0 FROM catalog_products WHERE dispensary_id = %s AND name = %s", [store, name]
-    ) == [(True,)]
+    href = told.get_by_role("link", name=name, exact=True).get_attribute("href") or ""
+    number = int(href.removeprefix("/admin/products/"))
+    assert faces.sql("SELECT dispensary_id, name FROM catalog_products WHERE id = %s", [number]) == [(store, name)]
+    page.goto(f"{faces.address}/admin/payloads/{older}/diff?with={newer}")
+    expect(page.locator("#prices tbody tr").first.locator("del").first).to_have_text(before)
 
 
 def test_a_dry_run_changes_nothing_and_the_real_one_is_asked_for(

@@ -86,6 +86,14 @@ def _left(option: Sequence[Any]) -> str | None:
     return None if option[1] is None else f"{option[1]:,}{'+' if option[2] else ''}"
 
 
+def items(found: Compared) -> set[str]:
+    """The platform's ids of what is shown."""
+    diff = found.diff
+    kinds = (diff.added, diff.removed, diff.price_changes, diff.stock_changes)
+    shown = {one.provider_product_id for kind in kinds for one in kind[:MOST]}
+    return shown | {one.provider_product_id for one in found.unreadable[:MOST] if one.provider_product_id}
+
+
 def is_large(found: Compared) -> bool:
     """Whether so much appeared or vanished that it may be another store's menu, or half of one."""
     size = max(found.older.product_count, found.newer.product_count, 1)

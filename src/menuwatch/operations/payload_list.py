@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 from menuwatch.db import sql
@@ -35,6 +36,14 @@ async def waiting(conn: Connection) -> int:
     return int(found["n"])
 
 
-async def near(conn: Connection, store: int, payload_id: int, limit: int = 30) -> list[Row]:
-    """The store's other newest payloads that hold a menu: what one may be compared with."""
-    return await rows(conn, _q.comparable, {"store": store, "id": payload_id, "limit": limit})
+async def near(conn: Connection, payload_id: int, limit: int = 20) -> tuple[list[Row], list[Row]]:
+    """What a payload may be compared with: the store's payloads that hold a menu, those before it with the newest first, those after
+    it with the oldest first; at most `limit` of each."""
+    found = await rows(conn, _q.comparable, {"id": payload_id, "limit": limit})
+    return [one for one in found if one["before"]], [one for one in found if not one["before"]]
+
+
+async def in_catalogue(conn: Connection, store: int, platform: str, items: Collection[str]) -> dict[str, int]:
+    """Numbers of the products that these items of a store's menu are, by the platform's id. One that was never applied has none."""
+    found = await rows(conn, _q.in_catalogue, {"store": store, "platform": platform, "items": list(items)})
+    return {one["provider_product_id"]: one["id"] for one in found}

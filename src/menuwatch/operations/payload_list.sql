@@ -22,5 +22,16 @@ SELECT p.*, d.name AS store, before.id AS previous_id, before.content_sha256 = p
 SELECT count(*) AS n FROM (SELECT FROM raw_crawl_payloads WHERE status = 'quarantined' LIMIT %(limit)s) few;
 
 -- name: comparable
-SELECT id, fetched_at, status, product_count FROM raw_crawl_payloads
- WHERE dispensary_id = %(store)s AND id <> %(id)s AND status <> 'rejected' ORDER BY fetched_at DESC, id DESC LIMIT %(limit)s;
+-- Those nearest to it: before it the newest first, after it the oldest first. A rejected one holds no menu.
+(SELECT o.id, o.fetched_at, o.status, o.product_count, true AS before FROM raw_crawl_payloads y
+   JOIN raw_crawl_payloads o ON o.dispensary_id = y.dispensary_id AND (o.fetched_at, o.id) < (y.fetched_at, y.id)
+  WHERE y.id = %(id)s AND o.status <> 'rejected' ORDER BY o.fetched_at DESC, o.id DESC LIMIT %(limit)s)
+UNION ALL
+(SELECT o.id, o.fetched_at, o.status, o.product_count, false FROM raw_crawl_payloads y
+   JOIN raw_crawl_payloads o ON o.dispensary_id = y.dispensary_id AND (o.fetched_at, o.id) > (y.fetched_at, y.id)
+  WHERE y.id = %(id)s AND o.status <> 'rejected' ORDER BY o.fetched_at, o.id LIMIT %(limit)s);
+
+-- name: in_catalogue
+-- Which products of the catalogue the menu's items are.
+SELECT provider_product_id, id FROM catalog_products
+ WHERE dispensary_id = %(store)s AND provider = %(platform)s AND provider_product_id = ANY(%(items)s);

@@ -21,7 +21,7 @@ from menuwatch.operations.reading import rows
 from menuwatch.operations.refusals import Conflict, NotFound
 from menuwatch.payloads import store as payloads
 from menuwatch.payloads.store import Payload
-from menuwatch.platforms.base import Platform
+from menuwatch.platforms.base import Normalized, Platform
 from menuwatch.stores import store as stores
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import PRIORITY_URGENT, NewTask, Role
@@ -181,28 +181,48 @@ class _Menu:
     nameless: list[str]
 
 
-def _menu(archive: FileArchive, platform: Platform, payload: Payload) -> _Menu:
+class _Reading:
+    """Reads items one by one, and those that are the same byte for byte in both menus, which is most of them, once."""
+
+    def __init__(self, platform: Platform) -> None:
+        self.platform = platform
+        self._known: dict[bytes, Normalized] = {}
+
+    def __call__(self, item: msgspec.Raw) -> Normalized:
+        raw = bytes(item)
+        found = self._known.get(raw)
+        if found is None:
+            found = self._known[raw] = self.platform.normalize((item,))
+        return found
+
+
+def _menu(archive: FileArchive, reading: _Reading, payload: Payload) -> _Menu:
     try:
         document = archive.read(payload.path, payload.sha256)
     except Refused as error:
         raise NotFound(f"the file of payload {payload.id} cannot be read: {error}") from error
     try:
-        items = [item for page_body in document.pages for item in platform.split(page_body)]
+        items = [item for page_body in document.pages for item in reading.platform.split(page_body)]
     except BadPayload as error:
         raise Conflict(f"payload {payload.id} is {payload.status} and holds no menu: {error.kind}: {error}") from error
     if document.broken:
         raise Conflict(f"payload {payload.id} is {payload.status} and holds no menu: an answer in it is not JSON")
-    menu = _Menu(platform.normalize(items).products, {}, [])
-    read = {product.provider_product_id for product in menu.products}
+    # Of several items with one id the last wins, as in `Platform.normalize`.
+    products: dict[str, Product] = {}
+    odd: list[tuple[msgspec.Raw, str]] = []
     for item in items:
-        name = platform.identity(item)
-        if name not in read:
-            said = [f"{one.field}: {one.message}" for one in platform.normalize((item,)).warnings if one.fatal]
-            why = "; ".join(said) or "it cannot be read"
-            if name is None:
-                menu.nameless.append(why)
-            else:
-                menu.unreadable[name] = why
+        found = reading(item)
+        products.update((product.provider_product_id, product) for product in found.products)
+        if not found.products:
+            said = [f"{one.field}: {one.message}" for one in found.warnings if one.fatal]
+            odd.append((item, "; ".join(said) or "it cannot be read"))
+    menu = _Menu(tuple(products.values()), {}, [])
+    for item, why in odd:
+        name = reading.platform.identity(item)
+        if name is None:
+            menu.nameless.append(why)
+        elif name not in products:
+            menu.unreadable[name] = why
     return menu
 
 
@@ -233,7 +253,8 @@ async def compare(archive: FileArchive, platforms: Mapping[str, Platform], older
     """
 
     def work() -> Compared:
-        before, after = (_menu(archive, _adapter(payload), payload) for payload in (older, newer))
+        reading = {payload.platform: _Reading(_adapter(payload)) for payload in (older, newer)}
+        before, after = (_menu(archive, reading[payload.platform], payload) for payload in (older, newer))
         return _compared(older, newer, before, after)
 
     def _adapter(payload: Payload) -> Platform:

@@ -98,11 +98,14 @@ async def one_payload(request: Request, conn: Reading, payload_id: PayloadPath) 
     """One answer: what is known of it, what the catalogue took from it, who else has the same."""
     payload = await payloads.one(conn, payload_id)
     usage = await payloads.usage(conn, payload)
+    before, after = await payload_list.near(conn, payload_id)
     context = {
         "payload": payload,
         **usage,
         "said": STATES.get(payload.status, ""),
-        "others": await payload_list.near(conn, payload.dispensary_id, payload_id),
+        "before": before,
+        "after": after,
+        "beside": next((one["id"] for one in [*before, *after] if one["status"] == "ok"), None),
     }
     return screen.show(request, "payloads/one.html", context, live="payloads,products")
 
@@ -154,20 +157,27 @@ async def difference(
     payload_id: PayloadPath,
     other: Annotated[int | None, Query(alias="with", ge=1, le=2**63 - 1)] = None,
 ) -> Response:
-    """What differs between an older answer and this one."""
+    """What differs between another answer, the one before it where none is named, and this one."""
     async with system.pool.connection(timeout=10) as conn:
         payload = await payloads.one(conn, payload_id)
-        first, second = await payloads.to_compare(conn, payload.dispensary_id, other, payload_id)
-        others = await payload_list.near(conn, payload.dispensary_id, payload_id)
+        pair = await payloads.to_compare(conn, payload.dispensary_id, other, payload_id)
+        before, after = await payload_list.near(conn, payload_id)
         store = await stores.get(conn, payload.dispensary_id)
+    # What was and what is, whichever of the two was asked for first.
+    first, second = sorted(pair, key=lambda one: (one.fetched_at, one.id))
     # Normalizing takes a while: no connection is held meanwhile.
     found = await payloads.compare(system.archive, system.platforms, first, second)
+    async with system.pool.connection(timeout=10) as conn:
+        known = await payload_list.in_catalogue(conn, payload.dispensary_id, payload.platform, menu_diff.items(found))
     context = {
         "payload": payload,
         "store": store,
         "older": first,
         "newer": second,
-        "others": others,
+        "before": before,
+        "after": after,
+        "beside": pair[0],
+        "known": known,
         "diff": found.diff,
         "prices": menu_diff.price_rows(found),
         "stocks": menu_diff.stock_rows(found),
