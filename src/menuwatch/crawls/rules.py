@@ -34,7 +34,8 @@ def retry_wait(failures: int, rng: random.Random) -> timedelta | None:
         raise ValueError(f"failures are counted from 1, got {failures}")
     if failures > RETRIES:
         return None
-    return RETRY_BASE * 2 ** (failures - 1) + RETRY_JITTER * rng.random()
+    doubled: int = 2 ** (failures - 1)
+    return RETRY_BASE * doubled + RETRY_JITTER * rng.random()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,17 @@ import hmac
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from menuwatch.crawls import store
+
+
+async def keys(conn: AsyncConnection[Any], configured: Sequence[str]) -> tuple[str, ...]:
+    """What secrets are made from, the one for new addresses first: SECRET_KEY as `configured`, and what the installation has by
+    itself, so that pages still come that were asked for before a key was set."""
+    return (*configured, await store.stored_secret(conn))
 
 
 def secret_for(key: str, provider: str) -> str:

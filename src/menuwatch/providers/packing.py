@@ -1,0 +1,90 @@
+"""Bodies as they come from strangers: plain, gzip or Brotli, told by their content; never unpacked beyond a limit.
+
+gzip begins with two bytes of its own. Brotli has no such mark, so it is what neither gzip nor text is.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+_GZIP = b"\x1f\x8b"
+_MARK = b"\xef\xbb\xbf"
+_WINDOW = 31
+"""What zlib calls a window of 32 KiB in a gzip file."""
+
+
+class Unpackable(Exception):
+    """The body is damaged, or larger than may be; the message says which."""
+
+
+def unpacked(body: bytes, most: int) -> bytes:
+    """The plain body, of `most` bytes at most. Takes memory and time in proportion to what it returns. Raises Unpackable."""
+    if body.startswith(_GZIP):
+        return _gunzip(body, most)
+    plain = body.removeprefix(_MARK).lstrip(b" \t\r\n")
+    if plain and plain[:1] not in (b"<", b"{", b"[") and not _is_text(body):
+        return _unbrotli(body, most)
+    if len(body) > most:
+        raise _too_large(most)
+    return body
+
+
+def unpacked_as(encoding: str, body: bytes, most: int) -> bytes:
+    """The same where an encoding is named, as in the header Content-Encoding; raises Unpackable also for one that is not known."""
+    match encoding.strip().lower():
+        case "" | "identity":
+            return body
+        case "gzip" | "x-gzip":
+            return _gunzip(body, most)
+        case "br":
+            return _unbrotli(body, most)
+        case _:
+            raise Unpackable("its encoding is not known here: send it plain, as gzip or as br")
+
+
+def _too_large(most: int) -> Unpackable:
+    return Unpackable(f"it is larger than {most:,} bytes")
+
+
+def _is_text(body: bytes) -> bool:
+    """Whether it can be text: HTML needs no mark at its start, and Brotli is full of control characters."""
+    try:
+        start = body[:1000].decode("utf-8", "strict") if len(body) <= 1000 else body[:1000].decode("utf-8", "ignore")
+    except UnicodeDecodeError:
+        return False
+    whole = len(start.encode()) >= min(len(body), 1000) - 4
+    return whole and not any(ord(sign) < 32 and sign not in "\t\r\n\f" for sign in start)
+
+
+def _gunzip(body: bytes, most: int) -> bytes:
+    out: list[bytes] = []
+    size, left = 0, body
+    try:
+        while left:
+            member = zlib.decompressobj(_WINDOW)
+            out.append(member.decompress(left, most + 1 - size))
+            size += len(out[-1])
+            if size > most:
+                raise _too_large(most)
+            if not member.eof:
+                raise Unpackable("it is a damaged gzip file: its end is missing")
+            left = member.unused_data.lstrip(b"\x00")
+    except zlib.error as error:
+        raise Unpackable(f"it is a damaged gzip file: {error}") from None
+    return b"".join(out)
+
+
+def _unbrotli(body: bytes, most: int) -> bytes:
+    import pyarrow as pa  # whoever gets none of it does not load the library
+
+    out, size = [], 0
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(body), "brotli") as stream:
+            while piece := stream.read(min(1_000_000, most + 1 - size)):
+                out.append(piece)
+                size += len(piece)
+                if size > most:
+                    raise _too_large(most)
+    except OSError:
+        raise Unpackable("it is neither text nor gzip nor Brotli, or damaged") from None
+    return b"".join(out)
