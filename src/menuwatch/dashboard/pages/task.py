@@ -8,10 +8,13 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Form, Request
+from markupsafe import Markup
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
 from menuwatch.dashboard import screen
+from menuwatch.dashboard.json_tree import tree
+from menuwatch.dashboard.reading import plain
 from menuwatch.dashboard.task_steps import steps
 from menuwatch.db.pool import Connection
 from menuwatch.operations import explain, story, task_control, task_gone, task_priority, task_tabs, tasks
@@ -65,7 +68,9 @@ async def show(request: Request, system: Sys, conn: Reading, task_id: int) -> Re
         "workers": await task_tabs.worker_names(conn, [task["worker_id"]]),
         "store": (await task_tabs.store_names(conn, [task["dispensary_id"]])).get(task["dispensary_id"] or 0),
         "payload": shown_json(task["payload"]),
+        "payload_tree": json_tree(task["payload"], "asked"),
         "result": shown_json(task["result"]),
+        "result_tree": json_tree(task["result"], "came"),
         "commands": _commands(_api(request, system), task_id, may=may),
         "over": status in task_control.FINAL,
         "may_retry": may and status not in (Status.CLAIMED, Status.RUNNING, Status.STALE),
@@ -84,6 +89,16 @@ def shown_json(value: Any) -> str | None:
         return None
     text = msgspec.json.format(bytes(value)).decode()
     return text if len(text) <= _JSON_SHOWN else text[:_JSON_SHOWN] + "\n… (the rest is in the answer of the API)"
+
+
+def json_tree(value: Any, name: str) -> Markup | None:
+    """The same as a tree; None where there is nothing in it."""
+    if shown_json(value) is None:
+        return None
+    try:
+        return tree(plain(value), name)
+    except RecursionError:
+        return Markup('<p class="soft">It is nested too deeply to be shown as a tree.</p>')
 
 
 def _api(request: Request, system: System) -> str:

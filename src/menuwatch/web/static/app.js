@@ -191,6 +191,11 @@ setInterval(ages, 5000);
 // --- Theme, copying, keys. ---
 document.addEventListener("click", (event) => {
   const copied = event.target.closest?.("[data-copy]");
+  const from = event.target.closest?.("[data-copy-from]");
+  if (from) navigator.clipboard?.writeText(document.getElementById(from.dataset.copyFrom)?.textContent ?? "").then(() => {
+    from.dataset.done = "";
+    setTimeout(() => delete from.dataset.done, 1500);
+  });
   if (copied) navigator.clipboard?.writeText(copied.dataset.copy).then(() => {
     copied.dataset.done = "";
     setTimeout(() => delete copied.dataset.done, 1500);
