@@ -66,18 +66,24 @@ WRONG: tuple[tuple[dict[str, str], str, str], ...] = (
 )
 
 
-async def test_what_is_wrong_stands_beside_the_field_and_secrets_are_not_repeated(
-    admin: httpx.AsyncClient, pool: Pool
+async def test_what_is_wrong_stands_beside_the_field_and_all_that_was_typed_stays(
+    admin: httpx.AsyncClient, pool: Pool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for changed, field, why in WRONG:
-        answer = await admin.post("/admin/alerts/add", data={**RULE, **CHANNELS, **changed})
+        typed = {**RULE, **CHANNELS, **changed}
+        answer = await admin.post("/admin/alerts/add", data=typed)
         assert answer.status_code == 422, field
-        assert SECRET not in answer.text
-        assert "Type addresses and secrets of channels again" in answer.text
+        assert answer.headers["cache-control"] == "private, no-store", "nobody keeps the secret that is in it"
+        secret = 'type="password" '
+        for place in (f'name="webhook" value="{typed["webhook"]}"', f'name="secret" {secret}value="{typed["secret"]}"'):
+            assert place in answer.text
+        assert re.findall(r'<textarea id="f-notify"[^>]*>([^<]*)<', answer.text) == [typed["notify"]]
         (said,) = re.findall(rf'class="wrong" id="h-{field}">([^<]*)<', answer.text)
         assert why in said
+        assert SECRET not in said
         assert 'value="Acme"' in answer.text, "what was typed is kept"
     assert await _rows(pool, "SELECT 1 FROM alert_rules") == []
+    assert SECRET not in "".join(capsys.readouterr()), "no log has it"
 
 
 async def test_a_stale_edit_shows_both_and_channels_stay_unless_given(admin: httpx.AsyncClient, pool: Pool) -> None:

@@ -1,4 +1,5 @@
-"""Making and changing an alert rule. Addresses and secrets of channels are taken in and never shown, not even after an error."""
+"""Making and changing an alert rule. Addresses and secrets of channels that are kept are never shown; one that was typed a moment ago
+stays in the form that is answered to whoever typed it, where something else is wrong."""
 
 from __future__ import annotations
 
@@ -28,8 +29,6 @@ router = APIRouter(prefix="/alerts", dependencies=[allowed(Permission.ALERTS)])
 TEXTS = (
     "name", "condition", "brand", "category", "search", "state", "platform", "option", "price", "timezone", "on_existing",
 )  # fmt: skip
-SECRETS = ("webhook", "secret", "notify")
-"""Fields that are never given back."""
 LABELS = {
     "name": "Name", "condition": "Condition", "amount": "Amount", "percent": "Share", "product_id": "Product", "store": "Store",
     "brand": "Brand", "category": "Category", "search": "Words in the name", "state": "State", "platform": "Platform",
@@ -107,7 +106,6 @@ def _page(
     request: Request, form: Filled, row: Row | None = None, *, stale: bool = False, status: int = 200
 ) -> Response:
     present = _values(row) if row is not None else {}
-    given = request.method == "POST"
     context = {
         "form": form,
         "row": row,
@@ -118,7 +116,6 @@ def _page(
         "stale": stale,
         "differing": [name for name in LABELS if present.get(name, "") != form.value(name)] if stale else [],
         "labels": LABELS,
-        "retype": given and not form.ok and any(form.value(name) for name in SECRETS),
         "conditions": list(alert_words.CONDITIONS.items()),
         "prices": list(alert_words.PRICES.items()),
         "platforms": [(name, name) for name in request.app.state.system.platforms],
