@@ -19,7 +19,10 @@ import psycopg
 from psycopg_pool import PoolTimeout
 
 from menuwatch.archive.files import FileArchive
-from menuwatch.cluster.supervisor import Rules, Supervisor
+from menuwatch.cluster import local
+from menuwatch.cluster.base import Scaler
+from menuwatch.cluster.crew import Crew, Pace
+from menuwatch.cluster.supervisor import Ended, Rules, Supervisor
 from menuwatch.core.backoff import Backoff
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.errors import Refused
@@ -52,6 +55,8 @@ from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
+from menuwatch.proxies import store as stored_proxies
+from menuwatch.proxies.model import NoProxy
 from menuwatch.proxies.vault import Vault
 from menuwatch.schedules import store as schedules
 from menuwatch.schedules.model import wanted
@@ -334,17 +339,74 @@ async def pod(system: System, count: int, command: Callable[[int], Sequence[str]
     """A supervisor of that many worker processes, `command` being how to start the n-th. What no worker could start with is refused
     here, once, as `worker` does."""
     name = (await worker(system)).identity.pod
+    rules = Rules(grace=system.settings.shutdown_grace_seconds + STOPPING_SECONDS)
+    return Supervisor(command, count, rules=rules, on_end=_undertaker(system, name))
+
+
+def _undertaker(system: System, pod: str | None) -> Ended:
+    """Tells the registry of workers of that pod whose processes were seen to end."""
 
     async def on_end(*, pid: int, since: datetime) -> None:
         try:
             async with system.pool.connection(timeout=5) as conn, conn.transaction():
-                await workers.died(conn, host=socket.gethostname(), pid=pid, pod=name, since=since)
+                await workers.died(conn, host=socket.gethostname(), pid=pid, pod=pod, since=since)
         except (psycopg.Error, PoolTimeout) as error:
             # Its tasks wait then until it counts as silent.
             log.warning("the registry was not told", action="registry_failed", pid=pid, error=str(error))
 
-    rules = Rules(grace=system.settings.shutdown_grace_seconds + STOPPING_SECONDS)
-    return Supervisor(command, count, rules=rules, on_end=on_end)
+    return on_end
+
+
+def scaler(settings: Settings) -> Scaler:
+    """What people's orders for more or fewer workers go to."""
+    return local.LocalScaler(settings)
+
+
+@asynccontextmanager
+async def supervising(
+    system: System,
+    command: Callable[[int], Sequence[str]],
+    *,
+    asked: int | None = None,
+    env: Mapping[str, str] | None = None,
+) -> AsyncIterator[Crew]:
+    """As many worker processes on this machine as are ordered, for as long as the context lasts; `command` is how to start the n-th,
+    `asked` is an order. Raises Refused for a number outside the limits and for roles that do not exist; without an active proxy the
+    workers wait for one: whoever adds it may need the server that runs beside them."""
+    limits = local.limits(system.settings)
+    if asked is not None and not limits.low <= asked <= limits.high:
+        raise Refused(
+            f"{asked} workers are too {'few' if asked < limits.low else 'many'}: from {limits.low} to {limits.high} are allowed "
+            "(WORKERS_MIN and WORKERS_MAX)"
+        )
+    options = Options.from_settings(system.settings)
+    _served(options, handlers(parts(system)), system.settings.worker_role)
+
+    async def may_start() -> str | None:
+        async with system.pool.connection(timeout=5) as conn:
+            standing = await stored_proxies.standing(conn)
+        return None if standing.active else str(NoProxy(standing))
+
+    crew = Crew(
+        system.pool,
+        command,
+        limits,
+        first=min(max(system.settings.workers_per_pod, limits.low), limits.high),
+        asked=asked,
+        env=env,
+        may_start=may_start,
+        on_end=_undertaker(system, options.pod),
+        pace=Pace(grace=system.settings.shutdown_grace_seconds + STOPPING_SECONDS),
+    )
+    task = asyncio.create_task(crew.run(), name="crew")
+    try:
+        yield crew
+    finally:
+        crew.stop()
+        try:
+            await task
+        finally:
+            task.cancel()
 
 
 @asynccontextmanager
@@ -390,6 +452,7 @@ async def serving(system: System) -> AsyncIterator[ASGIApp]:
         settings=system.settings,
         geo=geo,
         visits=visits,
+        scaler=scaler(system.settings),
     )
     postcodes.warm()  # else the first shopper who names a postcode waits for it, and all others with them
     async with _running(visits):

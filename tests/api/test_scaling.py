@@ -8,7 +8,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from menuwatch.db.pool import Pool
+from menuwatch.cluster.base import Standing
+from menuwatch.db.pool import Connection, Pool
 from tests.api.shop import Shop
 from tests.people import bearer
 
@@ -23,12 +24,12 @@ class Rack:
     def __init__(self) -> None:
         self.running = self.wanted = 6
 
-    async def replicas(self) -> tuple[int, int]:
-        found = self.running, self.wanted
+    async def replicas(self, conn: Connection, *, ordering: bool = False) -> Standing:
+        found = Standing(current=self.running, desired=self.wanted)
         self.running = self.wanted
         return found
 
-    async def scale(self, replicas: int) -> None:
+    async def scale(self, conn: Connection, replicas: int) -> None:
         self.wanted = replicas
 
 
@@ -84,7 +85,7 @@ async def test_scaling_is_ordered_and_recorded(shop: Shop, rack: Rack, pool: Poo
     answer = await shop.http.post(SCALE, json={"replicas": 15})
     assert answer.status_code == 200
     assert answer.json() == {
-        "current": 6, "desired": 15, "low": 5, "high": 15, "backend": "rack", "unit": "pod", "why_not": None,
+        "current": 6, "desired": 15, "low": 5, "high": 15, "backend": "rack", "unit": "pod", "doing": None, "why_not": None,
     }  # fmt: skip
     assert (await shop.http.get(REPLICAS)).json()["current"] == 15
     async with pool.connection() as conn:

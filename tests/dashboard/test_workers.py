@@ -9,9 +9,10 @@ import httpx
 import pytest
 
 from menuwatch.archive.files import FileArchive
+from menuwatch.cluster.base import Standing
 from menuwatch.core.settings import Settings
 from menuwatch.dashboard.app import create_dashboard
-from menuwatch.db.pool import Pool
+from menuwatch.db.pool import Connection, Pool
 from menuwatch.web.faces import Faces
 from menuwatch.web.live import Live
 from menuwatch.web.observe import Traffic
@@ -120,10 +121,10 @@ class Rack:
     def __init__(self) -> None:
         self.wanted = 14
 
-    async def replicas(self) -> tuple[int, int]:
-        return 14, self.wanted
+    async def replicas(self, conn: Connection, *, ordering: bool = False) -> Standing:
+        return Standing(current=14, desired=self.wanted)
 
-    async def scale(self, replicas: int) -> None:
+    async def scale(self, conn: Connection, replicas: int) -> None:
         self.wanted = replicas
 
 
@@ -165,5 +166,5 @@ async def test_scaling_up_to_the_limit(operator: httpx.AsyncClient, rack: Rack) 
     assert (await operator.post("/admin/workers/scale", data={"replicas": "15"})).status_code == 303
     page = (await operator.get("/admin/workers")).text
     assert rack.wanted == 15
-    assert "15 pods ordered; 14 run now." in page
-    assert "pods running, 15 ordered" in page
+    assert "15 pods wanted; 14 running." in page
+    assert "pods running, 15 wanted" in page

@@ -59,7 +59,7 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-_BY_THEMSELVES = frozenset({"server", "worker"})
+_BY_THEMSELVES = frozenset({"up", "server", "supervisor", "worker"})
 """Commands that go on by themselves: what they do is nobody's doing."""
 
 
@@ -84,7 +84,9 @@ app.command("products")(products.products)
 app.command("changes")(products.changes)
 app.command("export")(export.export)
 app.command("profiles")(profiles.profiles)
+app.command("up")(run.up)
 app.command("server")(run.server)
+app.command("supervisor")(run.supervisor)
 app.command("worker")(run.worker)
 app.command("migrate")(run.migrate)
 app.command("doctor")(doctor.doctor)

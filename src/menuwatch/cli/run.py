@@ -1,4 +1,4 @@
-"""`menuwatch server`, `worker` and `migrate`: what runs by itself."""
+"""`menuwatch up`, `server`, `supervisor`, `worker` and `migrate`: what runs by itself."""
 
 from __future__ import annotations
 
@@ -24,14 +24,34 @@ from menuwatch.operations import accounts
 log = get_logger(__name__)
 
 
-def server(
-    host: Annotated[str | None, typer.Option(help="Address to listen on; HOST, 127.0.0.1.")] = None,
-    port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port to listen on; PORT, 8640. 0 takes a free one.")
-    ] = None,
-) -> None:
+HostOption = Annotated[str | None, typer.Option(help="Address to listen on; HOST, 127.0.0.1.")]
+PortOption = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Port to listen on; PORT, 8640. 0 takes a free one.")
+]
+CrewOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Workers to run. Unset: as many as were ordered last, at first WORKERS_PER_POD (1).", min=0
+    ),
+]
+
+
+def up(host: HostOption = None, port: PortOption = None, workers: CrewOption = None) -> None:
+    """Serve and run workers on this machine until told to stop: all that Menuwatch needs.
+
+    Dashboard, API and `menuwatch workers scale` change how many workers there are.
+    """
+    asyncio.run(_server(host, port, crew=True, workers=workers))
+
+
+def server(host: HostOption = None, port: PortOption = None) -> None:
     """Serve the HTTP API and fire the schedules until told to stop."""
     asyncio.run(_server(host, port))
+
+
+def supervisor(workers: CrewOption = None) -> None:
+    """Run workers, as many as are ordered, for servers elsewhere. One supervisor of an installation does; another one stands by."""
+    asyncio.run(_supervisor(workers))
 
 
 def worker(
@@ -66,19 +86,36 @@ def migrate() -> None:
         console.print(f"Nothing to do: the database is at {done.after}.")
 
 
-async def _server(host: str | None, port: int | None) -> None:
+async def _server(host: str | None, port: int | None, *, crew: bool = False, workers: int | None = None) -> None:
     from menuwatch.cli.serving import serve
 
-    async with bootstrap.open_system(settings(quiet=False, host=host, port=port)) as system:
+    async with (
+        bootstrap.open_system(settings(quiet=False, host=host, port=port)) as system,
+        contextlib.AsyncExitStack() as stack,
+    ):
         await bootstrap.recover_tasks(system)
         await _first_login(system)
-        async with bootstrap.scheduling(system), bootstrap.keeping(system):
-            await serve(
-                system,
-                lambda address: errors.print(
-                    f"Menuwatch listens on {address}  (reference: {address}/docs, Ctrl-C ends it)", soft_wrap=True
-                ),
-            )
+        await stack.enter_async_context(bootstrap.scheduling(system))
+        await stack.enter_async_context(bootstrap.keeping(system))
+        if crew:
+            await stack.enter_async_context(bootstrap.supervising(system, nth_worker, asked=workers))
+        await serve(
+            system,
+            lambda address: errors.print(
+                f"Menuwatch listens on {address}  (reference: {address}/docs, Ctrl-C ends it)", soft_wrap=True
+            ),
+        )
+        if crew:
+            errors.print("Workers finish what they have; Ctrl-C again does not wait for them.", soft_wrap=True)
+
+
+async def _supervisor(workers: int | None) -> None:
+    async with bootstrap.open_system(settings(quiet=False), pool_size=4) as system:
+        await bootstrap.recover_tasks(system)
+        told = asyncio.Event()
+        async with bootstrap.keeping(system), bootstrap.supervising(system, nth_worker, asked=workers):
+            with on_signals(asyncio.get_running_loop(), told.set):
+                await told.wait()
 
 
 async def _first_login(system: bootstrap.System) -> None:
@@ -108,10 +145,11 @@ async def _worker(found: Settings, place: int | None = None) -> None:
 
 async def _pod(found: Settings) -> int:
     async with bootstrap.open_system(found, pool_size=2) as system:
-        supervisor = await bootstrap.pod(system, found.workers_per_pod, _nth_worker)
+        supervisor = await bootstrap.pod(system, found.workers_per_pod, nth_worker)
         with on_signals(asyncio.get_running_loop(), supervisor.stop):
             return await supervisor.run()
 
 
-def _nth_worker(place: int) -> tuple[str, ...]:
+def nth_worker(place: int) -> tuple[str, ...]:
+    """How a supervisor starts the n-th worker of its own."""
     return (sys.executable, "-m", "menuwatch.cli.main", "worker", "--place-in-pod", str(place))

@@ -14,6 +14,7 @@ import typer
 from menuwatch import bootstrap
 from menuwatch.cli.output import Format, ago, chosen_format, console, errors, print_json, print_rows
 from menuwatch.cli.process import settings
+from menuwatch.cli.scale import scale
 from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Connection
 from menuwatch.operations import workers as operations
@@ -115,6 +116,9 @@ def pause(worker: WorkerArgument, json: JsonOption = False) -> None:
 def resume(worker: WorkerArgument, json: JsonOption = False) -> None:
     """Take back a pause."""
     _say(worker, Command.RESUME, "claims again", json)
+
+
+app.command("scale", context_settings={"ignore_unknown_options": True})(scale)
 
 
 def _say(text: str, command: Command, does: str, json: bool) -> None:

@@ -1,1 +1,1 @@
-"""Groups of worker processes: so far the ones of this machine, held by a supervisor."""
+"""Groups of worker processes: a pod of a fixed number, and those of this machine, of which one can have more or fewer."""

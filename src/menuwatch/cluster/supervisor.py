@@ -6,8 +6,7 @@
                  └────────────────────────────────────────────────────────────────┘
     stop: SIGTERM to all ──► they have the grace time ──► SIGKILL
 
-A worker is in a session of its own, so that Ctrl-C in a terminal reaches the supervisor alone. Its standard input is a pipe that
-nobody writes to: it ends when the supervisor dies, however that happens, and so tells the worker to stop.
+Its number is fixed, as that of a Kubernetes pod's containers is; `crew` is for a number that changes.
 """
 
 from __future__ import annotations
@@ -16,20 +15,18 @@ import asyncio
 import contextlib
 import signal
 import time
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
 from typing import Protocol
 
+from menuwatch.cluster.process import REFUSED, cause, end, launch, send
 from menuwatch.core.backoff import Backoff
 from menuwatch.core.telemetry import get_logger
 
 log = get_logger(__name__)
-
-REFUSED = 2
-"""Exit code of a start that would be refused again."""
 
 
 class Ended(Protocol):
@@ -126,12 +123,7 @@ class Supervisor:
         """Runs one process from its start to its end; returns its exit code (negative: the signal that ended it)."""
         since = datetime.now(UTC)
         place.started = time.monotonic()
-        process = await asyncio.create_subprocess_exec(
-            *self._command(place.ordinal),
-            env=None if self._env is None else dict(self._env),
-            stdin=PIPE,
-            start_new_session=True,
-        )
+        process = await launch(self._command(place.ordinal), self._env)
         place.process = process
         log.info("worker process started", action="pod_worker_started", ordinal=place.ordinal, pid=process.pid)
         ended = asyncio.create_task(process.wait(), name=f"worker-{process.pid}")
@@ -139,30 +131,18 @@ class Supervisor:
         try:
             await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if not ended.done():
-                await self._end(process, ended)
+                await end(process, ended, grace=self._rules.grace)
             code = await ended
         finally:
             stopped.cancel()
             # Only when this is cut off; `ended` may be cut off with it and says nothing then.
             if process.returncode is None:
-                _signal(process, signal.SIGKILL)
+                send(process, signal.SIGKILL)
                 await asyncio.wait({asyncio.create_task(process.wait())}, timeout=5)
             place.process = None
         if self._on_end is not None:
             await self._on_end(pid=process.pid, since=since)
         return code
-
-    async def _end(self, process: Process, ended: asyncio.Task[int]) -> None:
-        _signal(process, signal.SIGTERM)
-        _, waiting = await asyncio.wait({ended}, timeout=self._rules.grace)
-        if waiting:
-            log.warning(
-                "a worker did not stop in time and is killed",
-                action="pod_worker_killed",
-                pid=process.pid,
-                grace_seconds=self._rules.grace,
-            )
-            _signal(process, signal.SIGKILL)
 
     async def _wait(self, place: Place, code: int) -> None:
         if time.monotonic() - place.started >= self._rules.proven:
@@ -174,24 +154,10 @@ class Supervisor:
             "a worker crashed and is started again",
             action="pod_worker_crashed",
             ordinal=place.ordinal,
-            died_of=_cause(code),
+            died_of=cause(code),
             crashes=place.crashes,
             again_in_seconds=round(pause, 2),
         )
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):
                 await self._stop.wait()
-
-
-def _signal(process: Process, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(number)
-
-
-def _cause(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"

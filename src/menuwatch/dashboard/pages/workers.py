@@ -17,7 +17,6 @@ from menuwatch.operations import overview as reading
 from menuwatch.operations import pods, scaling, workers
 from menuwatch.operations.pods import PodNow, WorkerNow
 from menuwatch.operations.refusals import NotFound
-from menuwatch.operations.scaling import Limits
 from menuwatch.web.auth import allowed
 from menuwatch.web.system import Reading, Sys, Writing
 from menuwatch.web.words import many
@@ -61,7 +60,7 @@ async def listed(
         "slots": sum(one.slots for one in every),
         "hidden": sum(len(one.workers) for one in of_pod if not state) - SHOWN,
         "gone": await pods.gone(conn),
-        "replicas": await scaling.replicas(conn, system.scaler, Limits.of(system.settings)),
+        "replicas": await scaling.replicas(conn, system.scaler, system.settings),
         "drain": drain,
         "ready": ready,
         "advice": staffing.advice(drain, ready, living, paused),
@@ -106,14 +105,15 @@ async def scale(
     request: Request, system: Sys, conn: Writing, replicas: Annotated[str, Form(max_length=20)]
 ) -> Response:
     """Has more or fewer workers run."""
-    limits = Limits.of(system.settings)
     text = replicas.strip()
     if not text.removeprefix("-").isdecimal() or not text.isascii():
-        said = f"Nothing was changed: {text[:20]!r} is no number of workers; from {limits.low:,} to {limits.high:,} are allowed."
+        there = await scaling.replicas(conn, system.scaler, system.settings)
+        said = f"Nothing was changed: {text[:20]!r} is no number of workers; from {there.low:,} to {there.high:,} are allowed."
         return screen.back(request, screen.came_from(request), said, "bad")
-    found = await scaling.scale(conn, system.scaler, limits, int(text))
+    found = await scaling.scale(conn, system.scaler, system.settings, int(text))
+    doing = f": {found.doing}" if found.doing else ""
     return screen.back(
-        request, "/workers", f"{many(found.desired or 0, found.unit)} ordered; {found.current:,} run now."
+        request, "/workers", f"{many(found.desired or 0, found.unit)} wanted; {found.current:,} running{doing}."
     )
 
 

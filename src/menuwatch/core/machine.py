@@ -1,0 +1,17 @@
+"""Which machine this is, as far as processes and their numbers go."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from pathlib import Path
+
+
+def here() -> str:
+    """This machine since it was started, and the processes of it that can be seen from here."""
+    found = [socket.gethostname()]
+    with contextlib.suppress(OSError):
+        found.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    with contextlib.suppress(OSError):
+        found.append(str(Path("/proc/self/ns/pid").readlink()))
+    return " ".join(found)
