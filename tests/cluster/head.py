@@ -1,8 +1,9 @@
-"""A supervisor in a process of its own, for tests that kill it: `python -m tests.cluster.head URL FIRST`."""
+"""A supervisor in a process of its own, for tests that kill it: `python -m tests.cluster.head URL FIRST LASTING`."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import signal
 import sys
 
@@ -20,12 +21,12 @@ def hand(url: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "tests.cluster.hand", url)
 
 
-async def main(url: str, first: int) -> None:
+async def main(url: str, first: int, lasting: float) -> None:
     async with open_pool(url, max_size=3) as pool:
-        crew = Crew(pool, lambda _: hand(url), LIMITS, first=first, pace=PACE)
+        crew = Crew(pool, lambda _: hand(url), LIMITS, first=first, pace=dataclasses.replace(PACE, lasting=lasting))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, crew.stop)
         await crew.run()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))

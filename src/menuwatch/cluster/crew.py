@@ -114,7 +114,7 @@ class Crew:
         self._born = time.monotonic()
         self._woken = asyncio.Event()
         self._stopping = False
-        self._standing_by = False
+        self.standing_by = False
         self._obeyed: int | None = None
         self._left = 0
         self._hindrance: str | None = None
@@ -146,9 +146,9 @@ class Crew:
                         await self._woken.wait()
             await self._wind_down()
         finally:
-            for process in self._processes():
+            for process in self.processes:
                 send(process, signal.SIGKILL)
-            gone = [asyncio.create_task(process.wait()) for process in self._processes()]
+            gone = [asyncio.create_task(process.wait()) for process in self.processes]
             if gone:
                 await asyncio.wait(gone, timeout=5)
 
@@ -175,6 +175,8 @@ class Crew:
         if self._obeyed is not None:
             found = await hold.look(conn)
             if found.holder == self._who.name:
+                if not found.held:  # it was away for longer than it held it, and nobody else came
+                    self._said = None
                 return found.wanted
             log.warning("another supervisor holds the workers now", action="crew_lost", host=found.host, pid=found.pid)
             self._obeyed = None
@@ -189,8 +191,8 @@ class Crew:
         )
         if wanted is not None:
             log.info("this supervisor holds the workers", action="crew_held", wanted=wanted)
-            self._asked, self._said, self._standing_by = None, None, False
-        elif not self._standing_by:
+            self._asked, self._said, self.standing_by = None, None, False
+        elif not self.standing_by:
             found = await hold.look(conn)
             log.info(
                 "another supervisor holds the workers; this one stands by",
@@ -198,7 +200,7 @@ class Crew:
                 host=found.host,
                 pid=found.pid,
             )
-            self._standing_by = True
+            self.standing_by = True
         return wanted
 
     async def _bury(self, members: Mapping[int, Member]) -> None:
@@ -329,7 +331,9 @@ class Crew:
         others = f", and {len(fallen) - 1:,} more," if len(fallen) > 1 else ""
         return f"{fallen[0].name}{others} {fallen[0].died_of}; started again in a moment"
 
-    def _processes(self) -> list[Process]:
+    @property
+    def processes(self) -> list[Process]:
+        """Those that run."""
         return [post.process for post in self.posts if post.process is not None and post.process.returncode is None]
 
     async def _wind_down(self) -> None:
