@@ -231,6 +231,7 @@ async def keeping(system: System) -> AsyncIterator[Janitor]:
         attempts=timedelta(days=system.settings.fetch_attempt_days),
         states=timedelta(days=days) if (days := system.settings.product_history_days) else None,
         runs=timedelta(days=system.settings.schedule_run_days),
+        audit=timedelta(days=days) if (days := system.settings.audit_days) else None,
     )
     janitor = Janitor(system.pool, keep=keep, clock=system.clock)
     prober = Prober(system.pool, system.settings, clock=system.clock)

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from menuwatch import __version__
 from menuwatch.archive.files import FileArchive
 from menuwatch.core.settings import Settings
 from menuwatch.dashboard.app import create_dashboard
@@ -19,6 +20,8 @@ from menuwatch.web.faces import Faces
 from menuwatch.web.live import Live
 from menuwatch.web.observe import Traffic
 from menuwatch.web.system import System
+from menuwatch.workers import registry
+from menuwatch.workers.registry import Identity
 from tests.dashboard.conftest import client
 from tests.people import bearer
 
@@ -40,10 +43,27 @@ async def test_what_runs_here_is_said(admin: httpx.AsyncClient, pool: Pool) -> N
     assert "The database is at revision 0001" in (await admin.get("/admin/system")).text
 
 
+async def test_workers_of_another_version_are_pointed_out(admin: httpx.AsyncClient, pool: Pool) -> None:
+    assert "Bring all to one version" not in (await admin.get("/admin/system")).text
+    async with pool.connection() as conn:
+        for index, version in enumerate(("0.0.9", __version__, None)):
+            who = Identity(worker_id=f"w{index}", friendly_name="Ada", host="box", pid=1, pod="pod-a", version=version)
+            await registry.register(conn, who)
+    page = (await admin.get("/admin/system")).text
+    assert (
+        f"This server is Menuwatch {__version__}, but 1 worker in pod-a runs 0.0.9. Bring all to one version." in page
+    )
+    page = (await admin.get("/admin/workers")).text
+    assert f"version 0.0.9, {__version__}" in page
+    assert "mixed versions" in page
+    assert f"this server runs {__version__}" in (await admin.get("/admin/workers/w0")).text
+    assert "<dt>Version</dt>" in (await admin.get("/admin/job-queue")).text
+
+
 async def test_the_doctor_says_what_to_do(viewer: httpx.AsyncClient) -> None:
     text = (await viewer.get("/admin/system/doctor")).text
     assert "no active proxy" in text
-    assert "What to do: menuwatch proxies add" in text
+    assert "Fix: menuwatch proxies add" in text
     assert "no worker is alive" in text
     assert "can be written" in text
 

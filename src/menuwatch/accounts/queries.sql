@@ -128,6 +128,10 @@ UPDATE login_failures SET failures = failures - 1 WHERE kind = %(kind)s AND key 
 -- name: prune_sessions
 DELETE FROM sessions WHERE expires_at <= now() OR seen_at <= now() - make_interval(secs => idle_seconds)
 
+-- name: prune_audit
+-- So many at once that it is soon done; the rest follows in an hour.
+DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE at < %(before)s ORDER BY at LIMIT 200000)
+
 -- name: prune_failures
 DELETE FROM login_failures WHERE failed_at < now() - interval '1 day'
 

@@ -239,3 +239,8 @@ async def prune(conn: Conn) -> int:
     await conn.execute(_q.prune_failures)
     await conn.execute(_q.prune_throttle_key)
     return gone
+
+
+async def prune_audit(conn: Conn, before: datetime) -> int:
+    """Removes what people did before that time; returns how much."""
+    return (await conn.execute(_q.prune_audit, {"before": before})).rowcount

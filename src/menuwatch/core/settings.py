@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from menuwatch.core import setting_values as values
-from menuwatch.core.environment import described, setting, values_of
+from menuwatch.core.environment import described, said_by, setting, values_of
 from menuwatch.core.errors import Refused
 
 
@@ -201,6 +201,12 @@ class Settings:
         90,
         values.whole(1, 36_500, "days"),
         "Days that the runs of schedules and a day's plans are kept.",
+    )
+    audit_days: int = setting(
+        "AUDIT_DAYS",
+        730,
+        values.whole(0, 36_500, "days"),
+        "Days that the audit is kept (who changed what); 0: for good.",
     )
     product_history_days: int = setting(
         "PRODUCT_HISTORY_DAYS",
@@ -410,6 +416,12 @@ class Settings:
         found = cls(**values_of(cls, os.environ if environ is None else environ, overrides))
         found._check_window()
         return found
+
+    def to_env(self, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+        """An environment in which another process reads these very settings; whatever else `environ` (ours) holds is kept."""
+        ours = os.environ if environ is None else environ
+        others = {name: value for name, value in ours.items() if name not in {row[0] for row in described(Settings)}}
+        return others | said_by(self)
 
     def _check_window(self) -> None:
         """Figures of days that are dropped meanwhile would be wrong, and nobody could tell."""

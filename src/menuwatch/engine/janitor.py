@@ -49,6 +49,8 @@ class Keep:
     """Past states of products; None keeps them for good."""
     runs: timedelta = timedelta(days=90)
     workers: timedelta = timedelta(days=7)
+    audit: timedelta | None = timedelta(days=730)
+    """Who changed what; None keeps it for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +148,7 @@ class Janitor(Loop):
         told = await alerts.prune(conn, self._clock.now() - self._keep.runs)
         sessions = await accounts.prune(conn)
         keys = await repeats.prune(conn)
+        deeds = await accounts.prune_audit(conn, self._clock.now() - self._keep.audit) if self._keep.audit else 0
         found = {
             "runs": runs,
             "workers": workers,
@@ -153,6 +156,7 @@ class Janitor(Loop):
             "alerts": told,
             "sessions": sessions,
             "idempotency_keys": keys,
+            "audit": deeds,
         }
         return found if any(found.values()) else None
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
 
+from menuwatch import __version__
 from menuwatch.core.backoff import Backoff
 from menuwatch.core.settings import Settings
 from menuwatch.engine.resources import Thresholds
@@ -76,4 +77,5 @@ def identify(options: Options, roles: Collection[Role] | None) -> Identity:
         pid=pid,
         pod=options.pod,
         roles=None if roles is None else tuple(sorted(roles)),
+        version=__version__,
     )

@@ -24,8 +24,7 @@ SELECT id, role, status, dispensary_id, clock_timestamp() AS now, scheduled_for,
 -- Workers that have not stopped, with how many tasks each has and what keeps it from claiming.
 SELECT w.worker_id, w.friendly_name, w.roles, w.status,
        extract(epoch FROM clock_timestamp() - w.last_heartbeat_at)::double precision AS silent,
-       CASE WHEN jsonb_typeof(w.heartbeat -> 'max_concurrent_tasks') = 'number'
-            THEN (w.heartbeat ->> 'max_concurrent_tasks')::numeric::integer END AS slots,
+       CASE WHEN jsonb_typeof(w.heartbeat -> 'max_concurrent_tasks') = 'number' THEN worker_slots(w.heartbeat) END AS slots,
        coalesce(a.n, 0) AS active,
        CASE WHEN jsonb_typeof(w.heartbeat -> 'paused_roles') = 'array'
             THEN ARRAY(SELECT jsonb_array_elements_text(w.heartbeat -> 'paused_roles')) ELSE '{}' END AS paused_roles,

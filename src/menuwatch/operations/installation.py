@@ -55,6 +55,13 @@ class Installation:
     storage: str
     free_bytes: int | None
     duties: Sequence[Row]
+    versions: Sequence[Row]
+    """Of the software that workers run, with how many do; None where they do not say."""
+
+    @property
+    def mixed(self) -> bool:
+        """Whether something else is at work than this version."""
+        return any(one["version"] not in (None, self.version) for one in self.versions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +97,7 @@ async def about(conn: Connection, settings: Settings) -> Installation:
         storage=str(settings.storage),
         free_bytes=await asyncio.to_thread(_free, settings.storage),
         duties=await rows(conn, _q.duties, {}),
+        versions=await rows(conn, _q.versions, {}),
     )
 
 

@@ -26,3 +26,9 @@ SELECT (SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'raw_cra
 
 -- name: duties
 SELECT duty, done_at, tried_at, error FROM upkeep ORDER BY duty;
+
+-- name: versions
+-- Of workers that gave a sign in the last two minutes.
+SELECT version, count(*)::integer AS workers, array_agg(DISTINCT coalesce(pod, host) ORDER BY coalesce(pod, host)) AS pods
+  FROM worker_registry WHERE status <> 'stopped' AND last_heartbeat_at > now() - interval '2 minutes'
+ GROUP BY version ORDER BY version NULLS LAST LIMIT 20;

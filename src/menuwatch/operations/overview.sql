@@ -43,8 +43,7 @@ SELECT now() AS at,
                  count(*) FILTER (WHERE alive AND status = 'backing_off') AS backing_off,
                  count(*) FILTER (WHERE alive AND status = 'paused') AS paused,
                  count(*) FILTER (WHERE NOT alive) AS silent,
-                 coalesce(sum(CASE WHEN jsonb_typeof(heartbeat -> 'max_concurrent_tasks') = 'number'
-                                   THEN (heartbeat ->> 'max_concurrent_tasks')::numeric::integer ELSE 1 END) FILTER (WHERE alive), 0) AS slots,
+                 coalesce(sum(worker_slots(heartbeat)) FILTER (WHERE alive), 0) AS slots,
                  count(DISTINCT pod) FILTER (WHERE alive) AS pods
             FROM (SELECT g.*, g.last_heartbeat_at > now() - interval '2 minutes' AS alive FROM worker_registry g WHERE g.status <> 'stopped') g) w)
          AS workers,

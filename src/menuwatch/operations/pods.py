@@ -46,7 +46,7 @@ class _Beat(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerNow:
     """One worker. `cpu` and `memory` are shares of its limits, None before its first heartbeat; `memory_mb` and `memory_total_mb` are
-    MiB. `told` are commands that it has not taken yet. `why` is why it claims nothing, or not everything."""
+    MiB. `told` are commands that it has not taken yet; `version` of the software, None where it does not say. `why` is why it claims nothing, or not everything."""
 
     worker_id: str
     name: str
@@ -67,6 +67,7 @@ class WorkerNow:
     why: str | None
     paused_roles: Sequence[str]
     told: Sequence[str]
+    version: str | None = None
 
     @property
     def busy(self) -> int:
@@ -126,6 +127,11 @@ class PodNow:
     def reasons(self) -> Sequence[str]:
         """Why workers of it claim nothing, each reason once."""
         return sorted({worker.why for worker in self.living if worker.why})
+
+    @property
+    def versions(self) -> Sequence[str]:
+        """Of the software that its living workers run, each once; those that do not say are left out."""
+        return sorted({worker.version for worker in self.living if worker.version})
 
     def count(self, state: State) -> int:
         """Its workers in that state."""
@@ -195,7 +201,7 @@ def _worker(one: Row) -> WorkerNow:
         last_heartbeat_at=one["last_heartbeat_at"],
         silent_seconds=one["silent_seconds"],
         task_ids=one["task_ids"],
-        slots=max(beat.max_concurrent_tasks or 1, 1),
+        slots=min(max(beat.max_concurrent_tasks or 1, 1), 1000),
         cpu=_share(used.cpu_percent),
         memory=_share(used.memory_percent),
         memory_mb=used.memory_mb,
@@ -203,6 +209,7 @@ def _worker(one: Row) -> WorkerNow:
         why=used.backoff_reason or beat.paused_roles_reason,
         paused_roles=beat.paused_roles,
         told=one["told"],
+        version=one["version"],
     )
 
 

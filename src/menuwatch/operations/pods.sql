@@ -4,7 +4,7 @@
 -- Workers that have not stopped, by pod and name; of those without a pod their host stands for it. `told` is what they have not taken yet.
 SELECT w.worker_id, w.friendly_name, coalesce(w.pod, w.host) AS pod, w.host, w.pid, w.roles, w.status, w.started_at, w.last_heartbeat_at,
        w.last_heartbeat_at > now() - interval '2 minutes' AS alive,
-       greatest(extract(epoch FROM now() - w.last_heartbeat_at), 0)::double precision AS silent_seconds, w.heartbeat,
+       greatest(extract(epoch FROM now() - w.last_heartbeat_at), 0)::double precision AS silent_seconds, w.heartbeat, w.version,
        coalesce(a.task_ids, '{}') AS task_ids,
        coalesce((SELECT array_agg(c.command ORDER BY c.id) FROM worker_commands c
                   WHERE c.worker_id = w.worker_id AND c.acknowledged_at IS NULL), '{}') AS told

@@ -115,6 +115,7 @@ async def register(
     pid: int | None,
     pod: str | None,
     roles: Collection[Role] | None,
+    version: str | None = None,
 ) -> tuple[str, bool]:
     """Enters a worker that somebody else wrote; returns its id, made up where none is given, and whether that is new.
 
@@ -128,6 +129,7 @@ async def register(
         pid=pid,
         pod=pod,
         roles=None if roles is None else tuple(sorted({str(role) for role in roles})),
+        version=version,
     )
     created = await registry.register(conn, who)
     await audit.record(conn, "worker_registered", ("worker", worker_id), host=host, created=created)

@@ -5,7 +5,7 @@
 SELECT w.worker_id, w.friendly_name, w.pod, w.host, w.pid, w.roles, w.status,
        w.status <> 'stopped' AND w.last_heartbeat_at > now() - interval '2 minutes' AS alive,
        round(greatest(extract(epoch FROM now() - w.last_heartbeat_at), 0)::numeric, 1)::double precision AS silent_seconds,
-       w.started_at, w.last_heartbeat_at, w.heartbeat,
+       w.started_at, w.last_heartbeat_at, w.heartbeat, w.version,
        coalesce((SELECT array_agg(c.command ORDER BY c.id) FROM worker_commands c
                   WHERE c.worker_id = w.worker_id AND c.acknowledged_at IS NULL), '{}') AS pending_commands
   FROM worker_registry w
@@ -21,7 +21,7 @@ SELECT w.worker_id, w.friendly_name, w.pod, w.host, w.pid, w.roles, w.status,
 SELECT w.worker_id, w.friendly_name, w.pod, w.host, w.pid, w.roles, w.status,
        w.status <> 'stopped' AND w.last_heartbeat_at > now() - interval '2 minutes' AS alive,
        round(greatest(extract(epoch FROM now() - w.last_heartbeat_at), 0)::numeric, 1)::double precision AS silent_seconds,
-       w.started_at, w.last_heartbeat_at, w.heartbeat,
+       w.started_at, w.last_heartbeat_at, w.heartbeat, w.version,
        coalesce((SELECT array_agg(c.command ORDER BY c.id) FROM worker_commands c
                   WHERE c.worker_id = w.worker_id AND c.acknowledged_at IS NULL), '{}') AS pending_commands
   FROM worker_registry w WHERE w.worker_id = %(id)s::text;
@@ -37,7 +37,7 @@ SELECT r.role,
        count(w.worker_id) AS live_workers,
        count(w.worker_id) FILTER (WHERE w.status = 'active' AND NOT coalesce(w.heartbeat -> 'paused_roles', '[]') ? r.role)
          AS claiming_workers,
-       coalesce(sum(coalesce((w.heartbeat ->> 'max_concurrent_tasks')::bigint, 1)) FILTER (WHERE w.worker_id IS NOT NULL), 0)::bigint
+       coalesce(sum(worker_slots(w.heartbeat)) FILTER (WHERE w.worker_id IS NOT NULL), 0)::bigint
          AS slots
   FROM unnest(task_roles(NULL)) WITH ORDINALITY r(role, place)
   LEFT JOIN worker_registry w

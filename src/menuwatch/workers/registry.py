@@ -19,7 +19,8 @@ _Conn = AsyncConnection[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who a worker is: fixed from its start to its end. `roles` None means any."""
+    """Who a worker is: fixed from its start to its end. `roles` None means any; `version` is that of the
+    software."""
 
     worker_id: str
     friendly_name: str
@@ -27,6 +28,7 @@ class Identity:
     pid: int | None
     pod: str | None = None
     roles: tuple[str, ...] | None = None
+    version: str | None = None
 
     def row(self) -> dict[str, Any]:
         """As parameters of this package's statements."""
@@ -37,6 +39,7 @@ class Identity:
             "host": self.host,
             "pid": self.pid,
             "roles": None if self.roles is None else list(self.roles),
+            "version": self.version,
         }
 
 

@@ -74,6 +74,7 @@ async def register_worker(request: Request, conn: Writing, who: Registration) ->
         pid=who.pid,
         pod=who.pod,
         roles=who.roles,
+        version=who.version,
     )
     body = {"worker": await workers.one(conn, worker_id), "created": created}
     return answer(request, body, status=201 if created else 200)

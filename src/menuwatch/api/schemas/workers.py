@@ -64,6 +64,7 @@ class Worker(BaseModel):
     started_at: datetime = Field(description="When it started.")
     last_heartbeat_at: datetime = Field(description="Its last sign.")
     heartbeat: dict[str, Any] = Field(description="What it said of itself then; empty before its first heartbeat.")
+    version: str | None = Field(description="Version of the software that it runs; null where it does not say.")
     pending_commands: list[str] = Field(description="What it was told and has not taken yet.")
 
 
@@ -114,6 +115,9 @@ class Registration(Input):
     pod: Name | None = Field(None, description="The group of workers that it belongs to.")
     roles: list[AnyRole] | None = Field(
         None, min_length=1, description="Roles that it may claim, by their present or former names; any when left out."
+    )
+    version: Annotated[str, Field(min_length=1, max_length=40)] | None = Field(
+        None, description="Version of its software."
     )
 
 

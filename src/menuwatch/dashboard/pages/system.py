@@ -19,7 +19,7 @@ DUTIES = {
     "days": "counts the tasks of days that are over",
     "horizon": "looks for transactions that hold old rows back",
     "history": "drops tasks, requests and states that are past their time, and makes the next partitions",
-    "records": "drops old runs, workers, messages, sessions and keys",
+    "records": "drops old runs, workers, messages, sessions, keys and entries of the audit",
     "visitors": "deletes salts of visitors before they are 48 hours old",
     "statistics": "renews the planner's statistics",
 }
@@ -34,6 +34,7 @@ async def about(request: Request, conn: Reading, system: Sys) -> Response:
         ("Ended tasks", "TASK_HISTORY_DAYS", settings.task_history_days),
         ("Requests, one by one", "FETCH_ATTEMPT_DAYS", settings.fetch_attempt_days),
         ("Runs of schedules", "SCHEDULE_RUN_DAYS", settings.schedule_run_days),
+        ("The audit", "AUDIT_DAYS", settings.audit_days),
         ("Past prices and stock", "PRODUCT_HISTORY_DAYS", settings.product_history_days),
     )
     context = {"about": await installation.about(conn, settings), "kept": kept, "duties": DUTIES}

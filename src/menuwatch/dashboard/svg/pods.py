@@ -192,7 +192,7 @@ STATES: Mapping[State, str] = {
     "active": "active",
     "backing_off": "backing off",
     "paused": "paused",
-    "stopping": "leaving",
+    "stopping": "stopping",
     "silent": "silent",
 }
 """States of workers, in words."""
@@ -205,7 +205,7 @@ def words(pod: PodNow) -> str:
     """Everything that the card says, as a sentence."""
     parts = [f"{pod.name}: {many(len(pod.workers), 'worker')}, {pod.busy} of {many(pod.slots, 'slot')} busy"]
     if pod.cpu is not None or pod.memory is not None:
-        parts.append(f"processor {percent(pod.cpu)}, memory {percent(pod.memory)}")
+        parts.append(f"CPU {percent(pod.cpu)}, memory {percent(pod.memory)}")
     parts += _odd(pod)
     return ", ".join([*parts, *pod.reasons])
 
@@ -214,7 +214,7 @@ def _note(pod: PodNow) -> str:
     if pod.state in ("silent", "paused"):
         return pod.state
     backing = pod.count("backing_off")
-    return {"backing_off": "backing off", "stopping": "leaving"}.get(
+    return {"backing_off": "backing off", "stopping": "stopping"}.get(
         pod.state, f"{backing} back off" if backing else ""
     )
 
@@ -223,9 +223,10 @@ def _card(pod: PodNow, found: Plan) -> Markup:
     """In the strip below; hidden from readers, who have all of it in the link's name."""
     lines = [
         ("Tasks", f"{pod.busy} of {pod.slots}"),
-        ("Processor", percent(pod.cpu)),
+        ("CPU", percent(pod.cpu)),
         ("Memory", percent(pod.memory)),
         ("Workers", _crew(pod)),
+        *([("Version", ", ".join(pod.versions))] if pod.versions else []),
     ]
     rows = Markup("").join(Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(name, value) for name, value in lines)
     why = Markup('<p class="why">{}</p>').format("; ".join(pod.reasons)) if pod.reasons else Markup("")
