@@ -16,8 +16,8 @@ def test_the_figures_and_pictures(page: Page, faces: Served) -> None:
     ((stored, failed),) = faces.sql(
         "SELECT count(*) FILTER (WHERE status = 'stored'), count(*) FILTER (WHERE status = 'failed') FROM image_uses"
     )
-    expect(page.locator(".figure", has_text="Have their picture").locator(".value")).to_have_text(f"{stored:,}")
-    expect(page.locator(".figure", has_text="Given up").locator(".value")).to_have_text(f"{failed:,}")
+    expect(page.locator(".figure", has_text="Downloaded").locator(".value")).to_have_text(f"{stored:,}")
+    expect(page.locator(".figure", has_text="Failed").locator(".value")).to_have_text(f"{failed:,}")
     picture = page.locator(".gallery img").first
     picture.scroll_into_view_if_needed()
     page.wait_for_function("document.querySelector('.gallery img').naturalWidth > 0")

@@ -55,7 +55,7 @@ def test_a_pod_shows_its_card_and_is_selected_without_a_mouse(page: Page, faces:
     page.evaluate("window.still = true")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/admin/job-queue\?pod=Kryll$"))
-    expect(page.get_by_role("heading", name="In hand of Kryll")).to_be_visible()
+    expect(page.get_by_role("heading", name="Running on Kryll")).to_be_visible()
     assert page.evaluate("window.still"), "the page was loaded anew"
     expect(page.locator("section:has(#held) li")).to_have_count(1)
     assert pod.get_attribute("aria-current") == "true"
@@ -81,7 +81,7 @@ def test_a_pod_that_comes_and_falls_silent_shows_by_itself(page: Page, faces: Se
             "UPDATE worker_registry SET last_heartbeat_at = now() - interval '5 minutes' WHERE worker_id = 'zulu-1'"
         )
         expect(page.locator("a.pod.silent", has_text="1 silent")).to_be_visible(timeout=4000)
-        page.get_by_text("Pods in a table").click()
+        page.get_by_text("Pods as a table").click()
         expect(page.get_by_role("row").filter(has_text="Zulu <b>")).to_contain_text("silent")
         assert fits(page)
     finally:

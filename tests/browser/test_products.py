@@ -64,7 +64,7 @@ def test_pages_follow_each_other_and_end(page: Page, faces: Served, desert: Plan
 
 def test_the_table_says_what_the_chart_shows(page: Page, faces: Served, desert: Planted) -> None:
     page.goto(f"{faces.address}/admin/products/{desert.product}")
-    page.get_by_text("The same as a table").click()
+    page.get_by_text("As a table").click()
     rows = page.locator("#price-table tbody tr")
     # Five states were planted, and one time in which nobody looked.
     expect(rows).to_have_count(6)

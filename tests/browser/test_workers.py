@@ -39,15 +39,15 @@ def test_a_worker_is_paused_and_resumed_and_shows_what_it_has_not_taken(page: Pa
     row = page.get_by_role("row").filter(has_text="Zoe")
     row.get_by_role("button", name="Pause Zoe").click()
     expect(page.get_by_role("status")).to_contain_text("Zoe was told to pause.")
-    expect(row).to_contain_text("told to pause, not taken yet")
+    expect(row).to_contain_text("pause sent, not acknowledged yet")
     expect(page).to_have_url(re.compile(r"/admin/workers\?pod=Zulu$"))
     # The worker takes it: the page shows that by itself.
     faces.sql("UPDATE worker_commands SET acknowledged_at = clock_timestamp() WHERE worker_id = 'zoe'")
     faces.sql("UPDATE worker_registry SET status = 'paused' WHERE worker_id = 'zoe'")
     expect(row.get_by_role("button", name="Resume Zoe")).to_be_visible(timeout=4000)
-    expect(row).not_to_contain_text("not taken yet")
+    expect(row).not_to_contain_text("not acknowledged yet")
     row.get_by_role("button", name="Resume Zoe").click()
-    expect(row).to_contain_text("told to go on, not taken yet")
+    expect(row).to_contain_text("resume sent, not acknowledged yet")
     told = faces.sql("SELECT command, created_by FROM worker_commands WHERE worker_id = 'zoe' ORDER BY id")
     assert told == [("pause", "admin"), ("resume", "admin")]
 

@@ -102,7 +102,7 @@ def test_nothing_to_do_is_called_well() -> None:
             replace(WELL, workers=crew(silent=2)),
             0,
             "warn",
-            "2 workers gave no sign of life for two minutes or longer.",
+            "2 workers sent no heartbeat for two minutes or longer.",
             "/workers?state=silent",
         ),
         (

@@ -43,7 +43,7 @@ async def test_a_pod_filters_what_is_in_hand(admin: httpx.AsyncClient, pool: Poo
     one = (await admin.get("/admin/job-queue", params={"pod": "Kryll & <sons>"})).text
     assert f"/admin/tasks/{first}" not in one
     assert f"/admin/tasks/{second}" in one
-    assert "In hand of Kryll &amp; &lt;sons&gt;" in one
+    assert "Running on Kryll &amp; &lt;sons&gt;" in one
     gone = (await admin.get("/admin/job-queue?pod=Vantor")).text
     assert "There is no pod Vantor (any more): all are shown." in gone
     assert f"/admin/tasks/{first}" in gone
@@ -118,7 +118,7 @@ async def test_stores_that_are_due_are_counted_and_then_enqueued(admin: httpx.As
     form = {"role": "payload_fetch", "scope": "due", "state": "az"}
     shown = (await admin.get(ENQUEUE, params=form)).text
     facts = dict(re.findall(r"<dt>([^<]+)</dt><dd[^>]*>([\d,]+)", shown))
-    assert facts == {"Stores": "6", "Passed over": "1", "Not due yet": "2", "Waits already": "1", "New tasks": "2"}
+    assert facts == {"Stores": "6", "Skipped": "1", "Not due yet": "2", "Already waiting": "1", "New tasks": "2"}
     assert "Enqueue 2 tasks" in shown
     await admin.post(ENQUEUE, data=form)
     assert "2 tasks enqueued: payload_fetch." in (await admin.get("/admin/job-queue")).text
@@ -147,7 +147,7 @@ async def test_a_viewer_sees_the_queue_and_not_the_form(viewer: httpx.AsyncClien
 
 
 async def test_the_timeline_of_nobody_and_of_somebody(admin: httpx.AsyncClient, pool: Pool) -> None:
-    assert "Nobody did anything in this time" in (await admin.get("/admin/job-queue/timeline")).text
+    assert "No tasks in this period" in (await admin.get("/admin/job-queue/timeline")).text
     await enter(pool, "ada")
     await hold(pool, "ada")
     page = (await admin.get("/admin/job-queue/timeline?hours=1&pod=Xylos")).text

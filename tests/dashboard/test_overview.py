@@ -22,8 +22,8 @@ async def test_an_empty_installation_says_what_to_do_next(
         "There is no proxy yet: workers do not start without one.",
         "No work yet",
         "Nothing failed in the last day",
-        "Nothing ended in the last day",
-        "Nothing waits, so none more are needed.",
+        "Nothing finished in the last day",
+        "The backlog is empty: no more workers are needed.",
         "0 arrived",
     ):
         assert said in page, said
@@ -62,7 +62,7 @@ async def test_while_every_worker_is_paused_no_time_is_promised(admin: httpx.Asy
     await given.waiting(pool)
     page = (await admin.get("/admin/")).text
     assert "all workers are paused" in page
-    assert "at the pace of the last hour" not in page
+    assert "at the rate of the last hour" not in page
     assert (
         "the only worker is paused: nothing is taken until they are resumed" in (await admin.get("/admin/workers")).text
     )

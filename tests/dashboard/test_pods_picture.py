@@ -50,7 +50,7 @@ def test_every_pod_is_a_link_that_says_everything(count: int) -> None:
     assert [one.attrib["href"] for one in found] == [f"/q?pod=Pod{n}" for n in range(count)]
     for n, one in enumerate(found):
         said = " ".join(text.text or "" for text in one.iter(f"{SVG}text"))
-        assert f"Pod{n}: 5 workers, 10 of 15 slots busy, processor 20 %, memory 30 %" in said
+        assert f"Pod{n}: 5 workers, 10 of 15 slots busy, CPU 20 %, memory 30 %" in said
         assert len([mark for mark in one.iter(f"{SVG}path") if "mark" in mark.attrib["class"].split()]) == 5
     hub = next(one for one in picture.iter(f"{SVG}a") if one.attrib["class"] == "hub")
     assert [text.text for text in hub.iter(f"{SVG}text")][:2] == ["12", "ready"]
@@ -89,7 +89,7 @@ def test_states_differ_by_shape_and_word() -> None:
     # One that leaves has the shape of one at work, without the filling.
     assert len(set(marks.values())) == 4
     said = " ".join(text.text or "" for text in link.iter(f"{SVG}text"))
-    assert "1 backing off, 1 paused, 1 leaving, 1 silent, memory at 97 %" in said
+    assert "1 backing off, 1 paused, 1 stopping, 1 silent, memory at 97 %" in said
     assert "0 of 12 slots" in said
     (gone,) = links(drawn([pod("B", ("silent",) * 5)]))
     assert "silent" in gone.attrib["class"].split()

@@ -88,7 +88,7 @@ async def test_run_now_and_its_history(admin: httpx.AsyncClient, pool: Pool, sch
     while path is not None:
         page = await admin.get(path)
         rows = page.text[page.text.index("<tbody>") : page.text.index("</tbody>")]
-        seen += re.findall(r'data-label="Stands for"[^>]*>([^<]+)<', rows)
+        seen += re.findall(r'data-label="Planned for"[^>]*>([^<]+)<', rows)
         following = re.search(r'rel="next" href="([^"]+)"', page.text)
         path = unescape(following[1]) if following else None
     assert len(seen) == 42

@@ -47,7 +47,7 @@ async def test_states_tasks_and_reasons_are_shown(admin: httpx.AsyncClient, pool
     silent = (await admin.get("/admin/workers?state=silent")).text
     assert "/admin/workers/cleo" in silent
     assert '/admin/workers/ada"' not in silent
-    assert "No worker is leaving" in (await admin.get("/admin/workers?state=stopping")).text
+    assert "No worker is stopping" in (await admin.get("/admin/workers?state=stopping")).text
     assert "/admin/workers/edda" in page  # among those that stopped
 
 
@@ -64,13 +64,13 @@ async def test_a_worker_is_told_and_that_it_has_not_taken_it_is_shown(admin: htt
     )
     assert (answer.status_code, answer.headers["location"]) == (303, "/admin/workers?pod=Xylos")
     assert await told(pool) == [("ada", "pause", "tester")]
-    assert "told to pause, not taken yet" in (await admin.get("/admin/workers")).text
-    assert "not taken yet" in (await admin.get("/admin/workers/ada")).text
+    assert "pause sent, not acknowledged yet" in (await admin.get("/admin/workers")).text
+    assert "not acknowledged yet" in (await admin.get("/admin/workers/ada")).text
     async with pool.connection() as conn:
         await conn.execute("UPDATE worker_commands SET acknowledged_at = created_at + interval '4 seconds'")
     page = (await admin.get("/admin/workers/ada")).text
-    assert "taken after 4 s" in page
-    assert "not taken yet" not in page
+    assert "acknowledged after 4 s" in page
+    assert "not acknowledged yet" not in page
 
 
 async def test_a_whole_pod_is_told_but_those_that_do_not_hear(admin: httpx.AsyncClient, pool: Pool) -> None:

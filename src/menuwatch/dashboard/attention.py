@@ -91,7 +91,7 @@ def _workers(seen: Overview) -> Iterator[Need]:
     if crew.silent:
         yield Need(
             "warn",
-            f"{many(crew.silent, 'worker')} gave no sign of life for two minutes or longer.",
+            f"{many(crew.silent, 'worker')} sent no heartbeat for two minutes or longer.",
             "/workers?state=silent",
             "See which",
         )

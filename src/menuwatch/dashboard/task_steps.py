@@ -1,4 +1,4 @@
-"""The life of a task as steps, oldest first: enqueued, claimed, begun, what went wrong meanwhile, and its end. Pure."""
+"""The life of a task as steps, oldest first: enqueued, claimed, started, what went wrong meanwhile, and its end. Pure."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _steps(task: Row, story: Story, now: datetime) -> Iterator[Step]:
         yield Step(kind="info", title=which, at=task["claimed_at"], worker=task["worker_id"])
     if task["started_at"] is not None:
         again = task["attempt"] > 1 and over is None
-        yield Step(kind="info", title="Begun", at=task["started_at"], quote=task["error_message"] if again else None)
+        yield Step(kind="info", title="Started", at=task["started_at"], quote=task["error_message"] if again else None)
     yield from _requests(story.requests)
     for event in story.events:
         kind = "good" if event.kind == "circuit_closed" else "warn"
@@ -84,7 +84,7 @@ def _steps(task: Row, story: Story, now: datetime) -> Iterator[Step]:
     if over is None and task["last_heartbeat_at"] is not None and task["claimed_at"] is not None:
         yield Step(
             kind="amber" if task["status"] == Status.STALE else "info",
-            title="Last sign of its worker",
+            title="Last heartbeat",
             at=max(task["last_heartbeat_at"], task["started_at"] or task["claimed_at"]),
         )
     if over is not None:
@@ -92,7 +92,7 @@ def _steps(task: Row, story: Story, now: datetime) -> Iterator[Step]:
         retries = f" after {many(task['attempt'], 'attempt')}" if task["attempt"] > 1 else ""
         yield Step(kind=kind, title=title + retries, at=over, quote=task["error_message"])
     for one in story.followed:
-        yield Step(kind="plain", title=f"Led to a {one.role}, {one.status}", at=one.created_at, task_id=one.id)
+        yield Step(kind="plain", title=f"Follow-up: {one.role}, {one.status}", at=one.created_at, task_id=one.id)
 
 
 def _requests(requests: Sequence[AttemptView]) -> Iterator[Step]:

@@ -25,7 +25,7 @@ NAMES = {
     Window.HOUR: "Last hour",
     Window.DAY: "Last 24 hours",
     Window.WEEK: "Last 7 days",
-    Window.KEPT: "All that is kept",
+    Window.KEPT: "All",
 }
 
 

@@ -114,7 +114,7 @@ def _commands(api: str, task_id: int, *, may: bool) -> list[tuple[str, str]]:
     """What the page shows and does, as commands that ask the API. The token stays in the environment."""
     by = '-H "Authorization: Bearer $MENUWATCH_TOKEN"'
     of = f"{api}/api/tasks/{task_id}"
-    found = [("Look at it", f"curl {by} {of}"), ("Its story", f"curl {by} {of}/explain")]
+    found = [("Get", f"curl {by} {of}"), ("Explain", f"curl {by} {of}/explain")]
     if may:
         body = """-H 'Content-Type: application/json' -d '{"priority": 10}'"""
         found += [("Retry", f"curl -X POST {by} {body} {of}/retry"), ("Cancel", f"curl -X POST {by} {of}/cancel")]

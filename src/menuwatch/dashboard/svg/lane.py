@@ -25,8 +25,8 @@ KINDS = {
     "completed": "completed",
     "failed": "failed",
     "cancelled": "cancelled",
-    "open": "at work",
-    "stale": "without a sign",
+    "open": "running",
+    "stale": "stale",
 }
 """Kinds of bars with their words, in the order in which they are drawn."""
 
