@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -50,6 +51,26 @@ def values_of(settings: type[Any], environ: Mapping[str, str], overrides: Mappin
             such = f", for example {spec.metadata['variable']}={example}" if example else ""
             raise Refused(f"{spec.metadata['variable']}={text!r} cannot be used: {error}{such}") from error
     return read
+
+
+def said_by(settings: Any) -> dict[str, str]:
+    """What the environment has to say so that these settings are read from it; what has its default is left out.
+
+    Raises ValueError for a value that no environment can say.
+    """
+    said: dict[str, str] = {}
+    for spec in dataclasses.fields(settings):
+        value = getattr(settings, spec.name)
+        if value == (spec.default if spec.default_factory is dataclasses.MISSING else spec.default_factory()):
+            continue
+        if isinstance(value, tuple):
+            text = ",".join(str(one) for one in value)
+        else:
+            text = json.dumps(dict(value)) if isinstance(value, Mapping) else str(value)
+        if not text or spec.metadata["parse"](text) != value:
+            raise ValueError(f"{spec.metadata['variable']} cannot be said in an environment")
+        said[spec.metadata["variable"]] = text
+    return said
 
 
 def described(settings: type[Any]) -> list[tuple[str, str, str]]:
