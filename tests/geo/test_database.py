@@ -6,6 +6,7 @@ import gzip
 import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ import maxminddb
 import pytest
 
 from menuwatch.core.errors import Refused
+from menuwatch.core.settings import Settings
 from menuwatch.geo.database import LOOK_SECONDS, GeoDatabase, opened
 from menuwatch.geo.location import Location
+from menuwatch.operations import doctor
 from tests.geo import bin_file, mmdb_file
 
 PHOENIX = Location(country="US", region="Arizona", city="Phoenix", latitude=33.4484, longitude=-112.074)
@@ -103,6 +106,24 @@ def test_it_says_what_it_is(tmp_path: Path) -> None:
     assert GeoDatabase(tmp_path / "a").about == "MaxMind format, GeoLite2-City, of 2026-09-21"
     assert GeoDatabase(tmp_path / "b").about == "IP2Location DB5, of 2026-11-21"
     assert opened(None) is None
+
+
+def test_the_doctor_looks_at_the_file(tmp_path: Path) -> None:
+    def said(path: Path | None, day: date) -> list[tuple[str, str]]:
+        found = doctor.machine(Settings(home=tmp_path, geoip_database=path), day)
+        return [(one.level, one.detail) for one in found if one.check == "places"]
+
+    mmdb_file.write(tmp_path / "a", NETWORKS)
+    bin_file.write(tmp_path / "b", ENTRIES)
+    (tmp_path / "c").write_bytes(b"PK\x03\x04")
+    what = "MaxMind format, Test-City, of 2026-09-21"
+    assert said(None, date(2026, 11, 22)) == []
+    assert said(tmp_path / "a", date(2026, 11, 22)) == [("ok", what)]
+    assert said(tmp_path / "a", date(2027, 9, 21)) == [("warning", f"{what}: 365 days old")]
+    assert said(tmp_path / "b", date(2027, 11, 21)) == [("warning", "IP2Location DB5, of 2026-11-21: 365 days old")]
+    for name in ("c", "none"):
+        ((level, detail),) = said(tmp_path / name, date(2026, 11, 22))
+        assert (level, "GEOIP_DATABASE=" in detail) == ("problem", True)
 
 
 def _written(path: Path, content: Any) -> None:

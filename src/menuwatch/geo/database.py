@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 from menuwatch.core.errors import Refused
@@ -49,6 +50,11 @@ class GeoDatabase:
     def about(self) -> str:
         """What is open: its format, its kind and its date."""
         return self._reader.about
+
+    @property
+    def built(self) -> date | None:
+        """The day that the open file was made; None where it does not say."""
+        return self._reader.built
 
     def locate(self, address: Address) -> Location | None:
         """Where the address is; None for addresses that are nowhere (private ones, loopback) and where nobody knows."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import struct
 import threading
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,13 @@ def is_bin(head: bytes, size: int) -> bool:
     )
 
 
+def _day(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
 class Bin:
     """One open file, whose place is moved for each question: one asks at a time."""
 
@@ -53,6 +61,7 @@ class Bin:
         self._lock = threading.Lock()
         with path.open("rb") as file:
             kind, _, year, month, day = file.read(5)
+        self.built = _day(2000 + year, month, day)
         self.about = f"IP2Location DB{kind}, of 20{year:02}-{month:02}-{day:02}"
         try:
             self._file: Any = package.IP2Location(str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from ipaddress import IPv4Address, IPv6Address
 from typing import Protocol
 
@@ -28,6 +29,10 @@ class Reader(Protocol):
     @property
     def about(self) -> str:
         """What it is: its format, its kind and its date."""
+
+    @property
+    def built(self) -> date | None:
+        """The day that it was made; None where it does not say."""
 
     def locate(self, address: Address) -> Location | None:
         """Where the address is; None where nobody knows."""

@@ -44,6 +44,7 @@ class MaxMind:
         meta = self._reader.metadata()
         self._six = meta.ip_version == 6
         built = datetime.fromtimestamp(meta.build_epoch, UTC)
+        self.built = built.date()
         self.about = f"MaxMind format, {meta.database_type}, of {built:%Y-%m-%d}"
         some = itertools.islice(self._reader, _LOOKED_AT)
         if not any(_read(record) is not None for _, record in some):

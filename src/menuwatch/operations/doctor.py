@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import msgspec
 
 from menuwatch.archive.files import FileArchive
-from menuwatch.core.errors import MenuwatchError
+from menuwatch.core.errors import MenuwatchError, Refused
 from menuwatch.core.settings import Settings
 from menuwatch.db import migrate, sql
 from menuwatch.db.pool import Connection, Pool
 from menuwatch.fetch import profiles
+from menuwatch.geo.database import GeoDatabase
 from menuwatch.operations import alert_secrets, hosts, proxies
 from menuwatch.operations.figures import SILENT_SECONDS
 from menuwatch.operations.hosts import CLOSED
@@ -24,6 +26,8 @@ from menuwatch.operations.wording import at, many
 _q = sql.load(__package__, "doctor.sql")
 
 _LOW_DISK = 1_000_000_000
+_OLD_PLACES = 180
+"""Days after which a geography database is old: addresses move."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,8 +39,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     mend: str | None = None
 
 
-def machine(settings: Settings) -> Iterator[Finding]:
-    """What does not need the database: disk, storage, profiles. Reads and writes files."""
+def machine(settings: Settings, today: date | None = None) -> Iterator[Finding]:
+    """What does not need the database: disk, storage, profiles, places of addresses (`today` tells which are old). Reads and writes
+    files."""
     yield _disk(settings.home)
     yield _attempt(
         "storage",
@@ -45,6 +50,8 @@ def machine(settings: Settings) -> Iterator[Finding]:
         "make the folder writable for this user, or set STORAGE_PATH to one that is",
     )
     yield _profiles(settings)
+    if settings.geoip_database is not None:
+        yield _places(settings.geoip_database, today or datetime.now(UTC).date())
 
 
 def server(version: str, *, where: str) -> Finding:
@@ -103,6 +110,24 @@ def _profiles(settings: Settings) -> Finding:
         return Finding(check="profiles", level="problem", detail=str(error), mend=mend)
     where = "built in" if settings.profiles_file is None else f"of {found.source}"
     return Finding(check="profiles", level="ok", detail=f"{many(len(found.profiles), 'browser')}, {where}")
+
+
+def _places(path: Path, today: date) -> Finding:
+    """Where visitors are is looked up in that file. Old ones know fewer and fewer addresses."""
+    try:
+        geo = GeoDatabase(path)
+    except Refused as error:
+        mend = "name a file that can be read, or unset GEOIP_DATABASE: visitors are counted without their places then"
+        return Finding(check="places", level="problem", detail=str(error), mend=mend)
+    try:
+        about, built = geo.about, geo.built
+    finally:
+        geo.close()
+    age = (today - built).days if built is not None else 0
+    if age > _OLD_PLACES:
+        mend = f"replace {path} by a newer edition; a server that runs takes it within seconds"
+        return Finding(check="places", level="warning", detail=f"{about}: {age} days old", mend=mend)
+    return Finding(check="places", level="ok", detail=about)
 
 
 def _disk(home: Path) -> Finding:
