@@ -20,13 +20,13 @@ from rich.text import Text
 from menuwatch import bootstrap
 from menuwatch.bootstrap import System
 from menuwatch.catalog import store as catalog
+from menuwatch.cli.demo_keep import keep
 from menuwatch.cli.output import console, errors, plain, plural, print_json
 from menuwatch.core import telemetry
 from menuwatch.core.errors import Transient
 from menuwatch.core.settings import Settings
 from menuwatch.fetch import attempts
 from menuwatch.images import store as images
-from menuwatch.operations import accounts
 from menuwatch.operations import proxies as proxy_operations
 from menuwatch.sim.market import IMAGE_BASE
 from menuwatch.sim.process import Simulator
@@ -46,8 +46,6 @@ MISCHIEF: dict[str, Any] = {
 
 _STUCK_SECONDS = 600.0
 _PICTURE_SECONDS = 2.0
-_LIVE_SECONDS = 20
-"""Between two crawls of the whole market while the faces are up: often enough that one sees things move."""
 _PICTURES_AT_ONCE = 6
 """Pictures take longer than everything else together, so a demo only begins with them, once the menus are there."""
 
@@ -60,7 +58,7 @@ def demo(
     cycles: Annotated[int, typer.Option(min=1, max=100, help="Times that every store is crawled.")] = 4,
     seed: Annotated[int, typer.Option(help="Another seed is another market.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
-    keep: Annotated[
+    stay: Annotated[
         bool,
         typer.Option(
             "--keep", help="Leave the dashboard and the public site up afterwards, and the market live, until Ctrl-C."
@@ -75,7 +73,7 @@ def demo(
     Everything is real but the market: database, proxies, requests, archive, catalogue. Nothing leaves this machine, and the
     data are removed at the end. Exit code 1 if any task did not end well.
     """
-    ok = asyncio.run(_demo(store_count, product_count, cycles, seed, json=json, keep=keep, port=port))
+    ok = asyncio.run(_demo(store_count, product_count, cycles, seed, json=json, stay=stay, port=port))
     if not ok:
         raise typer.Exit(1)
 
@@ -130,22 +128,20 @@ async def market(
 
 
 async def _demo(
-    store_count: int, product_count: int, cycles: int, seed: int, *, json: bool, keep: bool, port: int
+    store_count: int, product_count: int, cycles: int, seed: int, *, json: bool, stay: bool, port: int
 ) -> bool:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="menuwatch-demo-") as folder:
-        async with (
-            market(
-                Path(folder) / "home",
-                store_count=store_count,
-                product_count=product_count,
-                seed=seed,
-                mischief=MISCHIEF,
-                port=port,
-            ) as (simulator, system),
-            bootstrap.working(system),
-        ):
-            await crawl(simulator, system, store_count, cycles)
+        async with market(
+            Path(folder) / "home",
+            store_count=store_count,
+            product_count=product_count,
+            seed=seed,
+            mischief=MISCHIEF,
+            port=port,
+        ) as (simulator, system):
+            async with bootstrap.working(system):
+                await crawl(simulator, system, store_count, cycles)
             report = await figures(system)
             report["seconds"] = round(time.monotonic() - started, 1)
             ok = set().union(*report["tasks"].values()) == {"completed"} and report["stores"] == store_count
@@ -155,44 +151,9 @@ async def _demo(
                 await _print(system, report)
             if not ok:
                 errors.print("menuwatch: not every task ended well", style="red")
-            if keep:
-                await _keep(simulator, system)
+            if stay:
+                await keep(simulator, system)
     return ok
-
-
-async def _keep(simulator: Simulator, system: System) -> None:
-    """The faces on the market, which goes on drifting and being crawled, until Ctrl-C."""
-    from menuwatch.cli.serving import serve
-
-    password = await accounts.first_admin(system.pool)
-
-    def up(address: str) -> None:
-        table = Table(box=None, show_header=False, pad_edge=False)
-        table.add_row("Dashboard", f"{address}/admin/")
-        table.add_row("Public site", f"{address}/")
-        table.add_row("API", f"{address}/docs")
-        table.add_row("Log in as", accounts.FIRST_NAME)
-        table.add_row("Password", f"{password}  (once: you choose your own then)")
-        errors.print()
-        errors.print(table)
-        errors.print(f"\nThe market goes on: every store is crawled every {_LIVE_SECONDS} seconds. Ctrl-C ends it.")
-
-    async with bootstrap.keeping(system), bootstrap.scheduling(system):
-        living = asyncio.create_task(_live(simulator, system), name="market")
-        try:
-            await serve(system, up)
-        finally:
-            living.cancel()
-            await asyncio.gather(living, return_exceptions=True)
-
-
-async def _live(simulator: Simulator, system: System) -> None:
-    while True:
-        await asyncio.sleep(_LIVE_SECONDS)
-        await simulator.tick()
-        async with system.pool.connection() as conn:
-            found = await stores.crawlable(conn)
-        await _enqueue(system, [NewTask(role=Role.PAYLOAD_FETCH, dispensary_id=store) for store in found])
 
 
 async def crawl(simulator: Simulator, system: System, store_count: int, cycles: int) -> None:
