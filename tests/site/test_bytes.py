@@ -61,7 +61,7 @@ async def test_a_first_visit_is_light(front: Front, packed: bool, most: int) -> 
     answer = await front.http.get(f"/p/{number}")
     transport = front.http._transport
     async with served(transport.app) as port:  # type: ignore[attr-defined]
-        for path in ("/", "/search", answer.headers["location"], "/s/1", "/stores"):
+        for path in ("/", "/search", answer.headers["location"], "/s/1-green-leaf", "/stores"):
             total, _ = await on_the_wire(port, path, packed=packed)
             _, html = await on_the_wire(port, path, packed=False)
             parts = re.findall(r'<link rel="(?:stylesheet|icon)" href="([^"]+)"', html)

@@ -58,7 +58,8 @@ async def test_hostile_names_stay_text(evil: Front) -> None:
     ((brand,),) = await evil.rows("SELECT slug FROM shop_brands")
     asked = await evil.http.get(f"/p/{number}")
     assert asked.status_code == 301
-    paths = ["/", "/search", f"/search?q={EVIL}", asked.headers["location"], f"/s/{store}", f"/b/{brand}", "/stores", "/stores/AZ",
+    shop = (await evil.http.get(f"/s/{store}")).headers["location"]
+    paths = ["/", "/search", f"/search?q={EVIL}", asked.headers["location"], shop, f"/b/{brand}", "/stores", "/stores/AZ",
              f"/search?brand={EVIL}&size={EVIL}&near={EVIL}", f"/search?store={store}"]  # fmt: skip
     for path in paths:
         page = await evil.page(path)
@@ -143,6 +144,33 @@ async def test_an_old_or_bare_address_leads_to_the_present_one(front: Front) -> 
     assert page.all("link", rel="canonical")[0]["href"] == f"http://menus.example/p/{number}-jacks-uber-cut"
 
 
+async def test_stores_brands_and_states_have_one_address_each(front: Front) -> None:
+    store = await front.shop.store(state="AZ")
+    await front.crawl(store, 0, [item("1", brandName="Ünter & Co")])
+    for old, now in (
+        (f"/s/{store}-anything?near=85004", f"/s/{store}-green-leaf?near=85004"),
+        ("/b/%C3%9Cnter%20&%20Co", "/b/unter-co"),
+        ("/stores/arizona", "/stores/AZ"),
+    ):
+        answer = await front.http.get(old)
+        assert (answer.status_code, answer.headers["location"]) == (301, now)
+        await front.page(now)
+
+
+async def test_without_a_public_address_nobody_keeps_what_a_client_said_of_the_host(front: Front) -> None:
+    await front.crawl(await front.shop.store(), 0, [item("1")])
+    object.__setattr__(front.settings, "public_url", None)
+    host = {"Host": "evil.example"}
+    for path in ("/", "/search", "/b/acme", "/stores", f"/p/{await front.item('Blue Dream')}-blue-dream"):
+        page = await front.page(path, headers=host)
+        assert "evil.example" not in page.html
+        assert (page.all("link", rel="canonical")[0]["href"] or "").startswith("/")
+    for path in ("/robots.txt", "/sitemap.xml", "/sitemap-pages.xml", "/sitemap-items-0.xml"):
+        answer = await front.http.get(path, headers=host)
+        assert "http://evil.example/" in answer.text
+        assert answer.headers["cache-control"].startswith("private")
+
+
 @pytest.mark.parametrize(
     "path",
     ["/nix", "/p/1", "/p/x", "/p/99999999999999999999", "/p/1/2", "/s/5", "/s/99999999999", "/b/nobody", "/stores/ZZ",
@@ -212,7 +240,7 @@ class TestBelowAPath:
             "/stores",
             "/stores/AZ",
             f"/p/{number}-blue-dream",
-            f"/s/{store}",
+            f"/s/{store}-green-leaf",
             "/b/acme",
             "/about",
         ):
@@ -227,8 +255,13 @@ class TestBelowAPath:
                 assert way.startswith(("/menus/", "#", "http://menus.example/menus/", "tel:", "https://")), (path, way)
         styles = page.all("link", rel="stylesheet")[0]["href"] or ""
         assert (await front.http.get(styles.removeprefix("/menus"))).status_code == 200
-        answer = await front.http.get(f"/p/{number}")
-        assert answer.headers["location"] == f"/menus/p/{number}-blue-dream"
+        for old, now in (
+            (f"/p/{number}", f"/p/{number}-blue-dream"),
+            (f"/s/{store}-x", f"/s/{store}-green-leaf"),
+            ("/b/Acme", "/b/acme"),
+        ):
+            answer = await front.http.get(old)
+            assert (answer.status_code, answer.headers["location"]) == (301, f"/menus{now}")
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from menuwatch.db.pool import Connection
 from menuwatch.geo import postcodes, states
@@ -96,12 +96,30 @@ def system_of(request: Request) -> System:
 
 
 def absolute(request: Request, path: str) -> str:
-    """The whole address of a page of ours, by PUBLIC_URL where it is set."""
+    """The whole address of a page of ours where PUBLIC_URL says what that is, else its path: clients may say anything of the host."""
     public = system_of(request).settings.public_url
-    if public:
-        return public.rstrip("/") + path
+    return public.rstrip("/") + path if public else request.scope.get("root_path", "") + path
+
+
+def whole(request: Request, path: str) -> str:
+    """The same where only a whole address is of use: without PUBLIC_URL by the host that the client asked. Nobody but that client may
+    keep such an answer: see `kept`."""
+    said = absolute(request, path)
+    return said if "://" in said else f"{request.url.scheme}://{request.url.netloc}{said}"
+
+
+def kept(request: Request, seconds: int) -> str:
+    """Cache-Control of an answer with whole addresses."""
+    return f"{'public' if system_of(request).settings.public_url else 'private'}, max-age={seconds}"
+
+
+def moved(request: Request, path: str) -> Response | None:
+    """Leads from another address to the one of the page; None where it was asked for by that one."""
     root = request.scope.get("root_path", "")
-    return f"{request.url.scheme}://{request.url.netloc}{root}{path}"
+    if request.scope["path"].removeprefix(root) == unquote(path):
+        return None
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(root + path + query, status_code=301)
 
 
 def item_path(item_id: int, name: str) -> str:

@@ -8,6 +8,7 @@ from menuwatch.operations import shopping
 from menuwatch.operations import shopping_places as places
 from menuwatch.operations.refusals import NotFound
 from menuwatch.operations.shopping import Wish
+from menuwatch.operations.shopping_keys import slug as slug_of
 from menuwatch.site import screen
 from menuwatch.site.wishes import Asked
 from menuwatch.web.system import Reading
@@ -20,9 +21,12 @@ _SHOWN = 24
 @router.get("/b/{slug}")
 async def brand(request: Request, conn: Reading, slug: str) -> Response:
     """A brand, with its most carried items."""
-    found = await places.brand(conn, slug[:200])
+    found = await places.brand(conn, slug[:200]) or await places.brand(conn, slug_of(slug[:200]))
     if found is None:
         raise NotFound("We know no brand of that name. Search for something like it:")
+    slug = found["slug"]
+    if (elsewhere := screen.moved(request, screen.brand_path(slug))) is not None:
+        return elsewhere
     asked = Asked.of(request.query_params)
     place = await screen.around(conn, asked.near, asked.within)
     best = await shopping.search(conn, Wish(brands=(found["id"],), here=place.here), limit=_SHOWN)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 from fastapi import APIRouter, Request, Response
-from starlette.responses import RedirectResponse
 
 from menuwatch.db.pool import Connection
 from menuwatch.exports.packs import Packs
@@ -42,9 +40,8 @@ async def page(request: Request, conn: Connection, address: str, *, form: Form |
     if found is None:
         raise NotFound("That product is not on any menu we know. Search for something like it:")
     path = screen.item_path(found["id"], found["name"])
-    if form is None and f"/p/{address}" != path and quote(f"/p/{address}") != path:
-        query = f"?{request.url.query}" if request.url.query else ""
-        return RedirectResponse(request.scope.get("root_path", "") + path + query, status_code=301)
+    if form is None and (elsewhere := screen.moved(request, path)) is not None:
+        return elsewhere
     asked = Asked.of(request.query_params)
     place = await screen.around(conn, asked.near, asked.within)
     offers = [_offer(one) for one in await shopping.offers(conn, found["id"], place.here, _MOST_OFFERS)]

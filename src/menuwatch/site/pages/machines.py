@@ -32,9 +32,9 @@ async def robots(request: Request) -> Response:
             f"Disallow: {request.scope.get('root_path', '')}{path}"
             for path in ("/search?*&", "/search?q=", "/alerts", "/feeds", "/admin", "/api")
         ),
-        f"Sitemap: {screen.absolute(request, '/sitemap.xml')}",
+        f"Sitemap: {screen.whole(request, '/sitemap.xml')}",
     ]
-    return PlainTextResponse("\n".join(lines) + "\n", headers={"Cache-Control": "public, max-age=3600"})
+    return PlainTextResponse("\n".join(lines) + "\n", headers=_kept(request))
 
 
 @router.get("/sitemap.xml")
@@ -43,9 +43,9 @@ async def index(request: Request, conn: Reading) -> Response:
     last = await places.last_item(conn)
     parts = ["pages", *(f"items-{number}" for number in range(last // PART + 1))]
     rows = "".join(
-        f"<sitemap><loc>{escape(screen.absolute(request, f'/sitemap-{part}.xml'))}</loc></sitemap>" for part in parts
+        f"<sitemap><loc>{escape(screen.whole(request, f'/sitemap-{part}.xml'))}</loc></sitemap>" for part in parts
     )
-    return _xml(f"{_HEAD}<sitemapindex {_SPACE}>{rows}</sitemapindex>")
+    return _xml(request, f"{_HEAD}<sitemapindex {_SPACE}>{rows}</sitemapindex>")
 
 
 @router.get("/sitemap-{part}.xml")
@@ -53,17 +53,18 @@ async def part(request: Request, part: str) -> Response:
     """One list: all pages that are no items, or the items of which numbers lie in a span."""
     kind, _, number = part.partition("-")
     if kind == "items" and number.isascii() and number.isdecimal() and len(number) < 10:
-        return StreamingResponse(_items(request, int(number)), media_type="application/xml", headers=_KEPT)
+        return StreamingResponse(_items(request, int(number)), media_type="application/xml", headers=_kept(request))
     if part == "pages":
-        return StreamingResponse(_pages(request), media_type="application/xml", headers=_KEPT)
+        return StreamingResponse(_pages(request), media_type="application/xml", headers=_kept(request))
     raise HTTPException(404)
 
 
-_KEPT = {"Cache-Control": "public, max-age=3600"}
+def _kept(request: Request) -> dict[str, str]:
+    return {"Cache-Control": screen.kept(request, 3600)}
 
 
-def _xml(body: str) -> Response:
-    return Response(body, media_type="application/xml", headers=_KEPT)
+def _xml(request: Request, body: str) -> Response:
+    return Response(body, media_type="application/xml", headers=_kept(request))
 
 
 def _entry(address: str, changed: datetime | None) -> str:
@@ -79,26 +80,23 @@ async def _items(request: Request, number: int) -> AsyncIterator[str]:
         async with pool.connection(timeout=10) as conn:
             found = await places.sitemap_items(conn, first, first + _BATCH)
         yield "".join(
-            _entry(screen.absolute(request, screen.item_path(one["id"], one["name"])), one["changed_at"])
-            for one in found
+            _entry(screen.whole(request, screen.item_path(one["id"], one["name"])), one["changed_at"]) for one in found
         )
     yield "</urlset>\n"
 
 
 async def _pages(request: Request) -> AsyncIterator[str]:
     yield f"{_HEAD}<urlset {_SPACE}>\n"
-    yield "".join(_entry(screen.absolute(request, path), None) for path in ("/", "/stores", "/about"))
+    yield "".join(_entry(screen.whole(request, path), None) for path in ("/", "/stores", "/about"))
     yield "".join(
-        _entry(screen.absolute(request, f"/search?category={name}"), None)
-        for name in words.CATEGORIES
-        if name != "other"
+        _entry(screen.whole(request, f"/search?category={name}"), None) for name in words.CATEGORIES if name != "other"
     )
     pool = screen.system_of(request).pool
     async with pool.connection(timeout=10) as conn:
         stores = await places.sitemap_stores(conn)
         brands = await places.sitemap_brands(conn, PART - len(stores) - 100)
     yield "".join(
-        _entry(screen.absolute(request, screen.store_path(one["id"], one["name"])), one["changed_at"]) for one in stores
+        _entry(screen.whole(request, screen.store_path(one["id"], one["name"])), one["changed_at"]) for one in stores
     )
-    yield "".join(_entry(screen.absolute(request, screen.brand_path(one["slug"])), None) for one in brands)
+    yield "".join(_entry(screen.whole(request, screen.brand_path(one["slug"])), None) for one in brands)
     yield "</urlset>\n"

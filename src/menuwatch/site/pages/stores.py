@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 
@@ -45,6 +46,8 @@ async def of_state(request: Request, conn: Reading, state: str, after: int | Non
     found = await places.stores(conn, state=code[:20], after=after, limit=_ON_PAGE + 1)
     if not found and after is None:
         raise NotFound(f"We watch no store in {state[:40]} yet.")
+    if (elsewhere := screen.moved(request, f"/stores/{quote(code)}")) is not None:
+        return elsewhere
     context = {
         "states": [],
         "stores": found[:_ON_PAGE],
@@ -64,6 +67,8 @@ async def one(request: Request, conn: Reading, address: str) -> Response:
     if store is None:
         raise NotFound("We don’t watch that store, or not any more. Search for something else:")
     path = screen.store_path(store["id"], store["name"])
+    if (elsewhere := screen.moved(request, path)) is not None:
+        return elsewhere
     place = await screen.around(conn, Asked.of(request.query_params).near)
     menu = await places.store_menu(conn, store["id"], _OF_EACH)
     categories = await places.store_categories(conn, store["id"])

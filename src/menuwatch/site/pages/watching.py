@@ -147,7 +147,7 @@ async def _context(request: Request, conn: Any, watch: Watch, token: str) -> dic
         "item": item,
         "token": token,
         "wish": watch_words.wish(watch, item["name"], store["name"] if store else None),
-        "feed": screen.absolute(request, f"/feeds/{token}.atom"),
+        "feed": screen.whole(request, f"/feeds/{token}.atom"),
         "events": [(one, watch_words.headline(watch, item["name"], one.facts), watch_words.at(one.facts))
                    for one in await ledger.events(conn, watch.id, 20)],
     }  # fmt: skip
@@ -210,8 +210,8 @@ async def feed(request: Request, conn: Writing, token: str) -> Response:
         title=context["wish"],
         events=await ledger.events(conn, watch.id),
         address=context["feed"],
-        page=screen.absolute(request, screen.item_path(watch.item_id, context["item"]["name"])),
-        manage=screen.absolute(request, f"/alerts/{token}"),
+        page=screen.whole(request, screen.item_path(watch.item_id, context["item"]["name"])),
+        manage=screen.whole(request, f"/alerts/{token}"),
     )
     mark = f'"{hashlib.sha256(body).hexdigest()[:24]}"'
     headers = {
