@@ -14,16 +14,24 @@ _WINDOW = 31
 
 
 class Unpackable(Exception):
-    """The body is damaged, or larger than may be; the message says which."""
+    """The body is damaged, or larger than may be (`too_large`); the message says which."""
+
+    def __init__(self, message: str, *, too_large: bool = False) -> None:
+        super().__init__(message)
+        self.too_large = too_large
 
 
 def unpacked(body: bytes, most: int) -> bytes:
     """The plain body, of `most` bytes at most. Takes memory and time in proportion to what it returns. Raises Unpackable."""
     if body.startswith(_GZIP):
         return _gunzip(body, most)
-    plain = body.removeprefix(_MARK).lstrip(b" \t\r\n")
-    if plain and plain[:1] not in (b"<", b"{", b"[") and not _is_text(body):
-        return _unbrotli(body, most)
+    # Brotli may begin with any sign, "[" and "<" among them, so the beginning alone says nothing.
+    if body and not _is_text(body):
+        try:
+            return _unbrotli(body, most)
+        except Unpackable as error:
+            if error.too_large or not body.removeprefix(_MARK).lstrip(b" \t\r\n").startswith(b"<"):
+                raise
     if len(body) > most:
         raise _too_large(most)
     return body
@@ -43,7 +51,7 @@ def unpacked_as(encoding: str, body: bytes, most: int) -> bytes:
 
 
 def _too_large(most: int) -> Unpackable:
-    return Unpackable(f"it is larger than {most:,} bytes")
+    return Unpackable(f"it is larger than {most:,} bytes", too_large=True)
 
 
 def _is_text(body: bytes) -> bool:

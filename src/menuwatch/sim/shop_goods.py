@@ -1,0 +1,158 @@
+"""What a shop that is searched by keyword has on offer, in plain terms: nothing here knows how its pages are written.
+
+All follows from the seed. A keyword has so many products; every `share`-th of them is the one that the keyword before it has at that
+place, so that searches overlap. Money is in whole cents, mass in hundredths of a gram.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from hashlib import blake2b
+
+_ADJECTIVES = (
+    "Foldable",
+    "Rechargeable",
+    "Vintage",
+    "Set of 4",
+    "Extra Large",
+    "Children's",
+    "Ultra-Thin",
+    'Brush 2"',
+    "Größe",
+)
+_ENDINGS = (
+    "For Home",
+    "{Pro}",
+    "& Case",
+    "With Captcha Lock",
+    "In 99 Records Style",
+    "// Pack",
+    "<Mini>",
+    "50% Lighter",
+    "\\ Black",
+)
+_COLOURS = ("Red", "Blue", "Green", "Black", "White", "Ivory", "Rosé", "Navy")
+
+
+@dataclass(frozen=True, slots=True)
+class ShopVariant:
+    """One form of a product."""
+
+    vid: str
+    sku: str
+    name: str
+    cents: int
+    centigrams: int
+
+    @property
+    def price(self) -> Decimal:
+        """In dollars."""
+        return Decimal(self.cents) / 100
+
+    @property
+    def grams(self) -> Decimal:
+        """Packed."""
+        return Decimal(self.centigrams) / 100
+
+
+@dataclass(frozen=True, slots=True)
+class ShopProduct:
+    """One product. `serial` tells pages how to write it down; `removed` ones are found and no longer sold."""
+
+    id: str
+    serial: int
+    slug: str
+    name: str
+    variants: tuple[ShopVariant, ...]
+    listed: int
+    images: tuple[str, ...]
+    removed: bool = False
+
+    @property
+    def path(self) -> str:
+        """Where its page is."""
+        return f"/product/{self.slug}-p-{self.id}.html"
+
+    @property
+    def price_min(self) -> Decimal:
+        """Of its cheapest form, in dollars."""
+        return min(v.price for v in self.variants)
+
+    @property
+    def price_max(self) -> Decimal:
+        """Of its dearest form, in dollars."""
+        return max(v.price for v in self.variants)
+
+    @property
+    def weight(self) -> Decimal:
+        """Of its heaviest form, in grams."""
+        return max(v.grams for v in self.variants)
+
+
+class Catalogue:
+    """Everything on offer."""
+
+    def __init__(
+        self, keywords: Iterable[str], *, products: int = 219, seed: int = 1, share: int = 10, removed: float = 0.03
+    ) -> None:
+        """`products` for each keyword; `removed` is the share of them that is no longer sold."""
+        self.keywords = tuple(keywords)
+        self.products = products
+        self._seed = seed
+        self._share = share
+        self._removed = removed
+
+    def found(self, keyword: str) -> tuple[ShopProduct, ...]:
+        """What a search finds, in order; nothing for words that the shop does not know."""
+        return self._shelves.get(" ".join(keyword.lower().split()), ())
+
+    def product(self, product_id: str) -> ShopProduct | None:
+        """The product of that number."""
+        return self._by_id.get(product_id)
+
+    def reached(self, keywords: Iterable[str], *, most: int = 600) -> dict[str, ShopProduct]:
+        """What a whole crawl of these keywords comes to, by id, removed ones among them; `most` are shown of one search."""
+        return {good.id: good for keyword in keywords for good in self.found(keyword)[:most]}
+
+    @cached_property
+    def _shelves(self) -> dict[str, tuple[ShopProduct, ...]]:
+        shelves: dict[str, tuple[ShopProduct, ...]] = {}
+        before: tuple[ShopProduct, ...] = ()
+        for keyword in self.keywords:
+            own = [self._made(keyword, place) for place in range(self.products)]
+            if before:
+                for place in range(self._share - 1, self.products, self._share):
+                    own[place] = before[place]
+            before = tuple(own)
+            shelves[" ".join(keyword.lower().split())] = before
+        return shelves
+
+    @cached_property
+    def _by_id(self) -> dict[str, ShopProduct]:
+        return {good.id: good for shelf in self._shelves.values() for good in shelf}
+
+    def _made(self, keyword: str, place: int) -> ShopProduct:
+        digest = blake2b(f"{self._seed}:{keyword}:{place}".encode(), digest_size=8).digest()
+        number = int.from_bytes(digest, "big")
+        rng = random.Random(number)
+        name = f"{rng.choice(_ADJECTIVES)} {keyword.title()} {rng.choice(_ENDINGS)} {place + 1}"
+        product_id = str(10**18 + number % (8 * 10**18))
+        cents, mass = rng.randrange(99, 20_000), rng.randrange(500, 900_000)
+        variants = tuple(
+            ShopVariant(
+                vid=str(int(product_id) + 1 + n),
+                sku=f"CJ{number % 10**9:09}{n:02}",
+                name=f"{rng.choice(_COLOURS)}-{n}",
+                cents=cents + rng.randrange(cents),
+                centigrams=mass + rng.randrange(mass // 10),
+            )
+            for n in range(rng.choice((1, 1, 2, 3, 8)))
+        )
+        slug = "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in name.lower()).split())
+        images = tuple(f"https://img.shop.example/{product_id}/{n}.jpg" for n in range(rng.randrange(4)))
+        made = ShopProduct(product_id, place, slug, name, variants, rng.randrange(3000), images)
+        return replace(made, removed=True) if rng.random() < self._removed else made
