@@ -84,3 +84,7 @@ SELECT r.role, l.pending_tasks, l.ready_tasks, l.claimed_tasks, l.running_tasks,
  CROSS JOIN LATERAL (
     SELECT 3600 / nullif(h.avg_duration_sec, 0) * coalesce(w.slots, 1) AS tasks_per_worker_hour) x
  ORDER BY r.place;
+
+-- Specials by what they cost: where these are few among millions, or cheap where the dearest come first, no walk along all prices finds them soon.
+CREATE INDEX catalog_products_special ON catalog_products (effective_price(price_rec, price_rec_special, price_med, price_med_special), id)
+ WHERE on_special(price_rec, price_rec_special, price_med, price_med_special);
