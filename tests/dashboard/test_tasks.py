@@ -295,6 +295,7 @@ async def test_workers_have_their_names(admin: httpx.AsyncClient, pool: Pool) ->
     assert len(by.findall((await admin.get("/admin/tasks")).text)) == 1
     page = (await admin.get(f"/admin/tasks/{number}")).text
     assert len(by.findall(page)) == 2, "the fact, and the step"
+    assert "by worker w-1" not in page
     assert '<span class="sub wrap">w-1</span>' in page
     async with pool.connection() as conn:
         await conn.execute("DELETE FROM worker_registry")

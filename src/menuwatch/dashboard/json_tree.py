@@ -55,15 +55,15 @@ def _items(value: dict[Any, Any] | list[Any], depth: int, room: _Room) -> Markup
 
 def _branch(key: str, value: Any, depth: int, room: _Room) -> Markup:
     if not isinstance(value, dict | list) or not value:
-        return Markup('<li><span class="key">{}</span> {}</li>').format(key, _leaf(value))
+        return Markup('<li><span class="json-key">{}</span> {}</li>').format(key, _leaf(value))
     if depth + 1 >= DEEPEST:
         room.cut = True
-        return Markup('<li><span class="key">{}</span> …</li>').format(key)
+        return Markup('<li><span class="json-key">{}</span> …</li>').format(key)
     room.opened += 1
     number = room.opened
     size = many(len(value), "field") if isinstance(value, dict) else many(len(value), "item")
     return Markup(
-        '<li><details id="{}-{}"{}><summary><span class="key">{}</span> <span class="soft">{}</span></summary>{}</details></li>'
+        '<li><details id="{}-{}"{}><summary><span class="json-key">{}</span> <span class="soft">{}</span></summary>{}</details></li>'
     ).format(
         room.name, number, Markup(" open") if depth + 1 < OPEN_TO else "", key, size, _items(value, depth + 1, room)
     )  # fmt: skip
@@ -73,12 +73,12 @@ def _leaf(value: Any) -> Markup:
     if isinstance(value, str):
         text = value if len(value) <= _TEXT else value[:_TEXT] + "…"
         return (
-            Markup('<span class="text">{}</span>').format(text)
+            Markup('<span class="json-text">{}</span>').format(text)
             if text
             else Markup('<span class="none">empty text</span>')
         )
     if value is None or isinstance(value, bool):
-        return Markup('<span class="word">{}</span>').format({None: "null", True: "true", False: "false"}[value])
+        return Markup('<span class="json-word">{}</span>').format({None: "null", True: "true", False: "false"}[value])
     if isinstance(value, dict | list):
         return Markup('<span class="none">{}</span>').format("no fields" if isinstance(value, dict) else "no items")
-    return Markup('<span class="number">{}</span>').format(value)
+    return Markup('<span class="json-number">{}</span>').format(value)

@@ -97,7 +97,7 @@ async def _page(
     theirs: Mapping[str, str] | None = None,
     status: int = 200,
 ) -> Response:
-    after = paging.after(cursor, tuple[datetime])
+    after = screen.place(request, cursor, tuple[datetime])
     runs = await schedule_day.runs(conn, schedule.id, before=after[0] if after else None, limit=RUNS + 1)
     shown = runs[:RUNS]
     differing = [] if theirs is None else [name for name in _FIELDS if form.value(name) != theirs[name]]
@@ -106,7 +106,7 @@ async def _page(
         "every": _every(schedule),
         "late": schedule.late(datetime.now(UTC)).total_seconds(),
         "form": form,
-        "version": schedules.edition(schedule),
+        "edition": schedules.edition(schedule),
         "theirs": theirs,
         "differing": [(_FIELDS[name], form.value(name), theirs[name]) for name in differing] if theirs else [],
         "roles": [(role, role) for role in ROLES],

@@ -58,14 +58,16 @@ async def show(request: Request, system: Sys, conn: Reading, task_id: int) -> Re
         stale_minutes=system.settings.stale_after_minutes,
         asked={name: platform.hosts for name, platform in system.platforms.items()},
     )
+    names = await task_tabs.worker_names(conn, [task["worker_id"], reason.worker_id])
     status = Status(task["status"])
     may = who.may(Permission.TASKS)
     context = {
         "task": task,
         "why": reason,
+        "reason": _named(reason.reason, names),
         "story": told,
         "steps": steps(task, told, now),
-        "workers": await task_tabs.worker_names(conn, [task["worker_id"]]),
+        "workers": names,
         "store": (await task_tabs.store_names(conn, [task["dispensary_id"]])).get(task["dispensary_id"] or 0),
         "payload": shown_json(task["payload"]),
         "payload_tree": json_tree(task["payload"], "asked"),
@@ -83,11 +85,21 @@ async def show(request: Request, system: Sys, conn: Reading, task_id: int) -> Re
     )
 
 
+def _named(text: str, names: dict[str, str]) -> str:
+    """A sentence with the names of workers in place of their ids."""
+    for worker_id, name in names.items():
+        text = text.replace(worker_id, name)
+    return text
+
+
 def shown_json(value: Any) -> str | None:
     """A JSON column as people read it, every digit as it is; None where there is nothing in it."""
     if value is None or bytes(value) in (b"{}", b"null"):
         return None
-    text = msgspec.json.format(bytes(value)).decode()
+    try:
+        text = msgspec.json.format(bytes(value)).decode()
+    except RecursionError:
+        text = bytes(value).decode()
     return text if len(text) <= _JSON_SHOWN else text[:_JSON_SHOWN] + "\n… (the rest is in the answer of the API)"
 
 
