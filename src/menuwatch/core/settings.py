@@ -250,6 +250,20 @@ class Settings:
         values.robots,
         "`respect` keeps to its robots.txt; `ignore` does not ask for it, for which you need the right.",
     )
+    cj_base_url: str = setting(
+        "CJ_BASE_URL", "https://cjdropshipping.com", values.url, "Scheme and host of CJ Dropshipping, for search crawls."
+    )
+    serpwatch_token: str | None = setting(
+        "SERPWATCH_TOKEN",
+        None,
+        str,
+        "Token of SerpWatch, which fetches pages of search crawls and charges for them. Unset: it is not offered.",
+        secret=True,
+        example="s3cr3t",
+    )
+    serpwatch_url: str = setting(
+        "SERPWATCH_URL", "https://engine.v2.serpwatch.io", values.url, "Scheme and host of SerpWatch."
+    )
     fetch_timeout_seconds: float = setting(
         "FETCH_TIMEOUT_SECONDS",
         30.0,
