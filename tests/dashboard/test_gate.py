@@ -61,3 +61,16 @@ async def test_a_slash_too_many_leads_to_the_page_by_its_path(admin: httpx.Async
     assert (answer.status_code, answer.headers["location"]) == (303, "/admin/tasks?status=failed")
     answer = await admin.get("/admin//evil.example/", headers={"Host": "elsewhere.example"})
     assert answer.headers["location"] == "/admin/evil.example"
+
+
+LISTS = (
+    "alerts", "alerts/events", "alerts/messages", "audit", "images", "payloads", "products", "proxies", "tasks", "users",
+    "users/tokens", "account/tokens",
+)  # fmt: skip
+
+
+async def test_a_place_that_is_not_understood_is_said(admin: httpx.AsyncClient) -> None:
+    for name in LISTS:
+        answer = await admin.get(f"/admin/{name}?cursor=nonsense")
+        assert "was not understood: this is the first page" in answer.text, name
+        assert "was not understood" not in (await admin.get(f"/admin/{name}")).text, name

@@ -172,3 +172,18 @@ async def test_who_must_choose_a_password_gets_nowhere_else(faces: Faces, pool: 
                 f"/admin/account?next={quote(path, safe='')}",
             ), path
         assert (await browser.get("/admin/account")).status_code == 200
+
+
+async def test_tokens_come_in_pages(admin: httpx.AsyncClient, pool: Pool) -> None:
+    await _rows(
+        pool,
+        "INSERT INTO api_tokens (user_id, name, secret_hash, scopes) SELECT u.id, 'n' || n, sha256('x'), '{read}'"
+        " FROM users u, generate_series(1, 60) n RETURNING 1",
+    )
+    for first in ("/admin/account/tokens", "/admin/users/1", "/admin/users/tokens"):
+        page = (await admin.get(first)).text
+        assert len(re.findall(r"/revoke\"", page)) == 50, first
+        (following,) = re.findall(r'rel="next" href="([^"]+)"', page)
+        page = (await admin.get(following)).text
+        assert len(re.findall(r"/revoke\"", page)) == 11, first
+        assert f'href="{first}"' in page

@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -16,7 +16,10 @@ from starlette.responses import RedirectResponse, Response
 from menuwatch import __version__
 from menuwatch.accounts.model import Principal
 from menuwatch.dashboard.screens import NAVIGATION, owner
+from menuwatch.web import paging
 from menuwatch.web.pages import Pages
+
+T = TypeVar("T")
 
 _FLASH = "menuwatch_said"
 _FLASH_SECONDS = 60
@@ -60,12 +63,25 @@ def show(
         "version": __version__,
         "flash": flash,
         "live": live,
+        "lost_place": getattr(request.state, "lost_place", False),
         **(context or {}),
     }
     answer = pages.render(request, template, given, status=status)
     if flash is not None:
         answer.delete_cookie(_FLASH, path=_cookie_path(request))
     return answer
+
+
+def place(request: Request, cursor: str | None, kind: type[T]) -> T | None:
+    """Where the page of a list begins, as its sort values; None for the first page. That one is shown for a cursor that is no good,
+    too, and says so."""
+    if not cursor:
+        return None
+    try:
+        return paging.decode(cursor[:1000], kind)
+    except paging.BadCursor:
+        request.state.lost_place = True
+        return None
 
 
 def back(request: Request, path: str, said: str, kind: str = "good") -> Response:

@@ -27,13 +27,3 @@ def decode(cursor: str, kind: type[T]) -> T:
         return msgspec.json.decode(data, type=kind)
     except (binascii.Error, msgspec.MsgspecError, ValueError):
         raise BadCursor from None
-
-
-def after(cursor: str | None, kind: type[T]) -> T | None:
-    """The same for a page that begins anew where the cursor is missing or no good."""
-    if not cursor:
-        return None
-    try:
-        return decode(cursor[:1000], kind)
-    except BadCursor:
-        return None

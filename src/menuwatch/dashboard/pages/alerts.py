@@ -44,7 +44,7 @@ def channels(row: Row) -> list[dict[str, str]]:
 @router.get("")
 async def rules(request: Request, conn: Reading, cursor: str = "") -> Response:
     """The rules, in words."""
-    after = paging.after(cursor, tuple[int])
+    after = screen.place(request, cursor, tuple[int])
     found = await alerts.page(conn, after=after[0] if after else None, limit=SHOWN + 1)
     shown = found[:SHOWN]
     more = paging.encode(shown[-1]["id"]) if len(found) > SHOWN else None
@@ -58,7 +58,7 @@ async def rules(request: Request, conn: Reading, cursor: str = "") -> Response:
 @router.get("/events")
 async def events(request: Request, conn: Reading, rule: RuleQuery = None, cursor: str = "") -> Response:
     """What the rules found."""
-    after = paging.after(cursor, tuple[int])
+    after = screen.place(request, cursor, tuple[int])
     found = await alerts.events(conn, rule_id=rule, after=after[0] if after else None, limit=SHOWN + 1)
     shown = found[:SHOWN]
     more = paging.encode(shown[-1]["id"]) if len(found) > SHOWN else None
@@ -80,7 +80,7 @@ async def messages(
     cursor: str = "",
 ) -> Response:
     """What was sent, to whom, and whether it arrived."""
-    after = paging.after(cursor, tuple[int])
+    after = screen.place(request, cursor, tuple[int])
     found = await alerts.deliveries(
         conn, rule_id=rule, status=status or None, after=after[0] if after else None, limit=SHOWN + 1
     )

@@ -44,7 +44,7 @@ async def listed(
     """What was done, newest first."""
     form = Filled({"actor": actor, "action": action, "kind": kind, "id": id, "since": since, "until": until})
     begin, end = _day(form, "since"), _day(form, "until")
-    after = paging.after(cursor, tuple[int])
+    after = screen.place(request, cursor, tuple[int])
     found = []
     if form.ok:
         found = await audit.page(

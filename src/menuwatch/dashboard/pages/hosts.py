@@ -137,7 +137,7 @@ async def _one(
         proxy_id=proxy_id,
         since=datetime.now(UTC) - timedelta(hours=int(hours)),
     )
-    after = paging.after(cursor, tuple[datetime, int])
+    after = screen.place(request, cursor, tuple[datetime, int])
     some = await attempts.page(conn, where, after=after, limit=SHOWN + 1) if filters.ok else []
     shown = some[:SHOWN]
     more = paging.encode(shown[-1].attempted_at, shown[-1].id) if len(some) > SHOWN else None

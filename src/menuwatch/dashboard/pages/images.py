@@ -31,7 +31,7 @@ async def images(
     request: Request, system: Sys, conn: Reading, cursor: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
     """Pictures at a glance."""
-    after = paging.after(cursor, tuple[int])
+    after = screen.place(request, cursor, tuple[int])
     failed = await picture_board.failures(conn, before=after[0] if after else None, limit=_FAILURES + 1)
     shown = failed[:_FAILURES]
     context = {

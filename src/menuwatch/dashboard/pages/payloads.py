@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Request
+from markupsafe import Markup
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
 from menuwatch.core.errors import BadPayload, Refused
 from menuwatch.dashboard import menu_diff, screen
-from menuwatch.dashboard.reading import decoded
+from menuwatch.dashboard.json_tree import tree
+from menuwatch.dashboard.reading import decoded, plain
 from menuwatch.dashboard.saved import saved
 from menuwatch.dashboard.svg.crawl_strip import strip
 from menuwatch.operations import changes, payload_list, payloads, store_crawling, wishes
@@ -22,6 +25,7 @@ from menuwatch.operations.products import Span
 from menuwatch.operations.wishes import Wish
 from menuwatch.payloads.store import Payload
 from menuwatch.pipeline.rehearsal import rehearsing
+from menuwatch.platforms.base import Platform
 from menuwatch.stores import store as stores
 from menuwatch.tasks.model import PRIORITY_URGENT, Role
 from menuwatch.web import csrf, paging
@@ -65,7 +69,7 @@ async def list_payloads(
             form.refuse("store", f"no store has the number or slug {text[:60]!r}")
     found = []
     if form.ok:
-        before = paging.after(cursor, tuple[datetime, int])
+        before = screen.place(request, cursor, tuple[datetime, int])
         found = await payload_list.page(
             conn, store=chosen.id if chosen else None, status=form.text("status"), before=before, limit=_ON_PAGE + 1
         )
@@ -130,8 +134,17 @@ async def payload_data(
     return screen.show(request, "payloads/data.html", context)
 
 
-def _items(system: System, payload: Payload, first: int) -> tuple[list[str], int, str | None]:
-    """(some items as text, how many there are, why none can be shown)."""
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One item: the product that it is, as a tree (None where no tree can be made of it), and as text."""
+
+    name: str | None
+    tree: Markup | None
+    text: str
+
+
+def _items(system: System, payload: Payload, first: int) -> tuple[list[_Item], int, str | None]:
+    """(some items, how many there are, why none can be shown)."""
     try:
         document = system.archive.read(payload.path, payload.sha256)
         platform = system.platforms[payload.platform]
@@ -142,7 +155,17 @@ def _items(system: System, payload: Payload, first: int) -> tuple[list[str], int
         return [], 0, f"it holds no menu: {error.kind}: {error}"
     except Refused as error:
         return [], 0, f"its file cannot be read: {error}"
-    return [_pretty(one) for one in items[first : first + _ITEMS]], len(items), None
+    chosen = enumerate(items[first : first + _ITEMS], first + 1)
+    return [_item(platform, one, place) for place, one in chosen], len(items), None
+
+
+def _item(platform: Platform, item: msgspec.Raw, place: int) -> _Item:
+    products = platform.normalize((item,)).products
+    try:
+        branches = tree(plain(item), f"item-{place}")
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        branches = None
+    return _Item(products[0].name if products else None, branches, _pretty(item))
 
 
 def _pretty(item: msgspec.Raw) -> str:

@@ -46,7 +46,7 @@ async def listed(
     cursor: str = "",
 ) -> Response:
     """All of them, by how they are."""
-    after = paging.after(cursor, tuple[int])
+    after = screen.place(request, cursor, tuple[int])
     found = await proxy_list.page(
         conn, status=status or None, q=q.strip() or None, after=after[0] if after else 0, limit=SHOWN + 1
     )

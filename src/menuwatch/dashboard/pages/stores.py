@@ -27,6 +27,7 @@ from menuwatch.web import paging
 from menuwatch.web.auth import allowed
 from menuwatch.web.forms import Form
 from menuwatch.web.system import Reading, Sys, Writing
+from menuwatch.web.words import span
 
 router = APIRouter(dependencies=[allowed(Permission.READ)])
 
@@ -67,7 +68,7 @@ async def list_stores(
         freshness=_wanted(form),
         q=(form.text("q") or "").replace("\x00", "") or None,
     )
-    after = paging.after(cursor, tuple[datetime, int])
+    after = screen.place(request, cursor, tuple[datetime, int])
     found = await store_health.page(conn, where, after=after, limit=_ON_PAGE + 1) if form.ok else []
     counted = await store_health.counts(conn, platform=where.platform)
     by_freshness = {one: sum(n.get(one, 0) for s, n in counted.items() if state in ("", s)) for one in Freshness}
@@ -226,7 +227,7 @@ async def change_store(request: Request, conn: Writing, store_id: StorePath) -> 
         again = Form({**form.values, "version": error.now.version})
         return await _one(request, conn, store_id, again, stale=(error.now, wanted))
     said = (
-        f"Crawled every {wanted.interval_hours.normalize():f} hours from now on."
+        f"Crawled every {span(float(wanted.interval_hours) * 3600)} from now on."
         if wanted.enabled
         else "Crawling is off: this store is not contacted any more."
     )
@@ -242,6 +243,8 @@ def _hours(form: Form) -> Decimal | None:
         found = Decimal(text)
     except InvalidOperation:
         found = Decimal("NaN")
+    if found.is_finite() and form.value("version").partition(":")[2] == f"{found.normalize():f}":
+        return found  # as it is, however it came to be
     if not found.is_finite() or not SHORTEST_HOURS <= found <= LONGEST_HOURS:
         form.refuse("interval_hours", f"a number of hours from {SHORTEST_HOURS} to {LONGEST_HOURS}, not {text[:40]!r}")
         return None

@@ -114,7 +114,7 @@ async def listing(
             "next": None,
         }
         return screen.show(request, "tasks/list.html", context, status=422)
-    after = paging.after(cursor, tuple[int])
+    after = screen.place(request, cursor, tuple[int])
     found = await tasks.page(conn, asked.where, after=after[0] if after else None, limit=PAGE + 1)
     rows = found[:PAGE]
     counts = await task_tabs.counts(conn, asked.where)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Path, Request
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission, Principal
 from menuwatch.dashboard import screen
+from menuwatch.db.pool import Connection
 from menuwatch.operations import accounts, tokens
 from menuwatch.operations.refusals import NotFound, Unusable
 from menuwatch.web import paging
@@ -41,16 +42,31 @@ MEANING = {
 
 
 @router.get("/account/tokens")
-async def own(request: Request, conn: Reading, who: Who) -> Response:
+async def own(request: Request, conn: Reading, who: Who, cursor: str = "") -> Response:
     """One's own, and the form for another."""
-    return await _own(request, conn, who, Filled({"expires": "90d"}))
+    return await _own(request, conn, who, Filled({"expires": "90d"}), cursor=cursor)
 
 
-async def _own(request: Request, conn: Reading, who: Principal, form: Filled, *, status: int = 200) -> Response:
+async def paged(request: Request, conn: Connection, cursor: str, *, user_id: int | None = None) -> dict[str, Any]:
+    """A page of tokens by number, of one user or of all, as templates take it."""
+    after = screen.place(request, cursor, tuple[int])
+    found = await tokens.page(conn, user_id=user_id, after=after[0] if after else 0, limit=SHOWN + 1)
+    shown = found[:SHOWN]
+    more = paging.encode(shown[-1].id) if len(found) > SHOWN else None
+    return {
+        "tokens": shown,
+        "next_href": screen.query(request, cursor=more) if more else None,
+        "first_href": screen.query(request) if after else None,
+    }
+
+
+async def _own(
+    request: Request, conn: Connection, who: Principal, form: Filled, *, cursor: str = "", status: int = 200
+) -> Response:
     context = {
         "form": form,
         "chosen": set(form.value("scopes").split()),
-        "tokens": await tokens.page(conn, user_id=who.user_id, limit=200),
+        **await paged(request, conn, cursor, user_id=who.user_id),
         "scopes": [(one, MEANING[one]) for one in Permission if who.may(one)],
         "spans": list(SPANS.items()),
     }
@@ -103,13 +119,4 @@ async def revoke(request: Request, conn: Writing, who: Who, token_id: TokenPath)
 @router.get("/users/tokens", dependencies=[allowed(Permission.ACCOUNTS)])
 async def everybodys(request: Request, conn: Reading, cursor: str = "") -> Response:
     """Those of everybody."""
-    after = paging.after(cursor, tuple[int])
-    found = await tokens.page(conn, after=after[0] if after else 0, limit=SHOWN + 1)
-    shown = found[:SHOWN]
-    more = paging.encode(shown[-1].id) if len(found) > SHOWN else None
-    context = {
-        "tokens": shown,
-        "next_href": screen.query(request, cursor=more) if more else None,
-        "first_href": screen.query(request) if after else None,
-    }
-    return screen.show(request, "tokens/all.html", context, live="accounts")
+    return screen.show(request, "tokens/all.html", await paged(request, conn, cursor), live="accounts")

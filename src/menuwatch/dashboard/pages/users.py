@@ -10,7 +10,8 @@ from starlette.responses import Response
 from menuwatch.accounts.model import ALLOWED, Permission, Principal, Role, User
 from menuwatch.accounts.passwords import Passwords
 from menuwatch.dashboard import screen
-from menuwatch.operations import accounts, tokens
+from menuwatch.dashboard.pages.tokens import paged
+from menuwatch.operations import accounts
 from menuwatch.operations.refusals import Conflict, Unusable
 from menuwatch.web import paging
 from menuwatch.web.auth import allowed
@@ -33,7 +34,7 @@ ROLES = {
 @router.get("")
 async def listed(request: Request, conn: Reading, cursor: str = "") -> Response:
     """Everybody who may log in."""
-    after = paging.after(cursor, tuple[int])
+    after = screen.place(request, cursor, tuple[int])
     found = await accounts.page(conn, after=after[0] if after else 0, limit=SHOWN + 1)
     shown = found[:SHOWN]
     more = paging.encode(shown[-1].id) if len(found) > SHOWN else None
@@ -88,14 +89,14 @@ def _once(request: Request, user: User, password: str, what: str) -> Response:
 
 
 @router.get("/{user_id}")
-async def one(request: Request, conn: Reading, who: Who, user_id: UserPath) -> Response:
+async def one(request: Request, conn: Reading, who: Who, user_id: UserPath, cursor: str = "") -> Response:
     """One user, with their tokens."""
     user = await accounts.one(conn, user_id)
     context = {
         "user": user,
         "roles": ROLES,
         "permissions": sorted(ALLOWED[user.role]),
-        "tokens": await tokens.page(conn, user_id=user_id, limit=200),
+        **await paged(request, conn, cursor, user_id=user_id),
         "own": user.id == who.user_id,
     }
     return screen.show(request, "users/one.html", context, live="accounts")
