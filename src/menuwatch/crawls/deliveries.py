@@ -24,31 +24,29 @@ class Errand:
     """A page that a worker fetches. `awaited`: its attempt is the one under way still."""
 
     id: int
-    item_id: int
-    attempt: int
+    reference: str
     url: str
     country: str | None
     awaited: bool
 
 
-async def known(conn: _Conn, reference: Reference) -> bool:
-    """Whether such an attempt was made."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What became of a delivery: `known` is whether such an attempt was made, `id` the row where somebody waits for the page still."""
+
+    known: bool
+    id: int | None
+
+
+async def put(conn: _Conn, reference: Reference, provider: str, delivery: Delivery, now: datetime) -> Kept:
+    """Keeps what that provider brought, to be read soon. Raises nothing for what is in it: a text that no column holds is cut or
+    cleaned."""
     values = {
         "job_id": reference.job_id,
         "item_id": reference.item_id,
-        "attempt": reference.attempt,
         "url_type": reference.url_type,
-    }
-    row = await (await conn.execute(_q.known, values)).fetchone()
-    return bool(row and row[0])
-
-
-async def put(conn: _Conn, item_id: int, attempt: int, delivery: Delivery, now: datetime) -> int | None:
-    """Keeps what was brought, to be read soon; None where nobody waits for that page any more. Raises nothing for what is in it: a
-    text that no column holds is cut or cleaned."""
-    values = {
-        "item_id": item_id,
-        "attempt": attempt,
+        "attempt": reference.attempt,
+        "provider": provider,
         "now": now,
         "ok": delivery.ok,
         "error": _text(delivery.error, 500),
@@ -57,7 +55,8 @@ async def put(conn: _Conn, item_id: int, attempt: int, delivery: Delivery, now: 
         "request_id": _text(delivery.request_id, 200),
     }
     row = await (await conn.execute(_q.put, values)).fetchone()
-    return None if row is None else int(row[0])
+    assert row is not None, "it is always one row"
+    return Kept(known=row[0], id=row[1])
 
 
 def _text(text: str | None, most: int) -> str | None:
@@ -72,11 +71,6 @@ async def take(conn: _Conn, now: datetime, until: datetime) -> Brought | None:
         await cur.execute(_q.take, {"now": now, "until": until})
         row = await cur.fetchone()
     return None if row is None else Brought(**{**row, "url_type": UrlType(row["url_type"])})
-
-
-async def next_due(conn: _Conn) -> datetime | None:
-    """When one is to be read next."""
-    return await _moment(conn, _q.next_due)
 
 
 async def put_off(conn: _Conn, delivery_id: int, at: datetime) -> None:
@@ -97,7 +91,14 @@ async def drop_of_job(conn: _Conn, job_id: int) -> None:
 
 async def order_fetch(conn: _Conn, reference: Reference, *, url: str, country: str | None, now: datetime) -> int | None:
     """Has a worker fetch a page; returns the number of the order, None where there is one already."""
-    values = {"item_id": reference.item_id, "attempt": reference.attempt, "url": url, "country": country, "now": now}
+    values = {
+        "item_id": reference.item_id,
+        "attempt": reference.attempt,
+        "reference": str(reference),
+        "url": url,
+        "country": country,
+        "now": now,
+    }
     row = await (await conn.execute(_q.order_fetch, values)).fetchone()
     return None if row is None else int(row[0])
 
@@ -121,11 +122,7 @@ async def drop_fetch(conn: _Conn, errand_id: int) -> None:
 
 async def next_fetch(conn: _Conn) -> datetime | None:
     """When one is to be fetched next."""
-    return await _moment(conn, _q.next_fetch)
-
-
-async def _moment(conn: _Conn, query: Any) -> datetime | None:
-    row = await (await conn.execute(query)).fetchone()
+    row = await (await conn.execute(_q.next_fetch)).fetchone()
     assert row is not None, "an aggregate answers with one row"
     found: datetime | None = row[0]
     return found

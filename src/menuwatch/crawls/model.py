@@ -49,12 +49,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """A job to start. `keywords` and `urls` of their searches go together, each address once."""
+    """A job to start. `urls` are those of its searches, each once, and `searched` the keyword of each: of several keywords with one
+    address the first."""
 
     site: str
     provider: str
     keywords: tuple[str, ...]
     urls: tuple[str, ...]
+    searched: tuple[str, ...]
     max_pages: int
     country: str | None = None
     created_by: str | None = None

@@ -64,6 +64,10 @@ UPDATE crawl_attempts SET request_id = %(request_id)s WHERE item_id = %(item_id)
 -- name: look_at
 UPDATE crawl_jobs SET next_submission_at = %(at)s WHERE id = %(id)s AND status = 'running';
 
+-- name: look_soon
+-- Something has changed: it is looked at as soon as something may be submitted.
+UPDATE crawl_jobs SET next_submission_at = greatest(not_before, %(now)s) WHERE id = %(id)s AND status = 'running';
+
 -- name: hold_off
 UPDATE crawl_jobs SET not_before = greatest(not_before, %(until)s) WHERE id = %(id)s;
 

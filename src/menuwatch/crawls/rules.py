@@ -1,8 +1,8 @@
 """When a job submits its next page, and when an attempt that failed is made again. Pure: the clock and chance are passed in.
 
 A job has one pacer, whichever server it is in, and all it knows is in rows: it looks at a job when that is due, and either submits one
-page or says when it is to be looked at again. Whoever changes something (a page was read, a person retried) makes the job due at once,
-and leaves the rest to the pacer, so that nobody else ever schedules anything.
+page or says when it is to be looked at again. Whoever changes something (a page was read, a person retried) makes the job due as soon
+as its pace allows, and leaves the rest to the pacer, so that nobody else ever schedules anything.
 """
 
 from __future__ import annotations

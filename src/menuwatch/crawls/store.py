@@ -32,7 +32,7 @@ async def insert(conn: _Conn, new: NewJob, now: datetime) -> Job:
     }
     job = await _job(conn, _q.insert_job, values)
     assert job is not None, "it was inserted"
-    searches = {"job_id": job.id, "urls": list(new.urls), "keywords": list(new.keywords), "now": now}
+    searches = {"job_id": job.id, "urls": list(new.urls), "keywords": list(new.searched), "now": now}
     await conn.execute(_q.insert_searches, {**searches, "priority": PRIORITY[UrlType.SEARCH]})
     return job
 
@@ -108,6 +108,11 @@ async def requested(conn: _Conn, item: Item, request_id: str | None) -> None:
 async def look_at(conn: _Conn, job_id: int, at: datetime) -> None:
     """Has the pacer look at the job then. One that does not run stays as it is."""
     await conn.execute(_q.look_at, {"id": job_id, "at": at})
+
+
+async def look_soon(conn: _Conn, job_id: int, now: datetime) -> None:
+    """Has the pacer look at the job as soon as it may submit something, for something has changed."""
+    await conn.execute(_q.look_soon, {"id": job_id, "now": now})
 
 
 async def hold_off(conn: _Conn, job_id: int, until: datetime) -> None:

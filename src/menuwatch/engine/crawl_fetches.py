@@ -18,9 +18,11 @@ from menuwatch.core.telemetry import get_logger
 from menuwatch.crawls import deliveries
 from menuwatch.crawls.base import Delivery, Site
 from menuwatch.crawls.deliveries import Errand
+from menuwatch.crawls.reference import parse
 from menuwatch.db.pool import Pool
 from menuwatch.engine.image_downloads import OpenSession
 from menuwatch.engine.loop import Loop
+from menuwatch.providers.identities import Identities
 from menuwatch.providers.results import MOST_BYTES
 
 log = get_logger(__name__)
@@ -84,7 +86,9 @@ class CrawlFetches(Loop):
             wait = timedelta(seconds=error.wait) if not isinstance(error, NotNow) or error.retry_after else _BRIEF
             async with self._pool.connection() as conn:
                 await deliveries.put_off_fetch(conn, one.id, self._clock.now() + max(wait, _BRIEF))
-            log.info("a page is fetched later", action="crawl_fetch_put_off", item_id=one.item_id, reason=str(error))
+            log.info(
+                "a page is fetched later", action="crawl_fetch_put_off", reference=one.reference, reason=str(error)
+            )
             return
         except MenuwatchError as error:
             await self._bring(one, error=str(error))
@@ -97,15 +101,15 @@ class CrawlFetches(Loop):
             await self._bring(one, body=answer.body)
 
     async def _bring(self, one: Errand, *, body: bytes | None = None, error: str | None = None) -> None:
-        delivery = Delivery(reference="", ok=body is not None, html=body, error=error)
+        delivery = Delivery(reference=one.reference, ok=body is not None, html=body, error=error)
         async with self._pool.connection() as conn, conn.transaction():
-            await deliveries.put(conn, one.item_id, one.attempt, delivery, self._clock.now())
+            if (reference := parse(one.reference)) is not None:
+                await deliveries.put(conn, reference, Identities.name, delivery, self._clock.now())
             await deliveries.drop_fetch(conn, one.id)
         log.info(
             "a page was fetched",
             action="crawl_fetched",
-            item_id=one.item_id,
-            attempt=one.attempt,
+            reference=one.reference,
             ok=body is not None,
             error=error,
         )

@@ -186,4 +186,4 @@ class CrawlPacer(Loop):
             await ending.fail(conn, item, said, now=now, rng=self._rng, final=error.final, at_least=pause)
             if pause:
                 await store.hold_off(conn, one.job.id, now + pause)
-            await store.look_at(conn, one.job.id, now)
+            await store.look_soon(conn, one.job.id, now)

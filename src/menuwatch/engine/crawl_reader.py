@@ -76,21 +76,16 @@ class CrawlReader(Loop):
         self._on_read = on_read
 
     async def step(self) -> float | None:
-        while (soon := await self._soon()) is not None and soon <= 0.0 and not self.stopping:
+        # Where nothing was brought this one look is all that it costs.
+        while not self.stopping:
             now = self._clock.now()
             async with self._pool.connection() as conn:
                 one = await deliveries.take(conn, now, now + _HOLD)
             if one is None:
-                break  # others have taken what was there
+                break
             await self._read(one)
             self._on_read()
-        return None if soon is None else min(self.interval, max(soon, 0.0))
-
-    async def _soon(self) -> float | None:
-        """Seconds until a delivery is to be read, None while there is none."""
-        async with self._pool.connection() as conn:
-            at = await deliveries.next_due(conn)
-        return None if at is None else (at - self._clock.now()).total_seconds()
+        return None
 
     async def _read(self, one: Brought) -> None:
         try:
@@ -103,7 +98,8 @@ class CrawlReader(Loop):
         except Transient as error:  # the disk is full, say: that is nobody's attempt
             await self._put_off(one, str(error))
             return
-        async with self._pool.connection() as conn, conn.transaction():
+        # In one go: what is written last goes out with the end of the transaction.
+        async with self._pool.connection() as conn, conn.pipeline(), conn.transaction():
             job = await store.lock_job(conn, one.job_id)
             item = await store.item(conn, one.item_id)
             await deliveries.drop(conn, one.id)
@@ -166,7 +162,7 @@ class CrawlReader(Loop):
                 conn, item.id, one.attempt, found=found, removed=read.page.removed, now=now, path=read.path
             )
             log.info("a page was read", action="crawl_page_read", **_ids(one), url_type=item.url_type, found=found)
-        await store.look_at(conn, job.id, now)
+        await store.look_soon(conn, job.id, now)
 
 
 def followed(site: Site, job: Job, item: Item, page: Page) -> list[Found]:

@@ -86,6 +86,7 @@ CREATE TABLE crawl_fetches (
   id                       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   item_id                  bigint NOT NULL REFERENCES crawl_queue (id) ON DELETE CASCADE,
   attempt                  integer NOT NULL,
+  reference                text NOT NULL,          -- of that attempt, as it is brought back
   url                      text NOT NULL,
   country                  text,
   take_at                  timestamptz NOT NULL,
