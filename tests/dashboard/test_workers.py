@@ -10,6 +10,7 @@ import pytest
 
 from menuwatch.archive.files import FileArchive
 from menuwatch.cluster.base import Standing
+from menuwatch.cluster.local import LocalScaler
 from menuwatch.core.settings import Settings
 from menuwatch.dashboard.app import create_dashboard
 from menuwatch.db.pool import Connection, Pool
@@ -65,7 +66,9 @@ async def test_a_worker_is_told_and_that_it_has_not_taken_it_is_shown(admin: htt
     assert (answer.status_code, answer.headers["location"]) == (303, "/admin/workers?pod=Xylos")
     assert await told(pool) == [("ada", "pause", "tester")]
     assert "pause sent, not acknowledged yet" in (await admin.get("/admin/workers")).text
-    assert "not acknowledged yet" in (await admin.get("/admin/workers/ada")).text
+    page = (await admin.get("/admin/workers/ada")).text
+    assert "not acknowledged yet" in page
+    assert "No tasks in the last 3 hours" in page
     async with pool.connection() as conn:
         await conn.execute("UPDATE worker_commands SET acknowledged_at = created_at + interval '4 seconds'")
     page = (await admin.get("/admin/workers/ada")).text
@@ -168,3 +171,31 @@ async def test_scaling_up_to_the_limit(operator: httpx.AsyncClient, rack: Rack) 
     assert rack.wanted == 15
     assert "15 pods wanted; 14 running." in page
     assert "pods running, 15 wanted" in page
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"running": 3, "starting": 2}, "workers running, 5 wanted; 2 starting; from 1 to 8 are allowed"),
+        ({"running": 3}, "workers running, 5 wanted; 2 starting;"),
+        ({"running": 5}, "5</strong> <span class=\"soft\">workers running; from 1 to 8"),
+        ({"running": 5, "leaving": 1}, "workers running, 5 wanted; 1 finishes what it has and then leaves;"),
+        ({"running": 4, "trouble": "Ada ended: SIGKILL; started again in a moment"}, "5 wanted; Ada ended: SIGKILL;"),
+    ],
+)  # fmt: skip
+async def test_what_the_supervisor_is_at_is_said(pool: Pool, tmp_path: Path, row: dict[str, object], said: str) -> None:
+    settings = Settings(workers_min=2, workers_max=1000)
+    system = System(
+        pool=pool, archive=FileArchive(tmp_path), platforms={}, settings=settings, scaler=LocalScaler(settings)
+    )
+    async with pool.connection() as conn:
+        await conn.execute(
+            "UPDATE worker_supervision SET wanted = 5, holder = 'h', host = 'box', pid = 1, place = 'box', low = 1, high = 8, "
+            "held_until = now() + interval '1 minute', running = %(running)s, starting = %(starting)s, leaving = %(leaving)s, "
+            "trouble = %(trouble)s",
+            {"starting": 0, "leaving": 0, "trouble": None, **row},
+        )
+    app = create_dashboard(system, Traffic(), Live(pool))
+    headers = await bearer(pool, name="op", role="operator")
+    async with client(Faces(api=app, dashboard=app, site=app), headers) as operator:
+        assert said in (await operator.get("/admin/workers")).text

@@ -93,3 +93,22 @@ def test_what_figures_look_back_on_is_kept(variable: str, such: str) -> None:
 def test_history_that_is_kept_for_good_is_long_enough() -> None:
     wide = {"ANALYTICS_WINDOW_DAYS": "92", "TASK_HISTORY_DAYS": "92"}
     assert Settings.from_env({**wide, "PRODUCT_HISTORY_DAYS": "0"}).product_history_days == 0
+
+
+def test_another_process_reads_the_same_settings() -> None:
+    given = {
+        "MENUWATCH_HOME": "/somewhere/else",
+        "DUTCHIE_BASE_URL": "http://127.0.0.1:4321",
+        "DUTCHIE_HASHES": '{"FilteredProducts": "' + "a" * 64 + '"}',
+        "WORKER_ROLE": "payload_fetch,product_refresh",
+        "TRUSTED_PROXIES": "127.0.0.1,10.0.0.0/8",
+        "HOST_RATE": "0.125",
+        "WORKERS_MAX": "3",
+        "IMAGE_HOSTS": "a.example,b.example",
+    }
+    settings = Settings.from_env(given)
+    said = settings.to_env({"PATH": "/bin", "HOST_RATE": "7", "PORT": "99"})
+    assert Settings.from_env(said) == settings
+    assert said["PATH"] == "/bin"
+    assert "PORT" not in said, "what was set for this process, and not in the settings, is not passed on"
+    assert Settings().to_env({}) == {}

@@ -74,9 +74,9 @@ class Post:
         """What its worker is called."""
         return worker_name(self.ordinal)
 
-    def can_be_spared(self) -> tuple[bool, bool, int, float]:
+    def can_be_spared(self) -> tuple[bool, bool, int, float, int]:
         """Who leaves first has the least: one without a process, one that has not begun, one with few tasks, the youngest."""
-        return self.process is not None, self.worker_id is not None, self.tasks, -self.started
+        return self.process is not None, self.worker_id is not None, self.tasks, -self.started, -self.ordinal
 
 
 class Crew:
@@ -111,7 +111,7 @@ class Crew:
         self._who = who or Holder()
         self._rng = rng or Random()  # noqa: S311 - jitter, no secret
         self._at_once = max(2, len(os.sched_getaffinity(0)))
-        self._born = time.monotonic()
+        self._first_look: float | None = None
         self._woken = asyncio.Event()
         self._stopping = False
         self.standing_by = False
@@ -180,7 +180,10 @@ class Crew:
                 return found.wanted
             log.warning("another supervisor holds the workers now", action="crew_lost", host=found.host, pid=found.pid)
             self._obeyed = None
-        fresh = time.monotonic() - self._born < 2 * self._pace.lasting
+        now = time.monotonic()
+        self._first_look = self._first_look or now
+        # Whoever died just before us may still count as holding it; what was asked of us long ago is nobody's wish any more.
+        fresh = now - self._first_look < 2 * self._pace.lasting
         wanted = await hold.take(
             conn,
             self._who,

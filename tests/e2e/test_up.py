@@ -1,0 +1,91 @@
+"""`menuwatch up` as a person runs it: scaled by hand, killed, and followed by another one. Real processes on a real database.
+
+It takes some seconds: every process loads the whole program before it works.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from typer.testing import CliRunner
+
+from menuwatch.cli.main import app
+from menuwatch.core.errors import Refused
+from tests.e2e.test_pod import at_work, rows, until
+
+
+@pytest.fixture
+def surroundings(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of this process and all that it starts. Nobody may use the one proxy, so that workers have nothing to do but to be there."""
+    with psycopg.connect(database_url, autocommit=True) as conn:
+        conn.execute("INSERT INTO proxies (host, port) VALUES ('127.0.0.1', 9)")
+    for variable, value in {
+        "DATABASE_URL": database_url,
+        "MENUWATCH_HOME": str(tmp_path),
+        "PORT": "0",
+        "POD_ORDINAL": "2",
+        "WORKERS_MAX": "3",
+        "PASSWORD_MEMORY_KIB": "1024",
+        "WORKER_ROLE": "product_refresh",
+        "CPU_BACKOFF_THRESHOLD": "1",
+        "MEMORY_BACKOFF_THRESHOLD": "1",
+        "EVENT_LOOP_LAG_BACKOFF_MS": "60000",
+    }.items():
+        monkeypatch.setenv(variable, value)
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "menuwatch.cli.main", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate(timeout=30)
+
+
+def test_scaled_killed_and_followed(database_url: str, surroundings: None) -> None:
+    cli = CliRunner()
+    nobody = cli.invoke(app, ["workers", "scale", "2"])
+    assert isinstance(nobody.exception, Refused)
+    assert "`menuwatch up` serves and runs workers" in str(nobody.exception)
+    with running("up", "--workers", "2") as up:
+        first = until(lambda: (found := at_work(database_url)).keys() == {"Ada", "Bruno"} and found, seconds=60)
+        for wrong in ("-1", "0", "1000"):
+            refused = cli.invoke(app, ["workers", "scale", wrong])
+            assert isinstance(refused.exception, Refused)
+            assert "from 1 to 3 are allowed" in str(refused.exception)
+        done = cli.invoke(app, ["workers", "scale", "down", "--wait", "--json"])
+        assert {name: json.loads(done.stdout)[name] for name in ("current", "desired", "high", "backend")} == {
+            "current": 1, "desired": 1, "high": 3, "backend": "local",
+        }  # fmt: skip
+        assert at_work(database_url).keys() == {"Ada"}, "the youngest left"
+        up.kill()
+        _, said = up.communicate(timeout=30)
+    assert "First login: user admin" in said
+    until(lambda: not any(psutil.pid_exists(pid) for pid, _ in first.values()))
+    with running("supervisor") as supervisor:
+        second = until(lambda: at_work(database_url), seconds=60)
+        assert second.keys() == {"Ada"}, "one was ordered last"
+        os.kill(supervisor.pid, signal.SIGINT)
+        _, said = supervisor.communicate(timeout=30)
+    assert supervisor.returncode == 0, said
+    assert at_work(database_url) == {}
+    assert rows(database_url, "SELECT wanted, holder FROM worker_supervision") == [(1, None)]
+    assert rows(database_url, "SELECT details ->> 'wanted' FROM audit_log WHERE action = 'workers_scaled'") == [("1",)]
