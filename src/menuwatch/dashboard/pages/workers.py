@@ -12,9 +12,11 @@ from starlette.responses import Response
 from menuwatch.accounts.model import Permission
 from menuwatch.dashboard import screen, staffing
 from menuwatch.dashboard.saved import saved
+from menuwatch.dashboard.svg import lane
 from menuwatch.dashboard.svg.pods import STATES
 from menuwatch.operations import overview as reading
 from menuwatch.operations import pods, scaling, workers
+from menuwatch.operations import timeline as history
 from menuwatch.operations.pods import PodNow, WorkerNow
 from menuwatch.operations.refusals import NotFound
 from menuwatch.web.auth import allowed
@@ -26,6 +28,9 @@ router = APIRouter(prefix="/workers", dependencies=[allowed(Permission.READ)])
 
 SHOWN = 300
 """Most workers of a page."""
+
+LANE_HOURS = 3
+"""How far back a worker's page shows what it did."""
 
 Id = Annotated[str, Path(max_length=200)]
 
@@ -83,12 +88,18 @@ def _only(of_pod: Sequence[PodNow], state: str) -> list[PodNow]:
 
 @router.get("/{worker_id}")
 async def one(request: Request, conn: Reading, worker_id: Id) -> Response:
-    """One worker, with what it was told."""
+    """One worker, with what it did lately and what it was told."""
     found = await workers.one(conn, worker_id)
+    lately = await history.timeline(conn, hours=LANE_HOURS, worker_id=worker_id)
+    did = next(iter(lately.lanes), None)
     context = {
         "worker": found,
         "present": _now(await pods.pods(conn), worker_id),
         "held": await pods.held(conn, [worker_id]),
+        "since": lately.since,
+        "lane": None if did is None else lane.drawn(did, lately.since, lately.until),
+        "said": None if did is None else lane.said(did, lately.since, lately.until),
+        "kinds": lane.KINDS,
         "states": STATES,
         "may": screen.principal(request).may(Permission.WORKERS),
     }
