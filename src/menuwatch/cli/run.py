@@ -110,7 +110,7 @@ async def _server(host: str | None, port: int | None, *, crew: bool = False, wor
 
 
 async def _supervisor(workers: int | None) -> None:
-    async with bootstrap.open_system(settings(quiet=False), pool_size=4) as system:
+    async with bootstrap.open_system(settings(quiet=False)) as system:
         await bootstrap.recover_tasks(system)
         told = asyncio.Event()
         async with bootstrap.keeping(system), bootstrap.supervising(system, nth_worker, asked=workers):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import time
 from asyncio.subprocess import Process
@@ -30,6 +29,7 @@ from menuwatch.cluster.base import Limits
 from menuwatch.cluster.hold import Count, Holder, Member
 from menuwatch.cluster.process import REFUSED, cause, end, launch, send
 from menuwatch.cluster.supervisor import Ended, Rules
+from menuwatch.core.machine import processors
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db.pool import Connection, Pool
 from menuwatch.workers import commands
@@ -110,7 +110,7 @@ class Crew:
         self._pace = pace or Pace()
         self._who = who or Holder()
         self._rng = rng or Random()  # noqa: S311 - jitter, no secret
-        self._at_once = max(2, len(os.sched_getaffinity(0)))
+        self._at_once = max(2, processors())
         self._first_look: float | None = None
         self._woken = asyncio.Event()
         self._stopping = False

@@ -5,11 +5,11 @@ So any server may order, wherever the workers run, and an order outlives whoever
 
 from __future__ import annotations
 
-import os
 
 from menuwatch.cluster import hold
 from menuwatch.cluster.base import NOBODY, Limits, Standing
 from menuwatch.cluster.hold import Held
+from menuwatch.core.machine import processors
 from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Connection
 
@@ -20,7 +20,7 @@ def limits(settings: Settings) -> Limits:
     """Those that are set; else one worker at least, and at most two for each processor that may be used, or eight. Workers mostly wait
     for hosts, so that more of them than processors do no harm; each takes memory, so that hundreds would."""
     low = LEAST if settings.workers_min is None else settings.workers_min
-    most = max(MOST, 2 * len(os.sched_getaffinity(0)))
+    most = max(MOST, 2 * processors())
     return Limits(low, max(low, most) if settings.workers_max is None else settings.workers_max)
 
 

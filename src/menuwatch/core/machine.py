@@ -1,8 +1,9 @@
-"""Which machine this is, as far as processes and their numbers go."""
+"""Which machine this is, as far as processes and their numbers go, and how many of them it runs at once."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 from pathlib import Path
 
@@ -15,3 +16,10 @@ def here() -> str:
     with contextlib.suppress(OSError):
         found.append(str(Path("/proc/self/ns/pid").readlink()))
     return " ".join(found)
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
