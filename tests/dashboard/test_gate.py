@@ -74,3 +74,21 @@ async def test_a_place_that_is_not_understood_is_said(admin: httpx.AsyncClient) 
         answer = await admin.get(f"/admin/{name}?cursor=nonsense")
         assert "was not understood: this is the first page" in answer.text, name
         assert "was not understood" not in (await admin.get(f"/admin/{name}")).text, name
+
+
+MISSING = {
+    "products/999999": "/admin/products", "payloads/999999": "/admin/payloads", "proxies/999999": "/admin/proxies",
+    "stores/no-such": "/admin/stores", "users/999999": "/admin/users",
+    "workers/none": "/admin/workers", "schedules/999999": "/admin/schedules",
+}  # fmt: skip
+
+
+async def test_what_is_not_there_leads_to_its_list_and_a_search(admin: httpx.AsyncClient) -> None:
+    for path, there in MISSING.items():
+        answer = await admin.get(f"/admin/{path}")
+        assert answer.status_code == 404, path
+        assert f'<a class="button primary" href="{there}">' in answer.text, path
+        assert 'action="/admin/jump" role="search"><label class="hidden-visually" for="error-search"' in answer.text
+    answer = await admin.get("/admin/taks")
+    assert "Nothing is at /admin/taks." in answer.text
+    assert 'Did you mean <a href="/admin/tasks">Tasks</a>' in answer.text

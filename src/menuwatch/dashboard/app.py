@@ -18,7 +18,7 @@ from menuwatch.core.telemetry import get_logger
 from menuwatch.dashboard import login, screen
 from menuwatch.dashboard.gate import MAX_FORM_BYTES, BeforeBody
 from menuwatch.dashboard.pages import ROUTERS
-from menuwatch.dashboard.screens import close
+from menuwatch.dashboard.screens import close, listed_in
 from menuwatch.operations.refusals import Conflict, NotFound
 from menuwatch.web.assets import HERE as WEB
 from menuwatch.web.assets import VENDOR, Assets
@@ -150,7 +150,7 @@ async def _http(request: Request, error: HTTPException) -> Response:
             request,
             404,
             "There is no such page",
-            f"Nothing is at {screen.here(request)[:200]}.",
+            f"Nothing is at {request.url.path[:200]}.",
             close=close(screen.here(request)),
         )
     if error.status_code == 405:
@@ -169,7 +169,15 @@ def _problem(request: Request, status: int, title: str, detail: str, **more: Any
         # Whoever is not signed in sees no frame of the dashboard.
         pages: Pages = request.app.state.pages
         return pages.render(request, "outside.html", {"title": title, "detail": detail}, status=status)
-    context = {"title": title, "detail": detail, "close": more.get("close", ()), "trace": more.get("trace")}
+    part_of = listed_in(screen.here(request)) if status == 404 else None
+    context = {
+        "title": title,
+        "detail": detail,
+        "close": [one for one in more.get("close", ()) if one != part_of],
+        "part_of": part_of if part_of is not None and screen.principal(request).may(part_of.needs) else None,
+        "search": status == 404,
+        "trace": more.get("trace"),
+    }
     return screen.show(request, "error.html", context, status=status)
 
 

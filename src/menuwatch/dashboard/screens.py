@@ -75,6 +75,11 @@ def owner(path: str) -> str:
     return best or path
 
 
+def listed_in(path: str) -> Screen | None:
+    """The screen whose list something that is no more would be in; None for what belongs to none."""
+    return next((screen for screen in ALL if screen.path == owner(path) and screen.path not in ("/", path)), None)
+
+
 def close(path: str) -> list[Screen]:
     """Screens whose address or name is like that one, for whoever mistyped."""
     word = path.strip("/").split("/")[0].lower()
