@@ -93,7 +93,8 @@ async def _searched(conn: Connection, text: str) -> Any:
     "text",
     [
         "", "state:failed", "store:s7", "args.payload_id:333", "args.payload_id:1", "created:>=-1h", "created:<-5d",
-        "ended:>=-1h state:failed", "state:failed created:<-5d", "state:pending refused", "worker:w3", "id:20000,21000",
+        "ended:>=-1h state:failed", "state:failed created:<-5d", "state:pending refused", "worker:w3", "worker:nobody",
+        "id:20000,21000",
     ],
 )  # fmt: skip
 async def test_a_page_of_tasks(long: str, conn: Connection, text: str) -> None:
@@ -108,7 +109,7 @@ async def test_counts(long: str, conn: Connection) -> None:
         where = await _searched(conn, text)
         # The days that are not over for six hours are counted now: at most two.
         assert await _read(long, conn, lambda where=where: task_counts.counts(conn, where)) < 500
-    for text in ("state:failed", "store:s7", "args.payload_id:333"):
+    for text in ("state:failed", "store:s7", "args.payload_id:333", "worker:nobody"):
         where = await _searched(conn, text)
         assert await _read(long, conn, lambda where=where: task_counts.counts(conn, where)) < 900
 

@@ -130,3 +130,28 @@ async def test_the_bound_of_ids_leaves_nobody_out(pool: Pool) -> None:
             "SELECT task_id_bound(now() - interval '4 days') = min(id) FROM task_history WHERE status = 'failed'"
         )
         assert await cursor.fetchone() == (True,), "and is no larger than it must be"
+
+
+async def test_tasks_of_one_worker_are_found_on_whatever_days_they_ended(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        await _history(conn)
+        # Somebody who worked on two days alone, one who works today alone, and one who has something in hand.
+        some = "SELECT id FROM task_history WHERE {} LIMIT 2"
+        moved = f"UPDATE task_history SET worker_id = %s WHERE id = ANY (ARRAY ({some})) RETURNING id"
+        of: dict[str, set[int]] = {"nobody": set(), "begun": set()}
+        for worker, where in (
+            ("once", "completed_at < now() - interval '4 days'"),
+            ("once", "completed_at BETWEEN now() - interval '3 days 2 hours' AND now() - interval '2 days 22 hours'"),
+            ("new", "completed_at > now() - interval '1 hour'"),
+        ):
+            found = await (await conn.execute(moved.format(where).encode(), [worker])).fetchall()
+            of.setdefault(worker, set()).update(one for (one,) in found)
+        assert [len(one) for one in of.values()] == [0, 0, 4, 2]
+        (mine,) = await store.claim(conn, "begun", [Role.ANALYTICS_REFRESH], 1)
+        of["begun"] = {mine.id}
+        for _ in range(2):
+            for worker, ids in of.items():
+                where = TaskFilter(worker_id=worker)
+                assert {one["id"] for one in await tasks.page(conn, where)} == ids, worker
+                assert (await task_counts.counts(conn, where)).total == len(ids), worker
+            await store.count_days(conn)

@@ -30,8 +30,11 @@ SELECT ended_at AS at FROM past_states
  WHERE (%(until)s::timestamptz IS NULL OR ended_at <= %(until)s) ORDER BY ended_at DESC OFFSET %(n)s LIMIT 1;
 
 -- name: more_of_brands
--- Whether these brands have more than `n` products.
-SELECT EXISTS (SELECT FROM catalog_products WHERE lower(brand_name) = ANY (%(brands)s::text[]) OFFSET %(n)s) AS found;
+-- Whether these brands have more than `n` products: of a large catalogue as upkeep counted them last, which decides how changes are
+-- looked for, not which there are.
+SELECT CASE WHEN EXISTS (SELECT FROM catalog_totals WHERE kind = 'brand')
+            THEN coalesce((SELECT sum(t.products) FROM catalog_totals t WHERE t.kind = 'brand' AND lower(t.name) = ANY (%(brands)s::text[])), 0) > %(n)s
+            ELSE EXISTS (SELECT FROM catalog_products WHERE lower(brand_name) = ANY (%(brands)s) OFFSET %(n)s) END AS found;
 
 -- name: any_store_in
 SELECT EXISTS (SELECT FROM dispensaries WHERE state = ANY (%(states)s::text[])) AS found;

@@ -12,8 +12,11 @@ SELECT (SELECT count(*) FROM (SELECT FROM image_uses WHERE status = 'queued' LIM
   FROM (SELECT count(*) AS looked, coalesce(sum(f.bytes), 0)::bigint AS bytes_looked FROM (SELECT bytes FROM images LIMIT %(exact)s) f) i;
 
 -- name: reasons
-SELECT error_kind(f.error) AS kind, count(*) AS n, min(f.error) AS example
-  FROM (SELECT coalesce(u.error, 'no reason was noted') AS error FROM image_uses u WHERE u.status = 'failed' ORDER BY u.id DESC LIMIT %(most)s) f
+-- Most say the same in the same words, and a kind is found out for each text once.
+SELECT error_kind(e.error) AS kind, sum(e.n)::bigint AS n, min(e.error) AS example
+  FROM (SELECT f.error, count(*) AS n
+          FROM (SELECT coalesce(u.error, 'no reason was noted') AS error FROM image_uses u WHERE u.status = 'failed' ORDER BY u.id DESC LIMIT %(most)s) f
+         GROUP BY 1 OFFSET 0) e
  GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT %(limit)s;
 
 -- name: failures

@@ -10,6 +10,8 @@ AND (%(platform)s::text IS NULL OR platform = %(platform)s)
 AND (%(created_after)s::timestamptz IS NULL OR (created_at >= %(created_after)s AND (completed_at IS NULL OR completed_at >= %(created_after)s)))
 AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
 AND (%(worker_id)s::text IS NULL OR worker_id = %(worker_id)s)
+AND (%(worked_from)s::timestamptz IS NULL OR completed_at IS NULL OR (completed_at >= %(worked_from)s AND completed_at < %(worked_until)s)
+OR completed_at >= %(uncounted_from)s)
 AND (%(ended_after)s::timestamptz IS NULL OR completed_at >= %(ended_after)s)
 AND (%(ended_before)s::timestamptz IS NULL OR completed_at < %(ended_before)s)
 AND (%(priority_min)s::integer IS NULL OR priority >= %(priority_min)s)
@@ -22,7 +24,11 @@ SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
 WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value)))
 AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
 SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
-AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)))
+AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND {says}))
+
+-- piece: says
+-- Whether the reason holds these texts. What is plain ASCII, as nearly all of it is, is looked for in half the time.
+CASE WHEN %(lowered)s::text[] IS NOT NULL THEN lower(error_message COLLATE "C") LIKE ALL (%(lowered)s) ELSE error_message ILIKE ALL (%(errors)s) END
 
 -- piece: product_filter
 -- Which products, in whatever order they are listed.
@@ -266,6 +272,17 @@ SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worke
    AND (%(after)s::bigint IS NULL OR id < %(after)s)
  ORDER BY id DESC LIMIT %(limit)s;
 
+-- name: list_failed
+-- The same of one cause, which the index of causes finds: nothing that lives has one.
+SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worker_id, claimed_at, started_at, completed_at,
+       last_heartbeat_at, result, error_message, retry_count, max_retries, payload, attempt, created_at, completed_at AS updated_at
+  FROM task_history
+ WHERE cause = %(of_cause)s::text AND status = 'failed'
+   AND (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s))
+   {task_filter}
+   AND (%(after)s::bigint IS NULL OR id < %(after)s)
+ ORDER BY id DESC LIMIT %(limit)s;
+
 -- name: get_task
 SELECT id, role, dispensary_id, platform, status, priority, scheduled_for, worker_id, claimed_at, started_at, completed_at,
        last_heartbeat_at, result, error_message, retry_count, max_retries, payload, attempt, created_at, updated_at
@@ -278,6 +295,21 @@ SELECT role, status, count(*) AS n
    {task_filter}
    AND (%(below)s::bigint IS NULL OR id < %(below)s)
  GROUP BY role, status;
+
+-- name: count_failed
+SELECT role, status, count(*) AS n
+  FROM task_history
+ WHERE cause = %(of_cause)s::text AND status = 'failed'
+   AND (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s))
+   {task_filter}
+   AND (%(below)s::bigint IS NULL OR id < %(below)s)
+ GROUP BY role, status;
+
+-- name: days_of_worker
+-- Between which moments a worker ended something on days that are counted (null: on none), and from when on days are not counted.
+SELECT (SELECT min(w.day)::timestamp AT TIME ZONE 'UTC' FROM task_day_workers w WHERE w.worker_id = %(worker_id)s) AS first,
+       (SELECT (max(w.day) + 1)::timestamp AT TIME ZONE 'UTC' FROM task_day_workers w WHERE w.worker_id = %(worker_id)s) AS last,
+       (SELECT min(h.day)::timestamp AT TIME ZONE 'UTC' FROM task_history_days h WHERE NOT EXISTS (SELECT FROM task_days t WHERE t.day = h.day)) AS uncounted;
 
 -- name: task_id_bound
 SELECT task_id_bound(%(moment)s::timestamptz) AS id;
@@ -307,7 +339,7 @@ SELECT coalesce(array_agg(id ORDER BY id) FILTER (WHERE status IN ('pending', 'c
            WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value)))
    AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
           SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
-   AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)));
+   AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND {says}));
 
 -- name: tasks_to_retry
 -- What a filter selects: those that are retried, and how many are not, by the reason. Without `named` only what failed and what backs
@@ -343,7 +375,7 @@ SELECT k.outcome, count(*) AS n, array_agg(k.id ORDER BY k.id) FILTER (WHERE k.o
                WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value)))
        AND (%(cause)s::text IS NULL OR (status = 'failed' AND id IN (
               SELECT h.id FROM task_history h WHERE h.cause = %(cause)s AND h.status = 'failed')))
-       AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)))) k
+       AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND {says}))) k
  GROUP BY k.outcome;
 
 -- name: retry_tasks

@@ -173,7 +173,7 @@ async def _note_bulk(
 ) -> None:
     if result.dry_run:
         return
-    selected = {key: value for key, value in _selection(where, ids).items() if value is not None}
+    selected = {key: value for key, value in _selection(where, ids).items() if value is not None and key != "lowered"}
     if ids is not None and len(ids) > 100:
         selected["ids"] = f"{len(ids)} of them"
     await audit.record(conn, action, matched=result.matched, done=result.done, skipped=result.skipped, where=selected)

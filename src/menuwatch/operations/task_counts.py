@@ -53,24 +53,25 @@ async def counts(conn: Connection, where: TaskFilter) -> Counts:
     given = {one.name for one in fields(where) if getattr(where, one.name) is not None}
     if given <= _SUMMED:
         return Counts(by_role=_by_role(await rows(conn, _q.all_tasks, where.values(), prepare=False)))
-    if where.statuses is not None and Status.COMPLETED not in where.statuses:
+    if where.cause is not None or (where.statuses is not None and Status.COMPLETED not in where.statuses):
         return Counts(by_role=await tasks.count(conn, where))
     below = await tasks.id_bound(conn, where)
-    cost, _ = await _planned(conn, where, below)
+    known: dict[str, Any] = {"below": below, **await tasks.worker_days(conn, where)}
+    cost, _ = await _planned(conn, where, known)
     if cost <= _COST:
         return Counts(by_role=await tasks.count(conn, where))
     others = [one for one in where.statuses or Status if one != Status.COMPLETED]
     found = dict(await tasks.count(conn, replace(where, statuses=others))) if others else {}
     for role in where.roles or Role:
-        _, expected = await _planned(conn, replace(where, roles=[role]), below)
+        _, expected = await _planned(conn, replace(where, roles=[role]), known)
         if expected > 1:  # the planner never expects none
             found.setdefault(str(role), {})[str(Status.COMPLETED)] = expected
     return Counts(by_role=found, exact=False)
 
 
-async def _planned(conn: Connection, where: TaskFilter, below: int | None) -> tuple[float, int]:
+async def _planned(conn: Connection, where: TaskFilter, known: Mapping[str, Any]) -> tuple[float, int]:
     """What it would cost to count the completed tasks that the filter selects, and how many the planner expects."""
-    values = {**replace(where, statuses=[Status.COMPLETED]).values(), "below": below}
+    values = {**replace(where, statuses=[Status.COMPLETED]).values(), **known}
     (told,) = await rows(conn, "EXPLAIN (FORMAT JSON) " + _of_tasks.count_tasks, values, prepare=False)
     node: dict[str, Any] = msgspec.json.decode(told["QUERY PLAN"])[0]["Plan"]
     cost = float(node["Total Cost"])

@@ -7,6 +7,10 @@ AND (%(roles)s::text[] IS NULL OR role = ANY (%(roles)s))
 AND (%(dispensary_id)s::integer IS NULL OR dispensary_id = %(dispensary_id)s)
 AND (%(platform)s::text IS NULL OR platform = %(platform)s)
 
+-- piece: says
+-- Whether the reason holds these texts. What is plain ASCII, as nearly all of it is, is looked for in half the time (as in queries.sql).
+CASE WHEN %(lowered)s::text[] IS NOT NULL THEN lower(error_message COLLATE "C") LIKE ALL (%(lowered)s) ELSE error_message ILIKE ALL (%(errors)s) END
+
 -- piece: live_when
 -- When it was enqueued, and by whom it is done, of what is not over: nothing of it has ended.
 AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
@@ -32,7 +36,7 @@ SELECT CASE WHEN coalesce(last_heartbeat_at, claimed_at) < now() - interval '10 
    {which}
    {live_when}
    {asked}
-   AND (%(errors)s::text[] IS NULL OR error_message ILIKE ALL (%(errors)s))
+   AND (%(errors)s::text[] IS NULL OR {says})
  GROUP BY 1;
 
 -- name: count_waiting
@@ -42,7 +46,7 @@ SELECT 'pending' AS status, count(*) AS n FROM (
      {which}
      {live_when}
      {asked}
-     AND (%(errors)s::text[] IS NULL OR error_message ILIKE ALL (%(errors)s))
+     AND (%(errors)s::text[] IS NULL OR {says})
    LIMIT %(most)s) x;
 
 -- name: count_over
@@ -58,7 +62,7 @@ SELECT %(status)s::text AS status, count(*) AS n FROM (
      AND (%(ended_before)s::timestamptz IS NULL OR completed_at < %(ended_before)s)
      {asked}
      AND (%(cause)s::text IS NULL OR (status = 'failed' AND cause = %(cause)s))
-     AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND error_message ILIKE ALL (%(errors)s)))
+     AND (%(errors)s::text[] IS NULL OR (status <> 'completed' AND {says}))
    LIMIT %(most)s) x;
 
 -- name: limit_time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -65,6 +65,11 @@ class TaskFilter:
             "values": [value for _, value in others] or None,
             "cause": self.cause,
             "errors": [pattern(text) for text in texts] or None,
+            # Both cases of ASCII are told apart, and put together, without asking what a language makes of them.
+            "lowered": [pattern(text.lower()) for text in texts] if texts and all(map(str.isascii, texts)) else None,
+            "worked_from": None,
+            "worked_until": None,
+            "uncounted_from": None,
         }
 
 
@@ -74,7 +79,10 @@ async def page(
     """Tasks, newest first, those enqueued before the one with id `after`."""
     below = await id_bound(conn, where)
     after = below if after is None else after if below is None else min(after, below)
-    return await rows(conn, _q.list_tasks, {**where.values(), "after": after, "limit": limit}, prepare=False)
+    values = {**where.values(), **await worker_days(conn, where), "after": after, "limit": limit}
+    if where.cause is not None:
+        return await rows(conn, _q.list_failed, {**values, "cause": None, "of_cause": where.cause}, prepare=False)
+    return await rows(conn, _q.list_tasks, values, prepare=False)
 
 
 async def one(conn: AsyncConnection[Any], task_id: int) -> Row:
@@ -94,12 +102,29 @@ async def id_bound(conn: AsyncConnection[Any], where: TaskFilter) -> int | None:
     return int(found["id"])
 
 
+async def worker_days(conn: AsyncConnection[Any], where: TaskFilter) -> dict[str, datetime]:
+    """The days on which the worker that the filter names ended anything, as parameters of the filter, so that others are not read."""
+    if where.worker_id is None:
+        return {}
+    found = await row(conn, _q.days_of_worker, {"worker_id": where.worker_id})
+    assert found is not None, "it selects no rows of a table"
+    never = datetime.max.replace(tzinfo=UTC)
+    return {
+        "worked_from": found["first"] or never,
+        "worked_until": found["last"] or never,
+        "uncounted_from": found["uncounted"] or never,
+    }
+
+
 async def count(conn: AsyncConnection[Any], where: TaskFilter) -> dict[str, dict[str, int]]:
     """How many tasks there are, by role and status; nothing where there are none. Reads all that the filter selects; task_counts.py
     is quick in an installation of millions."""
     counts: dict[str, dict[str, int]] = {}
-    values = {**where.values(), "below": await id_bound(conn, where)}
-    for found in await rows(conn, _q.count_tasks, values, prepare=False):
+    values = {**where.values(), **await worker_days(conn, where), "below": await id_bound(conn, where)}
+    statement = _q.count_tasks
+    if where.cause is not None:
+        statement, values = _q.count_failed, {**values, "cause": None, "of_cause": where.cause}
+    for found in await rows(conn, statement, values, prepare=False):
         counts.setdefault(found["role"], {})[found["status"]] = found["n"]
     return counts
 

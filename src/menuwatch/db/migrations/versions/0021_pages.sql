@@ -66,6 +66,14 @@ CREATE TABLE task_day_counts (
   PRIMARY KEY (day, role, status, platform)
 );
 
+-- Who ended anything on such a day: whoever looks for the tasks of one worker reads no other days. Nobody who ends a task pays for it.
+CREATE TABLE task_day_workers (
+  worker_id                text NOT NULL,
+  day                      date NOT NULL REFERENCES task_days ON DELETE CASCADE,
+  PRIMARY KEY (worker_id, day)
+);
+CREATE INDEX task_day_workers_day ON task_day_workers (day);
+
 -- The days that history has partitions of.
 CREATE VIEW task_history_days AS
 SELECT to_date(right(c.relname, 8), 'YYYYMMDD') AS day
@@ -88,6 +96,9 @@ BEGIN
     INSERT INTO task_day_counts (day, role, status, platform, n)
       SELECT d, h.role, h.status, h.platform, count(*) FROM task_history h
        WHERE h.completed_at >= d::timestamp AT TIME ZONE 'UTC' AND h.completed_at < (d + 1)::timestamp AT TIME ZONE 'UTC' GROUP BY 2, 3, 4;
+    INSERT INTO task_day_workers (worker_id, day)
+      SELECT DISTINCT h.worker_id, d FROM task_history h
+       WHERE h.completed_at >= d::timestamp AT TIME ZONE 'UTC' AND h.completed_at < (d + 1)::timestamp AT TIME ZONE 'UTC' AND h.worker_id IS NOT NULL;
     counted := counted + 1;
   END LOOP;
   RETURN counted;
