@@ -13,6 +13,7 @@ _q = sql.load(__package__, "live.sql")
 
 TOPICS = frozenset({
     "tasks", "workers", "schedules", "payloads", "stores", "products", "proxies", "hosts", "images", "alerts", "visitors", "accounts",
+    "crawls",
 })  # fmt: skip
 """What one can listen for."""
 

@@ -12,7 +12,7 @@ per AS (
                  ('stores', 'dispensaries'), ('products', 'store_crawls'), ('proxies', 'proxies'), ('hosts', 'hosts'), ('hosts', 'host_events'),
                  ('images', 'image_uses'), ('images', 'image_sources'), ('alerts', 'alert_events'), ('alerts', 'alert_deliveries'),
                  ('alerts', 'alert_rules'), ('visitors', 'visitor_days'), ('accounts', 'users'), ('accounts', 'api_tokens'),
-                 ('accounts', 'audit_log')) t(topic, relname)
+                 ('accounts', 'audit_log'), ('crawls', 'crawl_queue'), ('crawls', 'crawl_products')) t(topic, relname)
     LEFT JOIN written w USING (relname)
    GROUP BY t.topic)
 SELECT p.topic,
@@ -32,5 +32,7 @@ SELECT p.topic,
          WHEN 'proxies' THEN (SELECT concat_ws(' ', count(*), count(*) FILTER (WHERE x.is_active), max(x.last_used_at)) FROM proxies x)
          WHEN 'hosts' THEN (SELECT max(e.id) FROM host_events e)::text
          WHEN 'alerts' THEN (SELECT concat_ws(' ', (SELECT max(id) FROM alert_events), (SELECT max(id) FROM alert_deliveries)))
+         WHEN 'crawls' THEN (SELECT concat_ws(' ', max(c.id), count(*) FILTER (WHERE c.status = 'running'), max(c.not_before), max(c.completed_at),
+                                              max(c.cancelled_at), (SELECT max(id) FROM crawl_products)) FROM crawl_jobs c)
        END) AS mark
   FROM per p;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 from menuwatch.archive.files import FileArchive
 from menuwatch.cluster.base import Scaler
 from menuwatch.core.settings import Settings
+from menuwatch.crawls.base import Provider, Site
 from menuwatch.db.pool import Connection, Pool
 from menuwatch.geo.database import GeoDatabase
 from menuwatch.platforms.base import Platform
@@ -20,7 +21,8 @@ from menuwatch.web.visit_log import VisitLog
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
     """The parts that the faces stand on. `platforms` are the adapters by name. `geo` tells where addresses are, where a database of
-    that is set; `visits` takes what visitors looked at, where somebody writes it down; `scaler` can have more or fewer workers run."""
+    that is set; `visits` takes what visitors looked at, where somebody writes it down; `scaler` can have more or fewer workers run.
+    `sites` and `providers` are those of search crawls by name, the ones that are usual first."""
 
     pool: Pool
     archive: FileArchive
@@ -29,6 +31,8 @@ class System:
     geo: GeoDatabase | None = None
     visits: VisitLog | None = None
     scaler: Scaler | None = None
+    sites: Mapping[str, Site] = field(default_factory=dict)
+    providers: Mapping[str, Provider] = field(default_factory=dict)
 
 
 def _system(request: Request) -> System:
