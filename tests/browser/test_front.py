@@ -66,6 +66,15 @@ def test_theme_and_keys(page: Page, faces: Served) -> None:
     page.keyboard.type("1")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/admin/tasks/1$"))
+    # A screen with a search of its own has the key; the one at the top says how it is reached then.
+    page.goto(f"{faces.address}/admin/tasks")
+    expect(page.locator("#jump")).to_have_attribute("placeholder", re.compile(r"\( g / \)$"))
+    page.keyboard.press("/")
+    expect(page.locator("#q")).to_be_focused()
+    page.locator("h1").click()
+    page.keyboard.press("g")
+    page.keyboard.press("/")
+    expect(page.locator("#jump")).to_be_focused()
 
 
 def test_a_change_shows_within_two_seconds_and_focus_and_scroll_stay(page: Page, faces: Served) -> None:

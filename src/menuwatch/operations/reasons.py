@@ -49,7 +49,7 @@ def _held(f: Facts) -> Explanation | None:
     silent = (f.now - sign).total_seconds()
     left = f.stale_seconds - silent
     who = f"Worker {f.worker_id}"
-    doing = "has been running it" if f.started_at else "has claimed it and not begun"
+    doing = "has been running it" if f.started_at else "has claimed it and not started"
     text = f"{who} {doing} for {span((f.now - begun).total_seconds())}, since {at(begun)}"
     if left <= 0:
         code = Code.STALE
@@ -59,7 +59,7 @@ def _held(f: Facts) -> Explanation | None:
         text += f", but has been silent for {span(silent)}: the task is taken back in {span(left)} if that lasts"
     else:
         code = Code.RUNNING
-        text += f"; its last sign was {span(silent)} ago"
+        text += f"; its last heartbeat was {span(silent)} ago"
     return Explanation(
         task_id=f.id,
         status=f.status,

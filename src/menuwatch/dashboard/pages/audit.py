@@ -24,7 +24,7 @@ SHOWN = 100
 Text = Annotated[str, Query(max_length=200)]
 _PAGES = {
     "task": "/tasks/", "proxy": "/proxies/", "host": "/hosts/", "alert_rule": "/alerts/", "store": "/stores/",
-    "schedule": "/schedules/", "payload": "/payloads/",
+    "schedule": "/schedules/", "payload": "/payloads/", "worker": "/workers/",
 }  # fmt: skip
 """Where what was changed is looked at, by its kind."""
 
