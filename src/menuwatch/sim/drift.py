@@ -77,7 +77,7 @@ def move(
         if rng.random() < 0.45:
             offers = () if offers else choose_offers(rng, running) or (rng.choice(running[:5]),)
         else:
-            prices = _repriced(rng, prices, whole=not store.old)
+            prices = _repriced(rng, prices, shelf.listed or prices, whole=not store.old)
     if stock_moves:
         stock = _sold(rng, stock)
     if rng.random() < (rates.status if active else 0.3) * lively:
@@ -89,12 +89,18 @@ def move(
     return replace(shelf, prices=prices, offers=offers, stock=stock, active=active, lab=lab, updated_ms=at_ms)
 
 
-def _repriced(rng: Random, prices: tuple[int, ...], *, whole: bool) -> tuple[int, ...]:
+def _repriced(rng: Random, prices: tuple[int, ...], listed: tuple[int, ...], *, whole: bool) -> tuple[int, ...]:
+    """Never below half of what it cost when it was new, nor above one and a half times that."""
     factor = rng.choice((0.8, 0.85, 0.9, 0.95, 1.05, 1.1, 1.15))
     step = 100 if whole else 1
-    moved = tuple(max(step, round(price * factor / step) * step) for price in prices)
-    # A change of price that rounding swallows would be none.
-    return moved if moved != prices else tuple(price + step for price in prices)
+    moved = tuple(
+        max(step, round(min(max(price * factor, first * 0.5), first * 1.5) / step) * step)
+        for price, first in zip(prices, listed, strict=True)
+    )
+    if moved != prices:
+        return moved
+    # A change that rounding or the bounds swallow would be none: a step towards where it began, or away from there.
+    return tuple(price - step if price > first else price + step for price, first in zip(prices, listed, strict=True))
 
 
 def _sold(rng: Random, stock: tuple[int, ...]) -> tuple[int, ...]:

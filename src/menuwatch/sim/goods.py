@@ -207,7 +207,7 @@ class Maker:
         if shape < 0.09:
             return f"{strain}  | {noun} | {sizes[0][0]}"
         if shape < 0.11:
-            return f"M{{{rng.randrange(100, 999)}}} {strain} {noun} N{{S/O}}"
+            return f"{strain} {noun} (Small Batch, No. {rng.randrange(1, 12)})"
         if shape < 0.13:
             return f"{strain} {noun} *{rng.randrange(2000, 3900) / 100}% TAC* "
         if shape < 0.45 and category == "Flower":

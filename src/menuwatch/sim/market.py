@@ -61,6 +61,7 @@ class _Aisle:
             active=rng.random() > 0.012,
             lab=make_lab(rng, good.category, old=self.store.old, pos=good.counting == "pos"),
             updated_ms=at_ms - rng.randrange(TICK_MS),
+            listed=prices,
         )
 
 

@@ -178,6 +178,8 @@ class Shelf:
     lab: Lab
     updated_ms: int
     away_until: int | None = None
+    listed: tuple[int, ...] = ()
+    """What each option cost when it was new: prices stay around that."""
 
 
 def special_prices(shelf: Shelf, regular: tuple[int, ...], menu: MenuType) -> tuple[int, ...]:
@@ -192,7 +194,7 @@ def _reduced(price: int, sale: Offer) -> int:
     if sale.kind == "percent":
         return (price * (100 - sale.value) + 50) // 100
     if sale.kind == "dollar":
-        return max(price - sale.value, 1)
+        return max(price - sale.value, (price + 1) // 2)
     return min(price, sale.value)
 
 

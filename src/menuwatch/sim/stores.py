@@ -7,7 +7,7 @@ from random import Random
 
 from menuwatch.sim.goods import meteor_id, object_id, slug_of, uuid
 from menuwatch.sim.model import Counting, SimStore
-from menuwatch.sim.words import ONTARIO, PLACES, SHOP_NAMES
+from menuwatch.sim.words import CORNERS, DISTRICTS, ONTARIO, PLACES, SHOP_NAMES
 
 MANUAL_SHARE = 0.62
 """Stores that count by hand: 62 % of the recorded Pennsylvanian products carry no point-of-sale data."""
@@ -34,7 +34,7 @@ def _make(rng: Random, seed: int, index: int) -> SimStore:
         ONTARIO[index % len(ONTARIO)] if old else PLACES[index % len(PLACES)]
     )
     number = rng.randrange(1, 9999)
-    shop = f"{SHOP_NAMES[index % len(SHOP_NAMES)]} {city} {index + 1}"
+    shop = _called(SHOP_NAMES[index % len(SHOP_NAMES)], city, index)
     store_id = meteor_id(rng) if index % 11 == 5 else object_id(rng)
     return SimStore(
         index=index,
@@ -63,6 +63,14 @@ def _make(rng: Random, seed: int, index: int) -> SimStore:
     )
 
 
+def _called(chain: str, city: str, index: int) -> str:
+    """`High Tide Phoenix Riverside`. No two stores of a chain are in the same corner of the same district."""
+    nth = index // len(SHOP_NAMES)
+    district, corner = DISTRICTS[(nth + index) % len(DISTRICTS)], nth // len(DISTRICTS)
+    where = CORNERS[corner] if corner < len(CORNERS) else str(corner)
+    return f"{chain} {city} {district} {where}".rstrip()
+
+
 def make_weedmaps_stores(seed: int, count: int) -> tuple[SimStore, ...]:
     """`count` stores on Weedmaps; the first of them are the same however many there are."""
     return tuple(_make_on_weedmaps(Random(f"{seed}:weedmaps:{number}"), seed, number) for number in range(count))
@@ -72,7 +80,7 @@ def _make_on_weedmaps(rng: Random, seed: int, number: int) -> SimStore:
     place_in_row = (0.5 + seed % 7 * 0.13 + number * 0.6180339887) % 1
     shop = SHOP_NAMES[(number + 2) % len(SHOP_NAMES)]
     made = _make(rng, seed, _FIRST_ON_WEEDMAPS + number)
-    name = f"{shop} {made.city} W{number + 1}"
+    name = f"{_called(shop, made.city, number)} Dispensary"
     return replace(
         made,
         id=str(300_100 + 7 * number),
