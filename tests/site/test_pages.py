@@ -188,9 +188,35 @@ async def test_what_no_database_takes_is_no_fault(front: Front, path: str) -> No
     assert (await front.http.get(path)).status_code in (400, 404)
 
 
+async def test_a_404_offers_to_search_for_what_its_address_speaks_of(front: Front) -> None:
+    page = await front.page("/p/17-blue-dream", status=404)
+    assert page.all("input", id="again")[0]["value"] == "blue dream"
+
+
+async def test_what_costs_next_to_nothing_has_no_percentage_and_canadian_dollars_are_said(front: Front) -> None:
+    store = await front.shop.store(state="ON", city="Toronto")
+    menu = [
+        item("1", "Slip", options=[("1/8oz", 40, 5)], special=[0.01]),
+        item("2", "Half", options=[("1/8oz", 40, 5)], special=[20]),
+    ]
+    await front.crawl(store, 0, menu)
+    number = await front.item("Slip")
+    for path in ("/search?q=slip", f"/p/{number}-slip"):
+        text = (await front.page(path)).text
+        assert "CA$0.01" in text
+        assert "%" not in text.partition("Slip")[2].partition("THC")[0]
+        assert "CA$40" not in text.partition("Slip")[2].partition("Kind")[0]
+    page = await front.page(f"/p/{await front.item('Half')}-half")
+    assert "CA$20" in page.text
+    assert "50% off" in page.text
+    assert page.linked["offers"]["priceCurrency"] == "CAD"
+
+
 async def test_empty_pages_say_what_is_missing(front: Front) -> None:
     assert "No menu has been taken in yet" in (await front.page("/")).text
-    assert "Nothing matches" in (await front.page("/search")).text
+    nothing = await front.page("/search")
+    assert "Nothing matches" in nothing.text
+    assert nothing.facets == {}
     assert "No store’s menu has been taken in yet" in (await front.page("/stores")).text
     assert "We watch no store within 25 miles" in (await front.page("/stores?near=85004")).text
 

@@ -1,4 +1,4 @@
-"""Who cannot ask for an alert: another site, a machine, and whoever asks for very many."""
+"""Who cannot ask for an alert: another site, a machine, whoever asks for very many, and who errs."""
 
 from __future__ import annotations
 
@@ -47,3 +47,13 @@ async def test_a_machine_that_fills_in_everything_gets_nothing(front: Front, num
     )
     assert answer.status_code == 303
     assert await front.rows("SELECT count(*) FROM shop_watches") == [(0,)]
+
+
+async def test_a_wrong_form_keeps_the_store_and_the_distance(front: Front, number: int) -> None:
+    other = await front.shop.store("dear")
+    await front.crawl(other, 0, [item("1", options=[("1/8oz", 60, 5)])])
+    fields = {"condition": "price_below", "amount": "x", "by": "feed", "near": "85004", "within": "50"}
+    page = Page(await front.post(f"/p/{number}/watch", reach=f"store-{other}", **fields))
+    assert "checked" in page.all("input", name="reach", value=f"store-{other}")[0]
+    assert "selected" in page.all("option", value="50")[0]
+    assert page.all("input", id="watch-near")[0]["value"] == "85004"

@@ -1,4 +1,4 @@
-"""The states, districts and territories of the United States: their two-letter codes and their names."""
+"""The states, districts and territories of the United States, and the provinces of Canada: their two-letter codes and their names."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ NAMES = {
 """Code to name."""
 
 _CODES = {name.casefold(): code for code, name in NAMES.items()}
+
+PROVINCES: dict[str, str] = {
+    "AB": "Alberta", "BC": "British Columbia", "MB": "Manitoba", "NB": "New Brunswick", "NL": "Newfoundland and Labrador",
+    "NS": "Nova Scotia", "NT": "Northwest Territories", "NU": "Nunavut", "ON": "Ontario", "PE": "Prince Edward Island",
+    "QC": "Quebec", "SK": "Saskatchewan", "YT": "Yukon",
+}  # fmt: skip
+"""Provinces and territories of Canada."""
 
 
 def code_of(text: str) -> str | None:

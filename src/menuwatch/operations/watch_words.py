@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from menuwatch.geo import states
 from menuwatch.shoppers.model import Event, Watch
 
 
@@ -22,9 +23,11 @@ def one_line(text: str, most: int = 120) -> str:
     return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
-def money(amount: Any) -> str:
-    """`$12.50`."""
-    return "no price" if amount is None else f"${Decimal(str(amount)):,.2f}"
+def money(amount: Any, facts: Mapping[str, Any] | None = None) -> str:
+    """`$12.50`; `CA$12.50` where the store of the facts is in Canada."""
+    state = ((facts or {}).get("store") or {}).get("state")
+    sign = "CA$" if state in states.PROVINCES else "$"
+    return "no price" if amount is None else f"{sign}{Decimal(str(amount)):,.2f}"
 
 
 def wish(watch: Watch, item: str, store: str | None) -> str:
@@ -49,10 +52,10 @@ def headline(watch: Watch, item: str, facts: Mapping[str, Any]) -> str:
     name = one_line(item, 80)
     if watch.condition == "back_in_stock":
         said = f"{name} is back in stock"
-        return f"{said} at {money(facts['price'])}" if facts["price"] is not None else said
+        return f"{said} at {money(facts['price'], facts)}" if facts["price"] is not None else said
     before = facts.get("before")
-    was = f", down from {money(before)}" if before is not None and before != facts["price"] else ""
-    return f"{name} is {money(facts['price'])}{was}"
+    was = f", down from {money(before, facts)}" if before is not None and before != facts["price"] else ""
+    return f"{name} is {money(facts['price'], facts)}{was}"
 
 
 def at(facts: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from starlette.responses import RedirectResponse, Response
 
 from menuwatch.core.telemetry import get_logger
 from menuwatch.operations.refusals import NotFound
+from menuwatch.operations.shopping_keys import words as words_in
 from menuwatch.site import screen, words
 from menuwatch.site.limits import Limits
 from menuwatch.site.pages import ROUTERS
@@ -95,9 +97,18 @@ def _problem(
     context = {
         "title": title,
         "detail": detail,
+        "again": _words_of(request.url.path) if status == 404 else "",
         "trace": getattr(request.state, "trace_id", None) if status >= 500 else None,
     }
     return screen.show(request, "problem.html", context, status=status, keep=0, headers=headers)
+
+
+def _words_of(path: str) -> str:
+    """What an address of ours that leads nowhere speaks of: `blue dream` of `/p/17-blue-dream`."""
+    kind, _, name = path.rstrip("/").rpartition("/")
+    if kind.rpartition("/")[2] not in ("p", "s", "b"):
+        return ""
+    return " ".join(words_in(re.sub(r"^\d+(-|$)", "", name)))[:80]
 
 
 async def _not_found(request: Request, error: NotFound) -> Response:

@@ -55,10 +55,15 @@ class _Piece(NamedTuple):
 
 
 def draw(
-    states: Sequence[Mapping[str, Any]], gaps: Sequence[Mapping[str, Any]], *, until: datetime, timezone: str | None
+    states: Sequence[Mapping[str, Any]],
+    gaps: Sequence[Mapping[str, Any]],
+    *,
+    until: datetime,
+    timezone: str | None,
+    state: str | None = None,
 ) -> Chart | None:
     """The drawing of some states, newest first; None where there was no price."""
-    pieces = [piece for state in reversed(states) if (piece := _piece(state, until)) is not None]
+    pieces = [piece for one in reversed(states) if (piece := _piece(one, until)) is not None]
     if not pieces:
         return None
     start, end = pieces[0].since, max(until, pieces[-1].until)
@@ -75,14 +80,15 @@ def draw(
     last = pieces[-1]
     prices = [p.price for p in pieces]
     summary = (
-        f"{words.dollars(last.price)} when last seen; between {words.dollars(min(prices))} and {words.dollars(max(prices))}"
+        f"{words.dollars(last.price, state)} when last seen;"
+        f" between {words.dollars(min(prices), state)} and {words.dollars(max(prices), state)}"
         f" since {words.local(pieces[0].since, timezone)}."
     )
     return Chart(
         price=_steps([(p.since, p.until, p.price) for p in pieces], x, y),
         regular=_steps([(p.since, p.until, p.regular) for p in pieces if p.regular is not None], x, y),
         bands=_bands(gaps, start, end, x),
-        rules=[Line(y(level), words.dollars(level)) for level in _levels(low, high)],
+        rules=[Line(y(level), words.dollars(level, state)) for level in _levels(low, high)],
         ticks=_ticks(start, end, x),
         dot=(x(last.until), y(last.price)),
         rows=[_row(p, timezone) for p in reversed(pieces)],

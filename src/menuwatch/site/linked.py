@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from menuwatch.geo import states
 from menuwatch.site import screen, words
 
 _MOST_OFFERS = 20
@@ -42,11 +43,13 @@ def item(
     pictures = [one["local_image_path"] for one in offers if one["local_image_path"]]
     if pictures:
         made["image"] = [absolute(screen.picture(path, 800)) for path in dict.fromkeys(pictures)][:4]
+    # One sum has one currency: that of the offer that is shown first.
     priced = [one for one in offers if one["price"] is not None]
+    priced = [one for one in priced if _currency(one["state"]) == _currency(priced[0]["state"])]
     if priced:
         made["offers"] = {
             "@type": "AggregateOffer",
-            "priceCurrency": "USD",
+            "priceCurrency": _currency(priced[0]["state"]),
             "lowPrice": _amount(min(one["price"] for one in priced)),
             "highPrice": _amount(max(one["price"] for one in priced)),
             "offerCount": len(priced),
@@ -59,7 +62,7 @@ def _offer(one: Mapping[str, Any], absolute: Callable[[str], str]) -> dict[str, 
     made = {
         "@type": "Offer",
         "price": _amount(one["price"]),
-        "priceCurrency": "USD",
+        "priceCurrency": _currency(one["state"]),
         "seller": {
             "@type": "Store",
             "name": one["store"],
@@ -88,6 +91,10 @@ def store(found: Mapping[str, Any], address: str) -> dict[str, Any]:
     if found["latitude"] is not None and found["longitude"] is not None:
         made["geo"] = {"@type": "GeoCoordinates", "latitude": found["latitude"], "longitude": found["longitude"]}
     return made
+
+
+def _currency(state: str | None) -> str:
+    return "CAD" if state in states.PROVINCES else "USD"
 
 
 def _amount(cents: int) -> str:

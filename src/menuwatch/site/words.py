@@ -34,14 +34,12 @@ STRAINS = {
     "cbd": "CBD",
 }
 
-_PROVINCES = {
-    "AB": "Alberta", "BC": "British Columbia", "MB": "Manitoba", "NB": "New Brunswick", "NL": "Newfoundland and Labrador",
-    "NS": "Nova Scotia", "NT": "Northwest Territories", "NU": "Nunavut", "ON": "Ontario", "PE": "Prince Edward Island",
-    "QC": "Quebec", "SK": "Saskatchewan", "YT": "Yukon",
-}  # fmt: skip
 _UNITS = {
     "percentage": "%", "%": "%", "milligrams": " mg", "mg": " mg", "milligrams per gram": " mg/g", "milligrams per ml": " mg/ml",
 }  # fmt: skip
+
+MOST_OFF = 95
+"""In percent: what is said to be more is a price of a cent, or none at all."""
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
@@ -61,11 +59,16 @@ def strain(word: str | None) -> str:
     return STRAINS.get(word or "", (word or "").replace("_", " ").capitalize())
 
 
-def dollars(cents: int | None) -> str:
-    """`$1,234.50`, and `$25` where there are no cents to speak of; a dash where there is none."""
+def sign(state: str | None) -> str:
+    """Whose dollars are asked there."""
+    return "CA$" if state in states.PROVINCES else "$"
+
+
+def dollars(cents: int | None, state: str | None = None) -> str:
+    """`$1,234.50`, and `$25` where there are no cents to speak of, of a store in Canada `CA$25`; a dash where there is none."""
     if cents is None:
         return "–"
-    return f"${cents // 100:,}" if cents % 100 == 0 else f"${cents / 100:,.2f}"
+    return f"{sign(state)}{cents // 100:,}" if cents % 100 == 0 else f"{sign(state)}{cents / 100:,.2f}"
 
 
 def money(amount: Decimal | float | None) -> str:
@@ -73,16 +76,17 @@ def money(amount: Decimal | float | None) -> str:
     return "–" if amount is None else dollars(round(Decimal(str(amount)) * 100))
 
 
-def per_gram(hundredths: int | None) -> str:
+def per_gram(hundredths: int | None, state: str | None = None) -> str:
     """`$6.74/g`, of hundredths of a cent; empty where there is none."""
-    return "" if hundredths is None else f"${hundredths / 10_000:,.2f}/g"
+    return "" if hundredths is None else f"{sign(state)}{hundredths / 10_000:,.2f}/g"
 
 
 def percent_off(now: int | None, before: int | None) -> int | None:
-    """How much less that is, in whole percent; None where it is not less."""
+    """How much less that is, in whole percent; None where it is not less, or so much less that it is rather a slip in the menu."""
     if now is None or not before or now >= before:
         return None
-    return round(100 * (before - now) / before)
+    off = round(100 * (before - now) / before)
+    return off if off <= MOST_OFF else None
 
 
 def _plain(value: Any) -> str:
@@ -109,7 +113,7 @@ def content(value: Any, unit: str | None) -> str:
 
 def state(code: str) -> str:
     """`Arizona`, `Ontario`; the code itself where it is none that we know."""
-    return states.NAMES.get(code) or _PROVINCES.get(code, code)
+    return states.NAMES.get(code) or states.PROVINCES.get(code, code)
 
 
 def state_code(text: str) -> str:

@@ -45,7 +45,9 @@ async def page(request: Request, conn: Connection, address: str, *, form: Form |
     asked = Asked.of(request.query_params)
     place = await screen.around(conn, asked.near, asked.within)
     offers = [_offer(one) for one in await shopping.offers(conn, found["id"], place.here, _MOST_OFFERS)]
-    shown = next((one for one in offers if one["store_id"] == asked.store), offers[0] if offers else None)
+    # What was typed stays: also the store that an alert was asked for.
+    at = asked.store if form is None else _store_of(form.value("reach"))
+    shown = next((one for one in offers if one["store_id"] == at), offers[0] if offers else None)
     context: dict[str, Any] = {
         "item": found,
         "place": place,
@@ -67,6 +69,11 @@ async def page(request: Request, conn: Connection, address: str, *, form: Form |
     if form is None:
         return screen.show(request, "item.html", context)
     return screen.show(request, "item.html", {**context, "index": False}, status=422, keep=0)
+
+
+def _store_of(reach: str) -> int | None:
+    number = reach.removeprefix("store-")
+    return int(number) if number != reach and number.isascii() and number.isdecimal() and len(number) < 10 else None
 
 
 def number_of(address: str) -> int:
@@ -110,7 +117,9 @@ async def _history(request: Request, conn: Any, shown: dict[str, Any]) -> chart.
     found = await products.history(
         conn, shown["product_id"], Span(since=now - HISTORY), limit=_MOST_STATES, packs=packs
     )
-    return chart.draw(found.states, found.gaps, until=shown["seen_at"], timezone=shown["timezone"])
+    return chart.draw(
+        found.states, found.gaps, until=shown["seen_at"], timezone=shown["timezone"], state=shown["state"]
+    )
 
 
 def _description(item: dict[str, Any], offers: list[dict[str, Any]]) -> str:
@@ -118,5 +127,5 @@ def _description(item: dict[str, Any], offers: list[dict[str, Any]]) -> str:
     who = f" by {item['brand']}" if item["brand"] else ""
     if not offers:
         return f"{item['name']}{who}: on no menu we watch at the moment. See its price history and be told when it is back."
-    price = words.dollars(item["price"])
+    price = words.dollars(item["price"], offers[0]["state"])
     return f"{item['name']}{who}, {kind}: from {price} at {words.many(item['stores'], 'store')}. Prices, stock and history."

@@ -172,7 +172,11 @@ def _facets(asked: Asked, spread: Spread, brands: dict[str, str]) -> list[tuple[
             link=asked.link(special=not asked.special),
         ),
     ]
-    return [("Show only", available), *((name, options) for name, options in found if options or name == "Price")]
+    available = [one for one in available if spread.items or one.chosen]
+    # Where nothing is found there is nothing to choose from, save what was typed.
+    typed = asked.low or asked.high or asked.gram
+    shown = [(name, options) for name, options in found if options or (name == "Price" and (typed or spread.items))]
+    return [("Show only", available), *shown] if available else shown
 
 
 def _steps(asked: Asked, got: Any, steps: tuple[int, ...], fields: tuple[str, str], label: Any) -> list[Option]:
