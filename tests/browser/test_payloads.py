@@ -44,6 +44,21 @@ def test_the_screens(look: Look, faces: Served, quarantined: tuple[int, int]) ->
     look(f"/admin/payloads/{payload}/replay", "payload-replay")
 
 
+def test_an_item_is_a_tree_beside_its_text(page: Page, faces: Served) -> None:
+    ((payload, name),) = faces.sql(
+        "SELECT r.id, p.name FROM raw_crawl_payloads r JOIN catalog_products p USING (dispensary_id)"
+        " WHERE r.status = 'ok' AND r.path NOT LIKE '%chronicle%' ORDER BY r.id, p.id LIMIT 1"
+    )
+    page.goto(f"{faces.address}/admin/payloads/{payload}/data")
+    first = page.locator("#item-1")
+    expect(first.locator("> summary")).to_contain_text(name)
+    options = first.locator("li", has=page.get_by_text("Options", exact=True)).locator("details")
+    expect(options.locator("li").first).not_to_be_visible()
+    options.locator("summary").click()
+    expect(options.locator("li").first).to_be_visible()
+    expect(first.locator("pre")).to_contain_text('"Options": [')
+
+
 def test_differences_name_the_field_before_and_after(page: Page, faces: Served) -> None:
     ((store, older, newer),) = faces.sql(
         "SELECT dispensary_id, min(id), max(id) FROM raw_crawl_payloads WHERE status = 'ok' AND path NOT LIKE '%chronicle%'"

@@ -28,14 +28,15 @@ class _Room:
     """How many values there is room for; `cut` where there were more."""
 
     name: str
+    open_to: int
     left: int = MOST
     cut: bool = field(default=False)
     opened: int = 0
 
 
-def tree(value: Any, name: str) -> Markup:
+def tree(value: Any, name: str, *, open_to: int = OPEN_TO) -> Markup:
     """The tree of a decoded value. `name` makes the ids of its branches, by which an opened one stays open while the page is live."""
-    room = _Room(name)
+    room = _Room(name, open_to)
     inside = _items(value, 0, room) if isinstance(value, dict | list) else _leaf(value)
     more = Markup('<p class="soft small">There is more: the raw text has it.</p>') if room.cut else Markup("")
     return Markup('<div class="json-tree">{}</div>{}').format(inside, more)
@@ -65,7 +66,7 @@ def _branch(key: str, value: Any, depth: int, room: _Room) -> Markup:
     return Markup(
         '<li><details id="{}-{}"{}><summary><span class="json-key">{}</span> <span class="soft">{}</span></summary>{}</details></li>'
     ).format(
-        room.name, number, Markup(" open") if depth + 1 < OPEN_TO else "", key, size, _items(value, depth + 1, room)
+        room.name, number, Markup(" open") if depth + 1 < room.open_to else "", key, size, _items(value, depth + 1, room)
     )  # fmt: skip
 
 

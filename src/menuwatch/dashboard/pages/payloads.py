@@ -162,7 +162,7 @@ def _items(system: System, payload: Payload, first: int) -> tuple[list[_Item], i
 def _item(platform: Platform, item: msgspec.Raw, place: int) -> _Item:
     products = platform.normalize((item,)).products
     try:
-        branches = tree(plain(item), f"item-{place}")
+        branches = tree(plain(item), f"item-{place}", open_to=1)
     except (msgspec.DecodeError, ValueError, RecursionError):
         branches = None
     return _Item(products[0].name if products else None, branches, _pretty(item))
