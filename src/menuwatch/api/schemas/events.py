@@ -15,6 +15,7 @@ class Topic(StrEnum):
 
     ACCOUNTS = "accounts"
     ALERTS = "alerts"
+    CRAWLS = "crawls"
     HOSTS = "hosts"
     IMAGES = "images"
     PAYLOADS = "payloads"
