@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import httpx
+from jinja2 import Environment
 
 from menuwatch.accounts.model import Role
+from menuwatch.dashboard.commands import ticked
 from menuwatch.db.pool import Pool
 from menuwatch.web.faces import Faces
 from tests.dashboard.conftest import ORIGIN
@@ -92,3 +94,31 @@ async def test_what_is_not_there_leads_to_its_list_and_a_search(admin: httpx.Asy
     answer = await admin.get("/admin/taks")
     assert "Nothing is at /admin/taks." in answer.text
     assert 'Did you mean <a href="/admin/tasks">Tasks</a>' in answer.text
+
+
+async def test_a_search_that_fails_names_the_screen_not_a_command(admin: httpx.AsyncClient) -> None:
+    page = (await admin.get("/admin/tasks?q=store:nowhere")).text
+    assert 'What would be right: <a href="/admin/stores">Stores</a> shows all.' in page
+    assert "menuwatch stores" not in page
+
+
+SAID = (
+    (
+        "try `menuwatch hosts resume a.example` <now>",
+        'try “Resume” at <a href="/x/hosts/a.example">host a.example</a> &lt;now&gt;',
+    ),
+    ("`menuwatch hosts set a.example --rate …`", 'the limits at <a href="/x/hosts/a.example">host a.example</a>'),
+    ("`menuwatch proxies add`", '“Add” at <a href="/x/proxies">Proxies</a>'),
+    ("`menuwatch tasks retry 5`", '“Retry” at <a href="/x/tasks/5">task 5</a>'),
+    ("`menuwatch worker --workers 5`", "<code>menuwatch worker --workers 5</code>"),
+    ("`menuwatch hosts set '`", "<code>menuwatch hosts set &#39;</code>"),
+    ("`q`", "<code>q</code>"),
+)
+
+
+def test_commands_are_the_screens_that_have_them() -> None:
+    env = Environment(autoescape=True)
+    env.filters["ticked"] = ticked
+    shown = env.from_string("{{ text|ticked }}")
+    for text, said in SAID:
+        assert shown.render(text=text, url=lambda path: "/x" + path) == said

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 
 from menuwatch.core.errors import MenuwatchError
 from menuwatch.core.telemetry import get_logger
-from menuwatch.dashboard import login, screen
+from menuwatch.dashboard import commands, login, screen
 from menuwatch.dashboard.gate import MAX_FORM_BYTES, BeforeBody
 from menuwatch.dashboard.pages import ROUTERS
 from menuwatch.dashboard.screens import close, listed_in
@@ -54,7 +54,7 @@ def create_dashboard(system: System, traffic: Traffic, live: Live) -> FastAPI:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.state.system = system
     app.state.live = live
-    app.state.pages = Pages([HERE / "templates"], assets())
+    app.state.pages = Pages([HERE / "templates"], assets(), filters={"ticked": commands.ticked})
     app.add_api_route("/static/{mark}/{name}", _static, methods=["GET"])
     app.include_router(login.router)
     for router in ROUTERS:

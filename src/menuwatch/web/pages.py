@@ -61,9 +61,16 @@ def _script_json(value: Any) -> Markup:
 class Pages:
     """The templates of one face."""
 
-    def __init__(self, folders: Sequence[Path], assets: Assets, **more: Any) -> None:
-        """`folders` of templates, the first that has one wins; those of all faces (web/templates) come last. `more`: what every
-        template of this face may use."""
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        assets: Assets,
+        *,
+        filters: Mapping[str, Callable[..., Any]] | None = None,
+        **more: Any,
+    ) -> None:
+        """`folders` of templates, the first that has one wins; those of all faces (web/templates) come last. `filters` of this face
+        go before those of all; `more`: what every template of it may use."""
         self.assets = assets
         self._env = Environment(
             loader=FileSystemLoader([*folders, HERE / "templates"]),
@@ -87,6 +94,7 @@ class Pages:
             script_json=_script_json,
             ticked=_ticked,
         )
+        self._env.filters.update(filters or {})
 
     def render(
         self,
