@@ -28,9 +28,12 @@ from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
 from menuwatch.core.telemetry import get_logger
+from menuwatch.crawls.base import Provider, Site
 from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Pool, open_pool
 from menuwatch.engine.courier import Courier
+from menuwatch.engine.crawl_fetches import CrawlFetches
+from menuwatch.engine.crawl_loops import crawl_loops
 from menuwatch.engine.exposition import exposed
 from menuwatch.engine.handler import Claimable
 from menuwatch.engine.image_downloads import ImageDownloads, Manner
@@ -55,12 +58,14 @@ from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
+from menuwatch.providers.registry import providers
 from menuwatch.proxies import store as stored_proxies
 from menuwatch.proxies.model import NoProxy
 from menuwatch.proxies.vault import Vault
 from menuwatch.schedules import store as schedules
 from menuwatch.schedules.model import wanted
 from menuwatch.site.loops import Postman, Shelf
+from menuwatch.sites.registry import sites
 from menuwatch.tasks import store as tasks
 from menuwatch.tasks.model import NETWORK_ROLES, Role
 
@@ -85,6 +90,8 @@ class System:
     clock: Clock
     platforms: Mapping[str, Platform]
     profiles: Sequence[Profile]
+    sites: Mapping[str, Site]
+    providers: Mapping[str, Provider]
     at_end: AsyncExitStack
     """What is to be closed with it."""
 
@@ -102,13 +109,17 @@ def platforms(settings: Settings) -> dict[str, Platform]:
     return {dutchie.name: dutchie, weedmaps.name: weedmaps, plus.name: plus}
 
 
-def robots_policy(platforms: Mapping[str, Platform], settings: Settings) -> Callable[[str], Policy]:
+def robots_policy(
+    platforms: Mapping[str, Platform], settings: Settings, sites: Mapping[str, Site] | None = None
+) -> Callable[[str], Policy]:
     """What is made of the robots.txt of each platform's hosts: whoever has hosts has a setting. Others' are kept to."""
     said = {
         "dutchie": Policy(settings.dutchie_robots == "respect", "DUTCHIE_ROBOTS"),
         "weedmaps": Policy(settings.weedmaps_robots == "respect", "WEEDMAPS_ROBOTS"),
     }
     by_host = {host: said[name] for name, platform in platforms.items() for host in platform.hosts}
+    searched = {"cj": Policy(settings.cj_robots == "respect", "CJ_ROBOTS")}
+    by_host |= {host: searched.get(name, Policy()) for name, site in (sites or {}).items() for host in site.hosts}
     return lambda host: by_host.get(host, Policy())
 
 
@@ -151,14 +162,17 @@ async def open_system(settings: Settings, *, clock: Clock | None = None, pool_si
         async with open_pool(url, max_size=pool_size) as pool, AsyncExitStack() as at_end:
             published, removed = await recover_archive(pool, archive)
             log.info("no orphans in the archive", action="start_orphans_cleaned", published=published, removed=removed)
+            clock = clock or SystemClock()
             yield System(
                 settings=settings,
                 database_url=url,
                 pool=pool,
                 archive=archive,
-                clock=clock or SystemClock(),
+                clock=clock,
                 platforms=platforms(settings),
                 profiles=browsers,
+                sites=sites(settings),
+                providers=providers(settings, pool, clock, at_end),
                 at_end=at_end,
             )
 
@@ -177,7 +191,7 @@ def parts(system: System, measures: Measures | None = None) -> Parts:
         clock=system.clock,
         profiles=system.profiles,
         unseal=Vault.from_settings(system.settings).usable,
-        robots=robots_policy(system.platforms, system.settings),
+        robots=robots_policy(system.platforms, system.settings, system.sites),
         on_report=count,
     )
     counted.fetching(idle=lambda: rotator.idle, leases=lambda: rotator.leases)
@@ -290,6 +304,7 @@ async def worker(system: System, *, ordinal: int | None = None, watchful: bool =
     asks = served.keys() & NETWORK_ROLES & (options.roles or frozenset(Role))
     wanted = asks and system.settings.image_downloads
     downloads = image_downloads(system, given, on_ended=measures.pictured) if wanted else None
+    fetches = crawl_fetches(system, given) if asks else None
     found = Worker(
         system.pool,
         system.database_url,
@@ -298,11 +313,34 @@ async def worker(system: System, *, ordinal: int | None = None, watchful: bool =
         may_claim=may_claim,
         clock=system.clock,
         measures=measures,
-        beside=(downloads,) if downloads else (),
+        beside=tuple(loop for loop in (downloads, fetches) if loop is not None),
     )
-    if downloads is not None:
-        downloads.held = lambda: found.gate.look() is not None
+    for loop in (downloads, fetches):
+        if loop is not None:
+            loop.held = lambda: found.gate.look() is not None
     return found
+
+
+def crawl_fetches(system: System, given: Parts) -> CrawlFetches:
+    """The loop that fetches pages of search crawls, with the identities of `given`."""
+    return CrawlFetches(
+        system.pool,
+        system.sites,
+        given.open_session,
+        timeout_seconds=system.settings.fetch_timeout_seconds,
+        clock=system.clock,
+        interval=system.settings.poll_interval_ms / 1000,
+    )
+
+
+@asynccontextmanager
+async def crawling(system: System) -> AsyncIterator[None]:
+    """Submits pages of search crawls, and reads those that come, for as long as the context lasts."""
+    pacer, reader = crawl_loops(
+        system.pool, system.settings, system.sites, system.providers, system.at_end, clock=system.clock
+    )
+    async with _running(pacer), _running(reader):
+        yield
 
 
 @asynccontextmanager
@@ -454,9 +492,11 @@ async def serving(system: System) -> AsyncIterator[ASGIApp]:
         geo=geo,
         visits=visits,
         scaler=scaler(system.settings),
+        sites=system.sites,
+        providers=system.providers,
     )
     postcodes.warm()  # else the first shopper who names a postcode waits for it, and all others with them
-    async with _running(visits):
+    async with _running(visits), crawling(system):
         yield Faces(
             api=create_app(served, traffic, live),
             dashboard=create_dashboard(served, traffic, live),

@@ -196,7 +196,7 @@ def check_retries(course: Course) -> None:
     for one in course.attempts:
         if one["error"] == "the page did not come within 30 minutes":
             late = one["ended_at"] - one["submitted_at"] - timedelta(minutes=30)
-            slack = max((up - down for down, up in course.down), default=timedelta(0)) + timedelta(seconds=1)
+            slack = max((up - down for down, up in course.down), default=timedelta(0)) + timedelta(seconds=15)
             assert timedelta(0) <= late <= slack, one
 
 

@@ -251,7 +251,16 @@ class Settings:
         "`respect` keeps to its robots.txt; `ignore` does not ask for it, for which you need the right.",
     )
     cj_base_url: str = setting(
-        "CJ_BASE_URL", "https://cjdropshipping.com", values.url, "Scheme and host of CJ Dropshipping, for search crawls."
+        "CJ_BASE_URL",
+        "https://cjdropshipping.com",
+        values.url,
+        "Scheme and host of CJ Dropshipping, for search crawls.",
+    )
+    cj_robots: str = setting(
+        "CJ_ROBOTS",
+        "respect",
+        values.robots,
+        "`respect` keeps to its robots.txt where our own workers fetch; `ignore` does not ask for it, for which you need the right.",
     )
     serpwatch_token: str | None = setting(
         "SERPWATCH_TOKEN",
@@ -263,6 +272,18 @@ class Settings:
     )
     serpwatch_url: str = setting(
         "SERPWATCH_URL", "https://engine.v2.serpwatch.io", values.url, "Scheme and host of SerpWatch."
+    )
+    crawl_result_hosts: tuple[str, ...] = setting(
+        "CRAWL_RESULT_HOSTS",
+        ("serpengine.hel1.your-objectstorage.com",),
+        values.words,
+        "Hosts that pages are fetched from which a webhook leads to, comma-separated; `*.example.com` stands for all below it.",
+    )
+    crawl_deadline_minutes: float = setting(
+        "CRAWL_DEADLINE_MINUTES",
+        30.0,
+        values.number(0.01, 1440, "minutes"),
+        "Time for a page of a search crawl to come; then the attempt has failed, minutes.",
     )
     fetch_timeout_seconds: float = setting(
         "FETCH_TIMEOUT_SECONDS",

@@ -137,8 +137,15 @@ class BadWebhook(MenuwatchError):
 class Provider(Protocol):
     """Who fetches pages."""
 
-    name: str
-    needs_webhook: bool
+    @property
+    def name(self) -> str:
+        """What jobs call it."""
+        ...
+
+    @property
+    def needs_webhook(self) -> bool:
+        """Whether it brings pages by calling us."""
+        ...
 
     async def submit(self, order: Order) -> str | None:
         """Hands an order over; returns the provider's own id of it. Raises OrderRefused; nothing else for whatever the provider

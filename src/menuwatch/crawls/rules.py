@@ -19,7 +19,7 @@ RETRIES = 3
 """After the first attempt, so there are four in all."""
 RETRY_BASE = timedelta(minutes=15)
 RETRY_JITTER = timedelta(minutes=5)
-LONGEST_PAUSE = timedelta(hours=6)
+LONGEST_PAUSE = timedelta(hours=1)
 """However long a provider asks us to wait."""
 
 

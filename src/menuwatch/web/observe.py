@@ -25,7 +25,10 @@ MAX_BODY_BYTES = 1_000_000
 LARGER_BODIES = {"/api/job-queue/enqueue-batch": 20_000_000, "/admin/proxies/import": 3_000_000}
 """Addresses, without the prefix, that take more; a batch that is ten times too long still gets an answer that names what is wrong."""
 
-_SECRET = re.compile(r"(/(?:alerts|feeds)/)[A-Za-z0-9_-]{20,}")
+LARGER_BELOW = {"/api/crawl/webhook/": 16_000_000}
+"""The same for whatever lies below: what services bring (operations/crawl_webhook.py)."""
+
+_SECRET = re.compile(r"(/(?:alerts|feeds)/)[A-Za-z0-9_-]{20,}|(/api/crawl/webhook/).+", re.DOTALL)
 """In addresses that are somebody's own: whoever knows them may read what they lead to, so no log does."""
 
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -83,7 +86,9 @@ class Observe:
             await send(message)
 
         taken = 0
-        most = LARGER_BODIES.get(_own(scope), self._most)
+        own = _own(scope)
+        most = LARGER_BODIES.get(own, self._most)
+        most = next((limit for below, limit in LARGER_BELOW.items() if own.startswith(below)), most)
 
         async def receiving() -> Message:
             nonlocal taken
@@ -130,7 +135,7 @@ def _own(scope: Scope) -> str:
 
 def _shown(scope: Scope) -> str:
     """The path as a log may hold it."""
-    return _SECRET.sub(r"\1…", scope["path"])
+    return _SECRET.sub(r"\1\2…", scope["path"])
 
 
 def _trace_id(given: str | None) -> str:
