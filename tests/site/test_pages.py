@@ -309,6 +309,13 @@ def test_prices(cents: int | None, said: str) -> None:
     assert words.dollars(cents) == said
 
 
+def test_names_say_nothing_twice() -> None:
+    assert words.title_of("Blue Fern by Kiln - Blue Fern by Kiln") == ("Blue Fern by Kiln", "")
+    assert words.title_of("Blue Fern - Small") == ("Blue Fern - Small", "")
+    assert words.store_in("Green Leaf", "Phoenix") == "Green Leaf, Phoenix"
+    assert words.store_in("Green Leaf of Phoenix", "PHOENIX") == "Green Leaf of Phoenix"
+
+
 @pytest.mark.parametrize(("n", "said"), [(0, "0 stores"), (1, "1 store"), (2, "2 stores"), (1234, "1,234 stores")])
 def test_plurals(n: int, said: str) -> None:
     assert words.many(n, "store") == said

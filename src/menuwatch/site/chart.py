@@ -14,6 +14,7 @@ from menuwatch.site import words
 WIDTH, HEIGHT = 720, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 14, 28
 _SHORTEST = timedelta(minutes=10)
+_YOUNG = timedelta(hours=1)
 
 
 class Line(NamedTuple):
@@ -36,6 +37,8 @@ class Chart:
     dot: tuple[float, float] | None
     rows: list[dict[str, Any]]
     summary: str
+    young: bool
+    """Nothing could be seen in the drawing yet."""
     now: int
     lowest: int
     highest: int
@@ -93,6 +96,7 @@ def draw(
         dot=(x(last.until), y(last.price)),
         rows=[_row(p, timezone) for p in reversed(pieces)],
         summary=summary,
+        young=end - pieces[0].since < _YOUNG,
         now=last.price,
         lowest=min(prices),
         highest=max(prices),

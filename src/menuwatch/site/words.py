@@ -160,7 +160,10 @@ def local(moment: datetime | None, timezone: str | None) -> str:
 
 
 def title_of(name: str) -> tuple[str, str]:
-    """A product's name in two parts: `Blue Fern`, `Flower · 3.5g` of `Blue Fern | Flower | 3.5g`. Nothing is left out."""
+    """A product's name in two parts: `Blue Fern`, `Flower · 3.5g` of `Blue Fern | Flower | 3.5g`. What is said twice is said once."""
+    half, _, again = name.partition(" - ")
+    if half.strip() and half.strip() == again.strip():
+        name = half.strip()
     first, _, rest = name.partition("|")
     if not first.strip() or not rest.strip():
         return name, ""
@@ -172,6 +175,11 @@ def address(street: str | None, city: str | None, state: str | None, *more: str 
     if street and city and city.casefold() in street.casefold():
         return street
     return ", ".join(part for part in (street, place_of(city, state), *more) if part)
+
+
+def store_in(store: str, city: str | None) -> str:
+    """`Green Leaf, Phoenix`; only `Green Leaf Phoenix` where the name says the city already."""
+    return store if not city or city.casefold() in store.casefold() else f"{store}, {city}"
 
 
 def place_of(city: str | None, state: str | None) -> str:
