@@ -17,12 +17,14 @@ import pytest
 
 from menuwatch.core.errors import Refused
 from menuwatch.db import embedded, postmaster
+from tests.conftest import in_memory
 
 _USER = """
 import sys
 from pathlib import Path
 import psycopg
 from menuwatch.db import embedded
+from tests.conftest import in_memory
 url, stack = embedded.start(Path(sys.argv[1]))
 with psycopg.connect(url) as conn:
     conn.execute("SELECT 1")
@@ -68,7 +70,9 @@ def _server_pid(folder: Path) -> int | None:
 @pytest.fixture
 def folder() -> Iterator[Path]:
     # Not below pytest's own folder: another run as root closes that to the user that the server runs as.
-    with tempfile.TemporaryDirectory(prefix="menuwatch-embedded-", ignore_cleanup_errors=True) as parent:
+    with tempfile.TemporaryDirectory(
+        prefix="menuwatch-embedded-", ignore_cleanup_errors=True, dir=in_memory()
+    ) as parent:
         data = Path(parent) / "data"
         yield data
         pid = _server_pid(data)

@@ -22,6 +22,7 @@ from menuwatch.db.pool import Pool, open_pool
 from menuwatch.payloads import store as payloads
 from menuwatch.payloads.store import NewPayload
 from menuwatch.pipeline.shelving import shelving
+from tests.conftest import in_memory
 from tests.market import add_store
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -113,7 +114,10 @@ def _write_until_one_waits(url: str) -> None:
 @pytest.fixture
 def no_standby() -> Iterator[str]:
     """The address of a database on a server of its own where a synchronous COMMIT waits for a standby that never comes."""
-    with tempfile.TemporaryDirectory(prefix="menuwatch-shelving-") as folder, contextlib.ExitStack() as running:
+    with (
+        tempfile.TemporaryDirectory(prefix="menuwatch-shelving-", dir=in_memory()) as folder,
+        contextlib.ExitStack() as running,
+    ):
         url, stack = embedded.start(Path(folder) / "data")
         running.enter_context(stack)
         migrate.migrate(url)

@@ -5,10 +5,25 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import typer.main
+
+from menuwatch.cli import main
+
 HEAVY = ("menuwatch.api", "fastapi", "uvicorn", "alembic", "sqlalchemy")
 
 
 def test_the_command_line_loads_neither_the_api_nor_the_migration_tool() -> None:
-    asks = f"import sys, menuwatch.cli.main; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    asks = f"import sys; from menuwatch.cli.main import app; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
     answer = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True, timeout=60)
     assert answer.stdout == "[]\n"
+
+
+def _names(program: typer.Typer) -> list[str]:
+    return list(typer.main.get_group(program).commands)
+
+
+def test_a_command_is_loaded_alone_and_all_where_it_is_not_known() -> None:
+    for name in ("tasks", "changes", "audit"):
+        assert _names(main._asked([name, "--help"])) == [name]
+    for arguments in ([], ["--help"], ["nonsense"], ["--version"]):
+        assert set(_names(main._asked(arguments))) == {*main.COMMANDS, *main.GROUPS}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import signal
 import sys
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import psycopg
@@ -11,46 +14,10 @@ import typer
 from psycopg_pool import PoolTimeout
 
 import menuwatch
-from menuwatch.cli import (
-    alerts,
-    analytics,
-    coverage,
-    demo,
-    doctor,
-    explain,
-    export,
-    history,
-    hosts,
-    images,
-    payloads,
-    products,
-    profiles,
-    proxies,
-    rebuild,
-    replay,
-    run,
-    schedules,
-    stores,
-    tasks,
-    tokens,
-    trail,
-    users,
-    verify,
-    visitors,
-    workers,
-)
 from menuwatch.cli.output import errors, plain
 from menuwatch.core.errors import MenuwatchError, Refused
 from menuwatch.db import address
 from menuwatch.operations import audit
-
-app = typer.Typer(
-    name="menuwatch",
-    help="Watches retail menus: finds stores, crawls their menus, keeps price, stock and potency history.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 
 def _version(value: bool) -> None:
@@ -63,7 +30,6 @@ _BY_THEMSELVES = frozenset({"up", "server", "supervisor", "worker"})
 """Commands that go on by themselves: what they do is nobody's doing."""
 
 
-@app.callback()
 def options(
     context: typer.Context,
     version: Annotated[
@@ -75,37 +41,81 @@ def options(
         audit.act_as(audit.Actor.at_terminal())
 
 
-app.command("demo")(demo.demo)
-app.command("replay")(replay.replay)
-app.command("rebuild")(rebuild.rebuild)
-app.command("verify")(verify.verify)
-app.command("coverage")(coverage.coverage)
-app.command("products")(products.products)
-app.command("changes")(products.changes)
-app.command("export")(export.export)
-app.command("profiles")(profiles.profiles)
-app.command("up")(run.up)
-app.command("server")(run.server)
-app.command("supervisor")(run.supervisor)
-app.command("worker")(run.worker)
-app.command("migrate")(run.migrate)
-app.command("doctor")(doctor.doctor)
-app.command("explain")(explain.explain)
-app.command("audit")(trail.audit)
-app.add_typer(history.app, name="history")
-app.add_typer(alerts.app, name="alerts")
-app.add_typer(analytics.app, name="analytics")
-app.add_typer(hosts.app, name="hosts")
-app.add_typer(images.app, name="images")
-app.add_typer(payloads.app, name="payloads")
-app.add_typer(proxies.app, name="proxies")
-app.add_typer(schedules.app, name="schedules")
-app.add_typer(stores.app, name="stores")
-app.add_typer(tasks.app, name="tasks")
-app.add_typer(tokens.app, name="tokens")
-app.add_typer(users.app, name="users")
-app.add_typer(visitors.app, name="visitors")
-app.add_typer(workers.app, name="workers")
+COMMANDS = {
+    "demo": "demo",
+    "replay": "replay",
+    "rebuild": "rebuild",
+    "verify": "verify",
+    "coverage": "coverage",
+    "products": "products",
+    "changes": "products",
+    "export": "export",
+    "profiles": "profiles",
+    "up": "run",
+    "server": "run",
+    "supervisor": "run",
+    "worker": "run",
+    "migrate": "run",
+    "doctor": "doctor",
+    "explain": "explain",
+    "audit": "trail",
+}
+"""By its name the module of each command, in which a function is called so; in the order of the help."""
+
+GROUPS = (
+    "history",
+    "alerts",
+    "analytics",
+    "hosts",
+    "images",
+    "payloads",
+    "proxies",
+    "schedules",
+    "stores",
+    "tasks",
+    "tokens",
+    "users",
+    "visitors",
+    "workers",
+)
+"""Modules that hold several commands each, in their `app`."""
+
+
+def _joined(names: Iterable[str]) -> typer.Typer:
+    """These commands as one program."""
+    made = typer.Typer(
+        name="menuwatch",
+        help="Watches retail menus: finds stores, crawls their menus, keeps price, stock and potency history.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(options)
+    for name in names:
+        module = importlib.import_module(f"menuwatch.cli.{COMMANDS.get(name, name)}")
+        if name in COMMANDS:
+            made.command(name)(getattr(module, name))
+        else:
+            made.add_typer(module.app, name=name)
+    return made
+
+
+@functools.cache
+def _whole() -> typer.Typer:
+    return _joined([*COMMANDS, *GROUPS])
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """`app` is all commands. Whoever asks for one does not wait until all of them are loaded."""
+    if name == "app":
+        return _whole()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _asked(arguments: Sequence[str]) -> typer.Typer:
+    """The command that is asked for, alone; all of them where help is, or something that there is not."""
+    known = arguments and (arguments[0] in COMMANDS or arguments[0] in GROUPS)
+    return _joined(arguments[:1]) if known else _whole()
 
 
 def main() -> None:
@@ -114,7 +124,7 @@ def main() -> None:
         # As Ctrl-C: whatever was started is stopped again, the embedded database too. Server and worker stop more gently.
         signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
-        app()
+        _asked(sys.argv[1:])()
     except Refused as error:
         errors.print(f"menuwatch: {plain(str(error))}", markup=False, soft_wrap=True)
         sys.exit(2)
