@@ -19,6 +19,7 @@ NOT_RECORDED = {
     ("POST", "/api/session"): "of a browser: test_sessions",
     ("DELETE", "/api/session"): "of a browser: test_sessions",
     ("POST", "/api/session/password"): "of a browser: test_sessions",
+    ("POST", "/api/crawl/webhook/{secret}"): "a service's call, not a person's: the log has it",
 }
 
 Row = dict[str, Any]
@@ -117,6 +118,9 @@ async def test_every_route_that_changes_something(shop: Shop) -> None:  # noqa: 
         ("DELETE", "/api/users/{user_id}", "/api/users/2", None, "user_removed"),
         ("POST", "/api/tokens", "/api/tokens", {"name": "mine", "scopes": ["read"]}, "token_created"),
         ("DELETE", "/api/tokens/{token_id}", "/api/tokens/2", None, "token_revoked"),
+        ("POST", "/api/crawl/jobs", "/api/crawl/jobs", {"keywords": ["lamp"]}, "crawl_started"),
+        ("POST", "/api/crawl/jobs/{job_id}/cancel", "/api/crawl/jobs/1/cancel", None, "crawl_cancelled"),
+        ("POST", "/api/crawl/jobs/{job_id}/retry", "/api/crawl/jobs/1/retry", None, "crawl_retried"),
     ]  # fmt: skip
     described = {
         (method.upper(), path)
@@ -169,6 +173,13 @@ async def test_looking_back(shop: Shop) -> None:  # noqa: F811
     assert (await shop.ask("/api/audit", params={"actor": "somebody"}))["items"] == []
     assert (await shop.ask("/api/audit", params={"subject_kind": "token", "subject_id": "2"}))["items"][0]["id"] == 4
     assert (await shop.ask("/api/audit", params={"since": "2999-01-01T00:00:00Z"}))["items"] == []
+    for wrong in (
+        {"action": "user added"},
+        {"subject_kind": "Token"},
+        {"since": "2026-11-21T00:00:00Z", "until": "2026-11-20T00:00:00Z"},
+    ):
+        answer = await shop.http.get("/api/audit", params=wrong)
+        assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (422, list(wrong)[-1])
 
 
 async def test_a_command_is_on_record(

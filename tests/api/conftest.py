@@ -17,6 +17,8 @@ from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie.adapter import Dutchie
+from menuwatch.providers.identities import Identities
+from menuwatch.sites.registry import sites
 from tests.api.shop import START, Shop
 from tests.people import bearer
 
@@ -33,7 +35,18 @@ def archive(tmp_path: Path) -> FileArchive:
 
 @pytest.fixture
 def app(pool: Pool, archive: FileArchive, platforms: dict[str, Platform]) -> FastAPI:
-    return create_app(System(pool=pool, archive=archive, platforms=platforms, settings=Settings()))
+    settings = Settings()
+    own = Identities(pool)
+    return create_app(
+        System(
+            pool=pool,
+            archive=archive,
+            platforms=platforms,
+            settings=settings,
+            sites=sites(settings),
+            providers={own.name: own},
+        )
+    )
 
 
 @functools.cache

@@ -108,8 +108,8 @@ KINDS: tuple[type[Problem], ...] = (
     KeyOfAnother,
 )
 
-OPEN = ("/healthz", "/readyz", "/docs", "/openapi.json", "/problems", "/img")
-"""What is for everybody, with all below it."""
+OPEN = ("/healthz", "/readyz", "/docs", "/openapi.json", "/problems", "/img", "/api/crawl/webhook")
+"""What is for everybody, with all below it; what a webhook brings is taken from whoever knows the secret in its address."""
 
 _CHALLENGE = 'Bearer realm="menuwatch"'
 

@@ -65,6 +65,7 @@ TAGS = [
     {"name": "hosts", "description": "Who is asked: how often, how they take it, and saying otherwise."},
     {"name": "attempts", "description": "Every request that was made, and what came of it."},
     {"name": "images", "description": "Pictures of products and logos of brands, in any size and format."},
+    {"name": "crawls", "description": "Searching shops by keyword: jobs, their pages, and the products found."},
     {"name": "alerts", "description": "What people want to be told of, what was found, and what was sent."},
     {
         "name": "accounts",
