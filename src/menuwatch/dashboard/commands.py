@@ -1,6 +1,6 @@
 """What messages say for the command line, said for people who look at a screen: the command becomes the screen where it is done.
 
-Operations name the command that helps, between backticks; the command line shows it as it is. Here `menuwatch stores list` is a link to
+Operations name the command that helps, between backticks; the command line shows that. Here `menuwatch stores list` is a link to
 the stores, and `menuwatch hosts resume x` one to the host where the button is. Commands that no screen has (`menuwatch worker`) stay.
 """
 
@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from contextvars import ContextVar
 from urllib.parse import quote
 
-from jinja2 import pass_context
-from jinja2.runtime import Context
 from markupsafe import Markup
 
 _SCREENS = {
@@ -37,15 +35,17 @@ _DONE_THERE = {
 """What a screen calls what the command does."""
 
 
-@pass_context
-def ticked(context: Context, text: str) -> Markup:
+root: ContextVar[str] = ContextVar("root", default="")
+"""Where the dashboard lies, for the page that is made: macros do not see what a page was given."""
+
+
+def ticked(text: str) -> Markup:
     """Text in which what stands between backticks is a command: a link where a screen has it, else code."""
     parts = re.split("`([^`]+)`", str(text))
-    address: Callable[[str], str] = context["url"]
-    return Markup("").join(_said(part, address) if index % 2 else part for index, part in enumerate(parts))
+    return Markup("").join(_said(part) if index % 2 else part for index, part in enumerate(parts))
 
 
-def _said(command: str, address: Callable[[str], str]) -> Markup:
+def _said(command: str) -> Markup:
     as_it_is = Markup("<code>{}</code>").format(command)
     try:
         words = shlex.split(command)
@@ -56,7 +56,7 @@ def _said(command: str, address: Callable[[str], str]) -> Markup:
     group, verb = words[1], words[2] if len(words) > 2 else "list"
     path, name = _SCREENS[group]
     if verb == "list":
-        return Markup('<a href="{}">{}</a>').format(address(path), name)
+        return Markup('<a href="{}">{}</a>').format(root.get() + path, name)
     if (group, verb) not in _DONE_THERE:
         return as_it_is
     named = [word for word in words[3:4] if not word.startswith("-") and "…" not in word and "://" not in word]
@@ -64,4 +64,4 @@ def _said(command: str, address: Callable[[str], str]) -> Markup:
         path, name = f"{path}/{quote(named[0], safe='')}", f"{group[:-1] if group != 'proxies' else 'proxy'} {named[0]}"
     what = _DONE_THERE[group, verb]
     what = what if what.islower() else f"“{what}”"
-    return Markup('{} at <a href="{}">{}</a>').format(what, address(path), name)
+    return Markup('{} at <a href="{}">{}</a>').format(what, root.get() + path, name)

@@ -15,6 +15,7 @@ from starlette.responses import RedirectResponse, Response
 
 from menuwatch import __version__
 from menuwatch.accounts.model import Principal
+from menuwatch.dashboard import commands
 from menuwatch.dashboard.screens import NAVIGATION, owner
 from menuwatch.web import paging
 from menuwatch.web.pages import Pages
@@ -56,6 +57,7 @@ def show(
     """The page of a screen. `live` names the topics whose changes it shows, comma-separated (web/live.py)."""
     pages: Pages = request.app.state.pages
     flash = _said(request)
+    commands.root.set(root(request))
     given = {
         "principal": request.state.principal,
         "navigation": NAVIGATION,
