@@ -86,6 +86,19 @@ async def test_what_is_wrong_stands_beside_the_field_and_all_that_was_typed_stay
     assert SECRET not in "".join(capsys.readouterr()), "no log has it"
 
 
+async def test_taking_all_channels_away_stays_chosen_when_something_else_is_wrong(
+    admin: httpx.AsyncClient, pool: Pool
+) -> None:
+    await admin.post("/admin/alerts/add", data={**RULE, **CHANNELS})
+    ((rule,),) = await _rows(pool, "SELECT id FROM alert_rules")
+    answer = await admin.post(
+        f"/admin/alerts/{rule}", data={**RULE, "nobody": "1", "amount": "cheap", "debounce_crawls": "3"}
+    )
+    assert answer.status_code == 422
+    assert 'name="nobody" value="1" checked' in answer.text
+    assert 'id="patience" open' in answer.text
+
+
 async def test_a_stale_edit_shows_both_and_channels_stay_unless_given(admin: httpx.AsyncClient, pool: Pool) -> None:
     await admin.post("/admin/alerts/add", data={**RULE, **CHANNELS})
     ((rule_id,),) = await _rows(pool, "SELECT id FROM alert_rules")
