@@ -439,6 +439,10 @@ async def supervising(
     )
     task = asyncio.create_task(crew.run(), name="crew")
     try:
+        # The workers load while whatever comes next does (a server takes its time, and nobody else has the event loop meanwhile).
+        looked = asyncio.create_task(crew.looked.wait(), name="crew-looked")
+        await asyncio.wait({task, looked}, return_when=asyncio.FIRST_COMPLETED)
+        looked.cancel()
         yield crew
     finally:
         crew.stop()

@@ -66,7 +66,7 @@ def test_scaled_killed_and_followed(database_url: str, surroundings: None) -> No
     assert isinstance(nobody.exception, Refused)
     assert "`menuwatch up` serves and runs workers" in str(nobody.exception)
     with running("up", "--workers", "2") as up:
-        first = until(lambda: (found := at_work(database_url)).keys() == {"Ada", "Bruno"} and found, seconds=60)
+        first = until(lambda: (found := at_work(database_url)).keys() == {"Ada", "Bruno"} and found, seconds=90)
         for wrong in ("-1", "0", "1000"):
             refused = cli.invoke(app, ["workers", "scale", wrong])
             assert isinstance(refused.exception, Refused)
@@ -81,7 +81,7 @@ def test_scaled_killed_and_followed(database_url: str, surroundings: None) -> No
     assert "First login: user admin" in said
     until(lambda: not any(psutil.pid_exists(pid) for pid, _ in first.values()))
     with running("supervisor") as supervisor:
-        second = until(lambda: at_work(database_url), seconds=60)
+        second = until(lambda: at_work(database_url), seconds=90)
         assert second.keys() == {"Ada"}, "one was ordered last"
         os.kill(supervisor.pid, signal.SIGINT)
         _, said = supervisor.communicate(timeout=30)

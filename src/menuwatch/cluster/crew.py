@@ -121,6 +121,8 @@ class Crew:
         self._said: Count | None = None
         self._said_at = 0.0
         self.posts: list[Post] = []
+        self.looked = asyncio.Event()
+        """Set once it has looked for the first time, and started whom it may."""
 
     @property
     def holding(self) -> bool:
@@ -139,8 +141,12 @@ class Crew:
                 self._woken.clear()
                 try:
                     await self.step()
-                except (psycopg.Error, PoolTimeout) as error:
-                    log.warning("the supervisor could not look", action="crew_step_failed", error=str(error))
+                except Exception as error:
+                    away = isinstance(error, (psycopg.Error, PoolTimeout))
+                    log.warning(
+                        "the supervisor could not look", action="crew_step_failed", error=str(error), exc_info=not away
+                    )
+                self.looked.set()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._pace.interval):
                         await self._woken.wait()

@@ -5,7 +5,6 @@ So any server may order, wherever the workers run, and an order outlives whoever
 
 from __future__ import annotations
 
-
 from menuwatch.cluster import hold
 from menuwatch.cluster.base import NOBODY, Limits, Standing
 from menuwatch.cluster.hold import Held
