@@ -28,6 +28,7 @@ NAVIGATION: tuple[tuple[str, tuple[Screen, ...]], ...] = (
             Screen("/failures", "Failures", "f"),
             Screen("/workers", "Workers", "w"),
             Screen("/schedules", "Schedules", "s"),
+            Screen("/crawls", "Search crawls", "c"),
         ),
     ),
     (

@@ -90,7 +90,7 @@ def _slice(first: datetime | None, last: datetime | None) -> int:
 async def items(conn: _Conn, job_id: int, where: ItemFilter, *, after: int = 0, limit: int = 50) -> list[Row]:
     """Pages of a job by number, those after the one numbered `after`."""
     values = {"status": where.status, "url_type": where.url_type, "keyword": where.keyword}
-    return await rows(conn, _q.items, {**values, "id": job_id, "after": after, "limit": limit}, prepare=False)
+    return await rows(conn, _q.pages, {**values, "id": job_id, "after": after, "limit": limit}, prepare=False)
 
 
 async def attempts(

@@ -46,7 +46,7 @@ SELECT error_cause(error_message) AS cause, error_kind(error_message) AS error, 
   FROM crawl_queue WHERE job_id = %(id)s AND status IN ('failed', 'pending') AND error_message IS NOT NULL
  GROUP BY 1, 2 ORDER BY pages DESC, cause LIMIT 10;
 
--- name: items
+-- name: pages
 SELECT q.id, q.url, q.url_type, q.keyword, q.page, q.priority, q.status, q.retry_count, q.attempt, q.next_attempt_at, q.created_at,
        q.submitted_at, q.deadline_at, q.completed_at, q.error_message, q.parent_id, q.found, q.removed
   FROM crawl_queue q

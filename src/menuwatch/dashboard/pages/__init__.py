@@ -8,6 +8,7 @@ from menuwatch.dashboard.pages import (
     alert_rules,
     alerts,
     audit,
+    crawls,
     enqueue,
     failures,
     front,
@@ -62,5 +63,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     payloads.router,
     products.router,
     stores.router,
+    crawls.router,
 )
 """Every screen."""

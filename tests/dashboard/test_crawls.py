@@ -1,0 +1,150 @@
+"""Search crawls on the dashboard: starting, looking, cancelling, retrying, and who may."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from menuwatch.archive.files import FileArchive
+from menuwatch.core.settings import Settings
+from menuwatch.dashboard.app import create_dashboard
+from menuwatch.db.pool import Pool
+from menuwatch.web.faces import Faces
+from menuwatch.web.live import Live
+from menuwatch.web.observe import Traffic
+from menuwatch.web.system import System
+from tests.dashboard.crawling import BLOCKED, PROVIDERS, SITES, half_done
+
+AT = "/admin/crawls"
+
+
+@pytest.fixture
+def faces(pool: Pool, tmp_path: Path) -> Faces:
+    system = System(
+        pool=pool,
+        archive=FileArchive(tmp_path / "storage"),
+        platforms={},
+        settings=Settings(),
+        sites=SITES,
+        providers=PROVIDERS,
+    )
+    app = create_dashboard(system, Traffic(), Live(pool))
+    return Faces(api=app, dashboard=app, site=app)
+
+
+async def one(pool: Pool, query: str) -> tuple[Any, ...]:
+    async with pool.connection() as conn:
+        row = await (await conn.execute(query)).fetchone()  # type: ignore[arg-type]
+    assert row is not None
+    return tuple(row)
+
+
+async def test_one_is_started_with_a_keyword_on_each_line(admin: httpx.AsyncClient, pool: Pool) -> None:
+    assert "No search crawls yet" in (await admin.get(AT)).text
+    form = {
+        "keywords": " led  lamp \r\n\r\ndog leash\r\nLED lamp\r\n",
+        "site": "cj",
+        "provider": "serpwatch",
+        "country": "US",
+    }
+    started = await admin.post(AT, data={**form, "max_pages": "4"})
+    assert started.status_code == 303
+    page = (await admin.get(started.headers["location"])).text
+    assert "has begun with 2 keywords" in page
+    kept = "SELECT site, provider, keywords, max_pages, country, created_by FROM crawl_jobs"
+    assert await one(pool, kept) == ("cj", "serpwatch", ["led lamp", "dog leash"], 4, "us", "tester")
+    assert "led lamp, dog leash" in (await admin.get(AT)).text
+    assert await one(pool, "SELECT count(*) FROM audit_log WHERE action = 'crawl_started'") == (1,)
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"keywords": "  \n "}, "name at least one keyword"),
+        ({"keywords": "lamp\nle\x07d"}, "keyword 2 of 2 holds a control character"),
+        ({"keywords": "\n".join(f"lamp {n}" for n in range(201))}, "there are 201 keywords"),
+        ({"keywords": "lamp", "max_pages": "0"}, "0 is too small: from 1 to 100"),
+        ({"keywords": "lamp", "max_pages": "ten"}, "a whole number from 1 to 100"),
+        ({"keywords": "lamp", "site": "elsewhere"}, "is not known here: it is one of cj"),
+        ({"keywords": "lamp", "country": "Germany"}, "two letters"),
+    ],
+)
+async def test_what_cannot_be_started_is_said_beside_the_field(
+    admin: httpx.AsyncClient, pool: Pool, form: dict[str, str], said: str
+) -> None:
+    answer = await admin.post(AT, data=form)
+    assert answer.status_code == 422
+    assert re.search(rf'class="wrong"[^>]*>[^<]*{re.escape(said)}', answer.text)
+    assert form.get("country", "") in answer.text
+    assert await one(pool, "SELECT count(*) FROM crawl_jobs") == (0,)
+
+
+async def test_a_job_in_the_midst_of_its_work(admin: httpx.AsyncClient, pool: Pool) -> None:
+    job = await half_done(pool)
+    listed = (await admin.get(AT)).text
+    assert "28 of 62" in listed, "27 pages came, and one has failed"
+    figures = (await admin.get(f"{AT}/{job.id}")).text
+    for text in ("28 of 62 pages known so far", "Best products", "1 no longer sold", "pages of the site have"):
+        assert text in figures
+    assert figures.count("<title>") > 5, "bars of the timeline"
+    failed = (await admin.get(f"{AT}/{job.id}/pages?status=failed")).text
+    assert failed.count('<td class="long">') == 1
+    assert "no answer" in failed
+    assert (await admin.get(f"{AT}/{job.id}/pages?status=lost")).status_code == 422
+    submissions = (await admin.get(f"{AT}/{job.id}/submissions")).text
+    assert submissions.count("failed</span>") == 3
+    assert submissions.count("under way</span>") == 1
+    assert BLOCKED.replace("'", "&#39;") in submissions
+
+
+async def test_products_are_walked_searched_and_shown(admin: httpx.AsyncClient, pool: Pool) -> None:
+    job = await half_done(pool, found=140)
+    at = f"{AT}/{job.id}/products"
+
+    def scores(text: str) -> list[float]:
+        return [float(score) for score in re.findall(r'aria-label="score ([0-9.]+) of 100"', text)]
+
+    first = (await admin.get(at)).text
+    link = re.findall(r'rel="next" href="([^"]+)"', first)[0]
+    second = (await admin.get(link.replace("&amp;", "&"))).text
+    walked = scores(first) + scores(second)
+    assert len(walked) == 66
+    assert walked == sorted(walked, reverse=True)
+    found = (await admin.get(f"{at}?q=Größe+%26+Co&keyword=led+lamp")).text
+    assert len(scores(found)) == 22, "every third of 70, from the second, and one of them never came"
+    assert "No product is like that" in (await admin.get(f"{at}?q=nothing+of+it")).text
+    assert (await admin.get(f"{at}?keyword=cat")).status_code == 422
+    (number,) = await one(pool, "SELECT id FROM crawl_products WHERE site_product_id = '7011'")
+    product = (await admin.get(f"{at}/{number}")).text
+    assert "with a very long name" in product
+    assert product.count("Red-") == 3
+    assert (await admin.get(f"{at}/999")).status_code == 404
+    assert (await admin.get(f"{AT}/999")).status_code == 404
+
+
+async def test_failed_pages_are_retried_and_a_job_is_cancelled(admin: httpx.AsyncClient, pool: Pool) -> None:
+    job = await half_done(pool)
+    assert (await admin.post(f"{AT}/{job.id}/retry")).status_code == 303
+    assert await one(pool, "SELECT count(*) FROM crawl_queue WHERE status = 'failed'") == (0,)
+    again = await admin.post(f"{AT}/{job.id}/retry", headers={"referer": f"http://menuwatch{AT}/{job.id}"})
+    assert "no page of crawl" in (await admin.get(again.headers["location"])).text
+    assert (await admin.post(f"{AT}/{job.id}/cancel")).status_code == 303
+    page = (await admin.get(f"{AT}/{job.id}")).text
+    assert "is cancelled: nothing more is submitted" in page
+    assert f'action="{AT}/{job.id}/cancel"' not in page
+    assert await one(pool, "SELECT status FROM crawl_jobs") == ("cancelled",)
+
+
+async def test_a_viewer_looks_and_changes_nothing(viewer: httpx.AsyncClient, pool: Pool) -> None:
+    job = await half_done(pool)
+    for path in ("", f"/{job.id}", f"/{job.id}/products", f"/{job.id}/pages", f"/{job.id}/submissions"):
+        answer = await viewer.get(AT + path)
+        assert answer.status_code == 200
+        assert f'method="post" action="{AT}' not in answer.text
+    for path in ("", f"/{job.id}/cancel", f"/{job.id}/retry"):
+        assert (await viewer.post(AT + path, data={"keywords": "lamp"})).status_code == 403
+    assert await one(pool, "SELECT count(*) FROM crawl_jobs") == (1,)
