@@ -10,6 +10,7 @@ from urllib.parse import quote
 import httpx
 
 from menuwatch.accounts.model import Role
+from menuwatch.dashboard.pages.audit import told
 from menuwatch.db.pool import Pool
 from menuwatch.web.faces import Faces
 from tests.dashboard.people import logged_in
@@ -149,6 +150,10 @@ async def test_the_audit_is_filtered_and_walked_and_escapes_what_it_shows(admin:
     assert second.count("proxy disabled</a>") == 30
     day = (await admin.get("/admin/audit?since=2026-11-21&until=2026-11-21")).text
     assert day.count("proxy disabled</a>") == 24, "the hours of that day"
+    assert '<option value="marta" selected>marta</option>' in first
+    assert '<option value="proxy_disabled" selected>Proxy disabled</option>' in first
+    late = await admin.get("/admin/audit?since=2026-11-21&until=2026-11-20")
+    assert (late.status_code, "before the first day" in late.text) == (422, True)
     wrong = await admin.get("/admin/audit?since=yesterday")
     assert wrong.status_code == 422
     assert "is no day" in wrong.text
@@ -187,3 +192,19 @@ async def test_tokens_come_in_pages(admin: httpx.AsyncClient, pool: Pool) -> Non
         page = (await admin.get(following)).text
         assert len(re.findall(r"/revoke\"", page)) == 11, first
         assert f'href="{first}"' in page
+
+
+TOLD: tuple[tuple[dict[str, Any], list[tuple[str, str]]], ...] = (
+    ({}, []),
+    ({"role": "viewer", "is_new": True, "note": None}, [("role", "viewer"), ("is new", "yes"), ("note", "none")]),
+    ({"scopes": ["read", "tasks:write"], "ids": []}, [("scopes", "read, tasks:write"), ("ids", "none")]),
+    ({"before": "viewer", "after": "admin", "by": 3}, [("changed", "viewer → admin"), ("by", "3")]),
+    ({"before": {"rate": 1, "burst": 2}, "after": {"rate": 0.5, "burst": 2}}, [("rate", "1 → 0.5")]),
+    ({"filter": {"roles": ["a"], "max_age": 3}}, [("filter", "roles: a, max age: 3")]),
+    ({"expires_at": "2026-11-21T08:30:00.123+00:00"}, [("expires at", "2026-11-21 08:30 UTC")]),
+)
+
+
+def test_details_are_words() -> None:
+    for details, said in TOLD:
+        assert told(details) == said

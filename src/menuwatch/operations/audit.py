@@ -149,3 +149,22 @@ async def page(
         "limit": limit,
     }
     return await rows(conn, _q.page, values, prepare=False)
+
+
+CHOICES = 500
+"""Most actors, actions and kinds that there are to choose from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the audit has entries of: who acted, what was done, and to which kinds of things."""
+
+    actors: list[str]
+    actions: list[str]
+    kinds: list[str]
+
+
+async def seen(conn: AsyncConnection[Any]) -> Seen:
+    """What there is to choose from."""
+    (found,) = await rows(conn, _q.seen, {"limit": CHOICES})
+    return Seen(**found)

@@ -150,12 +150,16 @@ class DeedPage(Page[Deed]):
     """What was done, page by page."""
 
 
+Plain = Annotated[Search, Field(pattern="^[a-z][a-z0-9_]*$")]
+"""Of an action or a kind: small letters, digits and underscores."""
+
+
 class AuditQuery(PageQuery):
     """Which entries."""
 
     actor: Search | None = Field(None, description="Only of this one.")
-    action: Search | None = Field(None, description="Only this.")
-    subject_kind: Search | None = Field(None, description="Only things of this kind.")
+    action: Plain | None = Field(None, description="Only this, as `user_added`.")
+    subject_kind: Plain | None = Field(None, description="Only things of this kind, as `user` or `alert_rule`.")
     subject_id: Search | None = Field(None, description="Only the one of this number or name.")
     since: Instant | None = Field(None, description="Only from this time on (ISO 8601 with offset).")
     until: Instant | None = Field(None, description="Only before this time (ISO 8601 with offset).")
