@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.commands import menuwatch
 from tests.e2e.recordings import page, product
 from tests.e2e.test_replay import Command
 from tests.unit.test_weedmaps import item
@@ -23,10 +23,7 @@ def command(database_url: str, tmp_path: Path) -> Command:
 
 def products(command: Command, *args: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "DATABASE_URL": command.database_url, "MENUWATCH_HOME": str(command.home)}
-    return subprocess.run(
-        [sys.executable, "-m", "menuwatch.cli.main", "products", *args, "--format", "json"],
-        capture_output=True, text=True, check=False, timeout=120, env=env,
-    )  # fmt: skip
+    return menuwatch("products", *args, "--format", "json", env=env)
 
 
 def names(command: Command, *args: str) -> list[str]:

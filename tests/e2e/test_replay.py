@@ -6,13 +6,13 @@ import gzip
 import json
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.commands import menuwatch
 from tests.e2e.recordings import NOW, archived, page, product
 
 
@@ -25,10 +25,7 @@ class Command:
 
     def run(self, *args: object) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "DATABASE_URL": self.database_url, "MENUWATCH_HOME": str(self.home)}
-        return subprocess.run(
-            [sys.executable, "-m", "menuwatch.cli.main", "replay", *map(str, args)],
-            capture_output=True, text=True, check=False, timeout=120, env=env,
-        )  # fmt: skip
+        return menuwatch("replay", *map(str, args), env=env)
 
     def report(self, *args: object) -> dict[str, Any]:
         run = self.run(*args, "--json")

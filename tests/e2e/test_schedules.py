@@ -13,6 +13,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.commands import menuwatch
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 MENUWATCH = [sys.executable, "-m", "menuwatch.cli.main"]
 
@@ -25,9 +27,7 @@ def surroundings(database_url: str, tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def run(surroundings: dict[str, str]) -> Run:
     def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*MENUWATCH, "schedules", *arguments], env=surroundings, capture_output=True, text=True, timeout=60
-        )
+        return menuwatch("schedules", *arguments, env=surroundings, timeout=60)
 
     return command
 

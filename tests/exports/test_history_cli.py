@@ -7,7 +7,6 @@ import csv
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from menuwatch.exports.packs import Packs
 from menuwatch.operations import history
 from tests.api.shop import START, Shop, at, item
+from tests.commands import menuwatch
 
 Run = Callable[..., Awaitable[subprocess.CompletedProcess[str]]]
 MONTH = 24 * 31
@@ -32,10 +32,7 @@ def run(database_url: str, tmp_path: Path) -> Run:
     }
 
     async def run(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "menuwatch.cli.main", *words]
-        done = await asyncio.to_thread(
-            subprocess.run, command, capture_output=True, text=True, check=False, timeout=120, env=env
-        )
+        done = await asyncio.to_thread(menuwatch, *words, env=env)
         assert done.returncode == code, (words, done.stdout, done.stderr)
         return done
 

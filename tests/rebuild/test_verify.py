@@ -6,14 +6,13 @@ import asyncio
 import gzip
 import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 from menuwatch.archive.document import Document
 from menuwatch.operations.verify import FOUND, Fault, Verified, verify
 from tests.api.shop import Shop, at, item, menu
+from tests.commands import menuwatch
 
 
 async def _verify(shop: Shop, *, repair: bool = False) -> Verified:
@@ -155,11 +154,7 @@ async def test_the_command_says_what_to_do(shop: Shop, database_url: str, tmp_pa
     env = {**os.environ, "DATABASE_URL": database_url, "STORAGE_PATH": str(shop.archive.root), "LOG_LEVEL": "error"}
 
     async def told(*args: str) -> str:
-        done = await asyncio.to_thread(
-            subprocess.run,
-            [sys.executable, "-m", "menuwatch.cli.main", "verify", *args],
-            cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+        done = await asyncio.to_thread(menuwatch, "verify", *args, env=env, timeout=60, cwd=tmp_path)
         assert done.returncode == 1, done.stderr
         return " ".join(done.stdout.split())
 

@@ -19,6 +19,7 @@ from menuwatch.core.errors import Refused
 from menuwatch.fetch import profile_file, profiles
 from menuwatch.fetch.profiles import BUILT_IN, PROFILES, Profile, load, plausible
 from menuwatch.operations.profiles import listed, sent
+from tests import commands
 
 ROOT = Path(__file__).resolve().parents[2]
 TODAY = date(2026, 11, 21)
@@ -264,10 +265,7 @@ def test_what_a_browser_sends_is_shown_in_its_order() -> None:
 
 
 def menuwatch(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "menuwatch.cli.main", "profiles", *arguments],
-        env=os.environ | environ, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+    return commands.menuwatch("profiles", *arguments, env=os.environ | environ, timeout=60)
 
 
 def test_the_command_lists_and_shows_them(write: Write) -> None:
