@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
-
-import psycopg
-from psycopg_pool import PoolTimeout
 
 from menuwatch.archive.files import FileArchive
 from menuwatch.cluster import local
 from menuwatch.cluster.base import Scaler
-from menuwatch.cluster.crew import Crew, Pace
-from menuwatch.cluster.supervisor import Ended, Rules, Supervisor
 from menuwatch.core.backoff import Backoff
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.errors import Refused
@@ -50,7 +44,7 @@ from menuwatch.fetch.ledger import Report
 from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.rotator import Rotator
 from menuwatch.imaging.files import ImageFiles
-from menuwatch.operations import openings, proxies, workers
+from menuwatch.operations import openings, proxies
 from menuwatch.payloads import store as payloads
 from menuwatch.pipeline.parts import Parts
 from menuwatch.pipeline.registry import handlers
@@ -59,8 +53,6 @@ from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
 from menuwatch.providers.registry import providers
-from menuwatch.proxies import store as stored_proxies
-from menuwatch.proxies.model import NoProxy
 from menuwatch.proxies.vault import Vault
 from menuwatch.schedules import store as schedules
 from menuwatch.schedules.model import wanted
@@ -268,8 +260,9 @@ async def _running(loop: _L) -> AsyncIterator[_L]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-STOPPING_SECONDS = 30.0
-"""What a worker may need to stop beyond the grace time of its tasks, when the database is slow to answer."""
+def check_roles(system: System) -> None:
+    """Raises Refused for roles that no worker of this version does."""
+    _served(Options.from_settings(system.settings), handlers(parts(system)), system.settings.worker_role)
 
 
 def _served(options: Options, served: Mapping[Role, object], asked: Sequence[str]) -> None:
@@ -374,82 +367,9 @@ def metrics(system: System, runner: Worker, *, ordinal: int | None = None) -> Ab
     return exposed(runner.measures, host=host, port=port, ordinal=ordinal or 0)
 
 
-async def pod(system: System, count: int, command: Callable[[int], Sequence[str]]) -> Supervisor:
-    """A supervisor of that many worker processes, `command` being how to start the n-th. What no worker could start with is refused
-    here, once, as `worker` does."""
-    name = (await worker(system)).identity.pod
-    rules = Rules(grace=system.settings.shutdown_grace_seconds + STOPPING_SECONDS)
-    return Supervisor(command, count, rules=rules, on_end=_undertaker(system, name))
-
-
-def _undertaker(system: System, pod: str | None) -> Ended:
-    """Tells the registry of workers of that pod whose processes were seen to end."""
-
-    async def on_end(*, pid: int, since: datetime) -> None:
-        try:
-            async with system.pool.connection(timeout=5) as conn, conn.transaction():
-                await workers.died(conn, host=socket.gethostname(), pid=pid, pod=pod, since=since)
-        except (psycopg.Error, PoolTimeout) as error:
-            # Its tasks wait then until it counts as silent.
-            log.warning("the registry was not told", action="registry_failed", pid=pid, error=str(error))
-
-    return on_end
-
-
 def scaler(settings: Settings) -> Scaler:
     """What people's orders for more or fewer workers go to."""
     return local.LocalScaler(settings)
-
-
-@asynccontextmanager
-async def supervising(
-    system: System,
-    command: Callable[[int], Sequence[str]],
-    *,
-    asked: int | None = None,
-    env: Mapping[str, str] | None = None,
-) -> AsyncIterator[Crew]:
-    """As many worker processes on this machine as are ordered, for as long as the context lasts; `command` is how to start the n-th,
-    `asked` is an order. Raises Refused for a number outside the limits and for roles that do not exist; without an active proxy the
-    workers wait for one: whoever adds it may need the server that runs beside them."""
-    limits = local.limits(system.settings)
-    if asked is not None and not limits.low <= asked <= limits.high:
-        raise Refused(
-            f"{asked} workers are too {'few' if asked < limits.low else 'many'}: from {limits.low} to {limits.high} are allowed "
-            "(WORKERS_MIN and WORKERS_MAX)"
-        )
-    options = Options.from_settings(system.settings)
-    _served(options, handlers(parts(system)), system.settings.worker_role)
-
-    async def may_start() -> str | None:
-        async with system.pool.connection(timeout=5) as conn:
-            standing = await stored_proxies.standing(conn)
-        return None if standing.active else str(NoProxy(standing))
-
-    crew = Crew(
-        system.pool,
-        command,
-        limits,
-        first=min(max(system.settings.workers_per_pod, limits.low), limits.high),
-        asked=asked,
-        env=env,
-        may_start=may_start,
-        on_end=_undertaker(system, options.pod),
-        pace=Pace(grace=system.settings.shutdown_grace_seconds + STOPPING_SECONDS),
-    )
-    task = asyncio.create_task(crew.run(), name="crew")
-    try:
-        # The workers load while whatever comes next does (a server takes its time, and nobody else has the event loop meanwhile).
-        looked = asyncio.create_task(crew.looked.wait(), name="crew-looked")
-        await asyncio.wait({task, looked}, return_when=asyncio.FIRST_COMPLETED)
-        looked.cancel()
-        yield crew
-    finally:
-        crew.stop()
-        try:
-            await task
-        finally:
-            task.cancel()
 
 
 @asynccontextmanager

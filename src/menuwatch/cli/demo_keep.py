@@ -13,8 +13,8 @@ from rich.table import Table
 
 from menuwatch import bootstrap
 from menuwatch.bootstrap import System
+from menuwatch.cli.crews import supervising
 from menuwatch.cli.output import errors
-from menuwatch.cli.run import nth_worker
 from menuwatch.db import sql
 from menuwatch.operations import accounts
 from menuwatch.operations.wording import span
@@ -64,7 +64,7 @@ async def keep(simulator: Simulator, system: System) -> None:
     async with (
         bootstrap.keeping(system),
         _often(system),
-        bootstrap.supervising(system, nth_worker, asked=WORKERS, env=settings.to_env()),
+        supervising(system, asked=WORKERS, env=settings.to_env()),
     ):
         living = asyncio.create_task(_drift(simulator), name="market")
         try:

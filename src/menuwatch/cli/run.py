@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from typing import Annotated
 
 import typer
 
 from menuwatch import bootstrap
 from menuwatch.accounts.passwords import Passwords
+from menuwatch.cli.crews import pod, supervising
 from menuwatch.cli.output import console, errors
 from menuwatch.cli.process import on_signals, settings
 from menuwatch.cluster.lifeline import lifeline
@@ -98,7 +98,7 @@ async def _server(host: str | None, port: int | None, *, crew: bool = False, wor
         await stack.enter_async_context(bootstrap.scheduling(system))
         await stack.enter_async_context(bootstrap.keeping(system))
         if crew:
-            await stack.enter_async_context(bootstrap.supervising(system, nth_worker, asked=workers))
+            await stack.enter_async_context(supervising(system, asked=workers))
         await serve(
             system,
             lambda address: errors.print(
@@ -113,7 +113,7 @@ async def _supervisor(workers: int | None) -> None:
     async with bootstrap.open_system(settings(quiet=False)) as system:
         await bootstrap.recover_tasks(system)
         told = asyncio.Event()
-        async with bootstrap.keeping(system), bootstrap.supervising(system, nth_worker, asked=workers):
+        async with bootstrap.keeping(system), supervising(system, asked=workers):
             with on_signals(asyncio.get_running_loop(), told.set):
                 await told.wait()
 
@@ -145,11 +145,6 @@ async def _worker(found: Settings, place: int | None = None) -> None:
 
 async def _pod(found: Settings) -> int:
     async with bootstrap.open_system(found, pool_size=2) as system:
-        supervisor = await bootstrap.pod(system, found.workers_per_pod, nth_worker)
+        supervisor = await pod(system, found.workers_per_pod)
         with on_signals(asyncio.get_running_loop(), supervisor.stop):
             return await supervisor.run()
-
-
-def nth_worker(place: int) -> tuple[str, ...]:
-    """How a supervisor starts the n-th worker of its own."""
-    return (sys.executable, "-m", "menuwatch.cli.main", "worker", "--place-in-pod", str(place))
