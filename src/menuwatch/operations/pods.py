@@ -46,7 +46,8 @@ class _Beat(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerNow:
     """One worker. `cpu` and `memory` are shares of its limits, None before its first heartbeat; `memory_mb` and `memory_total_mb` are
-    MiB. `told` are commands that it has not taken yet; `version` of the software, None where it does not say. `why` is why it claims nothing, or not everything."""
+    MiB. `told` are commands that it has not taken yet; `version` of the software, None where it does not say. `why` is why it
+    claims nothing, or not everything."""
 
     worker_id: str
     name: str
