@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import importlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -385,6 +386,12 @@ async def working(system: System) -> AsyncIterator[Worker]:
     finally:
         runner.stop()
         await task
+
+
+def load_faces() -> None:
+    """Loads what `serving` needs, which takes a while: for whoever has something else to do on the event loop."""
+    for face in ("api", "dashboard", "site"):
+        importlib.import_module(f"menuwatch.{face}.app")
 
 
 @asynccontextmanager

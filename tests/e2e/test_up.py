@@ -72,6 +72,7 @@ def test_scaled_killed_and_followed(database_url: str, surroundings: None) -> No
             assert isinstance(refused.exception, Refused)
             assert "from 1 to 3 are allowed" in str(refused.exception)
         done = cli.invoke(app, ["workers", "scale", "down", "--wait", "--json"])
+        assert done.exit_code == 0, done.exception
         assert {name: json.loads(done.stdout)[name] for name in ("current", "desired", "high", "backend")} == {
             "current": 1, "desired": 1, "high": 3, "backend": "local",
         }  # fmt: skip

@@ -35,6 +35,7 @@ async def keep(simulator: Simulator, system: System) -> None:
     """Serves until Ctrl-C, with workers that crawl by schedule and download what pictures there are."""
     from menuwatch.cli.serving import serve
 
+    bootstrap.load_faces()  # before there are workers: who holds them needs the event loop
     password = await accounts.first_admin(system.pool)
     settings = dataclasses.replace(
         system.settings,

@@ -99,6 +99,8 @@ async def _server(host: str | None, port: int | None, *, crew: bool = False, wor
         await stack.enter_async_context(bootstrap.keeping(system))
         if crew:
             await stack.enter_async_context(supervising(system, asked=workers))
+            # Loading the faces takes a while, and much longer on a busy machine: the supervisor needs the event loop meanwhile.
+            await asyncio.to_thread(bootstrap.load_faces)
         await serve(
             system,
             lambda address: errors.print(

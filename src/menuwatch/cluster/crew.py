@@ -49,7 +49,7 @@ class Pace(Rules):
     """Times in seconds: between two looks at what is ordered, and for how long the number is held after a look."""
 
     interval: float = 0.5
-    lasting: float = 10.0
+    lasting: float = 15.0
 
 
 @dataclass(slots=True, eq=False)
