@@ -9,6 +9,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
+from menuwatch.operations import watch_words
 from menuwatch.site import words
 from tests.api.shop import item
 from tests.site.front import Front
@@ -310,6 +311,9 @@ def test_prices(cents: int | None, said: str) -> None:
 
 
 def test_names_say_nothing_twice() -> None:
+    assert watch_words.called("Grinder | Assorted  Colors") == "Grinder, Assorted Colors"
+    assert watch_words.called("Blue Fern by Kiln - Blue Fern by Kiln") == "Blue Fern by Kiln"
+    assert watch_words.called("|") == "|"
     assert words.title_of("Blue Fern by Kiln - Blue Fern by Kiln") == ("Blue Fern by Kiln", "")
     assert words.title_of("Blue Fern - Small") == ("Blue Fern - Small", "")
     assert words.store_in("Green Leaf", "Phoenix") == "Green Leaf, Phoenix"

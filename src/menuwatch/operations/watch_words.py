@@ -23,6 +23,13 @@ def one_line(text: str, most: int = 120) -> str:
     return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
+def called(item: str, most: int = 120) -> str:
+    """An item's name as people say it: menus put bars between its parts, and some say all of it twice."""
+    half, _, again = one_line(item, 1_000).partition(" - ")
+    name = half if half and half == again else one_line(item, 1_000)
+    return one_line(", ".join(part.strip() for part in name.split("|") if part.strip()) or name, most)
+
+
 def money(amount: Any, facts: Mapping[str, Any] | None = None) -> str:
     """`$12.50`; `CA$12.50` where the store of the facts is in Canada."""
     state = ((facts or {}).get("store") or {}).get("state")
@@ -37,7 +44,7 @@ def wish(watch: Watch, item: str, store: str | None) -> str:
         "any_drop": "gets cheaper",
         "back_in_stock": "is back in stock",
     }[watch.condition]
-    return f"{one_line(item)} {what}{where(watch, store)}"
+    return f"{called(item)} {what}{where(watch, store)}"
 
 
 def where(watch: Watch, store: str | None) -> str:
@@ -49,7 +56,7 @@ def where(watch: Watch, store: str | None) -> str:
 
 def headline(watch: Watch, item: str, facts: Mapping[str, Any]) -> str:
     """What happened, in a line."""
-    name = one_line(item, 80)
+    name = called(item, 80)
     if watch.condition == "back_in_stock":
         said = f"{name} is back in stock"
         return f"{said} at {money(facts['price'], facts)}" if facts["price"] is not None else said

@@ -123,9 +123,9 @@ async def _history(request: Request, conn: Any, shown: dict[str, Any]) -> chart.
 
 
 def _description(item: dict[str, Any], offers: list[dict[str, Any]]) -> str:
-    kind = words.category(item["category"]).lower()
+    kind, name = words.category(item["category"]).lower(), words.title_of(item["name"])[0]
     who = f" by {item['brand']}" if item["brand"] else ""
     if not offers:
-        return f"{item['name']}{who}: on no menu we watch at the moment. See its price history and be told when it is back."
+        return f"{name}{who}: on no menu we watch at the moment. See its price history and be told when it is back."
     price = words.dollars(item["price"], offers[0]["state"])
-    return f"{item['name']}{who}, {kind}: from {price} at {words.many(item['stores'], 'store')}. Prices, stock and history."
+    return f"{name}{who}, {kind}: from {price} at {words.many(item['stores'], 'store')}. Prices, stock and history."
