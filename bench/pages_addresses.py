@@ -42,6 +42,7 @@ QUERIES: dict[str, list[str]] = {
         "dispensary_id={store_id}",
         "platform=dutchie",
         "worker_id={worker_id}",
+        "worker_id=nobody",
         "error=HTTP%20503",
         "error=never%20said",
         "created_after={hour_ago}",
