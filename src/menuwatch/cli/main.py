@@ -66,6 +66,7 @@ GROUPS = (
     "history",
     "alerts",
     "analytics",
+    "crawl",
     "hosts",
     "images",
     "payloads",
