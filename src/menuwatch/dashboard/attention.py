@@ -58,7 +58,8 @@ def _calm(seen: Overview) -> str:
     hours = seen.drain.hours
     if hours is None:
         return f"{crew}, with {many(seen.ready, 'task')} to do"
-    return f"{crew}, and what waits is done in about {span(hours * 3600)}"
+    soon = "less than a minute" if hours * 60 < 1 else f"about {span(hours * 3600)}"
+    return f"{crew}, and what waits is done in {soon}"
 
 
 def _workers(seen: Overview) -> Iterator[Need]:
