@@ -15,6 +15,8 @@ from datetime import timedelta
 from typing import ClassVar
 from urllib.parse import urlsplit
 
+import psycopg
+
 from menuwatch.archive.pages import PageArchive
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.errors import Transient
@@ -36,6 +38,8 @@ _HOLD = timedelta(minutes=3)
 """For which a delivery is one reader's: longer than fetching and reading it can take."""
 _TRIES = 3
 """Times that a result is fetched before its attempt counts as failed: it lies there for a while."""
+_MOST_TRIES = 30
+"""Times that a delivery is taken at all: one that ends the process that reads it may not do so for ever."""
 _AGAIN = timedelta(seconds=20)
 
 
@@ -98,6 +102,16 @@ class CrawlReader(Loop):
         except Transient as error:  # the disk is full, say: that is nobody's attempt
             await self._put_off(one, str(error))
             return
+        try:
+            await self._write(one, read)
+        except (
+            psycopg.DataError,
+            ValueError,
+        ) as error:  # a number out of range, a text that is none: the site's, not ours
+            log.warning("a page cannot be kept", action="crawl_page_broke", **_ids(one), error=str(error)[:200])
+            await self._write(one, _Read(None, "the page holds a value that cannot be kept", read.path))
+
+    async def _write(self, one: Brought, read: _Read) -> None:
         # In one go: what is written last goes out with the end of the transaction.
         async with self._pool.connection() as conn, conn.pipeline(), conn.transaction():
             job = await store.lock_job(conn, one.job_id)
@@ -114,6 +128,8 @@ class CrawlReader(Loop):
 
     async def _look(self, one: Brought) -> _Read:
         """Reads a delivery. Raises NotFetched and Transient."""
+        if one.tries > _MOST_TRIES:
+            return _Read(None, f"whoever read the page came to grief, {_MOST_TRIES} times")
         if not one.ok:
             return _Read(None, one.error or "the provider could not fetch it, and said no more")
         site = self._sites.get(one.site)
