@@ -25,6 +25,16 @@ API_LEFT_OUT = {
     "/img/{path}": "a picture",
     "/healthz": "no list",
     "/readyz": "no list",
+    **dict.fromkeys(
+        [
+            "/api/crawl/jobs/{job_id}",
+            "/api/crawl/jobs/{job_id}/items",
+            "/api/crawl/jobs/{job_id}/attempts",
+            "/api/crawl/jobs/{job_id}/products",
+            "/api/crawl/jobs/{job_id}/products/{product_id}",
+        ],
+        "the fill makes no crawl jobs",
+    ),
 }
 """Paths of the API that are no page and no list, and why."""
 
@@ -238,6 +248,7 @@ PAGES = [
     "/admin/users/{user_id}",
     "/admin/users/{user_id}/password",
     "/admin/audit",
+    "/admin/crawls",
     "/admin/account",
     "/admin/account/tokens",
     "/",
@@ -297,6 +308,16 @@ PAGES_LEFT_OUT = {
     "/alerts/{token}/stop": "somebody's own: one row by its key",
     "/feeds/{token}.atom": "somebody's own: one row by its key",
     "/sitemap-{part}.xml": "a stream of 50,000 addresses",
+    **dict.fromkeys(
+        [
+            "/admin/crawls/{job_id}",
+            "/admin/crawls/{job_id}/pages",
+            "/admin/crawls/{job_id}/products",
+            "/admin/crawls/{job_id}/products/{product_id}",
+            "/admin/crawls/{job_id}/submissions",
+        ],
+        "the fill makes no crawl jobs",
+    ),
 }
 """Pages that are not asked, and why."""
 
