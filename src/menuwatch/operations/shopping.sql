@@ -258,8 +258,9 @@ SELECT id, slug, name FROM shop_brands WHERE id = ANY (%(ids)s::integer[]);
 SELECT id, slug, name FROM shop_brands WHERE slug = ANY (%(slugs)s::text[]);
 
 -- name: brand
+-- The collation is that of the index of brands with pictures; of the other one every picture would be read.
 SELECT b.id, b.slug, b.name, u.path AS logo FROM shop_brands b
-  LEFT JOIN image_uses u ON u.brand = left(b.slug, 80) AND u.status = 'stored'
+  LEFT JOIN image_uses u ON u.brand = left(b.slug, 80) COLLATE "default" AND u.status = 'stored'
  WHERE b.slug = %(slug)s;
 
 -- name: brand_figures
