@@ -23,7 +23,8 @@ from menuwatch.core.settings import Settings
 from menuwatch.crawls import rules
 from menuwatch.db.pool import Pool
 from menuwatch.sim import shop_pages
-from menuwatch.sim.fetching_service import FetchingService, Manners
+from menuwatch.sim.fetching_service import FetchingService
+from menuwatch.sim.manners import Manners
 from menuwatch.sim.shop import Refusals, Shop
 from menuwatch.sim.shop_goods import Catalogue, ShopProduct
 from tests.engine.waiting import until

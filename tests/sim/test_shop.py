@@ -13,8 +13,10 @@ import pytest
 from menuwatch.crawls.base import BlockPage, CrawledProduct, Delivery, Order, OrderRefused, UrlType, Variant
 from menuwatch.providers.packing import unpacked
 from menuwatch.providers.serpwatch import SerpWatch
-from menuwatch.sim.fetching_service import FetchingService, Manners
+from menuwatch.sim.fetching_service import FetchingService
 from menuwatch.sim.http import Answer, HttpServer, Request
+from menuwatch.sim.manners import Manners
+from menuwatch.sim.server import SimServer, World
 from menuwatch.sim.shop import Refusals, Shop
 from menuwatch.sim.shop_goods import Catalogue, ShopProduct
 from menuwatch.sites.cj import CJDropshipping
@@ -203,3 +205,20 @@ async def test_who_may_order_and_what() -> None:
     assert caught.value.final
     for one in (stranger, customer, service):
         await one.close()
+
+
+async def test_both_stand_beside_the_market_where_that_is_asked_for() -> None:
+    server = SimServer(World(stores=1, products=5, shop=20, service=Manners(lose=1.0)))
+    await server.start()
+    try:
+        hello = server.hello()
+        said = hello["shop"]
+        customer = SerpWatch(said["SERPWATCH_TOKEN"], address=said["SERPWATCH_URL"])
+        url = CJDropshipping(said["CJ_BASE_URL"]).search_url(said["keywords"][1])
+        assert await customer.submit(Order(url=url, site="cj", reference="r", postback_url="http://127.0.0.1:9/"))
+        await customer.close()
+        async with httpx.AsyncClient(trust_env=False) as client:
+            stats = (await client.get(f"{hello['control_url']}/stats")).json()
+        assert (stats["service"]["orders"], stats["service"]["calls"]) == (1, 0)
+    finally:
+        await server.close()

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from menuwatch.sim.manners import Manners
 from menuwatch.sim.market import IMAGE_BASE
 from menuwatch.sim.model import Rates
 from menuwatch.sim.server import SimServer, World
@@ -46,12 +47,21 @@ def parse(arguments: Sequence[str] | None = None) -> World:
     parser.add_argument("--misbehave", type=_json, default={}, help="kinds and rates, a JSON object")
     parser.add_argument("--rates", type=_json, default={}, help="how the market drifts, a JSON object")
     parser.add_argument("--image-base", default=IMAGE_BASE, help="where pictures are said to be")
+    parser.add_argument("--shop", type=int, default=0, help="products for each keyword of a shop that is searched")
+    parser.add_argument(
+        "--service", type=_json, default={}, help="how that shop's fetching service works, a JSON object"
+    )
+    parser.add_argument("--refusals", type=float, default=0.0, help="share of that shop's answers that are refusals")
     parser.add_argument("--refuse-hashes", action="store_true", help="know no persisted query")
     given = parser.parse_args(arguments)
     try:
         rates = msgspec.convert(given.rates, Rates)
     except msgspec.ValidationError as error:
         parser.error(f"--rates: {error}")
+    try:
+        service = msgspec.convert(given.service, Manners)
+    except msgspec.ValidationError as error:
+        parser.error(f"--service: {error}")
     return World(
         stores=given.stores,
         weedmaps=given.weedmaps,
@@ -64,6 +74,9 @@ def parse(arguments: Sequence[str] | None = None) -> World:
         rates=rates,
         image_base=given.image_base,
         refuse_hashes=given.refuse_hashes,
+        shop=given.shop,
+        service=service,
+        refusals=given.refusals,
     )
 
 

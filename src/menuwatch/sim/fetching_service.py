@@ -21,26 +21,11 @@ import httpx
 import msgspec
 
 from menuwatch.sim.http import Answer, HttpServer, Request
+from menuwatch.sim.manners import Manners
 
 PATH = "/api/v2/browser"
 _AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 _SECONDS = 30.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manners:
-    """How well it works, as shares of its orders. `lose`: never calls; `double`: calls twice; `fail`: calls and says that it could
-    not; `refuse`: does not take the order, and wants `retry_after` seconds; `slow`: seconds that a call may be late; `inline`: the
-    page is in the call; `garble`: the address of the page leads to nothing that can be read."""
-
-    lose: float = 0.0
-    double: float = 0.0
-    fail: float = 0.0
-    refuse: float = 0.0
-    retry_after: float = 30.0
-    slow: float = 0.0
-    inline: float = 0.3
-    garble: float = 0.0
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,6 +22,7 @@ from menuwatch.sim.graphql import HASHES, Endpoint
 from menuwatch.sim.http import Answer, HttpServer, Request
 from menuwatch.sim.images import picture
 from menuwatch.sim.ledger import Ledger
+from menuwatch.sim.manners import Manners
 from menuwatch.sim.market import IMAGE_BASE, Market
 from menuwatch.sim.misbehave import Identity, Mischief
 from menuwatch.sim.model import Rates
@@ -30,6 +31,9 @@ from menuwatch.sim.proxies import ProxyFarm, start_proxies
 from menuwatch.sim.recorded import Recorded
 from menuwatch.sim.stats import Stats
 from menuwatch.sim.weedmaps import Discovery
+
+if TYPE_CHECKING:
+    from menuwatch.sim.shop_stand import ShopStand
 
 GRAPHQL_PATH = "/api-3/graphql"
 _GRAPHQL = re.compile(r"(/api-\d+)?/graphql/?")
@@ -52,6 +56,11 @@ class World:
     refuse_hashes: bool = False
     weedmaps: int = 0
     """Stores on the second platform, beside the `stores` on the first."""
+    shop: int = 0
+    """Products for each keyword of a shop that is searched, with a service that fetches for it; 0: no such shop."""
+    service: Manners = field(default_factory=Manners)
+    refusals: float = 0.0
+    """Share of that shop's answers that are refusals."""
 
     def market(self) -> Market:
         """The market of this world."""
@@ -88,6 +97,11 @@ class SimServer:
         self._farm = ProxyFarm()
         self._arrivals = Arrivals()
         self._robots = _NO_PAGE
+        self._stand: ShopStand | None = None
+        if world.shop:
+            from menuwatch.sim.shop_stand import ShopStand  # its HTTP client takes a while to load
+
+            self._stand = ShopStand(world.shop, manners=world.service, refusals=world.refusals, seed=world.seed)
 
     async def start(self) -> None:
         """Starts to listen. Raises OSError where the port is taken."""
@@ -95,6 +109,8 @@ class SimServer:
         await self._listings.start()
         await self._images.start()
         await self._control.start()
+        if self._stand is not None:
+            await self._stand.start()
         # Pictures are said to be on a host that exists nowhere: only the proxies know where it is.
         names = {urlsplit(self._world.image_base).hostname or "": f"127.0.0.1:{self._images.port}"}
         self._farm = await start_proxies(self._world.proxies, seed=self._world.seed, names=names)
@@ -104,6 +120,8 @@ class SimServer:
         await self._farm.close()
         for server in (self._data, self._listings, self._images, self._control):
             await server.close()
+        if self._stand is not None:
+            await self._stand.close()
 
     def hello(self) -> dict[str, Any]:
         """Addresses and proxies."""
@@ -114,6 +132,7 @@ class SimServer:
             "image_url": self._images.url,
             "control_url": self._control.url,
             "proxies": [asdict(info) for info in self._farm.infos],
+            "shop": None if self._stand is None else self._stand.hello(),
             "stores": [
                 {"platform": s.platform, "id": s.id, "slug": s.slug, "name": s.name, "state": s.state}
                 for s in self._market.stores
@@ -168,7 +187,8 @@ class SimServer:
     async def _command(self, method: str, path: str, query: Any, body: dict[str, Any]) -> Any:
         if method == "GET" and path == "/stats":
             counts = [asdict(c) for c in self._farm.counts()]
-            return {"tick": self._endpoint.tick, **self._stats.document(), "proxies": counts}
+            fetched = None if self._stand is None else self._stand.service.document()
+            return {"tick": self._endpoint.tick, **self._stats.document(), "proxies": counts, "service": fetched}
         if method == "GET" and path == "/ledger":
             return {i: asdict(row) for i, row in self._ledger.rows(query["store"], int(query["tick"])).items()}
         if method == "GET" and path == "/arrivals":
