@@ -170,6 +170,13 @@ def test_refusals_are_told_by_title_and_size(body: bytes, url_type: UrlType) -> 
         SITE.read(url_type, PRODUCT if url_type is UrlType.PRODUCT else SEARCH, body)
 
 
+def test_a_refusal_says_how_it_is_called() -> None:
+    with pytest.raises(
+        BlockPage, match=r"^a page of \d+ bytes, where good ones have more than 50000, titled Just a moment\.\.\. x$"
+    ):
+        SITE.read(UrlType.PRODUCT, PRODUCT, page("", title="Just\n a moment... &#x202e;x\0", filled=False))
+
+
 def test_a_good_page_may_have_any_name() -> None:
     said = SITE.read(UrlType.PRODUCT, PRODUCT, product("{nameEn: 'Cloudflare captcha'}", title="Just a moment watch"))
     assert said.product is not None

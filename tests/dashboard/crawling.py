@@ -16,7 +16,7 @@ from menuwatch.sites.cj import CJDropshipping
 
 SITES = {"cj": CJDropshipping()}
 PROVIDERS = {"serpwatch": SerpWatch("token-of-a-test")}
-BLOCKED = "a page of 812 bytes titled 'Just a moment...': pages of the site have 50000 and more"
+BLOCKED = "the site refused: a page of 812 bytes, where good ones have more than 50000, titled Just a moment..."
 
 
 async def half_done(pool: Pool, *, found: int = 60, keywords: tuple[str, ...] = ("led lamp", "dog leash")) -> Job:

@@ -76,12 +76,10 @@ class CJDropshipping:
 
     def _check(self, page: Html, size: int) -> None:
         """Raises BlockPage where this is no page of the site."""
-        title = page.title[:80]
-        shown = f"titled {title!r}" if title else "without a title"
-        if size < BLOCK_BYTES:
-            raise BlockPage(f"a page of {size} bytes {shown}: pages of the site have {GOOD_BYTES} and more")
-        if size < GOOD_BYTES and title.lower().startswith(_REFUSALS):
-            raise BlockPage(f"a refusal: a page of {size} bytes {shown}")
+        title = cj_product.printable(page.title)[:80]
+        if size < BLOCK_BYTES or (size < GOOD_BYTES and title.lower().startswith(_REFUSALS)):
+            shown = f"titled {title}" if title else "without a title"
+            raise BlockPage(f"a page of {size} bytes, where good ones have more than {GOOD_BYTES}, {shown}")
         leads = (page.canonical or "").endswith("/validation.html")
         if leads or (size < GOOD_BYTES and any(map(_VALIDATION.search, (page.markup, *page.scripts)))):
             raise BlockPage("the site wants the visitor checked: the page leads to validation.html")

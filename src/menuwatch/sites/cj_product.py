@@ -147,10 +147,15 @@ def _first_text(data: Mapping[str, Any], keys: Iterable[str], longest: int) -> s
             value = str(value)
         if isinstance(value, str):
             # Names in Chinese come as a list in a text: what a person could read is elsewhere, or nowhere.
-            plain = " ".join(_UNPRINTABLE.sub(" ", value[: 10 * longest]).split())
+            plain = printable(value[: 10 * longest])
             if plain and not plain.startswith('["'):
                 return plain[:longest].rstrip()
     return None
+
+
+def printable(text: str) -> str:
+    """The text on one line, without what would turn or hide what stands beside it."""
+    return " ".join(_UNPRINTABLE.sub(" ", text).split())
 
 
 def _first_amounts(data: Mapping[str, Any], keys: Iterable[str]) -> list[Decimal]:
