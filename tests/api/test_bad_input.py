@@ -220,10 +220,15 @@ async def test_no_answer_holds_a_proxy_password(app: FastAPI, shop: Shop, capsys
     await shop.execute(
         "INSERT INTO task_schedules (name, role, interval_hours, next_run_at) VALUES ('s', 'analytics_refresh', 6, now())"
     )
+    await shop.http.post("/api/crawl/jobs", json={"keywords": ["lamp"]})
+    await shop.execute(
+        "INSERT INTO crawl_products (job_id, item_id, site, site_product_id, keyword, name, url, currency, score, seen_at)"
+        " VALUES (1, 1, 'cj', '7', 'lamp', 'Lamp', 'https://shop.test/7', 'USD', 50, now())"
+    )
     values: dict[str, Any] = {
         "task_id": 1, "payload_id": payload, "product_id": 1, "store_id": store, "dispensary_id": store, "role": "payload_fetch",
         "worker_id": "w1", "proxy_id": 1, "host": "h.test", "path": "placeholder",
-        "rule_id": 1, "what": "products", "user_id": 1, "token_id": 1,        "schedule_id": 1,
+        "rule_id": 1, "what": "products", "user_id": 1, "token_id": 1, "schedule_id": 1, "job_id": 1,
     }  # fmt: skip
     for path, methods in shop.description["paths"].items():
         if path == "/api/events":
