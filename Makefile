@@ -77,6 +77,7 @@ openapi: $(READY) ## Write openapi.json anew
 
 lock: ## Choose the newest dependencies and pin them with hashes (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock pyproject.toml
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate -c requirements.lock -o deploy/requirements.lock pyproject.toml
 
 clean: ## Remove what set-up and runs made (not your data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis dist build
