@@ -322,6 +322,7 @@ def crawl_fetches(system: System, given: Parts) -> CrawlFetches:
         system.sites,
         given.open_session,
         timeout_seconds=system.settings.fetch_timeout_seconds,
+        deadline=timedelta(minutes=system.settings.crawl_deadline_minutes),
         clock=system.clock,
         interval=system.settings.poll_interval_ms / 1000,
     )

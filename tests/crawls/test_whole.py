@@ -9,12 +9,15 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
 from menuwatch.api.app import System, create_app
 from menuwatch.archive.files import FileArchive
 from menuwatch.core.clock import ManualClock
+from menuwatch.core.errors import NotNow
+from menuwatch.core.http import Response
 from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.engine.crawl_fetches import CrawlFetches
@@ -143,3 +146,38 @@ async def test_by_our_own_workers(pool: Pool, tmp_path: Path) -> None:
             figures = await crawl_views.figures(conn, job.id)
     assert (figures["provider"], figures["status"], figures["products"]) == ("identities", "completed", 5)
     assert (figures["completed"], figures["failed"]) == (6, 0)
+
+
+async def test_now_is_not_the_time(pool: Pool, tmp_path: Path) -> None:
+    """The host asks to be left alone for longer than a page may take: no attempt is lost by that."""
+    clock = clock_ahead()
+    places = sites(Settings(home=tmp_path))
+    asked: list[datetime] = []
+
+    class Session:
+        async def request(self, *_: object, **__: object) -> Response:
+            asked.append(clock.now())
+            if len(asked) < 3:
+                raise NotNow("its circuit is open", retry_after=7200.0)
+            return Response(404, {}, b"", "", 1.0)
+
+    @asynccontextmanager
+    async def opened(**_: object) -> AsyncIterator[Any]:
+        yield Session()
+
+    async with AsyncExitStack() as stack:
+        by = providers(Settings(), pool, clock, stack)
+        pacer, reader = crawl_loops(pool, Settings(home=tmp_path), places, by, stack, clock=clock)
+        fetches = CrawlFetches(pool, places, opened, clock=clock)
+        async with pool.connection() as conn, conn.transaction():
+            job = await crawls.start(conn, keywords=["lamp"], sites=places, providers=by, now=clock.now())
+        while (at := await next_event(pool)) is not None:
+            clock.advance(max(at - clock.now(), timedelta(0)))
+            await pacer.step()
+            await pacer.settled()
+            await fetches.step()
+            await reader.step()
+        async with pool.connection() as conn:
+            attempts = await crawl_views.attempts(conn, job.id)
+    assert asked[2] - asked[0] == timedelta(hours=4)
+    assert [one["error"] for one in attempts] == ["HTTP 404"] * 4

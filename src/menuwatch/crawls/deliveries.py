@@ -110,9 +110,9 @@ async def take_fetches(conn: _Conn, now: datetime, until: datetime, *, limit: in
         return await cur.fetchall()
 
 
-async def put_off_fetch(conn: _Conn, errand_id: int, at: datetime) -> None:
-    """It is fetched then."""
-    await conn.execute(_q.put_off_fetch, {"id": errand_id, "at": at})
+async def put_off_fetch(conn: _Conn, errand_id: int, at: datetime, deadline_at: datetime) -> None:
+    """It is fetched then, and need not have come before `deadline_at`."""
+    await conn.execute(_q.put_off_fetch, {"id": errand_id, "at": at, "deadline_at": deadline_at})
 
 
 async def drop_fetch(conn: _Conn, errand_id: int) -> None:

@@ -43,7 +43,12 @@ RETURNING f.id, f.reference, f.url, f.country,
           EXISTS (SELECT FROM crawl_queue q WHERE q.id = f.item_id AND q.status = 'submitted' AND q.attempt = f.attempt) AS awaited;
 
 -- name: put_off_fetch
-UPDATE crawl_fetches SET take_at = %(at)s WHERE id = %(id)s;
+-- Its time counts from then: that now is not the time is nobody's failure, and no attempt's.
+WITH later AS (
+  UPDATE crawl_fetches SET take_at = %(at)s WHERE id = %(id)s RETURNING item_id, attempt
+)
+UPDATE crawl_queue q SET deadline_at = greatest(q.deadline_at, %(deadline_at)s) FROM later l
+ WHERE q.id = l.item_id AND q.attempt = l.attempt AND q.status = 'submitted';
 
 -- name: drop_fetch
 DELETE FROM crawl_fetches WHERE id = %(id)s;

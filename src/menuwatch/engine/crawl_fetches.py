@@ -20,6 +20,7 @@ from menuwatch.crawls.base import Delivery, Site
 from menuwatch.crawls.deliveries import Errand
 from menuwatch.crawls.reference import parse
 from menuwatch.db.pool import Pool
+from menuwatch.engine.crawl_pacer import DEADLINE
 from menuwatch.engine.image_downloads import OpenSession
 from menuwatch.engine.loop import Loop
 from menuwatch.providers.identities import Identities
@@ -43,12 +44,15 @@ class CrawlFetches(Loop):
         open_session: OpenSession,
         *,
         timeout_seconds: float = 30.0,
+        deadline: timedelta = DEADLINE,
         clock: Clock | None = None,
         rng: random.Random | None = None,
         interval: float = 5.0,
     ) -> None:
+        """`deadline`: how long a page may take to come, counted anew where now was not the time to ask."""
         super().__init__(interval=interval)
         self._pool = pool
+        self._deadline = deadline
         self._hosts: Collection[str] = sorted({host for site in sites.values() for host in site.hosts})
         self._open = open_session
         self._hold = timedelta(seconds=120.0 + 6 * timeout_seconds)
@@ -85,7 +89,8 @@ class CrawlFetches(Loop):
         except Throttled as error:  # NotNow among them: the host's budget, its circuit, or nobody to ask with
             wait = timedelta(seconds=error.wait) if not isinstance(error, NotNow) or error.retry_after else _BRIEF
             async with self._pool.connection() as conn:
-                await deliveries.put_off_fetch(conn, one.id, self._clock.now() + max(wait, _BRIEF))
+                at = self._clock.now() + max(wait, _BRIEF)
+                await deliveries.put_off_fetch(conn, one.id, at, at + self._deadline)
             log.info(
                 "a page is fetched later", action="crawl_fetch_put_off", reference=one.reference, reason=str(error)
             )
