@@ -21,7 +21,7 @@ HOME = "https://cjdropshipping.com"
 PER_PAGE = 60
 MOST_PAGES = 10
 """Pages of results that are looked at for one keyword."""
-LARGEST_BODY = 8_000_000
+LARGEST_BODY = 5_000_000
 GOOD_BYTES = 50_000
 """Good pages have more."""
 BLOCK_BYTES = 5_000
@@ -37,13 +37,19 @@ _ID = r"([0-9]{1,30}|[0-9A-F]{8}(?:-[0-9A-F]{4}){3}-[0-9A-F]{12})"
 _PRODUCT = re.compile(rf"/product/[^/]{{0,1500}}-p-{_ID}\.html")
 _SEARCH = re.compile(r"/search/[^/]{1,1500}\.html")
 _PAGE_NUMBER = re.compile(r"pageNum=([1-9][0-9]{0,4})")
-_RECORDS = re.compile(r"([0-9]{1,9}|[0-9]{1,3}(?:,[0-9]{3}){1,2})\+? Records?")
-_COUNT = re.compile(r"[0-9]{1,9}|[0-9]{1,3}(?:,[0-9]{3}){1,2}")
-_OF_PAGES = re.compile(r"(?:[0-9]{1,5} )?of ([0-9]{1,6})")
+_NUMBER = r"([0-9]{1,9}|[0-9]{1,3}(?:,[0-9]{3}){1,2})"
+_COUNT = re.compile(_NUMBER)
+_RECORDS = re.compile(rf"{_NUMBER}\+? Records?", re.IGNORECASE)
+_RECORDS_AMONG = re.compile(rf"(?<![0-9.,]){_NUMBER}\+? Records?\b", re.IGNORECASE)
+_OF_PAGES = re.compile(r"(?:(?:Page )?[0-9]{1,5} )?of ([0-9]{1,6})(?: pages?)?", re.IGNORECASE)
+_SHORT = 60
+"""Characters of a text that may say how many records there are among other words."""
 _DATA = re.compile(
     r"""(?:^|[;,\n\r{}])[ \t]{0,50}(?:(?:var|let|const)\s|window\.|window\[["'])\s?"""
     r"""productDetailData(?:["']\])?\s{0,50}=\s{0,50}(?=[^=\s])"""
 )
+_STATE = re.compile(r"""["']productDetailData["']\s{0,50}:\s{0,50}(?=\{)""")
+"""The same as a part of something larger; looked for where it is not assigned."""
 _TRIES = 5
 """Places of a page that are tried for the object."""
 
@@ -96,7 +102,7 @@ class CJDropshipping:
         if total is None and not products:
             raise Unreadable("no page of results: it names no number of records and leads to no product")
         if pages is None:
-            pages = 1 if total is None else -(-total // PER_PAGE)
+            pages = max(1, _last_page(page), -(-(total or 0) // PER_PAGE))
         if total and not products and number <= pages:
             raise Unreadable(f"page {number} of {pages} of {total} records leads to no product")
         first = f"{self._home}{address.path}"
@@ -145,33 +151,47 @@ class CJDropshipping:
 def _counts(page: Html) -> tuple[int | None, int | None]:
     """How many records there are, and how many pages, where the page says so. Names of products (a "Set of 4") stand in links, and
     are not looked at."""
-    total = pages = before = None
+    total = among = pages = before = None
     for text in page.texts():
-        if total is None and (match := _RECORDS.fullmatch(text)) is not None:
-            total = int(match[1].replace(",", ""))
-        elif total is None and before is not None and text in ("Records", "Record"):
-            total = before
+        if (match := _RECORDS.fullmatch(text)) is not None:
+            total = _whole(match[1]) if total is None else total
+        elif before is not None and text in ("Records", "Record"):
+            total = before if total is None else total
         elif (match := _OF_PAGES.fullmatch(text)) is not None:
             pages = int(match[1])
-        before = int(text.replace(",", "")) if _COUNT.fullmatch(text) else None
-    return total, pages
+        elif among is None and len(text) <= _SHORT and (match := _RECORDS_AMONG.search(text)) is not None:
+            among = _whole(match[1])
+        before = _whole(text) if _COUNT.fullmatch(text) else None
+    return total if total is not None else among, pages
+
+
+def _whole(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def _last_page(page: Html) -> int:
+    """The highest number of a page of results that it leads to, 0 where it leads to none."""
+    found = (_PAGE_NUMBER.search(link) for link in page.links() if "/search/" in link)
+    return max((int(match[1]) for match in found if match is not None), default=0)
 
 
 def _data(page: Html) -> dict[str, Any]:
     """The object of a product page, empty for one that is no longer sold. Raises Unreadable."""
     problem = "the page holds no productDetailData"
     tries = 0
-    for script in page.scripts:
-        for place in _DATA.finditer(script):
-            tries += 1
-            if tries > _TRIES:
-                raise Unreadable(problem)
-            try:
-                value, _ = read(script, place.end())
-            except BadLiteral as error:
-                problem = f"productDetailData cannot be read: {error}"
-                continue
-            if isinstance(value, dict):
-                return value
-            problem = "productDetailData is no object"
+    for place in (_DATA, _STATE):
+        for script in page.scripts:
+            for found in place.finditer(script):
+                tries += 1
+                if tries > _TRIES:
+                    raise Unreadable(problem)
+                try:
+                    value, _ = read(script, found.end())
+                except BadLiteral as error:
+                    problem = f"productDetailData cannot be read: {error}"
+                    continue
+                # A part of something larger may be empty because nothing was put in yet.
+                if isinstance(value, dict) and (value or place is _DATA):
+                    return value
+                problem = "productDetailData is no object" if place is _DATA else problem
     raise Unreadable(problem)
