@@ -12,7 +12,6 @@ from menuwatch.archive.files import FileArchive
 from menuwatch.core.settings import Settings
 from menuwatch.dashboard.app import create_dashboard
 from menuwatch.db.pool import Pool
-from menuwatch.operations import task_tabs
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.web.faces import Faces
 from menuwatch.web.live import Live
@@ -21,12 +20,6 @@ from menuwatch.web.system import System
 from tests.people import bearer
 
 ORIGIN = "http://menuwatch"
-
-
-@pytest.fixture(autouse=True)
-def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy the machine of the tests is, what they count is counted."""
-    monkeypatch.setattr(task_tabs, "SECONDS", 10.0)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from menuwatch.db.pool import Pool
+from menuwatch.operations import task_tabs
 from tests.dashboard import tasks as given
 from tests.dashboard.crew import enter
 
@@ -67,6 +68,26 @@ async def test_tabs_count_what_the_search_finds_and_keep_it(admin: httpx.AsyncCl
     page = await admin.get("/admin/tasks", params={"q": "state:claimed,running"})
     assert shown(page) == [waits]
     assert (tab(page, "Claimed"), tab(page, "Pending")) == ("1", "0")
+
+
+async def test_tabs_wait_for_small_tables_and_give_up_large_ones(
+    admin: httpx.AsyncClient, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine so busy that there is no time at all: what a small table holds is counted, and what workers have in any case."""
+    monkeypatch.setattr(task_tabs, "SECONDS", 0.0)
+    await given.over(pool)
+    await given.waiting(pool)
+    await given.claimed(pool)
+    await given.waiting(pool)
+    tabs = ("All", "Failed", "Pending", "Claimed")
+    page = await admin.get("/admin/tasks")
+    assert [tab(page, name) for name in tabs] == ["3", "1", "1", "1"]
+    monkeypatch.setattr(task_tabs, "SMALL", 0)
+    page = await admin.get("/admin/tasks")
+    assert [tab(page, name) for name in tabs] == ["…", "…", "…", "1"]
+    monkeypatch.setattr(task_tabs, "SECONDS", 10.0)
+    page = await admin.get("/admin/tasks")
+    assert [tab(page, name) for name in tabs] == ["3", "1", "1", "1"]
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,11 @@ _q = sql.load(__package__, "task_tabs.sql")
 MOST = 10_000
 """Up to here it is counted; one more stands for all that are beyond."""
 
+SMALL = 16_000_000
+"""Bytes of a table that is read as a whole, however busy the machine: some ten thousand tasks."""
+
 SECONDS = 0.06
-"""How long may be counted for one page. A search that no index helps would read everything there is."""
+"""How long may be counted in larger ones for one page. A search that no index helps would read everything there is."""
 
 _AT_WORK = (Status.CLAIMED, Status.RUNNING, Status.STALE)
 _OVER = (Status.FAILED, Status.CANCELLED, Status.COMPLETED)
@@ -29,21 +32,26 @@ _OVER = (Status.FAILED, Status.CANCELLED, Status.COMPLETED)
 
 async def counts(conn: Connection, where: TaskFilter) -> dict[Status, int | None]:
     """How many there are of each state, MOST + 1 where there are more, None where that would take too long. The states that the filter
-    names do not count."""
+    names do not count. What workers have is few and always counted, and so is what small tables hold."""
     values = {**replace(where, statuses=None).values(), "most": MOST + 1}
+    (size,) = await rows(conn, _q.sizes, {})
+    found: dict[Status, int | None] = dict.fromkeys(_AT_WORK, 0)
+    for one in await rows(conn, _q.count_at_work, values, prepare=False):
+        found[Status(one["status"])] = one["n"]
     until = time.monotonic() + SECONDS
-    at_work = await _counted(conn, _q.count_at_work, values, until)
-    found: dict[Status, int | None] = dict.fromkeys(_AT_WORK, None if at_work is None else 0)
-    found |= {Status(one["status"]): one["n"] for one in at_work or ()}
-    waiting = await _counted(conn, _q.count_waiting, values, until)
+    waiting = await _counted(conn, _q.count_waiting, values, None if size["live"] <= SMALL else until)
     found[Status.PENDING] = waiting[0]["n"] if waiting else None
     for status in _OVER:
-        over = await _counted(conn, _q.count_over, {**values, "status": str(status)}, until)
+        of_one = {**values, "status": str(status)}
+        over = await _counted(conn, _q.count_over, of_one, None if size["history"] <= SMALL else until)
         found[status] = over[0]["n"] if over else None
     return {status: found[status] for status in Status}
 
 
-async def _counted(conn: Connection, query: Any, values: Mapping[str, Any], until: float) -> list[Row] | None:
+async def _counted(conn: Connection, query: Any, values: Mapping[str, Any], until: float | None) -> list[Row] | None:
+    """What is counted, however long it takes where `until` is None; None where it is not known by then."""
+    if until is None:
+        return await rows(conn, query, values, prepare=False)
     left = round((until - time.monotonic()) * 1000)
     if left < 1:
         return None

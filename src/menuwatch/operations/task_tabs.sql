@@ -27,6 +27,11 @@ AND (%(paths)s::text[] IS NULL OR NOT EXISTS (
 SELECT FROM unnest(%(paths)s::text[], %(values)s::text[]) a(path, value)
 WHERE payload #>> string_to_array(a.path, '.') IS DISTINCT FROM a.value))
 
+-- name: sizes
+-- Bytes of what lives and of what is over: as they are, and not as the planner saw them last.
+SELECT pg_relation_size('task_live') AS live,
+       (SELECT coalesce(sum(pg_relation_size(i.inhrelid)), 0)::bigint FROM pg_inherits i WHERE i.inhparent = 'task_history'::regclass) AS history;
+
 -- name: count_at_work
 -- What workers have: never more than they have slots.
 SELECT CASE WHEN coalesce(last_heartbeat_at, claimed_at) < now() - interval '10 minutes' THEN 'stale'
