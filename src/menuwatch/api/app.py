@@ -21,6 +21,7 @@ from menuwatch.api.routes import (
     hosts,
     images,
     job_queue,
+    migration,
     payloads,
     products,
     proxies,
@@ -49,6 +50,7 @@ ROUTERS = (
     health.router,
     # /api/tasks/capacity comes before /api/tasks/{task_id}.
     capacity.router,
+    migration.router,
     tasks.router,
     job_queue.router,
     schedules.router,

@@ -57,6 +57,8 @@ COMMANDS = {
     "worker": "run",
     "migrate": "run",
     "doctor": "doctor",
+    "backup": "backup",
+    "restore": "backup",
     "explain": "explain",
     "audit": "trail",
 }
@@ -69,6 +71,7 @@ GROUPS = (
     "crawl",
     "hosts",
     "images",
+    "migrate-legacy",
     "payloads",
     "proxies",
     "schedules",
@@ -93,7 +96,7 @@ def _joined(names: Iterable[str]) -> typer.Typer:
     )
     made.callback()(options)
     for name in names:
-        module = importlib.import_module(f"menuwatch.cli.{COMMANDS.get(name, name)}")
+        module = importlib.import_module(f"menuwatch.cli.{COMMANDS.get(name, name).replace('-', '_')}")
         if name in COMMANDS:
             made.command(name)(getattr(module, name))
         else:
