@@ -295,6 +295,11 @@ async def test_orders_are_held_to_the_limits_of_whoever_runs_the_workers(pool: P
         assert len(crew.posts) == 8
     crew.stop()
     await crew.run()
+    again = idle(pool)
+    await again.step()
+    assert (await standing(pool)).desired == 8, "what it cannot run is not wanted of whoever takes over"
+    again.stop()
+    await again.run()
     assert await scalar(pool, "SELECT (details ->> 'wanted')::int FROM audit_log WHERE action = 'workers_scaled'") == 8
 
 
