@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from menuwatch.archive.files import FileArchive
+from menuwatch.backup.marker import refuse_unfinished
 from menuwatch.cluster import local
 from menuwatch.cluster.base import Scaler
 from menuwatch.core.backoff import Backoff
@@ -144,6 +145,7 @@ async def recover_archive(
 async def open_system(settings: Settings, *, clock: Clock | None = None, pool_size: int = 10) -> AsyncIterator[System]:
     """Brings everything up to where work can begin; raises Refused with what is wrong where it cannot."""
     browsers = profiles.load(settings.profiles_file).profiles
+    refuse_unfinished(settings.storage)
     with embedded.database_url(settings) as url:
         migrated = await asyncio.to_thread(migrate.migrate, url)
         if migrated.changed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from menuwatch.core.errors import Refused
 
 MINIMUM_VERSION = 15
 """The oldest PostgreSQL that will do."""
+_TABLE = re.compile(r"^CREATE (?:UNLOGGED )?TABLE (\w+)", re.MULTILINE)
 _VERSIONS = Path(__file__).parent / "migrations" / "versions"
 
 
@@ -29,6 +31,17 @@ class Migrated:
 def newest() -> str:
     """The revision this version of the program needs: files are named by their revision, in order."""
     return max(file.stem for file in _VERSIONS.glob("[0-9]*.sql")).partition("_")[0]
+
+
+def knows(revision: str) -> bool:
+    """Whether this version can bring a database from that revision to the newest one."""
+    return any(file.stem.partition("_")[0] == revision for file in _VERSIONS.glob("[0-9]*.sql"))
+
+
+def tables() -> frozenset[str]:
+    """Names of all tables that any revision makes, and of the one that holds the revision."""
+    found = {name for file in _VERSIONS.glob("[0-9]*.sql") for name in _TABLE.findall(file.read_text(encoding="utf-8"))}
+    return frozenset(found | {"alembic_version"})
 
 
 def current(url: str) -> str | None:
