@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from menuwatch.archive.files import FileArchive
 from menuwatch.backup.marker import refuse_unfinished
-from menuwatch.cluster import local
+from menuwatch.cluster import kubernetes, local
 from menuwatch.cluster.base import Scaler
 from menuwatch.core.backoff import Backoff
 from menuwatch.core.clock import Clock, SystemClock
@@ -37,6 +37,7 @@ from menuwatch.engine.janitor import Janitor, Keep
 from menuwatch.engine.loop import Loop
 from menuwatch.engine.measures import Measures
 from menuwatch.engine.options import Options
+from menuwatch.engine.pod_orders import PodOrders
 from menuwatch.engine.prober import Prober
 from menuwatch.engine.scheduler import Scheduler
 from menuwatch.engine.worker import Worker
@@ -373,7 +374,18 @@ def metrics(system: System, runner: Worker, *, ordinal: int | None = None) -> Ab
 
 def scaler(settings: Settings) -> Scaler:
     """What people's orders for more or fewer workers go to."""
-    return local.LocalScaler(settings)
+    return kubernetes.KubernetesScaler(settings) if kubernetes.scales(settings) else local.LocalScaler(settings)
+
+
+@asynccontextmanager
+async def scaling(system: System) -> AsyncIterator[Scaler]:
+    """The same, and where servers have to carry orders out, this one does for as long as the context lasts."""
+    found = scaler(system.settings)
+    if isinstance(found, kubernetes.KubernetesScaler):
+        async with _running(PodOrders(system.pool, found)):
+            yield found
+    else:
+        yield found
 
 
 @asynccontextmanager
@@ -414,6 +426,7 @@ async def serving(system: System) -> AsyncIterator[ASGIApp]:
     from menuwatch.web.visit_log import VisitLog
 
     traffic, live = Traffic(), Live(system.pool)
+    scaled = await system.at_end.enter_async_context(scaling(system))
     geo = opened(system.settings.geoip_database)
     if geo is not None:
         system.at_end.callback(geo.close)
@@ -425,7 +438,7 @@ async def serving(system: System) -> AsyncIterator[ASGIApp]:
         settings=system.settings,
         geo=geo,
         visits=visits,
-        scaler=scaler(system.settings),
+        scaler=scaled,
         sites=system.sites,
         providers=system.providers,
     )

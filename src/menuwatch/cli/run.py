@@ -13,6 +13,7 @@ from menuwatch.accounts.passwords import Passwords
 from menuwatch.cli.crews import pod, supervising
 from menuwatch.cli.output import console, errors
 from menuwatch.cli.process import on_signals, settings
+from menuwatch.cluster import kubernetes
 from menuwatch.cluster.lifeline import lifeline
 from menuwatch.core import collector
 from menuwatch.core.settings import Settings
@@ -23,6 +24,8 @@ from menuwatch.operations import accounts
 
 log = get_logger(__name__)
 
+_LOOK = 1.0
+"""Seconds between two looks at whether a pod that was to go may stay."""
 
 HostOption = Annotated[str | None, typer.Option(help="Address to listen on; HOST, 127.0.0.1.")]
 PortOption = Annotated[
@@ -135,6 +138,8 @@ async def _first_login(system: bootstrap.System) -> None:
 async def _worker(found: Settings, place: int | None = None) -> None:
     """One worker; with `place` it is one of a pod, and stops when its supervisor dies."""
     async with bootstrap.open_system(found) as system, contextlib.AsyncExitStack() as stack:
+        if place is None and not await _may_begin(system):
+            return
         runner = await bootstrap.worker(system, ordinal=place)
         if place is not None:
             await stack.enter_async_context(lifeline(runner.stop))
@@ -145,8 +150,27 @@ async def _worker(found: Settings, place: int | None = None) -> None:
             await runner.run()
 
 
+async def _may_begin(system: bootstrap.System) -> bool:
+    """Waits while this pod is one that goes: Kubernetes starts such a pod again until it is gone. False: told to stop meanwhile."""
+    told, said = asyncio.Event(), False
+    with on_signals(asyncio.get_running_loop(), told.set):
+        while not told.is_set():
+            async with system.pool.connection() as conn:
+                if not await kubernetes.goes(conn, system.settings):
+                    return True
+            if not said:
+                log.info("this pod is to go, and begins nothing", action="pod_stands_by")
+                said = True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK):
+                    await told.wait()
+    return False
+
+
 async def _pod(found: Settings) -> int:
     async with bootstrap.open_system(found, pool_size=2) as system:
+        if not await _may_begin(system):
+            return 0
         supervisor = await pod(system, found.workers_per_pod)
         with on_signals(asyncio.get_running_loop(), supervisor.stop):
             return await supervisor.run()

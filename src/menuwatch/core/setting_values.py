@@ -99,6 +99,25 @@ def robots(text: str) -> str:
     return value
 
 
+def scaler(text: str) -> str:
+    """What has more or fewer workers run."""
+    value = text.strip().lower()
+    if value not in ("auto", "local", "kubernetes"):
+        raise ValueError("must be `auto`, `local` or `kubernetes`")
+    return value
+
+
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def label(text: str) -> str:
+    """A name as Kubernetes gives them to namespaces and pods."""
+    value = text.strip()
+    if not _LABEL.fullmatch(value):
+        raise ValueError("it takes small letters, digits and - inside, at most 63 of them")
+    return value
+
+
 def words(text: str) -> tuple[str, ...]:
     """Words, comma-separated, in lower case."""
     return tuple(part.strip().lower() for part in text.split(",") if part.strip())

@@ -124,6 +124,17 @@ class Settings:
         "Most workers (pods) that one may scale to. Unset: two workers for each processor, but eight on small machines; 15 pods.",
         example="15",
     )
+    scaler: str = setting(
+        "SCALER",
+        "auto",
+        values.scaler,
+        "What has more or fewer workers run: `kubernetes` a StatefulSet, `local` a supervisor (`menuwatch up`). `auto`: Kubernetes "
+        "where a service account's token is mounted.",
+    )
+    k8s_namespace: str = setting("K8S_NAMESPACE", "dispensary-scraper", values.label, "Namespace of that StatefulSet.")
+    k8s_worker_statefulset: str = setting(
+        "K8S_WORKER_STATEFULSET", "scraper-worker", values.label, "StatefulSet whose pods run the workers."
+    )
     pod_ordinal: int | None = setting(
         "POD_ORDINAL",
         None,

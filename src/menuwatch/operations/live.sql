@@ -25,7 +25,8 @@ SELECT p.topic,
                              WHERE h.role = r AND h.completed_at > now() - interval '1 hour' ORDER BY h.completed_at DESC LIMIT 1) e))
          WHEN 'workers' THEN concat_ws(' ',
            (SELECT concat_ws(' ', count(*), max(w.last_heartbeat_at), sum(hashtext(w.status))) FROM worker_registry w),
-           (SELECT concat_ws(' ', s.wanted, s.running, s.starting, s.leaving, s.trouble, s.held_until > now()) FROM worker_supervision s))
+           (SELECT concat_ws(' ', s.wanted, s.running, s.starting, s.leaving, s.trouble, s.held_until > now()) FROM worker_supervision s),
+           (SELECT concat_ws(' ', o.wanted, o.trouble) FROM pod_order o))
          WHEN 'schedules' THEN (SELECT concat_ws(' ', max(s.updated_at), max(s.last_run_at)) FROM task_schedules s)
          WHEN 'payloads' THEN (SELECT max(r.id) FROM raw_crawl_payloads r)::text
          WHEN 'products' THEN (SELECT position FROM crawl_feed WHERE position IS NOT NULL ORDER BY position DESC LIMIT 1)::text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from menuwatch.cluster.base import NOBODY, Limits, Replicas, Scaler, Standing
+from menuwatch.core.errors import Transient
 from menuwatch.core.settings import Settings
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
@@ -35,7 +36,10 @@ async def scale(conn: Connection, scaler: Scaler | None, settings: Settings, wan
     check(wanted, Limits(before.low, before.high))
     if scaler is None or before.why_not is not None:
         raise Conflict(before.why_not or NOBODY)
-    await scaler.scale(conn, wanted)
+    try:
+        await scaler.scale(conn, wanted)
+    except Transient as error:
+        raise Conflict(str(error)) from error
     await audit.record(
         conn, "workers_scaled", None, backend=scaler.backend, was=before.desired, running=before.current, wanted=wanted
     )
@@ -63,7 +67,7 @@ async def _as_it_is(conn: Connection, scaler: Scaler | None, settings: Settings,
     current = found.current
     if found.desired is None:
         (living,) = await rows(conn, _q.living, {})
-        current = living["n"]
+        current = living["pods" if scaler is not None and scaler.unit == "pod" else "n"]
     within = found.limits or limits(settings)
     return Replicas(
         current=current,
