@@ -59,8 +59,10 @@ async def test_a_form_that_is_too_large_says_so(admin: httpx.AsyncClient) -> Non
 
 
 async def test_a_slash_too_many_leads_to_the_page_by_its_path(admin: httpx.AsyncClient) -> None:
-    answer = await admin.get("/admin/tasks/?status=failed", headers={"Host": "elsewhere.example"})
-    assert (answer.status_code, answer.headers["location"]) == (303, "/admin/tasks?status=failed")
+    for host in ("elsewhere.example", "elsewhere.example/x", "elsewhere.example?"):
+        answer = await admin.get("/admin/tasks/?status=failed", headers={"Host": host})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/admin/tasks?status=failed"), host
+    assert (await admin.get("/admin/a%3Fb%23/")).headers["location"] == "/admin/a%3Fb%23"
     answer = await admin.get("/admin//evil.example/", headers={"Host": "elsewhere.example"})
     assert answer.headers["location"] == "/admin/evil.example"
 
@@ -90,7 +92,8 @@ async def test_what_is_not_there_leads_to_its_list_and_a_search(admin: httpx.Asy
         answer = await admin.get(f"/admin/{path}")
         assert answer.status_code == 404, path
         assert f'<a class="button primary" href="{there}">' in answer.text, path
-        assert 'action="/admin/jump" role="search"><label class="hidden-visually" for="error-search"' in answer.text
+        assert 'action="/admin/jump" role="search" aria-label="Look for what was meant">' in answer.text
+        assert '<label class="hidden-visually" for="error-search"' in answer.text
     answer = await admin.get("/admin/taks")
     assert "Nothing is at /admin/taks." in answer.text
     assert 'Did you mean <a href="/admin/tasks">Tasks</a>' in answer.text

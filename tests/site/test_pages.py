@@ -334,6 +334,8 @@ def test_a_store_s_clock_tells_its_own_time() -> None:
 
 
 async def test_a_slash_too_many_leads_to_the_page_by_its_path(front: Front) -> None:
-    answer = await front.http.get("/about/?a=1", headers={"Host": "elsewhere.example"})
-    assert (answer.status_code, answer.headers["location"]) == (308, "/about?a=1")
+    for host in ("elsewhere.example", "elsewhere.example/x", "elsewhere.example?"):
+        answer = await front.http.get("/about/?a=1", headers={"Host": host})
+        assert (answer.status_code, answer.headers["location"]) == (308, "/about?a=1"), host
+    assert (await front.http.get("/a%3Fb%23/")).headers["location"] == "/a%3Fb%23"
     assert "location" not in (await front.http.get("//evil.example/")).headers

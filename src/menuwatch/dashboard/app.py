@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import psycopg
 from fastapi import FastAPI, Request
@@ -144,13 +144,13 @@ async def _http(request: Request, error: HTTPException) -> Response:
     if error.status_code == 404 and request.method == "GET" and screen.here(request).endswith("/"):
         # By path alone: what Host says, and whether a proxy took TLS off, is nothing to build an address from.
         query = f"?{request.url.query}" if request.url.query else ""
-        return screen.elsewhere(request, "/" + screen.here(request).strip("/") + query)
+        return screen.elsewhere(request, quote("/" + screen.here(request).strip("/")) + query)
     if error.status_code == 404:
         return _problem(
             request,
             404,
             "There is no such page",
-            f"Nothing is at {request.url.path[:200]}.",
+            f"Nothing is at {request.scope['path'][:200]}.",
             close=close(screen.here(request)),
         )
     if error.status_code == 405:

@@ -46,9 +46,9 @@ def root(request: Request) -> str:
 
 
 def here(request: Request) -> str:
-    """The path inside the dashboard."""
-    root: str = request.scope.get("root_path", "")
-    return request.url.path.removeprefix(root) or "/"
+    """The path inside the dashboard, with whatever question mark belongs to it (`request.url` would end there)."""
+    path: str = request.scope["path"]
+    return path.removeprefix(root(request)) or "/"
 
 
 def show(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 from fastapi import FastAPI, Request
@@ -97,7 +98,7 @@ def _problem(
     context = {
         "title": title,
         "detail": detail,
-        "again": _words_of(request.url.path) if status == 404 else "",
+        "again": _words_of(request.scope["path"]) if status == 404 else "",
         "trace": getattr(request.state, "trace_id", None) if status >= 500 else None,
     }
     return screen.show(request, "problem.html", context, status=status, keep=0, headers=headers)
@@ -121,11 +122,11 @@ async def _cross_site(request: Request, error: CrossSite) -> Response:
 
 async def _http(request: Request, error: HTTPException) -> Response:
     root: str = request.scope.get("root_path", "")
-    own = request.url.path.removeprefix(root)
+    own: str = request.scope["path"].removeprefix(root)
     if error.status_code == 404 and request.method == "GET" and own.endswith("/") and "//" not in own:
         # By path alone: what Host says, and whether a proxy took TLS off, is nothing to build an address from.
         query = f"?{request.url.query}" if request.url.query else ""
-        return RedirectResponse(root + own.rstrip("/") + query, status_code=308)
+        return RedirectResponse(quote(root + own.rstrip("/")) + query, status_code=308)
     if error.status_code == 404:
         said = "It may have moved, or the address has a typing error. Search for what you were after:"
         return _problem(request, 404, "We can’t find that page", said)
