@@ -110,6 +110,13 @@ async def test_the_secret_is_in_no_log(door: Door) -> None:
         answers = [await door.post([result(GOOD)]), await door.post(b"{"), await door.post({"a": 1})]
     assert [one.status_code for one in answers] == [200, 400, 400]
     assert len(logs) >= 6
+    async with door.pool.connection() as conn:
+        await conn.execute("ALTER TABLE crawl_secret RENAME TO crawl_secret_gone")
+        await conn.execute("ALTER TABLE crawl_deliveries RENAME TO crawl_deliveries_gone")
+    with capture_logs() as faults:
+        assert (await door.post([result(GOOD)])).status_code == 500
+    logs += faults
+    assert "http_database_error" in str(faults)
     assert own not in str(logs)
     assert any(one.get("route") == "/api/crawl/webhook/{secret}" for one in logs)
 

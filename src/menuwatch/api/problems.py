@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from menuwatch.core.errors import MenuwatchError, Permanent, Refused
 from menuwatch.core.telemetry import get_logger
 from menuwatch.operations.refusals import Conflict, NotFound, Unusable
+from menuwatch.web.observe import shown_path
 
 log = get_logger(__name__)
 
@@ -364,7 +365,7 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, psycopg.Error), "registered for it"
         problem = of_database(error)
         if problem.status >= 500:
-            log.error("database error", action="http_database_error", path=request.url.path, exc_info=error)
+            log.error("database error", action="http_database_error", path=shown_path(request.scope), exc_info=error)
         return respond(request, problem)
 
     app.add_exception_handler(HTTPException, http)

@@ -102,7 +102,7 @@ class Observe:
             try:
                 await self._app(scope, receiving, sending)
             except Exception:
-                log.exception("request failed", action="http_fault", method=scope["method"], path=_shown(scope))
+                log.exception("request failed", action="http_fault", method=scope["method"], path=shown_path(scope))
                 if status:
                     raise  # half an answer is out: only a broken connection tells the client
                 await self._on_fault(request)(scope, receive, sending)
@@ -120,7 +120,7 @@ class Observe:
                 "request",
                 action="http_request",
                 method=scope["method"],
-                path=_shown(scope),
+                path=shown_path(scope),
                 route=route,
                 status=status,
                 ms=round(seconds * 1000, 1),
@@ -133,7 +133,7 @@ def _own(scope: Scope) -> str:
     return path.removeprefix(scope.get("prefix", ""))
 
 
-def _shown(scope: Scope) -> str:
+def shown_path(scope: Scope) -> str:
     """The path as a log may hold it."""
     return _SECRET.sub(r"\1\2…", scope["path"])
 
