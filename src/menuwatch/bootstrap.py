@@ -44,17 +44,15 @@ from menuwatch.engine.worker import Worker
 from menuwatch.fetch import profiles
 from menuwatch.fetch.browser import Profile
 from menuwatch.fetch.ledger import Report
-from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.rotator import Rotator
 from menuwatch.imaging.files import ImageFiles
 from menuwatch.operations import openings, proxies
-from menuwatch.payloads import store as payloads
+from menuwatch.operations.orphans import recover_archive
 from menuwatch.pipeline.parts import Parts
 from menuwatch.pipeline.registry import handlers
+from menuwatch.pipeline.robots_rules import robots_policy
 from menuwatch.platforms.base import Platform
-from menuwatch.platforms.dutchie.adapter import Dutchie
-from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
-from menuwatch.platforms.weedmaps.adapter import Weedmaps
+from menuwatch.platforms.registry import platforms
 from menuwatch.providers.registry import providers
 from menuwatch.proxies.vault import Vault
 from menuwatch.schedules import store as schedules
@@ -69,9 +67,6 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 _L = TypeVar("_L", bound=Loop)
-
-ORPHAN_AGE_SECONDS = 3600.0
-"""A staged file without a row is another worker's, still in its transaction, until it is older than any task can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,57 +84,6 @@ class System:
     providers: Mapping[str, Provider]
     at_end: AsyncExitStack
     """What is to be closed with it."""
-
-
-def platforms(settings: Settings) -> dict[str, Platform]:
-    """Every platform adapter by name."""
-    dutchie = Dutchie(
-        base_url=settings.dutchie_base_url,
-        graphql_path=settings.dutchie_graphql_path,
-        hashes=settings.dutchie_hashes,
-        retry_base_seconds=settings.fetch_retry_base_seconds,
-    )
-    weedmaps = Weedmaps(base_url=settings.weedmaps_base_url, retry_base_seconds=settings.fetch_retry_base_seconds)
-    plus = DutchiePlus()
-    return {dutchie.name: dutchie, weedmaps.name: weedmaps, plus.name: plus}
-
-
-def robots_policy(
-    platforms: Mapping[str, Platform], settings: Settings, sites: Mapping[str, Site] | None = None
-) -> Callable[[str], Policy]:
-    """What is made of the robots.txt of each platform's hosts: whoever has hosts has a setting. Others' are kept to."""
-    said = {
-        "dutchie": Policy(settings.dutchie_robots == "respect", "DUTCHIE_ROBOTS"),
-        "weedmaps": Policy(settings.weedmaps_robots == "respect", "WEEDMAPS_ROBOTS"),
-    }
-    by_host = {host: said[name] for name, platform in platforms.items() for host in platform.hosts}
-    searched = {"cj": Policy(settings.cj_robots == "respect", "CJ_ROBOTS")}
-    by_host |= {host: searched.get(name, Policy()) for name, site in (sites or {}).items() for host in site.hosts}
-    return lambda host: by_host.get(host, Policy())
-
-
-async def recover_archive(
-    pool: Pool, archive: FileArchive, *, older_than: float = ORPHAN_AGE_SECONDS
-) -> tuple[int, int]:
-    """Finishes what a crash left between a payload's row and its file; returns how many files were (published, removed).
-
-    `older_than` is in seconds; a file without a row that is younger may belong to a transaction that is still open.
-    """
-    staged = list(archive.staged())
-    async with pool.connection() as conn:
-        rows = await payloads.hashes(conn, [file.path for file, _ in staged])
-    published = removed = 0
-    for file, age in staged:
-        # Two attempts may have staged one path; the row is of one of them.
-        if file.path in rows and archive.holds(file, rows[file.path]):
-            archive.publish(file)
-            published += 1
-        elif age >= older_than:
-            archive.discard(file)
-            removed += 1
-    if published or removed:
-        log.info("archive recovered", action="archive_recovered", published=published, removed=removed)
-    return published, removed
 
 
 @asynccontextmanager

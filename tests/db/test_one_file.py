@@ -9,8 +9,8 @@ import pytest
 
 from menuwatch.archive.document import Document
 from menuwatch.archive.files import FileArchive
-from menuwatch.bootstrap import recover_archive
 from menuwatch.db.pool import Pool
+from menuwatch.operations.orphans import recover_archive
 from menuwatch.payloads import store as payloads
 from menuwatch.payloads.store import NewPayload, Payload
 from menuwatch.pipeline.shelving import OneFile

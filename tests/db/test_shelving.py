@@ -16,9 +16,9 @@ import pytest
 
 from menuwatch.archive.document import Document
 from menuwatch.archive.files import FileArchive, Staged
-from menuwatch.bootstrap import recover_archive
 from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Pool, open_pool
+from menuwatch.operations.orphans import recover_archive
 from menuwatch.payloads import store as payloads
 from menuwatch.payloads.store import NewPayload
 from menuwatch.pipeline.shelving import shelving

@@ -10,10 +10,10 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from menuwatch import bootstrap
 from menuwatch.archive.files import FileArchive
 from menuwatch.bootstrap import System
 from menuwatch.cli.demo import crawl_all, first_crawl, market
+from menuwatch.operations.orphans import recover_archive
 from tests.e2e.truth import assert_catalogue, snapshot_of, snapshots
 
 STORES, PRODUCTS, CYCLES = 6, 60, 6
@@ -122,7 +122,7 @@ async def test_killed_workers_leave_the_same_catalogue(home: Path) -> None:
         assert sum(len(crawl) for crawls in history.values() for crawl in crawls) == counts.snapshots
         # The archive holds a file for every row and a row for every file.
         archive = FileArchive(system.settings.storage)
-        await bootstrap.recover_archive(system.pool, archive, older_than=0)
+        await recover_archive(system.pool, archive, older_than=0)
         async with system.pool.connection() as conn:
             rows = {
                 str(path) for (path,) in await (await conn.execute("SELECT path FROM raw_crawl_payloads")).fetchall()

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from menuwatch.archive.files import FileArchive
-from menuwatch.bootstrap import platforms
 from menuwatch.core.clock import SystemClock
 from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.pipeline.parts import Parts
 from menuwatch.pipeline.replay import Outcome, replay
+from menuwatch.platforms.registry import platforms
 from tests.truth import dutchie, dutchie_plus, stored, weedmaps
 from tests.truth.plain import read
 

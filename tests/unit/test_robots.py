@@ -6,10 +6,11 @@ import time
 
 import pytest
 
-from menuwatch import bootstrap
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import Settings
 from menuwatch.fetch.robots import STALE_SECONDS, Answer, Decision, Known, Policy, Rules, decide, refusal, said
+from menuwatch.pipeline.robots_rules import robots_policy
+from menuwatch.platforms.registry import platforms as platforms_of
 
 API = "https://menus.example/api-3/graphql?operationName=Menu&variables=%7B%7D"
 
@@ -150,8 +151,8 @@ def test_each_platform_has_a_policy_of_its_own_and_keeps_to_the_rules_unless_tol
 
     def policies(**said: str) -> dict[str, Policy]:
         settings = Settings.from_env({**where, **said})
-        platforms = bootstrap.platforms(settings)
-        policy = bootstrap.robots_policy(platforms, settings)
+        platforms = platforms_of(settings)
+        policy = robots_policy(platforms, settings)
         asked = {host for platform in platforms.values() for host in platform.hosts}
         return {host: policy(host) for host in (*sorted(asked), "elsewhere.example")}
 

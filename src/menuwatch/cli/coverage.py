@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from menuwatch import bootstrap
 from menuwatch.cli.output import Format, chosen_format, errors, plain, plural, print_rows
 from menuwatch.cli.process import settings
 from menuwatch.core.errors import Refused
 from menuwatch.operations import coverage as operations
 from menuwatch.pipeline import recorded
+from menuwatch.platforms import registry
 
 
 def coverage(
@@ -32,7 +32,7 @@ def coverage(
     Nothing is stored. Exit code 1 when there are fields that nobody declared: the platform has changed its schema.
     """
     fmt = chosen_format(json, fmt)
-    platforms = bootstrap.platforms(settings())
+    platforms = registry.platforms(settings())
     if platform is not None and platform not in platforms:
         raise Refused(f"--platform {platform}: is not known here ({', '.join(platforms)})")
     raw = platforms[platform] if platform is not None else None
