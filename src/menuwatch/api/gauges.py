@@ -32,6 +32,7 @@ class Gauges(Collector):
         yield from self._hosts()
         yield from self._images()
         yield from self._alerts()
+        yield from self._crawls()
 
     def _queue(self) -> Iterator[Metric]:
         f, role = self._figures, ("role",)
@@ -237,6 +238,30 @@ class Gauges(Collector):
             for status in ("waiting", "sending", "delivered", "failed"):
                 kept.add_metric((status,), found.by_status.get(status, 0))
         yield kept
+
+    def _crawls(self) -> Iterator[Metric]:
+        found = self._figures.crawls
+        yield _one("menuwatch_crawls_running", "Search crawls that run.", None if found is None else found.running)
+        yield _one(
+            "menuwatch_crawl_pages_under_way",
+            "Pages of theirs that were submitted and have not come.",
+            None if found is None else found.under_way,
+        )
+        yield _one(
+            "menuwatch_crawls_late_seconds",
+            "How long the first of them has been due to be looked at, in seconds; 0: none is. Grows where no server has its provider.",
+            None if found is None else found.late or 0,
+        )
+        yield _one(
+            "menuwatch_crawl_deliveries_waiting",
+            "What was brought for them and was not read yet.",
+            None if found is None else found.waiting,
+        )
+        yield _one(
+            "menuwatch_crawl_deliveries_oldest_seconds",
+            "How long the first of it has been due to be read, in seconds; 0: nothing is.",
+            None if found is None else found.oldest or 0,
+        )
 
 
 class PictureCounts(Collector):

@@ -135,6 +135,18 @@ class Alerts:
     by_status: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crawls:
+    """Search crawls that run, pages of theirs that are `under_way`, and what came for them and was not read (`waiting`). How long the
+    first of them has been due to be looked at (`late`), and the first of these to be read (`oldest`), in seconds; None: none is."""
+
+    running: int
+    under_way: int
+    late: float | None
+    waiting: int
+    oldest: float | None
+
+
 @dataclass(slots=True, kw_only=True)
 class Figures:
     """One reading. What could not be read is None, or empty; `seconds` is how long it took."""
@@ -155,6 +167,7 @@ class Figures:
     proxies: Mapping[str, int] = field(default_factory=dict)
     images: Images | None = None
     alerts: Alerts | None = None
+    crawls: Crawls | None = None
     missing: list[str] = field(default_factory=list)
 
 
@@ -224,6 +237,7 @@ class Reader:
             ("proxies", _proxies),
             ("images", _images),
             ("alerts", _alerts),
+            ("crawls", _crawls),
         )
         for name, part in parts:
             try:
@@ -314,3 +328,8 @@ async def _alerts(conn: Connection, found: Figures) -> None:
     read: Any = await row(conn, _q.alerts, {})
     by_status = {one["status"]: one["n"] for one in await rows(conn, _q.alert_deliveries, {})}
     found.alerts = Alerts(**read, by_status=by_status)
+
+
+async def _crawls(conn: Connection, found: Figures) -> None:
+    read: Any = await row(conn, _q.crawls, {})
+    found.crawls = Crawls(**read)

@@ -79,3 +79,11 @@ SELECT status, count(*) AS n FROM alert_deliveries GROUP BY status ORDER BY stat
 SELECT count(*) FILTER (WHERE is_active) AS active, count(*) FILTER (WHERE NOT is_active AND disabled_at IS NULL) AS inactive,
        count(*) FILTER (WHERE NOT is_active AND disabled_at IS NOT NULL) AS disabled
   FROM proxies;
+
+-- name: crawls
+-- Of jobs that run alone, and of what was not read yet: nothing where there are none.
+SELECT count(*) AS running, extract(epoch FROM now() - min(j.next_submission_at) FILTER (WHERE j.next_submission_at <= now()))::double precision AS late,
+       (SELECT count(*) FROM crawl_jobs r JOIN crawl_queue q ON q.job_id = r.id AND q.status = 'submitted' WHERE r.status = 'running') AS under_way,
+       (SELECT count(*) FROM crawl_deliveries) AS waiting,
+       (SELECT extract(epoch FROM now() - min(take_at))::double precision FROM crawl_deliveries WHERE take_at <= now()) AS oldest
+  FROM crawl_jobs j WHERE j.status = 'running';
