@@ -65,7 +65,9 @@ async def list_products(
     order = Order(form.one_of("sort", [str(one) for one in Order]) or Order.NAME)
     shown, counted, following = [], None, None
     if form.ok:
-        found = await products.page(conn, where, order=order, after=screen.place(request, cursor, _KEYS[order]), limit=_ON_PAGE)
+        found = await products.page(
+            conn, where, order=order, after=screen.place(request, cursor, _KEYS[order]), limit=_ON_PAGE
+        )
         shown = decoded(found.rows)
         following = paging.encode(*found.next) if found.next else None
         counted = await facets(conn, where)
