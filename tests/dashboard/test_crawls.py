@@ -136,6 +136,7 @@ async def test_failed_pages_are_retried_and_a_job_is_cancelled(admin: httpx.Asyn
     page = (await admin.get(f"{AT}/{job.id}")).text
     assert "is cancelled: nothing more is submitted" in page
     assert f'action="{AT}/{job.id}/cancel"' not in page
+    assert "Go on with 35 pages" in page
     assert await one(pool, "SELECT status FROM crawl_jobs") == ("cancelled",)
 
 

@@ -145,11 +145,12 @@ def show(crawl: JobArgument, json: JsonOption = False) -> None:
         print_json(found)
         return
     tries, ended = found["attempts"], found["completed"] + found["failed"]
+    failed = "failed or cancelled" if found["status"] == JobStatus.CANCELLED else "failed"
     facts = {
         "Crawl": f"{found['id']}, {found['status']}",
         "Keywords": ", ".join(found["keywords"]),
         "Site": f"{found['site']}, fetched by {found['provider']}",
-        "Pages": f"{ended:,} of {found['pages']:,} known so far ({_share(found)}), {found['failed']:,} of them failed",
+        "Pages": f"{ended:,} of {found['pages']:,} known so far ({_share(found)}), {found['failed']:,} of them {failed}",
         "Left": f"{found['pending']:,} waiting, {found['submitted']:,} under way",
         "Products": f"{found['products']:,}",
         "Submissions": f"{tries['submissions']:,}, {plural(tries['retries'], 'retry', 'retries')} among them",
