@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from menuwatch.geo.database import GeoDatabase
+from menuwatch.site.app import create_site
+from menuwatch.web.faces import Faces
+from menuwatch.web.observe import Traffic
+from menuwatch.web.system import System
 from tests.api.shop import item
-from tests.site.front import Front
+from tests.geo import mmdb_file
+from tests.site.front import Front, Page
 
 PHOENIX = {"latitude": 33.4484, "longitude": -112.0740, "city": "Phoenix", "state": "AZ", "zipcode": "85004"}
 TUCSON = {"latitude": 32.2226, "longitude": -110.9747, "city": "Tucson", "state": "AZ", "zipcode": "85701"}
@@ -102,6 +110,32 @@ async def test_near_a_place_its_prices_count_and_the_nearest_come_first(two: Fro
     assert "$36" not in here.text
     both = await two.page("/search?near=85701&within=100&sort=distance&stock=1")
     assert set(both.names[:2]) == {"Blue Dream", "Cherry Pie"}
+
+
+async def test_the_front_page_looks_around_the_visitors_city(two: Front, tmp_path: Path) -> None:
+    """Of Tucson the database knows no place on the map: the gazetteer does. Where no store is, it looks nowhere."""
+    networks = {
+        "93.184.216.0/24": mmdb_file.city("US", "Arizona", "Phoenix", (33.4484, -112.074)),
+        "93.184.217.0/24": mmdb_file.city("US", "Arizona", "Tucson"),
+        "81.2.69.0/24": mmdb_file.city("GB", "England", "London", (51.5, -0.125)),
+    }
+    mmdb_file.write(tmp_path / "places.mmdb", networks)
+    shop, geo = two.shop, GeoDatabase(tmp_path / "places.mmdb")
+    served = System(pool=shop.pool, archive=shop.archive, platforms=shop.platforms, settings=two.settings, geo=geo)
+    site = create_site(served, Traffic())
+    near = {
+        "93.184.216.34": "Near Phoenix, AZ",
+        "93.184.217.34": "Near Tucson, AZ",
+        "81.2.69.142": None,
+        "127.0.0.1": None,
+    }
+    for address, said in near.items():
+        transport = httpx.ASGITransport(Faces(api=site, dashboard=site, site=site), client=(address, 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://menus.example") as http:
+            page = Page(await http.get("/"))
+        assert page.status == 200
+        assert ("About where your network is" in page.text) == (said is not None), address
+        assert said is None or said in page.text, address
 
 
 async def test_counts_follow_the_filter_and_leave_out_their_own_choice(two: Front) -> None:

@@ -13,11 +13,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from menuwatch.db.pool import Connection
-from menuwatch.geo import postcodes, states
+from menuwatch.geo import postcodes
 from menuwatch.geo.postcodes import Place
 from menuwatch.operations import shopping
 from menuwatch.operations.shopping import Here
 from menuwatch.operations.shopping_keys import slug
+from menuwatch.operations.visitors import visitor_place
 from menuwatch.web.client import client_address
 from menuwatch.web.pages import Pages
 from menuwatch.web.system import System
@@ -59,17 +60,15 @@ async def around_visitor(request: Request, conn: Connection, miles: int = 50) ->
     """The stores around the city that the visitor's network is in, where a database of that is set (GEOIP_DATABASE). Nothing of it is
     kept or written down."""
     system = system_of(request)
-    address = client_address(request.scope, system.settings.trusted_proxies) if system.geo is not None else None
-    found = (
-        await run_in_threadpool(system.geo.locate, address) if system.geo is not None and address is not None else None
-    )
-    if found is None or found.city is None or found.latitude is None or found.longitude is None:
+    if system.geo is None:
         return Around()
-    here = await shopping.near(conn, (found.latitude, found.longitude), miles)
+    address = client_address(request.scope, system.settings.trusted_proxies)
+    place = await run_in_threadpool(visitor_place, system.geo, address)
+    if place is None:
+        return Around()
+    here = await shopping.near(conn, place.point, miles)
     if not here.stores:
         return Around()
-    state = states.code_of(found.region or "") or found.region or found.country
-    place = Place(None, found.city, state, found.latitude, found.longitude)
     return Around(miles=miles, place=place, here=here, guessed=True)
 
 
