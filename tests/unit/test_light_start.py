@@ -9,7 +9,7 @@ import typer.main
 
 from menuwatch.cli import main
 
-HEAVY = ("menuwatch.api", "fastapi", "uvicorn", "alembic", "sqlalchemy")
+HEAVY = ("menuwatch.api", "fastapi", "uvicorn", "alembic", "sqlalchemy", "lightkube", "httpx2")
 
 
 def test_the_command_line_loads_neither_the_api_nor_the_migration_tool() -> None:
