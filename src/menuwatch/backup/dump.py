@@ -24,8 +24,8 @@ q = sql.load(__package__)
 
 VERSIONS = "alembic_version"
 """Its row is the manifest's `revision`."""
-FORGOTTEN = frozenset({"visitor_salts", "visitor_marks"})
-"""Rows that are promised to be gone after 48 hours, which a backup would not keep: docs/explanation/visitors.md."""
+FORGOTTEN = frozenset({"visitor_salts", "visitor_marks", "login_failure_key", "login_failures"})
+"""Tables of a day, whose rows are promised to be gone after two: a backup would keep them for years, so it has none of them."""
 _NAMES_FILES = (("raw_crawl_payloads", "path"), ("images", "path"), ("image_uses", "path"), ("crawl_attempts", "path"))
 """Columns that name a file below the storage root."""
 _LEVEL = 1

@@ -45,18 +45,27 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     left_out: list[str]
 
 
-def make(url: str, storage: Path, into: Path, *, settings: Sequence[str] = (), told: Told = nobody) -> Made:
+def make(
+    url: str, storage: Path, into: Path, *, settings: Sequence[str] = (), reread: bool = False, told: Told = nobody
+) -> Made:
     """Backs up the database at `url` and the files below `storage` into the folder `into`.
 
-    `settings` are names of those that are set. Raises Refused where it cannot be, NotDone where a disk fails.
+    `settings` are names of those that are set. `reread` believes nothing that an earlier backup has found: every file is read again,
+    and what the folder holds as well; what is damaged there is replaced. Raises Refused where it cannot be, NotDone where a disk
+    fails.
     """
     _apart(storage, into)
     marker.refuse_unfinished(storage)
     folder = Folder(into)
     with folder.filling(), on_disk(f"the backup in {into}", f"`menuwatch backup {into}`"):
         began, made_at = time.time(), datetime.now(UTC)
+        if reread:
+            for number in folder.drop_damaged():
+                told(Step(what="Reading what earlier backups have", done=number))
         dumped = dump(url, folder, told)
-        files = _Files(folder=folder, tree=Tree(storage), named=dumped.named, known=folder.known(), told=told)
+        files = _Files(
+            folder=folder, tree=Tree(storage), named=dumped.named, known={} if reread else folder.known(), told=told
+        )
         with folder.journal() as note:
             files.take_all(began, note)
         manifest = Manifest(

@@ -73,19 +73,10 @@ def restore(url: str, storage: Path, source: Path, *, settings: Sequence[str] = 
         with FileLock(storage / _LOCK) as lock, connect(url) as conn:
             if not lock.try_exclusive():
                 raise Refused(f"another restore into {storage} is under way")
-            if not _finish(conn, storage, manifest):
-                _begin(conn, storage, source, folder, manifest, told)
-                _files(storage, folder, manifest, told)
-                if marker.in_database(conn) != (manifest.sha256, True):
-                    upgrade(url, manifest.revision)
-                    load(url, folder, manifest, told)
-                told(Step(what="Bringing the database to this version's schema"))
-                migrate.migrate(url)
-                conn.execute("ANALYZE")
-                marker.remove(storage)
-                told(Step(what="Done"))
-                _finish(conn, storage, manifest)
-            (storage / _LOCK).unlink()
+            try:
+                _all(conn, url, storage, source, folder, manifest, told)
+            finally:
+                (storage / _LOCK).unlink()
     log.info("backup restored", action="backup_restored", backup=manifest.sha256, revision=migrate.newest())
     return Restored(
         backup=manifest.sha256,
@@ -97,6 +88,24 @@ def restore(url: str, storage: Path, source: Path, *, settings: Sequence[str] = 
         files=len(manifest.files),
         unset=[name for name in manifest.settings if name not in settings],
     )
+
+
+def _all(
+    conn: Connection, url: str, storage: Path, source: Path, folder: Folder, manifest: Manifest, told: Told
+) -> None:
+    if _finish(conn, storage, manifest):
+        return
+    _begin(conn, storage, source, folder, manifest, told)
+    _files(storage, folder, manifest, told)
+    if marker.in_database(conn) != (manifest.sha256, True):
+        upgrade(url, manifest.revision)
+        load(url, folder, manifest, told)
+    told(Step(what="Bringing the database to this version's schema"))
+    migrate.migrate(url)
+    conn.execute("ANALYZE")
+    marker.remove(storage)
+    told(Step(what="Done"))
+    _finish(conn, storage, manifest)
 
 
 def _finish(conn: Connection, storage: Path, manifest: Manifest) -> bool:

@@ -32,6 +32,12 @@ def backup(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="The folder of the backup: empty, new, or that of an earlier one.")
     ],
+    reread: Annotated[
+        bool,
+        typer.Option(
+            "--reread", help="Read every file again, and the backup's own as well: what is damaged there is replaced."
+        ),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Back up database, archive, pictures and packed history, beside whatever runs. What was cut off goes on; files that an earlier
@@ -40,7 +46,7 @@ def backup(
     if not ours.database_url and not (ours.home / "postgres").is_dir():
         raise Refused(f"{ours.home} holds no installation: set MENUWATCH_HOME or DATABASE_URL to the one to back up")
     with _shown() as told, embedded.database_url(ours) as url:
-        made = make(url, ours.storage, folder, settings=_set(), told=told)
+        made = make(url, ours.storage, folder, settings=_set(), reread=reread, told=told)
     if json:
         print_json(msgspec.to_builtins(made) | {"folder": str(folder)})
     else:
