@@ -61,10 +61,11 @@ def run(surroundings: Surroundings, *arguments: str) -> subprocess.CompletedProc
 
 
 @contextmanager
-def pod(surroundings: Surroundings, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def running(*arguments: str, env: Surroundings | None = None) -> Iterator[subprocess.Popen[str]]:
+    """A command that goes on until it is told to stop."""
     process = subprocess.Popen(
-        [*MENUWATCH, "worker", *arguments],
-        env=surroundings,
+        [*MENUWATCH, *arguments],
+        env=env,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -97,7 +98,7 @@ def at_work(url: str) -> dict[str, tuple[int, str]]:
 
 
 def test_a_pod_from_its_start_to_its_end(database_url: str, surroundings: Surroundings) -> None:
-    with pod(surroundings, "--workers", "2") as supervisor:
+    with running("worker", "--workers", "2", env=surroundings) as supervisor:
         first = until(lambda: (found := at_work(database_url)).keys() == {"Ada", "Bruno"} and found)
         assert rows(database_url, "SELECT DISTINCT pod FROM worker_registry") == [("Kryll",)]
         assert {pid for pid, _ in first.values()} == {
@@ -123,7 +124,7 @@ def test_a_pod_from_its_start_to_its_end(database_url: str, surroundings: Surrou
 
 
 def test_a_pod_ends_when_all_have_left(database_url: str, surroundings: Surroundings, workers: Workers) -> None:
-    with pod({**surroundings, "WORKERS_PER_POD": "2"}) as supervisor:
+    with running("worker", env={**surroundings, "WORKERS_PER_POD": "2"}) as supervisor:
         first = until(lambda: len(found := at_work(database_url)) == 2 and found)
         said = workers("decommission", "kryll/bruno")
         assert said.stdout == f"Kryll/Bruno ({first['Bruno'][1]}) was told: it finishes what it runs and leaves.\n"
@@ -148,7 +149,7 @@ def test_a_start_that_is_refused_is_refused_once(database_url: str, surroundings
 
 
 def test_a_worker_that_can_no_longer_start_ends_the_pod(database_url: str, surroundings: Surroundings) -> None:
-    with pod(surroundings, "--workers", "2") as supervisor:
+    with running("worker", "--workers", "2", env=surroundings) as supervisor:
         first = until(lambda: len(found := at_work(database_url)) == 2 and found)
         with psycopg.connect(database_url, autocommit=True) as conn:
             conn.execute("UPDATE proxies SET is_active = false")

@@ -8,10 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -21,7 +17,7 @@ from typer.testing import CliRunner
 
 from menuwatch.cli.main import app
 from menuwatch.core.errors import Refused
-from tests.e2e.test_pod import at_work, rows, until
+from tests.e2e.test_pod import at_work, rows, running, until
 
 
 @pytest.fixture
@@ -42,22 +38,6 @@ def surroundings(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "EVENT_LOOP_LAG_BACKOFF_MS": "60000",
     }.items():
         monkeypatch.setenv(variable, value)
-
-
-@contextmanager
-def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "menuwatch.cli.main", *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate(timeout=30)
 
 
 def test_scaled_killed_and_followed(database_url: str, surroundings: None) -> None:

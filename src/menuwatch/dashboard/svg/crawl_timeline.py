@@ -8,12 +8,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from menuwatch.dashboard.svg import stacked
 from menuwatch.web.words import many, moment
 
-_TALL = 100
-_STEP, _WIDE = 10, 8
-_LEAST = 4
-"""What is there is seen, however small its share."""
 _MOST = 400
 """Slices that are drawn; there are about 60."""
 
@@ -32,23 +29,13 @@ def timeline(slices: Sequence[Mapping[str, Any]], seconds: int) -> Markup:
     label = f"{many(total, 'submission')} since {moment(first)}: {failed:,} failed"
     return Markup(
         '<svg class="hours" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">{}</svg>'
-    ).format(max(wide, 12) * _STEP, _TALL, label, bars)
+    ).format(max(wide, 12) * stacked.STEP, stacked.TALL, label, bars)
 
 
 def _bar(one: Mapping[str, Any], place: int, most: int) -> Markup:
     if place >= _MOST:
         return Markup("")
-    parts, top = [], float(_TALL)
     under_way = one["submissions"] - one["good"] - one["bad"]
-    for kind, n in (("good", one["good"]), ("bad", one["bad"]), ("info", under_way)):
-        if n <= 0:
-            continue
-        tall = max(n / most * (_TALL - 2 * _LEAST), _LEAST)
-        top -= tall
-        parts.append(
-            Markup('<rect class="{}" x="{}" y="{:.1f}" width="{}" height="{:.1f}"/>').format(
-                kind, place * _STEP + 1, max(top, 0), _WIDE, tall
-            )
-        )
+    bars = stacked.column(place, (("good", one["good"]), ("bad", one["bad"]), ("info", under_way)), most)
     title = f"{moment(one['at'])}: {one['good']:,} came, {one['bad']:,} failed, {under_way:,} under way"
-    return Markup("<g><title>{}</title>{}</g>").format(title, Markup("").join(parts))
+    return Markup("<g><title>{}</title>{}</g>").format(title, bars)

@@ -6,13 +6,9 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from menuwatch.dashboard.svg import stacked
 from menuwatch.operations.host_hours import Hour
 from menuwatch.web.words import many
-
-_TALL = 100
-_STEP, _WIDE = 10, 8
-_LEAST = 4
-"""What is there is seen, however small its share."""
 
 
 def host_hours(hours: Sequence[Hour], *, small: bool = False) -> Markup:
@@ -23,7 +19,7 @@ def host_hours(hours: Sequence[Hour], *, small: bool = False) -> Markup:
     bars = Markup("").join(_bar(n, hour, most, small) for n, hour in enumerate(hours))
     return Markup(
         '<svg class="hours{3}" viewBox="0 0 {0} {1}" preserveAspectRatio="none" role="img" aria-label="{2}">{4}</svg>'
-    ).format(len(hours) * _STEP, _TALL, _label(hours), " small" if small else "", bars)
+    ).format(len(hours) * stacked.STEP, stacked.TALL, _label(hours), " small" if small else "", bars)
 
 
 def _label(hours: Sequence[Hour]) -> str:
@@ -35,18 +31,8 @@ def _label(hours: Sequence[Hour]) -> str:
 
 
 def _bar(place: int, hour: Hour, most: int, small: bool) -> Markup:
-    parts, top = [], float(_TALL)
-    for kind, n in (("good", hour.answered), ("warn", hour.failed), ("bad", hour.refused)):
-        if not n:
-            continue
-        tall = max(n / most * (_TALL - 2 * _LEAST), _LEAST)
-        top -= tall
-        parts.append(
-            Markup('<rect class="{}" x="{}" y="{:.1f}" width="{}" height="{:.1f}"/>').format(
-                kind, place * _STEP + 1, max(top, 0), _WIDE, tall
-            )
-        )
-    if small or not parts:
-        return Markup("").join(parts)
+    bars = stacked.column(place, (("good", hour.answered), ("warn", hour.failed), ("bad", hour.refused)), most)
+    if small or not bars:
+        return bars
     title = f"{hour.answered:,} answered, {hour.failed:,} failed, {hour.refused:,} refused"
-    return Markup("<g><title>{}</title>{}</g>").format(title, Markup("").join(parts))
+    return Markup("<g><title>{}</title>{}</g>").format(title, bars)
