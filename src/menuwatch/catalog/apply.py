@@ -56,11 +56,12 @@ class SuspectMenu(MenuwatchError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MenuToApply:
-    """One archived menu. `items` are the raw items of all its pages, in order; `previous` is the store's last applied crawl."""
+    """One archived menu. `items` are the raw items of all its pages, in order; `previous` is the store's last applied crawl.
+    One that was taken over from elsewhere has no payload."""
 
     dispensary_id: int
     provider: str
-    payload_id: int
+    payload_id: int | None
     crawled_at: datetime
     previous: datetime | None
     items: Sequence[msgspec.Raw]

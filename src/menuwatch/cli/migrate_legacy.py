@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from menuwatch import bootstrap
-from menuwatch.cli.output import console, print_json
+from menuwatch.bootstrap import System
+from menuwatch.cli.output import console, errors, plain, plural, print_json
 from menuwatch.cli.process import settings
-from menuwatch.operations.legacy import jobs
+from menuwatch.core.clock import SystemClock
+from menuwatch.core.errors import Refused
+from menuwatch.db import address
+from menuwatch.db.pool import connect
+from menuwatch.operations.legacy import fields, jobs
 from menuwatch.operations.legacy.jobs import Done, Status
+from menuwatch.operations.legacy.report import Report
+from menuwatch.operations.legacy.sources import CsvFiles, Dump, Source, of_database
+from menuwatch.operations.legacy.taking import take
 from menuwatch.operations.schedules import known_state
 
 app = typer.Typer(
@@ -69,6 +80,99 @@ def run(
         return
     for one in done:
         console.print(one.message, markup=False, soft_wrap=True)
+
+
+PathOption = list[Path] | None
+
+
+@app.command("import")
+def import_(
+    stores: Annotated[PathOption, typer.Option("--stores", help="CSV of `dispensaries`.")] = None,
+    products: Annotated[PathOption, typer.Option("--products", help="CSV of `store_products`.")] = None,
+    snapshots: Annotated[PathOption, typer.Option("--snapshots", help="CSV of `store_product_snapshots`.")] = None,
+    dump: Annotated[Path | None, typer.Option("--dump", help="A plain dump of the former database (pg_dump).")] = None,
+    database: Annotated[str | None, typer.Option("--database", help="Address of the former database.")] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option("--schema", help="Where the tables lie; in this database `legacy`, unless said otherwise."),
+    ] = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Take over stores, products and price history: from CSV files, a dump, another database, or a schema of this one.
+
+    What is here already is passed over, so that an import that was interrupted can be run again. Exit code 1 when a store's history
+    could not be taken.
+    """
+    files = {fields.STORES: stores or [], fields.PRODUCTS: products or [], fields.SNAPSHOTS: snapshots or []}
+    given = [
+        name
+        for name, there in (("CSV files", any(files.values())), ("--dump", dump), ("--database", database))
+        if there
+    ]
+    if len(given) > 1:
+        raise Refused(f"name one source, not {' and '.join(given)}")
+    if schema is not None and given and database is None:
+        raise Refused(f"--schema is of a database: {given[0]} has none")
+    report = asyncio.run(_import(files, dump, database, schema, dry_run))
+    if json:
+        print_json(report.plain())
+    else:
+        for line in told(report):
+            console.print(line, markup=False, soft_wrap=True)
+    if report.failed:
+        raise typer.Exit(1)
+
+
+def told(report: Report) -> list[str]:
+    """The report, for people."""
+    would = "would be " if report.dry_run else ""
+    lines = []
+    for name, tally in (("store", report.stores), ("product", report.products), ("snapshot", report.snapshots)):
+        lines.append(f"{plural(tally.read, name)} read, {tally.taken:,} {would}taken.")
+        for reason, count in tally.skipped.most_common():
+            examples = ", ".join(tally.examples.get(reason, ()))
+            lines.append(f"  {count:,} not: {plain(reason)}" + (f" ({plain(examples)})" if examples else ""))
+    lines.append(f"{plural(report.crawls, 'menu')} {would}made of them.")
+    if report.without_zone:
+        lines.append(f"{plural(report.without_zone, 'time')} said no zone, and were taken as UTC.")
+    return [*lines, *(f"Failed: {plain(one)}" for one in report.failed)]
+
+
+async def _import(
+    files: Mapping[str, Sequence[Path]], dump: Path | None, database: str | None, schema: str | None, dry_run: bool
+) -> Report:
+    async with bootstrap.open_system(settings()) as system:
+        source: Source
+        if any(files.values()):
+            source = CsvFiles(files)
+        elif dump is not None:
+            source = Dump(dump)
+        elif database is not None:
+            address.check(database)
+            async with await connect(database) as conn:
+                source = await of_database(conn, database, schema)
+        else:
+            async with system.pool.connection() as conn:
+                source = await of_database(conn, _address(system), schema or "legacy")
+        with Progress(*_COLUMNS, console=errors, transient=True, disable=not errors.is_terminal) as progress:
+            bar = progress.add_task("Reading", total=None)
+
+            def of(done: int, stores: int) -> None:
+                progress.update(bar, description="Taking over, stores", completed=done, total=stores)
+
+            now = SystemClock().now()
+            return await take(system.pool, source, platforms=system.platforms, now=now, dry_run=dry_run, told=of)
+
+
+def _address(system: System) -> str:
+    """The address of our own database; it is a text, as `open_pool` has it."""
+    found = system.pool.conninfo
+    assert isinstance(found, str)
+    return found
+
+
+_COLUMNS = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
 
 
 async def _status() -> Status:

@@ -239,7 +239,7 @@ async def attempted(conn: AsyncConnection[Any], store_id: int, at: datetime, err
 
 
 async def crawled(
-    conn: AsyncConnection[Any], store_id: int, *, crawled_at: datetime, payload_id: int, products: int
+    conn: AsyncConnection[Any], store_id: int, *, crawled_at: datetime, payload_id: int | None, products: int
 ) -> None:
     """Notes that the catalogue now shows this crawl. The only place that moves `last_crawled_at`."""
     await conn.execute(
