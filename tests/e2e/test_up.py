@@ -42,12 +42,13 @@ def surroundings(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_scaled_killed_and_followed(database_url: str, surroundings: None) -> None:
     cli = CliRunner()
-    nobody = cli.invoke(app, ["workers", "scale", "2"])
-    assert isinstance(nobody.exception, Refused)
-    assert "`menuwatch up` serves and runs workers" in str(nobody.exception)
+    for number in ("2", "up", "down"):
+        nobody = cli.invoke(app, ["workers", "scale", number])
+        assert isinstance(nobody.exception, Refused)
+        assert "`menuwatch up` serves and runs workers" in str(nobody.exception), number
     with running("up", "--workers", "2") as up:
         first = until(lambda: (found := at_work(database_url)).keys() == {"Ada", "Bruno"} and found, seconds=90)
-        for wrong in ("-1", "0", "1000"):
+        for wrong in ("-1", "0", "1000", "9" * 5000):
             refused = cli.invoke(app, ["workers", "scale", wrong])
             assert isinstance(refused.exception, Refused)
             assert "from 1 to 3 are allowed" in str(refused.exception)

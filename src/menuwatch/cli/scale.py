@@ -16,10 +16,12 @@ from menuwatch.cli.process import settings
 from menuwatch.cluster.base import Replicas
 from menuwatch.core.errors import Refused, Transient
 from menuwatch.operations import scaling
+from menuwatch.operations.refusals import Conflict
 
 _PATIENCE = 300.0
 """Seconds that `--wait` waits: a task that is under way may take long."""
 _LOOK = 0.2
+_DIGITS = 10
 
 
 def scale(
@@ -66,8 +68,10 @@ async def _order(system: System, number: str) -> Replicas:
     async with system.pool.connection() as conn, conn.transaction():
         if number in ("up", "down"):
             there = await scaler.replicas(conn, ordering=True)
+            if there.why_not is not None:
+                raise Conflict(there.why_not)
             wanted = (there.current if there.desired is None else there.desired) + (1 if number == "up" else -1)
-        elif number.removeprefix("-").isdecimal() and number.isascii():
+        elif number.removeprefix("-").isdecimal() and number.isascii() and len(number) <= _DIGITS:
             wanted = int(number)
         else:
             there_is = await scaling.replicas(conn, scaler, system.settings)
@@ -82,6 +86,8 @@ async def _settled(system: System) -> Replicas:
     while True:
         async with system.pool.connection() as conn:
             found = await scaling.replicas(conn, scaler, system.settings)
+        if found.why_not is not None:
+            raise Conflict(found.why_not)
         if found.current == found.desired and found.doing is None:
             return found
         if time.monotonic() > deadline:
