@@ -7,7 +7,9 @@ from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
 from menuwatch.dashboard import screen
+from menuwatch.db.pool import Connection
 from menuwatch.operations import doctor, installation
+from menuwatch.operations.legacy import tables
 from menuwatch.web.auth import allowed
 from menuwatch.web.system import Reading, Sys
 
@@ -37,21 +39,26 @@ async def about(request: Request, conn: Reading, system: Sys) -> Response:
         ("The audit", "AUDIT_DAYS", settings.audit_days),
         ("Past prices and stock", "PRODUCT_HISTORY_DAYS", settings.product_history_days),
     )
-    context = {"about": await installation.about(conn, settings), "kept": kept, "duties": DUTIES}
+    context = {"about": await installation.about(conn, settings), "kept": kept, "duties": DUTIES, **await _former(conn)}
     return screen.show(request, "system/about.html", context)
 
 
 @router.get("/settings")
-async def settings(request: Request, system: Sys) -> Response:
+async def settings(request: Request, conn: Reading, system: Sys) -> Response:
     """Every setting, without what is secret."""
     found = installation.settings_shown(system.settings)
-    context = {"settings": found, "changed": sum(one.changed for one in found)}
+    context = {"settings": found, "changed": sum(one.changed for one in found), **await _former(conn)}
     return screen.show(request, "system/settings.html", context)
 
 
 @router.get("/doctor")
-async def examine(request: Request, system: Sys) -> Response:
+async def examine(request: Request, conn: Reading, system: Sys) -> Response:
     """The checks, made anew."""
     found = await doctor.everything(system.pool, system.settings)
     count = {level: sum(one.level == level for one in found) for level in ("problem", "warning", "ok")}
-    return screen.show(request, "system/doctor.html", {"findings": found, "count": count})
+    return screen.show(request, "system/doctor.html", {"findings": found, "count": count, **await _former(conn)})
+
+
+async def _former(conn: Connection) -> dict[str, bool]:
+    """Whether there is a tab for the former system."""
+    return {"former": bool(await tables.find(conn))}
