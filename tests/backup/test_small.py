@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -152,6 +153,9 @@ def test_kill_during_restore(small: Place, folder: Path, nowhere: Callable[[], P
         assert _killed(what, done, lambda told: restore(there.url, there.storage, into, told=told)), what
     worker = menuwatch("stores", "list", env=there.env)
     assert (worker.returncode, "menuwatch restore" in worker.stderr) == (2, True), "half an installation is none"
+    assert "restore" in {
+        line.split()[1] for line in menuwatch("doctor", env=there.env).stdout.splitlines() if line.startswith("problem")
+    }
     assert _killed("Done", 0, lambda told: restore(there.url, there.storage, into, told=told))
     restore(there.url, there.storage, into)
     _same(small, there)
@@ -280,6 +284,10 @@ def test_what_is_no_backup_is_refused(small: Place, folder: Path, nowhere: Calla
     manifest.write_bytes(msgspec.structs.replace(outside, files=files).sealed().encoded())
     with pytest.raises(Refused, match="nothing that a backup holds"):
         restore(there.url, there.storage, into)
+    later = good.replace('"format": 1,', '"format": 1, "of a later version": [1],')
+    head = later.rpartition('"sha256":')[0]
+    manifest.write_text(f'{head}"sha256": "{hashlib.sha256(head.encode()).hexdigest()}"}}')
+    assert Folder(into).finished().files == outside.files
     newer = msgspec.structs.replace(outside, revision="9999").sealed()
     manifest.write_bytes(newer.encoded())
     with pytest.raises(Refused, match="schema 9999, which this version does not know"):

@@ -26,7 +26,8 @@ VERSIONS = "alembic_version"
 """Its row is the manifest's `revision`."""
 FORGOTTEN = frozenset({"visitor_salts", "visitor_marks", "login_failure_key", "login_failures"})
 """Tables of a day, whose rows are promised to be gone after two: a backup would keep them for years, so it has none of them."""
-_NAMES_FILES = (("raw_crawl_payloads", "path"), ("images", "path"), ("image_uses", "path"), ("crawl_attempts", "path"))
+_NEED_FILES = (("raw_crawl_payloads", "path"), ("image_uses", "path"), ("crawl_attempts", "path"))
+_NAME_FILES = (("images", "path"),)  # the first name that a picture had: where that is gone, it is written again
 """Columns that name a file below the storage root."""
 _LEVEL = 1
 
@@ -45,6 +46,8 @@ class Dumped:
     left_out: list[str]
     named: set[str]
     """Paths of files that its rows name."""
+    needed: set[str]
+    """Of these, those that rows cannot do without."""
 
 
 def connect(url: str) -> Connection:
@@ -96,6 +99,7 @@ def dump(url: str, folder: Folder, told: Told) -> Dumped:
         for number, (name, columns) in enumerate(wanted.items(), 1):
             tables.append(_table(conn, folder, name, columns))
             told(Step(what=f"Reading {name}", done=number, total=len(wanted)))
+        needed = _named(conn, wanted, _NEED_FILES)
         with conn.cursor(row_factory=dict_row) as cursor:
             parts = [Part(**row) for row in cursor.execute(q.parts) if row["parent"] in wanted and row["lower"]]
         return Dumped(
@@ -106,7 +110,8 @@ def dump(url: str, folder: Folder, told: Told) -> Dumped:
             # What was given is never less than what is in rows: a number is taken before its row is.
             sequences={str(name): int(last) for name, last in conn.execute(q.sequences) if last is not None},  # type: ignore[call-overload]
             left_out=sorted(name for name in there if name not in ours),
-            named=_named(conn, wanted),
+            named=needed | _named(conn, wanted, _NAME_FILES),
+            needed=needed,
         )
 
 
@@ -148,9 +153,9 @@ def _table(conn: Connection, folder: Folder, name: str, columns: list[str]) -> T
     )
 
 
-def _named(conn: Connection, tables: dict[str, list[str]]) -> set[str]:
+def _named(conn: Connection, tables: dict[str, list[str]], by: tuple[tuple[str, str], ...]) -> set[str]:
     found: set[str] = set()
-    for table, column in _NAMES_FILES:
+    for table, column in by:
         if column in tables.get(table, ()):
             statement = compose.SQL("SELECT DISTINCT {0} FROM {1} WHERE {0} IS NOT NULL")
             asked = statement.format(compose.Identifier(column), compose.Identifier(table))

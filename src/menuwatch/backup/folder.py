@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import uuid
@@ -154,11 +155,29 @@ class Folder:
             raise Refused(f"{self.root} cannot be written: {error.strerror}") from error
         with lock:
             if not lock.try_exclusive():
-                raise Refused(f"another backup is being made in {self.root}: wait until it is done")
+                raise Refused(f"{self.root} is in use by another backup or a restore: wait until that is done")
             self._objects.mkdir(exist_ok=True)
             for part in self._objects.glob(".*.part"):
                 part.unlink()
             yield
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Keeps backups from changing the folder meanwhile; where it cannot be written, nobody else does either. Raises Refused while
+        one is being made."""
+        try:
+            handle = os.open(self.root / _LOCK, os.O_RDONLY)
+        except OSError:
+            yield
+            return
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Refused(f"a backup is being made in {self.root}: wait until it is done") from None
+            yield
+        finally:
+            os.close(handle)
 
     def put(self, fill: Callable[[Callable[[bytes], object]], object]) -> Written:
         """Takes in a content: `fill` is given what to call with each piece of it. On disk when this returns."""

@@ -64,7 +64,12 @@ def make(
                 told(Step(what="Reading what earlier backups have", done=number))
         dumped = dump(url, folder, told)
         files = _Files(
-            folder=folder, tree=Tree(storage), named=dumped.named, known={} if reread else folder.known(), told=told
+            folder=folder,
+            tree=Tree(storage),
+            named=dumped.named,
+            needed=dumped.needed,
+            known={} if reread else folder.known(),
+            told=told,
         )
         with folder.journal() as note:
             files.take_all(began, note)
@@ -118,6 +123,7 @@ class _Files:
     folder: Folder
     tree: Tree
     named: set[str]
+    needed: set[str]
     known: dict[str, File]
     told: Told
     taken: dict[str, File] = field(default_factory=dict)
@@ -136,7 +142,7 @@ class _Files:
             # What is renamed or put together while this looks may be seen under neither name; nobody does so all the time.
             if not gone:
                 break
-        self.missing = [path for path in self.named - self.taken.keys() if not self._found(path, note)]
+        self.missing = [path for path in self.needed - self.taken.keys() if not self._found(path, note)]
 
     def _found(self, path: str, note: Callable[[File], None]) -> bool:
         """Whether a file is there that was published since, or is staged still."""

@@ -68,11 +68,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     left_out: list[str]
     """Tables of the database that are not Menuwatch's."""
     sha256: str = ""
-    """Of all the rest: the backup's identity."""
+    """Of all that comes before it in the file: the backup's identity."""
 
     def sealed(self) -> Manifest:
         """The same with its hash."""
-        return msgspec.structs.replace(self, sha256=_hash(self))
+        return msgspec.structs.replace(self, sha256=_hash(self.encoded()))
 
     def encoded(self) -> bytes:
         """As the file has it."""
@@ -87,8 +87,9 @@ class _Versioned(msgspec.Struct):
     format: int
 
 
-def _hash(manifest: Manifest) -> str:
-    return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(manifest, sha256=""))).hexdigest()
+def _hash(data: bytes) -> str:
+    # Of the text itself: a later version may know fields that this one does not, and the other way round.
+    return hashlib.sha256(data.rpartition(b'"sha256":')[0]).hexdigest()
 
 
 def decode(data: bytes, place: Path) -> Manifest:
@@ -102,7 +103,7 @@ def decode(data: bytes, place: Path) -> Manifest:
         found = msgspec.json.decode(data, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused(f"{place} is damaged: it is no manifest of a backup ({error})") from error
-    if _hash(found) != found.sha256:
+    if _hash(data) != found.sha256:
         raise Refused(f"{place} is damaged: it is not what was written (sha256)")
     bad = [file.path for file in found.files if not _inside(file.path)]
     bad += [sha256 for sha256 in found.objects() if not _HASH.fullmatch(sha256)]

@@ -66,9 +66,9 @@ def restore(url: str, storage: Path, source: Path, *, settings: Sequence[str] = 
     a disk fails, NotTheSame where the database did not keep what it was given.
     """
     folder = Folder(source)
-    manifest = folder.finished()
-    readable(manifest)
-    with on_disk(f"the restore into {storage}", f"`menuwatch restore {source}`"):
+    with folder.reading(), on_disk(f"the restore into {storage}", f"`menuwatch restore {source}`"):
+        manifest = folder.finished()
+        readable(manifest)
         storage.mkdir(parents=True, exist_ok=True)
         with FileLock(storage / _LOCK) as lock, connect(url) as conn:
             if not lock.try_exclusive():

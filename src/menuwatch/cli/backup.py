@@ -97,10 +97,10 @@ def restore(
 
 def _check(place: Path, *, json: bool) -> None:
     folder = Folder(place)
-    manifest = folder.finished()
-    with _shown() as told:
+    with folder.reading(), _shown() as told:
+        manifest = folder.finished()
         found = list(checks.faults(folder, manifest, told))
-    extra = list(checks.extras(folder, manifest))
+        extra = list(checks.extras(folder, manifest))
     objects = manifest.objects()
     if json:
         print_json(

@@ -11,6 +11,7 @@ import psycopg
 import typer
 
 import menuwatch
+from menuwatch.backup.marker import refuse_unfinished
 from menuwatch.cli.output import console, plural, print_json
 from menuwatch.cli.process import settings as process_settings
 from menuwatch.core import telemetry
@@ -60,6 +61,10 @@ def _examine() -> Iterator[Finding]:
         yield Finding(check="settings", level="problem", detail=str(error), mend="correct or unset that variable")
         return
     yield Finding(check="settings", level="ok", detail=f"data folder {settings.home.resolve()}")
+    try:
+        refuse_unfinished(settings.storage)
+    except Refused as error:
+        yield Finding(check="restore", level="problem", detail=str(error), mend="end it before anything else is done")
     yield from operations.machine(settings)
     yield from _database(settings)
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from menuwatch import bootstrap
+from menuwatch.backup.marker import refuse_unfinished
 from menuwatch.accounts.passwords import Passwords
 from menuwatch.cli.crews import pod, supervising
 from menuwatch.cli.output import console, errors
@@ -81,7 +82,9 @@ def worker(
 
 def migrate() -> None:
     """Bring the database to this version's schema."""
-    with embedded.database_url(settings()) as url:
+    ours = settings()
+    refuse_unfinished(ours.storage)
+    with embedded.database_url(ours) as url:
         done = migrations.migrate(url)
     if done.changed:
         console.print(f"Migrated from {done.before or 'an empty database'} to {done.after}.")
