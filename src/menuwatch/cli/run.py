@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from menuwatch import bootstrap
-from menuwatch.backup.marker import refuse_unfinished
 from menuwatch.accounts.passwords import Passwords
+from menuwatch.backup.marker import refuse_unfinished
 from menuwatch.cli.crews import pod, supervising
 from menuwatch.cli.output import console, errors
 from menuwatch.cli.process import on_signals, settings
