@@ -48,6 +48,30 @@ async def test_nothing_is_read_for_whoever_may_not_send_it(faces: Faces, pool: P
         assert (answer.status_code, body.read) == (403, 0)
 
 
+async def test_whoever_sends_slowly_keeps_no_connection_from_others(faces: Faces, pool: Pool) -> None:
+    """Of every screen that reads its form by itself."""
+    async with await logged_in(faces, pool, "maria", Role.ADMIN) as browser:
+        for path in (
+            "stores/new",
+            "stores/discover",
+            "stores/1",
+            "crawls",
+            "alerts/add",
+            "alerts/1",
+            "job-queue/enqueue",
+        ):
+            used = []
+
+            async def slowly(used: list[int] = used) -> AsyncIterator[bytes]:
+                for piece in (b"name=x", b"&menu_url="):
+                    found = pool.get_stats()
+                    used.append(found["pool_size"] - found["pool_available"])
+                    yield piece
+
+            answer = await browser.post(f"/admin/{path}", content=slowly(), headers=FORM)
+            assert (answer.status_code < 500, used) == (True, [0, 0]), path
+
+
 async def test_a_form_that_is_too_large_says_so(admin: httpx.AsyncClient) -> None:
     body = Body(200)
     answer = await admin.post("/admin/users/add", content=body, headers=FORM)

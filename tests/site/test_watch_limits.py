@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from menuwatch.site.limits import Limits
@@ -27,6 +29,20 @@ async def test_whoever_asks_for_very_many_is_asked_to_wait(front: Front, number:
     answers = [await front.post(f"/p/{number}/watch", condition="any_drop", by="feed") for _ in range(11)]
     assert [answer.status_code for answer in answers] == [303] * 10 + [422]
     assert "many alerts in a short time" in Page(answers[-1]).text
+
+
+async def test_whoever_sends_slowly_keeps_no_connection_from_others(front: Front, number: int) -> None:
+    pool, used = front.shop.pool, []
+
+    async def slowly() -> AsyncIterator[bytes]:
+        for piece in (b"condition=any_drop", b"&by=feed"):
+            found = pool.get_stats()
+            used.append(found["pool_size"] - found["pool_available"])
+            yield piece
+
+    headers = {"Origin": "http://menus.example", "Content-Type": "application/x-www-form-urlencoded"}
+    answer = await front.http.post(f"/p/{number}/watch", content=slowly(), headers=headers)
+    assert (answer.status_code, used) == (303, [0, 0])
 
 
 def test_clients_are_counted_by_network_and_by_hour_and_day() -> None:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
@@ -42,6 +42,15 @@ _FRESH = {
 }  # fmt: skip
 
 
+async def _typed(request: Request) -> Filled:
+    sent = await request.form(max_fields=60)
+    return Filled({name: value[:4000] for name, value in sent.items() if isinstance(value, str)})
+
+
+Typed = Annotated[Filled, Depends(_typed)]
+"""What was typed. It stands before a route's connection, so that whoever sends slowly keeps none from others."""
+
+
 @router.get("/add")
 async def adding(request: Request) -> Response:
     """The form for a rule."""
@@ -49,9 +58,8 @@ async def adding(request: Request) -> Response:
 
 
 @router.post("/add")
-async def add(request: Request, system: Sys) -> Response:
+async def add(request: Request, form: Typed, system: Sys) -> Response:
     """Makes it."""
-    form = await _typed(request)
     wish = _wish(form)
     if form.ok:
         try:
@@ -72,9 +80,8 @@ async def editing(request: Request, conn: Reading, rule_id: RulePath) -> Respons
 
 
 @router.post("/{rule_id}")
-async def edit(request: Request, system: Sys, conn: Reading, rule_id: RulePath) -> Response:
+async def edit(request: Request, form: Typed, system: Sys, conn: Reading, rule_id: RulePath) -> Response:
     """Changes it, unless somebody else has since."""
-    form = await _typed(request)
     wish = _wish(form)
     before = await alerts.one(conn, rule_id)
     if form.ok:
@@ -136,11 +143,6 @@ def _values(row: Row) -> dict[str, str]:
         found[name] = "" if row[name] is None else str(row[name])
     found["store"] = "" if row["store_id"] is None else str(row["store_id"])
     return found
-
-
-async def _typed(request: Request) -> Filled:
-    sent = await request.form(max_fields=60)
-    return Filled({name: value[:4000] for name, value in sent.items() if isinstance(value, str)})
 
 
 def _wish(form: Filled) -> dict[str, Any]:

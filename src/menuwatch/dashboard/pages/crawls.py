@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
@@ -80,11 +80,18 @@ async def _list(
     return screen.show(request, "crawls/list.html", context, live="crawls", status=code)
 
 
-@router.post("", dependencies=[may])
-async def start(request: Request, system: Sys, conn: Writing) -> Response:
-    """Starts one; a form that cannot be used is shown again, with what is wrong beside the field."""
+async def _sent(request: Request) -> Form:
     given = await request.form()
-    new = Form({name: str(given.get(name, ""))[:_LONGEST_FORM] for name in _FIELDS})
+    return Form({name: str(given.get(name, ""))[:_LONGEST_FORM] for name in _FIELDS})
+
+
+Sent = Annotated[Form, Depends(_sent)]
+"""What was typed. It stands before a route's connection, so that whoever sends slowly keeps none from others."""
+
+
+@router.post("", dependencies=[may])
+async def start(request: Request, new: Sent, system: Sys, conn: Writing) -> Response:
+    """Starts one; a form that cannot be used is shown again, with what is wrong beside the field."""
     pages = new.whole("max_pages", low=crawls.PAGES_BOUNDS[0], high=crawls.PAGES_BOUNDS[1])
     if new.ok:
         try:

@@ -75,17 +75,18 @@ async def _typed(request: Request) -> Form:
 
 
 Typed = Annotated[Form, Depends(_typed)]
+"""What was typed. It stands before a route's connection, so that whoever sends slowly keeps none from others."""
 
 
 @router.get("")
-async def form(request: Request, conn: Reading, typed: Typed) -> Response:
+async def form(request: Request, typed: Typed, conn: Reading) -> Response:
     """The form, and, once it is filled in, what it would do."""
     asked = await _asked(conn, typed) if typed.text("role") else None
     return await _show(request, conn, typed, asked)
 
 
 @router.post("")
-async def enqueue(request: Request, system: Sys, conn: Writing, typed: Typed) -> Response:
+async def enqueue(request: Request, typed: Typed, system: Sys, conn: Writing) -> Response:
     """Does it."""
     asked = await _asked(conn, typed)
     if asked is None:

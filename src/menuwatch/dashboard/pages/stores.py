@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
@@ -111,14 +111,17 @@ def _new(request: Request, system: Sys, form: Form, status: int) -> Response:
     return screen.show(request, "stores/new.html", {"form": form, "asked": asked}, status=status)
 
 
-async def _sent(request: Request) -> dict[str, str]:
-    return {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
+async def _sent(request: Request) -> Form:
+    return Form({name: value for name, value in (await request.form()).items() if isinstance(value, str)})
+
+
+Sent = Annotated[Form, Depends(_sent)]
+"""What was typed. It stands before a route's connection, so that whoever sends slowly keeps none from others."""
 
 
 @router.post("/stores/new", dependencies=[allowed(Permission.STORES)])
-async def add_store(request: Request, system: Sys, conn: Writing) -> Response:
+async def add_store(request: Request, form: Sent, system: Sys, conn: Writing) -> Response:
     """Adds a store by the address of its menu; a worker finds out the rest."""
-    form = Form(await _sent(request))
     address = form.text("menu_url")
     if address is None:
         form.refuse("menu_url", "the address of the store's menu, as https://dutchie.com/dispensary/<slug>")
@@ -137,9 +140,8 @@ async def add_store(request: Request, system: Sys, conn: Writing) -> Response:
 
 
 @router.post("/stores/discover", dependencies=[allowed(Permission.TASKS)])
-async def discover(request: Request, system: Sys, conn: Writing) -> Response:
+async def discover(request: Request, form: Sent, system: Sys, conn: Writing) -> Response:
     """Has a platform asked for its stores, of one place or wherever there are any."""
-    form = Form(await _sent(request))
     place = {name: form.text(name) for name in ("state_code", "city")}
     wish = Wish(
         role=Role.STORE_DISCOVERY,
@@ -214,9 +216,8 @@ async def crawl_now(request: Request, system: Sys, conn: Writing, store_id: Stor
 
 
 @router.post("/stores/{store_id}", dependencies=[allowed(Permission.STORES)])
-async def change_store(request: Request, conn: Writing, store_id: StorePath) -> Response:
+async def change_store(request: Request, form: Sent, conn: Writing, store_id: StorePath) -> Response:
     """Sets whether and how often it is crawled. What somebody else set meanwhile is not overwritten: both are shown."""
-    form = Form(await _sent(request))
     hours = _hours(form)
     if hours is None or not form.ok:
         return await _one(request, conn, store_id, form)

@@ -6,7 +6,7 @@ Whoever knows the token may do all of that, so a page with one is never kept by 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from starlette.datastructures import FormData
@@ -33,17 +33,22 @@ _LONGEST_TOKEN = 64
 _GONE = "That alert has ended, or the address has a typing error. You can set a new one on any product’s page:"
 
 
+_FIELDS = ("condition", "amount", "by", "email", "reach", "near", "within", "website")
+
+
+async def _sent(request: Request) -> Form:
+    data = await request.form(max_fields=20, max_files=0)
+    return Form({name: _typed(data, name) for name in _FIELDS})
+
+
+Sent = Annotated[Form, Depends(_sent)]
+"""What was typed. It stands before a route's connection, so that whoever sends slowly keeps none from others."""
+
+
 @router.post("/p/{address}/watch", dependencies=[Depends(same_site)])
-async def ask(request: Request, conn: Writing, address: str) -> Response:
+async def ask(request: Request, form: Sent, conn: Writing, address: str) -> Response:
     """Asks for an alert."""
     item_id = items.number_of(address)
-    data = await request.form(max_fields=20, max_files=0)
-    form = Form(
-        {
-            name: _typed(data, name)
-            for name in ("condition", "amount", "by", "email", "reach", "near", "within", "website")
-        }
-    )
     if await shopping.item(conn, item_id) is None:
         raise NotFound("That product is not on any menu we know. Search for something like it:")
     asked = await _asked(conn, form, item_id)
