@@ -145,6 +145,12 @@ def _trace_id(given: str | None) -> str:
 
 
 def route_of(scope: Scope) -> str:
-    """The path pattern that answered, so that metrics have one series a route, not one an address."""
+    """The path pattern that answered, so that metrics have one series a route, not one an address.
+
+    With what its face lies below (`/admin`), else `/stores` of the dashboard and of the public site would be one series.
+    """
     route: Any = scope.get("route")
-    return getattr(route, "path", None) or "unmatched"
+    path = getattr(route, "path", None)
+    if not path:
+        return "unmatched"
+    return str(scope.get("root_path", "").removeprefix(scope.get("prefix", "")) + path)
