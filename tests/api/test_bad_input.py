@@ -30,7 +30,7 @@ BAD_VALUES = [
     ("/api/products?limit=201", "limit", "less than or equal to 200"),
     ("/api/products?limit=many", "limit", "integer"),
     ("/api/products?order=age", "order", "'name', 'price', '-price' or 'updated'"),
-    ("/api/products?colour=red", "colour", "not known"),
+    ("/api/products?colour=red", "colour", "is not known here: the parameters are "),
     ("/api/products?price_min=-1", "price_min", "greater than or equal to 0"),
     ("/api/products?price_max=NaN", "price_max", "finite"),
     ("/api/products?price_max=1e999999999", "price_max", "less than or equal to"),
@@ -65,7 +65,8 @@ BAD_VALUES = [
     ("/api/tasks?status=asleep", "status", "pending"),
     ("/api/tasks?role=sweep", "role", "product_resync"),
     ("/api/tasks?dispensary_id=-4", "dispensary_id", "greater than or equal to 1"),
-    ("/api/tasks/counts?limit=5", "limit", "not known"),
+    ("/api/tasks/counts?limit=5", "limit", "is not known here: the parameters are role, status, "),
+    ("/api/tasks?state=failed", "state", " status, "),
     ("/api/stores?crawl_enabled=2", "crawl_enabled", "boolean"),
 ]
 
@@ -126,6 +127,11 @@ async def test_bodies(shop: Shop) -> None:
         found = await shop.refused("/api/tasks", status, method="POST", content=content, headers={"Content-Type": kind})
         assert found["type"] == f"/problems/{problem}", content[:60]
     assert (await shop.ask("/api/tasks/counts"))["total"] == 0
+    found = await shop.refused("/api/tasks", 422, method="POST", json={"role": "store_discovery", "prioritty": 3})
+    (error,) = found["errors"]
+    assert error["pointer"] == "#/prioritty"
+    assert "the fields are role, " in error["detail"]
+    assert " priority" in error["detail"]
 
 
 async def test_addresses_and_methods(shop: Shop) -> None:

@@ -313,8 +313,26 @@ def of_validation(request: Request, error: RequestValidationError) -> Problem:
     if any(e["loc"] == ("body",) for e in found) and not (kind == "application/json" or kind.endswith("+json")):
         return NotJson("send the body as JSON, with Content-Type: application/json")
     errors = [_error(e) for e in found]
+    for each, shown in zip(found, errors, strict=True):
+        if each["type"] == "extra_forbidden" and (names := _known(request, each["loc"])):
+            shown["detail"] += f": {names}"
     said = "; ".join(f"{_place(e)}: {e['detail']}" for e in errors)
     return InvalidRequest(said, errors)
+
+
+def _known(request: Request, place: Sequence[Any]) -> str | None:
+    """What would be known in place of a parameter of the query, or of a field of the body, that is not; None where that is no list."""
+    document = request.app.openapi()
+    path = getattr(request.scope.get("route"), "path", "")
+    operation = document["paths"].get(path, {}).get(request.method.lower(), {})
+    if place[0] == "query":
+        names = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+        return f"the parameters are {', '.join(names)}" if names else "this address takes no parameters"
+    if place[0] == "body" and len(place) == 2:
+        body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+        schema = document["components"]["schemas"].get(str(body.get("$ref", "")).rpartition("/")[2], {})
+        return f"the fields are {', '.join(schema['properties'])}" if schema.get("properties") else None
+    return None
 
 
 def _methods(request: Request) -> str:
