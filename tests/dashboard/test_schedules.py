@@ -111,6 +111,13 @@ async def test_a_change_and_a_stale_one(admin: httpx.AsyncClient, pool: Pool, sc
     assert answer.status_code == 303
     row = "SELECT interval_hours::float8 || ' ' || priority || ' ' || state_code FROM task_schedules"
     assert await given.one(pool, row) == "0.5 7 AZ"
+    # The form sends every field: on record, and in the audit, is what is another one now.
+    done = "SELECT details FROM audit_log WHERE action = 'schedule_changed'"
+    assert await given.one(pool, done) == {
+        "before": {"interval_hours": "4", "priority": 0, "state_code": None},
+        "after": {"interval_hours": "0.5", "priority": 7, "state_code": "AZ"},
+    }
+    assert "interval hours:</span> 4 → 0.5" in (await admin.get("/admin/audit")).text
     stale = await admin.post(path, data=form(mine, priority="9"))
     assert stale.status_code == 412
     text = unescape(stale.text)

@@ -165,6 +165,7 @@ class _Desk:
             await audit.record(
                 conn,
                 "proxies_brought_in",
+                ("proxy", next(iter(found.values())).id) if len(found) == 1 else None,
                 proxies=[made.id for made in found.values()],
                 created=sum(made.created for made in found.values()),
                 failed=len(failed),

@@ -107,8 +107,10 @@ async def change(
         values["next_run_at"] = due.rescheduled(schedule.next_run_at, before, after, now)
     changed = await schedules.change(conn, schedule, values)
     if changed != dataclasses.replace(schedule, updated_at=changed.updated_at):
-        before_after = {name: [getattr(schedule, name), getattr(changed, name)] for name in sorted(changes)}
-        await audit.record(conn, "schedule_changed", ("schedule", schedule_id), changes=before_after)
+        # A form sends every field: on record is what is another one now.
+        other = [name for name in sorted(changes) if getattr(schedule, name) != getattr(changed, name)]
+        was, now_is = ({name: getattr(each, name) for name in other} for each in (schedule, changed))
+        await audit.record(conn, "schedule_changed", ("schedule", schedule_id), before=was, after=now_is)
     return changed
 
 
