@@ -24,7 +24,7 @@
       width: box.clientWidth, height: given.height ?? 260, cursor: { y: false }, legend: { live: true },
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       scales: { x: { time: true }, y: { range: (_, low, high) => [given.zero === false ? low * 0.95 : 0, Math.max(high * 1.08, 1)] } },
-      axes: [{ ...axis, values: moments }, { ...axis, size: 62, values: (_, all) => all.map((one) => (given.prefix ?? "") + one.toLocaleString()) }],
+      axes: [{ ...axis, space: 76, values: moments }, { ...axis, size: 62, values: (_, all) => all.map((one) => (given.prefix ?? "") + one.toLocaleString()) }],
       series: [{ label: "Time", value: (_, at) => (at == null ? "–" : day(at).slice(0, 19).replace("T", " ") + " UTC") }, ...given.series.map((one) => ({
         label: one.label, stroke: colour(one.colour), width: 2, spanGaps: false, points: { show: one.points ?? false },
         paths: one.steps ? uPlot.paths.stepped({ align: 1 }) : undefined, dash: one.dash, fill: one.fill ? colour(one.colour) + "22" : undefined,
