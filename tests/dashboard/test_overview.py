@@ -64,5 +64,5 @@ async def test_while_every_worker_is_paused_no_time_is_promised(admin: httpx.Asy
     assert "all workers are paused" in page
     assert "at the rate of the last hour" not in page
     assert (
-        "the only worker is paused: nothing is taken until they are resumed" in (await admin.get("/admin/workers")).text
+        "the only worker is paused: nothing is taken until it is resumed" in (await admin.get("/admin/workers")).text
     )

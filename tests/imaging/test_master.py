@@ -106,7 +106,7 @@ def test_of_a_moving_picture_the_first_frame_is_kept() -> None:
         (b"<?xml version='1.0'?>\n<!-- x --><svg/>", "an SVG"),
         (b"<!doctype html><html></html>", "a web page"),
         (b'{"error": "not found"}', "JSON"),
-        (b"", "nothing"),
+        (b"", "an empty answer"),
         (b"BM" + bytes(60), "a BMP"),
         (b"II*\0" + bytes(60), "a TIFF"),
         (b"%PDF-1.7\n", "a PDF"),
@@ -117,7 +117,7 @@ def test_of_a_moving_picture_the_first_frame_is_kept() -> None:
     ],
 )
 def test_everything_else_is_refused_by_what_it_is(data: bytes, said: str) -> None:
-    kind = NotAnImage if said in ("a web page", "JSON", "nothing") else UnknownFormat
+    kind = NotAnImage if said in ("a web page", "JSON", "an empty answer") else UnknownFormat
     with pytest.raises(kind, match=said):
         master.make(data)
     assert kind.final is (kind is UnknownFormat)

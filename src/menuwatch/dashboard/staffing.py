@@ -12,8 +12,9 @@ def advice(drain: Drain, ready: int, living: int, paused: int = 0) -> str:
         return "Nothing waits: no more workers are needed for now."
     waits = f"{many(ready, 'task')} {'waits' if ready == 1 else 'wait'}"
     if living and paused >= living:
-        who = "the only worker is" if living == 1 else f"all {living:,} workers are"
-        return f"{waits}, and {who} paused: nothing is taken until they are resumed."
+        if living == 1:
+            return f"{waits}, and the only worker is paused: nothing is taken until it is resumed."
+        return f"{waits}, and all {living:,} workers are paused: nothing is taken until they are resumed."
     living -= paused
     if drain.worker_hours is None:
         return f"{waits}, and none of that kind was completed in the last hour: there is no pace to go by."

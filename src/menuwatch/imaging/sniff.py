@@ -35,7 +35,7 @@ def described(data: bytes) -> str:
     """What bytes that are not taken look like, for people."""
     start = data[:1024].removeprefix(b"\xef\xbb\xbf").lstrip()
     if not start:
-        return "nothing"
+        return "an empty answer"
     if b"<svg" in start.lower():
         return "an SVG"
     if start[:1] == b"<":
@@ -50,4 +50,4 @@ def described(data: bytes) -> str:
 
 def is_message(data: bytes) -> bool:
     """Whether it is a page, JSON or nothing: no file at all."""
-    return described(data) in ("a web page", "JSON", "nothing")
+    return described(data) in ("a web page", "JSON", "an empty answer")
