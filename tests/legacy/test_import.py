@@ -9,16 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from menuwatch.cli import migrate_legacy
 from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Pool, connect
 from menuwatch.operations.legacy import taking
 from menuwatch.operations.legacy.fields import PRODUCTS, SNAPSHOTS, STORES
 from menuwatch.operations.legacy.report import Report
 from menuwatch.operations.legacy.sources import CsvFiles, Dump, Source, of_database
+from menuwatch.pipeline.rebuild import rebuild
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from tests.api.conftest import app, archive, platforms, shop  # noqa: F401
 from tests.api.shop import START, Shop, item
 from tests.legacy.former import fingerprint, rows
+from tests.rebuild.stories import parts
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -244,6 +247,13 @@ async def test_before_what_we_saw(shop: Shop, tmp_path: Path) -> None:  # noqa: 
     assert await rows(shop.pool, "SELECT count(*) FROM dispensaries") == [(1,)]
     again = await take(shop.pool, source)
     assert (again.snapshots.taken, again.snapshots.skipped) == (0, {taking.TAKEN: 6, taking.OURS: 1})
+    # What is ours can be made anew from the archive, with the earlier history before it.
+    with pytest.raises(Refused, match="no payload of 2 of its crawls"):
+        await rebuild(parts(shop), store)
+    anew = await rebuild(parts(shop), store, since=START)
+    # Only the figures of its first crawls differ: what was new to us is not new any more.
+    assert (bool(anew.products), bool(anew.states)) == (False, False)
+    assert await rows(shop.pool, _SPANS) == history
     # What is seen next goes on as if nothing had been.
     await shop.crawl(store, 16, [item("gone"), *first])
     (back,) = await rows(
@@ -262,3 +272,41 @@ SELECT p.provider_product_id, to_char(s.seen_from AT TIME ZONE 'UTC', 'DD HH24')
         UNION ALL SELECT id, state_from, NULL, NULL, present, stock_status FROM catalog_products) s
   JOIN catalog_products p ON p.id = s.product_id ORDER BY 1, s.seen_from
 """
+
+
+async def test_one_that_was_interrupted(pool: Pool, tmp_path: Path) -> None:
+    """Between two stores, and at one that the database refuses: what was taken stays, and the next run takes the rest."""
+    source = files(tmp_path, stores=STORE_CSV, products=PRODUCT_CSV, snapshots=SNAPSHOT_CSV)
+
+    def stop(done: int, of: int) -> None:
+        if done == 1:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        await taking.take(pool, source, platforms={"dutchie": Dutchie()}, now=NOW, told=stop)
+    assert len(await rows(pool, HISTORY)) == 5
+    async with pool.connection() as conn:
+        await conn.execute(
+            "CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE check_violation USING MESSAGE = 'no more'; END $$;"
+            "CREATE TRIGGER no BEFORE INSERT ON store_crawls FOR EACH ROW EXECUTE FUNCTION no()"
+        )
+    refused = await take(pool, source)
+    assert (len(refused.failed), refused.failed[0].endswith(": no more")) == (1, True)
+    async with pool.connection() as conn:
+        await conn.execute("DROP TRIGGER no ON store_crawls")
+    assert (await take(pool, source)).failed == []
+    assert await rows(pool, HISTORY) == EXPECTED
+
+
+async def test_at_the_terminal(database_url: str, pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("MENUWATCH_HOME", str(tmp_path / "home"))
+    source = files(tmp_path, stores=STORE_CSV, products=PRODUCT_CSV, snapshots=SNAPSHOT_CSV)
+    report = await migrate_legacy._import(source.files, None, None, None, True)
+    assert migrate_legacy.told(report)[0] == "2 stores read, 2 would be taken."
+    assert await rows(pool, "SELECT count(*) FROM dispensaries") == [(0,)]
+    with pytest.raises(Refused, match="schema legacy has none of the tables"):
+        await migrate_legacy._import({}, None, None, None, False)
+    with pytest.raises(Refused, match="name one source, not CSV files and --dump"):
+        migrate_legacy.import_(stores=[tmp_path], dump=tmp_path)
