@@ -22,7 +22,6 @@ from menuwatch.core.errors import MenuwatchError, Refused
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import migrate
 from menuwatch.db.file_lock import FileLock
-from menuwatch.db.upgrade import upgrade
 
 log = get_logger(__name__)
 _LOCK = ".restore.lock"
@@ -98,6 +97,8 @@ def _all(
     _begin(conn, storage, source, folder, manifest, told)
     _files(storage, folder, manifest, told)
     if marker.in_database(conn) != (manifest.sha256, True):
+        from menuwatch.db.upgrade import upgrade  # loading it takes longer than most commands
+
         upgrade(url, manifest.revision)
         load(url, folder, manifest, told)
     told(Step(what="Bringing the database to this version's schema"))
