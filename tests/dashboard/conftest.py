@@ -24,6 +24,10 @@ ORIGIN = "http://menuwatch"
 
 @pytest.fixture
 def faces(pool: Pool, tmp_path: Path) -> Faces:
+    return alone(pool, tmp_path)
+
+
+def alone(pool: Pool, tmp_path: Path) -> Faces:
     """The dashboard below /admin, alone."""
     system = System(
         pool=pool, archive=FileArchive(tmp_path / "storage"), platforms={"dutchie": Dutchie()}, settings=Settings()

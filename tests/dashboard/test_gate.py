@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 from jinja2 import Environment
 
 from menuwatch.accounts.model import Role
 from menuwatch.dashboard.commands import root, ticked
-from menuwatch.db.pool import Pool
+from menuwatch.db.pool import Pool, open_pool
 from menuwatch.web.faces import Faces
-from tests.dashboard.conftest import ORIGIN
+from tests.dashboard.conftest import ORIGIN, alone
 from tests.dashboard.people import logged_in
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -70,6 +71,19 @@ async def test_whoever_sends_slowly_keeps_no_connection_from_others(faces: Faces
 
             answer = await browser.post(f"/admin/{path}", content=slowly(), headers=FORM)
             assert (answer.status_code < 500, used) == (True, [0, 0]), path
+
+
+async def test_a_request_needs_one_connection(database_url: str, tmp_path: Path) -> None:
+    """Who holds one and waits for another waits for others who do the same."""
+    async with open_pool(database_url, max_size=1) as pool:
+        faces = alone(pool, tmp_path)
+        async with await logged_in(faces, pool, "maria", Role.ADMIN) as browser:
+            made = await browser.post("/admin/account/tokens", data={"name": "program", "scope": "read"})
+            codes = [
+                (await browser.post(f"/admin/{path}", data={"version": "x"})).status_code
+                for path in ("proxies/1", "hosts/none.example", "alerts/1")
+            ]
+    assert (made.status_code, codes) == (200, [303, 303, 303])
 
 
 async def test_a_form_that_is_too_large_says_so(admin: httpx.AsyncClient) -> None:

@@ -21,7 +21,7 @@ from menuwatch.operations.reading import Row
 from menuwatch.operations.refusals import Stale, Unusable
 from menuwatch.web.auth import allowed
 from menuwatch.web.forms import Form as Filled
-from menuwatch.web.system import Reading, Sys
+from menuwatch.web.system import Reading, Sys, Writing
 from menuwatch.web.words import many
 
 router = APIRouter(prefix="/alerts", dependencies=[allowed(Permission.ALERTS)])
@@ -80,18 +80,18 @@ async def editing(request: Request, conn: Reading, rule_id: RulePath) -> Respons
 
 
 @router.post("/{rule_id}")
-async def edit(request: Request, form: Typed, system: Sys, conn: Reading, rule_id: RulePath) -> Response:
+async def edit(request: Request, form: Typed, system: Sys, conn: Writing, rule_id: RulePath) -> Response:
     """Changes it, unless somebody else has since."""
     wish = _wish(form)
     before = await alerts.one(conn, rule_id)
     if form.ok:
         try:
-            async with system.pool.connection(timeout=10) as writing, writing.transaction():
-                await store.lock(writing, rule_id)
-                before = await alerts.one(writing, rule_id)
+            async with conn.transaction():
+                await store.lock(conn, rule_id)
+                before = await alerts.one(conn, rule_id)
                 if _version(before) != form.value("version"):
                     raise Stale("somebody has changed the rule since")
-                made = await alerts.change(writing, rule_id, wish, means=means(system), now=datetime.now(UTC))
+                made = await alerts.change(conn, rule_id, wish, means=means(system), now=datetime.now(UTC))
         except Unusable as error:
             _refuse(form, error)
         except Stale:

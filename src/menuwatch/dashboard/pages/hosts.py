@@ -178,7 +178,7 @@ def _version(limits: dict[str, str]) -> str:
 async def change(
     request: Request,
     system: Sys,
-    conn: Reading,
+    conn: Writing,
     host: HostPath,
     version: Annotated[str, Form(max_length=200)] = "",
     rate: Annotated[str, Form(max_length=40)] = "",
@@ -204,9 +204,9 @@ async def change(
     if form.ok:
         changed = {name: value for name, value in given.items() if plain(value) != before[name]}
         try:
-            async with system.pool.connection(timeout=10) as writing, writing.transaction():
+            async with conn.transaction():
                 if changed:
-                    await hosts.change(writing, host, system.settings, **changed)
+                    await hosts.change(conn, host, system.settings, **changed)
         except Refused as error:
             form.refuse("rate", str(error))
         else:

@@ -179,8 +179,7 @@ async def _one(
 @router.post("/{proxy_id}", dependencies=[may])
 async def place(
     request: Request,
-    system: Sys,
-    conn: Reading,
+    conn: Writing,
     proxy_id: ProxyPath,
     version: Annotated[str, Form(max_length=100)] = "",
     city: Annotated[str, Form(max_length=500)] = "",
@@ -192,8 +191,8 @@ async def place(
     form = Filled({"city": city, "state": state, "country": country, "timezone": timezone})
     given = {name: form.text(name) for name in PLACE}
     try:
-        async with system.pool.connection(timeout=10) as writing, writing.transaction():
-            await proxy_list.place(writing, proxy_id, version=version, **given)
+        async with conn.transaction():
+            await proxy_list.place(conn, proxy_id, version=version, **given)
     except Unusable as error:
         form.refuse(error.field, str(error))
         return await _one(request, conn, proxy_id, form, status=422)

@@ -16,7 +16,7 @@ from menuwatch.operations.refusals import NotFound, Unusable
 from menuwatch.web import paging
 from menuwatch.web.auth import allowed, own_account
 from menuwatch.web.forms import Form as Filled
-from menuwatch.web.system import Reading, Sys, Writing
+from menuwatch.web.system import Reading, Writing
 
 router = APIRouter()
 
@@ -76,8 +76,7 @@ async def _own(
 @router.post("/account/tokens")
 async def create(
     request: Request,
-    system: Sys,
-    conn: Reading,
+    conn: Writing,
     who: Who,
     name: Annotated[str, Form(max_length=400)] = "",
     scope: Annotated[list[str], Form(max_length=50)] = [],  # noqa: B006
@@ -94,10 +93,10 @@ async def create(
         ends = None if span in (None, "never") else now + tokens.parse_span(span)
         assert who.user_id is not None, "every principal of ours is a user"
         try:
-            async with system.pool.connection(timeout=10) as writing, writing.transaction():
-                owner = await accounts.one(writing, who.user_id)
+            async with conn.transaction():
+                owner = await accounts.one(conn, who.user_id)
                 scopes = [Permission(one) for one in scope]
-                made, text = await tokens.create(writing, owner, name, scopes, expires_at=ends, now=now, by=who)
+                made, text = await tokens.create(conn, owner, name, scopes, expires_at=ends, now=now, by=who)
         except Unusable as error:
             form.refuse(error.field, str(error))
         else:
