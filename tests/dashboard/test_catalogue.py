@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -198,3 +199,15 @@ async def test_pages_of_payloads_reach_the_end(admin: httpx.AsyncClient, desert:
         following = re.search(r'rel="next" href="([^"]+)"', answer.text)
         address = following.group(1).replace("&amp;", "&") if following else ""
     assert len(seen) == len(set(seen)) == 69
+
+
+async def test_contents_are_in_units_that_people_write(
+    admin: httpx.AsyncClient, desert: Planted, sql: Callable[..., list[tuple[Any, ...]]]
+) -> None:
+    rows = [("A", "PERCENTAGE"), ("B", "MILLIGRAMS"), ("C", "MILLIGRAMS_PER_GRAM"), ("D", "MILLIGRAMS_PER_ML")]
+    found = json.dumps([{"name": name, "value": 1.47, "unit": unit} for name, unit in rows])
+    ((product,),) = sql(
+        "UPDATE catalog_products SET cannabinoids = %s WHERE id = (SELECT min(id) FROM catalog_products) RETURNING id",
+        [found],
+    )
+    assert "A 1.47 % B 1.47 mg C 1.47 mg/g D 1.47 mg/ml" in words(await admin.get(f"/admin/products/{product}"))
