@@ -155,6 +155,9 @@ async def test_dump(pool: Pool, tmp_path: Path) -> None:
     path = tmp_path / "former.sql"
     path.write_text("".join(sections))
     await _taken(pool, Dump(path))
+    path.write_text("INSERT INTO public.dispensaries VALUES (1);\n")
+    with pytest.raises(Refused, match="in COPY sections: make the dump plain"):
+        await take(pool, Dump(path))
 
 
 async def test_what_cannot_be_taken(pool: Pool, tmp_path: Path) -> None:

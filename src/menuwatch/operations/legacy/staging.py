@@ -57,8 +57,8 @@ class Staging:
             record = self._read(line, tally)
             if record is None:
                 continue
-            number = (record.get("id") or "").strip()
             try:
+                number = fields.text(record, "id", 200) or ""
                 self._by_number[number] = None
                 self._by_number[number] = await self._store(record, tally, line.place)
             except (Bad, Refused) as error:
@@ -161,7 +161,7 @@ class Staging:
         # Such a row is the present state: where it says that the product is not on the menu, its words are of use all the same.
         item = items.item(record, fields.stock(record) or "oos")
         seen = self._instant(record, "seen")
-        return (record.get("id"), store, product, seen, items.encode(item).decode())
+        return (fields.text(record, "id", 200), store, product, seen, items.encode(item).decode())
 
     async def _snapshots(self) -> None:
         tally = self.report.snapshots

@@ -25,9 +25,9 @@ from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
 from menuwatch.db.pool import Pool
 from menuwatch.operations import audit
-from menuwatch.operations.legacy import items
+from menuwatch.operations.legacy import fields, items
 from menuwatch.operations.legacy.report import Report
-from menuwatch.operations.legacy.sources import Source
+from menuwatch.operations.legacy.sources import Dump, Source
 from menuwatch.operations.legacy.staging import Staging
 from menuwatch.platforms.base import Platform
 from menuwatch.stores import store as stores
@@ -96,6 +96,10 @@ async def _take(
     told: Told,
 ) -> None:
     await Staging(conn, source, platforms, report, now).all()
+    if not (report.stores.read or report.products.read or report.snapshots.read) and isinstance(source, Dump):
+        raise Refused(
+            f"{source.path} has no rows of {', '.join(fields.TABLES)} in COPY sections: make the dump plain, without --inserts"
+        )
     found = [row[0] for row in await (await conn.execute(_q.former_stores)).fetchall()]
     for number, store_id in enumerate(found):
         told(number, len(found))
