@@ -75,9 +75,10 @@ bench-images: $(READY) ## Measure pictures beside sharp and Pillow; fetches them
 openapi: $(READY) ## Write openapi.json anew
 	@$(BIN)/python -m menuwatch.api.openapi
 
-lock: ## Choose the newest dependencies and pin them with hashes (needs uv)
+lock: ## Choose the newest dependencies and pin them with hashes, for us and for the image (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock pyproject.toml
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate -c requirements.lock -o deploy/requirements.lock pyproject.toml
+	echo 'hatchling>=1.27' | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate -c requirements.lock -o deploy/requirements-build.lock -
 
 clean: ## Remove what set-up and runs made (not your data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis dist build

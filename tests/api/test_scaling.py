@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
 from menuwatch.cluster.base import Standing
+from menuwatch.cluster.kubernetes import KubernetesScaler
+from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Connection, Pool
 from tests.api.shop import Shop
+from tests.cluster import api_server
 from tests.people import bearer
 
 REPLICAS, SCALE = "/api/workers/k8s/replicas", "/api/workers/k8s/scale"
@@ -92,6 +96,26 @@ async def test_scaling_is_ordered_and_recorded(shop: Shop, rack: Rack, pool: Poo
         row = await (await conn.execute("SELECT details FROM audit_log WHERE action = 'workers_scaled'")).fetchone()
     assert row is not None
     assert row[0] == {"backend": "rack", "was": 6, "running": 6, "wanted": 15}
+
+
+async def test_kubernetes_is_scaled_by_the_same_and_says_what_is_in_the_way(
+    shop: Shop, app: FastAPI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with api_server.serving(tmp_path) as (kept, _):
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+        scaler = KubernetesScaler(Settings())
+        app.state.system = dataclasses.replace(app.state.system, scaler=scaler)
+        assert (await shop.http.get(REPLICAS)).json() == {
+            "current": 8, "desired": 8, "low": 5, "high": 15, "backend": "kubernetes", "unit": "pod", "doing": None, "why_not": None,
+        }  # fmt: skip
+        assert (await shop.http.post(SCALE, json={"replicas": 1000})).status_code == 400
+        kept.rules = [{**kept.rules[0], "verbs": ["get"]}]
+        refused = await shop.http.post(SCALE, json={"replicas": 9})
+        assert refused.status_code == 409
+        assert refused.headers["content-type"] == "application/problem+json"
+        assert "may not patch statefulsets/scale" in refused.json()["detail"]
+        kept.rules = api_server.FREE
+        assert (await shop.http.post(SCALE, json={"replicas": 9})).json()["desired"] == 9
 
 
 async def test_a_viewer_may_look_and_not_scale(app: FastAPI, pool: Pool, rack: Rack) -> None:

@@ -22,6 +22,7 @@ from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool, open_pool
 from menuwatch.engine.handler import TaskContext
 from menuwatch.engine.options import Options
+from menuwatch.engine.pod_orders import PodOrders
 from menuwatch.engine.worker import Worker
 from menuwatch.operations import scaling
 from menuwatch.operations.refusals import Conflict, Unusable
@@ -179,6 +180,30 @@ async def test_two_servers_do_not_both_carry_it_out(pool: Pool, cluster: ApiServ
     await order(pool, scaler, 9)
     await asyncio.gather(*(KubernetesScaler(SETTINGS).carry_out(pool) for _ in range(4)))
     assert [status for query, status in cluster.patches() if "dryRun" not in query] == [200]
+
+
+async def test_servers_go_on_with_it_when_the_api_server_is_back(
+    pool: Pool, cluster: ApiServer, scaler: KubernetesScaler
+) -> None:
+    await order(pool, scaler, 9)
+    cluster.broken = 503
+    loop = PodOrders(pool, scaler, interval=0.02)
+    run = asyncio.create_task(loop.run())
+
+    async def hindered() -> bool:
+        async with pool.connection() as conn:
+            return "etcdserver" in ((await orders.look(conn)).trouble or "")
+
+    async def finished() -> bool:
+        async with pool.connection() as conn:
+            return (await orders.look(conn)).wanted is None
+
+    await until(hindered)
+    cluster.broken = None
+    await until(finished)
+    loop.stop()
+    await run
+    assert cluster.wanted == 9
 
 
 async def test_a_change_between_looking_and_doing_is_looked_at_again(

@@ -96,7 +96,11 @@ async def _server(host: str | None, port: int | None, *, crew: bool = False, wor
     from menuwatch.cli.serving import serve
 
     async with (
-        bootstrap.open_system(settings(quiet=False, host=host, port=port)) as system,
+        bootstrap.open_system(
+            settings(
+                quiet=False, host=host, port=port, scaler="local" if crew else None
+            )  # its own workers, in a cluster too
+        ) as system,
         contextlib.AsyncExitStack() as stack,
     ):
         await bootstrap.recover_tasks(system)
