@@ -39,8 +39,8 @@ async def test_a_heartbeat_that_says_nonsense_breaks_no_page(pool: Pool) -> None
 async def test_the_audit_goes_when_its_time_is_over(pool: Pool) -> None:
     async with pool.connection() as conn:
         await conn.execute(
-            "INSERT INTO audit_log (at, actor, actor_kind, via, action) SELECT now() - d * interval '1 day', 'a', 'cli', 'cli', 'x' || d"
-            " FROM unnest(ARRAY[1, 29, 31, 5000]) d"
+            "INSERT INTO audit_log (at, actor, actor_kind, via, action)"
+            " SELECT now() - d * interval '1 day', 'a', 'cli', 'cli', 'x' || d FROM unnest(ARRAY[1, 29, 31, 5000]) d"
         )
     left = []
     for keep in (None, timedelta(days=30)):
