@@ -205,6 +205,11 @@ async def test_what_cannot_be_taken(pool: Pool, tmp_path: Path) -> None:
 async def test_columns_that_are_missing(pool: Pool, tmp_path: Path, name: str, text: str, word: str) -> None:
     with pytest.raises(Refused, match=word):
         await take(pool, files(tmp_path, **{name: text}))
+    wide = tmp_path / "wide.csv"
+    wide.write_text(text, encoding="utf-16")
+    if text:
+        with pytest.raises(Refused, match="is UTF-16: save it as UTF-8"):
+            await take(pool, CsvFiles({STORES: [wide]}))
 
 
 async def test_before_what_we_saw(shop: Shop, tmp_path: Path) -> None:  # noqa: F811
