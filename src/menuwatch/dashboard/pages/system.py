@@ -52,11 +52,13 @@ async def settings(request: Request, conn: Reading, system: Sys) -> Response:
 
 
 @router.get("/doctor")
-async def examine(request: Request, conn: Reading, system: Sys) -> Response:
-    """The checks, made anew."""
+async def examine(request: Request, system: Sys) -> Response:
+    """The checks, made anew. They take connections of their own, so none is held meanwhile."""
     found = await doctor.everything(system.pool, system.settings)
     count = {level: sum(one.level == level for one in found) for level in ("problem", "warning", "ok")}
-    return screen.show(request, "system/doctor.html", {"findings": found, "count": count, **await _former(conn)})
+    async with system.pool.connection() as conn:
+        former = await _former(conn)
+    return screen.show(request, "system/doctor.html", {"findings": found, "count": count, **former})
 
 
 async def _former(conn: Connection) -> dict[str, bool]:
