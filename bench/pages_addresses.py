@@ -242,6 +242,7 @@ PAGES = [
     "/admin/system",
     "/admin/system/settings",
     "/admin/system/doctor",
+    "/admin/system/former",
     "/admin/users",
     "/admin/users/add",
     "/admin/users/tokens",

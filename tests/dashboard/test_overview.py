@@ -63,6 +63,4 @@ async def test_while_every_worker_is_paused_no_time_is_promised(admin: httpx.Asy
     page = (await admin.get("/admin/")).text
     assert "all workers are paused" in page
     assert "at the rate of the last hour" not in page
-    assert (
-        "the only worker is paused: nothing is taken until it is resumed" in (await admin.get("/admin/workers")).text
-    )
+    assert "the only worker is paused: nothing is taken until it is resumed" in (await admin.get("/admin/workers")).text
