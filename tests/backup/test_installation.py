@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
+
 from menuwatch import bootstrap
 from menuwatch.cli.demo import crawl_all, first_crawl, pictures
 from menuwatch.core import telemetry
@@ -51,6 +53,9 @@ async def test_destroyed_and_brought_back(database_url: str, folder: Path) -> No
         again = menuwatch("backup", into, "--json", env=settings.to_env())
         said = json.loads(again.stdout)
         assert said["files"] == len(files) > said["copied"], "what the first has is not copied again"
+        with psycopg.connect(database_url) as conn:
+            ((at, count, size),) = conn.execute("SELECT folder, rows, bytes FROM backups").fetchall()
+        assert (at, count, size) == (str(into), said["rows"], said["bytes"]), "the newest into that folder"
 
         shutil.rmtree(folder / "first")
         env = {name: text for name, text in settings.to_env().items() if name not in ("DATABASE_URL", "SECRET_KEY")}

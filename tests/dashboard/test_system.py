@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -15,7 +15,7 @@ from menuwatch.core.settings import Settings
 from menuwatch.dashboard.app import create_dashboard
 from menuwatch.dashboard.svg.visitor_days import visitor_days
 from menuwatch.db.pool import Pool
-from menuwatch.operations import installation
+from menuwatch.operations import backups, installation
 from menuwatch.web.faces import Faces
 from menuwatch.web.live import Live
 from menuwatch.web.observe import Traffic
@@ -26,6 +26,27 @@ from tests.dashboard.conftest import client
 from tests.people import bearer
 
 SECRET = "planted-secret-88"
+
+
+async def test_the_newest_backup_of_each_folder_is_told(admin: httpx.AsyncClient, pool: Pool) -> None:
+    assert "menuwatch restore DIR" in (await admin.get("/admin/system")).text
+    moment = datetime(2026, 11, 20, 4, tzinfo=UTC)
+    async with pool.connection() as conn:
+        for made_at, size, missing in ((moment, 3_000_000, 1), (moment - timedelta(days=1), 7_000_000, 0)):
+            await backups.note(
+                conn,
+                Path("/backups/weekly"),
+                backup="0" * 64,
+                made_at=made_at,
+                count=12,
+                files=1,
+                size=size,
+                missing=missing,
+            )
+    text = (await admin.get("/admin/system")).text
+    assert "12 rows, 1 file" in text
+    assert "1 file that rows name was not there" in text.replace('<span class="wrong">', "")
+    assert ("3.0 MB" in text, "7.0 MB" in text) == (True, False), "an older one does not take the place of a newer one"
 
 
 async def test_what_runs_here_is_said(admin: httpx.AsyncClient, pool: Pool) -> None:

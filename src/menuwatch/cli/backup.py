@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from menuwatch.backup import check as checks
 from menuwatch.backup import restore as restores
 from menuwatch.backup.folder import Folder
-from menuwatch.backup.make import make
+from menuwatch.backup.make import Made, make
 from menuwatch.backup.manifest import readable
 from menuwatch.backup.progress import Step, Told
 from menuwatch.cli.output import console, errors, plain, plural, print_json
@@ -23,6 +24,8 @@ from menuwatch.cli.process import settings
 from menuwatch.core.errors import Refused
 from menuwatch.core.settings import variables
 from menuwatch.db import embedded
+from menuwatch.db.pool import connect
+from menuwatch.operations import backups
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _FEW = 5
@@ -47,6 +50,7 @@ def backup(
         raise Refused(f"{ours.home} holds no installation: set MENUWATCH_HOME or DATABASE_URL to the one to back up")
     with _shown() as told, embedded.database_url(ours) as url:
         made = make(url, ours.storage, folder, settings=_set(), reread=reread, told=told)
+        asyncio.run(_note(url, folder.resolve(), made))
     if json:
         print_json(msgspec.to_builtins(made) | {"folder": str(folder)})
     else:
@@ -92,6 +96,20 @@ def restore(
             else f"Set where the backup was made, and not here: {', '.join(done.unset)}.",
             markup=False,
             soft_wrap=True,
+        )
+
+
+async def _note(url: str, folder: Path, made: Made) -> None:
+    async with await connect(url) as conn, conn.transaction():
+        await backups.note(
+            conn,
+            folder,
+            backup=made.backup,
+            made_at=made.made_at,
+            count=made.rows,
+            files=made.files,
+            size=made.bytes,
+            missing=len(made.missing),
         )
 
 

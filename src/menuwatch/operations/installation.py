@@ -17,6 +17,7 @@ import menuwatch
 from menuwatch.core.settings import Settings
 from menuwatch.db import migrate, sql
 from menuwatch.db.pool import Connection
+from menuwatch.operations import backups
 from menuwatch.operations.reading import Row, row, rows
 
 _q = sql.load(__package__, "installation.sql")
@@ -57,6 +58,8 @@ class Installation:
     duties: Sequence[Row]
     versions: Sequence[Row]
     """Of the software that workers run, with how many do; None where they do not say."""
+    backups: Sequence[Row]
+    """The newest of each folder, newest first."""
 
     @property
     def mixed(self) -> bool:
@@ -98,6 +101,7 @@ async def about(conn: Connection, settings: Settings) -> Installation:
         free_bytes=await asyncio.to_thread(_free, settings.storage),
         duties=await rows(conn, _q.duties, {}),
         versions=await rows(conn, _q.versions, {}),
+        backups=await backups.newest(conn),
     )
 
 
