@@ -18,6 +18,7 @@ from psycopg import sql
 
 from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Pool, open_pool
+from menuwatch.operations import audit
 
 ROOT = Path(__file__).resolve().parents[1]
 _serial = itertools.count()
@@ -38,6 +39,13 @@ def _own_logging() -> Iterator[None]:
     structlog.reset_defaults()
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(autouse=True)
+def _nobody_acts() -> Iterator[None]:
+    """A command that a test runs in its own process acts as whoever is at the terminal, and says so for good: for that test only."""
+    with audit.acting(None):
+        yield
 
 
 _ROOM = 4_000_000_000

@@ -56,11 +56,11 @@ def _crossings(menus: Sequence[Mapping[str, Row]], amount: Decimal) -> Counter[s
     return found
 
 
-async def test_every_price_that_falls_below_is_told_once(tmp_path: Path) -> None:
+async def test_every_price_that_falls_below_is_told_once(home: Path) -> None:
     """Against what the simulated shop says that it showed."""
     async with (
         receiving() as receiver,
-        market(tmp_path / "home", store_count=1, product_count=150, seed=4) as (sim, system),
+        market(home, store_count=1, product_count=150, seed=9) as (sim, system),
         bootstrap.working(system),
     ):
         settings = dataclasses.replace(system.settings, alert_allow_private=1)

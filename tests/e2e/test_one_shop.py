@@ -29,8 +29,8 @@ async def _add(system: System, url: str) -> int:
         return (await stores.add_by_url(conn, platform="dutchie", slug=slug, menu_url=url)).id
 
 
-async def test_added_then_found(tmp_path: Path) -> None:
-    async with market(tmp_path / "home", store_count=2, product_count=20, seed=3) as (sim, system):
+async def test_added_then_found(home: Path) -> None:
+    async with market(home, store_count=2, product_count=20, seed=3) as (sim, system):
         shop = sim.market.stores[0]
         added = await _add(system, f"{sim.base_url}/dispensary/{shop.slug}")
         async with bootstrap.working(system):
@@ -43,9 +43,9 @@ async def test_added_then_found(tmp_path: Path) -> None:
         assert all(row["product_count"] for row in rows), "each had its first crawl"
 
 
-async def test_a_second_row_for_a_known_shop_is_closed_and_says_why(tmp_path: Path) -> None:
+async def test_a_second_row_for_a_known_shop_is_closed_and_says_why(home: Path) -> None:
     """Added under an old name: only asking the platform shows that the shop is known."""
-    async with market(tmp_path / "home", store_count=1, product_count=20, seed=3) as (sim, system):
+    async with market(home, store_count=1, product_count=20, seed=3) as (sim, system):
         shop = sim.market.stores[0]
         # The platform answers to the id as well as to the slug; discovery knows the shop by its slug.
         second = await _add(system, f"{sim.base_url}/dispensary/{shop.id}")

@@ -27,9 +27,9 @@ def _asked(system: System) -> dict[str, frozenset[str]]:
     return {name: platform.hosts for name, platform in system.platforms.items()}
 
 
-async def test_from_refusals_to_a_storm(tmp_path: Path) -> None:
+async def test_from_refusals_to_a_storm(home: Path) -> None:
     mischief = {"forbidden": {"rate": 0.3, "lasts": 2}}
-    async with market(tmp_path / "home", store_count=3, product_count=20, seed=3, mischief=mischief) as (sim, system):
+    async with market(home, store_count=3, product_count=20, seed=3, mischief=mischief) as (sim, system):
         async with bootstrap.working(system) as worker:
             await first_crawl(system)
             await sim.misbehave({"rate_limited": {"rate": 1.0, "retry_after": 3000}})

@@ -181,7 +181,7 @@ PAGE = Reply(body=b"<html>busy</html>", headers={"Content-Type": "text/html"})
         (Reply(body=b"BM" + bytes(100), headers={"Content-Type": "image/bmp"}), 1, "a BMP"),
         (PAGE, 3, "a web page"),
         (Reply(body=b'{"error": 1}'), 3, "JSON"),
-        (Reply(body=b"", headers=IMAGE), 3, "nothing"),
+        (Reply(body=b"", headers=IMAGE), 3, "an empty answer"),
         (Reply(body=PICTURE[:200], headers=IMAGE), 3, "premature end"),
         (Reply(body=encoded(noise(90, 90), ".png")[:300], headers=IMAGE), 3, "png that cannot be decoded"),
         (Reply(302, headers={"Location": "http://elsewhere.invalid/x.jpg"}), 1, "may not be asked"),
