@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 from typing import Literal
 
 import pyarrow as pa
@@ -52,3 +53,16 @@ def test_bombs_stay_packed() -> None:
         with pytest.raises(Unpackable, match="larger than 1,000,000 bytes") as caught:
             unpacked(packed, MOST)
         assert caught.value.too_large
+
+
+def test_a_body_of_many_members_takes_no_longer_than_one_of_few() -> None:
+    """An empty member has 20 bytes, so a body could hold hundreds of thousands of them."""
+    empty = gzip.compress(b"")
+    with pytest.raises(Unpackable, match="more than 1,000 members") as caught:
+        unpacked(empty * (4 * MOST // len(empty)), 16 * MOST)
+    assert caught.value.too_large
+    pieces = [bytes([65 + n % 26]) * (n * 1000) for n in range(1, 40)]
+    packed = b"".join(gzip.compress(piece, 1) + b"\0" * (n % 3) for n, piece in enumerate(pieces))
+    assert unpacked(packed, MOST) == b"".join(pieces)
+    noise = random.Random(1).randbytes(300_000)  # larger than what is looked at in one go
+    assert unpacked(gzip.compress(noise) * 3, MOST) == noise * 3

@@ -5,12 +5,17 @@ gzip begins with two bytes of its own. Brotli has no such mark, so it is what ne
 
 from __future__ import annotations
 
+import re
 import zlib
 
 _GZIP = b"\x1f\x8b"
 _MARK = b"\xef\xbb\xbf"
 _WINDOW = 31
 """What zlib calls a window of 32 KiB in a gzip file."""
+_STEP = 65_536
+_MOST_MEMBERS = 1_000
+"""A file that was packed in pieces has one for each; of empty ones a body could hold a million."""
+_FILLING = re.compile(rb"\x00*")
 
 
 class Unpackable(Exception):
@@ -66,17 +71,25 @@ def _is_text(body: bytes) -> bool:
 
 def _gunzip(body: bytes, most: int) -> bytes:
     out: list[bytes] = []
-    size, left = 0, body
+    size = at = members = 0
     try:
-        while left:
+        while at < len(body):
+            members += 1
+            if members > _MOST_MEMBERS:
+                raise Unpackable(f"it is a gzip file of more than {_MOST_MEMBERS:,} members", too_large=True)
             member = zlib.decompressobj(_WINDOW)
-            out.append(member.decompress(left, most + 1 - size))
-            size += len(out[-1])
-            if size > most:
-                raise _too_large(most)
-            if not member.eof:
-                raise Unpackable("it is a damaged gzip file: its end is missing")
-            left = member.unused_data.lstrip(b"\x00")
+            while not member.eof:
+                # Bit by bit: what lies behind a member is copied each time.
+                piece = body[at : at + _STEP]
+                if not piece:
+                    raise Unpackable("it is a damaged gzip file: its end is missing")
+                out.append(member.decompress(piece, most + 1 - size))
+                size += len(out[-1])
+                if size > most:
+                    raise _too_large(most)
+                at += len(piece) - len(member.unused_data)
+            filling = _FILLING.match(body, at)
+            at = at if filling is None else filling.end()
     except zlib.error as error:
         raise Unpackable(f"it is a damaged gzip file: {error}") from None
     return b"".join(out)
