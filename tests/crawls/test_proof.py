@@ -17,7 +17,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from menuwatch.core.clock import ManualClock
-from menuwatch.crawls.base import Page, UrlType
+from menuwatch.crawls.base import Order, Page, UrlType
 from menuwatch.db.pool import Pool, open_pool
 from menuwatch.operations import crawls
 from tests.crawls.world import HOST, Catalogue, Killed, Manners, Process, Service, Shop, next_event, product_of
@@ -314,3 +314,81 @@ async def test_values_that_no_column_holds(pool: Pool, tmp_path: Path) -> None:
     assert [(one["url"][-1], one["attempt"]) for one in ended] == [("2", 4)]
     assert ended[0]["error_message"] == "the page holds a value that cannot be kept"
     assert len(await rows(pool, "SELECT FROM crawl_products")) == 3
+
+
+class Slow(Service):
+    """Takes orders when the gate is open."""
+
+    def __init__(self, clock: ManualClock, shop: Shop) -> None:
+        super().__init__(clock, shop, random.Random(1), Manners(lost=1.0))
+        self.begun = 0
+        self.at_gate, self.gate = asyncio.Event(), asyncio.Event()
+
+    async def submit(self, order: Order) -> str | None:
+        self.begun += 1
+        self.at_gate.set()
+        await self.gate.wait()
+        return await super().submit(order)
+
+
+async def test_an_order_that_takes_long_is_waited_for_by_every_server(database_url: str, tmp_path: Path) -> None:
+    """When in that time it left nobody knows, so the next one leaves 5 s after its end; and a server that dies meanwhile holds
+    nothing up for long."""
+    clock = ManualClock(START)
+    shop = Shop(Catalogue(tuple(f"k{n}" for n in range(20)), pages=1, per_page=1, shared=0))
+    service = Slow(clock, shop)
+    async with open_pool(database_url) as one, open_pool(database_url) as other:
+        async with one.connection() as conn, conn.transaction():
+            there: dict[str, Any] = {"sites": {shop.name: shop}, "providers": {service.name: service}}
+            await crawls.start(conn, keywords=shop.stock.keywords, now=START, **there)
+        pair = [Process(pool, clock, shop, service, tmp_path, n) for n, pool in enumerate((one, other))]
+        await pair[0].pacer.step()
+        await service.at_gate.wait()
+        clock.advance(timedelta(seconds=20))
+        await pair[1].pacer.step()
+        await asyncio.sleep(0)
+        assert (service.begun, pair[1].pacer._asking) == (1, {}), "one at a time, whichever server asks"
+        service.gate.set()
+        await pair[0].pacer.settled()
+        for step in (timedelta(seconds=4.9), timedelta(seconds=0.2)):
+            clock.advance(step)
+            for process in reversed(pair):
+                await process.submit()
+        assert [(at - START).total_seconds() for at, _ in service.asked] == [20.0, 25.1]
+        service.gate.clear()
+        service.at_gate.clear()
+        clock.advance(timedelta(seconds=15))
+        await pair[0].pacer.step()
+        await service.at_gate.wait()
+        for task in pair[0].pacer._asking.values():
+            task.cancel()
+        service.gate.set()
+        clock.advance(timedelta(seconds=64))
+        await pair[1].submit()
+        assert len(service.asked) == 2
+        clock.advance(timedelta(seconds=1))
+        await pair[1].submit()
+        assert len(service.asked) == 3, "it asks for no longer than that, so it is gone"
+
+
+async def test_what_came_while_nobody_read_is_no_failure(pool: Pool, tmp_path: Path) -> None:
+    """The last attempt's page is taken in, and the server is away until long after the deadline; then its pacer looks first."""
+    clock = ManualClock(START)
+    shop = Shop(Catalogue(("lamp",), pages=1, per_page=1, shared=0))
+    service = Service(clock, shop, random.Random(1), Manners(lost=0, doubled=0, failed=0, blocked=0, longest=60))
+    there: dict[str, Any] = {"sites": {shop.name: shop}, "providers": {service.name: service}}
+    async with pool.connection() as conn, conn.transaction():
+        await crawls.start(conn, keywords=["lamp"], now=START, **there)
+    process = Process(pool, clock, shop, service, tmp_path, 1)
+    await process.submit()
+    async with pool.connection() as conn:
+        await conn.execute("UPDATE crawl_queue SET retry_count = 3")
+    clock.advance(timedelta(minutes=2))
+    for body in service.due():
+        await process.take(body)
+    clock.advance(timedelta(minutes=40))
+    await process.submit()
+    await process.reader.step()
+    assert (await rows(pool, "SELECT status FROM crawl_jobs"))[0]["status"] == "running"
+    items = await rows(pool, "SELECT url_type, status, attempt, error_message FROM crawl_queue ORDER BY id")
+    assert [tuple(one.values()) for one in items] == [("search", "completed", 1, None), ("product", "pending", 0, None)]

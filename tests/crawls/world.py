@@ -154,10 +154,19 @@ class Service:
     hook: Callable[[str], None] = lambda _: None
     name: str = "service"
     needs_webhook: bool = True
+    killed: bool = False
+    """Whether whoever ordered is gone: its task may have ended before anybody waited for it."""
     asked: list[tuple[datetime, Order]] = field(default_factory=list)
     calls: list[tuple[datetime, int, object]] = field(default_factory=list)
 
     async def submit(self, order: Order) -> str | None:
+        try:
+            return await self._submit(order)
+        except Killed:
+            self.killed = True
+            raise
+
+    async def _submit(self, order: Order) -> str | None:
         self.hook("before")
         await asyncio.sleep(0)
         if self.rng.random() < self.manners.refused:
@@ -229,9 +238,10 @@ class Process:
     async def submit(self) -> None:
         await self.pacer.step()
         tasks = list(self.pacer._asking.values())
-        for ended in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(ended, Killed):
-                raise ended
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._service.killed:
+            self._service.killed = False
+            raise Killed
 
     async def take(self, body: object) -> crawl_webhook.Taken:
         async with self._pool.connection() as conn:

@@ -40,6 +40,7 @@ class Job:
     country: str | None
     mixing_since: datetime | None
     not_before: datetime
+    asking_until: datetime | None
     next_submission_at: datetime | None
     created_at: datetime
     created_by: str | None

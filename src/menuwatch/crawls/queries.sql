@@ -41,6 +41,12 @@ SELECT EXISTS (SELECT FROM crawl_attempts a WHERE a.job_id = %(job_id)s) AS begu
 SELECT id, job_id, url, url_type, keyword, status, retry_count, attempt FROM crawl_queue
  WHERE job_id = %(job_id)s AND status = 'submitted' AND deadline_at <= %(now)s ORDER BY deadline_at, id;
 
+-- name: spare_delivered
+-- What has been brought and not been read yet has come in time, however long nobody was there to read it.
+UPDATE crawl_queue q SET deadline_at = %(until)s
+ WHERE q.job_id = %(job_id)s AND q.status = 'submitted' AND q.deadline_at <= %(now)s
+   AND EXISTS (SELECT FROM crawl_deliveries d WHERE d.item_id = q.id AND (d.ok OR d.attempt = q.attempt));
+
 -- name: submit
 -- The page that has so many others ready before it in its priority is submitted, its attempt noted, and the job's next time set.
 WITH picked AS (
@@ -52,7 +58,7 @@ WITH picked AS (
 ), noted AS (
   INSERT INTO crawl_attempts (item_id, attempt, job_id, submitted_at) SELECT id, attempt, job_id, %(now)s FROM item
 ), paced AS (
-  UPDATE crawl_jobs SET not_before = %(not_before)s, next_submission_at = %(not_before)s,
+  UPDATE crawl_jobs SET not_before = %(not_before)s, next_submission_at = %(not_before)s, asking_until = %(asking_until)s,
          mixing_since = CASE WHEN %(mixing)s THEN coalesce(mixing_since, %(now)s) ELSE mixing_since END
    WHERE id = %(job_id)s
 )
@@ -60,6 +66,13 @@ SELECT * FROM item;
 
 -- name: requested
 UPDATE crawl_attempts SET request_id = %(request_id)s WHERE item_id = %(item_id)s AND attempt = %(attempt)s;
+
+-- name: handed_over
+-- Nobody else waits for the order any more. One that took so long that another may have begun says nothing.
+UPDATE crawl_jobs
+   SET asking_until = NULL, not_before = greatest(not_before, %(not_before)s),
+       next_submission_at = CASE WHEN status = 'running' THEN greatest(not_before, %(not_before)s) END
+ WHERE id = %(id)s AND asking_until = %(asking_until)s;
 
 -- name: look_at
 UPDATE crawl_jobs SET next_submission_at = %(at)s WHERE id = %(id)s AND status = 'running';

@@ -69,10 +69,15 @@ async def standing(conn: _Conn, job: Job, now: datetime) -> Standing:
     assert row is not None, "aggregates answer with one row"
     return Standing(
         mixing=job.mixing_since is not None,
-        not_before=job.not_before,
+        not_before=job.not_before if job.asking_until is None else max(job.not_before, job.asking_until),
         ready=(row.pop("first_ready"), row.pop("second_ready")),
         **row,
     )
+
+
+async def spare_delivered(conn: _Conn, job_id: int, now: datetime, until: datetime) -> None:
+    """Puts the deadline off, to `until`, of pages that were brought and have not been read yet."""
+    await conn.execute(_q.spare_delivered, {"job_id": job_id, "now": now, "until": until})
 
 
 async def overdue(conn: _Conn, job_id: int, now: datetime) -> list[Item]:
@@ -89,12 +94,13 @@ async def submit(
     now: datetime,
     deadline_at: datetime,
     not_before: datetime,
+    asking_until: datetime,
     mixing: bool,
 ) -> Item:
     """Marks the page of that priority submitted that has `skip` others ready before it. The job's next submission is not made before
-    `not_before`; `mixing` notes that mixing has begun."""
+    `not_before`, nor before `asking_until` unless `handed_over` says that the order was; `mixing` notes that mixing has begun."""
     values = {"job_id": job_id, "priority": priority, "skip": skip, "now": now, "mixing": mixing}
-    times = {"deadline_at": deadline_at, "not_before": not_before}
+    times = {"deadline_at": deadline_at, "not_before": not_before, "asking_until": asking_until}
     (item,) = await _items(conn, _q.submit, {**values, **times})
     return item
 
@@ -103,6 +109,11 @@ async def requested(conn: _Conn, item: Item, request_id: str | None) -> None:
     """Notes what the provider calls an attempt."""
     values = {"item_id": item.id, "attempt": item.attempt, "request_id": request_id}
     await conn.execute(_q.requested, values)
+
+
+async def handed_over(conn: _Conn, job_id: int, *, asking_until: datetime, not_before: datetime) -> None:
+    """The order that was to be handed over by `asking_until` has been; the next one is made no sooner than `not_before`."""
+    await conn.execute(_q.handed_over, {"id": job_id, "asking_until": asking_until, "not_before": not_before})
 
 
 async def look_at(conn: _Conn, job_id: int, at: datetime) -> None:

@@ -1,8 +1,9 @@
 """Submits the pages of search crawls: one at a time per job, 5 to 15 s apart. Nothing else submits.
 
 A turn is one transaction that holds the job: what is overdue has failed, a page is chosen and marked submitted, the time of the next
-submission is set. Then, outside of it, the provider is asked. A process that dies between the two loses one attempt, which its
-deadline ends; whoever looks at the job next goes on from its rows.
+submission is set. Then, outside of it, the provider is asked, and until it has taken the order nobody submits another, nor for 5 s
+after. A process that dies between the two loses one attempt, which its deadline ends; whoever looks at the job next goes on from its
+rows.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 from menuwatch.core.clock import Clock, SystemClock
@@ -28,6 +29,10 @@ log = get_logger(__name__)
 DEADLINE = timedelta(minutes=30)
 _ASKING_SECONDS = 60.0
 """Longest wait for a provider to take an order; adapters have limits of their own."""
+_ASKING = timedelta(seconds=_ASKING_SECONDS + 5.0)
+"""For which nobody else submits for the job, should the process die while it asks."""
+_UNREAD = timedelta(minutes=1)
+"""By which a deadline is put off while what was brought is still to be read."""
 _LOCKED_SECONDS = 0.1
 """After so long a job is looked at again that somebody else has in hand."""
 _NO_WEBHOOK = "the page did not come within {minutes:g} minutes"
@@ -40,6 +45,7 @@ Postback = Callable[[str], Awaitable[str]]
 class _Ordered:
     job: Job
     item: Item
+    asking_until: datetime
 
 
 class CrawlPacer(Loop):
@@ -117,6 +123,7 @@ class CrawlPacer(Loop):
         now = self._clock.now()
         standing = await store.standing(conn, job, now)
         if standing.deadline_at is not None and standing.deadline_at <= now:
+            await store.spare_delivered(conn, job.id, now, now + _UNREAD)
             said = _NO_WEBHOOK.format(minutes=self._deadline / timedelta(minutes=1))
             for item in await store.overdue(conn, job.id, now):
                 await ending.fail(conn, item, said, now=now, rng=self._rng)
@@ -136,9 +143,10 @@ class CrawlPacer(Loop):
                     now=now,
                     deadline_at=now + self._deadline,
                     not_before=now + rules.gap(self._rng),
+                    asking_until=now + _ASKING,
                     mixing=rules.is_mixing(standing),
                 )
-                return _Ordered(job, item)
+                return _Ordered(job, item, now + _ASKING)
         return None
 
     async def _order(self, one: _Ordered) -> None:
@@ -150,25 +158,32 @@ class CrawlPacer(Loop):
             try:
                 request_id = await self._ask(self._providers[job.provider], job, item)
             except OrderRefused as error:
+                await self._handed_over(one)
                 await self._refused(one, error)
                 return
+            await self._handed_over(one, request_id)
             log.info("a page was ordered", action="crawl_submitted", url_type=item.url_type, **told)
-            if request_id is not None:
-                async with self._pool.connection() as conn:
-                    await store.requested(conn, item, request_id[:200])
         except Exception as error:
             log.exception("an order went wrong", action="crawl_order_failed", error=type(error).__name__, **told)
 
+    async def _handed_over(self, one: _Ordered, request_id: str | None = None) -> None:
+        """When in all that time the provider got it nobody knows: it may have been this moment."""
+        soonest = self._clock.now() + timedelta(seconds=rules.GAP_SECONDS[0])
+        async with self._pool.connection() as conn:
+            await store.handed_over(conn, one.job.id, asking_until=one.asking_until, not_before=soonest)
+            if request_id is not None:
+                await store.requested(conn, one.item, request_id[:200])
+
     async def _ask(self, provider: Provider, job: Job, item: Item) -> str | None:
-        order = Order(
-            url=item.url,
-            site=job.site,
-            reference=str(item.reference),
-            postback_url=await self._postback(provider.name) if provider.needs_webhook else None,
-            country=job.country,
-        )
         try:
             async with asyncio.timeout(_ASKING_SECONDS):
+                order = Order(
+                    url=item.url,
+                    site=job.site,
+                    reference=str(item.reference),
+                    postback_url=await self._postback(provider.name) if provider.needs_webhook else None,
+                    country=job.country,
+                )
                 return await provider.submit(order)
         except TimeoutError:
             raise OrderRefused(f"{provider.name} did not take the order within {_ASKING_SECONDS:g} s") from None

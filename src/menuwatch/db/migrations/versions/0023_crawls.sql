@@ -11,6 +11,7 @@ CREATE TABLE crawl_jobs (
   country                  text,
   mixing_since             timestamptz,           -- from when on nothing is held back any more
   not_before               timestamptz NOT NULL,  -- the next submission is not made before: 5 to 15 s after the one before it
+  asking_until             timestamptz,           -- while an order is being handed over: until when that may take; no other goes out
   next_submission_at       timestamptz,           -- when the pacer looks at it next; null: there is nothing more to do
   created_at               timestamptz NOT NULL,
   created_by               text,
