@@ -9,10 +9,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from menuwatch.cluster.base import Standing
+from menuwatch.cluster.base import Limits, Standing
 from menuwatch.cluster.kubernetes import KubernetesScaler
 from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Connection, Pool
+from menuwatch.operations import scaling
 from tests.api.shop import Shop
 from tests.cluster import api_server
 from tests.people import bearer
@@ -126,3 +127,20 @@ async def test_a_viewer_may_look_and_not_scale(app: FastAPI, pool: Pool, rack: R
         assert (await http.get(REPLICAS)).status_code == 200
         assert (await http.post(SCALE, json={"replicas": 8})).status_code == 403
     assert rack.wanted == 6
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "limits"),
+    [
+        (None, None, Limits(5, 15)),
+        (20, None, Limits(20, 20)),
+        (None, 3, Limits(3, 3)),
+        (2, None, Limits(2, 15)),
+        (None, 40, Limits(5, 40)),
+        (1, 4, Limits(1, 4)),
+    ],
+)
+def test_one_limit_that_is_set_alone_leaves_something_to_order(
+    low: int | None, high: int | None, limits: Limits
+) -> None:
+    assert scaling.limits(Settings(workers_min=low, workers_max=high)) == limits

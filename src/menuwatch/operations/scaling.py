@@ -18,11 +18,11 @@ PODS = Limits(5, 15)
 
 
 def limits(settings: Settings) -> Limits:
-    """Those that are set, for a scaler without its own."""
-    return Limits(
-        PODS.low if settings.workers_min is None else settings.workers_min,
-        PODS.high if settings.workers_max is None else settings.workers_max,
-    )
+    """Those that are set, for a scaler without its own. One that is set alone moves the other one along."""
+    low, high = settings.workers_min, settings.workers_max
+    if low is None:
+        low = PODS.low if high is None else min(PODS.low, high)
+    return Limits(low, max(PODS.high, low) if high is None else high)
 
 
 async def replicas(conn: Connection, scaler: Scaler | None, settings: Settings) -> Replicas:
