@@ -13,6 +13,7 @@ from menuwatch.archive.files import FileArchive
 from menuwatch.core.settings import Settings
 from menuwatch.dashboard.app import create_dashboard
 from menuwatch.db.pool import Pool
+from menuwatch.web import paging
 from menuwatch.web.faces import Faces
 from menuwatch.web.live import Live
 from menuwatch.web.observe import Traffic
@@ -118,6 +119,8 @@ async def test_products_are_walked_searched_and_shown(admin: httpx.AsyncClient, 
     assert len(scores(found)) == 22, "every third of 70, from the second, and one of them never came"
     assert "No product is like that" in (await admin.get(f"{at}?q=nothing+of+it")).text
     assert (await admin.get(f"{at}?keyword=cat")).status_code == 422
+    odd = paging.encode("no score", 1)
+    assert (await admin.get(f"{at}?cursor={odd}")).status_code == 200, "its first page is shown instead"
     (number,) = await one(pool, "SELECT id FROM crawl_products WHERE site_product_id = '7011'")
     product = (await admin.get(f"{at}/{number}")).text
     assert "with a very long name" in product

@@ -141,7 +141,7 @@ async def products(
     job = await crawl_views.job(conn, job_id)
     form = Form({"q": q.replace("\x00", ""), "keyword": keyword})
     form.one_of("keyword", job["keywords"])
-    after = screen.place(request, cursor, tuple[str, int])
+    after = screen.place(request, cursor, tuple[Decimal, int])
     found = []
     if form.ok:
         found = await crawl_views.products(
@@ -149,7 +149,7 @@ async def products(
             job_id,
             keyword=form.text("keyword"),
             search=form.text("q"),
-            after=(Decimal(after[0]), after[1]) if after else None,
+            after=after,
             limit=ON_PAGE + 1,
         )
     shown = found[:ON_PAGE]
