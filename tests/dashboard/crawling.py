@@ -60,6 +60,7 @@ async def _submit(conn: Connection, job_id: int, at: datetime, *, priority: int 
         now=at,
         deadline_at=datetime.now(UTC) + timedelta(minutes=30),
         not_before=at + timedelta(seconds=8),
+        asking_until=at,
         mixing=True,
     )
 
