@@ -329,3 +329,27 @@ def test_no_room(small: Place, folder: Path) -> None:
     assert not _killed("never", 0, act)
     assert not list((folder / "b" / "objects").glob(".*"))
     assert make(small.url, small.storage, folder / "b").missing == []
+
+
+def test_names_are_on_disk_before_a_backup_or_a_restore_is_done(
+    small: Place, folder: Path, nowhere: Callable[[], Place], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those too that a try brought which was killed: after a power cut every name is there that the manifest needs."""
+    into, there, synced = folder / "b", nowhere(), set[str]()
+    real = os.fsync
+
+    def spy(handle: int) -> None:
+        synced.add(str(Path(f"/proc/self/fd/{handle}").readlink()))
+        real(handle)
+
+    assert _killed("Writing", 0, lambda told: make(small.url, small.storage, into, told=told))
+    monkeypatch.setattr(os, "fsync", spy)
+    make(small.url, small.storage, into)
+    assert {str(place.parent.resolve()) for place in Folder(into).objects()} <= synced
+    monkeypatch.undo()
+    assert _killed("All files", 0, lambda told: restore(there.url, there.storage, into, told=told))
+    monkeypatch.setattr(os, "fsync", spy)
+    restore(there.url, there.storage, into)
+    made = {place.parent for place in there.storage.rglob("*") if place.is_file()}
+    above = {one for place in made for one in place.parents if one.is_relative_to(there.storage)}
+    assert {str(place.resolve()) for place in made | above} <= synced

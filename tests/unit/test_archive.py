@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from menuwatch.archive import document
 from menuwatch.archive.document import Document
 from menuwatch.archive.files import FileArchive
+from menuwatch.archive.pages import PageArchive
 from menuwatch.core.errors import Refused, Transient
 
 AT = datetime(2026, 3, 5, 7, 8, 9, 123456, tzinfo=UTC)
@@ -212,6 +213,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from menuwatch.archive.document import Document
 from menuwatch.archive.files import FileArchive
+from menuwatch.archive.pages import PageArchive
 from menuwatch.core.errors import Transient
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (64_000, 64_000))
@@ -242,3 +244,21 @@ def test_check_names_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "payloads").write_text("a file where a folder must be")
     with pytest.raises(Refused, match="cannot be written"):
         FileArchive(tmp_path).check()
+
+
+def test_names_of_crawled_pages_are_on_disk_before_rows_have_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced, real = [], os.fsync
+
+    def spy(handle: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{handle}").readlink())
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    pages = PageArchive(tmp_path)
+    assert pages.read(pages.put(7, 1, 1, b"<p>")) == b"<p>"
+    assert synced[1:] == [tmp_path / "crawls/7", tmp_path / "crawls", tmp_path], "after the page itself"
+    synced.clear()
+    pages.put(7, 2, 1, b"<p>")
+    assert synced[1:] == [tmp_path / "crawls/7"]

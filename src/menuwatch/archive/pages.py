@@ -31,6 +31,7 @@ class PageArchive:
         final = self._root / path
         part = final.with_name(f".{final.name}~{uuid.uuid4().hex}")
         try:
+            new = not final.parent.is_dir()
             final.parent.mkdir(parents=True, exist_ok=True)
             try:
                 with part.open("xb") as file:
@@ -38,6 +39,11 @@ class PageArchive:
                     file.flush()
                     os.fsync(file.fileno())
                 part.rename(final)
+                # A power cut must not lose the name that rows are about to have.
+                _sync_folder(final.parent)
+                if new:
+                    _sync_folder(final.parent.parent)
+                    _sync_folder(self._root)
             except OSError:
                 with contextlib.suppress(OSError):
                     part.unlink(missing_ok=True)
@@ -60,3 +66,11 @@ class PageArchive:
             ) from None
         except gzip.Damaged as error:
             raise Refused(f"the archived page {path!r} is damaged: {error}") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -235,6 +235,9 @@ class Folder:
 
     def finish(self, manifest: Manifest) -> None:
         """Makes it the backup that lies here."""
+        # Those too that a backup brought which was killed before it could say so to the disk.
+        for folder in sorted({place.parent for place in self.objects()}):
+            sync_folder(folder)
         sync_folder(self._objects)
         write_whole(self.root / manifests.NAME, manifest.encoded())
         self._journal.unlink(missing_ok=True)

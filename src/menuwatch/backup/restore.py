@@ -172,10 +172,10 @@ def _files(storage: Path, folder: Folder, manifest: Manifest, told: Told) -> Non
         place = storage / file.path
         if not _is_there(place, file):
             _bring(place, folder, file, links.get(file.sha256))
-            folders.add(place.parent)
+        folders.update(place.parents)  # also of what an earlier try has brought
         links[file.sha256] = place
         told(Step(what="Restoring files", done=number, total=len(manifest.files)))
-    for one in folders:
+    for one in folders - set(storage.parents):
         sync_folder(one)
     told(Step(what="All files are there"))
 
