@@ -180,7 +180,9 @@ async def test_what_cannot_be_asked(desk: Desk) -> None:
 
 def test_keywords_as_they_are_searched_for() -> None:
     assert checked(["  LED   Lamp ", "led lamp", "Größe", "größe"]) == ("LED Lamp", "Größe")
-    for bad in ("a\u2028b", "a\x85b", "\ud800", "a\x1bb", "\ufdd0"):
+    assert checked(["می\u200cخواهم"]) == ("می\u200cخواهم",)
+    odd = ("a\u202eb", "la\u200bmp", "a\u2066b\u2069", "\ufefflamp")
+    for bad in ("a\u2028b", "a\x85b", "\ud800", "a\x1bb", "\ufdd0", *odd):
         with pytest.raises(Unusable, match="keyword 1 of 1"):
             checked([bad])
     assert len(checked([f"word {n}" for n in range(200)])) == 200

@@ -12,6 +12,8 @@ MOST = 200
 LONGEST = 100
 """Characters of one."""
 _BLANKS = re.compile(r"\s+")
+_NO_TEXT = re.compile(r"[\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""What nobody sees, or what turns the text beside it round. Joiners are letters' business, and stay."""
 
 
 def checked(keywords: Sequence[str]) -> tuple[str, ...]:
@@ -28,8 +30,8 @@ def checked(keywords: Sequence[str]) -> tuple[str, ...]:
         keyword = _BLANKS.sub(" ", unicodedata.normalize("NFC", given.strip()))
         if not keyword:
             raise Unusable("keywords", f"keyword {place} of {len(keywords)} is empty")
-        if any(
-            unicodedata.category(sign) in ("Cc", "Cs", "Co", "Cn") or sign in "\u2028\u2029" for sign in given.strip()
+        if _NO_TEXT.search(given) or any(
+            unicodedata.category(sign) in ("Cc", "Cs", "Co", "Cn") for sign in given.strip()
         ):
             raise Unusable(
                 "keywords", f"keyword {place} of {len(keywords)} holds a control character or one that is no text"
