@@ -19,7 +19,7 @@ async def test_the_screen(admin: httpx.AsyncClient, viewer: httpx.AsyncClient, p
         assert "Old system" in (await admin.get(f"/admin/system{path}")).text
     page = (await admin.get("/admin/system/former")).text
     assert "Left to do: 2 schedules to disable and 2 crawl jobs to cancel." in page
-    assert "Disable 2 former schedules, cancel 2 former crawl jobs, and create 3 tasks?" in page
+    assert "Disable 2 former schedules, cancel 2 former crawl jobs, create 3 tasks?" in page
     looked = (await viewer.get("/admin/system/former")).text
     assert ("product_crawl" in looked, "data-confirm" in looked) == (True, False)
     assert (await viewer.post("/admin/system/former/all")).status_code == 403
@@ -30,5 +30,6 @@ async def test_the_screen(admin: httpx.AsyncClient, viewer: httpx.AsyncClient, p
     assert await rows(pool, "SELECT count(*) FROM worker_tasks") == [(3,)]
     page = (await admin.get("/admin/system/former")).text
     assert "Left to do: 2 crawl jobs to cancel." in page
+    assert "Cancel 2 former crawl jobs?" in page
     await admin.post("/admin/system/former/all", headers={"Origin": ORIGIN})
     assert "No former schedule is enabled, and no former job waits." in (await admin.get("/admin/system/former")).text
