@@ -23,7 +23,7 @@ MOST = 10_000
 SMALL = 16_000_000
 """Bytes of a table that is read as a whole, however busy the machine: some ten thousand tasks."""
 
-SECONDS = 0.06
+SECONDS = 0.04
 """How long may be counted in larger ones for one page. A search that no index helps would read everything there is."""
 
 _AT_WORK = (Status.CLAIMED, Status.RUNNING, Status.STALE)
