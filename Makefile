@@ -73,7 +73,7 @@ bench-images: $(READY) ## Measure pictures beside sharp and Pillow; fetches them
 	@$(BIN)/python bench/images.py
 
 openapi: $(READY) ## Write openapi.json anew
-	@$(BIN)/python -m menuwatch.api.openapi
+	@$(BIN)/python -m menuwatch.api.describe
 
 lock: ## Choose the newest dependencies and pin them with hashes, for us and for the image (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock pyproject.toml

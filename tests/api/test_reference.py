@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 def test_the_file_is_what_the_code_says() -> None:
     file = ROOT / "openapi.json"
     said = openapi.text(bare_app().openapi())
-    assert file.read_text(encoding="utf-8") == said, "run `python -m menuwatch.api.openapi` and commit openapi.json"
+    assert file.read_text(encoding="utf-8") == said, "run `python -m menuwatch.api.describe` and commit openapi.json"
 
 
 def test_everything_is_described() -> None:

@@ -1,14 +1,9 @@
-"""The description of the API (OpenAPI 3.1), as the app serves it and as it lies in `openapi.json`.
-
-python -m menuwatch.api.openapi [FILE]     writes it, to openapi.json where no file is named
-"""
+"""The description of the API (OpenAPI 3.1), as the app serves it and as `menuwatch.api.describe` writes it into `openapi.json`."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -166,17 +161,3 @@ def install(app: FastAPI, routers: Iterable[APIRouter]) -> None:
 def text(document: dict[str, Any]) -> str:
     """The description as the file has it."""
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-
-
-def main(arguments: list[str]) -> int:
-    """Writes the file."""
-    from menuwatch.api.app import bare_app
-
-    target = Path(arguments[0] if arguments else "openapi.json")
-    target.write_text(text(bare_app().openapi()), encoding="utf-8")
-    print(f"wrote {target}")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

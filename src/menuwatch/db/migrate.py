@@ -10,8 +10,6 @@ import psycopg
 
 from menuwatch.core.errors import Refused
 
-MINIMUM_VERSION = 15
-"""The oldest PostgreSQL that will do."""
 _TABLE = re.compile(r"^CREATE (?:UNLOGGED )?TABLE (\w+)", re.MULTILINE)
 _VERSIONS = Path(__file__).parent / "migrations" / "versions"
 

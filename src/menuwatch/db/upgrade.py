@@ -16,7 +16,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from menuwatch.core.errors import Refused
-from menuwatch.db.migrate import MINIMUM_VERSION
+from menuwatch.db import MINIMUM_VERSION
 
 LOCK = 0x6D656E75  # "menu": one migrator at a time, whatever the process
 

@@ -13,7 +13,7 @@ import msgspec
 from menuwatch.archive.files import FileArchive
 from menuwatch.core.errors import MenuwatchError, Refused
 from menuwatch.core.settings import Settings
-from menuwatch.db import migrate, sql
+from menuwatch.db import MINIMUM_VERSION, migrate, sql
 from menuwatch.db.pool import Connection, Pool
 from menuwatch.fetch import profiles
 from menuwatch.geo.database import GeoDatabase
@@ -57,12 +57,12 @@ def machine(settings: Settings, today: date | None = None) -> Iterator[Finding]:
 def server(version: str, *, where: str) -> Finding:
     """Whether that PostgreSQL will do. `where` it runs: DATABASE_URL or embedded."""
     major = int(version.split(".")[0].split()[0])
-    if major < migrate.MINIMUM_VERSION:
+    if major < MINIMUM_VERSION:
         return Finding(
             check="database",
             level="problem",
             detail=f"{where}: PostgreSQL {version}",
-            mend=f"use PostgreSQL {migrate.MINIMUM_VERSION} or newer",
+            mend=f"use PostgreSQL {MINIMUM_VERSION} or newer",
         )
     return Finding(check="database", level="ok", detail=f"{where}: PostgreSQL {version}")
 
