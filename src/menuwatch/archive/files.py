@@ -27,6 +27,7 @@ from pathlib import Path, PurePosixPath
 
 from menuwatch.archive import document, gzip
 from menuwatch.archive.document import Document
+from menuwatch.core.durable import sync_folder
 from menuwatch.core.errors import Refused, Transient
 
 _INCOMING = ".incoming"
@@ -115,7 +116,7 @@ class FileArchive:
                 file.writelines(pieces)
                 file.flush()
                 os.fsync(file.fileno())
-            _sync_folder(target.parent)
+            sync_folder(target.parent)
         except OSError:
             with contextlib.suppress(OSError):
                 target.unlink(missing_ok=True)
@@ -131,7 +132,7 @@ class FileArchive:
             if not final.exists():
                 raise
             return
-        _sync_folder(final.parent)
+        sync_folder(final.parent)
 
     def discard(self, file: Incoming) -> None:
         """Removes a staged file whose row was rolled back."""
@@ -231,12 +232,3 @@ def _unpack(packed: bytes, expected: str | None) -> bytes:
     if expected is not None and hashlib.sha256(data).hexdigest() != expected:
         raise _Damaged("its content is not what was archived (sha256)")
     return data
-
-
-def _sync_folder(folder: Path) -> None:
-    # Without this a power cut may lose the name of a file whose content was synced.
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

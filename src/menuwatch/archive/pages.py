@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from menuwatch.archive import gzip
 from menuwatch.archive.files import LEVEL, Missing
+from menuwatch.core.durable import sync_folder
 from menuwatch.core.errors import Refused, Transient
 
 
@@ -40,10 +41,10 @@ class PageArchive:
                     os.fsync(file.fileno())
                 part.rename(final)
                 # A power cut must not lose the name that rows are about to have.
-                _sync_folder(final.parent)
+                sync_folder(final.parent)
                 if new:
-                    _sync_folder(final.parent.parent)
-                    _sync_folder(self._root)
+                    sync_folder(final.parent.parent)
+                    sync_folder(self._root)
             except OSError:
                 with contextlib.suppress(OSError):
                     part.unlink(missing_ok=True)
@@ -66,11 +67,3 @@ class PageArchive:
             ) from None
         except gzip.Damaged as error:
             raise Refused(f"the archived page {path!r} is damaged: {error}") from error
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -25,6 +25,7 @@ import msgspec
 
 from menuwatch.backup import manifest as manifests
 from menuwatch.backup.manifest import File, Manifest
+from menuwatch.core.durable import sync_folder
 from menuwatch.core.errors import MenuwatchError, Refused
 from menuwatch.db.file_lock import FileLock
 
@@ -60,15 +61,6 @@ def hash_of(place: Path) -> str:
     """SHA-256 of a file."""
     with place.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def sync_folder(folder: Path) -> None:
-    """Without this a power cut may lose the name of a file whose content was synced."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def write_whole(place: Path, content: bytes) -> None:

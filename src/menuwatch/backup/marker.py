@@ -13,7 +13,8 @@ import msgspec
 from psycopg import sql as compose
 
 from menuwatch.backup.dump import Connection, q
-from menuwatch.backup.folder import sync_folder, write_whole
+from menuwatch.backup.folder import write_whole
+from menuwatch.core.durable import sync_folder
 from menuwatch.core.errors import Refused
 
 _NAME = ".restore.json"

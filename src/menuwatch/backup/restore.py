@@ -13,11 +13,12 @@ import msgspec
 from menuwatch.backup import marker
 from menuwatch.backup.check import Fault, faults
 from menuwatch.backup.dump import Connection, connect, tables_of
-from menuwatch.backup.folder import Folder, hash_of, on_disk, pieces, sync_folder
+from menuwatch.backup.folder import Folder, hash_of, on_disk, pieces
 from menuwatch.backup.load import load
 from menuwatch.backup.manifest import File, Manifest, readable
 from menuwatch.backup.marker import Mark
 from menuwatch.backup.progress import Step, Told, nobody
+from menuwatch.core.durable import sync_folder
 from menuwatch.core.errors import MenuwatchError, Refused
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import migrate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -12,6 +12,7 @@ import typer
 from menuwatch import bootstrap
 from menuwatch.bootstrap import System
 from menuwatch.cli.alert_wish import OPTIONS, Condition, Wish
+from menuwatch.cli.inside import inside
 from menuwatch.cli.option_set import spread
 from menuwatch.cli.output import Format, chosen_format, console, errors, plain, plural, print_json, print_rows
 from menuwatch.cli.process import settings
@@ -38,18 +39,6 @@ class Status(StrEnum):
 RuleArgument = Annotated[str, typer.Argument(help="Name or number of the rule.", metavar="RULE")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 FormatOption = Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")]
-
-
-def _run(act: Callable[[System, Connection], Awaitable[Any]]) -> Any:
-    async def run() -> Any:
-        async with (
-            bootstrap.open_system(settings()) as system,
-            system.pool.connection() as conn,
-            conn.transaction(),
-        ):
-            return await act(system, conn)
-
-    return asyncio.run(run())
 
 
 async def _named(wish: Mapping[str, Any], act: Awaitable[Made]) -> Made:
@@ -84,7 +73,7 @@ def _said(made: Made, what: str, json: bool) -> None:
 def list_(json: JsonOption = False, fmt: FormatOption = None) -> None:
     """List rules."""
     fmt = chosen_format(json, fmt)
-    found = _run(lambda _, conn: operations.page(conn, limit=100_000))
+    found = inside(lambda _, conn: operations.page(conn, limit=100_000))
     rows = [row | ({"scope": _scope(row), "when": _when(row)} if fmt is Format.TABLE else {}) for row in found]
     columns = (
         ("id", "#"), ("name", "Name"), ("enabled", "Enabled"), ("when", "When"), ("scope", "Scope"), ("digest", "Told"),
@@ -110,7 +99,7 @@ def show(rule: RuleArgument, json: JsonOption = False) -> None:
     async def act(_: System, conn: Connection) -> Any:
         return await operations.one(conn, (await operations.find(conn, rule)).id)
 
-    found = _run(act)
+    found = inside(act)
     if json:
         print_json(found)
         return
@@ -136,7 +125,7 @@ def add(
 ) -> None:
     """Make a rule. Its scope is all that is given of product, store, brand, category, search, state and platform."""
     wish = {**options.asked(), "name": name, "condition": str(when)}
-    made = _run(
+    made = inside(
         lambda system, conn: _named(wish, operations.add(conn, wish, means=_means(system), now=system.clock.now()))
     )
     _said(made, "made", json)
@@ -171,7 +160,7 @@ def edit(
         changing = operations.change(conn, found.id, wish, means=_means(system), now=system.clock.now())
         return await _named(wish, changing)
 
-    _said(_run(act), "changed", json)
+    _said(inside(act), "changed", json)
 
 
 _REMOVABLE = {
@@ -187,7 +176,7 @@ def _switch(rule: str, enabled: bool) -> Made:
             conn, found.id, {"enabled": enabled}, means=_means(system), now=system.clock.now()
         )
 
-    made: Made = _run(act)
+    made: Made = inside(act)
     return made
 
 
@@ -210,7 +199,7 @@ def remove(rule: RuleArgument) -> None:
     async def act(_: System, conn: Connection) -> Any:
         return await operations.remove(conn, (await operations.find(conn, rule)).id)
 
-    console.print(f"Rule {plain(_run(act)['name'])} is removed.", markup=False, soft_wrap=True)
+    console.print(f"Rule {plain(inside(act)['name'])} is removed.", markup=False, soft_wrap=True)
 
 
 @app.command("test")
@@ -278,7 +267,11 @@ def deliveries(
         ("attempts", "Tries"), ("response_code", "Code"), ("error", "Error"), ("next_attempt_at", "Next"),
     )  # fmt: skip
     print_rows(
-        _run(act), columns, chosen_format(json, fmt), empty="No messages.", keep=("status", "rule", "error", "channel")
+        inside(act),
+        columns,
+        chosen_format(json, fmt),
+        empty="No messages.",
+        keep=("status", "rule", "error", "channel"),
     )
 
 
@@ -287,5 +280,5 @@ def replay(
     delivery: Annotated[int, typer.Argument(help="Number of the message, as `deliveries` lists it.", min=1)],
 ) -> None:
     """Send a message again, under the same key. A running server or worker does so within seconds."""
-    _run(lambda system, conn: operations.replay(conn, delivery, now=system.clock.now()))
+    inside(lambda system, conn: operations.replay(conn, delivery, now=system.clock.now()))
     console.print(f"Message {delivery} is sent again.")

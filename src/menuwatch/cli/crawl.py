@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from menuwatch import bootstrap
 from menuwatch.bootstrap import System
+from menuwatch.cli.inside import inside
 from menuwatch.cli.output import Format, chosen_format, console, errors, plain, plural, print_json, print_rows, shown
-from menuwatch.cli.process import settings
 from menuwatch.core.errors import Refused
 from menuwatch.crawls.model import JobStatus
 from menuwatch.db.pool import Connection
@@ -30,18 +27,6 @@ FormatOption = Annotated[Format | None, typer.Option("--format", help="How to pr
 _MOST = 10_000
 _LARGEST_FILE = 1_000_000
 _OPTIONS = {"site": "--site", "provider": "--provider", "max_pages": "--pages", "country": "--country"}
-
-
-def _run(act: Callable[[System, Connection], Awaitable[Any]]) -> Any:
-    async def run() -> Any:
-        async with (
-            bootstrap.open_system(settings()) as system,
-            system.pool.connection() as conn,
-            conn.transaction(),
-        ):
-            return await act(system, conn)
-
-    return asyncio.run(run())
 
 
 @app.command("start")
@@ -83,7 +68,7 @@ def start(
             raise Refused(f"{option}: {error}" if option else str(error)) from None
         return await crawl_views.job(conn, job.id)
 
-    job = _run(act)
+    job = inside(act)
     if json:
         print_json(job)
         return
@@ -122,7 +107,7 @@ def list_(
 ) -> None:
     """List crawls, newest first."""
     fmt = chosen_format(json, fmt)
-    rows = _run(lambda _, conn: crawl_views.jobs(conn, status=status, limit=limit))
+    rows = inside(lambda _, conn: crawl_views.jobs(conn, status=status, limit=limit))
     if fmt is Format.TABLE:
         rows = [row | {"keywords": ", ".join(row["keywords"]), "progress": _share(row)} for row in rows]
     columns = (
@@ -140,7 +125,7 @@ def _share(row: Row) -> str:
 @app.command("show")
 def show(crawl: JobArgument, json: JsonOption = False) -> None:
     """Show a crawl: how far it is, and what came of it so far."""
-    found = _run(lambda _, conn: crawl_views.figures(conn, crawl))
+    found = inside(lambda _, conn: crawl_views.figures(conn, crawl))
     if json:
         print_json(found)
         return
@@ -166,14 +151,14 @@ def show(crawl: JobArgument, json: JsonOption = False) -> None:
 @app.command("cancel")
 def cancel(crawl: JobArgument) -> None:
     """Cancel a crawl: nothing more is submitted, and what still comes is ignored. What was found stays."""
-    _run(lambda system, conn: crawls.cancel(conn, crawl, now=system.clock.now()))
+    inside(lambda system, conn: crawls.cancel(conn, crawl, now=system.clock.now()))
     console.print(f"Crawl {crawl} is cancelled.")
 
 
 @app.command("retry")
 def retry(crawl: JobArgument) -> None:
     """Try a crawl's failed pages again, also those of a cancelled one."""
-    _, count = _run(lambda system, conn: crawls.retry_failed(conn, crawl, now=system.clock.now()))
+    _, count = inside(lambda system, conn: crawls.retry_failed(conn, crawl, now=system.clock.now()))
     console.print(f"{plural(count, 'page')} of crawl {crawl} will be tried again.")
 
 
@@ -197,4 +182,4 @@ def products(
         ("id", "#"), ("score", "Score"), ("name", "Name"), ("price_min", "From"), ("price_max", "To"), ("weight_g", "Grams"),
         ("listed", "Listed by"), ("variant_count", "Variants"), ("keyword", "Keyword"), ("site_product_id", "Product"),
     )  # fmt: skip
-    print_rows(_run(act), columns, fmt, empty="No product is like that, or none has come yet.", keep=("name",))
+    print_rows(inside(act), columns, fmt, empty="No product is like that, or none has come yet.", keep=("name",))

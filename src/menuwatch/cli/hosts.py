@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
-from menuwatch import bootstrap
 from menuwatch.bootstrap import System
 from menuwatch.cli import host_sheet
+from menuwatch.cli.inside import inside
 from menuwatch.cli.output import Format, ago, chosen_format, console, errors, plain, plural, print_json, print_rows
-from menuwatch.cli.process import settings
 from menuwatch.cli.task_filter import searchable
 from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Connection
@@ -24,7 +22,6 @@ from menuwatch.operations.hosts import CLOSED, HostView
 from menuwatch.operations.put_off import PutOff
 from menuwatch.operations.wording import at, per_second, span
 
-T = TypeVar("T")
 app = typer.Typer(
     help="What is asked how often, what the hosts made of it, and saying otherwise.", no_args_is_help=True
 )
@@ -43,7 +40,7 @@ def list_(
 ) -> None:
     """List the hosts that were ever asked: their state, pace and limits."""
     fmt = chosen_format(json, fmt)
-    found = asyncio.run(_with(lambda _, conn: operations.all_of(conn)))
+    found = inside(lambda _, conn: operations.all_of(conn))
     rows = [dataclasses.asdict(host) for host in found]
     if fmt is Format.TABLE:
         rows = [row | _cells(host) for row, host in zip(rows, found, strict=True)]
@@ -83,7 +80,7 @@ def _cells(host: HostView) -> dict[str, Any]:
 @app.command("show")
 def show(host: HostArgument, json: JsonOption = False) -> None:
     """Show one host: limits and pace, why it is not asked and what can be done, who talks to it, what became of requests."""
-    found = asyncio.run(_with(lambda _, conn: operations.detail(conn, host)))
+    found = inside(lambda _, conn: operations.detail(conn, host))
     if json:
         print_json(found)
         return
@@ -121,7 +118,7 @@ def pause(
         found = await operations.pause(conn, host, system.settings, reason)
         return found, [] if found.requests else await operations.near(conn, found.host)
 
-    found, near = asyncio.run(_with(act))
+    found, near = inside(act)
     _show(found, json)
     if not found.requests:
         like = f"; did you mean {' or '.join(near)}?" if near else ""
@@ -143,7 +140,7 @@ def reset(host: HostArgument, tasks: TasksOption = False, json: JsonOption = Fal
 @app.command("remove")
 def remove(host: HostArgument, json: JsonOption = False) -> None:
     """Forget a host that nobody talks to: its limits, what befell it, and who fares how there. Sums of its requests stay."""
-    found = asyncio.run(_with(lambda _, conn: operations.remove(conn, host)))
+    found = inside(lambda _, conn: operations.remove(conn, host))
     if json:
         print_json(found)
     else:
@@ -159,7 +156,7 @@ def _open(act: Callable[[Connection, str], Awaitable[HostView]], name: str, host
             return found, await put_off.make_due(conn, found.host)
         return found, await put_off.by(conn, found.host)
 
-    found, left = asyncio.run(_with(do))
+    found, left = inside(do)
     if json:
         print_json({**dataclasses.asdict(found), "tasks_put_off": left.waiting, "tasks_made_due": left.made_due})
         return
@@ -179,7 +176,7 @@ def _open(act: Callable[[Connection, str], Awaitable[HostView]], name: str, host
 
 
 def _act(act: Callable[[System, Connection], Awaitable[HostView]], json: bool) -> None:
-    _show(asyncio.run(_with(act)), json)
+    _show(inside(act), json)
 
 
 def _show(found: HostView, json: bool) -> None:
@@ -188,8 +185,3 @@ def _show(found: HostView, json: bool) -> None:
         return
     for line in host_sheet.state_lines(found):
         console.print(plain(line), markup=False, soft_wrap=True)
-
-
-async def _with(act: Callable[[System, Connection], Awaitable[T]]) -> T:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn, conn.transaction():
-        return await act(system, conn)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from menuwatch.core.durable import sync_folder
 from menuwatch.core.errors import MenuwatchError, Refused
 
 _PART_FOLDER = re.compile(r"(state|month)=[^/]+", re.DOTALL)
@@ -47,7 +48,7 @@ def whole_file(final: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
             yield file
             _synced(file)
         hidden.replace(place)
-        _sync_folder(place.parent)
+        sync_folder(place.parent)
 
 
 class Folder:
@@ -64,7 +65,7 @@ class Folder:
         with place.open("xb") as file:
             yield file
             _synced(file)
-        _sync_folder(place.parent)
+        sync_folder(place.parent)
 
 
 @contextlib.contextmanager
@@ -84,9 +85,9 @@ def whole_folder(final: Path, *, overwrite: bool = False) -> Iterator[Folder]:
     with _cleaned(final, place, hidden):
         hidden.mkdir()
         yield Folder(hidden)
-        _sync_folder(hidden)
+        sync_folder(hidden)
         _swap(final, place, hidden, old)
-        _sync_folder(place.parent)
+        sync_folder(place.parent)
     _remove(old)
 
 
@@ -169,11 +170,3 @@ def _remove(place: Path) -> None:
 def _synced(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from menuwatch.core.durable import sync_folder
 from menuwatch.core.errors import MenuwatchError, Refused, Transient
 
 FOLDER = "images"
@@ -179,7 +180,7 @@ class ImageFiles:
             except OSError:
                 temporary.unlink(missing_ok=True)
                 raise
-            _sync(final.parent)
+            sync_folder(final.parent)
         return True
 
     def link(self, existing: str, path: str) -> bool:
@@ -201,7 +202,7 @@ class ImageFiles:
             except OSError:
                 self.store(path, source.read_bytes())
                 return True
-            _sync(final.parent)
+            sync_folder(final.parent)
         return True
 
     def remove(self, path: str) -> None:
@@ -229,12 +230,3 @@ def _said() -> Iterator[None]:
     except OSError as error:
         why = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else str(error)
         raise Transient(f"the picture could not be stored: {why}") from error
-
-
-def _sync(folder: Path) -> None:
-    # Without this a power cut may lose the name of a file whose content was synced.
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

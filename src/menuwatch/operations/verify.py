@@ -12,7 +12,6 @@ What can be put right without guessing is, where that is asked for:
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -24,6 +23,7 @@ import msgspec
 from menuwatch.archive import document
 from menuwatch.archive.document import Document
 from menuwatch.archive.files import FileArchive, Incoming, Missing
+from menuwatch.core.durable import sync_folder
 from menuwatch.core.errors import BadPayload, Refused
 from menuwatch.core.telemetry import get_logger
 from menuwatch.db import sql
@@ -262,11 +262,7 @@ def _move(file: Path, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     file.replace(place)
     for folder in {place.parent, file.parent}:
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        sync_folder(folder)
 
 
 def _row_of(archive: FileArchive, platform: Platform, path: str, doc: Document, store_id: int) -> NewPayload:
