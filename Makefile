@@ -1,21 +1,22 @@
-# `make demo` and `make test` are all a newcomer needs; each sets up what it uses. `make help` lists the rest.
+# `make demo` and `make test` install what they need. `make help` lists all targets.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
+SLOW := test_embedded.py test_embedded_refusals.py test_keeper.py test_page_plans.py test_releases.py test_tasks_model.py test_tasks_plans.py test_volume.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos soak months screenshots check fix bench bench-fetch bench-images bench-volume bench-pages bench-queue lock openapi clean
+.PHONY: help setup demo test test-fast chaos soak months attack screenshots check fix bench bench-fetch bench-images bench-volume bench-pages bench-queue bench-storage lock openapi sample clean
 
-help: ## Show this list
+help: ## List all targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-setup: $(READY) ## Make the virtual environment with the locked dependencies
+setup: $(READY) ## Create the virtual environment with the locked dependencies
 
 $(READY): requirements.lock pyproject.toml package-lock.json hatch_build.py
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Menuwatch needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Name another with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Menuwatch needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Use another: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) has no venv module; on Debian: apt-get install python3-venv"; exit 1; }
 	@echo "Setting up $(VENV) (once, about a minute) ..."
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
@@ -24,61 +25,76 @@ $(READY): requirements.lock pyproject.toml package-lock.json hatch_build.py
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## See it work: a simulated market, found, crawled and compared; in a terminal its dashboard and site stay up
+demo: $(READY) ## Run the demo: crawl a simulated market; in a terminal, keep its dashboard and site running
 	@if [ -n "$(KEEP)" ] || { [ -t 0 ] && [ -t 1 ]; }; then $(BIN)/menuwatch demo --keep; else $(BIN)/menuwatch demo; fi
 
-test: $(READY) check ## Everything that must hold: style, types, imports, tests
+test: $(READY) check ## Check style, types and imports, and run all tests
 	@$(BIN)/python -m pytest -n $(JOBS) -rs
 
-chaos: $(READY) ## Crash test of the task engine, about ten minutes (SEED=… repeats a run)
+test-fast: $(READY) ## Run the unit and database tests without the slow ones (under three minutes)
+	@$(BIN)/python -m pytest -n $(JOBS) -q tests/unit tests/db $(addprefix --ignore=tests/db/,$(SLOW))
+
+chaos: $(READY) ## Crash-test the task engine (ten minutes; SEED=… repeats a run)
 	@$(BIN)/python -m tests.chaos.run $(if $(SEED),--seed $(SEED))
 	@MODEL_EXAMPLES=1000 $(BIN)/python -m pytest tests/db/test_tasks_model.py --timeout 3600
+	@STORAGE_ROUNDS=400 $(BIN)/python -m pytest tests/storage/test_faults.py --timeout 1800
+	@JS_TASKS=1000 JS_KILLS=5 $(BIN)/python -m pytest tests/workers/test_javascript_worker.py --timeout 3600
 
-soak: $(READY) ## Simulated days against a hostile host, eight workers, about ten minutes (SEED=… repeats a run's plan)
+soak: $(READY) ## Simulate three days against a hostile host (ten minutes; SEED=… repeats a plan)
 	@$(BIN)/python -m tests.soak.run $(if $(SEED),--seed $(SEED))
 
-months: $(READY) ## Twenty months of ten stores with faults at random, about twenty minutes (SEED=… repeats a run)
+months: $(READY) ## Simulate twenty months of ten stores with random faults (twenty minutes; SEED=… repeats a run)
 	@$(BIN)/python -m tests.months.run $(if $(SEED),--seed $(SEED))
 
-screenshots: $(READY) ## Pictures of every screen and page, light, dark and narrow, in screenshots/ (needs Chromium)
+attack: $(READY) ## Attack a running server with hostile requests, files and faults (15 minutes; PART=…, SEED=…)
+	@$(BIN)/python -m tests.attack.run $(if $(SEED),--seed $(SEED)) $(if $(PART),--part $(PART))
+
+screenshots: $(READY) ## Take screenshots of every page, light, dark and narrow (needs Chromium)
 	@SCREENSHOTS=$(CURDIR)/screenshots $(BIN)/python -m pytest tests/browser -n $(JOBS)
 
-check: $(READY) ## Style, types and the import contract
+check: $(READY) ## Check style, types, vocabulary and the import contract
+	@$(BIN)/python -m tests.vocabulary
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
 
-fix: $(READY) ## Mend style where that can be done by itself
+fix: $(READY) ## Fix style automatically
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
 
-bench: $(READY) ## Measure the catalogue: a refresh beside its limits, pictures beside others, millions of snapshots (20 minutes)
+bench: $(READY) ## Benchmark refresh, images and a large catalog (20 minutes)
 	@$(BIN)/python bench/refresh.py
 	@$(BIN)/python bench/images.py
 	@$(BIN)/python bench/volume.py
 
-bench-volume: $(READY) ## Measure a catalogue of 1,000,000 products and 6,000,000 snapshots (ten minutes, 3 GB of disk)
+bench-volume: $(READY) ## Benchmark a catalog of a million products (ten minutes, 3 GB of disk)
 	@$(BIN)/python bench/volume.py
 
-bench-pages: $(READY) ## Measure every list and page of an installation of millions (half an hour, 6 GB of disk)
+bench-pages: $(READY) ## Benchmark every list and page of a large installation (half an hour, 6 GB of disk)
 	@$(BIN)/python bench/pages.py
 
-bench-queue: $(READY) ## Measure the task queue beside four others; fetches them (half an hour; bench/queue/README.md)
+bench-queue: $(READY) ## Benchmark the task queue against four others (half an hour; bench/queue/README.md)
 	@$(BIN)/python bench/queue/run.py
 
-bench-fetch: $(READY) ## Measure the fetch path beside curl_cffi, crawlee and Scrapy; fetches them (bench/fetch/README.md)
+bench-fetch: $(READY) ## Benchmark the fetch path against curl_cffi, crawlee and Scrapy (bench/fetch/README.md)
 	@$(BIN)/python bench/fetch.py
 
-bench-images: $(READY) ## Measure pictures beside sharp and Pillow; fetches them (a minute)
+bench-storage: $(READY) ## Benchmark payloads on S3 against bare obstore (a minute)
+	@$(BIN)/python bench/storage.py
+
+bench-images: $(READY) ## Benchmark image resizing against sharp and Pillow (a minute)
 	@$(BIN)/python bench/images.py
 
-openapi: $(READY) ## Write openapi.json anew
-	@$(BIN)/python -m menuwatch.api.describe
+openapi: $(READY) ## Regenerate openapi.json
+	@$(BIN)/python -m menuwatch.api.export_openapi
 
-lock: ## Choose the newest dependencies and pin them with hashes, for us and for the image (needs uv)
+sample: $(READY) ## Regenerate the sample menu of the README
+	@$(BIN)/python -m menuwatch.sim.sample samples/dutchie-menu.json.gz
+
+lock: ## Pin the newest dependencies with hashes, also for the image (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock pyproject.toml
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate -c requirements.lock -o deploy/requirements.lock pyproject.toml
+	uv pip compile --quiet --universal --python-version 3.11 --extra ip2location --generate-hashes --no-header --no-emit-index-url --no-annotate -c requirements.lock -o deploy/requirements.lock pyproject.toml
 	echo 'hatchling>=1.27' | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate -c requirements.lock -o deploy/requirements-build.lock -
 
-clean: ## Remove what set-up and runs made (not your data)
+clean: ## Remove build and test artifacts (not your data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis dist build

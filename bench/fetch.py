@@ -33,7 +33,7 @@ from fetch.contestants import OURS
 from fetch.program import Failed
 from fetch.rounds import Stage, measure
 from fetch.stage import Size
-from menuwatch.core import telemetry
+from menuwatch.core import logging as telemetry
 
 
 def say(text: str) -> None:

@@ -28,12 +28,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from menuwatch.imaging import vips
-from menuwatch.imaging.derived import Derived
-from menuwatch.imaging.files import ImageFiles
-from menuwatch.imaging.params import Params
-from menuwatch.imaging.pictures import Pictures
-from menuwatch.imaging.transform import transform
+from menuwatch.images import vips
+from menuwatch.images.cache import ImageCache
+from menuwatch.images.files import ImageFiles
+from menuwatch.images.params import Params
+from menuwatch.images.serving import ImageServer
+from menuwatch.images.transform import transform
 
 SHARP = """
 const sharp = require("sharp"), fs = require("fs");
@@ -144,11 +144,10 @@ async def cached(files: list[Path], width: int, times: int, folder: Path) -> tup
     made, kept = [], []
     for number, file in enumerate(files):
         path = f"products/az/shop/brand/{number}/image-{number:032x}{file.suffix}"
-        storage.place(path).parent.mkdir(parents=True)
-        storage.place(path).write_bytes(file.read_bytes())
-        pictures = Pictures(storage, Derived(folder / f"cache{number}", 100_000_000), threads=1)
+        storage.store(path, file.read_bytes())
+        pictures = ImageServer(storage, ImageCache(folder / f"cache{number}", 100_000_000), threads=1)
 
-        async def ask(size: int, pictures: Pictures = pictures, path: str = path) -> float:
+        async def ask(size: int, pictures: ImageServer = pictures, path: str = path) -> float:
             before = time.perf_counter()
             await pictures.data(await pictures.find(path, Params(w=size), "image/webp"))
             return (time.perf_counter() - before) * 1000

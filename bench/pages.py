@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from menuwatch.accounts import store as accounts
+from menuwatch.accounts import tokens, users
 from menuwatch.accounts.model import Permission, Role
 from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Connection, open_pool
@@ -131,13 +131,13 @@ async def samples(conn: Connection) -> dict[str, list[str]]:
         "SELECT max(p.id) FROM raw_crawl_payloads p JOIN dispensaries d ON d.id = p.dispensary_id WHERE d.slug = 'real-store'"
     )
     # What shoppers look at: items, most of them those that many stores have.
-    items = f"(SELECT id, name FROM shop_items WHERE stores > 0 ORDER BY stores DESC, id LIMIT {SAMPLES // 2})"
+    items = f"(SELECT id, name FROM storefront_items WHERE stores > 0 ORDER BY stores DESC, id LIMIT {SAMPLES // 2})"
     others = items.replace("stores DESC, id", "hashint8(id)")
     named = await (await conn.execute(f"{items} UNION {others}".encode())).fetchall()
     found["item"] = [item_path(number, name).removeprefix("/p/") for number, name in named]
     named = await (await conn.execute(f"SELECT id, name {stores}".encode())).fetchall()
     found["store"] = [store_path(number, name).removeprefix("/s/") for number, name in named]
-    query = f"SELECT name FROM shop_totals WHERE kind = 'brand' ORDER BY items DESC LIMIT {SAMPLES}"
+    query = f"SELECT name FROM storefront_totals WHERE kind = 'brand' ORDER BY items DESC LIMIT {SAMPLES}"
     slugs = await (await conn.execute(query.encode())).fetchall()
     found["brand"] = [brand_path(slug).removeprefix("/b/") for (slug,) in slugs]
     return found
@@ -206,12 +206,12 @@ def measure(client: Client, asked: list[Address], requests: int) -> None:
 
 
 async def token_of(conn: Connection) -> str:
-    """A token that may look at everything. A user of its own has it, with a password that nobody has."""
-    user = await accounts.by_name(conn, "bench") or await accounts.insert(
-        conn, "bench", Role.ADMIN, "$argon2id$nobody", must_change=False
-    )
+    """A token that may read everything. Its user has a password that fits no hash."""
+    known = await users.list_users(conn, name="bench")
+    user = known[0] if known else await users.insert(conn, "bench", Role.ADMIN, "$argon2id$none")
     assert user is not None, "it is there or was just made"
-    _, text = await accounts.insert_token(conn, user.id, "bench", frozenset(Permission), None)
+    now = datetime.now(UTC)
+    _, text = await tokens.create(conn, user, "bench", frozenset(Permission), expires_at=None, now=now, by=None)
     return text
 
 
@@ -238,7 +238,7 @@ def server(url: str, home: Path) -> Iterator[str]:
         said = []
         for line in process.stderr:
             said.append(line)
-            if found := re.search(r"listens on (http://\S+)", line):
+            if found := re.search(r"listening on (http://\S+)", line):
                 break
         else:
             raise SystemExit("the server did not come up:\n" + "".join(said))

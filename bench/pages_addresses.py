@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 
+from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
-from menuwatch.dashboard import login
-from menuwatch.dashboard.pages import ROUTERS as DASHBOARD
-from menuwatch.site.pages import ROUTERS as SITE
+from menuwatch.dashboard import pages as screens
+from menuwatch.site import pages as site_pages
+from menuwatch.web.routing import include_package
 
 OPENAPI = Path(__file__).parents[1] / "openapi.json"
 
@@ -52,7 +53,6 @@ QUERIES: dict[str, list[str]] = {
         "dispensary_id={store_id}",
         "platform=dutchie",
         "worker_id={worker_id}",
-        "worker_id=nobody",
         "error=HTTP%20503",
         "error=never%20said",
         "created_after={hour_ago}",
@@ -82,7 +82,9 @@ QUERIES: dict[str, list[str]] = {
         "q=priority:%3E=20",
         "q=ended:%3E=-24h",
     ],
+    "/api/schedules/{schedule_id}/runs/upcoming": [""],
     "/api/worker-registry": ["", "alive=true", "status=stopped", "role=payload_fetch", "pod=Xylos"],
+    "/api/search": ["q=leaf", "q=mile%20newark", "q=zanzibarr", "q={task_id}"],
     "/api/payloads": ["", "status=quarantined", "status=partial", "dispensary_id={store_id}"],
     "/api/payloads/store/{dispensary_id}": ["", "status=quarantined"],
     "/api/stores": ["", "state=AZ", "state=AZ&state=NV", "q=leaf", "q=nowhere", "crawl_enabled=false", "limit=200"],
@@ -168,6 +170,8 @@ QUERIES: dict[str, list[str]] = {
         "since={hour_ago}",
         "verdict=blocked&proxy_id=7",
     ],
+    "/api/tasks/{task_id}/logs": ["", "level=warning"],
+    "/api/worker-registry/{worker_id}/logs": ["", "limit=200", "level=error"],
     "/api/alerts/events": ["", "rule_id={rule_id}"],
     "/api/alerts/deliveries": ["", "status=failed", "rule_id={rule_id}"],
     "/api/audit": ["", "action=task_cancelled", "since={week_ago}"],
@@ -190,11 +194,17 @@ DEEP = {
 PAGES = [
     "/admin/",
     "/admin/?hours=24",
+    "/admin/?by=role",
+    "/admin/?hours=24&by=pod",
     "/admin/job-queue",
     "/admin/job-queue/timeline",
+    "/admin/job-queue/timeline?hours=24",
+    "/admin/job-queue/timeline?since={day_ago}&until={hour_ago}",
     "/admin/job-queue/enqueue?role=payload_fetch&scope=due",
     "/admin/tasks",
     "/admin/tasks?q=state:failed",
+    "/admin/tasks?sort=-ended",
+    "/admin/tasks?sort=ended&q=role:payload_fetch",
     "/admin/tasks?q=state:pending%20store:{slug}",
     "/admin/tasks?q=refused%20connection",
     "/admin/tasks/suggest?q=store:a&at=7",
@@ -206,15 +216,23 @@ PAGES = [
     "/admin/failures?window=7d",
     "/admin/workers",
     "/admin/workers/{worker_id}",
+    "/admin/workers/{worker_id}?level=warning",
     "/admin/schedules",
+    "/admin/schedules/add",
     "/admin/schedules/{schedule_id}",
     "/admin/schedules/resync",
     "/admin/schedules/discovery",
+    "/admin/search",
+    "/admin/search?q=leaf",
+    "/admin/search?q=pause%20dutchie",
     "/admin/stores",
     "/admin/stores?state=AZ",
     "/admin/stores/new",
     "/admin/stores/{store_id}",
     "/admin/stores/{store_id}/menu",
+    "/admin/stores/{store_id}/edit",
+    "/admin/stores/{store_id}/merge",
+    "/admin/stores/{store_id}/remove",
     "/admin/products",
     "/admin/products?q=haze",
     "/admin/products?q=haze&sort=price",
@@ -228,19 +246,26 @@ PAGES = [
     "/admin/payloads/{real_payload}/diff",
     "/admin/images",
     "/admin/proxies",
+    "/admin/proxies?sort=-success&q=10.",
+    "/admin/proxies/bulk?act=disable&all=true&status=failing",
     "/admin/proxies/{proxy_id}",
     "/admin/proxies/add",
     "/admin/proxies/import",
     "/admin/hosts",
+    "/admin/hosts?sort=-blocked",
     "/admin/hosts/{host}",
+    "/admin/hosts/{host}/pause",
     "/admin/alerts",
-    "/admin/alerts/add?product_id={product_id}",
+    "/admin/alerts/new",
+    "/admin/alerts/new?condition=price_below&product={product_id}",
     "/admin/alerts/events",
     "/admin/alerts/messages",
     "/admin/alerts/{rule_id}",
+    "/admin/alerts/{rule_id}/edit",
     "/admin/visitors",
     "/admin/system",
     "/admin/system/settings",
+    "/admin/system/settings?q=retention&changed=1",
     "/admin/system/doctor",
     "/admin/system/former",
     "/admin/users",
@@ -248,6 +273,21 @@ PAGES = [
     "/admin/users/tokens",
     "/admin/users/{user_id}",
     "/admin/audit",
+    "/admin/analytics",
+    "/admin/analytics/price-per-gram",
+    "/admin/analytics/discounts",
+    "/admin/analytics/out-of-stock",
+    "/admin/analytics/out-of-stock/products",
+    "/admin/analytics/new-and-gone",
+    "/admin/analytics/stores",
+    "/admin/analytics/coverage",
+    "/admin/changes",
+    "/admin/changes?kind=price_drop&percent=20",
+    "/admin/changes?kind=new",
+    "/admin/changes?kind=gone&days=30",
+    "/admin/changes?store={store_id}&days=all",
+    "/admin/exports",
+    "/admin/quarantine",
     "/admin/crawls",
     "/admin/account",
     "/admin/account/tokens",
@@ -299,6 +339,18 @@ PAGES = [
 """Pages for people. `{item}`, `{store}` and `{brand}` are what the site calls them: a number with a name, or a name alone."""
 
 PAGES_LEFT_OUT = {
+    **dict.fromkeys(
+        [
+            "/admin/exports/{what}",
+            "/admin/products/export",
+            "/admin/changes/export",
+            "/admin/tasks/export",
+            "/admin/audit/export",
+            "/admin/payloads/{payload_id}/diff/export",
+        ],
+        "a stream of everything",
+    ),
+    "/admin/alerts/messages/{delivery_id}": "one row by its key",
     "/admin/live": "a stream without an end",
     "/admin/jump": "leads elsewhere",
     "/admin/login": "leads elsewhere, where somebody has logged in",
@@ -323,9 +375,10 @@ PAGES_LEFT_OUT = {
 """Pages that are not asked, and why."""
 
 
-def _routes(prefix: str, routers: Iterable[object]) -> list[tuple[str, re.Pattern[str]]]:
+def _routes(prefix: str, package: ModuleType) -> list[tuple[str, re.Pattern[str]]]:
     """What can be asked there, in the order in which it is looked for: (address, what fits it)."""
-    found = [one for router in routers for one in router.routes if isinstance(one, APIRoute) and "GET" in one.methods]  # type: ignore[attr-defined]
+    routes = include_package(APIRouter(), package).routes
+    found = [route for route in routes if isinstance(route, APIRoute) and "GET" in route.methods]
     return [(prefix + one.path, one.path_regex) for one in found]
 
 
@@ -335,8 +388,8 @@ def never_asked() -> list[str]:
     # Every path of the API that is not left out is asked; a name that is left out must be one.
     missed = [f"{path} (is left out, and is no path)" for path in API_LEFT_OUT if path not in described]
     for prefix, routes in {
-        "/admin": _routes("/admin", (login.router, *DASHBOARD)),
-        "": _routes("", SITE),
+        "/admin": _routes("/admin", screens),
+        "": _routes("", site_pages),
     }.items():
         plain = [re.sub(r"\{\w+\}", "1", page.partition("?")[0]) for page in PAGES]
         asked = set()

@@ -13,13 +13,13 @@ from pathlib import Path
 import msgspec
 
 from menuwatch.analytics import refresh as figures
+from menuwatch.archive import store as payloads
 from menuwatch.archive.document import Document
 from menuwatch.archive.files import FileArchive
+from menuwatch.archive.store import NewPayload
 from menuwatch.db.pool import Connection, Pool
-from menuwatch.operations import shopping_shelf
-from menuwatch.payloads import store as payloads
-from menuwatch.payloads.store import NewPayload
 from menuwatch.pipeline import product_refresh
+from menuwatch.storefront.indexer import index_all_stores
 from refresh import PLATFORM, new_store
 from volume import Goods
 from volume import Sizes as GoodsSizes
@@ -70,7 +70,7 @@ async def fill(pool: Pool, sizes: Sizes, storage: Path, told: Told) -> None:
         await conn.execute("VACUUM (ANALYZE)")
     for name, work in {
         "figures": lambda: figures.refresh(pool),
-        "what shoppers see": lambda: shopping_shelf.shelve_all(pool),
+        "what shoppers see": lambda: index_all_stores(pool),
     }.items():
         started = time.perf_counter()
         await work()  # type: ignore[no-untyped-call]
@@ -129,7 +129,7 @@ async def counts(conn: Connection) -> dict[str, int]:
         "tasks": ("task_live", "task_history"),
         "stores": ("dispensaries",),
         "products": ("catalog_products",),
-        "past_states": ("past_states",),
+        "product_history": ("product_history",),
         "crawls": ("store_crawls",),
         "payloads": ("raw_crawl_payloads",),
         "attempts": ("fetch_attempts",),

@@ -30,15 +30,15 @@ from typing import Any
 
 import msgspec
 
-from menuwatch.catalog import rows
+from menuwatch.archive import store as payloads
+from menuwatch.archive.store import NewPayload
+from menuwatch.catalog import copy_format as rows
 from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Connection, connect
-from menuwatch.payloads import store as payloads
-from menuwatch.payloads.store import NewPayload
 from menuwatch.pipeline import product_refresh
 from menuwatch.platforms.dutchie.adapter import Dutchie
+from menuwatch.sim.dutchie import render_product
 from menuwatch.sim.market import Market
-from menuwatch.sim.product import render
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Details
 
@@ -117,7 +117,7 @@ async def measure(conn: Connection, size: int, rounds: int) -> dict[str, Any]:
     """Medians of one menu size."""
     market = Market(seed=size, stores=1, products=size)
     shop = market.stores[0]
-    items = [render(shelf, shop) for shelf in market.menu(shop, 0)]
+    items = [render_product(shelf, shop) for shelf in market.menu(shop, 0)]
     assert len(items) == size, f"the market offers {len(items)} of {size} products"
     first = pages(items)
     shuffled = items[:]
@@ -156,11 +156,11 @@ async def run(sizes: Sequence[int], rounds: int) -> dict[str, Any]:
         with stack:
             migrate.migrate(url)
             async with await connect(url) as conn:
-                await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
+                await conn.execute("SELECT ensure_product_history_partition(%s)", [START])
                 # As in a worker that has run for a while: statements are prepared, code is warm.
                 await measure(conn, 100, 6)
                 await conn.execute(
-                    "TRUNCATE catalog_products, past_states, store_crawls, raw_crawl_payloads, dispensaries CASCADE"
+                    "TRUNCATE catalog_products, product_history, store_crawls, raw_crawl_payloads, dispensaries CASCADE"
                 )
                 found = [await measure(conn, size, rounds) for size in sizes]
                 cursor = await conn.execute("SHOW server_version")

@@ -38,18 +38,20 @@ from urllib.parse import urlsplit, urlunsplit
 import psutil
 import psycopg
 
+from menuwatch.archive import store as payloads
+from menuwatch.archive.store import NewPayload
+from menuwatch.catalog import changes, history
+from menuwatch.catalog import service as products
+from menuwatch.catalog.changes import ChangeFilter
+from menuwatch.catalog.cold_storage import ParquetPartitions
+from menuwatch.catalog.service import ProductFilter, Span
 from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Connection, connect
-from menuwatch.exports.packs import Packs
-from menuwatch.exports.sheets import Format, What
-from menuwatch.operations import changes, export, history, products
-from menuwatch.operations.changes import ChangeFilter
-from menuwatch.operations.products import ProductFilter, Span
-from menuwatch.payloads import store as payloads
-from menuwatch.payloads.store import NewPayload
+from menuwatch.exports.tables import ExportTable, Format
+from menuwatch.ops import export
 from menuwatch.pipeline import product_refresh
+from menuwatch.sim.dutchie import render_product
 from menuwatch.sim.market import Market
-from menuwatch.sim.product import render
 from refresh import PLATFORM, new_store, pages
 
 _ID = re.compile(rb'"_id":"([0-9a-f]{24})"')
@@ -57,7 +59,7 @@ _COUNTED = ("quantity", "quantityAvailable")
 CONTROLS = 40
 """Menus of the small database in each crawl."""
 QUERIES = 500
-HISTORY = "past_states"
+HISTORY = "product_history"
 CATALOGUE = "catalog_products"
 
 
@@ -85,7 +87,7 @@ class Goods:
     def __init__(self, sizes: Sizes) -> None:
         market = Market(seed=sizes.products, stores=1, products=sizes.products)
         shop = market.stores[0]
-        self._items = [render(shelf, shop) for shelf in market.menu(shop, 0)]
+        self._items = [render_product(shelf, shop) for shelf in market.menu(shop, 0)]
         self._sizes = sizes
         if len(self._items) != sizes.products:
             raise SystemExit(f"the market offers {len(self._items)} of {sizes.products} products")
@@ -204,7 +206,7 @@ async def fill(
     crawls = []
     for crawl in range(sizes.crawls):
         at = sizes.at(crawl)
-        await conn.execute("SELECT ensure_past_states_partition(%s)", [at])
+        await conn.execute("SELECT ensure_product_history_partition(%s)", [at])
         found = Crawl()
         for number, store_id in enumerate(ids):
             if number % every == 0:
@@ -250,15 +252,17 @@ async def ask(conn: Connection, sizes: Sizes) -> dict[str, tuple[float, float]]:
     span = (START - sizes.at(0)).total_seconds()
     instants = [sizes.at(0) + timedelta(seconds=chosen.random() * span) for _ in range(QUERIES)]
     return {
-        "history": await percentile((lambda i=i: products.history(conn, i, Span())) for i in ids),  # type: ignore[misc]
-        "snapshots": await percentile((lambda i=i: products.snapshots(conn, i, Span())) for i in ids),  # type: ignore[misc]
+        "history": await percentile((lambda i=i: history.get_history(conn, i, Span())) for i in ids),  # type: ignore[misc]
+        "snapshots": await percentile((lambda i=i: history.list_snapshots(conn, i, Span())) for i in ids),  # type: ignore[misc]
         "menu_at": await percentile(
-            (lambda s=s, t=t: history.store_at(conn, s, t))
+            (lambda s=s, t=t: history.list_menu_items(conn, s, t))
             for s, t in zip(some, instants, strict=True)  # type: ignore[misc]
         ),
-        "menu_page": await percentile((lambda s=s: products.page(conn, ProductFilter(stores=[s]))) for s in some),  # type: ignore[misc]
+        "menu_page": await percentile(
+            (lambda s=s: products.list_products(conn, ProductFilter(stores=[s]))) for s in some
+        ),  # type: ignore[misc]
         "changes": await percentile(
-            (lambda t=t: changes.newest(conn, ChangeFilter(span=Span(until=t)))) for t in instants
+            (lambda t=t: changes.list_changes(conn, ChangeFilter(span=Span(until=t)))) for t in instants
         ),  # type: ignore[misc]
     }
 
@@ -303,7 +307,7 @@ async def measure(
 ) -> dict[str, Any]:
     """Fills `conn`'s database and asks it; `other` is the small one."""
     goods = Goods(sizes)
-    await other.execute("SELECT ensure_past_states_partition(%s)", [START])
+    await other.execute("SELECT ensure_product_history_partition(%s)", [START])
     control = Control(other, sizes, goods)
     for _ in range(3):  # as in a worker that has run for a while: statements are prepared, code is warm
         await control.first()
@@ -317,7 +321,9 @@ async def measure(
     told("ms, median and p95: " + ", ".join(f"{name} {a:.1f} {b:.1f}" for name, (a, b) in waits.items()))
     file = folder / "snapshots.parquet"
     started = time.perf_counter()
-    await export.to_file(conn, export.Wanted(what=What.SNAPSHOTS, fmt=Format.PARQUET), file, Packs(folder))
+    await export.to_file(
+        conn, export.ExportRequest(what=ExportTable.SNAPSHOTS, fmt=Format.PARQUET), file, ParquetPartitions(folder)
+    )
     rate = snapshots / (time.perf_counter() - started)
     told(f"export of snapshots: {rate:,.0f} rows/s, {file.stat().st_size / 1e6:,.0f} MB of Parquet")
     past = await (await conn.execute(f"SELECT count(*) FROM {HISTORY}")).fetchone()
@@ -335,7 +341,7 @@ async def measure(
         "peak_rss_mb": _peak_mb(),
         "snapshots": snapshots,
         "changes": sum(one.changed for one in crawls),
-        "past_states": past[0] if past else 0,
+        "product_history": past[0] if past else 0,
         "growth_first_crawls": round(growth[0], 3),
         "growth_later_crawls": round(growth[-1], 3),
         "catalogue_bytes_per_product": round(disk[CATALOGUE] / (sizes.stores * sizes.products)),

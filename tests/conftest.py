@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -16,12 +17,15 @@ import pytest
 import structlog
 from psycopg import sql
 
+from menuwatch.accounts import audit
 from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Pool, open_pool
-from menuwatch.operations import audit
 
 ROOT = Path(__file__).resolve().parents[1]
 _serial = itertools.count()
+# Before anything of ours is loaded: whether output is coloured is decided then, and is a test's own matter.
+for _name in ("FORCE_COLOR", "NO_COLOR", "PY_COLORS", "CLICOLOR_FORCE", "GITHUB_ACTIONS"):
+    os.environ.pop(_name, None)
 
 
 @pytest.fixture(scope="session")
@@ -36,15 +40,21 @@ def recorded() -> Path:
 @pytest.fixture(autouse=True)
 def _own_logging() -> Iterator[None]:
     """Whoever sets up logging does so for one test: another one that reads the log hears everything."""
+    # A server that a test ran with uvicorn's own log setup keeps its lines from the root logger for good.
+    logging.getLogger("uvicorn").handlers.clear()
+    logging.getLogger("uvicorn").propagate = True
     structlog.reset_defaults()
     yield
     structlog.reset_defaults()
+    root = logging.getLogger()
+    for handler in [one for one in root.handlers if type(one).__module__ == "menuwatch.core.logging"]:
+        root.removeHandler(handler)
 
 
 @pytest.fixture(autouse=True)
 def _nobody_acts() -> Iterator[None]:
     """A command that a test runs in its own process acts as whoever is at the terminal, and says so for good: for that test only."""
-    with audit.acting(None):
+    with audit.actor_context(None):
         yield
 
 
@@ -132,23 +142,45 @@ def drop_database(url: str, name: str) -> None:
     conn.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def _unique(prefix: str) -> str:
+def unique(prefix: str) -> str:
     return f"{prefix}_{os.getpid()}_{next(_serial)}"
 
 
 @pytest.fixture(scope="session")
 def template(server_url: str) -> Iterator[str]:
     """Name of a database at the newest schema, to be cloned."""
-    name = _unique("template")
+    name = unique("template")
     migrate.migrate(create_database(server_url, name))
     yield name
     drop_database(server_url, name)
 
 
+NextSchema = Callable[[str], None]
+
+
+@pytest.fixture
+def next_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NextSchema:
+    """Gives this version of the program one more revision, with that SQL."""
+
+    def add(text: str) -> None:
+        folder = tmp_path / "migrations"
+        shutil.copytree(migrate.MIGRATIONS, folder)
+        before = migrate.newest()
+        name = f"{int(before) + 1:04}_next"
+        (folder / "versions" / f"{name}.sql").write_text(text, encoding="utf-8")
+        source = (folder / "versions" / "0001_initial.py").read_text(encoding="utf-8")
+        source = source.replace('revision = "0001"', f'revision = "{name[:4]}"', 1)
+        source = source.replace("down_revision = None", f'down_revision = "{before}"')
+        (folder / "versions" / f"{name}.py").write_text(source, encoding="utf-8")
+        monkeypatch.setattr(migrate, "MIGRATIONS", folder)
+
+    return add
+
+
 @pytest.fixture
 def empty_database(server_url: str) -> Iterator[str]:
     """The address of a database that holds nothing."""
-    name = _unique("empty")
+    name = unique("empty")
     yield create_database(server_url, name)
     drop_database(server_url, name)
 
@@ -156,7 +188,7 @@ def empty_database(server_url: str) -> Iterator[str]:
 @pytest.fixture
 def database_url(server_url: str, template: str) -> Iterator[str]:
     """The address of a fresh database at the newest schema."""
-    name = _unique("test")
+    name = unique("test")
     yield create_database(server_url, name, template)
     drop_database(server_url, name)
 

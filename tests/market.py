@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 from psycopg import AsyncConnection
 
+from menuwatch.archive import store as payloads
+from menuwatch.archive.store import NewPayload
 from menuwatch.catalog.apply import Applied, MenuToApply, apply_menu
 from menuwatch.catalog.model import Potency, Product, ProductWarning, Variant
-from menuwatch.payloads import store as payloads
-from menuwatch.payloads.store import NewPayload
-from menuwatch.platforms.base import Normalized
+from menuwatch.platforms.model import Normalized
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Details
 

@@ -16,7 +16,7 @@ from fetch.contestants import OURS, Contestant
 from fetch.program import Failed, Program
 from fetch.stage import HEADERS, Database, Platform, Size
 from menuwatch.archive import files
-from menuwatch.platforms.dutchie import page
+from menuwatch.platforms.dutchie import answers
 
 STARTUP = 120.0
 PATIENCE = 300.0
@@ -111,7 +111,7 @@ def _check(stage: Stage, who: Contestant, job: dict[str, Any], found: dict[str, 
     kept = _ours(stage, job, since) if who.name == OURS else _theirs(job)
     for menu in job["menus"]:
         pages = kept.get(menu["id"])
-        ids = [one for body in pages or () for one in page.survey(bytes(body)).ids]
+        ids = [one for body in pages or () for one in answers.inspect(bytes(body)).ids]
         if pages is None or len(pages) != size.pages or len(set(ids)) != len(ids) or len(ids) != size.products:
             raise Failed(f"{who.name} did not archive the menu of store {menu['id']} as it was served")
 

@@ -22,8 +22,8 @@ import psutil
 from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Pool, open_pool
 from menuwatch.fetch.transport import with_params
-from menuwatch.operations import proxies as proxy_operations
 from menuwatch.platforms.dutchie.queries import DEFAULT_HASHES, FILTERED_PRODUCTS, menu_variables
+from menuwatch.proxies import service as proxy_operations
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Details
 

@@ -21,42 +21,26 @@ import trustme
 from zlib_ng import gzip_ng
 
 from menuwatch.platforms.dutchie.queries import DEFAULT_HASHES, FILTERED_PRODUCTS, menu_variables
-from menuwatch.sim.http import Answer, HttpServer, Request
+from menuwatch.sim.config import SimConfig
+from menuwatch.sim.http import HttpServer, Request, Response
 from menuwatch.sim.proxies import start_proxies
-from menuwatch.sim.server import GRAPHQL_PATH, SimServer, World
+from menuwatch.sim.server import GRAPHQL_PATH, SimServer
 
 _WORTH_COMPRESSING = 1000
 
 
-class SecureServer(HttpServer):
-    """The same server behind TLS. HTTP/1.1 is all that it offers."""
-
-    def __init__(self, handler: Any, context: ssl.SSLContext) -> None:
-        super().__init__(handler)
-        self._context = context
-
-    @property
-    def url(self) -> str:
-        return super().url.replace("http://", "https://")
-
-    async def start(self, port: int = 0) -> None:
-        self._server = await asyncio.start_server(
-            self._accepted, "127.0.0.1", port, limit=256 * 1024, backlog=1024, ssl=self._context
-        )
-
-
-class SecureWorld(SimServer):
+class SecureSimulator(SimServer):
     """The simulator, its menus behind TLS; answers are compressed once and kept, since the market stands still."""
 
-    def __init__(self, world: World, context: ssl.SSLContext, *, proxies: int) -> None:
-        super().__init__(world)
-        self._data = SecureServer(self._compressed, context)
-        self._wanted = proxies
+    def __init__(self, config: SimConfig, context: ssl.SSLContext, *, proxies: int) -> None:
+        super().__init__(config)
+        self._data = HttpServer(self._compressed, tls=context)
+        self._proxy_count = proxies
         self._packed: dict[tuple[str, bytes], bytes] = {}
 
     async def start(self) -> None:
         await super().start()
-        self._farm = await start_proxies(self._wanted, seed=self._world.seed, protocols=("http",))
+        self._farm = await start_proxies(self._proxy_count, seed=self._config.seed, protocols=("http",))
 
     async def prepare(self, pages: int) -> None:
         """Renders and compresses every page that will be asked for."""
@@ -69,7 +53,7 @@ class SecureWorld(SimServer):
                 await self._compressed(Request("GET", GRAPHQL_PATH, query, headers, b"", 0))
         self._stats.reset()
 
-    async def _compressed(self, request: Request) -> Answer:
+    async def _compressed(self, request: Request) -> Response:
         answer = await self._answer(request)
         if len(answer.body) < _WORTH_COMPRESSING or "gzip" not in request.headers.get("accept-encoding", ""):
             return answer
@@ -83,17 +67,17 @@ class SecureWorld(SimServer):
 async def run(options: dict[str, Any]) -> None:
     """Serves until standard input ends."""
     clamp = options["clamp"]
-    world = World(
+    config = SimConfig(
         stores=options["stores"],
         products=options["products"],
         seed=options["seed"],
-        misbehave={"clamp": {"rate": 1, "per_page": clamp}} if clamp < 100 else {},
+        faults={"clamp": {"rate": 1, "per_page": clamp}} if clamp < 100 else {},
     )
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     context.set_alpn_protocols(["http/1.1"])
-    server = SecureWorld(world, context, proxies=options["proxies"])
+    server = SecureSimulator(config, context, proxies=options["proxies"])
     await server.start()
     try:
         await server.prepare(options["pages"])

@@ -12,7 +12,7 @@ $$ SELECT now() - make_interval(days => :days) + (crawl - 1) * interval '4 hours
 SELECT ensure_task_history_partition(now() - make_interval(days => d)), ensure_fetch_attempts_partition(now() - make_interval(days => d))
   FROM generate_series(0, :days + 1) d;
 
-SELECT ensure_past_states_partition(now() - make_interval(days => d * 15)) FROM generate_series(0, :days / 15 + 1) d;
+SELECT ensure_product_history_partition(now() - make_interval(days => d * 15)) FROM generate_series(0, :days / 15 + 1) d;
 
 -- Stores: a twentieth is late or stale, one in a hundred was never crawled, one in fifty is switched off.
 INSERT INTO dispensaries (platform, platform_dispensary_id, slug, name, name_raw, menu_url, address, city, state, country, zipcode, latitude, longitude,
@@ -73,7 +73,7 @@ $$ SELECT CASE WHEN i <= 0 THEN 1 ELSE pg_temp.spread(product, i) + ((store * 31
 INSERT INTO catalog_products (id, dispensary_id, provider, provider_product_id, content_hash, consecutive_misses, first_seen_at, last_seen_at, state_from,
        changed_at, name_raw, name, brand_name_raw, brand_name, category, subcategory, strain_type, status_raw, price_rec, price_rec_special, price_med,
        stock_status, is_in_stock, quantity, thc_lo, thc_hi, thc_unit, variants, specials, image_url, images, extra, category_canon, subcategory_canon,
-       strain_canon, state_to, present)
+       strain_canon, state_seen_to, present)
 SELECT x.id, x.s, 'dutchie', lpad(to_hex(x.id), 24, '0'), decode(md5(x.id::text), 'hex'), CASE WHEN x.gone THEN 3 ELSE 0 END,
        pg_temp.crawl_at(x.s, 1), CASE WHEN x.gone THEN pg_temp.crawl_at(x.s, x.last) END, pg_temp.crawl_at(x.s, x.last), pg_temp.crawl_at(x.s, x.last),
        x.name, x.name, x.brand, x.brand, x.category, x.subcategory, x.strain_type, 'Active', x.now_price, x.special, x.now_price,
@@ -101,7 +101,7 @@ SELECT x.id, x.s, 'dutchie', lpad(to_hex(x.id), 24, '0'), decode(md5(x.id::text)
 SELECT setval(pg_get_serial_sequence('catalog_products', 'id'), (SELECT max(id) FROM catalog_products));
 
 -- History: what each product was before each of its changes.
-INSERT INTO past_states (product_id, seen_from, seen_to, ended_at, dispensary_id, quantity, present, quantity_capped, stock_status, price_rec, price_rec_special,
+INSERT INTO product_history (product_id, seen_from, seen_to, ended_at, dispensary_id, quantity, present, quantity_capped, stock_status, price_rec, price_rec_special,
                          price_med, thc_lo, thc_hi, thc_unit, prices, stock)
 SELECT x.id, pg_temp.crawl_at(x.s, x.started), pg_temp.crawl_at(x.s, x.ended - 1), pg_temp.crawl_at(x.s, x.ended), x.s, x.quantity, true, false, x.stock, x.price, x.special,
        x.price, 18, 21, '%', json_build_array(json_build_array(x.option, x.price, x.special, x.price, NULL)),
@@ -138,7 +138,7 @@ SELECT row_number() OVER (ORDER BY x.created_at, x.k, x.payload_id) AS id, x.* F
                 WHEN 1 THEN format('ConnectionError: 10.%s.%s.7:%s refused the connection', g % 250, g % 99, 8000 + g % 400)
                 WHEN 2 THEN format('dutchie.com refused every identity: HTTP 403 (%s times)', 1 + g % 9)
                 WHEN 3 THEN format('TimeoutError: page %s of store %s took %s.2 s', g % 9, g % :stores, 30 + g % 30)
-                WHEN 4 THEN format('store %s (Green Leaf %s) has no platform id yet: entry_point_discovery finds it', g % :stores, g % :stores)
+                WHEN 4 THEN format('store %s (Green Leaf %s) is not resolved yet: run entry_point_discovery', g % :stores, g % :stores)
                 WHEN 5 THEN format('dutchie knows no store ''az-green-leaf-%s''', g % :stores)
                 WHEN 6 THEN format('payload %s does not exist', g)
                 WHEN 7 THEN format('KeyError: "filteredProducts" in the answer for %s', md5(g::text))
@@ -213,24 +213,30 @@ SELECT 'pod-' || lpad(p::text, 2, '0') || '-' || w, (ARRAY['Ada', 'Bo', 'Cleo', 
 INSERT INTO worker_registry (worker_id, friendly_name, pod, host, pid, status, started_at, last_heartbeat_at, heartbeat)
 SELECT 'old-' || n, 'Ada', 'Xylos', 'node', n, 'stopped', now() - interval '1 hour' * n, now() - interval '1 hour' * n, '{}' FROM generate_series(1, 500) n;
 
+-- The log of each worker, as long as it may become.
+INSERT INTO log_lines (worker_id, seq, at, level, action, message, task_id, attempt, details)
+SELECT w.worker_id, n, now() - interval '10 seconds' * (50000 - n), CASE WHEN n % 200 = 0 THEN 'warning' ELSE 'info' END, 'task_completed', 'task done', n * 7, 1,
+       '{"status": "completed", "ran_ms": 812.4, "role": "payload_fetch", "dispensary_id": 45}'
+  FROM worker_registry w, generate_series(1, 50000) n WHERE w.worker_id LIKE 'pod-00-%';
+
 -- Proxies, hosts, and a fortnight of requests.
 INSERT INTO proxies (host, port, username, password, is_active, city, state, country, timezone, last_used_at, success_count, failure_count, avg_response_time_ms,
                      deactivated_at, disabled_at, disabled_reason)
 SELECT '10.9.' || n / 250 || '.' || n % 250, 8080, 'u', 'p', n % 15 > 1, 'Phoenix', 'AZ', 'US', 'America/Phoenix', now() - interval '1 second' * n, 1000 + n, n % 4, 350,
        CASE WHEN n % 15 = 0 THEN now() END, CASE WHEN n % 15 = 1 THEN now() END, CASE WHEN n % 15 = 1 THEN 'too slow' END FROM generate_series(1, 200) n;
 
-INSERT INTO hosts (host, rate, burst, concurrency, pace, circuit, circuit_opened_at, circuit_until, circuit_reason, last_ok_at)
+INSERT INTO hosts (host, rate, burst, concurrency, current_rate, circuit, circuit_opened_at, circuit_until, circuit_reason, last_ok_at)
 SELECT h, 2, 4, 6, 2, CASE WHEN n = 3 THEN 'open' ELSE 'closed' END, CASE WHEN n = 3 THEN now() END, CASE WHEN n = 3 THEN now() + interval '1 day' END,
        CASE WHEN n = 3 THEN 'it refused 9 identities in a row' END, now()
   FROM unnest(ARRAY['dutchie.com', 'images.dutchie.com', 'weedmaps.com', 'images.weedmaps.com']) WITH ORDINALITY h(h, n);
 
 INSERT INTO host_events (host, kind, reason, until, happened_at)
-SELECT 'dutchie.com', (ARRAY['cooldown', 'slower', 'circuit_opened', 'circuit_closed'])[1 + n % 4], 'HTTP 429', NULL, now() - interval '10 minutes' * n
+SELECT 'dutchie.com', (ARRAY['cooldown', 'rate_reduced', 'circuit_opened', 'circuit_closed'])[1 + n % 4], 'HTTP 429', NULL, now() - interval '10 minutes' * n
   FROM generate_series(1, 2000) n ORDER BY n DESC;
 
 INSERT INTO fetch_attempts (task_id, dispensary_id, host, proxy_id, profile, verdict, blame, reaction, status, waited_ms, bytes, elapsed_ms, error, attempted_at)
-SELECT o.id, o.store, 'dutchie.com', 1 + (o.id + a.n) % 200, 'chrome131-windows', v.verdict, CASE v.verdict WHEN 'ok' THEN 'nobody' ELSE 'target' END,
-       CASE v.verdict WHEN 'ok' THEN 'none' ELSE 'rotate' END, CASE v.verdict WHEN 'ok' THEN 200 WHEN 'blocked' THEN 403 ELSE 429 END, 12, 380000, 420,
+SELECT o.id, o.store, 'dutchie.com', 1 + (o.id + a.n) % 200, 'chrome131-windows', v.verdict, CASE v.verdict WHEN 'ok' THEN 'none' ELSE 'target' END,
+       CASE v.verdict WHEN 'ok' THEN 'return' ELSE 'rotate' END, CASE v.verdict WHEN 'ok' THEN 200 WHEN 'blocked' THEN 403 ELSE 429 END, 12, 380000, 420,
        CASE v.verdict WHEN 'ok' THEN NULL ELSE 'refused' END, o.completed_at - interval '6 seconds' * (6 - a.n)
   FROM over o CROSS JOIN generate_series(1, 4) a(n)
  CROSS JOIN LATERAL (SELECT CASE WHEN (o.id + a.n) % 40 = 0 THEN 'blocked' WHEN (o.id + a.n) % 90 = 1 THEN 'rate_limited' ELSE 'ok' END AS verdict) v
@@ -252,7 +258,7 @@ SELECT 'Rule ' || n, 'price_below', 'product', n * 97, 20, now(), now(), now() F
 
 INSERT INTO alert_channels (rule_id, kind, address, shown) SELECT id, 'webhook', 'https://hooks.invalid/' || id, 'https://hooks.invalid/…' FROM alert_rules;
 
-INSERT INTO alert_events (rule_id, source, product_id, dispensary_id, fired_at, due_at, told, facts)
+INSERT INTO alert_events (rule_id, source, product_id, dispensary_id, fired_at, due_at, notified, facts)
 SELECT r.id, 'crawl ' || n, r.product_id, 1, now() - interval '3 minutes' * n, now() - interval '3 minutes' * n, true,
        jsonb_build_object('product', 'Blue Dream', 'store', 'Green Leaf', 'before', 30, 'after', 20)
   FROM generate_series(1, 20000) n JOIN alert_rules r ON r.id = (SELECT min(id) FROM alert_rules) + n % 200 ORDER BY n DESC;
@@ -266,14 +272,14 @@ SELECT e.rule_id, c.id, c.shown, ARRAY[e.id], '{}', CASE WHEN e.id % 20 = 0 THEN
 INSERT INTO images (sha256, path, width, height, bytes, source_format, source_bytes, colour)
 SELECT sha256(n::text::bytea), 'images/products/az/1/x/' || n || '/image-1.webp', 1200, 1200, 90000, 'jpeg', 200000, '#808080' FROM generate_series(1, :products) n;
 
-INSERT INTO image_sources (url, host, status, due_at, sha256)
+INSERT INTO image_urls (url, host, status, due_at, sha256)
 SELECT 'https://images.dutchie.com/' || md5(n::text), 'images.dutchie.com', 'stored', NULL, sha256(n::text::bytea) FROM generate_series(1, :products) n;
 
-DELETE FROM image_uses;
+DELETE FROM image_references;
 
-INSERT INTO image_uses (product_id, url, status, source_id, path, error, settled_at)
+INSERT INTO image_references (product_id, url, status, url_id, path, error, settled_at)
 SELECT p.id, p.image_url, CASE WHEN p.id % 60 = 1 THEN 'failed' ELSE 'stored' END, s.id, CASE WHEN p.id % 60 <> 1 THEN 'images/products/az/' || p.dispensary_id || '/' || p.id || '.webp' END,
        CASE WHEN p.id % 60 = 1 THEN 'HTTP 404' END, now()
-  FROM catalog_products p JOIN image_sources s ON s.url = p.image_url ORDER BY p.id;
+  FROM catalog_products p JOIN image_urls s ON s.url = p.image_url ORDER BY p.id;
 
 DROP TABLE over, crawls, kinds, goods;

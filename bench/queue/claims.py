@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from rates import Bench
 
 from menuwatch.db.pool import Connection, connect
-from menuwatch.tasks import store
-from menuwatch.tasks.cycle import Claim, cycle
-from menuwatch.tasks.ending import Ending
-from menuwatch.tasks.model import NewTask, Role
+from menuwatch.queue import store
+from menuwatch.queue.claim import Claim, cycle
+from menuwatch.queue.ending import Ending
+from menuwatch.queue.model import NewTask, Role
 
 N = 50
 STORES = 2000

@@ -11,9 +11,9 @@ import pytest
 from argon2 import PasswordHasher
 from fastapi import FastAPI
 
-from menuwatch.api.app import System, create_app
+from menuwatch.api.app import AppContext, create_app
 from menuwatch.archive.files import FileArchive
-from menuwatch.core.settings import Settings
+from menuwatch.config.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.platforms.dutchie.adapter import Dutchie
 
@@ -36,7 +36,7 @@ def make(pool: Pool, tmp_path: Path) -> Make:
     def made(**settings: object) -> FastAPI:
         found = Settings(**{"home": tmp_path, "password_memory_kib": 1024, **settings})  # type: ignore[arg-type]
         archive = FileArchive(tmp_path / "storage")
-        return create_app(System(pool=pool, archive=archive, platforms={"dutchie": Dutchie()}, settings=found))
+        return create_app(AppContext(pool=pool, archive=archive, platforms={"dutchie": Dutchie()}, settings=found))
 
     return made
 

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from menuwatch.accounts import audit
 from menuwatch.cli import stores as stores_cli
 from menuwatch.db.pool import Pool
-from menuwatch.operations import audit
 from tests.api.conftest import app, archive, description, platforms, shop  # noqa: F401
 from tests.api.shop import Shop, item
 
 NOT_RECORDED = {
     ("POST", "/api/worker-registry/heartbeat"): "a machine's sign of life, every few seconds",
+    **{
+        ("POST", f"/api/worker-registry/{{worker_id}}/{part}"): "a machine's work: the queue has it"
+        for part in (
+            "claim",
+            *(f"tasks/{{task_id}}/{end}" for end in ("start", "complete", "retry", "postpone", "fail")),
+        )
+    },
     ("POST", "/api/workers/k8s/scale"): "takes something that runs workers: the tests of scaling",
+    ("POST", "/api/alerts/preview"): "it changes nothing",
+    ("POST", "/api/schedules/preview"): "it changes nothing",
     ("POST", "/api/session"): "of a browser: test_sessions",
     ("DELETE", "/api/session"): "of a browser: test_sessions",
     ("POST", "/api/session/password"): "of a browser: test_sessions",
@@ -50,8 +60,23 @@ async def _state(shop: Shop) -> Mapping[str, Any]:  # noqa: F811
         )
     await shop.execute("UPDATE dispensaries SET state = 'AZ'")
     await shop.execute("INSERT INTO proxies (host, port) VALUES ('127.0.0.1', 9), ('127.0.0.1', 10)")
-    await shop.execute("INSERT INTO hosts (host, rate, burst, concurrency, pace) VALUES ('h.test', 1, 1, 1, 1)")
-    return {"store": store, "payload": payload, "bad": bad}
+    await shop.execute("INSERT INTO hosts (host, rate, burst, concurrency, current_rate) VALUES ('h.test', 1, 1, 1, 1)")
+    await shop.execute(
+        "INSERT INTO task_history (id, role, platform, status, attempt, retry_count, max_retries, postpone_count, priority,"
+        " created_at, completed_at, error_message, payload)"
+        " VALUES (900, 'payload_fetch', 'dutchie', 'failed', 1, 0, 3, 0, 0, now(), now(), 'it broke', '{}')"
+    )
+    async with shop.pool.connection() as conn:
+        (cause,) = await (await conn.execute("SELECT error_fingerprint('it broke')")).fetchone() or ("",)
+    return {
+        "store": store,
+        "payload": payload,
+        "bad": bad,
+        "worse": await shop.archived(store, 2, b"{}", status="quarantined", reason="it shrank again"),
+        "twin": await shop.store("twin"),
+        "extra": await shop.store("extra"),
+        "failure": {"cause": cause, "role": "payload_fetch"},
+    }
 
 
 async def test_every_route_that_changes_something(shop: Shop) -> None:  # noqa: F811
@@ -63,6 +88,10 @@ async def test_every_route_that_changes_something(shop: Shop) -> None:  # noqa: 
         "secret": "hunter2-hunter2-hunter2",
     }
     table: list[tuple[str, str, str, Any, str]] = [
+        ("POST", "/api/stores/{store_id}/merge", f"/api/stores/{has['twin']}/merge", {"into": store}, "store_merged"),
+        ("DELETE", "/api/stores/{store_id}", f"/api/stores/{has['extra']}", None, "store_removed"),
+        ("POST", "/api/tasks/failures/mute", "/api/tasks/failures/mute", {**has["failure"], "reason": "known"}, "failure_muted"),
+        ("POST", "/api/tasks/failures/unmute", "/api/tasks/failures/unmute", has["failure"], "failure_unmuted"),
         ("POST", "/api/tasks", "/api/tasks", {"role": "payload_fetch", "dispensary_id": store}, "task_enqueued"),
         ("POST", "/api/job-queue/enqueue", "/api/job-queue/enqueue", {"role": "store_discovery"}, "task_enqueued"),
         (
@@ -73,7 +102,9 @@ async def test_every_route_that_changes_something(shop: Shop) -> None:  # noqa: 
             "POST", "/api/job-queue/enqueue-state", "/api/job-queue/enqueue-state",
             {"state_code": "AZ", "role": "payload_fetch"}, "state_enqueued",
         ),
+        ("PATCH", "/api/tasks/{task_id}", "/api/tasks/1", {"priority": 30}, "task_priority_changed"),
         ("POST", "/api/tasks/{task_id}/cancel", "/api/tasks/1/cancel", None, "task_cancelled"),
+        ("POST", "/api/tasks/{task_id}/clone", "/api/tasks/1/clone", {"priority": 20}, "task_enqueued"),
         ("POST", "/api/tasks/{task_id}/retry", "/api/tasks/1/retry", None, "task_retried"),
         ("POST", "/api/tasks/recover-stale", "/api/tasks/recover-stale", None, "tasks_recovered"),
         ("POST", "/api/tasks/bulk/retry", "/api/tasks/bulk/retry", {"ids": [1]}, "tasks_retried"),
@@ -102,7 +133,15 @@ async def test_every_route_that_changes_something(shop: Shop) -> None:  # noqa: 
             "legacy_resync_created",
         ),
         ("POST", "/api/tasks/migration/full-migrate", "/api/tasks/migration/full-migrate", None, "legacy_migrated"),
+        (
+            "POST", "/api/schedules", "/api/schedules",
+            {"name": "az", "role": "payload_fetch", "interval_hours": 4}, "schedule_created",
+        ),
+        ("DELETE", "/api/schedules/{schedule_id}", "/api/schedules/2", None, "schedule_removed"),
         ("PUT", "/api/schedules/{schedule_id}", "/api/schedules/1", {"priority": 3}, "schedule_changed"),
+        ("POST", "/api/schedules/pause", "/api/schedules/pause", None, "schedules_paused"),
+        ("PUT", "/api/discovery", "/api/discovery", {"all_states": True}, "schedule_changed"),
+        ("POST", "/api/schedules/resume", "/api/schedules/resume", None, "schedules_resumed"),
         ("POST", "/api/schedules/{schedule_id}/trigger", "/api/schedules/1/trigger", None, "schedule_triggered"),
         ("POST", "/api/worker-registry/register", "/api/worker-registry/register", {"host": "h"}, "worker_registered"),
         ("POST", "/api/worker-registry/{worker_id}/pause", "/api/worker-registry/w1/pause", None, "worker_told"),
@@ -110,14 +149,20 @@ async def test_every_route_that_changes_something(shop: Shop) -> None:  # noqa: 
         ("POST", "/api/worker-registry/{worker_id}/decommission", "/api/worker-registry/w1/decommission", None, "worker_told"),
         ("POST", "/api/worker-registry/deregister", "/api/worker-registry/deregister", {"worker_id": "w2"}, "worker_deregistered"),
         ("POST", "/api/payloads/{payload_id}/release", f"/api/payloads/{has['bad']}/release", None, "payload_released"),
+        ("POST", "/api/payloads/{payload_id}/reject", f"/api/payloads/{has['worse']}/reject", None, "payload_rejected"),
         (
             "POST", "/api/stores", "/api/stores", {"menu_url": "https://dutchie.com/dispensary/another-one"}, "store_added",
         ),
         ("PATCH", "/api/stores/{store_id}", f"/api/stores/{store}", {"crawl_enabled": False}, "store_disabled"),
+        ("POST", "/api/stores/{store_id}/resume", f"/api/stores/{store}/resume", None, "store_enabled"),
+        ("POST", "/api/stores/{store_id}/crawl", f"/api/stores/{store}/crawl", None, "task_enqueued"),
+        ("POST", "/api/stores/{store_id}/pause", f"/api/stores/{store}/pause", None, "store_disabled"),
         (
             "POST", "/api/proxies", "/api/proxies",
-            {"proxies": ["http://u:hunter2@proxy.test:8080"], "force": True}, "proxies_brought_in",
+            {"proxies": ["http://u:hunter2@proxy.test:8080"], "force": True}, "proxies_imported",
         ),
+        ("PATCH", "/api/proxies/{proxy_id}", "/api/proxies/1", {"city": "Tucson"}, "proxy_placed"),
+        ("POST", "/api/proxies/bulk/{action}", "/api/proxies/bulk/tag", {"all": True, "new_tag": "a"}, "proxies_tagged"),
         ("POST", "/api/proxies/{proxy_id}/enable", "/api/proxies/1/enable", {"force": True}, "proxy_enabled"),
         ("POST", "/api/proxies/{proxy_id}/disable", "/api/proxies/1/disable", {"reason": "slow"}, "proxy_disabled"),
         ("POST", "/api/proxies/{proxy_id}/test", "/api/proxies/1/test", None, "proxies_tested"),
@@ -126,11 +171,13 @@ async def test_every_route_that_changes_something(shop: Shop) -> None:  # noqa: 
         ("POST", "/api/hosts/{host}/pause", "/api/hosts/h.test/pause", {"reason": "they asked"}, "host_paused"),
         ("POST", "/api/hosts/{host}/resume", "/api/hosts/h.test/resume", None, "host_resumed"),
         ("POST", "/api/hosts/{host}/reset", "/api/hosts/h.test/reset", None, "host_reset"),
+        ("DELETE", "/api/hosts/{host}", "/api/hosts/h.test", None, "host_forgotten"),
         (
             "POST", "/api/alerts", "/api/alerts",
-            {"name": "r", "condition": "out_of_stock", "store_id": store, "channels": [hook]}, "alert_rule_made",
+            {"name": "r", "condition": "out_of_stock", "store_id": store, "channels": [hook]}, "alert_rule_created",
         ),
         ("PATCH", "/api/alerts/{rule_id}", "/api/alerts/1", {"channels": [hook]}, "alert_rule_changed"),
+        ("POST", "/api/alerts/{rule_id}/mute", "/api/alerts/1/mute", {"until": None}, "alert_rule_unmuted"),
         ("POST", "/api/alerts/{rule_id}/test", "/api/alerts/1/test", None, "alert_tested"),
         ("POST", "/api/alerts/deliveries/{delivery_id}/replay", "/api/alerts/deliveries/1/replay", None, "alert_replayed"),
         ("DELETE", "/api/alerts/{rule_id}", "/api/alerts/1", None, "alert_rule_removed"),
@@ -140,9 +187,12 @@ async def test_every_route_that_changes_something(shop: Shop) -> None:  # noqa: 
         ("DELETE", "/api/users/{user_id}", "/api/users/2", None, "user_removed"),
         ("POST", "/api/tokens", "/api/tokens", {"name": "mine", "scopes": ["read"]}, "token_created"),
         ("DELETE", "/api/tokens/{token_id}", "/api/tokens/2", None, "token_revoked"),
+        ("POST", "/api/views", "/api/views", {"screen": "/tasks", "name": "Failed", "query": "q=x"}, "view_saved"),
+        ("DELETE", "/api/views/{view_id}", "/api/views/1", None, "view_removed"),
         ("POST", "/api/crawl/jobs", "/api/crawl/jobs", {"keywords": ["lamp"]}, "crawl_started"),
         ("POST", "/api/crawl/jobs/{job_id}/cancel", "/api/crawl/jobs/1/cancel", None, "crawl_cancelled"),
         ("POST", "/api/crawl/jobs/{job_id}/retry", "/api/crawl/jobs/1/retry", None, "crawl_retried"),
+            ("POST", "/api/crawl/jobs/{job_id}/reparse", "/api/crawl/jobs/1/reparse", {}, "crawl_reparsed"),
     ]  # fmt: skip
     described = {
         (method.upper(), path)
@@ -211,8 +261,8 @@ async def test_a_command_is_on_record(
     monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.setenv("MENUWATCH_HOME", str(tmp_path))
     monkeypatch.setenv("LOGNAME", "somebody-else")
-    with audit.acting(audit.Actor.at_terminal()):
-        await stores_cli._add("https://dutchie.com/dispensary/one")
+    with audit.actor_context(audit.Actor.at_terminal()):
+        await asyncio.to_thread(stores_cli.add, ["https://dutchie.com/dispensary/one"])
     (row,) = await _trail(pool)
     assert (row["action"], row["actor_kind"], row["via"], row["subject_kind"]) == ("store_added", "cli", "cli", "store")
     assert row["actor"].startswith("cli:")

@@ -8,24 +8,30 @@ import httpx
 import pytest
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api.app import ROUTERS
+from menuwatch.api.app import bare_app
 from menuwatch.api.openapi import permissions
 from menuwatch.db.pool import Pool
 from tests.accounts.conftest import Make
 from tests.api.conftest import description
-from tests.people import bearer
+from tests.users_fixture import bearer
 
 P = Permission
 
 WEBHOOK = ("POST", "/api/crawl/webhook/{secret}")
-"""For whoever knows the secret in its address (tests/crawls/test_webhook.py); everybody else gets 401, signed in or not."""
+"""For whoever knows the secret in its address (tests/search_crawl/test_webhook.py); everybody else gets 401, signed in or not."""
 OPEN = {("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/img/{path}"), ("POST", "/api/session"), WEBHOOK}
 ANYBODY = {("GET", "/api/session"), ("DELETE", "/api/session"), ("POST", "/api/session/password")}
 WRITES = {
+    "/api/worker-registry/register": P.RUN_TASKS,
+    "/api/worker-registry/heartbeat": P.RUN_TASKS,
+    "/api/worker-registry/deregister": P.RUN_TASKS,
+    "/api/worker-registry/{worker_id}/claim": P.RUN_TASKS,
+    "/api/worker-registry/{worker_id}/tasks": P.RUN_TASKS,
     "/api/tasks/generate": P.SCHEDULES,
     "/api/tasks": P.TASKS,
     "/api/job-queue": P.TASKS,
     "/api/schedules": P.SCHEDULES,
+    "/api/discovery": P.SCHEDULES,
     "/api/worker-registry": P.WORKERS,
     "/api/workers": P.WORKERS,
     "/api/payloads": P.PAYLOADS,
@@ -44,6 +50,9 @@ READS = (
     "/api/analytics",
     "/api/attempts",
     "/api/visitors",
+    "/api/overview",
+    "/api/search",
+    "/api/settings",
     "/api/events",
     *WRITES,
 )
@@ -71,6 +80,8 @@ def needs(method: str, path: str) -> P | None:
         return P.EXPORT
     if any(_below(path, own) for own in ADMINS):
         return P.ACCOUNTS
+    if _below(path, "/api/views"):  # everybody's own
+        return P.READ
     if method == "GET" and any(_below(path, own) for own in READS):
         return P.READ
     for own, permission in WRITES.items():
@@ -83,7 +94,7 @@ def _operations() -> list[tuple[str, str]]:
     return [(method.upper(), path) for path, methods in description()["paths"].items() for method in methods]
 
 
-def _address(path: str) -> str:
+def address_of_nothing(path: str) -> str:
     """Something that is not there, so that nothing is done."""
     named = {
         "role": "payload_fetch",
@@ -111,7 +122,7 @@ async def test_every_endpoint_and_everybody(make: Make, pool: Pool) -> None:
         async def ask(method: str, path: str, headers: dict[str, str], expected: bool, who: str) -> None:
             if expected and path in STREAMS:
                 return
-            answer = await http.request(method, _address(path), headers=headers)
+            answer = await http.request(method, address_of_nothing(path), headers=headers)
             let_in = answer.status_code not in (401, 403)
             if let_in != expected or answer.status_code >= 500:
                 wrong.append(f"{who}: {method} {path} -> {answer.status_code}")
@@ -136,19 +147,19 @@ async def test_every_endpoint_and_everybody(make: Make, pool: Pool) -> None:
 
 
 def test_no_route_forgets_to_say_what_it_takes() -> None:
-    said = permissions(ROUTERS)
-    assert {(method, path) for (method, path) in _operations()} == set(said)
-    assert {key for key, permission in said.items() if permission is None} == OPEN
+    required = permissions(bare_app().state.router)
+    assert {(method, path) for (method, path) in _operations()} == set(required)
+    assert {key for key, permission in required.items() if permission is None} == OPEN
 
 
 def test_the_description_says_it_too() -> None:
-    document = description()
+    document, required = description(), permissions(bare_app().state.router)
     assert set(document["components"]["securitySchemes"]) == {"token", "session"}
     for method, path in _operations():
         operation = document["paths"][path][method.lower()]
         assert (operation.get("security") == []) == ((method, path) in OPEN)
         if (method, path) not in OPEN:
-            assert operation["x-permission"] == str(permissions(ROUTERS)[method, path])
+            assert operation["x-permission"] == str(required[method, path])
 
 
 @pytest.mark.parametrize("path", ["/api", "/api/", "/api/nothing", "/api/session/x", "/api/../api/users", "/metrics/"])

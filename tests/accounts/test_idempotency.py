@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from menuwatch.accounts import repeats
+from menuwatch.accounts import idempotency
 from menuwatch.db.pool import Pool
 from tests.accounts.conftest import PASSWORD, Make, add_user, browser, log_in
-from tests.people import bearer
+from tests.users_fixture import bearer
 
 DISCOVER = {"role": "store_discovery"}
 
@@ -99,6 +99,25 @@ async def test_what_was_refused_is_refused_again_and_what_failed_may_be_tried_ag
     assert (await http.post("/api/tasks", json={"role": "analytics_refresh"}, headers=_key("three"))).status_code == 201
 
 
+async def test_permission_is_checked_before_an_answer_is_sent_again(make: Make, pool: Pool) -> None:
+    await add_user(pool, role="operator")
+    async with browser(make()) as http, pool.connection() as conn:
+        await log_in(http)
+        assert (await http.post("/api/tasks", json=DISCOVER, headers=_key("one"))).status_code == 201
+        for change, wanted in (
+            ("role = 'viewer'", (403, "forbidden")),
+            ("role = 'operator', must_change_password = true", (403, "password-change-due")),
+            ("must_change_password = false", (201, None)),
+        ):
+            await conn.execute(f"UPDATE users SET {change}")
+            answer = await http.post("/api/tasks", json=DISCOVER, headers=_key("one"))
+            kind = answer.json()["type"].rpartition("/")[2] if answer.status_code == 403 else None
+            assert (answer.status_code, kind) == wanted
+            assert ("idempotent-replayed" in answer.headers) == (wanted[0] == 201)
+        crossing = {**_key("one"), "Sec-Fetch-Site": "cross-site"}
+        assert (await http.post("/api/tasks", json=DISCOVER, headers=crossing)).status_code == 403
+
+
 async def test_an_answer_with_a_secret_is_not_kept(http: httpx.AsyncClient, pool: Pool) -> None:
     wish = {"name": "t", "scopes": ["read"]}
     made = await http.post("/api/tokens", json=wish, headers=_key("one"))
@@ -121,11 +140,11 @@ async def test_what_is_no_key(http: httpx.AsyncClient, key: str) -> None:
 async def test_a_key_is_good_for_a_day(http: httpx.AsyncClient, pool: Pool) -> None:
     await http.post("/api/tasks", json=DISCOVER, headers=_key("one"))
     async with pool.connection() as conn:
-        assert await repeats.prune(conn) == 0
+        assert await idempotency.prune(conn) == 0
         await conn.execute("UPDATE idempotency_keys SET created_at = now() - interval '1 day 1 second'")
         assert (await http.post("/api/tasks", json=DISCOVER, headers=_key("one"))).status_code == 200, "it is a new one"
         await conn.execute("UPDATE idempotency_keys SET created_at = now() - interval '1 day 1 second'")
-        assert await repeats.prune(conn) == 1
+        assert await idempotency.prune(conn) == 1
 
 
 async def test_a_server_that_died_in_the_middle_does_not_hold_a_key_for_ever(

@@ -9,14 +9,14 @@ from typing import Any
 import httpx
 import pytest
 
+from menuwatch.accounts import tokens, users
 from menuwatch.accounts.model import ALLOWED, Permission, Role
 from menuwatch.accounts.passwords import Passwords
 from menuwatch.accounts.secrets import parse_token
 from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Pool
-from menuwatch.operations import accounts, tokens
 from tests.accounts.conftest import Make, add_user, browser, log_in
-from tests.people import bearer
+from tests.users_fixture import bearer
 
 CHEAP = Passwords(1024)
 
@@ -26,9 +26,9 @@ async def _status(http: httpx.AsyncClient, token: str, path: str = "/api/stores"
 
 
 async def test_the_first_admin_is_made_once(pool: Pool) -> None:
-    made = await asyncio.gather(*(accounts.first_admin(pool, CHEAP) for _ in range(4)))
+    made = await asyncio.gather(*(users.first_admin(pool, CHEAP) for _ in range(4)))
     (password,) = [one for one in made if one is not None]
-    assert await accounts.first_admin(pool, CHEAP) is None
+    assert await users.first_admin(pool, CHEAP) is None
     async with pool.connection() as conn:
         row = await (await conn.execute("SELECT name, role, must_change_password, password_hash FROM users")).fetchone()
     assert row is not None
@@ -115,7 +115,7 @@ async def test_two_admins_cannot_both_go(pool: Pool) -> None:
     async def demote(user_id: int) -> bool:
         async with pool.connection() as conn, conn.transaction():
             try:
-                await accounts.set_role(conn, user_id, Role.VIEWER, by=None)
+                await users.set_role(conn, user_id, Role.VIEWER, by=None)
             except Refused:
                 return False
             return True
@@ -233,7 +233,7 @@ _OPEN = """SELECT count(*) FROM pg_stat_activity
 
 async def test_no_transaction_waits_for_a_hash(pool: Pool) -> None:
     watching = _Watching(pool)
-    made, first = await accounts.add(pool, "bob", Role.VIEWER, passwords=watching, by=None)
-    _, second = await accounts.reset_password(pool, made.id, passwords=watching, by=None)
+    made, first = await users.add_user(pool, "bob", Role.VIEWER, passwords=watching, by=None)
+    _, second = await users.reset_password(pool, made.id, passwords=watching, by=None)
     assert watching.seen == [0, 0]
     assert first != second

@@ -153,6 +153,7 @@ async def test_a_password_is_changed(make: Make, pool: Pool) -> None:
             ({**change, "new": "short"}, "new"),
             ({**change, "new": "aaaaaaaaaaaaaaaa"}, "new"),
             ({**change, "new": "anna-anna-an"}, "new"),
+            ({**change, "new": "password1234"}, "new"),
             ({**change, "new": PASSWORD}, "new"),
         ):
             answer = await here.post("/api/session/password", json=wrong)

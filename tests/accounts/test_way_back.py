@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from menuwatch.web.way_back import safe_next
+from menuwatch.dashboard.pages.login import safe_next
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from menuwatch.alerts.digest import due
 from menuwatch.alerts.model import Rule
 
 STEP = timedelta(minutes=5)
@@ -58,13 +57,13 @@ def test_a_daily_digest_over_a_change_of_the_clocks(name: str, day: date, at: ti
     daily = rule("daily", at, name)
     fired = moments[0]
     while fired < moments[-1]:
-        assert due(daily, fired) == next(moment for moment in moments if moment > fired), fired
+        assert daily.due_at(fired) == next(moment for moment in moments if moment > fired), fired
         fired += STEP
     # A breath before and after each moment, which no walk in steps meets.
     for before, after in pairwise(moments):
-        assert due(daily, before - timedelta(microseconds=1)) == before
-        assert due(daily, before) == after
-        assert due(daily, after - timedelta(microseconds=1)) == after
+        assert daily.due_at(before - timedelta(microseconds=1)) == before
+        assert daily.due_at(before) == after
+        assert daily.due_at(after - timedelta(microseconds=1)) == after
 
 
 @pytest.mark.parametrize(
@@ -79,21 +78,21 @@ def test_a_daily_digest_over_a_change_of_the_clocks(name: str, day: date, at: ti
 )
 def test_the_hours_between_two_digests_are_the_days(fired: str, told: str) -> None:
     daily = rule("daily", time(8, 0), "America/New_York")
-    assert due(daily, datetime.fromisoformat(fired + "+00:00")) == datetime.fromisoformat(told + "+00:00")
+    assert daily.due_at(datetime.fromisoformat(fired + "+00:00")) == datetime.fromisoformat(told + "+00:00")
 
 
 def test_a_time_that_is_missing_is_told_an_hour_later_and_one_that_comes_twice_the_first_time() -> None:
     missing = rule("daily", time(2, 30), "America/New_York")
-    assert due(missing, datetime(2027, 3, 14, 5, tzinfo=UTC)) == datetime(2027, 3, 14, 7, 30, tzinfo=UTC), "03:30 EDT"
+    assert missing.due_at(datetime(2027, 3, 14, 5, tzinfo=UTC)) == datetime(2027, 3, 14, 7, 30, tzinfo=UTC), "03:30 EDT"
     twice = rule("daily", time(1, 30), "America/New_York")
     first = datetime(2027, 11, 7, 5, 30, tzinfo=UTC)
-    assert due(twice, first - timedelta(minutes=1)) == first
-    assert due(twice, first + timedelta(minutes=59)) == datetime(2027, 11, 8, 6, 30, tzinfo=UTC), "not once more"
+    assert twice.due_at(first - timedelta(minutes=1)) == first
+    assert twice.due_at(first + timedelta(minutes=59)) == datetime(2027, 11, 8, 6, 30, tzinfo=UTC), "not once more"
 
 
 def test_the_full_hour_is_the_full_hour_whatever_the_clocks_do() -> None:
     hourly = rule("hourly", zone="Australia/Lord_Howe")  # half an hour off, in summer
     fired = datetime(2027, 4, 3, 14, 59, 59, 999_999, tzinfo=UTC)
-    assert due(hourly, fired) == datetime(2027, 4, 3, 15, tzinfo=UTC)
-    assert due(hourly, datetime(2027, 4, 3, 15, tzinfo=UTC)) == datetime(2027, 4, 3, 16, tzinfo=UTC)
-    assert due(rule("immediately"), fired) == fired
+    assert hourly.due_at(fired) == datetime(2027, 4, 3, 15, tzinfo=UTC)
+    assert hourly.due_at(datetime(2027, 4, 3, 15, tzinfo=UTC)) == datetime(2027, 4, 3, 16, tzinfo=UTC)
+    assert rule("immediately").due_at(fired) == fired

@@ -11,12 +11,11 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.errors import LockNotAvailable
 
-from menuwatch.alerts import evaluate
+from menuwatch.alerts import evaluate_menu as evaluate
+from menuwatch.archive import store as payloads
 from menuwatch.db.pool import Pool
-from menuwatch.payloads import store as payloads
-from menuwatch.payloads.extent import NOT_WHOLE
 from menuwatch.pipeline.product_refresh import apply_payload
-from tests.alerts.making import add_rule, fired, rows
+from tests.alerts.rule_factory import add_rule, fired, rows
 from tests.market import Reader, add_payload, add_store, item
 
 NOW = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=10)
@@ -28,13 +27,10 @@ async def crawl(
     """One menu through the pipeline."""
     moment = at + timedelta(hours=hour)
     async with conn.transaction():
-        await conn.execute("SELECT ensure_past_states_partition(%s)", [moment])
+        await conn.execute("SELECT ensure_product_history_partition(%s)", [moment])
         number = await add_payload(conn, store, moment, len(items))
         if part:
-            await conn.execute(
-                "UPDATE raw_crawl_payloads SET notes = %s::jsonb WHERE id = %s",
-                [msgspec.json.encode([NOT_WHOLE]).decode(), number],
-            )
+            await conn.execute("UPDATE raw_crawl_payloads SET is_partial = true WHERE id = %s", [number])
         payload = await payloads.get(conn, number)
         assert payload is not None
         return await apply_payload(conn, payload, Reader(), [msgspec.Raw(one) for one in items])  # type: ignore[arg-type]
@@ -185,10 +181,10 @@ async def test_existing_products_fire_where_that_was_asked(pool: Pool) -> None:
         rule = await add_rule(
             conn, "cheap", "store", "price_below", dispensary_id=store, amount=Decimal(25), on_existing="fire"
         )
-        assert await evaluate.look_at_existing(conn, rule, NOW) == 1
+        assert await evaluate.evaluate_existing(conn, rule, NOW) == 1
         assert await fired(conn) == [("cheap", "a")]
         out = await add_rule(conn, "out", "store", "out_of_stock", dispensary_id=store, on_existing="fire")
-        assert await evaluate.look_at_existing(conn, out, NOW) == 1
+        assert await evaluate.evaluate_existing(conn, out, NOW) == 1
         await crawl(conn, store, 1, item("a", price="19"), item("b", price="30"), item("c", price="10", qty=0))
         assert await fired(conn) == [("cheap", "a"), ("out", "c")]
 

@@ -8,26 +8,28 @@ from tests.api.shop import Shop
 
 # fmt: off
 BAD = [
-    ("price-per-gram?state=ZZ", "state", "'ZZ' does not exist: name it by two letters"),
-    ("price-per-gram?state=Arizona", "state", "or `all` (all states together), or `unknown`"),
+    ("price-per-gram?state=ZZ", "state", "unknown state 'ZZ': use two letters such as AZ or ON"),
+    ("price-per-gram?state=Arizona", "state", "or `all` for all states together, or `unknown`"),
     ("price-per-gram?state=", "state", "two letters"),
     ("price-per-gram?state=N%00", "state", "NUL"),
     ("price-per-gram?category=weed", "category", "'flower', 'preroll', 'vaporizer'"),
     ("price-per-gram?category=all", "category", "'flower'"),
-    ("price-per-gram?colour=red", "colour", "not known"),
+    ("price-per-gram?colour=red", "colour", "unknown; the parameters are"),
     ("price-per-gram?limit=0", "limit", "greater than or equal to 1"),
     ("brands?limit=201", "limit", "less than or equal to 200"),
-    ("brands?category=flower", "category", "not known"),
+    ("categories?category=weed", "category", "'flower'"),
+    ("categories?brand=x", "brand", "unknown; the parameters are"),
+    ("brands?category=flower", "category", "unknown; the parameters are"),
     ("discounts?category=sale", "category", "'all'"),
     ("out-of-stock?by=brand", "by", "'all', 'category', 'state', 'state_category', 'store' or 'store_category'"),
     ("out-of-stock?state=all", "state", "two letters"),
     ("out-of-stock?store=0", "store", "greater than or equal to 1"),
     ("out-of-stock/products?product=x", "product", "integer"),
     ("new-and-gone?by=week", "by", "'all', 'state' or 'store'"),
-    ("new-and-gone?since=yesterday", "since", "is no valid date: write it as 2026-11-20"),
+    ("new-and-gone?since=yesterday", "since", "is not a valid date: write it as 2026-11-20"),
     ("stores?stale=perhaps", "stale", "boolean"),
-    ("coverage?state=XX", "state", "'XX' does not exist"),
-    ("coverage?limit=3", "limit", "not known"),
+    ("coverage?state=XX", "state", "unknown state 'XX'"),
+    ("coverage?limit=3", "limit", "unknown; the parameters are"),
 ]
 # fmt: on
 

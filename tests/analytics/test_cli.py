@@ -55,7 +55,7 @@ def run(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
 def test_before_the_first_refresh(run: Any) -> None:
     shown = run("brands")
     assert (shown.exit_code, shown.stdout) == (0, "")
-    assert "No figures yet: `menuwatch analytics refresh` makes them." in shown.stderr
+    assert "No analytics yet: run `menuwatch analytics refresh`." in shown.stderr
     assert json.loads(run("brands", "--json").stdout) == {
         "run_id": None, "refreshed_at": None, "window": None, "failed": None, "items": [],
     }  # fmt: skip
@@ -74,7 +74,7 @@ def test_every_figure_in_every_form(run: Any) -> None:
     table = run("price-per-gram", "--state", "NM")
     assert table.stdout.splitlines()[0].split()[:3] == ["State", "Category", "Options"]
     assert table.stdout.splitlines()[1].split()[:4] == ["NM", "flower", "1", "1"]
-    assert re.search(r"Made (just now|\d+ seconds? ago)", table.stderr)
+    assert re.search(r"Refreshed (just now|\d+ s ago)", table.stderr)
     (row,) = csv.DictReader(
         io.StringIO(run("discounts", "--state", "NM", "--category", "all", "--format", "csv").stdout)
     )
@@ -88,14 +88,15 @@ def test_every_figure_in_every_form(run: Any) -> None:
         "all", "all", "2", "1", "50.0", "%", "20",
     ]  # fmt: skip
     for words in (
-        ("brands", "--brand", "acme"), ("out-of-stock",), ("out-of-stock", "--by", "store", "--store", "shop"),
+        ("brands", "--brand", "acme"), ("categories", "--state", "nm", "--category", "Flower"),
+        ("out-of-stock",), ("out-of-stock", "--by", "store", "--store", "shop"),
         ("new-and-gone", "--by", "store", "--since", "7d"), ("stores", "--fresh"), ("coverage",),
     ):  # fmt: skip
         assert json.loads(run(*words, "--json").stdout)["items"], words
         assert len(run(*words).stdout.splitlines()) > 1, words
         assert len(list(csv.DictReader(io.StringIO(run(*words, "--format", "csv").stdout)))) > 0, words
     assert json.loads(run("out-of-stock", "--products", "--json").stdout)["items"] == []
-    assert "Nothing of that kind." in run("out-of-stock", "--products").stderr
+    assert "No matching rows." in run("out-of-stock", "--products").stderr
 
 
 def test_a_table_leaves_out_what_has_no_weight(run: Any, database_url: str) -> None:
@@ -114,10 +115,10 @@ def test_a_table_leaves_out_what_has_no_weight(run: Any, database_url: str) -> N
     table = run("price-per-gram")
     assert "accessory" not in table.stdout
     assert "flower" in table.stdout
-    assert "Left out: 2 rows in which no option has a weight (2 options)" in table.stderr
+    assert "Not shown: 2 rows without a known weight (2 options)" in table.stderr
     alone = run("price-per-gram", "--category", "accessory", "--state", "NM")
     assert alone.stdout == ""
-    assert "Left out: 1 row in which no option has a weight (1 option)" in alone.stderr
+    assert "Not shown: 1 row without a known weight (1 option)" in alone.stderr
 
 
 def test_coverage_takes_a_limit(run: Any) -> None:
@@ -129,15 +130,15 @@ def test_coverage_takes_a_limit(run: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("price-per-gram", "--state", "XX"), "state 'XX' does not exist"),
-        (("discounts", "--category", "weed"), "--category 'weed' does not exist: it is one of accessory"),
-        (("stores", "--store", "nowhere"), "--store nowhere: there is no such store"),
-        (("out-of-stock", "--state", "all"), "say --by all or --by category"),
+        (("price-per-gram", "--state", "XX"), "unknown state 'XX'"),
+        (("discounts", "--category", "weed"), "unknown --category 'weed'; use one of: accessory"),
+        (("stores", "--store", "nowhere"), "store 'nowhere' does not exist"),
+        (("out-of-stock", "--state", "all"), "use --by all or --by category"),
         (("out-of-stock", "--brand", "x"), "add --products"),
-        (("out-of-stock", "--products", "--by", "state"), "--products lists single products and --by adds them up"),
-        (("stores", "--stale", "--fresh"), "--stale and --fresh: no store is both"),
-        (("brands", "--json", "--format", "csv"), "name one of them"),
-        (("new-and-gone", "--since", "soon"), "--since 'soon' is no time"),
+        (("out-of-stock", "--products", "--by", "state"), "--products and --by are mutually exclusive"),
+        (("stores", "--stale", "--fresh"), "--stale and --fresh are mutually exclusive"),
+        (("brands", "--json", "--format", "csv"), "mutually exclusive"),
+        (("new-and-gone", "--since", "soon"), "--since 'soon' is not a time"),
     ],
 )
 def test_what_is_refused(run: Any, words: tuple[str, ...], said: str) -> None:

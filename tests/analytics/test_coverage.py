@@ -121,7 +121,15 @@ async def test_a_store_that_was_never_seen_is_known_and_in_no_figure(shop: Shop)
     await shop.execute("UPDATE task_schedules SET enabled = false")
     await shop.store(state="AZ")
     await refresh(shop.pool, window=WEEK, now=at(0))
-    for path in ("price-per-gram", "brands", "discounts", "out-of-stock", "out-of-stock/products", "new-and-gone"):
+    for path in (
+        "price-per-gram",
+        "brands",
+        "categories",
+        "discounts",
+        "out-of-stock",
+        "out-of-stock/products",
+        "new-and-gone",
+    ):
         assert await shop.walk(f"/api/analytics/{path}") == [], path
     (store,) = await shop.walk("/api/analytics/stores")
     assert (store["last_crawled_at"], store["age_hours"], store["is_stale"], store["observed_share"]) == (
@@ -145,7 +153,7 @@ async def test_how_fresh_stores_are(shop: Shop) -> None:
     }  # fmt: skip
     for slug, hours in crawls.items():
         store = await shop.store(slug, state="AZ")
-        await shop.execute("SELECT ensure_past_states_partition(%s)", [at(hours[0])])
+        await shop.execute("SELECT ensure_product_history_partition(%s)", [at(hours[0])])
         for hour in hours:
             await shop.crawl(store, hour, menu)
     await refresh(shop.pool, window=timedelta(hours=24), now=at(24))

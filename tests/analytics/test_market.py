@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from menuwatch.analytics import service as analytics
 from menuwatch.analytics.refresh import refresh
-from menuwatch.operations import analytics
-from menuwatch.operations.analytics import Figure, Where
-from menuwatch.pipeline.parts import Parts
+from menuwatch.analytics.service import Report, ReportFilter
+from menuwatch.pipeline.context import HandlerContext
 from menuwatch.pipeline.replay import replay
-from tests.analytics.by_hand import spread
-from tests.truth import weedmaps
-from tests.truth.plain import read
-from tests.truth.test_truth import menus_in, parts, recording
+from tests.analytics.reference_stats import spread
+from tests.recorded import weedmaps
+from tests.recorded.plain import read
+from tests.recorded.test_recorded_menus import menus_in, parts, recording
 
 __all__ = ["parts"]
 
@@ -35,7 +35,7 @@ def _price(option: dict[str, Any], *names: str) -> Decimal | None:
 
 
 @pytest.mark.slow
-async def test_prices_per_gram_and_brands(parts: Parts, recorded: Path) -> None:
+async def test_prices_per_gram_and_brands(parts: HandlerContext, recorded: Path) -> None:
     """It takes its seconds: 84 menus are taken in first."""
     path = recording(recorded, "weedmaps/nm_menus_2024-05.tar.gz")
     await replay(parts, None, [path])
@@ -51,10 +51,14 @@ async def test_prices_per_gram_and_brands(parts: Parts, recorded: Path) -> None:
     stores: dict[Any, set[str]] = defaultdict(set)
     brands: dict[Any, int] = defaultdict(int)
     having: dict[Any, set[str]] = defaultdict(set)
+    categories: dict[Any, int] = defaultdict(int)
+    selling: dict[Any, set[str]] = defaultdict(set)
     for (store, _), product in goods.items():
         brand = product["brand_name"].lower() if product["brand_name"] else None
         brands[brand] += 1
         having[brand].add(store)
+        categories[product["category_canon"]] += 1
+        selling[product["category_canon"]].add(store)
         for option in _offered(product):
             whole, pay = (
                 _price(option, "price_rec", "price_med"),
@@ -67,10 +71,11 @@ async def test_prices_per_gram_and_brands(parts: Parts, recorded: Path) -> None:
                 stores[product["category_canon"]].add(store)
 
     async with parts.pool.connection() as conn:
-        prices = await analytics.page(conn, Figure.PRICES, Where(scope="all"), limit=200)
-        shares = await analytics.page(conn, Figure.BRANDS, Where(scope="all"), limit=100_000)
+        prices = await analytics.read_report(conn, Report.PRICES, ReportFilter(state="all"), limit=200)
+        kinds = await analytics.read_report(conn, Report.CATEGORIES, ReportFilter(state="all"), limit=200)
+        shares = await analytics.read_report(conn, Report.BRANDS, ReportFilter(state="all"), limit=100_000)
         found = {
-            row["category"]: {name: read(bytes(row[name])) for name in ("regular", "effective", "coverage")}
+            row.category: {name: read(bytes(getattr(row, name))) for name in ("regular", "effective", "coverage")}
             for row in prices.rows
         }
     assert paid.keys() <= found.keys()
@@ -81,8 +86,13 @@ async def test_prices_per_gram_and_brands(parts: Parts, recorded: Path) -> None:
             assert told == spread(values), (category, name)
         assert (row["coverage"]["stores"], row["coverage"]["known_stores"]) == (len(stores[category]), 84)
         assert row["coverage"]["share"] is None, "nobody schedules a recording"
-    listed = {row["brand"].lower() if row["brand"] else None: row for row in shares.rows}
-    assert {brand: row["products"] for brand, row in listed.items()} == brands
+    listed = {row.brand.lower() if row.brand else None: row for row in shares.rows}
+    assert {brand: row.products for brand, row in listed.items()} == brands
     for brand, row in listed.items():
-        assert float(row["share"]) == pytest.approx(brands[brand] / 7117, abs=1e-6)
-        assert float(row["store_share"]) == pytest.approx(len(having[brand]) / 84, abs=1e-6)
+        assert float(row.share) == pytest.approx(brands[brand] / 7117, abs=1e-6)
+        assert float(row.store_share) == pytest.approx(len(having[brand]) / 84, abs=1e-6)
+    assert {row.category: row.products for row in kinds.rows} == categories
+    assert sum(row.share for row in kinds.rows) == pytest.approx(1, abs=1e-4)
+    for row in kinds.rows:
+        assert float(row.share) == pytest.approx(categories[row.category] / 7117, abs=1e-6)
+        assert float(row.store_share) == pytest.approx(len(selling[row.category]) / 84, abs=1e-6)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from menuwatch.analytics.refresh import refresh
-from tests.analytics.by_hand import near, quantile, spread
+from tests.analytics.reference_stats import near, quantile, spread
 from tests.api.shop import Shop, at, item
 
 KINDS = {"Flower": "flower", "Pre-Rolls": "preroll", "Concentrate": "concentrate", "Mystery": None}

@@ -11,22 +11,21 @@ from typing import Any
 import psycopg
 import pytest
 
-from menuwatch.analytics.model import Refreshed, UnderWay
-from menuwatch.analytics.refresh import TABLES, refresh
+from menuwatch.analytics.refresh import TABLES, RefreshResult, RefreshRunning, refresh
 from menuwatch.db.pool import Pool
-from menuwatch.engine.handler import TaskContext
-from menuwatch.pipeline.analytics_refresh import AnalyticsRefresh
-from menuwatch.pipeline.parts import Parts
-from menuwatch.tasks.model import Role, Status, Task
-from menuwatch.tasks.outcome import Done, Postpone
+from menuwatch.pipeline.context import HandlerContext
+from menuwatch.pipeline.registry import AnalyticsRefresh
+from menuwatch.queue.model import Role, Status, Task
+from menuwatch.queue.outcome import Done, Postpone
+from menuwatch.workers.engine.handler import TaskContext
 from tests.api.shop import Shop, at, item
 
 DAY = timedelta(days=1)
 
 
-async def _made(pool: Pool, hours: float = 10) -> Refreshed:
+async def _made(pool: Pool, hours: float = 10) -> RefreshResult:
     made = await refresh(pool, window=DAY, now=at(hours))
-    assert isinstance(made, Refreshed)
+    assert isinstance(made, RefreshResult)
     return made
 
 
@@ -41,6 +40,7 @@ async def test_an_empty_database(shop: Shop) -> None:
     paths = (
         "price-per-gram",
         "brands",
+        "categories",
         "discounts",
         "out-of-stock",
         "out-of-stock/products",
@@ -110,7 +110,7 @@ async def test_two_at_once(shop: Shop) -> None:
     """One does it, the other says that it is done; never both."""
     await shop.crawl(await shop.store(state="AZ"), 1, [item("a")])
     made = await asyncio.gather(*(refresh(shop.pool, window=DAY, now=at(2)) for _ in range(4)))
-    did = [one for one in made if isinstance(one, Refreshed)]
+    did = [one for one in made if isinstance(one, RefreshResult)]
     assert did
     assert len(await _rows(shop.pool, "SELECT id FROM analytics_runs")) == len(did)
     assert await _rows(shop.pool, "SELECT DISTINCT status FROM analytics_runs") == [("done",)]
@@ -127,10 +127,10 @@ async def test_the_second_one_is_told_and_its_task_waits(shop: Shop, database_ur
         raise AssertionError("figures need no network")
 
     given: Any = {"clock": None, "archive": None, "platforms": {}, "open_session": nothing, "suspect_share": 0.4}
-    handler = AnalyticsRefresh(Parts(pool=shop.pool, analytics_window=DAY, **given))
+    handler = AnalyticsRefresh(HandlerContext(pool=shop.pool, analytics_window=DAY, **given))
     async with await psycopg.AsyncConnection.connect(database_url) as other:
         await other.execute("SELECT pg_advisory_lock(hashtext('analytics_refresh'))")
-        assert await refresh(shop.pool) == UnderWay(run_id=None, started_at=None)
+        assert await refresh(shop.pool) == RefreshRunning(run_id=None, started_at=None)
         outcome = await handler(task, TaskContext("w"))
         assert isinstance(outcome, Postpone)
         assert outcome.after == timedelta(minutes=1)
@@ -148,7 +148,7 @@ async def test_one_that_fails_leaves_the_figures_and_says_so(shop: Shop) -> None
     made = await _made(shop.pool)
     before = await shop.ask("/api/analytics/brands")
     assert before["failed"] is None
-    await shop.execute("ALTER TABLE figure_days ADD CONSTRAINT broken CHECK (crawls < 0) NOT VALID")
+    await shop.execute("ALTER TABLE analytics_daily_stats ADD CONSTRAINT broken CHECK (crawls < 0) NOT VALID")
     with pytest.raises(psycopg.errors.CheckViolation):
         await _made(shop.pool)
     after = await shop.ask("/api/analytics/brands")
@@ -162,13 +162,13 @@ async def test_one_that_fails_leaves_the_figures_and_says_so(shop: Shop) -> None
     assert "menuwatch_analytics_failing 1.0" in metrics
     (told,) = re.findall(r"^menuwatch_analytics_refreshed_timestamp_seconds (.*)$", metrics, re.MULTILINE)
     assert float(told) == pytest.approx(datetime.fromisoformat(before["refreshed_at"]).timestamp(), abs=1)
-    await shop.execute("ALTER TABLE figure_days DROP CONSTRAINT broken")
+    await shop.execute("ALTER TABLE analytics_daily_stats DROP CONSTRAINT broken")
     again = await _made(shop.pool)
     now = await shop.ask("/api/analytics/brands")
     assert (now["run_id"], now["failed"]) == (again.run_id, None)
     left = await _rows(
         shop.pool,
-        "SELECT count(*) FROM figure_stores f JOIN analytics_runs r ON r.id = f.run_id WHERE r.status = 'failed'",
+        "SELECT count(*) FROM analytics_store_stats f JOIN analytics_runs r ON r.id = f.run_id WHERE r.status = 'failed'",
     )
     assert left == [(0,)], "what the failed one had written is gone"
 
@@ -176,18 +176,18 @@ async def test_one_that_fails_leaves_the_figures_and_says_so(shop: Shop) -> None
 async def test_one_whose_process_dies_is_cleared_away(shop: Shop) -> None:
     await shop.crawl(await shop.store(state="AZ"), 1, [item("a")])
     await shop.execute("INSERT INTO analytics_runs (window_from, window_to) VALUES (now() - interval '1 day', now())")
-    await shop.execute("INSERT INTO figure_days SELECT 1, '2026-03-01', 1, 'AZ', 0, 0, 0, 0, 0, 1, 0, 0")
+    await shop.execute("INSERT INTO analytics_daily_stats SELECT 1, '2026-03-01', 1, 'AZ', 0, 0, 0, 0, 0, 1, 0, 0")
     assert (await shop.ask("/api/analytics"))["run_id"] is None, "it is not done"
     made = await _made(shop.pool)
     assert await _rows(shop.pool, "SELECT id, status, error FROM analytics_runs WHERE status <> 'done'") == [
         (1, "failed", "the process that made it went away")
     ]
-    assert await _rows(shop.pool, "SELECT DISTINCT run_id FROM figure_days") == [(made.run_id,)]
+    assert await _rows(shop.pool, "SELECT DISTINCT run_id FROM analytics_daily_stats") == [(made.run_id,)]
 
 
 async def test_a_cancelled_one_frees_its_lock(shop: Shop, database_url: str) -> None:
     async with await psycopg.AsyncConnection.connect(database_url) as other:
-        await other.execute("LOCK TABLE figure_stores")
+        await other.execute("LOCK TABLE analytics_store_stats")
         running = asyncio.create_task(_made(shop.pool))
         async with asyncio.timeout(20):
             while not await _rows(shop.pool, "SELECT FROM pg_locks WHERE NOT granted"):
@@ -212,7 +212,7 @@ async def test_old_figures_go_and_a_list_stays_with_its_refresh(shop: Shop) -> N
     await _made(shop.pool)
     problem = await shop.refused(f"/api/analytics/brands?state=AZ&limit=5&cursor={first['next']}", 400)
     assert problem["type"] == "/problems/bad-cursor"
-    assert "ask again without `cursor`" in problem["detail"]
+    assert "start again without `cursor`" in problem["detail"]
     await _made(shop.pool)
     for table in TABLES:
         (kept,) = await _rows(shop.pool, f"SELECT count(DISTINCT run_id) FROM {table}")

@@ -223,7 +223,7 @@ async def test_a_crawl_that_is_taken_in_meanwhile_is_left_to_the_next_refresh(sh
     for hour in range(0, 88, 4):
         await shop.crawl(store, hour, [there, item("b")])
     async with await psycopg.AsyncConnection.connect(database_url) as other:
-        await other.execute("LOCK TABLE figure_prices IN ACCESS EXCLUSIVE MODE")
+        await other.execute("LOCK TABLE analytics_price_stats IN ACCESS EXCLUSIVE MODE")
         going = asyncio.create_task(refresh(shop.pool, window=timedelta(hours=40), now=at(88)))
         async with asyncio.timeout(20), shop.pool.connection() as conn:
             while not (await (await conn.execute("SELECT FROM pg_locks WHERE NOT granted")).fetchall()):

@@ -11,16 +11,16 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from menuwatch.api.app import System, bare_app, create_app
+from menuwatch.api.app import AppContext, bare_app, create_app
 from menuwatch.archive.files import FileArchive
-from menuwatch.core.settings import Settings
+from menuwatch.config.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie.adapter import Dutchie
-from menuwatch.providers.identities import Identities
-from menuwatch.sites.registry import sites
+from menuwatch.search_crawl.providers.identities import Identities
+from menuwatch.search_crawl.setup import build_sites
 from tests.api.shop import START, Shop
-from tests.people import bearer
+from tests.users_fixture import bearer
 
 
 @pytest.fixture
@@ -38,12 +38,12 @@ def app(pool: Pool, archive: FileArchive, platforms: dict[str, Platform]) -> Fas
     settings = Settings()
     own = Identities(pool)
     return create_app(
-        System(
+        AppContext(
             pool=pool,
             archive=archive,
             platforms=platforms,
             settings=settings,
-            sites=sites(settings),
+            sites=build_sites(settings),
             providers={own.name: own},
         )
     )
@@ -59,7 +59,7 @@ def description() -> dict[str, Any]:
 async def shop(app: FastAPI, pool: Pool, archive: FileArchive, platforms: dict[str, Platform]) -> AsyncIterator[Shop]:
     """A client of the app, with the means to give it something to show."""
     async with pool.connection() as conn:
-        await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
+        await conn.execute("SELECT ensure_product_history_partition(%s)", [START])
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://menuwatch", headers=await bearer(pool)
     ) as http:

@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
 import msgspec
 from psycopg import AsyncConnection
 
+from menuwatch.archive import store as payloads
 from menuwatch.archive.document import Document
 from menuwatch.archive.files import FileArchive
+from menuwatch.archive.store import NewPayload
 from menuwatch.core.clock import SystemClock
-from menuwatch.core.strict import is_strict
+from menuwatch.core.strict_json import is_strict
 from menuwatch.db.pool import Pool
-from menuwatch.payloads import store as payloads
-from menuwatch.payloads.store import NewPayload
-from menuwatch.pipeline.parts import Parts
+from menuwatch.pipeline.context import HandlerContext
 from menuwatch.pipeline.product_refresh import refresh
 from menuwatch.platforms.base import Platform
+from menuwatch.storage.local import LocalStorage
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Details
-from tests.api import conform
+from tests.api import schema_conformance
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -87,6 +89,12 @@ class Shop:
             store_id, _ = await stores.promote(conn, "dutchie", details)
         return store_id
 
+    @property
+    def storage(self) -> Path:
+        """The storage root."""
+        assert isinstance(self.archive.storage, LocalStorage)
+        return self.archive.storage.root
+
     async def archived(
         self, store_id: int, hours: float, body: bytes, *, count: int = 0, status: str = "ok", reason: str | None = None
     ) -> int:
@@ -123,7 +131,7 @@ class Shop:
         def no_session(**_: Any) -> Any:
             raise AssertionError("a refresh never touches the network")
 
-        parts = Parts(
+        parts = HandlerContext(
             pool=self.pool,
             clock=SystemClock(),
             archive=self.archive,
@@ -154,7 +162,7 @@ class Shop:
         media = answer.headers["content-type"].partition(";")[0]
         assert media == ("application/problem+json" if status >= 400 else "application/json"), media
         value = answer.json()
-        conform.check(self.description, method, answer.url.path, status, media, value)
+        schema_conformance.check(self.description, method, answer.url.path, status, media, value)
         return value
 
     async def refused(self, path: str, status: int, *, method: str = "GET", **more: Any) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from menuwatch.alerts.store import record_rule_failure
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Details
-from tests.alerts.making import rows
+from tests.alerts.rule_factory import rows
 from tests.api.shop import Shop, item
 
 HOOK = {"kind": "webhook", "url": "https://example.com/token-in-the-path", "secret": "sixteen characters"}
@@ -19,6 +21,11 @@ async def stocked(shop: Shop) -> Shop:
     store = await shop.store(state="AZ")
     await shop.crawl(store, 1, [item("a", options=[("1/8oz", 40, 5)]), item("b", "Gelato", options=[("1/8oz", 20, 5)])])
     return shop
+
+
+async def rows_of(shop: Shop, query: str) -> list[dict[str, Any]]:
+    async with shop.pool.connection() as conn:
+        return await rows(conn, query)
 
 
 async def _make(shop: Shop, status: int = 201, **body: Any) -> Any:
@@ -56,8 +63,89 @@ async def test_what_holds_already_fires_where_that_is_asked(stocked: Shop) -> No
     made = await _make(stocked, on_existing="fire")
     assert made["fired"] == 1
     (event,) = (await stocked.ask("/api/alerts/events"))["items"]
-    assert (event["facts"]["product"]["name"], event["facts"]["after"]["price"], event["told"]) == ("Gelato", 20, False)
-    assert made["warnings"] == ["it has no channel: what it finds is on the list of events, and nobody is told"]
+    assert (event["facts"]["product"]["name"], event["facts"]["after"]["price"], event["delivery"]) == (
+        "Gelato",
+        20,
+        "pending",
+    )
+    assert made["warnings"] == ["it has no channel: events are recorded, but no notification is sent"]
+
+
+async def test_a_preview_counts_what_creating_the_rule_does(stocked: Shop) -> None:
+    """Of two products, at 40 and 20, one is below 25."""
+
+    async def preview(**body: Any) -> tuple[int, int | None, int | None]:
+        given = {"name": "p", "condition": "price_below", "amount": 25, "brand": "Acme", **body}
+        found = await stocked.ask("/api/alerts/preview", method="POST", json=given)
+        return found["would_fire"], found["matching"], found["in_scope"]
+
+    assert await preview() == (0, 1, 2)
+    assert await preview(on_existing="fire") == (1, 1, 2)
+    assert await preview(amount=60, on_existing="fire") == (2, 2, 2)
+    assert await preview(amount=60, on_existing="fire", debounce_crawls=2) == (0, 2, 2)
+    assert await preview(option="1/8oz", on_existing="fire") == (1, 1, 2)
+    assert await preview(condition="back_in_stock", amount=None) == (0, None, 2)
+    operations = {"condition": "no_worker", "amount": None, "brand": None}
+    assert await preview(**operations) == (1, None, None), "no worker runs here"
+    assert await preview(**operations | {"condition": "quarantined", "amount": 1}) == (0, None, None)
+    assert (await stocked.ask("/api/alerts"))["items"] == []
+    for amount in (25, 60):
+        made = await _make(stocked, name=f"below {amount}", amount=amount, on_existing="fire")
+        assert made["fired"] == (await preview(amount=amount, on_existing="fire"))[0]
+
+
+async def test_all_that_is_wrong_is_named_at_once(stocked: Shop) -> None:
+    wrong = {
+        "name": "r", "condition": "price_below", "amount": 0, "percent": 5, "store_id": 99, "timezone": "Mars", "debounce_crawls": 0,
+        "digest": "daily", "channels": [{"kind": "webhook", "url": "http://127.0.0.1/", "secret": "short"}],
+    }  # fmt: skip
+    problem = await stocked.refused("/api/alerts", 400, method="POST", json=wrong)
+    assert {error["pointer"] for error in problem["errors"]} == {
+        "#/amount", "#/percent", "#/store_id", "#/timezone", "#/debounce_crawls", "#/digest_at", "#/channels/0/url",
+        "#/channels/0/secret",
+    }  # fmt: skip
+
+
+async def test_a_secret_is_generated_and_returned_once(stocked: Shop) -> None:
+    answer = await stocked.http.post(
+        "/api/alerts",
+        json={"name": "r", "condition": "no_worker", "channels": [{"kind": "webhook", "url": HOOK["url"]}]},
+    )
+    (made,) = answer.json()["secrets"]
+    assert made["secret"].startswith("whsec_")
+    assert answer.headers["cache-control"] == "no-store"
+    assert (await rows_of(stocked, "SELECT secret FROM alert_channels")) == [{"secret": made["secret"]}]
+    assert made["secret"] not in str(await stocked.ask("/api/alerts/1"))
+
+
+async def test_mute_and_what_became_of_events(stocked: Shop) -> None:
+    await _make(stocked, on_existing="fire")
+    until = datetime.now(UTC) + timedelta(hours=8)
+    muted = await stocked.ask("/api/alerts/1/mute", method="POST", json={"until": until.isoformat()})
+    assert datetime.fromisoformat(muted["muted_until"]) == until
+    for wrong in (until - timedelta(days=1), until + timedelta(days=100)):
+        await stocked.refused("/api/alerts/1/mute", 400, method="POST", json={"until": wrong.isoformat()})
+    assert (await stocked.ask("/api/alerts/1/mute", method="POST", json={"until": None}))["muted_until"] is None
+
+    async def became(channels: list[str], *, muted: bool = False, notified: bool = True) -> tuple[str, list[str]]:
+        async with stocked.pool.connection() as conn:
+            await conn.execute("UPDATE alert_events SET notified = %s, muted = %s", [notified, muted])
+            await conn.execute("DELETE FROM alert_deliveries")
+            for status in channels:
+                await conn.execute(
+                    "INSERT INTO alert_deliveries (rule_id, channel, event_ids, payload, status, created_at)"
+                    " SELECT 1, 'ntfy://', ARRAY[id], '{}', %s, now() FROM alert_events",
+                    [status],
+                )
+        (event,) = (await stocked.ask("/api/alerts/events"))["items"]
+        return event["delivery"], [one["status"] for one in event["deliveries"]]
+
+    assert await became([], notified=False) == ("pending", [])
+    assert await became([]) == ("no_channel", [])
+    assert await became([], muted=True) == ("muted", [])
+    assert await became(["delivered", "waiting"]) == ("pending", ["delivered", "waiting"])
+    assert await became(["delivered", "failed"]) == ("failed", ["delivered", "failed"])
+    assert await became(["delivered"]) == ("delivered", ["delivered"])
 
 
 async def test_odd_names_are_warned_of(stocked: Shop) -> None:
@@ -67,46 +155,46 @@ async def test_odd_names_are_warned_of(stocked: Shop) -> None:
 
 # fmt: off
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
-    ({"amount": -5}, "#/amount", "could never fire"),
-    ({"amount": 0}, "#/amount", "could never fire"),
-    ({"amount": None}, "#/amount", "needs the amount"),
+    ({"amount": -5}, "#/amount", "greater than 0"),
+    ({"amount": 0}, "#/amount", "greater than 0"),
+    ({"amount": None}, "#/amount", "price_below needs an amount"),
     ({"amount": "NaN"}, "#/amount", "finite"),
     ({"percent": 20}, "#/percent", "price_drops_by"),
-    ({"condition": "price_drops_by", "amount": None, "percent": 101}, "#/percent", "no price falls by more than all of it"),
-    ({"condition": "price_drops_by", "amount": None, "percent": 0}, "#/percent", "no drop"),
+    ({"condition": "price_drops_by", "amount": None, "percent": 101}, "#/percent", "at most 100"),
+    ({"condition": "price_drops_by", "amount": None, "percent": 0}, "#/percent", "greater than 0"),
     ({"condition": "price_drops_by", "amount": 3, "percent": 5}, "#/percent", "either"),
     ({"condition": "price_drops_by", "amount": None}, "#/percent", "either"),
-    ({"condition": "back_in_stock"}, "#/amount", "has no amount"),
-    ({"condition": "back_in_stock", "amount": None, "price": "rec"}, "#/price", "no price"),
-    ({"condition": "new_product", "amount": None, "on_existing": "fire"}, "#/on_existing", "something that happens"),
+    ({"condition": "back_in_stock"}, "#/amount", "does not take an amount"),
+    ({"condition": "back_in_stock", "amount": None, "price": "rec"}, "#/price", "does not use a price"),
+    ({"condition": "new_product", "amount": None, "on_existing": "fire"}, "#/on_existing", "use on_existing=skip"),
     ({"condition": "new_product", "amount": None, "product_id": 1}, "#/product_id", "never new"),
-    ({"condition": "new_product", "amount": None, "option": "1g"}, "#/option", "no option"),
-    ({"condition": "proxies_down", "amount": None}, "#/brand", "no scope"),
+    ({"condition": "new_product", "amount": None, "option": "1g"}, "#/option", "does not take an option"),
+    ({"condition": "proxies_down", "amount": None}, "#/brand", "takes no scope"),
     ({"condition": "sometimes"}, "#/condition", "price_below"),
-    ({"brand": None}, "#/product_id", "names no scope"),
+    ({"brand": None}, "#/product_id", "has no scope"),
     ({"brand": "  "}, "#/brand", "is empty"),
     ({"product_id": 999}, "#/product_id", "does not exist"),
     ({"product_id": 1, "store_id": 2}, "#/store_id", "another store's"),
     ({"store_id": 99}, "#/store_id", "does not exist"),
     ({"store_id": 1, "state": "NV"}, "#/state", "in AZ"),
-    ({"state": "ZZ"}, "#/state", "does not exist"),
+    ({"state": "ZZ"}, "#/state", "unknown state 'ZZ'"),
     ({"store_id": 3, "platform": "dutchie"}, "#/platform", "the store is on weedmaps"),
     ({"product_id": 1, "state": "NV"}, "#/state", "the product is in AZ"),
     ({"product_id": 2, "platform": "dutchie"}, "#/platform", "the product is on weedmaps"),
-    ({"platform": "nowhere"}, "#/platform", "one of dutchie"),
-    ({"digest": "daily"}, "#/digest_at", "as 08:00"),
+    ({"platform": "nowhere"}, "#/platform", "one of: dutchie"),
+    ({"digest": "daily"}, "#/digest_at", "example 08:00"),
     ({"digest_at": "08:00"}, "#/digest_at", "only a daily digest"),
     ({"digest": "daily", "digest_at": "25:00"}, "#/digest_at", "hour"),
-    ({"timezone": "Mars/Olympus"}, "#/timezone", "does not exist"),
+    ({"timezone": "Mars/Olympus"}, "#/timezone", "unknown time zone"),
     ({"debounce_crawls": 0}, "#/debounce_crawls", "between 1 and 100"),
     ({"cooldown_minutes": -1}, "#/cooldown_minutes", "between 0"),
     ({"hysteresis_percent": -1}, "#/hysteresis_percent", "between 0 and 1000"),
     ({"channels": [{**HOOK, "secret": "short"}]}, "#/channels/0/secret", "at least 16"),
-    ({"channels": [HOOK, {**HOOK, "url": "http://127.0.0.1/"}]}, "#/channels/1/url", "public internet"),
-    ({"channels": [{"kind": "apprise", "url": "nosuch://x"}]}, "#/channels/0/url", "no service"),
+    ({"channels": [HOOK, {**HOOK, "url": "http://127.0.0.1/"}]}, "#/channels/1/url", "not a public address"),
+    ({"channels": [{"kind": "apprise", "url": "nosuch://x"}]}, "#/channels/0/url", "unknown service nosuch://"),
     ({"channels": [{"kind": "mail", "url": "x"}]}, "#/channels/0/kind", "webhook"),
     ({"name": ""}, "#/name", "at least 1"),
-    ({"treshold": 3}, "#/treshold", "not known"),
+    ({"treshold": 3}, "#/treshold", "unknown"),
 ]
 # fmt: on
 
@@ -133,8 +221,17 @@ async def test_a_rule_that_could_never_fire_is_refused(stocked: Shop) -> None:
         "id"
     ]
     problem = await stocked.refused("/api/alerts/1", 400, method="PATCH", json={"amount": -1})
-    assert "never fire" in problem["detail"]
+    assert "greater than 0" in problem["detail"]
     await stocked.refused("/api/alerts/1", 422, method="PATCH", json={})
+
+
+async def test_a_failure_of_the_rule_itself_is_not_replayed(stocked: Shop) -> None:
+    await _make(stocked)
+    async with stocked.pool.connection() as conn:
+        await record_rule_failure(conn, [1], "the rule could not be evaluated: x", datetime.now(UTC))
+    (recorded,) = await rows_of(stocked, "SELECT max(id) AS id FROM alert_deliveries")
+    problem = await stocked.refused(f"/api/alerts/deliveries/{recorded['id']}/replay", 409, method="POST")
+    assert "there is no message to send" in problem["detail"]
 
 
 async def test_tests_deliveries_and_secrets(stocked: Shop) -> None:

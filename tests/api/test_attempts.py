@@ -13,7 +13,7 @@ NOW = datetime.now(UTC).replace(microsecond=0)
 async def _attempt(shop: Shop, seconds: float = 0, **more: Any) -> None:
     row = {
         "task_id": 1, "dispensary_id": None, "host": "dutchie.com", "proxy_id": None, "profile": "chrome", "verdict": "ok",
-        "blame": "nobody", "reaction": "return", "status": 200, "rotated": False, "waited_ms": 10.04, "bytes": 1000, "elapsed_ms": 120,
+        "blame": "none", "reaction": "return", "status": 200, "rotated": False, "waited_ms": 10.04, "bytes": 1000, "elapsed_ms": 120,
         "error": None, "attempted_at": NOW + timedelta(seconds=seconds), **more,
     }  # fmt: skip
     names = ", ".join(row)
@@ -106,9 +106,16 @@ async def test_the_story_of_a_crawl(shop: Shop) -> None:
     await _attempt(shop, now.total_seconds(), task_id=task, proxy_id=proxy, **REFUSED)
     await _attempt(shop, now.total_seconds(), task_id=task, bytes=5, waited_ms=1500)
     await _attempt(shop, now.total_seconds(), task_id=task + 1)
-    await shop.execute("INSERT INTO hosts (host, rate, burst, concurrency, pace) VALUES ('dutchie.com', 2, 4, 6, 2)")
+    await shop.execute(
+        "INSERT INTO hosts (host, rate, burst, concurrency, current_rate) VALUES ('dutchie.com', 2, 4, 6, 2)"
+    )
     ours = "dutchie.com"
-    for host, kind, seconds in ((ours, "slower", 1), (ours, "changed", 1), (ours, "slower", 90), ("x", "slower", 1)):
+    for host, kind, seconds in (
+        (ours, "rate_reduced", 1),
+        (ours, "changed", 1),
+        (ours, "rate_reduced", 90),
+        ("x", "rate_reduced", 1),
+    ):
         await shop.execute(
             "INSERT INTO host_events (host, kind, reason, happened_at) VALUES (%s, %s, 'why', %s)",
             [host, kind, NOW + now + timedelta(seconds=seconds)],
@@ -119,7 +126,7 @@ async def test_the_story_of_a_crawl(shop: Shop) -> None:
     assert [one["verdict"] for one in story["requests"]] == ["blocked", "ok"], "the oldest first, its own alone"
     assert (story["requests_total"], story["troubles"], story["rotations"]) == (2, 1, 1)
     assert (story["waited_ms"], story["elapsed_ms"], story["bytes"]) == (1510.0, 240.0, 1005)
-    assert [(one["host"], one["kind"]) for one in story["events"]] == [("dutchie.com", "slower")]
+    assert [(one["host"], one["kind"]) for one in story["events"]] == [("dutchie.com", "rate_reduced")]
     assert (story["payload_id"], story["followed"]) == (None, [])
     assert [one["id"] for one in await shop.walk(f"/api/tasks/{task}/attempts")] == [2, 1]
 
@@ -178,7 +185,7 @@ async def test_what_enqueued_it(shop: Shop) -> None:
 async def test_a_task_with_thousands_of_requests(shop: Shop) -> None:
     task = await _task(shop, role="store_discovery")
     await shop.execute(
-        "INSERT INTO fetch_attempts (task_id, host, verdict, blame, reaction, bytes) SELECT %s, 'd', 'ok', 'nobody', 'return', n"
+        "INSERT INTO fetch_attempts (task_id, host, verdict, blame, reaction, bytes) SELECT %s, 'd', 'ok', 'none', 'return', n"
         " FROM generate_series(1, 1200) n",
         [task],
     )

@@ -13,16 +13,16 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from menuwatch.api.app import System, create_app
+from menuwatch.api.app import AppContext, create_app
 from menuwatch.archive.files import FileArchive
+from menuwatch.config.settings import Settings
 from menuwatch.core.errors import Refused
-from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
-from menuwatch.imaging.files import ImageFiles
-from menuwatch.imaging.params import Params
-from menuwatch.imaging.signing import signed
-from menuwatch.imaging.sniff import sniff
-from tests.imaging.making import decoded, encoded, halves, noise, png_bomb
+from menuwatch.images.files import ImageFiles
+from menuwatch.images.params import Params
+from menuwatch.images.signing import signed
+from menuwatch.images.vips import sniff
+from tests.images.image_factory import decoded, encoded, halves, noise, png_bomb
 
 STORED = "products/az/green-leaf/brand/17/image-000102030405060708090a0b0c0d0e0f.webp"
 URL = f"/img/{STORED}"
@@ -42,7 +42,7 @@ def make(pool: Pool, tmp_path: Path) -> Make:
 
     def app(**settings: Any) -> FastAPI:
         found = Settings(storage_path=storage, **settings)
-        return create_app(System(pool=pool, archive=FileArchive(storage), platforms={}, settings=found))
+        return create_app(AppContext(pool=pool, archive=FileArchive(storage), platforms={}, settings=found))
 
     return app
 
@@ -129,13 +129,13 @@ async def test_whoever_has_it_gets_304_and_nothing_is_decoded(make: Make) -> Non
         first = await http.get(URL, params={"w": 50})
         etag = first.headers["etag"]
         assert etag.startswith('"')
-        made = app.state.gallery.pictures.made
+        made = app.state.images.server.transformed
         for given in (etag, f"W/{etag}", f'"x", {etag}', "*"):
             answer = await http.get(URL, params={"w": 50}, headers={"if-none-match": given})
             assert answer.status_code == 304
             assert answer.headers["etag"] == etag
             assert "max-age" in answer.headers["cache-control"]
-        assert app.state.gallery.pictures.made == made == 1
+        assert app.state.images.server.transformed == made == 1
         assert (await http.get(URL, params={"w": 51}, headers={"if-none-match": etag})).status_code == 200
         assert (await http.get(URL, params={"fit": "fill", "w": 50})).headers["etag"] == etag, "it means the same"
     async with client(make(image_cache_mb=0)) as fresh:
@@ -155,7 +155,7 @@ async def test_many_at_once_decode_once(make: Make) -> None:
         answers = await asyncio.gather(*(http.get(URL, params={"w": 77, "h": 33}) for _ in range(40)))
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.content for answer in answers}) == 1
-    assert app.state.gallery.pictures.made == 1
+    assert app.state.images.server.transformed == 1
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ async def test_many_at_once_decode_once(make: Make) -> None:
         ("blur=0.1", "blur", "must be a number from 0.3 to 1000"),
         ("gray=yes", "gray", "must be one of 1, 0"),
         ("format=gif", "format", "must be one of webp, jpeg, png, avif"),
-        ("width=5", "width", "is not known here"),
+        ("width=5", "width", "unknown; the parameters"),
         ("w=5&w=6", "w", "is given more than once"),
         ("s=1&s=2", "s", "is given more than once"),
         ("w=%00", "w", "must be a whole number"),
@@ -236,9 +236,9 @@ async def test_what_is_missing(http: httpx.AsyncClient) -> None:
     assert (shown.headers["cache-control"], shown.headers["vary"]) == ("no-store", "Accept")
     assert "etag" not in shown.headers
     assert (decoded(shown.content).width, decoded(shown.content).height) == (120, 90)
-    stand_in = await http.get("/img/placeholder", params={"w": 60})
-    assert (stand_in.status_code, stand_in.headers["content-type"]) == (200, "image/webp")
-    assert decoded(stand_in.content).width == 60
+    placeholder = await http.get("/img/placeholder", params={"w": 60})
+    assert (placeholder.status_code, placeholder.headers["content-type"]) == (200, "image/webp")
+    assert decoded(placeholder.content).width == 60
 
 
 async def test_files_that_cannot_be_shown(http: httpx.AsyncClient, tmp_path: Path) -> None:
@@ -281,6 +281,48 @@ async def test_a_result_that_would_be_too_large(http: httpx.AsyncClient, tmp_pat
 
 def secret(fill: str) -> str:
     return base64.urlsafe_b64encode(bytes(range(ord(fill), ord(fill) + 32))).decode()
+
+
+async def test_without_a_key_a_stranger_gets_what_costs_little(make: Make, tmp_path: Path) -> None:
+    folder = tmp_path / "storage" / "images"
+    (folder / "large.png").write_bytes(encoded(noise(3000, 3000), ".png", compression=1))
+    (folder / "small.png").write_bytes(encoded(noise(1100, 1100), ".png", compression=1))
+    key = base64.urlsafe_b64encode(bytes(32)).decode()
+    async with client(make()) as http, client(make(image_url_key=(key,))) as with_key:
+        for path, query in (
+            ("placeholder", "w=3998&h=3997&format=png"),
+            ("placeholder", "w=1001"),
+            ("missing.webp", "w=3998"),
+            ("small.png", "w=1001&h=1001&fit=fill&format=avif&blur=900"),
+            ("small.png", "w=4000&h=1&fit=outside"),
+            ("large.png", "w=10"),
+        ):
+            answer = await http.get(f"/img/{path}?{query}", headers={"accept": CHROME})
+            assert (answer.status_code, answer.headers["cache-control"]) == (403, "no-store"), query
+            assert "IMAGE_URL_KEY" in answer.json()["detail"]
+        for width in (100, 200, 400, 800, 1600):
+            assert (await http.get(f"/img/large.png?w={width}")).status_code == 200, "the pages' own sizes"
+        assert (await http.get("/img/small.png?w=1000&h=1000&format=avif")).status_code == 200
+        assert (await http.get("/img/placeholder?w=1000&h=1000")).status_code == 200
+        assert (await with_key.get(signed(key, "small.png", Params(w=1050)))).status_code == 200
+
+
+async def test_sizes_of_strangers_push_out_each_other_and_not_the_pages_pictures(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "storage" / "images" / "noise.png").write_bytes(encoded(noise(400, 400), ".png", compression=1))
+    app = make(image_cache_mb=1, image_presets=("w=100",))
+    pictures = app.state.images.server
+    async with client(app) as http:
+        await http.get("/img/noise.png?w=100")
+        for width in range(180, 200):
+            assert (await http.get(f"/img/noise.png?w={width}&q=100")).status_code == 200
+        made = pictures.transformed
+        await http.get("/img/noise.png?w=100")
+        await http.get("/img/noise.png?w=199&q=100")
+        assert pictures.transformed == made, "both were kept"
+        await http.get("/img/noise.png?w=180&q=100")
+        assert pictures.transformed == made + 1, "the oldest of the others made room"
+    used = sum(file.stat().st_size for file in (tmp_path / "storage" / "cache").rglob("*") if file.is_file())
+    assert used <= 1_000_000
 
 
 OLD, NEW = secret("A"), secret("a")
@@ -327,7 +369,7 @@ async def test_signed_addresses(make: Make) -> None:
 
 
 def test_a_preset_that_means_nothing_is_refused_at_the_start(make: Make) -> None:
-    with pytest.raises(Refused, match=r"IMAGE_PRESETS: 'w=0' means nothing: w: is '0'"):
+    with pytest.raises(Refused, match=r"IMAGE_PRESETS: invalid entry 'w=0': w: must be"):
         make(image_presets=("w=0",))
 
 
@@ -345,6 +387,6 @@ async def test_the_loop_goes_on_while_pictures_are_made(make: Make, tmp_path: Pa
     async with client(make()) as http:
         await http.get(f"{URL}?w=5")
         watching = asyncio.create_task(watch())
-        assert (await http.get("/img/large.png", params={"w": 1900, "format": "png"})).status_code == 200
+        assert (await http.get("/img/large.png", params={"w": 1000, "q": 100, "format": "webp"})).status_code == 200
         watching.cancel()
     assert late < 0.3

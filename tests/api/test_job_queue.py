@@ -53,7 +53,7 @@ async def test_a_batch_answers_in_its_order(shop: Shop) -> None:
 
 
 ROLES = (
-    "it is one of store_discovery, entry_point_discovery, product_discovery, payload_fetch, product_refresh, "
+    "use one of: store_discovery, entry_point_discovery, product_discovery, payload_fetch, product_refresh, "
     "analytics_refresh, product_resync"
 )
 GOOD = {"role": "store_discovery"}
@@ -61,19 +61,19 @@ GOOD = {"role": "store_discovery"}
 BAD: list[tuple[dict[str, Any], str, str]] = [
     ({}, "role", "required"),
     ({"role": "sweep"}, "role", ROLES),
-    ({"role": "payload_fetch"}, "dispensary_id", "needs the store"),
+    ({"role": "payload_fetch"}, "dispensary_id", "needs a store"),
     ({"role": "payload_fetch", "dispensary_id": 999}, "dispensary_id", "store 999 does not exist"),
     ({"role": "payload_fetch", "dispensary_id": "Green Leaf"}, "dispensary_id", "integer"),
     ({**GOOD, "priority": 1001}, "priority", "between -1000 and 1000"),
     ({**GOOD, "priority": -1001}, "priority", "between -1000 and 1000"),
-    ({**GOOD, "scheduled_for": "2026-02-30T00:00:00Z"}, "scheduled_for", "datetime"),
+    ({**GOOD, "scheduled_for": "2026-02-30T00:00:00Z"}, "scheduled_for", "is not a valid date and time"),
     ({**GOOD, "scheduled_for": "0001-01-01T00:00:00Z"}, "scheduled_for", "years 2000 and 2100"),
-    ({**GOOD, "platform": "nowhere"}, "platform", "it is one of dutchie"),
+    ({**GOOD, "platform": "nowhere"}, "platform", "use one of: dutchie"),
     ({**GOOD, "payload": {"a": "\x00"}}, "payload", "NUL"),
-    ({**GOOD, "payload": {"n": 1}}, "payload", "'n' is not known to store_discovery"),
+    ({**GOOD, "payload": {"n": 1}}, "payload", "unknown argument 'n' for store_discovery"),
     ({"role": "product_refresh", "dispensary_id": 1, "payload": {"payload_id": 9}}, "payload", "payload 9 does not exist"),
     ({"role": "payload_fetch", "dispensary_id": 2}, "dispensary_id", "enqueue entry_point_discovery for it first"),
-    ({**GOOD, "prio": 1}, "prio", "not known"),
+    ({**GOOD, "prio": 1}, "prio", "unknown"),
 ]
 # fmt: on
 
@@ -135,7 +135,7 @@ async def test_a_body_beyond_everything_is_too_large(shop: Shop) -> None:
     for path, size in (("/api/job-queue/enqueue-batch", 20_000_001), ("/api/job-queue/enqueue", 1_000_001)):
         problem = await shop.refused(path, 413, method="POST", content=b" " * size, headers=headers)
         assert problem["type"] == "/problems/body-too-large"
-        assert f"larger than {size - 1:,} bytes" in problem["detail"]
+        assert f"exceeds {size - 1:,} bytes" in problem["detail"]
 
 
 async def test_ten_thousand_at_once(shop: Shop) -> None:
@@ -179,23 +179,35 @@ async def test_a_state(shop: Shop) -> None:
     assert (await shop.walk("/api/tasks", role="product_discovery"))[0]["dispensary_id"] == elsewhere
 
 
+async def test_only_due_stores(shop: Shop) -> None:
+    due, fresh, elsewhere = (
+        await shop.store("due", state="TX"), await shop.store("fresh", state="TX"), await shop.store("away", state="AZ"),
+    )  # fmt: skip
+    await shop.execute("UPDATE dispensaries SET last_crawled_at = now() WHERE id = %s", [fresh])
+    done = await _post(shop, "enqueue-state", state_code="TX", only_due=True)
+    assert done == {"state_code": "TX", "role": "payload_fetch", "stores": 2, "requested": 1, "created": 1}
+    done = await _post(shop, "enqueue-state", only_due=True)
+    assert done == {"state_code": None, "role": "payload_fetch", "stores": 3, "requested": 2, "created": 1}
+    assert {task["dispensary_id"] for task in await shop.walk("/api/tasks")} == {due, elsewhere}
+
+
 async def test_a_state_that_cannot_be_asked_for(shop: Shop) -> None:
     problem = await shop.refused("/api/job-queue/enqueue-state", 400, method="POST", json={"state_code": "TX"})
-    assert problem["detail"] == "state 'TX' has no stores: there are stores in no state yet"
+    assert problem["detail"] == "state 'TX' has no stores: no state has stores yet"
     await shop.store("one", state="TX")
     await shop.store("two", state="AZ")
     await shop.execute("UPDATE dispensaries SET crawl_enabled = false WHERE state = 'AZ'")
     # fmt: off
     refused: list[tuple[int, dict[str, Any], str, str]] = [
-        (400, {"state_code": "ZZ"}, "state_code", "state 'ZZ' does not exist: there are stores in AZ, TX"),
-        (400, {"state_code": "Texas"}, "state_code", "'Texas' does not exist: there are stores in AZ, TX"),
-        (400, {"state_code": "CA"}, "state_code", "'CA' has no stores: there are stores in AZ, TX"),
+        (400, {"state_code": "ZZ"}, "state_code", "state 'ZZ' does not exist: stores exist in AZ, TX"),
+        (400, {"state_code": "Texas"}, "state_code", "'Texas' does not exist: stores exist in AZ, TX"),
+        (400, {"state_code": "CA"}, "state_code", "'CA' has no stores: stores exist in AZ, TX"),
         (400, {"state_code": "AZ"}, "state_code", "none of the 1 stores in AZ can be crawled"),
-        (400, {"state_code": "TX", "platform": "nowhere"}, "platform", "it is one of dutchie"),
-        (400, {"state_code": "TX", "role": "product_refresh"}, "role", "it is one of payload_fetch, product_discovery"),
+        (400, {"state_code": "TX", "platform": "nowhere"}, "platform", "use one of: dutchie"),
+        (400, {"state_code": "TX", "role": "product_refresh"}, "role", "use one of: payload_fetch, product_discovery"),
         (422, {"state_code": "TX", "role": "sweep"}, "role", "product_resync"),
         (422, {"state_code": "TX", "priority": 5000}, "priority", "between -1000 and 1000"),
-        (422, {"state_code": "TX", "scheduled_for": "soon"}, "scheduled_for", "datetime"),
+        (422, {"state_code": "TX", "scheduled_for": "soon"}, "scheduled_for", "is not a valid date and time"),
         (422, {"role": "payload_fetch"}, "state_code", "required"),
         (422, {"state_code": "TX\x00"}, "state_code", "NUL"),
     ]

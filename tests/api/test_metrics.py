@@ -17,15 +17,15 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from menuwatch.api.app import System, create_app
-from menuwatch.api.gauges import Gauges, PictureCounts
-from menuwatch.core.settings import Settings
+from menuwatch.api.app import AppContext, create_app
+from menuwatch.api.routes.metrics import DatabaseMetrics, ImageCacheMetrics
+from menuwatch.config.settings import Settings
 from menuwatch.db.pool import Pool, connect
-from menuwatch.engine.measures import Measures
-from menuwatch.operations import figures
-from menuwatch.operations.figures import Figures, Reader
-from menuwatch.web.observe import Traffic
+from menuwatch.ops import metrics as figures
+from menuwatch.ops.metrics import Figures, Reader
+from menuwatch.web.request_middleware import Traffic
 from menuwatch.web.visit_log import results
+from menuwatch.workers.engine.metrics import WorkerMetrics
 from tests.api.shop import Shop, item
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"
@@ -121,7 +121,7 @@ async def test_what_ended_in_the_last_hour(shop: Shop) -> None:
 
 
 async def test_each_minute_is_counted_once(pool: Pool) -> None:
-    reader = Reader(pool, stale_after=timedelta(minutes=10), fresh_seconds=0, share=0)
+    reader = Reader(pool, fresh_seconds=0, share=0)
     await _do(pool, "SELECT ensure_task_history_partition(now() - interval '2 hours')")
     await _ended(pool, 3, 0)
     await _ended(pool, 4, 30)
@@ -138,7 +138,7 @@ async def test_each_minute_is_counted_once(pool: Pool) -> None:
     assert (await reader.read()).ended == {("payload_fetch", "completed"): 5, ("payload_fetch", "failed"): 1}
 
 
-async def test_workers_schedules_payloads_and_upkeep(shop: Shop) -> None:
+async def test_workers_schedules_payloads_and_maintenance(shop: Shop) -> None:
     pool = shop.pool
     for name, status, silent in (("a", "active", 5), ("b", "active", 125), ("c", "paused", 10), ("d", "stopped", 9999)):
         await _do(
@@ -167,7 +167,7 @@ async def test_workers_schedules_payloads_and_upkeep(shop: Shop) -> None:
     )
     await _do(
         pool,
-        "INSERT INTO upkeep VALUES ('history', to_timestamp(1700000000), now(), NULL), ('records', NULL, now(), 'boom')",
+        "INSERT INTO maintenance_runs VALUES ('history', to_timestamp(1700000000), now(), NULL), ('records', NULL, now(), 'boom')",
     )
     found = await _scrape(shop)
     assert {k[1]: v for k, v in found.items() if k[0] == "menuwatch_workers"} == {
@@ -183,8 +183,11 @@ async def test_workers_schedules_payloads_and_upkeep(shop: Shop) -> None:
     assert found["menuwatch_schedules_next_due_timestamp_seconds",] == pytest.approx(due[0], abs=0.001)
     assert {k[1]: v for k, v in found.items() if k[0] == "menuwatch_payloads_last_hour"} == {"ok": 1, "quarantined": 1}
     assert found["menuwatch_payloads_quarantined",] == 2
-    assert {k[1]: v for k, v in found.items() if k[0] == "menuwatch_upkeep_failing"} == {"history": 0, "records": 1}
-    assert {k[1]: v for k, v in found.items() if k[0] == "menuwatch_upkeep_done_timestamp_seconds"} == {
+    assert {k[1]: v for k, v in found.items() if k[0] == "menuwatch_maintenance_failing"} == {
+        "history": 0,
+        "records": 1,
+    }
+    assert {k[1]: v for k, v in found.items() if k[0] == "menuwatch_maintenance_succeeded_timestamp_seconds"} == {
         "history": 1.7e9
     }
 
@@ -204,7 +207,7 @@ async def test_hosts_proxies_and_what_was_fetched(shop: Shop) -> None:
         )
     await _do(
         pool,
-        "INSERT INTO hosts (host, rate, burst, concurrency, pace, cooldown_until, cooldown_reason)"
+        "INSERT INTO hosts (host, rate, burst, concurrency, current_rate, cooldown_until, cooldown_reason)"
         " VALUES ('a', 2, 4, 6, 0.5, now() + interval '1 hour', 'why'), ('b', 2, 4, 6, 2, now() - interval '1 hour', 'why')",
     )
     await _do(
@@ -226,17 +229,17 @@ async def test_hosts_proxies_and_what_was_fetched(shop: Shop) -> None:
     assert family("fetch_bytes_total") == {("a",): 200, ("b",): 100}
     assert family("fetch_wait_seconds_total") == {("a",): 2, ("b",): 0}
     assert family("fetch_seconds_total") == {("a",): 6, ("b",): 3}
-    assert family("host_pace") == {("a",): 0.5, ("b",): 2}
+    assert family("host_current_rate") == {("a",): 0.5, ("b",): 2}
     assert family("host_open") == {("a",): 0, ("b",): 1}
     assert {key for key, value in family("host_closed").items() if value} == {("a", "cooling")}
     assert len(family("host_closed")) == 6, "a reason that does not hold is 0"
     assert family("host_leases") == {("a",): 1, ("b",): 0}, "one that lapsed does not count"
-    assert family("proxies") == {("active",): 2, ("inactive",): 1, ("disabled",): 1}
+    assert family("proxies") == {("active",): 2, ("untested",): 0, ("inactive",): 1, ("disabled",): 1}
 
 
 async def test_many_who_ask_at_once_share_one_reading(pool: Pool) -> None:
     now = [0.0]
-    reader = Reader(pool, stale_after=timedelta(minutes=10), monotonic=lambda: now[0])
+    reader = Reader(pool, monotonic=lambda: now[0])
     readings = await asyncio.gather(*(reader.read() for _ in range(50)))
     assert (reader.readings, len({id(one) for one in readings})) == (1, 1)
     now[0] = figures.FRESH_SECONDS - 0.1
@@ -260,8 +263,8 @@ async def test_a_group_that_takes_too_long_is_left_out(
     await _do(pool, "INSERT INTO worker_tasks (role) VALUES ('store_discovery')")
     async with await connect(database_url) as other, other.transaction():
         await other.execute("LOCK TABLE worker_registry")
-        found = await Reader(pool, stale_after=timedelta(minutes=10)).read()
-    assert (found.up, found.missing, found.workers) == (True, ["workers"], None)
+        found = await Reader(pool).read()
+    assert (found.up, found.missing, found.workers) == (True, ["workers", "assessment"], None)
     assert [(one.role, one.state, one.n) for one in found.queue] == [("store_discovery", "ready", 1)]
     assert found.schedules is not None
 
@@ -296,11 +299,11 @@ def test_every_metric_is_documented() -> None:
     visits = CollectorRegistry()
     results(visits)
     code = {
-        **_described(Gauges(Figures()).collect()),
-        **_described(PictureCounts().collect()),
+        **_described(DatabaseMetrics(Figures()).collect()),
+        **_described(ImageCacheMetrics().collect()),
         **_described(Traffic().registry.collect()),
         **_described(visits.collect()),
-        **_described(Measures().collect()),
+        **_described(WorkerMetrics().collect()),
     }
     assert list(page) == list(code)
     for name, (kind, meaning, labels) in code.items():
@@ -312,7 +315,7 @@ def test_every_metric_is_documented() -> None:
 
 
 async def test_a_database_that_is_away_is_a_figure(database_url: str, server_url: str, pool: Pool) -> None:
-    reader = Reader(pool, stale_after=timedelta(minutes=10))
+    reader = Reader(pool)
     name = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
     with psycopg.connect(server_url, autocommit=True) as admin:
         admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false'.encode())
@@ -320,7 +323,7 @@ async def test_a_database_that_is_away_is_a_figure(database_url: str, server_url
         found = await reader.read()
         admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true'.encode())
     assert not found.up
-    assert {family.name: len(family.samples) for family in Gauges(found).collect() if family.samples} == {
+    assert {family.name: len(family.samples) for family in DatabaseMetrics(found).collect() if family.samples} == {
         "menuwatch_database_up": 1, "menuwatch_figures_seconds": 1, "menuwatch_figures_missing": 1,
     }  # fmt: skip
 
@@ -338,14 +341,14 @@ async def test_pictures_and_alerts(shop: Shop) -> None:
     pool = shop.pool
     await _do(
         pool,
-        "INSERT INTO image_sources (id, url, host, status, due_at, error) VALUES"
+        "INSERT INTO image_urls (id, url, host, status, due_at, error) VALUES"
         " (1, 'https://i.example/1', 'i.example', 'waiting', now() - interval '90 seconds', NULL),"
         " (2, 'https://i.example/2', 'i.example', 'waiting', now() + interval '1 hour', 'HTTP 429'),"
         " (3, 'https://i.example/3', 'i.example', 'failed', NULL, 'HTTP 404')",
     )
     await _do(
         pool,
-        "INSERT INTO image_uses (brand, url, status, source_id, error) VALUES ('a', 'https://i.example/1', 'waiting', 1, NULL),"
+        "INSERT INTO image_references (brand, url, status, url_id, error) VALUES ('a', 'https://i.example/1', 'waiting', 1, NULL),"
         " ('b', 'https://i.example/3', 'failed', 3, 'HTTP 404'), ('c', 'https://i.example/4', 'queued', NULL, NULL),"
         " ('d', 'https://i.example/5', 'queued', NULL, NULL)",
     )
@@ -356,7 +359,7 @@ async def test_pictures_and_alerts(shop: Shop) -> None:
     )
     await _do(
         pool,
-        "INSERT INTO alert_events (rule_id, source, fired_at, due_at, told, facts) VALUES"
+        "INSERT INTO alert_events (rule_id, source, fired_at, due_at, notified, facts) VALUES"
         " (1, 'a', now(), now() + interval '1 hour', false, '{}'), (1, 'b', now(), now(), true, '{}')",
     )
     await _do(
@@ -382,7 +385,7 @@ async def test_pictures_and_alerts(shop: Shop) -> None:
 
 async def test_resized_pictures_are_counted(shop: Shop, tmp_path: Path) -> None:
     settings = Settings(storage_path=tmp_path)
-    app = create_app(System(pool=shop.pool, archive=shop.archive, platforms=shop.platforms, settings=settings))
+    app = create_app(AppContext(pool=shop.pool, archive=shop.archive, platforms=shop.platforms, settings=settings))
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://menuwatch", headers=shop.http.headers
     ) as http:

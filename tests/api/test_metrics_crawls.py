@@ -10,7 +10,7 @@ async def test_search_crawls(shop: Shop) -> None:
     pool = shop.pool
     await _do(
         pool,
-        "INSERT INTO crawl_jobs (site, provider, status, keywords, max_pages, not_before, next_submission_at, created_at)"
+        "INSERT INTO crawl_jobs (site, provider, status, keywords, max_pages, next_submit_after, next_submission_at, created_at)"
         " VALUES ('s', 'p', 'running', '{a}', 1, now(), now() - interval '30 seconds', now()),"
         " ('s', 'p', 'running', '{a}', 1, now(), now() + interval '1 hour', now()),"
         " ('s', 'p', 'completed', '{a}', 1, now(), NULL, now())",
@@ -23,7 +23,7 @@ async def test_search_crawls(shop: Shop) -> None:
     )
     await _do(
         pool,
-        "INSERT INTO crawl_deliveries (item_id, attempt, received_at, take_at, ok)"
+        "INSERT INTO crawl_deliveries (item_id, attempt, received_at, visible_at, ok)"
         " VALUES (1, 1, now(), now() - interval '60 seconds', true), (1, 1, now(), now() + interval '1 hour', true)",
     )
     found = await _scrape(shop)

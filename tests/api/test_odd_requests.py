@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.api import conform
+from tests.api import schema_conformance
 from tests.api.shop import Shop, item
 
 ODD = (
@@ -65,7 +65,7 @@ async def test_no_odd_value_is_the_servers_fault(shop: Shop) -> None:
             if answer.status_code not in (304, 307) and not (
                 answer.status_code == 200 and (filled.endswith("/data") or filled.startswith("/api/export/"))
             ):
-                conform.check(
+                schema_conformance.check(
                     shop.description, method, answer.request.url.path, answer.status_code, media, answer.json()
                 )
     assert {200, 400, 404, 422} <= seen, "the story reaches more than one kind of answer"

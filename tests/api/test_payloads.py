@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from hashlib import sha256
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from menuwatch.api.routes.payloads import takes_gzip
+from menuwatch.archive.files import Damaged
 from tests.api.shop import Shop, at, item, menu
 
 
@@ -85,21 +88,47 @@ async def test_a_file_that_is_gone_or_damaged(shop: Shop) -> None:
     store = await shop.store()
     payload_id = await shop.crawl(store, 0, [item("a")])
     meta = await shop.ask(f"/api/payloads/{payload_id}")
-    file = shop.archive._final(meta["path"])
+    file = shop.storage / meta["path"]
     whole = file.read_bytes()
     for other in (whole[:40], gzip.compress(b"{}")):
         file.write_bytes(other)
         for encoding in ("identity", "gzip"):
             path = f"/api/payloads/{payload_id}/data"
-            problem = await shop.refused(path, 404, headers={"Accept-Encoding": encoding})
-            assert "damaged" in problem["detail"], "nobody keeps for a year what is not the document"
+            problem = await shop.refused(path, 500, headers={"Accept-Encoding": encoding})
+            assert problem["type"] == "/problems/payload-damaged", "nobody keeps for a year what is not the document"
     file.unlink()
-    problem = await shop.refused(f"/api/payloads/{payload_id}/data", 404)
-    assert "is missing" in problem["detail"]
-    assert (await shop.http.head(f"/api/payloads/{payload_id}/data")).status_code == 404
-    problem = await shop.refused(f"/api/payloads/store/{store}/diff?from={payload_id}&to={payload_id}", 404)
-    assert f"the file of payload {payload_id} cannot be read" in problem["detail"]
+    problem = await shop.refused(f"/api/payloads/{payload_id}/data", 500)
+    assert problem["type"] == "/problems/payload-missing"
+    assert "menuwatch verify --repair" in problem["detail"]
+    assert (await shop.http.head(f"/api/payloads/{payload_id}/data")).status_code == 500
+    problem = await shop.refused(f"/api/payloads/store/{store}/diff?from={payload_id}&to={payload_id}", 500)
+    assert problem["type"] == "/problems/payload-missing"
     assert str(file) not in problem["detail"], "where the storage lies is nobody's business"
+
+
+def _memory(name: str) -> int:
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
+    return int(line.split()[1]) * 1024
+
+
+async def test_a_file_that_became_a_bomb_is_unpacked_no_further_than_its_row_says(shop: Shop) -> None:
+    payload_id = await shop.crawl(await shop.store(), 0, [item("a")])
+    meta = await shop.ask(f"/api/payloads/{payload_id}")
+    file = shop.storage / meta["path"]
+    packer = zlib.compressobj(9, wbits=31)
+    bomb = b"".join(packer.compress(bytes(1_000_000)) for _ in range(200)) + packer.flush()
+    for content in (bomb[: meta["raw_bytes"]], bomb):
+        file.write_bytes(content)
+        Path("/proc/self/clear_refs").write_text("5")
+        before = _memory("VmRSS")
+        for encoding in ("identity", "gzip"):
+            path = f"/api/payloads/{payload_id}/data"
+            problem = await shop.refused(path, 500, headers={"Accept-Encoding": encoding})
+            assert problem["type"] == "/problems/payload-damaged"
+        await shop.refused(f"/api/payloads/store/{meta['dispensary_id']}/diff?from={payload_id}&to={payload_id}", 500)
+        assert _memory("VmHWM") - before < 50_000_000
+    with pytest.raises(Damaged):
+        shop.archive.read(meta["path"], meta["sha256"], meta["raw_bytes"])
 
 
 async def test_head_is_get_without_the_body(shop: Shop) -> None:
@@ -263,9 +292,9 @@ async def test_which_payloads_a_diff_takes(shop: Shop) -> None:
     assert await pair(**{"from": one}) == (one, three)
     assert await pair(to=suspect) == (one, suspect), "what a suspect menu would change can be seen"
     problem = await shop.refused(f"/api/payloads/store/{store}/diff?to={broken}", 409)
-    assert f"payload {broken} is rejected and holds no menu" in problem["detail"]
+    assert f"payload {broken} is rejected and contains no menu" in problem["detail"]
     problem = await shop.refused(f"/api/payloads/store/{store}/diff?from={stranger}&to={two}", 404)
-    assert f"is of store {other}, not of store {store}" in problem["detail"]
+    assert f"belongs to store {other}, not to store {store}" in problem["detail"]
     assert (
         "payload 999 does not exist"
         in (await shop.refused(f"/api/payloads/store/{store}/diff?from=999", 404))["detail"]

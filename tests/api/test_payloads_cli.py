@@ -23,7 +23,7 @@ Run = Callable[..., Awaitable[Result]]
 def run(shop: Shop, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.setenv("MENUWATCH_HOME", str(tmp_path))
-    monkeypatch.setenv("STORAGE_PATH", str(shop.archive.root))
+    monkeypatch.setenv("STORAGE_PATH", str(shop.storage))
 
     async def invoke(*words: object, code: int = 0) -> Result:
         found = await asyncio.to_thread(CliRunner().invoke, app, [str(word) for word in words])
@@ -53,8 +53,8 @@ async def test_show(shop: Shop, run: Run) -> None:
     assert (found["crawl"]["products"], found["crawl"]["new_products"], found["crawl"]["unchanged"]) == (2, 1, 1)
     text = (await run("payloads", "show", odd)).stdout
     assert f"Payload {odd}: quarantined, shrunk: 1 product" in text
-    assert "not in the catalogue" in text
-    assert f"Same menu payload {one}" in text
+    assert "not in the catalog" in text
+    assert f"Same menu  payload {one}" in text
     assert "payload 99 does not exist" in str((await run("payloads", "show", 99, code=2)).exception)
 
 
@@ -66,8 +66,8 @@ async def test_data(shop: Shop, run: Run, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     await run("payloads", "data", payload_id, "-o", file)
     assert sha256(file.read_bytes()).hexdigest() == meta["sha256"]
-    assert "is there already" in str((await run("payloads", "data", payload_id, "-o", file, code=2)).exception)
-    shop.archive.root.joinpath(meta["path"]).unlink()
+    assert "already exists" in str((await run("payloads", "data", payload_id, "-o", file, code=2)).exception)
+    shop.storage.joinpath(meta["path"]).unlink()
     assert "is missing" in str((await run("payloads", "data", payload_id, "-o", file, "--overwrite", code=2)).exception)
     assert sha256(file.read_bytes()).hexdigest() == meta["sha256"], "what was there is there"
 
@@ -92,15 +92,15 @@ async def test_diff(shop: Shop, run: Run) -> None:
     assert ["new", "New", "-", "40.00,", "in", "stock", "n"] in lines
     assert ["price", "Apple", "1/8oz", "40.00", "1/8oz", "35.50", "a"] in lines
     assert ["stock", "Berry", "1/8oz", "5", "1/8oz", "out", "of", "stock", "b"] in lines
-    assert "Nothing differs." in (await run("payloads", "diff", one, one)).stdout
+    assert "No differences." in (await run("payloads", "diff", one, one)).stdout
     stranger = await shop.crawl(await shop.store("other"), 0, [item("a")])
-    assert "not of store" in str((await run("payloads", "diff", one, stranger, code=2)).exception)
-    assert "name the payloads" in str((await run("payloads", "diff", code=2)).exception)
+    assert "belongs to store" in str((await run("payloads", "diff", one, stranger, code=2)).exception)
+    assert "give one or two payloads" in str((await run("payloads", "diff", code=2)).exception)
     bad = await shop.crawl(store, 9, [item("a"), item("b") | {"Name": 7}])
     good = await shop.crawl(store, 8, [item("a"), item("b")])
     said = (await run("payloads", "diff", good, bad)).stdout
     assert "0 removed" in said
-    assert "1 that cannot be read" in said
+    assert "1 unreadable" in said
     assert any(line.split()[:1] == ["unreadable"] for line in said.splitlines())
 
 
@@ -109,11 +109,28 @@ async def test_rebuild_since(shop: Shop, run: Run) -> None:
     for hour in range(4):
         await shop.crawl(store, hour, [item("a", options=[("1g", 5 + hour, 1)])])
     await shop.execute("DELETE FROM raw_crawl_payloads WHERE id = 1")
-    assert "no payload of 1 of its crawls" in str((await run("rebuild", "green-leaf", code=2)).exception)
+    assert "the archive lacks the payloads of 1 crawls" in str((await run("rebuild", "green-leaf", code=2)).exception)
     words = ("rebuild", "green-leaf", "--since", "2026-03-01T13:30")
     told = json.loads((await run(*words, "--dry-run", "--json")).stdout)
     (one,) = told["stores"]
     assert (told["since"], one["payloads"], one["same"], one["guessed"]) == ("2026-03-01T13:30:00Z", 2, True, 0)
-    assert "rebuilt since 2026-03-01 13:30 UTC from 2 payloads; nothing differs." in (await run(*words)).stdout
-    assert "is no time" in str((await run("rebuild", "green-leaf", "--since", "soon", code=2)).exception)
-    assert "is still to come" in str((await run("rebuild", "green-leaf", "--since", "2126-01-01", code=2)).exception)
+    assert "rebuilt since 2026-03-01 13:30 UTC from 2 payloads; no differences." in (await run(*words)).stdout
+    assert "is not a time" in str((await run("rebuild", "green-leaf", "--since", "soon", code=2)).exception)
+    assert "UTC is in the future" in str(
+        (await run("rebuild", "green-leaf", "--since", "2126-01-01", code=2)).exception
+    )
+
+
+async def test_rebuild_lists_damaged_files(shop: Shop, run: Run) -> None:
+    store = await shop.store()
+    ids = [await shop.crawl(store, hour, [item("a", options=[("1g", 5 + hour, 1)])]) for hour in range(4)]
+    paths = {number: (await shop.ask(f"/api/payloads/{number}"))["path"] for number in ids}
+    shop.storage.joinpath(paths[ids[1]]).unlink()
+    shop.storage.joinpath(paths[ids[3]]).write_bytes(b"no gzip")
+    told = json.loads((await run("rebuild", "--all", "--dry-run", "--json", code=1)).stdout)
+    ((one,), refused) = told["stores"], told["refused"]
+    assert (one["payloads"], refused) == (2, [])
+    assert [(each["payload_id"], each["path"]) for each in one["damaged"]] == [(n, paths[n]) for n in (ids[1], ids[3])]
+    said = (await run("rebuild", "green-leaf", code=1)).stderr
+    assert all(f"payload {n} of Green-Leaf, {paths[n]}" in said for n in (ids[1], ids[3]))
+    assert "menuwatch verify --repair" in said

@@ -8,14 +8,14 @@ import httpx
 from fastapi import FastAPI
 
 from menuwatch.db.pool import Pool
-from menuwatch.web.faces import Faces
-from tests.people import bearer
+from menuwatch.web.routing import Apps
+from tests.users_fixture import bearer
 
 
 async def test_below_a_prefix(app: FastAPI, pool: Pool) -> None:
-    faces = Faces(api=app, dashboard=app, site=app, prefix="/menus")
+    apps = Apps(api=app, dashboard=app, site=app, prefix="/menus")
     async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(faces), base_url="http://menuwatch", headers=await bearer(pool)
+        transport=httpx.ASGITransport(apps), base_url="http://menuwatch", headers=await bearer(pool)
     ) as http:
         made = await http.post("/menus/api/tokens", json={"name": "one", "scopes": ["read"]})
         assert made.status_code == 201, made.text
@@ -31,14 +31,14 @@ async def test_below_a_prefix(app: FastAPI, pool: Pool) -> None:
 
 
 async def test_what_a_problem_is_opens_below_a_prefix(app: FastAPI, pool: Pool) -> None:
-    faces = Faces(api=app, dashboard=app, site=app, prefix="/menus")
+    apps = Apps(api=app, dashboard=app, site=app, prefix="/menus")
     async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(faces), base_url="http://menuwatch", headers=await bearer(pool)
+        transport=httpx.ASGITransport(apps), base_url="http://menuwatch", headers=await bearer(pool)
     ) as http:
         missing = await http.get("/menus/api/tasks/")
         assert (missing.status_code, missing.json()["detail"]) == (
             404,
-            "there is nothing at this address: leave out the slash at its end",
+            "there is nothing at this URL: remove the slash at the end",
         )
         assert "location" not in missing.headers
         page = await http.get(missing.url.join(missing.json()["type"]))

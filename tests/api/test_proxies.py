@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from menuwatch.api.app import System, create_app
+from menuwatch.api.app import AppContext, create_app
 from menuwatch.archive.files import FileArchive
-from menuwatch.core.settings import Settings
+from menuwatch.config.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.platforms.base import Platform
 from menuwatch.sim.proxies import ProxyFarm, start_proxies
@@ -36,7 +36,7 @@ async def target(farm: ProxyFarm) -> AsyncIterator[Target]:
 @pytest.fixture
 def app(pool: Pool, archive: FileArchive, platforms: dict[str, Platform], target: Target) -> FastAPI:
     settings = Settings(fetch_timeout_seconds=2, dutchie_base_url=target.url().rstrip("/"))
-    return create_app(System(pool=pool, archive=archive, platforms=platforms, settings=settings))
+    return create_app(AppContext(pool=pool, archive=archive, platforms=platforms, settings=settings))
 
 
 async def _add(shop: Shop, *lines: str, status: int = 201, **more: Any) -> Any:
@@ -56,8 +56,8 @@ async def test_each_is_tested_and_each_has_its_result(shop: Shop, farm: ProxyFar
         (3, "added", True),
     ]
     assert results[0]["id"] == results[3]["id"]
-    assert "no spaces" in results[1]["reason"]
-    assert "user or password" in results[2]["reason"]
+    assert "must not contain spaces" in results[1]["reason"]
+    assert "rejected the credentials" in results[2]["reason"]
     proxy = await shop.ask(f"{BASE}/{results[2]['id']}")
     assert (proxy["status"], proxy["state"], proxy["has_password"]) == ("inactive", "AZ", True)
     assert proxy["reason"] == results[2]["reason"]
@@ -101,7 +101,7 @@ async def test_listed_by_page_and_by_state(shop: Shop) -> None:
 async def test_taken_out_and_put_back(shop: Shop, farm: ProxyFarm, target: Target) -> None:
     (one,) = (await _add(shop, farm.infos[0].url))["results"]
     path = f"{BASE}/{one['id']}"
-    assert (await shop.ask(f"{path}/disable", method="POST"))["reason"] == "taken out by an operator"
+    assert (await shop.ask(f"{path}/disable", method="POST"))["reason"] == "disabled by an operator"
     await farm.fault(0, "dead")
     tested = await shop.ask(f"{path}/test", method="POST")
     assert (tested["ok"], tested["verdict"], tested["status"]) == (False, "proxy_down", None)
@@ -119,8 +119,8 @@ async def test_what_cannot_be_done_is_a_problem_that_names_it(shop: Shop) -> Non
     assert [error["pointer"] for error in problem["errors"]] == ["#/proxies/0", "#/proxies/1"]
     assert "no port" in problem["errors"][0]["detail"]
     for body, pointer, says in (
-        ({"proxies": ["203.0.113.1:80"], "state": "Arizona"}, "#/state", "two letters, as AZ"),
-        ({"proxies": ["203.0.113.1:80"], "state": "ON", "country": "US"}, "#/state", "no state or province"),
+        ({"proxies": ["203.0.113.1:80"], "state": "Arizona"}, "#/state", "two letters, e.g. AZ"),
+        ({"proxies": ["203.0.113.1:80"], "state": "ON", "country": "US"}, "#/state", "not a state or province"),
         ({"proxies": ["203.0.113.1:80"], "country": "UK"}, "#/country", "GB"),
         ({"proxies": ["203.0.113.1:80"], "timezone": "Mars"}, "#/timezone", "IANA"),
     ):
@@ -138,5 +138,120 @@ async def test_what_cannot_be_done_is_a_problem_that_names_it(shop: Shop) -> Non
         assert [error["pointer"] for error in problem["errors"]] == [pointer]
     await shop.refused(f"{BASE}/0", 422)
     for act, method in (("", "GET"), ("", "DELETE"), ("/enable", "POST"), ("/disable", "POST"), ("/test", "POST")):
-        assert "no proxy has the number 999" in (await shop.refused(f"{BASE}/999{act}", 404, method=method))["detail"]
+        assert "proxy 999 does not exist" in (await shop.refused(f"{BASE}/999{act}", 404, method=method))["detail"]
     assert (await shop.ask(BASE))["items"] == []
+
+
+async def test_list_filters_by_status_and_text(shop: Shop) -> None:
+    await _add(shop, "203.0.113.1:80", "socks5://203.0.113.2:1080", force=True, city="Phoenix", state="AZ")
+    first, second = (proxy["id"] for proxy in (await shop.ask(BASE))["items"])
+    await shop.ask(f"{BASE}/{first}/disable", method="POST")
+
+    async def ids(**query: str) -> list[int]:
+        return [proxy["id"] for proxy in (await shop.ask(BASE, params=query))["items"]]
+
+    assert await ids(status="disabled") == [first]
+    assert await ids(status="active") == [second]
+    assert await ids(status="failing") == []
+    assert await ids(q="socks5") == [second]
+    assert await ids(q="phoenix") == [first, second]
+    assert await ids(q="phoenix", status="disabled") == [first]
+    await shop.refused(BASE, 422, params={"status": "asleep"})
+
+
+async def test_the_address_as_shown_finds_the_proxy(shop: Shop) -> None:
+    await _add(shop, "http://anna:secret@[2001:db8::1]:8080", "203.0.113.1:8080", force=True)
+    (row,) = (await shop.ask(BASE, params={"q": "anna@[2001:db8::1]:8080"}))["items"]
+    assert row["address"] == "http://anna@[2001:db8::1]:8080"
+
+
+async def test_location_is_set_in_part_and_cleared(shop: Shop) -> None:
+    await _add(shop, "203.0.113.1:80", force=True, city="Phoenix", state="AZ")
+    path = f"{BASE}/{(await shop.ask(BASE))['items'][0]['id']}"
+    proxy = await shop.ask(path, method="PATCH", json={"country": "us", "timezone": "America/Phoenix"})
+    location = [proxy[name] for name in ("city", "state", "country", "timezone")]
+    assert location == ["Phoenix", "AZ", "US", "America/Phoenix"]
+    assert (await shop.ask(path, method="PATCH", json={"city": None}))["city"] is None
+    problem = await shop.refused(path, 400, method="PATCH", json={"state": "ON"})
+    assert [error["pointer"] for error in problem["errors"]] == ["#/state"]
+    await shop.refused(path, 422, method="PATCH", json={})
+    await shop.refused(f"{BASE}/999", 404, method="PATCH", json={"city": "Phoenix"})
+
+
+async def test_tags_filter_and_many_are_changed_after_a_preview(shop: Shop) -> None:
+    await _add(shop, *[f"203.0.113.{n}:80" for n in range(1, 5)], force=True)
+    ids = [one["id"] for one in (await shop.ask(BASE))["items"]]
+    tagged = await shop.ask(f"{BASE}/{ids[0]}", method="PATCH", json={"tags": ["Pool-B", "a", "a"]})
+    assert tagged["tags"] == ["a", "pool-b"]
+    assert (await shop.ask(f"{BASE}/{ids[0]}", method="PATCH", json={"city": "Tempe"}))["tags"] == ["a", "pool-b"]
+    problem = await shop.refused(f"{BASE}/{ids[0]}", 400, method="PATCH", json={"tags": ["no spaces"]})
+    assert [error["pointer"] for error in problem["errors"]] == ["#/tags"]
+    await shop.refused(f"{BASE}/{ids[0]}", 400, method="PATCH", json={"tags": [f"t{n}" for n in range(11)]})
+
+    async def bulk(action: str, **body: Any) -> Any:
+        return await shop.ask(f"{BASE}/bulk/{action}", method="POST", json=body)
+
+    found = await bulk("tag", ids=ids[:3], new_tag="A", dry_run=True)
+    assert (found["matched"], found["would"], found["done"], found["skipped"]) == (3, 2, 0, {"tagged": 1})
+    assert found["ids"] == ids[1:3]
+    assert (await bulk("tag", ids=ids[:3], new_tag="A"))["done"] == 2
+    assert [one["id"] for one in (await shop.ask(BASE, params={"tag": "A"}))["items"]] == ids[:3]
+
+    preview = await bulk("disable", tag="a", dry_run=True)
+    await shop.ask(f"{BASE}/{ids[2]}", method="PATCH", json={"tags": None})
+    problem = await shop.refused(
+        f"{BASE}/bulk/disable", 409, method="POST", json={"tag": "a", "version": preview["version"]}
+    )
+    assert "2 would change now" in problem["detail"]
+    done = await bulk("disable", tag="a", reason="too dear")
+    assert (done["done"], done["by_status"]) == (2, {"active": 2})
+    (waits,) = [one for one in await shop.walk(BASE, status="disabled") if one["id"] == ids[0]]
+    assert waits["reason"] == "too dear"
+    assert (await bulk("enable", all=True))["skipped"] == {"active": 2}
+    untested = await shop.ask(BASE, params={"status": "untested"})
+    assert [(one["id"], one["status"], one["last_failure_at"]) for one in untested["items"]] == [
+        (ids[0], "untested", None),
+        (ids[1], "untested", None),
+    ]
+    assert (await bulk("test", all=True))["done"] == 4
+    assert (await bulk("remove", status="untested"))["done"] == 2
+    assert [one["id"] for one in (await shop.ask(BASE))["items"]] == ids[2:]
+
+
+@pytest.mark.parametrize(
+    ("action", "body", "status"),
+    [
+        ("test", {}, 422),
+        ("test", {"ids": [1], "tag": "a"}, 422),
+        ("test", {"all": True, "q": "x"}, 422),
+        ("test", {"ids": []}, 422),
+        ("burn", {"all": True}, 422),
+        ("tag", {"all": True}, 400),
+        ("tag", {"all": True, "new_tag": "a,b"}, 400),
+    ],
+)
+async def test_a_bulk_change_needs_a_clear_selection(
+    shop: Shop, action: str, body: dict[str, Any], status: int
+) -> None:
+    await shop.refused(f"{BASE}/bulk/{action}", status, method="POST", json=body)
+
+
+async def test_statistics_count_the_last_day(shop: Shop, pool: Pool) -> None:
+    await _add(shop, "203.0.113.1:80", "203.0.113.2:80", force=True)
+    path, other = (f"{BASE}/{one['id']}/statistics" for one in (await shop.ask(BASE))["items"])
+    none = await shop.ask(other)
+    assert (none["requests"], none["block_rate"], len(none["hours"]), none["hosts"]) == (0, None, 24, [])
+    async with pool.connection() as conn:
+        await conn.execute(
+            "INSERT INTO fetch_attempts (host, proxy_id, verdict, blame, reaction, bytes, elapsed_ms, attempted_at) "
+            "SELECT 'h.example', p.id, CASE n WHEN 1 THEN 'rate_limited' ELSE 'ok' END, 'none', 'return', 10, 100 * n, "
+            "now() - (n - 1) * interval '1 day' - CASE n WHEN 1 THEN interval '0' ELSE interval '-12 hours' END "
+            "FROM proxies p, generate_series(1, 2) n WHERE p.host = '203.0.113.1'"
+        )
+    found = await shop.ask(path)
+    assert (found["requests"], found["succeeded"], found["refused"], found["bytes"]) == (2, 1, 1, 20)
+    assert found["hours"][-1]["refused"] == 1
+    assert [hour["average_ms"] for hour in found["hours"] if hour["succeeded"]] == [200]
+    (host,) = found["hosts"]
+    assert (host["host"], host["block_rate"], host["success_rate"]) == ("h.example", 0.5, None)
+    await shop.refused(f"{BASE}/999/statistics", 404)

@@ -9,14 +9,14 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from menuwatch.cluster.base import Limits, Standing
-from menuwatch.cluster.kubernetes import KubernetesScaler
-from menuwatch.core.settings import Settings
+from menuwatch.config.settings import Settings
 from menuwatch.db.pool import Connection, Pool
-from menuwatch.operations import scaling
+from menuwatch.scaling import service as scaling
+from menuwatch.scaling.kubernetes import KubernetesScaler
+from menuwatch.scaling.model import Limits, ScaleStatus
 from tests.api.shop import Shop
-from tests.cluster import api_server
-from tests.people import bearer
+from tests.scaling import kubernetes_api
+from tests.users_fixture import bearer
 
 REPLICAS, SCALE = "/api/workers/k8s/replicas", "/api/workers/k8s/scale"
 
@@ -29,8 +29,8 @@ class Rack:
     def __init__(self) -> None:
         self.running = self.wanted = 6
 
-    async def replicas(self, conn: Connection, *, ordering: bool = False) -> Standing:
-        found = Standing(current=self.running, desired=self.wanted)
+    async def replicas(self, conn: Connection, *, ordering: bool = False) -> ScaleStatus:
+        found = ScaleStatus(current=self.running, desired=self.wanted)
         self.running = self.wanted
         return found
 
@@ -52,10 +52,10 @@ async def test_without_anything_that_runs_workers_it_says_what_is_missing(shop: 
     assert {name: body[name] for name in ("current", "desired", "low", "high", "backend", "unit")} == {
         "current": 0, "desired": None, "low": 5, "high": 15, "backend": "none", "unit": "worker",
     }  # fmt: skip
-    assert "menuwatch worker" in body["why_not"]
+    assert "menuwatch supervisor" in body["why_not"]
     refused = await shop.http.post(SCALE, json={"replicas": 8})
     assert refused.status_code == 409
-    assert "decommission" in refused.json()["detail"]
+    assert "menuwatch supervisor" in refused.json()["detail"]
 
 
 async def test_living_workers_are_counted(shop: Shop, pool: Pool) -> None:
@@ -74,7 +74,7 @@ async def test_numbers_outside_the_limits_are_refused_with_the_limits(shop: Shop
     assert answer.status_code == 400, answer.text
     (error,) = answer.json()["errors"]
     assert error["pointer"] == "#/replicas"
-    assert "from 5 to 15" in error["detail"]
+    assert "allowed are 5 to 15" in error["detail"]
     assert rack.wanted == 6
 
 
@@ -102,7 +102,7 @@ async def test_scaling_is_ordered_and_recorded(shop: Shop, rack: Rack, pool: Poo
 async def test_kubernetes_is_scaled_by_the_same_and_says_what_is_in_the_way(
     shop: Shop, app: FastAPI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with api_server.serving(tmp_path) as (kept, _):
+    with kubernetes_api.serving(tmp_path) as (kept, _):
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
         scaler = KubernetesScaler(Settings())
         app.state.system = dataclasses.replace(app.state.system, scaler=scaler)
@@ -115,7 +115,7 @@ async def test_kubernetes_is_scaled_by_the_same_and_says_what_is_in_the_way(
         assert refused.status_code == 409
         assert refused.headers["content-type"] == "application/problem+json"
         assert "may not patch statefulsets/scale" in refused.json()["detail"]
-        kept.rules = api_server.FREE
+        kept.rules = kubernetes_api.FREE
         assert (await shop.http.post(SCALE, json={"replicas": 9})).json()["desired"] == 9
 
 

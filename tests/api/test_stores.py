@@ -41,16 +41,16 @@ async def test_adding_by_address_makes_the_store_and_its_task_or_neither(shop: S
 
     body = {"menu_url": "https://dutchie.com/dispensary/green-leaf"}
     problem = await shop.refused("/api/stores", 409, method="POST", json=body)
-    assert problem["detail"] == f"store 'green-leaf' is known already, as number {store['id']}"
+    assert problem["detail"] == f"store 'green-leaf' already exists, with id {store['id']}"
     counts = await shop.ask("/api/tasks/counts")
     assert (counts["total"], len(await shop.walk("/api/stores"))) == (1, 1)
 
 
 NO_MENUS: list[tuple[dict[str, Any], int, str]] = [
     ({"menu_url": "https://example.com/menu"}, 400, "dutchie.com/dispensary/<slug>"),
-    ({"menu_url": "not an address"}, 400, "no address of a menu"),
-    ({"menu_url": "https://dutchie.com/about"}, 400, "no address of a menu"),
-    ({"menu_url": "https://[bad/dispensary/x"}, 400, "no address of a menu"),
+    ({"menu_url": "not an address"}, 400, "is not a menu URL"),
+    ({"menu_url": "https://dutchie.com/about"}, 400, "is not a menu URL"),
+    ({"menu_url": "https://[bad/dispensary/x"}, 400, "is not a menu URL"),
     ({"menu_url": ""}, 422, "at least 1 character"),
     ({"menu_url": "x" * 3000}, 422, "at most 2000 characters"),
     ({"menu_url": "https://dutchie.com/dispensary/a\x00b"}, 422, "NUL"),
@@ -80,6 +80,11 @@ async def test_crawling_is_switched_off_and_on(shop: Shop) -> None:
     assert "was changed since you read it" in problem["detail"]
     assert (await shop.ask(path))["crawl_enabled"] is False
     assert (await shop.ask(path, method="PATCH", json={"crawl_enabled": True}))["crawl_enabled"] is True
+    assert [s["id"] for s in await shop.walk("/api/stores", freshness=["never", "off"])] == [store]
+    assert await shop.walk("/api/stores", freshness="fresh") == []
+    changed = await shop.ask(path, method="PATCH", json={"crawl_interval_hours": 2.505})
+    assert (changed["crawl_enabled"], changed["crawl_interval_hours"]) == (True, 2.5)
+    await shop.refused(path, 422, method="PATCH", json={"crawl_interval_hours": 0.1})
     await shop.refused("/api/stores/99", 404, method="PATCH", json={"crawl_enabled": True})
     for bad in ({}, {"crawl_enabled": "perhaps"}, {"crawl_enabled": True, "name": "x"}):
         await shop.refused(path, 422, method="PATCH", json=bad)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from menuwatch.operations.task_suggest import suggestions
+from menuwatch.queue.search_suggestions import suggest_terms
 from tests.api.shop import Shop
 
 ENDED = (
@@ -34,6 +34,11 @@ async def _filled(shop: Shop) -> dict[str, int]:
             await shop.execute(ENDED, ['payload 7 of "Green Leaf" is gone (seen 3 times)'])
             await shop.execute(ENDED, ["payload 12 of 'Other' is gone (seen once)"])
     made["store"] = store
+    await shop.execute(
+        "UPDATE task_history SET claimed_at = completed_at - interval '2 s', started_at = completed_at - interval '2 s' WHERE id = %s",
+        [made["urgent"]],
+    )
+    await shop.execute('UPDATE queue_settings SET platform_hosts = \'{"dutchie": ["dutchie.com"]}\'')
     return made
 
 
@@ -64,6 +69,19 @@ async def test_each_qualifier_selects(shop: Shop) -> None:
         "args.deep.n:5 args.city:Phoenix": {ids["urgent"]},
         '"IS GONE" payload': failed,
         "gone nothing": set(),
+        "-role:payload_fetch": failed,
+        "-role:product_refresh,store_discovery": {ids["fetch"]},
+        "-state:pending": failed,
+        "-state:failed": {ids["fetch"]},
+        "-state:ready state:pending,failed": failed,
+        "-state:scheduled -role:product_refresh": {ids["urgent"], ids["fetch"]},
+        "attempts:>0": failed,
+        "attempts:0": {ids["fetch"]},
+        "took:>500ms": {ids["urgent"]},
+        "took:<500ms": {ids["first"]},
+        "took:<1h": failed,
+        "host:dutchie.com": {ids["urgent"], ids["fetch"]},
+        "host:dutchie.com role:product_refresh": set(),
     }.items():
         listed = await shop.walk("/api/tasks", q=text, limit=1)
         assert {one["id"] for one in listed} == expected, text
@@ -71,6 +89,19 @@ async def test_each_qualifier_selects(shop: Shop) -> None:
         assert counts["total"] == len(expected), text
         dry = await shop.http.post("/api/tasks/bulk/cancel", json={"q": text or "created:>=-1h", "dry_run": True})
         assert dry.json()["matched"] == len(expected), text
+
+
+async def test_the_worker_parameter_takes_names(shop: Shop) -> None:
+    ids = await _filled(shop)
+    await shop.execute(
+        "INSERT INTO worker_registry (worker_id, friendly_name, pod, host, pid, status)"
+        " VALUES ('w1', 'Ada', 'Xylos', 'h', 1, 'stopped')"
+    )
+    for name in ("w1", "ada", "Xylos/Ada"):
+        assert {one["id"] for one in await shop.walk("/api/tasks", worker_id=name)} == {ids["urgent"], ids["first"]}
+    refused = await shop.http.get("/api/tasks", params={"worker_id": "Zoe"})
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["parameter"] == "worker_id"
 
 
 async def test_failures_of_one_cause_are_found_and_done_again_together(shop: Shop) -> None:
@@ -91,10 +122,11 @@ async def test_failures_of_one_cause_are_found_and_done_again_together(shop: Sho
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"q": "role:nope state:nope"}, ["at 1: there is no role 'nope'", "at 11: there is no state 'nope'"]),
+        ({"q": "role:nope state:nope"}, ["at 1: unknown role 'nope'", "at 11: unknown state 'nope'"]),
         ({"q": "store:nowhere"}, ["store 'nowhere' does not exist"]),
-        ({"q": "platform:nowhere"}, ["platform 'nowhere' is not known"]),
-        ({"q": "role:payload_fetch", "role": "payload_fetch"}, ["leave out roles"]),
+        ({"q": "host:nowhere.example"}, ["no task requests 'nowhere.example'"]),
+        ({"q": "platform:nowhere"}, ["unknown platform 'nowhere'; use one of: "]),
+        ({"q": "role:payload_fetch", "role": "payload_fetch"}, ["omit roles"]),
         ({"q": 'error:"open'}, ["the quote is not closed"]),
     ],
 )
@@ -127,8 +159,8 @@ async def test_suggestions_know_stores_and_workers(shop: Shop) -> None:
     )
     (store,) = await shop.walk("/api/stores")
     async with shop.pool.connection() as conn:
-        (one,) = await suggestions(conn, f"store:{store['slug'][:3]}", 9)
+        (one,) = await suggest_terms(conn, f"store:{store['slug'][:3]}", 9)
         assert (one.text, one.start) == (store["slug"], 6)
-        (one,) = await suggestions(conn, "worker:ada", 10)
+        (one,) = await suggest_terms(conn, "worker:ada", 10)
         assert (one.text, one.about) == ("xy-1", "Xylos Ada")
-        assert [one.text for one in await suggestions(conn, "platform:", 9, platforms=["dutchie"])] == ["dutchie"]
+        assert [one.text for one in await suggest_terms(conn, "platform:", 9, platforms=["dutchie"])] == ["dutchie"]

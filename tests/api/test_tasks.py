@@ -46,36 +46,36 @@ async def test_enqueue_once_however_often_it_is_asked_for(shop: Shop) -> None:
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({}, "#/role", "required"),
     ({"role": "sweep"}, "#/role", "payload_fetch, product_refresh, analytics_refresh, product_resync"),
-    ({"role": 7}, "#/role", "does not exist"),
+    ({"role": 7}, "#/role", "unknown role '7'"),
     ({"role": None}, "#/role", "needs a role: one of store_discovery"),
     ({"role": "payload_fetch", "dispensary_id": True}, "#/dispensary_id", "integer"),
     ({"role": "store_discovery", "priority": True}, "#/priority", "integer"),
-    ({"role": "payload_fetch"}, "#/dispensary_id", "needs the store"),
+    ({"role": "payload_fetch"}, "#/dispensary_id", "needs a store"),
     ({"role": "payload_fetch", "dispensary_id": 999}, "#/dispensary_id", "store 999 does not exist"),
     ({"role": "payload_fetch", "dispensary_id": 2**40}, "#/dispensary_id", "less than or equal to 2147483647"),
     ({"role": "payload_fetch", "dispensary_id": "x"}, "#/dispensary_id", "integer"),
-    ({"role": "store_discovery", "dispensary_id": 1}, "#/dispensary_id", "leave it out"),
+    ({"role": "store_discovery", "dispensary_id": 1}, "#/dispensary_id", "does not take a store"),
     ({"role": "store_discovery", "priority": -1001}, "#/priority", "between -1000 and 1000"),
     ({"role": "store_discovery", "priority": 10**30}, "#/priority", "between -1000 and 1000"),
-    ({"role": "store_discovery", "platform": "nowhere"}, "#/platform", "it is one of dutchie"),
-    ({"role": "store_discovery", "scheduled_for": "2026-01-01T00:00:00"}, "#/scheduled_for", "timezone"),
+    ({"role": "store_discovery", "platform": "nowhere"}, "#/platform", "use one of: dutchie"),
+    ({"role": "store_discovery", "scheduled_for": "2026-01-01T00:00:00"}, "#/scheduled_for", "UTC offset"),
     ({"role": "store_discovery", "scheduled_for": "0001-01-01T00:00:00+14:00"}, "#/scheduled_for", "years 2000 and 2100"),
-    ({"role": "store_discovery", "scheduled_for": "tomorrow"}, "#/scheduled_for", "datetime"),
+    ({"role": "store_discovery", "scheduled_for": "tomorrow"}, "#/scheduled_for", "date and time"),
     ({"role": "store_discovery", "payload": [1]}, "#/payload", "dictionary"),
     ({"role": "store_discovery", "payload": {"a": ["\x00"]}}, "#/payload", "NUL"),
     ({"role": "product_refresh", "dispensary_id": 1, "payload": {"payload_id": "1"}}, "#/payload", '{"payload_id": number}'),
     ({"role": "product_refresh", "dispensary_id": 1, "payload": {"payload_id": True}}, "#/payload", '{"payload_id": number}'),
     ({"role": "product_refresh", "dispensary_id": 1, "payload": {"payload_id": 2**70}}, "#/payload", '{"payload_id": number}'),
     ({"role": "product_refresh", "dispensary_id": 1, "payload": {"payload_id": 99}}, "#/payload", "payload 99 does not exist"),
-    ({"role": "product_refresh", "dispensary_id": 1, "payload": {"payload_id": 1}}, "#/payload", "is of store 2, not of store 1"),
-    ({"role": "payload_fetch", "dispensary_id": 2}, "#/dispensary_id", "switch it on first (PATCH /api/stores/2 with"),
-    ({"role": "entry_point_discovery", "dispensary_id": 2}, "#/dispensary_id", "is switched off (crawl_enabled is false)"),
+    ({"role": "product_refresh", "dispensary_id": 1, "payload": {"payload_id": 1}}, "#/payload", "belongs to store 2, not to store 1"),
+    ({"role": "payload_fetch", "dispensary_id": 2}, "#/dispensary_id", "enable it first (PATCH /api/stores/2 with"),
+    ({"role": "entry_point_discovery", "dispensary_id": 2}, "#/dispensary_id", "is disabled (crawl_enabled is false)"),
     ({"role": "product_discovery", "dispensary_id": 3}, "#/dispensary_id", "enqueue entry_point_discovery for it first"),
-    ({"role": "store_discovery", "payload": {"states": "AZ"}}, "#/payload", "not known to store_discovery: it takes state_code"),
-    ({"role": "store_discovery", "payload": {"state_code": "ZZ"}}, "#/payload", "state 'ZZ' does not exist"),
-    ({"role": "store_discovery", "payload": {"state_code": 5}}, "#/payload", "must be a text, as AZ"),
-    ({"role": "store_discovery", "payload": {"state_code": "AZ", "state": "AZ"}}, "#/payload", "leave state out"),
-    ({"role": "store_discovery", "prio": 1}, "#/prio", "not known"),
+    ({"role": "store_discovery", "payload": {"states": "AZ"}}, "#/payload", "for store_discovery; use one of: state_code"),
+    ({"role": "store_discovery", "payload": {"state_code": "ZZ"}}, "#/payload", "unknown state 'ZZ'"),
+    ({"role": "store_discovery", "payload": {"state_code": 5}}, "#/payload", "must be a string, for example AZ"),
+    ({"role": "store_discovery", "payload": {"state_code": "AZ", "state": "AZ"}}, "#/payload", "omit state"),
+    ({"role": "store_discovery", "prio": 1}, "#/prio", "unknown"),
 ]
 # fmt: on
 
@@ -142,7 +142,7 @@ async def test_a_filter_that_nothing_could_ever_pass(shop: Shop) -> None:
     await shop.store()
     for where, field, says in (
         ({"dispensary_id": 9999}, "dispensary_id", "store 9999 does not exist"),
-        ({"dispensary_id": 1, "platform": "nowhere"}, "platform", "'nowhere' is not known: it is one of dutchie"),
+        ({"dispensary_id": 1, "platform": "nowhere"}, "platform", "unknown platform 'nowhere'; use one of: dutchie"),
     ):
         for path in ("/api/tasks", "/api/tasks/counts"):
             problem = await shop.refused(path, 422, params=where)
@@ -165,9 +165,6 @@ async def test_per_role_and_per_store(shop: Shop) -> None:
     last = await shop.ask("/api/tasks/role/product_resync/last-completion")
     assert (last["role"], last["task"]["id"]) == ("payload_fetch", first["task"]["id"])
     assert last["completed_at"] == last["task"]["completed_at"]
-    recent = await shop.ask("/api/tasks/role/payload_fetch/recent", params={"limit": 1})
-    assert (recent["items"][0]["status"], len(recent["items"])) == ("pending", 1)
-    assert recent["next"] is not None
     problem = await shop.refused("/api/tasks/role/sweep/recent", 422)
     assert (problem["errors"][0]["parameter"], "product_resync" in problem["detail"]) == ("role", True)
 
@@ -177,6 +174,27 @@ async def test_per_role_and_per_store(shop: Shop) -> None:
     assert (active["active"], active["task"]["status"], active["task"]["worker_id"]) == (True, "claimed", "w1")
     await shop.refused("/api/tasks/store/99/active", 404)
     await shop.refused("/api/tasks/99", 404)
+
+
+async def test_recent_tasks_of_a_role_are_completions_by_their_end(shop: Shop) -> None:
+    ids = []
+    for verb in ("done", "done", "fail", "done"):
+        ids.append(
+            (await _add(shop, role="payload_fetch", dispensary_id=await shop.store(f"s{len(ids)}")))["task"]["id"]
+        )
+        await _finish(shop, verb)
+    # The first one was retried for long: it completed last.
+    await shop.execute("UPDATE task_history SET completed_at = now() + interval '1 minute' WHERE id = %s", [ids[0]])
+    await _add(shop, role="analytics_refresh")
+    await _finish(shop)
+    await _add(shop, role="payload_fetch", dispensary_id=await shop.store("waits"))
+    path = "/api/tasks/role/product_resync/recent"
+    assert [task["id"] for task in await shop.walk(path, limit=1)] == [ids[0], ids[3], ids[1]]
+    assert [task["id"] for task in await shop.walk(path, status=["failed"])] == [ids[2]]
+    both = await shop.walk(path, status=["failed", "completed"])
+    assert [task["id"] for task in both] == [ids[0], ids[3], ids[2], ids[1]]
+    problem = await shop.refused(path, 422, params={"status": "pending"})
+    assert (problem["errors"][0]["parameter"].split(".")[0], "completed" in problem["detail"]) == ("status", True)
 
 
 async def test_recovery_takes_tasks_from_the_silent(shop: Shop) -> None:
@@ -190,7 +208,7 @@ async def test_recovery_takes_tasks_from_the_silent(shop: Shop) -> None:
     now = await shop.ask(f"/api/tasks/{task}")
     assert (now["status"], now["retry_count"], now["worker_id"]) == ("pending", 1, None)
     await shop.execute("SELECT claim_task(NULL, 'w1')")
-    for bad, says in ((0, "at least 1: a worker gives a sign every half minute"), (0.99, "at least 1"), (-1, "at least 1"),
+    for bad, says in ((0, "at least 1: workers send a heartbeat every 30 seconds"), (0.99, "at least 1"), (-1, "at least 1"),
                       (1e9, "at most 1440"), ("soon", "number")):  # fmt: skip
         problem = await shop.refused("/api/tasks/recover-stale", 422, method="POST", json={"threshold_minutes": bad})
         (error,) = problem["errors"]
@@ -203,7 +221,7 @@ async def test_cancel_what_is_not_over(shop: Shop) -> None:
     waiting = (await _add(shop, role="payload_fetch", dispensary_id=store))["task"]["id"]
     assert (await shop.ask(f"/api/tasks/{waiting}/cancel", method="POST"))["status"] == "cancelled"
     problem = await shop.refused(f"/api/tasks/{waiting}/cancel", 409, method="POST")
-    assert problem["detail"] == f"task {waiting} is cancelled and cannot be cancelled any more"
+    assert problem["detail"] == f"task {waiting} is cancelled and can no longer be cancelled"
     await shop.refused("/api/tasks/99/cancel", 404, method="POST")
 
 
@@ -214,7 +232,7 @@ async def test_retry_what_is_over_and_what_waits(shop: Shop) -> None:
     assert problem["detail"] == f"task {old + 99} does not exist"
     await shop.execute("SELECT claim_task(NULL, 'w1')")
     problem = await shop.refused(f"/api/tasks/{old}/retry", 409, method="POST")
-    assert f"task {old} is claimed: a worker is at it" in problem["detail"]
+    assert f"task {old} is claimed: cancel it first" in problem["detail"]
     await shop.execute("SELECT cancel_tasks(ARRAY[%s::bigint])", [old])
     before = await shop.ask(f"/api/tasks/{old}")
 
@@ -243,21 +261,21 @@ async def test_retry_what_is_over_and_what_waits(shop: Shop) -> None:
 
 # fmt: off
 BAD_BULK: list[tuple[dict[str, Any], str, str]] = [
-    ({}, "#", "name `ids` or a filter (role, status, dispensary_id"),
-    ({"dry_run": True}, "#", "say `all: true`"),
-    ({"all": True, "role": ["payload_fetch"]}, "#", "leave out role"),
-    ({"ids": [1], "status": ["failed"]}, "#", "leave out status"),
-    ({"ids": [1], "all": True}, "#", "leave out all"),
+    ({}, "#", "give `ids` or a filter (role, status, dispensary_id"),
+    ({"dry_run": True}, "#", "or `all: true`"),
+    ({"all": True, "role": ["payload_fetch"]}, "#", "omit role"),
+    ({"ids": [1], "status": ["failed"]}, "#", "cannot be combined with status"),
+    ({"ids": [1], "all": True}, "#", "cannot be combined with all"),
     ({"ids": []}, "#/ids", "at least 1"),
     ({"ids": [0]}, "#/ids/0", "greater than or equal to 1"),
     ({"ids": list(range(1, 10_002))}, "#/ids", "at most 10000"),
     ({"role": ["sweep"]}, "#/role/0", "payload_fetch, product_refresh, analytics_refresh, product_resync"),
-    ({"status": ["asleep"]}, "#/status/0", "'pending', 'claimed', 'running', 'completed', 'failed', 'stale' or 'cancelled'"),
+    ({"status": ["asleep"]}, "#/status/0", "'stale', 'cancelled', 'ready', 'blocked' or 'scheduled'"),
     ({"dispensary_id": "x"}, "#/dispensary_id", "integer"),
-    ({"created_after": "yesterday"}, "#/created_after", "datetime"),
+    ({"created_after": "yesterday"}, "#/created_after", "date and time"),
     ({"all": "yes"}, "#/all", "boolean"),
     ({"error": ""}, "#/error", "at least 1 character"),
-    ({"roles": ["payload_fetch"]}, "#/roles", "not known"),
+    ({"roles": ["payload_fetch"]}, "#/roles", "unknown"),
 ]
 # fmt: on
 
@@ -282,7 +300,8 @@ async def test_bulk_by_filter_and_by_ids(shop: Shop) -> None:
     failed = await shop.walk("/api/tasks", status="failed")
     assert await shop.walk("/api/tasks", error="WH") == failed
     assert await shop.walk("/api/tasks", worker_id="w1") == failed
-    assert await shop.walk("/api/tasks", worker_id="w2") == []
+    refused = await shop.ask("/api/tasks", params={"worker_id": "w2"}, status=422)
+    assert "worker 'w2' does not exist" in refused["detail"]
     assert (await shop.ask("/api/tasks/counts", params={"error": "why", "worker_id": "w1"}))["total"] == 2
 
     wanted = {"role": ["product_resync"], "status": ["failed"], "dry_run": True}
@@ -302,3 +321,90 @@ async def test_bulk_by_filter_and_by_ids(shop: Shop) -> None:
     rest = await shop.ask("/api/tasks/bulk/cancel", method="POST", json={"all": True, "reason": "closing down"})
     assert (rest["matched"], rest["done"]) == (5, 1)
     assert [t["role"] for t in await shop.walk("/api/tasks", error="closing DOWN")] == ["store_discovery"]
+
+
+async def test_change_the_priority_of_a_pending_task(shop: Shop) -> None:
+    store = await shop.store()
+    task = (await _add(shop, role="payload_fetch", dispensary_id=store, priority=30))["task"]["id"]
+    changed = await shop.ask(f"/api/tasks/{task}", method="PATCH", json={"priority": -5})
+    assert (changed["id"], changed["priority"]) == (task, -5)
+    await shop.refused(f"/api/tasks/{task}", 422, method="PATCH", json={"priority": 1001})
+    await shop.refused(f"/api/tasks/{task}", 422, method="PATCH", json={})
+    await shop.refused("/api/tasks/999", 404, method="PATCH", json={"priority": 1})
+    await _finish(shop)
+    problem = await shop.refused(f"/api/tasks/{task}", 409, method="PATCH", json={"priority": 1})
+    assert "is completed" in problem["detail"]
+
+
+async def test_clone_a_task(shop: Shop) -> None:
+    one, two = await shop.store("one"), await shop.store("two")
+    payload = await shop.archived(one, 1, b"{}")
+    task = (await _add(shop, role="product_refresh", dispensary_id=one, priority=20, payload={"payload_id": payload}))[
+        "task"
+    ]
+    copy = await shop.ask(f"/api/tasks/{task['id']}/clone", method="POST", status=201)
+    assert copy["created"]
+    assert {name: copy["task"][name] for name in ("role", "dispensary_id", "priority", "payload")} == {
+        "role": "product_refresh", "dispensary_id": one, "priority": 20, "payload": {"payload_id": payload},
+    }  # fmt: skip
+    fetch = (await _add(shop, role="payload_fetch", dispensary_id=one, priority=0))["task"]["id"]
+    other = await shop.ask(
+        f"/api/tasks/{fetch}/clone",
+        method="POST",
+        status=201,
+        json={"dispensary_id": two, "scheduled_for": "2099-01-01T00:00:00Z"},
+    )
+    assert (other["task"]["dispensary_id"], other["task"]["priority"], other["task"]["scheduled_for"]) == (
+        two, 10, "2099-01-01T00:00:00Z",
+    )  # fmt: skip
+    again = await shop.ask(f"/api/tasks/{fetch}/clone", method="POST", status=200)
+    assert (again["created"], again["task"]["id"]) == (False, fetch)
+    await shop.refused(f"/api/tasks/{fetch}/clone", 400, method="POST", json={"dispensary_id": 999})
+    await shop.refused("/api/tasks/999/clone", 404, method="POST")
+
+
+async def test_failures_by_cause(shop: Shop) -> None:
+    assert await shop.ask("/api/tasks/failures") == {"items": []}
+    for name in ("one", "two"):
+        await _add(shop, role="payload_fetch", dispensary_id=await shop.store(name))
+        await _finish(shop, "fail")
+    (group,) = (await shop.ask("/api/tasks/failures", params={"window": "1h", "role": "product_resync"}))["items"]
+    assert (group["role"], group["kind"], group["count"], group["stores"]) == ("payload_fetch", "why", 2, 2)
+    assert (len(group["histogram"]), sum(group["histogram"])) == (24, 2)
+    assert len(await shop.walk("/api/tasks", q=group["search"])) == 2
+    await shop.refused("/api/tasks/failures", 422, params={"window": "2h"})
+    assert (group["status"], group["open"], {one["name"] for one in group["affected"]}) == ("open", 2, {"One", "Two"})
+
+    key = {name: group[name] for name in ("cause", "role", "platform")}
+    await shop.refused("/api/tasks/failures/mute", 422, method="POST", json=key)
+    await shop.refused("/api/tasks/failures/mute", 404, method="POST", json={**key, "cause": "0" * 12, "reason": "x"})
+    await shop.refused(
+        "/api/tasks/failures/mute", 400, method="POST", json={**key, "reason": "x", "until": "2020-01-01T00:00:00Z"}
+    )
+    muted = await shop.ask("/api/tasks/failures/mute", method="POST", json={**key, "reason": "known"})
+    assert (muted["reason"], muted["until"], muted["muted_by"]) == ("known", None, "tester")
+    (group,) = (await shop.ask("/api/tasks/failures", params={"status": "muted"}))["items"]
+    assert group["mute"] == muted
+    assert await shop.ask("/api/tasks/failures", params={"status": "open"}) == {"items": []}
+    assert await shop.ask("/api/tasks/failures/unmute", method="POST", json=key) == muted
+    await shop.refused("/api/tasks/failures/unmute", 404, method="POST", json=key)
+
+
+async def test_blocked_tasks_by_status(shop: Shop) -> None:
+    blocked = (await _add(shop, role="payload_fetch", dispensary_id=await shop.store("one")))["task"]["id"]
+    ready = (await _add(shop, role="analytics_refresh"))["task"]["id"]
+    await shop.execute('UPDATE queue_settings SET platform_hosts = \'{"dutchie": ["menus.test"]}\'')
+    await shop.ask("/api/hosts/menus.test/pause", method="POST")
+    (task,) = await shop.walk("/api/tasks", status="blocked")
+    assert (task["id"], task["status"], task["wait_state"], task["blocked_by"]) == (
+        blocked, "pending", "blocked", "menus.test",
+    )  # fmt: skip
+    assert [one["id"] for one in await shop.walk("/api/tasks", status="ready")] == [ready]
+    assert [one["id"] for one in await shop.walk("/api/tasks", q="state:blocked,ready")] == [ready, blocked]
+    counts = await shop.ask("/api/tasks/counts")
+    assert [counts[name] for name in ("pending", "ready", "blocked", "scheduled")] == [2, 1, 1, 0]
+    capacity = await shop.ask("/api/tasks/capacity/payload_fetch")
+    assert (capacity["ready_tasks"], capacity["blocked_tasks"], capacity["blocked_by"]) == (0, 1, ["menus.test"])
+    assert (await shop.ask("/api/hosts/menus.test"))["host"]["blocked_tasks"] == 1
+    await shop.ask("/api/hosts/menus.test/resume", method="POST")
+    assert await shop.walk("/api/tasks", status="blocked") == []

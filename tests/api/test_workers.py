@@ -1,16 +1,19 @@
-"""The worker registry: who works, telling them, and the door for workers that somebody else wrote."""
+"""The worker registry, commands to workers, and endpoints for third-party workers."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from psycopg.types.json import Jsonb
 
-from menuwatch.operations import workers as operations
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.model import NewTask, Role
+from menuwatch.pipeline import registry as pipeline
+from menuwatch.pipeline.context import HandlerContext
+from menuwatch.queue import store as tasks
+from menuwatch.queue.model import NewTask, Role
 from menuwatch.workers import commands, registry
+from menuwatch.workers import service as operations
 from menuwatch.workers.registry import Identity
 from tests.api.shop import Shop
 
@@ -69,7 +72,7 @@ async def test_filters_that_do_not_exist_are_named(shop: Shop) -> None:
     for query, says in (
         ({"status": "asleep"}, "'active', 'paused', 'backing_off', 'stopping' or 'stopped'"),
         ({"role": "dance"}, ROLES),
-        ({"state": "active"}, "not known"),
+        ({"state": "active"}, "unknown"),
         ({"limit": 0}, "greater than or equal to 1"),
     ):
         problem = await shop.refused(BASE, 422, params=query)
@@ -89,6 +92,12 @@ async def test_roles(shop: Shop) -> None:
     await _enter(shop, "left", status="stopped")
     found = {one.pop("role"): one for one in (await shop.ask(f"{BASE}/roles"))["items"]}
     assert list(found) == [str(role) for role in Role]
+    names = {role: (one.pop("name"), one.pop("description"), one.pop("handler")) for role, one in found.items()}
+    assert names["product_refresh"] == ("Product refresh", "apply an archived menu to the catalog", "ProductRefresh")
+    handlers = pipeline.handlers(cast("HandlerContext", SimpleNamespace()))
+    assert {role: name for role, (_, _, name) in names.items()} == {
+        str(role): type(handler).__name__ for role, handler in handlers.items()
+    }
     assert found["payload_fetch"] == {"live_workers": 4, "claiming_workers": 2, "slots": 8}
     assert found["product_refresh"] == {"live_workers": 2, "claiming_workers": 2, "slots": 5}
     assert found["analytics_refresh"] == {"live_workers": 1, "claiming_workers": 1, "slots": 4}
@@ -162,13 +171,13 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("register", {"host": "box", "worker_id": "a/b"}, "#/worker_id", "slash"),
     ("register", {"host": "box", "worker_id": "a\nb"}, "#/worker_id", "printable"),
     ("register", {"host": "box", "pid": -1}, "#/pid", "greater than or equal to 1"),
-    ("register", {"host": "box", "name": "x"}, "#/name", "not known"),
+    ("register", {"host": "box", "name": "x"}, "#/name", "unknown"),
     ("heartbeat", {}, "#/worker_id", "required"),
     ("heartbeat", {"worker_id": "w", "status": "asleep"}, "#/status", "'active', 'paused', 'backing_off' or 'stopping'"),
     ("heartbeat", {"worker_id": "w", "current_task_ids": [0]}, "#/current_task_ids/0", "greater than or equal to 1"),
     ("heartbeat", {"worker_id": "w", "current_task_ids": list(range(1, 1002))}, "#/current_task_ids", "at most 1000"),
     ("heartbeat", {"worker_id": "w", "resources": {"cpu_percent": "hot"}}, "#/resources/cpu_percent", "number"),
-    ("w/pause", {"who": "me"}, "#/who", "not known"),
+    ("w/pause", {"who": "me"}, "#/who", "unknown"),
 ]
 # fmt: on
 
@@ -191,9 +200,9 @@ async def test_telling(shop: Shop) -> None:
     last = await _post(shop, "w/decommission")
     assert last["worker"]["pending_commands"] == ["pause", "resume", "decommission"]
     async with shop.pool.connection() as conn:
-        taken = await commands.take(conn, "w")
+        taken = await commands.receive(conn, "w")
         assert [str(one.command) for one in taken] == ["pause", "resume", "decommission"]
-        assert await commands.take(conn, "w") == []
+        assert await commands.receive(conn, "w") == []
 
 
 async def test_nobody_to_tell(shop: Shop) -> None:
@@ -201,11 +210,11 @@ async def test_nobody_to_tell(shop: Shop) -> None:
     await _enter(shop, "leaving", status="stopping")
     for command in ("decommission", "pause", "resume"):
         problem = await shop.refused(f"{BASE}/nobody/{command}", 404, method="POST")
-        assert "'nobody' is not in the registry" in problem["detail"]
+        assert "unknown worker 'nobody'" in problem["detail"]
         problem = await shop.refused(f"{BASE}/left/{command}", 409, method="POST")
         assert "stopped at" in problem["detail"]
     problem = await shop.refused(f"{BASE}/leaving/pause", 409, method="POST")
-    assert "is stopping already" in problem["detail"]
+    assert "is stopping and can no longer pause" in problem["detail"]
     await _post(shop, "leaving/decommission")
     await shop.refused(f"{BASE}/nobody", 404)
     await shop.refused(f"{BASE}/heartbeat", 404, method="POST", json={"worker_id": "nobody"})
@@ -234,12 +243,12 @@ async def test_a_process_that_was_seen_to_end(shop: Shop) -> None:
         (others,) = await tasks.claim(conn, "other", None, 1)
         this: dict[str, Any] = {"host": "box", "pid": 7, "pod": None, "since": began}
         for another in ({"since": began + timedelta(hours=1)}, {"pod": "Kryll"}, {"host": "crate"}, {"pid": 9}):
-            assert await operations.died(conn, **{**this, **another}) == 0
+            assert await operations.mark_dead(conn, **{**this, **another}) == 0
         assert len(await registry.list_workers(conn)) == 2, "none of these is the process"
-        assert await operations.died(conn, **this) == 1
+        assert await operations.mark_dead(conn, **this) == 1
         assert [one.worker_id for one in await registry.list_workers(conn)] == ["other"]
         (again,) = await tasks.claim(conn, "third", None, 2)
         assert (again.id, again.retry_count, again.attempt) == (its.id, 1, 2)
         assert again.error_message == "worker it died"
         assert await tasks.held_by(conn, "other") == [tasks.Held(task_id=others.id, attempt=1)]
-        assert await operations.died(conn, **this) == 0
+        assert await operations.mark_dead(conn, **this) == 0

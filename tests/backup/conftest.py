@@ -79,8 +79,10 @@ def small(database_url: str, folder: Path) -> Place:
             "('b', 'b', NULL, NULL, 0.000001, '1999-01-01 00:00:00.000001+05')",
             [_WORDS],
         )
-        conn.execute("SELECT ensure_past_states_partition('2024-03-05'), ensure_task_history_partition('2025-02-01')")
-        conn.execute("INSERT INTO login_failure_key (key) VALUES (sha256('k'))")
+        conn.execute(
+            "SELECT ensure_product_history_partition('2024-03-05'), ensure_task_history_partition('2025-02-01')"
+        )
+        conn.execute("INSERT INTO app_secrets (name, value) VALUES ('login_failures', sha256('k'))")
         conn.execute("INSERT INTO visitor_salts (day, salt) VALUES (current_date, sha256('s'))")
         conn.execute(
             "INSERT INTO task_history (id, created_at, scheduled_for, completed_at, role, status, priority, max_retries, retry_count, "
@@ -88,8 +90,7 @@ def small(database_url: str, folder: Path) -> Place:
             "(1, '2025-02-01', '2025-02-01', '2025-02-01', 'store_discovery', 'failed', 1, 1, 1, 1, 0, 'dutchie', '{}', 'HTTP 403')"
         )
         conn.execute("SELECT nextval('task_ids') FROM generate_series(1, 7)")
-        conn.execute("DELETE FROM crawl_secret")
-        conn.execute("INSERT INTO crawl_secret VALUES ('of this installation')")
+        conn.execute("UPDATE app_secrets SET value = 'of this installation' WHERE name = 'crawl_webhooks'")
         conn.execute("CREATE TABLE somebody_elses (n integer)")
     for number in range(12):
         add_payload(

@@ -10,7 +10,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-FORGOTTEN = {"visitor_salts", "visitor_marks", "login_failure_key", "login_failures"}
+FORGOTTEN = {"visitor_salts", "visitor_marks", "login_failures"}
+LOGIN_KEY = "name = 'login_failures'"
 
 
 def rows(url: str) -> dict[str, list[str]]:
@@ -23,7 +24,10 @@ def rows(url: str) -> dict[str, list[str]]:
         )
         for (name,) in listed.fetchall():
             if name not in FORGOTTEN:
-                asked = sql.SQL('SELECT t::text COLLATE "C" FROM {} t ORDER BY 1').format(sql.Identifier(name))
+                kept = f"NOT {LOGIN_KEY}" if name == "app_secrets" else "true"
+                asked = sql.SQL('SELECT t::text COLLATE "C" FROM {} t WHERE {} ORDER BY 1').format(
+                    sql.Identifier(name), sql.SQL(kept)
+                )
                 found[name] = [row[0] for row in conn.execute(asked)]
         found["sequences"] = [
             str(row) for row in conn.execute("SELECT sequencename, last_value FROM pg_sequences ORDER BY 1")

@@ -1,1 +1,1 @@
-"""The faces as people meet them: a real server, a real browser."""
+"""Browser tests: a real server and a real browser."""

@@ -22,7 +22,7 @@ import pytest
 from tests.conftest import ROOT, in_memory
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="browser tests need the Python package playwright")
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page  # noqa: E402
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 AXE = ROOT / "src" / "menuwatch" / "web" / "vendor" / "axe.js"
@@ -55,7 +55,7 @@ class Served:
 
 def serving(*arguments: str) -> Iterator[Served]:
     """A filled server of one's own, stopped at the end."""
-    with tempfile.TemporaryDirectory(prefix="menuwatch-faces-", dir=in_memory()) as folder:
+    with tempfile.TemporaryDirectory(prefix="menuwatch-server-", dir=in_memory()) as folder:
         child = subprocess.Popen(
             [sys.executable, "-m", "tests.browser.serve", folder, *arguments],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -74,7 +74,7 @@ def serving(*arguments: str) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="session")
-def faces() -> Iterator[Served]:
+def server() -> Iterator[Served]:
     """The filled server of the run. Tests change only what is their own in it."""
     yield from serving()
 
@@ -97,28 +97,28 @@ def _logins() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="package")
-def login_state(browser: Browser, faces: Served, _logins: dict[str, Any]) -> Any:
+def login_state(browser: Browser, server: Served, _logins: dict[str, Any]) -> Any:
     """The cookies of an admin, who has logged in as people do and changed the one-time password."""
-    if faces.address not in _logins:
+    if server.address not in _logins:
         context = browser.new_context()
-        log_in(context.new_page(), faces)
-        _logins[faces.address] = context.storage_state()
+        log_in(context.new_page(), server)
+        _logins[server.address] = context.storage_state()
         context.close()
-    return _logins[faces.address]
+    return _logins[server.address]
 
 
 NEW_PASSWORD = "a long enough pass phrase 7"
 
 
-def log_in(page: Page, faces: Served) -> None:
+def log_in(page: Page, server: Served) -> None:
     """Logs the first admin in; the first time the one-time password is changed on the way."""
-    page.goto(f"{faces.address}/admin/")
-    page.get_by_label("User name").fill(faces.user)
-    page.get_by_label("Password").fill(faces.password)
+    page.goto(f"{server.address}/admin/")
+    page.get_by_label("User name").fill(server.user)
+    page.get_by_label("Password").fill(server.password)
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("button", name="Log out").wait_for()
     if page.get_by_label("New password", exact=True).count():
-        page.get_by_label("Current password").fill(faces.password)
+        page.get_by_label("Current password").fill(server.password)
         page.get_by_label("New password", exact=True).fill(NEW_PASSWORD)
         page.get_by_label("Repeat new password").fill(NEW_PASSWORD)
         page.get_by_role("button", name="Change password").click()
@@ -181,6 +181,13 @@ def axe(tab: Page) -> list[str]:
     ]
 
 
+def agree(tab: Page, *, to: str = "") -> None:
+    """Confirms the question that the page asks, which contains `to`."""
+    question = tab.locator("dialog#confirm")
+    expect(question).to_contain_text(to)
+    question.locator("[data-agree]").click()
+
+
 def shot(tab: Page, name: str) -> None:
     """A picture of the whole page, where somebody wants pictures."""
     folder = os.environ.get("SCREENSHOTS")
@@ -190,19 +197,32 @@ def shot(tab: Page, name: str) -> None:
 
 
 def fits(tab: Page) -> bool:
-    """Whether nothing sticks out to the right of the window."""
-    return bool(tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
+    """Whether nothing sticks out to the right of the window; charts draw themselves anew for another width, within a second."""
+    for _ in range(10):
+        if tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"):
+            return True
+        tab.wait_for_timeout(100)
+    return False
+
+
+def clipped(tab: Page) -> list[str]:
+    """Tables that must be scrolled sideways, except those beneath charts."""
+    script = """() => [...document.querySelectorAll('main .table')]
+        .filter((box) => !box.closest('details') && box.scrollWidth > box.clientWidth + 1)
+        .map((box) => `${box.getAttribute('aria-label')}: ${box.scrollWidth} > ${box.clientWidth}`)"""
+    found: list[str] = tab.evaluate(script)
+    return found
 
 
 Look = Callable[..., None]
 
 
 @pytest.fixture
-def look(page: Page, faces: Served) -> Look:
+def look(page: Page, server: Served) -> Look:
     """Opens a screen and looks at it as a whole: light and dark, wide and 380 px narrow; axe, overflow, pictures."""
 
     def looked(path: str, name: str, *, wait_for: str = "main h1") -> None:
-        page.goto(f"{faces.address}{path}")
+        page.goto(f"{server.address}{path}")
         page.locator(wait_for).first.wait_for()
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]

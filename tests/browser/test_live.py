@@ -31,19 +31,19 @@ SELECT finish_tasks('kryll-1', array_agg(id), array_agg(attempt), array_agg('don
 """
 
 
-def test_a_task_that_changes_shows_while_one_types_and_reads(page: Page, faces: Served) -> None:
-    ((number,),) = faces.sql(_ADD, ["test_live"])
+def test_a_task_that_changes_shows_while_one_types_and_reads(page: Page, server: Served) -> None:
+    ((number,),) = server.sql(_ADD, ["test_live"])
     page.set_viewport_size({"width": 1280, "height": 500})
-    page.goto(f"{faces.address}/admin/tasks")
+    page.goto(f"{server.address}/admin/tasks")
     expect(page.locator("#live")).to_have_text("Live")
     row = page.locator("tbody tr", has=page.locator(f"#task-{number}"))
     expect(row).to_contain_text("pending")
     search = page.get_by_role("combobox", name="Search")
     search.focus()
     search.press_sequentially("role:payl")
-    assert faces.sql(_CLAIM) == [(number,)]
+    assert server.sql(_CLAIM) == [(number,)]
     claimed = time.monotonic()
-    expect(row).to_contain_text("claimed", timeout=5000)
+    expect(row).to_contain_text("claimed", timeout=15_000)
     assert time.monotonic() - claimed < SECONDS
     expect(search).to_be_focused()
     expect(search).to_have_value("role:payl")
@@ -53,29 +53,29 @@ def test_a_task_that_changes_shows_while_one_types_and_reads(page: Page, faces: 
     page.evaluate("scrollTo(0, 150)")
     at = page.evaluate("scrollY")
     assert at > 0
-    faces.sql(_FINISH, [number])
+    server.sql(_FINISH, [number])
     finished = time.monotonic()
-    expect(row).to_contain_text("completed", timeout=5000)
+    expect(row).to_contain_text("completed", timeout=15_000)
     assert time.monotonic() - finished < SECONDS
     assert page.evaluate("document.activeElement.id") == name
     assert page.evaluate("scrollY") == at
     expect(search).to_have_value("role:payl")
-    faces.sql("DELETE FROM task_history WHERE id = %s", [number])
+    server.sql("DELETE FROM task_history WHERE id = %s", [number])
 
 
 @pytest.fixture
-def balancer(faces: Served) -> Iterator[Balancer]:
+def balancer(server: Served) -> Iterator[Balancer]:
     """The run's server and a second one on the same database, behind a balancer that knows nothing of sessions."""
-    environ = {**os.environ, "DATABASE_URL": faces.database, "STORAGE_PATH": f"{faces.home}/storage"}
+    environ = {**os.environ, "DATABASE_URL": server.database, "STORAGE_PATH": f"{server.home}/storage"}
     second = subprocess.Popen(
         [sys.executable, "-m", "menuwatch.cli.main", "server", "--port", "0"],
         cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     try:
         assert second.stdout is not None
-        said = next((found for line in second.stdout if (found := re.search(r"listens on (http://\S+)", line))), None)
+        said = next((found for line in second.stdout if (found := re.search(r"listening on (http://\S+)", line))), None)
         assert said is not None, "the second server did not start"
-        places = [urlsplit(faces.address), urlsplit(said[1])]
+        places = [urlsplit(server.address), urlsplit(said[1])]
         with balanced([(str(place.hostname), int(place.port or 0)) for place in places]) as made:
             yield made
     finally:
@@ -84,7 +84,7 @@ def balancer(faces: Served) -> Iterator[Balancer]:
 
 
 def test_two_servers_behind_a_balancer_are_as_good_as_one(
-    browser: Browser, faces: Served, login_state: object, balancer: Balancer
+    browser: Browser, server: Served, login_state: object, balancer: Balancer
 ) -> None:
     address = f"http://127.0.0.1:{balancer.port}"
     context = browser.new_context(reduced_motion="reduce")
@@ -103,19 +103,20 @@ def test_two_servers_behind_a_balancer_are_as_good_as_one(
     page.get_by_role("link", name="First page").click()
     expect(page.locator("tbody a.row").first).to_have_text(first)
 
-    ((number,),) = faces.sql(_ADD, ["two servers"])
+    ((number,),) = server.sql(_ADD, ["two servers"])
     page.goto(f"{address}/admin/tasks/{number}")
     page.get_by_label("Priority").fill("905")
     page.get_by_role("button", name="Change").click()
-    expect(page.get_by_role("status")).to_contain_text("is 905 now")
+    expect(page.get_by_role("status")).to_contain_text("from 900 to 905")
 
     for turn in range(12):
         if balancer.who("/admin/live") == {0, 1} and turn > 1:
             break
         page.goto(f"{address}/admin/tasks?q=args.why:%22two%20servers%22")
         expect(page.locator("#live")).to_have_text("Live")
-        faces.sql(_ADD, ["two servers"])
-        expect(page.locator("tbody tr")).to_have_count(turn + 2, timeout=5000)
+        server.sql(_ADD, ["two servers"])
+        # A change before the stream's first look at the database is shown by the refresh every 30 s.
+        expect(page.locator("tbody tr")).to_have_count(turn + 2, timeout=40_000)
         # A page may take an even number of requests, and its stream the same server each time: one more every other time.
         if turn % 2:
             page.request.get(f"{address}/healthz")
@@ -123,4 +124,4 @@ def test_two_servers_behind_a_balancer_are_as_good_as_one(
     assert balancer.who("/admin/tasks") == {0, 1}
     assert not complaints, complaints
     context.close()
-    faces.sql("SELECT cancel_tasks(array_agg(id)) FROM task_live WHERE payload ->> 'why' = 'two servers'")
+    server.sql("SELECT cancel_tasks(array_agg(id)) FROM task_live WHERE payload ->> 'why' = 'two servers'")

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from menuwatch.dashboard.screens import ALL
+from menuwatch.dashboard.navigation import SCREENS
 from tests.browser.conftest import NEW_PASSWORD, Served, watch
 from tests.conftest import ROOT
 
@@ -21,10 +21,10 @@ PREFIX = "/menus/of/ours"
 
 
 @pytest.fixture(scope="module")
-def below(faces: Served) -> Iterator[str]:
+def below(server: Served) -> Iterator[str]:
     """A second server on the same database, below the prefix; gives its address with it."""
     environment = {
-        **os.environ, "DATABASE_URL": faces.database, "MENUWATCH_HOME": faces.home, "LOG_LEVEL": "error",
+        **os.environ, "DATABASE_URL": server.database, "MENUWATCH_HOME": server.home, "LOG_LEVEL": "error",
         "PUBLIC_URL": f"http://127.0.0.1:1{PREFIX}", "PASSWORD_MEMORY_KIB": "1024",
     }  # fmt: skip
     child = subprocess.Popen(
@@ -33,7 +33,7 @@ def below(faces: Served) -> Iterator[str]:
     )  # fmt: skip
     try:
         assert child.stderr is not None
-        line = next(line for line in child.stderr if "listens on" in line)
+        line = next(line for line in child.stderr if "listening on" in line)
         found = re.search(r"http://127\.0\.0\.1:\d+", line)
         assert found, line
         yield found[0] + PREFIX
@@ -60,7 +60,7 @@ def test_every_screen_lies_below_the_prefix(browser: Browser, below: str) -> Non
     page.get_by_label("Password").fill(NEW_PASSWORD)
     page.get_by_role("button", name="Log in").click()
     expect(page).to_have_url(f"{below}/admin/tasks")
-    for screen in ALL:
+    for screen in SCREENS:
         page.goto(f"{below}/admin{screen.path}")
         expect(page.locator("main h1")).to_be_visible()
         complaints += [f"{screen.path} leads to {link}" for link in _links(page) if not _inside(link, below)]

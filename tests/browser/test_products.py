@@ -8,35 +8,35 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import chronicle
-from tests.browser.chronicle import Planted, Words
+from tests.browser import history_data
 from tests.browser.conftest import Look, Served
+from tests.browser.history_data import Planted, Words
 
 
 @pytest.fixture(scope="module")
-def desert(faces: Served) -> Iterator[Planted]:
+def desert(server: Served) -> Iterator[Planted]:
     """A store of twenty days."""
-    planted = chronicle.plant(faces.sql, Words(slug="chronicle-of-products"))
+    planted = history_data.plant(server.sql, Words(slug="chronicle-of-products"))
     yield planted
-    chronicle.clear(faces.sql, planted)
+    history_data.clear(server.sql, planted)
 
 
-def test_the_screens(look: Look, faces: Served, desert: Planted) -> None:
+def test_the_screens(look: Look, server: Served, desert: Planted) -> None:
     look("/admin/products", "products")
     look(f"/admin/products/{desert.product}", "product", wait_for=".chart canvas")
     look(f"/admin/stores/{desert.store}/menu", "menu")
 
 
-def test_filters_narrow_and_counts_follow(page: Page, faces: Served, desert: Planted) -> None:
-    page.goto(f"{faces.address}/admin/products")
-    ((flower,),) = faces.sql("SELECT count(*) FROM catalog_products WHERE category_canon = 'flower'")
+def test_filters_narrow_and_counts_follow(page: Page, server: Served, desert: Planted) -> None:
+    page.goto(f"{server.address}/admin/products")
+    ((flower,),) = server.sql("SELECT count(*) FROM catalog_products WHERE category_canon = 'flower'")
     choice = page.get_by_label("Category")
     expect(choice.locator("option[value=flower]")).to_have_text(f"flower · {flower}")
     choice.select_option("flower")
     expect(page).to_have_url(re.compile("category=flower"))
     expect(page.locator(".head")).to_contain_text(f"{flower} products")
     page.get_by_label("Special").select_option("yes")
-    ((special,),) = faces.sql(
+    ((special,),) = server.sql(
         "SELECT count(*) FROM catalog_products WHERE category_canon = 'flower' AND coalesce(price_rec_special < price_rec, false)"
     )
     expect(page.locator(".head")).to_contain_text(re.compile(rf"\b{special} product"))
@@ -47,9 +47,9 @@ def test_filters_narrow_and_counts_follow(page: Page, faces: Served, desert: Pla
     expect(page.get_by_label("Price from")).to_have_value("9")
 
 
-def test_pages_follow_each_other_and_end(page: Page, faces: Served, desert: Planted) -> None:
-    page.goto(f"{faces.address}/admin/products?sort=-price")
-    ((all_of_them,),) = faces.sql("SELECT count(*) FROM catalog_products")
+def test_pages_follow_each_other_and_end(page: Page, server: Served, desert: Planted) -> None:
+    page.goto(f"{server.address}/admin/products?sort=-price")
+    ((all_of_them,),) = server.sql("SELECT count(*) FROM catalog_products")
     seen: list[str] = []
     while True:
         seen += page.locator("tbody a.row").evaluate_all("all => all.map(one => one.getAttribute('href'))")
@@ -62,9 +62,9 @@ def test_pages_follow_each_other_and_end(page: Page, faces: Served, desert: Plan
     assert len(seen) == len(set(seen)) == all_of_them
 
 
-def test_the_table_says_what_the_chart_shows(page: Page, faces: Served, desert: Planted) -> None:
-    page.goto(f"{faces.address}/admin/products/{desert.product}")
-    page.get_by_text("As a table").click()
+def test_the_table_says_what_the_chart_shows(page: Page, server: Served, desert: Planted) -> None:
+    page.goto(f"{server.address}/admin/products/{desert.product}")
+    page.locator("#price-table summary").click()
     rows = page.locator("#price-table tbody tr")
     # Five states were planted, and one time in which nobody looked.
     expect(rows).to_have_count(6)

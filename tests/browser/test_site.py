@@ -27,16 +27,16 @@ def shopper(window: Page) -> Iterator[Page]:
     assert not complaints, "\n".join(complaints)
 
 
-def _an_item(faces: Served) -> str:
+def _an_item(server: Served) -> str:
     """A product that several stores have, or one that is on special."""
-    ((number,),) = faces.sql(
-        "SELECT id FROM shop_items WHERE stores > 0 ORDER BY stores DESC, on_special DESC, in_stock DESC, id LIMIT 1"
+    ((number,),) = server.sql(
+        "SELECT id FROM storefront_items WHERE stores > 0 ORDER BY stores DESC, on_special DESC, in_stock DESC, id LIMIT 1"
     )
     return f"/p/{number}"
 
 
-def _seen(shopper: Page, faces: Served, path: str, name: str) -> None:
-    shopper.goto(f"{faces.address}{path}")
+def _seen(shopper: Page, server: Served, path: str, name: str) -> None:
+    shopper.goto(f"{server.address}{path}")
     expect(shopper.locator("h1")).to_be_visible()
     for scheme in ("light", "dark"):
         shopper.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
@@ -65,65 +65,67 @@ def _seen(shopper: Page, faces: Served, path: str, name: str) -> None:
         ("/alerts/sent", "alert-sent"),
     ],
 )
-def test_a_page_is_fit_to_be_seen(shopper: Page, faces: Served, path: str, name: str) -> None:
-    _seen(shopper, faces, path, name)
+def test_a_page_is_fit_to_be_seen(shopper: Page, server: Served, path: str, name: str) -> None:
+    _seen(shopper, server, path, name)
 
 
-def test_a_product_a_store_and_a_brand_are_fit_to_be_seen(shopper: Page, faces: Served) -> None:
-    _seen(shopper, faces, _an_item(faces), "product")
-    ((store,),) = faces.sql("SELECT dispensary_id FROM shop_stores ORDER BY offers DESC, 1 LIMIT 1")
-    _seen(shopper, faces, f"/s/{store}", "store")
-    ((brand,),) = faces.sql("SELECT name FROM shop_totals WHERE kind = 'brand' ORDER BY items DESC, name LIMIT 1")
-    _seen(shopper, faces, f"/b/{brand}", "brand")
+def test_a_product_a_store_and_a_brand_are_fit_to_be_seen(shopper: Page, server: Served) -> None:
+    _seen(shopper, server, _an_item(server), "product")
+    ((store,),) = server.sql("SELECT dispensary_id FROM storefront_stores ORDER BY offers DESC, 1 LIMIT 1")
+    _seen(shopper, server, f"/s/{store}", "store")
+    ((brand,),) = server.sql(
+        "SELECT name FROM storefront_totals WHERE kind = 'brand' ORDER BY items DESC, name LIMIT 1"
+    )
+    _seen(shopper, server, f"/b/{brand}", "brand")
 
 
-def test_it_works_without_scripts_from_a_search_to_an_alert(browser: Browser, faces: Served) -> None:
+def test_it_works_without_scripts_from_a_search_to_an_alert(browser: Browser, server: Served) -> None:
     context = browser.new_context(java_script_enabled=False, viewport={"width": 380, "height": 800})
     page = context.new_page()
-    page.goto(faces.address)
-    ((name,),) = faces.sql(
-        "SELECT split_part(name, ' ', 1) FROM shop_items WHERE in_stock > 0 AND name ~ '^[A-Z][a-z]{3,} ' ORDER BY id LIMIT 1"
+    page.goto(server.address)
+    ((name,),) = server.sql(
+        "SELECT split_part(name, ' ', 1) FROM storefront_items WHERE in_stock > 0 AND name ~ '^[A-Z][a-z]{3,} ' ORDER BY id LIMIT 1"
     )
     page.get_by_label("What are you looking for?").fill(name)
     page.get_by_role("button", name="Search").click()
     expect(page.locator("h1")).to_contain_text(name)
     page.get_by_role("link", name=re.compile("^Filters")).click()
     page.get_by_role("link", name=re.compile("^In stock")).first.click()
-    expect(page.get_by_role("list", name="Chosen")).to_contain_text("In stock")
+    expect(page.get_by_role("list", name="Active filters")).to_contain_text("In stock")
     page.locator(".card .name a").first.click()
-    expect(page.get_by_role("heading", name=re.compile("carries it|carry it"))).to_be_visible()
-    page.get_by_text("Tell me when…").click()
-    page.get_by_label("it costs less than").check()
+    expect(page.locator("h2#offers")).to_have_text(re.compile(r"^\d+ stores?$"))
+    page.get_by_text("Set a price alert").click()
+    page.get_by_label("price below").check()
     page.get_by_label("Price in dollars").fill("abc")
-    page.get_by_role("button", name="Tell me").click()
-    expect(page.get_by_text("Below which price?")).to_be_visible()
+    page.get_by_role("button", name="Create alert").click()
+    expect(page.get_by_text("Enter a price such as")).to_be_visible()
     expect(page.get_by_label("Price in dollars")).to_have_value("abc")
     page.get_by_label("Price in dollars").fill("0.5")
-    page.get_by_role("button", name="Tell me").click()
-    expect(page.get_by_role("heading", name="We’ll tell you")).to_be_visible()
+    page.get_by_role("button", name="Create alert").click()
+    expect(page.get_by_role("heading", name="Alert set")).to_be_visible()
     feed = page.get_by_label("Your private feed").input_value()
     assert "/feeds/" in feed
-    page.get_by_role("button", name="End this alert").click()
-    expect(page.get_by_role("heading", name="It has ended")).to_be_visible()
+    page.get_by_role("button", name="Delete alert").click()
+    expect(page.get_by_role("heading", name="Alert deleted")).to_be_visible()
     context.close()
 
 
-def test_the_keyboard_reaches_everything(shopper: Page, faces: Served) -> None:
-    shopper.goto(f"{faces.address}/search")
+def test_the_keyboard_reaches_everything(shopper: Page, server: Served) -> None:
+    shopper.goto(f"{server.address}/search")
     shopper.keyboard.press("Tab")
     expect(shopper.get_by_role("link", name="Skip to content")).to_be_focused()
     shopper.keyboard.press("Enter")
     assert shopper.evaluate("location.hash") == "#main"
 
 
-def test_a_visit_leaves_nothing_behind(browser: Browser, faces: Served) -> None:
+def test_a_visit_leaves_nothing_behind(browser: Browser, server: Served) -> None:
     context = browser.new_context()
     page = context.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    for path in ("/", "/search?near=85004", _an_item(faces)):
-        page.goto(f"{faces.address}{path}")
+    for path in ("/", "/search?near=85004", _an_item(server)):
+        page.goto(f"{server.address}{path}")
     assert context.cookies() == []
     assert page.evaluate("localStorage.length + sessionStorage.length") == 0
-    assert all(url.startswith(faces.address) for url in asked)
+    assert all(url.startswith(server.address) for url in asked)
     context.close()

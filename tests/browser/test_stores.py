@@ -8,20 +8,20 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser import chronicle
-from tests.browser.chronicle import Planted, Words
+from tests.browser import history_data
 from tests.browser.conftest import Look, Served
+from tests.browser.history_data import Planted, Words
 
 
 @pytest.fixture(scope="module")
-def desert(faces: Served) -> Iterator[Planted]:
+def desert(server: Served) -> Iterator[Planted]:
     """A store of twenty days."""
-    planted = chronicle.plant(faces.sql, Words(slug="chronicle-of-stores"))
+    planted = history_data.plant(server.sql, Words(slug="chronicle-of-stores"))
     yield planted
-    chronicle.clear(faces.sql, planted)
+    history_data.clear(server.sql, planted)
 
 
-def test_the_screens(look: Look, page: Page, faces: Served, desert: Planted) -> None:
+def test_the_screens(look: Look, page: Page, server: Served, desert: Planted) -> None:
     look("/admin/stores", "stores")
     look("/admin/stores/new", "stores-new")
     look(f"/admin/stores/{desert.store}", "store")
@@ -30,62 +30,79 @@ def test_the_screens(look: Look, page: Page, faces: Served, desert: Planted) -> 
     expect(page.locator(".strip .gap title")).to_have_text(re.compile("Not observed for 3 d"))
     expect(page.locator(".strip a")).to_have_count(60)
     expect(page.locator(".strip a[aria-label*=quarantined]")).to_have_count(1)
-    page.goto(f"{faces.address}/admin/stores/{desert.store}/menu?at=2001-01-01T00:00")
-    expect(page.locator("main")).to_contain_text("Nothing was known of this store then")
+    page.goto(f"{server.address}/admin/stores/{desert.store}/menu?at=2001-01-01T00:00")
+    expect(page.locator("main")).to_contain_text("No menu at that time")
 
 
-def test_filters_are_in_the_address(page: Page, faces: Served, desert: Planted) -> None:
-    page.goto(f"{faces.address}/admin/stores")
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/stores/{store}/remove", "store-remove"),
+        ("/stores/{store}/merge?into=1", "store-merge"),
+        ("/stores/{store}/edit", "store-edit"),
+        ("/changes?days=all&kind=price_drop", "changes"),
+        ("/changes?days=all&kind=gone", "changes-gone"),
+        ("/exports", "exports"),
+        ("/analytics/stores", "analytics-stores"),
+        ("/analytics/price-per-gram", "analytics-prices"),
+    ],
+)
+def test_the_screens_around_stores(look: Look, desert: Planted, path: str, name: str) -> None:
+    look("/admin" + path.format(store=desert.store), name)
+
+
+def test_filters_are_in_the_address(page: Page, server: Served, desert: Planted) -> None:
+    page.goto(f"{server.address}/admin/stores")
     page.get_by_label("Name, city or slug").fill("tucson")
     page.get_by_role("button", name="Filter").click()
     expect(page).to_have_url(re.compile(r"/stores\?q=tucson$"))
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_label("Crawling").select_option("off")
-    expect(page.locator(".empty")).to_contain_text("No store is like that")
+    expect(page.locator(".empty")).to_contain_text("No matching stores")
     expect(page).to_have_url(re.compile(r"q=tucson&crawl=off"))
     page.get_by_role("link", name="Show all stores").click()
     expect(page.locator("tbody tr").nth(3)).to_be_visible()
 
 
-def test_crawl_now(page: Page, faces: Served, desert: Planted) -> None:
-    page.goto(f"{faces.address}/admin/stores/{desert.store}")
+def test_crawl_now(page: Page, server: Served, desert: Planted) -> None:
+    page.goto(f"{server.address}/admin/stores/{desert.store}")
     page.get_by_role("button", name="Crawl now").click()
-    expect(page.get_by_role("status")).to_contain_text("crawls it ahead of other work")
-    found = faces.sql(
+    expect(page.get_by_role("status")).to_contain_text("Crawl queued ahead of other tasks")
+    found = server.sql(
         "SELECT role, priority FROM worker_tasks WHERE dispensary_id = %s AND status = 'pending'", [desert.store]
     )
     assert found == [("payload_fetch", 20)]
     page.get_by_role("button", name="Crawl now").click()
-    expect(page.get_by_role("status")).to_contain_text("was waiting already")
+    expect(page.get_by_role("status")).to_contain_text("was already queued")
 
 
-def test_a_store_is_added_by_its_address(page: Page, faces: Served) -> None:
-    page.goto(f"{faces.address}/admin/stores")
+def test_a_store_is_added_by_its_address(page: Page, server: Served) -> None:
+    page.goto(f"{server.address}/admin/stores")
     page.get_by_role("link", name="Add stores").click()
-    page.get_by_label("Address of the menu").fill("https://example.org/menu")
-    page.get_by_role("button", name="Add this store").click()
-    expect(page.locator("#h-menu_url")).to_contain_text("is no address of a menu on a platform")
-    expect(page.get_by_label("Address of the menu")).to_have_value("https://example.org/menu")
-    page.get_by_label("Address of the menu").fill("https://dutchie.com/dispensary/added-here")
-    page.get_by_role("button", name="Add this store").click()
-    expect(page.get_by_role("status")).to_contain_text("The store is added")
-    ((store, role),) = faces.sql(
+    page.get_by_label("Menu URLs").fill("https://example.org/menu")
+    page.get_by_role("button", name="Add stores").click()
+    expect(page.locator("#h-menu_url")).to_contain_text("is not a menu URL of a known platform")
+    expect(page.get_by_label("Menu URLs")).to_have_value("https://example.org/menu")
+    page.get_by_label("Menu URLs").fill("https://dutchie.com/dispensary/added-here")
+    page.get_by_role("button", name="Add stores").click()
+    expect(page.get_by_role("status")).to_contain_text("Store added")
+    ((store, role),) = server.sql(
         "SELECT d.id, t.role FROM dispensaries d JOIN worker_tasks t ON t.dispensary_id = d.id WHERE d.slug = 'added-here'"
     )
     assert role == "entry_point_discovery"
-    expect(page).to_have_url(f"{faces.address}/admin/stores/{store}")
-    faces.sql("DELETE FROM task_live WHERE dispensary_id = %s", [store])
-    faces.sql("DELETE FROM dispensaries WHERE id = %s", [store])
+    expect(page).to_have_url(f"{server.address}/admin/stores/{store}")
+    server.sql("DELETE FROM task_live WHERE dispensary_id = %s", [store])
+    server.sql("DELETE FROM dispensaries WHERE id = %s", [store])
 
 
-def test_two_who_change_one_at_once(page: Page, context: BrowserContext, faces: Served, desert: Planted) -> None:
-    address = f"{faces.address}/admin/stores/{desert.store}"
+def test_two_who_change_one_at_once(page: Page, context: BrowserContext, server: Served, desert: Planted) -> None:
+    address = f"{server.address}/admin/stores/{desert.store}"
     page.goto(address)
     # Whoever is typing is not disturbed by what is new, so this page does not learn what the other one saves.
-    page.get_by_label("Hours between two crawls").fill("8")
+    page.get_by_label("Crawl interval (hours)").fill("8")
     other = context.new_page()
     other.goto(address)
-    other.get_by_label("Hours between two crawls").fill("12")
+    other.get_by_label("Crawl interval (hours)").fill("12")
     other.get_by_role("button", name="Save").click()
     expect(other.get_by_role("status")).to_contain_text("every 12 h")
     with page.expect_response(lambda answer: answer.request.method == "POST") as answered:
@@ -93,14 +110,14 @@ def test_two_who_change_one_at_once(page: Page, context: BrowserContext, faces: 
     assert answered.value.status == 412
     shown = page.get_by_role("alert")
     expect(shown.get_by_role("row", name="Crawled every")).to_have_text(re.compile(r"Crawled every\s*12 h\s*8 h"))
-    expect(page.get_by_label("Hours between two crawls")).to_have_value("8")
+    expect(page.get_by_label("Crawl interval (hours)")).to_have_value("8")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("status")).to_contain_text("every 8 h")
-    page.get_by_label("This store may be contacted").uncheck()
+    page.get_by_label("Crawling enabled").uncheck()
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("status")).to_contain_text("not contacted any more")
-    assert faces.sql(
+    expect(page.get_by_role("status")).to_contain_text("no longer contacted")
+    assert server.sql(
         "SELECT crawl_enabled, crawl_interval_hours::int FROM dispensaries WHERE id = %s", [desert.store]
     ) == [(False, 8)]
     expect(page.get_by_role("button", name="Crawl now")).to_have_count(0)
-    faces.sql("UPDATE dispensaries SET crawl_enabled = true, crawl_interval_hours = 6 WHERE id = %s", [desert.store])
+    server.sql("UPDATE dispensaries SET crawl_enabled = true, crawl_interval_hours = 6 WHERE id = %s", [desert.store])

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Look, Served
 
 
-def test_the_screens(look: Look, page: Page, faces: Served) -> None:
+def test_the_screens(look: Look, page: Page, server: Served) -> None:
     look("/admin/system", "system")
     look("/admin/system/settings", "settings")
     look("/admin/system/doctor", "doctor")

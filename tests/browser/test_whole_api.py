@@ -19,7 +19,7 @@ from schemathesis.generation import GenerationMode
 
 from tests.browser.conftest import Served
 from tests.conftest import ROOT, create_database, drop_database
-from tests.people import bearer_at
+from tests.users_fixture import bearer_at
 
 EXAMPLES = int(os.environ.get("API_EXAMPLES", "3"))
 """Of right and of wrong values each, for every operation; API_EXAMPLES asks for more."""
@@ -113,9 +113,9 @@ def _each(strategy: Any, address: str, headers: dict[str, str], found: list[str]
     return asked
 
 
-def test_reading(faces: Served) -> None:
-    faces.sql("UPDATE proxies SET password = 'hunter2-proxy-secret' WHERE id = (SELECT min(id) FROM proxies)")
-    asked, found = _wander(faces.address, faces.database, reading=True)
+def test_reading(server: Served) -> None:
+    server.sql("UPDATE proxies SET password = 'hunter2-proxy-secret' WHERE id = (SELECT min(id) FROM proxies)")
+    asked, found = _wander(server.address, server.database, reading=True)
     assert asked > 200
     assert not found, f"{len(found)} of {asked}:\n" + "\n".join(found[:30])
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from random import Random
 from typing import Literal
 
-from menuwatch.tasks.model import NewTask, Role, Status
+from menuwatch.queue.model import NewTask, Role, Status
 
 End = Literal["done", "fail", "raise", "exhaust", "cancel"]
 

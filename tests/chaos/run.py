@@ -1,4 +1,4 @@
-"""The crash test: workers, and all that can happen to them. `make chaos` runs it; SEED=… repeats a run's plan and mischief.
+"""The crash test: workers, and all that can happen to them. `make chaos` runs it; SEED=… repeats a run's plan and faults.
 
     feeder ──waves of tasks──► queue ◄── workers ◄── kill -9, SIGSTOP, SIGTERM
                                  ▲ └──── connections cut, PostgreSQL stopped in the midst of everything
@@ -30,13 +30,13 @@ import psycopg
 
 from menuwatch.db import migrate
 from menuwatch.db.pool import Connection, connect
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.model import Role
+from menuwatch.queue import store as tasks
+from menuwatch.queue.model import Role
 from tests.chaos import evidence, trace
-from tests.chaos.crew import Crew, Leash, Member
 from tests.chaos.evidence import Effect, Ended, Evidence
 from tests.chaos.plan import Node, Plan
 from tests.chaos.server import Server
+from tests.chaos.worker_processes import Crew, Leash, Member
 
 _STANDSTILL = 180.0
 """Seconds without any progress after which the run has failed. Nothing else depends on how fast the machine is."""
@@ -69,7 +69,7 @@ class Size:
     crashes: int
     axes: int
 
-    def mischief(self, rng: Random) -> list[str]:
+    def faults(self, rng: Random) -> list[str]:
         """All disturbances, in their order."""
         kinds = ("kill", "stop", "term", "cut", "crash", "axe")
         numbers = (self.kills, self.stops, self.terms, self.cuts, self.crashes, self.axes)
@@ -203,12 +203,12 @@ class Chaos:
     # the work
 
     async def _feed_and_disturb(self, desk: Desk) -> None:
-        mischief = self._size.mischief(self._rng)
+        faults = self._size.faults(self._rng)
         trees = self._plan.trees
         first = int(len(trees) * self._size.first)
-        bounds = [0, *(first + (len(trees) - first) * n // len(mischief) for n in range(len(mischief))), len(trees)]
+        bounds = [0, *(first + (len(trees) - first) * n // len(faults) for n in range(len(faults))), len(trees)]
         fed = ended = 0
-        for wave, kind in enumerate(mischief):
+        for wave, kind in enumerate(faults):
             batch = trees[bounds[wave] : bounds[wave + 1]]
             await self._feed(desk, wave, [tree[0] for tree in batch])
             fed += sum(map(len, batch))
@@ -216,10 +216,10 @@ class Chaos:
             ended = await self._until(desk, ended + int((0.95 * fed - ended) * self._rng.random() ** 3))
             self._say(
                 f"{time.monotonic() - self._began:6.1f} s  {ended:6} of {self._plan.total} ended; "
-                f"disturbance {wave + 1:3} of {len(mischief)}: {kind}"
+                f"disturbance {wave + 1:3} of {len(faults)}: {kind}"
             )
             await self._disturb(desk, kind)
-        await self._feed(desk, len(mischief), [tree[0] for tree in trees[bounds[-2] :]])
+        await self._feed(desk, len(faults), [tree[0] for tree in trees[bounds[-2] :]])
 
     async def _feed(self, desk: Desk, wave: int, roots: Sequence[Node]) -> None:
         """A wave, whose fate is never in doubt: a row says that it was fed, in the same transaction."""
@@ -445,7 +445,7 @@ async def run(size: Size, seed: int, say: Callable[[str], None] = lambda _: None
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=None, help="repeats the plan and the mischief of that run")
+    parser.add_argument("--seed", type=int, default=None, help="repeats the plan and the faults of that run")
     parser.add_argument("--short", action="store_true", help="the form that is part of `make test`")
     parser.add_argument("--keep", type=Path, default=None, help="a folder to copy the traces and logs to")
     given = parser.parse_args()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import secrets
 import signal
 import sys
 import time
@@ -16,15 +17,16 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg_pool import PoolTimeout
 
-from menuwatch.core import telemetry
+from menuwatch.core import logging as telemetry
 from menuwatch.core.backoff import Backoff
 from menuwatch.core.errors import Permanent, Transient
+from menuwatch.core.postpone import PostponeCode
 from menuwatch.db.pool import Pool, open_pool
-from menuwatch.engine.handler import TaskContext
-from menuwatch.engine.options import Options
-from menuwatch.engine.worker import Worker
-from menuwatch.tasks.model import Role, Task
-from menuwatch.tasks.outcome import Done, Fail, Outcome, Postpone, Retry, Writes, Wrote
+from menuwatch.queue.model import Role, Task
+from menuwatch.queue.outcome import Done, Fail, Outcome, Postpone, Retry, Writes, Wrote
+from menuwatch.workers.engine.config import WorkerConfig
+from menuwatch.workers.engine.handler import TaskContext
+from menuwatch.workers.engine.worker import Worker
 from tests.chaos.plan import ON_PURPOSE, Node, Plan
 from tests.chaos.trace import Trace
 
@@ -73,7 +75,10 @@ class Hands:
         soon = timedelta(seconds=self.rng.choice((0, 0.01, 0.3)))
         if task.postpone_count < node.postpones:
             return Postpone(
-                until=datetime.now(UTC) + soon, reason=ON_PURPOSE, **self._keeping(node, task, ctx, "postpone")
+                code=PostponeCode.THROTTLED,
+                until=datetime.now(UTC) + soon,
+                reason=ON_PURPOSE,
+                **self._keeping(node, task, ctx, "postpone"),
             )
         if tries < node.tries or node.end == "exhaust":
             return Retry(
@@ -140,8 +145,8 @@ async def _serve(given: argparse.Namespace, pool: Pool) -> None:
         pool,
         given.url,
         dict.fromkeys(Role, hands),
-        Options(
-            worker_id=given.name,
+        WorkerConfig(
+            worker_id=f"{given.name}-{secrets.token_hex(4)}",
             roles=frozenset(Role(name) for name in given.roles.split(",")) if given.roles else None,
             slots=given.slots,
             poll_interval=0.5,
@@ -150,7 +155,7 @@ async def _serve(given: argparse.Namespace, pool: Pool) -> None:
             stale_after=timedelta(seconds=given.stale),
             backoff=Backoff(base=0.05),
             grace=given.grace,
-            patience=60.0,
+            db_timeout=60.0,
         ),
     )
     _watch_beats(worker, trace)

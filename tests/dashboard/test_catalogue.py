@@ -11,9 +11,10 @@ import httpx
 import psycopg
 import pytest
 
+from menuwatch.analytics.refresh import refresh
 from menuwatch.db.pool import Pool
-from tests.browser import chronicle
-from tests.browser.chronicle import Planted
+from tests.browser import history_data
+from tests.browser.history_data import Planted
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
 
@@ -33,7 +34,7 @@ def sql(database_url: str) -> Callable[..., list[tuple[Any, ...]]]:
 @pytest.fixture
 def desert(sql: Callable[..., list[tuple[Any, ...]]], pool: Pool) -> Planted:
     """A store of twenty days."""
-    return chronicle.plant(sql)
+    return history_data.plant(sql)
 
 
 def words(answer: httpx.Response) -> str:
@@ -66,15 +67,15 @@ async def test_what_does_not_exist_is_a_404(admin: httpx.AsyncClient) -> None:
 
 
 WRONG = {
-    "/products?min=cheap": "an amount as 25 or 12.50",
-    "/products?min=NaN": "an amount as 25 or 12.50",
+    "/products?min=cheap": "enter an amount such as 25 or 12.50",
+    "/products?min=NaN": "enter an amount such as 25 or 12.50",
     "/products?min=9&max=3": "less than 9",
-    "/products?store=nowhere": "no store has the number or slug",
+    "/products?store=nowhere": "does not exist: enter its name",
     "/products?stock=some": "is not one of in_stock, oos, unknown",
     "/products?sort=id": "is not one of name, price, -price, updated",
     "/stores?freshness=rotten": "is not one of fresh, late",
     "/payloads?status=lost": "is not one of ok, partial, quarantined, rejected",
-    "/payloads?store=nowhere": "no store has the number or slug",
+    "/payloads?store=nowhere": "does not exist: enter its name",
 }
 
 
@@ -87,8 +88,41 @@ async def test_a_wrong_filter_is_said_and_kept(admin: httpx.AsyncClient, desert:
         assert f'value="{typed}"' in answer.text or f"&#39;{typed}&#39;" in answer.text, address
 
 
+async def test_an_unknown_filter_of_the_changes_is_said_and_not_ignored(
+    admin: httpx.AsyncClient, desert: Planted
+) -> None:
+    page = (await admin.get("/admin/changes?since=foo")).text
+    assert "Unknown filter &#39;since&#39;: use brand, category, days, kind, percent, state, store." in page
+    assert "Unknown filter" not in (await admin.get("/admin/changes?days=30&rows=100&cursor=")).text
+
+
+async def test_every_screen_that_asks_for_a_store_takes_its_name(
+    admin: httpx.AsyncClient, desert: Planted, sql: Callable[..., list[tuple[Any, ...]]]
+) -> None:
+    sql("UPDATE dispensaries SET name = 'Green Lantern Midtown' WHERE id = %s", [desert.store])
+    listed = await admin.get("/admin/products", params={"store": "green lantern midtown"})
+    assert f"/admin/products/{desert.product}" in listed.text
+    listed = await admin.get("/admin/payloads", params={"store": "Green Lantern Midtown"})
+    assert f"/admin/payloads/{desert.quarantined}" in listed.text
+    answer = await admin.get("/admin/jump", params={"q": "Green Lantern Midtown"})
+    assert answer.headers["location"] == f"/admin/stores/{desert.store}"
+    answer = await admin.get("/admin/tasks", params={"q": 'store:"Green Lantern Midtown"'})
+    assert "does not exist" not in answer.text
+    rule = {"name": "drop", "condition": "price_below", "amount": "5", "store": "Green Lantern Midtown"}
+    assert (await admin.post("/admin/alerts/new", data=rule, headers=SAME)).status_code == 303
+    assert sql("SELECT dispensary_id FROM alert_rules") == [(desert.store,)]
+    preview = {"role": "payload_fetch", "scope": "store", "store": "Green Lantern Midtown"}
+    answer = await admin.get("/admin/job-queue/enqueue", params=preview)
+    assert answer.status_code == 200
+    assert "does not exist" not in answer.text
+
+
 async def test_a_moment_that_is_none_is_said(admin: httpx.AsyncClient, desert: Planted) -> None:
-    for at, said in (("soon", "a time as 2026-11-21T18:00"), ("2999-01-01T00:00", "still to come")):
+    for at, said in (
+        ("soon", "enter a time such as 2026-11-21T18:00"),
+        ("2099-01-01T00:00", "the time is in the future"),
+        ("2999-01-01T00:00", "the year must be from 2000 to 2100"),
+    ):
         answer = await admin.get(f"/admin/stores/{desert.store}/menu?at={at}")
         assert answer.status_code == 422
         assert said in words(answer)
@@ -135,7 +169,7 @@ async def test_discovery_is_asked_for(admin: httpx.AsyncClient, sql: Callable[..
         "/admin/stores/discover", data={"platform": "dutchie", "state_code": "Atlantis", "city": ""}, headers=SAME
     )
     assert answer.status_code == 422
-    assert "does not exist" in words(answer)
+    assert "unknown state" in words(answer)
     assert 'value="Atlantis"' in answer.text
     answer = await admin.post(
         "/admin/stores/discover", data={"platform": "dutchie", "state_code": "az", "city": "Mesa"}, headers=SAME
@@ -147,7 +181,7 @@ async def test_discovery_is_asked_for(admin: httpx.AsyncClient, sql: Callable[..
 async def test_an_interval_that_cannot_be_is_said(
     admin: httpx.AsyncClient, desert: Planted, sql: Callable[..., list[tuple[Any, ...]]]
 ) -> None:
-    for hours in ("", "often", "0", "-4", "NaN", "1000", "1e9"):
+    for hours in ("", "often", "0", "-4", "NaN", "1000", "1e9", "1e999999999"):
         form = {"enabled": "on", "interval_hours": hours, "version": "on:6"}
         answer = await admin.post(f"/admin/stores/{desert.store}", data=form, headers=SAME)
         assert answer.status_code == 422, hours
@@ -172,21 +206,22 @@ async def test_every_change_of_a_store_is_in_the_audit(
         f"/admin/stores/{desert.store}", data={"interval_hours": "3", "version": "on:6"}, headers=SAME
     )
     assert stale.status_code == 412
-    assert "May be contacted no no Crawled every 2 h 30 min 3 h" in words(stale)
+    assert "Crawling enabled no no Crawled every 2 h 30 min 3 h" in words(stale)
 
 
 async def test_a_payload_without_its_file_is_shown_and_says_so(admin: httpx.AsyncClient, desert: Planted) -> None:
     assert (await admin.get(f"/admin/payloads/{desert.payload}")).status_code == 200
-    assert "cannot be read" in words(await admin.get(f"/admin/payloads/{desert.payload}/data"))
+    told = await admin.get(f"/admin/payloads/{desert.payload}/data")
+    assert (told.status_code, "menuwatch verify --repair" in words(told)) == (500, True)
     tried = await admin.get(f"/admin/payloads/{desert.quarantined}/replay")
     assert tried.status_code == 200
-    assert (await admin.get(f"/admin/payloads/{desert.payload}/diff")).status_code == 404
+    assert (await admin.get(f"/admin/payloads/{desert.payload}/diff")).status_code == 500
 
 
 async def test_equal_answers_are_marked(admin: httpx.AsyncClient, desert: Planted) -> None:
     # Of the planted answers each two that follow each other have the same hash.
     answer = await admin.get(f"/admin/payloads?store={desert.store}")
-    assert answer.text.count("same answers") in (24, 25)
+    assert answer.text.count(">identical<") in (24, 25)
     assert answer.text.count(">quarantined<") >= 1
 
 
@@ -211,3 +246,67 @@ async def test_contents_are_in_units_that_people_write(
         [found],
     )
     assert "A 1.47 % B 1.47 mg C 1.47 mg/g D 1.47 mg/ml" in words(await admin.get(f"/admin/products/{product}"))
+
+
+async def test_a_product_shows_its_kiosk_and_its_brand(
+    admin: httpx.AsyncClient, sql: Callable[..., list[tuple[Any, ...]]], desert: Planted
+) -> None:
+    ((number,),) = sql("SELECT id FROM catalog_products ORDER BY id LIMIT 1")
+    sql(
+        """UPDATE catalog_products SET variants = '[{"option": "1g", "price_rec": 10, "quantity": 8, "stock_status": "in_stock"}]',
+                  extra = '{"brand_description": "<b>Grown</b> here.", "kiosk_quantity": {"1g": 11}}' WHERE id = %s""",
+        [number],
+    )
+    answer = await admin.get(f"/admin/products/{number}")
+    assert "8 left 11 in the kiosk" in words(answer)
+    assert "About the brand &lt;b&gt;Grown&lt;/b&gt; here." in words(answer)
+
+
+async def test_analytics_shows_brands_and_categories_of_a_state(
+    viewer: httpx.AsyncClient, sql: Callable[..., list[tuple[Any, ...]]], pool: Pool
+) -> None:
+    assert "No categories" in words(await viewer.get("/admin/analytics"))
+    sql(
+        "INSERT INTO dispensaries (platform_dispensary_id, slug, name, state, last_crawled_at, first_crawled_at)"
+        " SELECT s, s, s, s, now(), now() FROM unnest(ARRAY['AZ', 'NM']) s"
+    )
+    sql(
+        "INSERT INTO catalog_products (dispensary_id, provider, provider_product_id, content_hash, first_seen_at, state_from,"
+        " changed_at, name_raw, name, brand_name, category_canon, stock_status, is_in_stock, variants, extra)"
+        " SELECT d.id, 'dutchie', n, '', now(), now(), now(), 'P', 'P', b, c, 'in_stock', true, '[]', '{}'"
+        " FROM (VALUES ('AZ', '1', 'Acme', 'flower'), ('AZ', '2', 'Acme', 'flower'), ('AZ', '3', NULL, 'edible'),"
+        " ('AZ', '4', '<b>', 'flower'), ('NM', '5', 'Acme', NULL)) v(s, n, b, c) JOIN dispensaries d ON d.state = v.s"
+    )
+    await refresh(pool)
+    everywhere = words(await viewer.get("/admin/analytics"))
+    assert "flower 3 3 60.0 % 50.0 %" in everywhere
+    assert "unknown 1 1 20.0 % 50.0 %" in everywhere
+    assert "Acme 3 3 60.0 % 100.0 %" in everywhere
+    arizona = words(await viewer.get("/admin/analytics?state=AZ"))
+    assert "flower 3 3 75.0 % 100.0 %" in arizona
+    assert "Acme 2 2 50.0 % 100.0 %" in arizona
+    assert "without a brand 1 1 25.0 %" in arizona
+    assert "&lt;b&gt; 1 1 25.0 %" in arizona
+    assert "“Q” is not an option" in words(await viewer.get("/admin/analytics?state=Q"))
+
+
+async def test_every_report_of_analytics_has_a_screen(
+    viewer: httpx.AsyncClient, desert: Planted, pool: Pool, sql: Callable[..., list[tuple[Any, ...]]]
+) -> None:
+    reports = [
+        "price-per-gram", "discounts", "out-of-stock", "out-of-stock/products", "new-and-gone", "stores", "coverage",
+    ]  # fmt: skip
+    for report in reports:
+        assert "No rows" in words(await viewer.get(f"/admin/analytics/{report}")), report
+    await refresh(pool)
+    sql("UPDATE dispensaries SET name = 'Renamed <b>' WHERE id = %s", [desert.store])
+    for report in reports:
+        for query in ("", "?state=AZ", "?state=TX", "?cursor=WzEsMl0"):
+            assert (await viewer.get(f"/admin/analytics/{report}{query}")).status_code == 200, (report, query)
+    page = await viewer.get("/admin/analytics/stores?state=AZ")
+    assert f'href="/admin/stores/{desert.store}"' in page.text
+    assert "AZ 1 1" in words(await viewer.get("/admin/analytics/coverage"))
+    assert (
+        f'href="/admin/products/{desert.product}"' in (await viewer.get("/admin/analytics/out-of-stock/products")).text
+    )
+    assert (await viewer.get("/admin/analytics/nothing")).status_code == 404

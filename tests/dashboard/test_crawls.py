@@ -10,22 +10,22 @@ import httpx
 import pytest
 
 from menuwatch.archive.files import FileArchive
-from menuwatch.core.settings import Settings
+from menuwatch.config.settings import Settings
 from menuwatch.dashboard.app import create_dashboard
 from menuwatch.db.pool import Pool
 from menuwatch.web import paging
-from menuwatch.web.faces import Faces
+from menuwatch.web.dependencies import AppContext
 from menuwatch.web.live import Live
-from menuwatch.web.observe import Traffic
-from menuwatch.web.system import System
-from tests.dashboard.crawling import BLOCKED, PROVIDERS, SITES, half_done
+from menuwatch.web.request_middleware import Traffic
+from menuwatch.web.routing import Apps
+from tests.dashboard.crawl_rows import BLOCKED, PROVIDERS, SITES, half_done
 
 AT = "/admin/crawls"
 
 
 @pytest.fixture
-def faces(pool: Pool, tmp_path: Path) -> Faces:
-    system = System(
+def apps(pool: Pool, tmp_path: Path) -> Apps:
+    system = AppContext(
         pool=pool,
         archive=FileArchive(tmp_path / "storage"),
         platforms={},
@@ -34,7 +34,7 @@ def faces(pool: Pool, tmp_path: Path) -> Faces:
         providers=PROVIDERS,
     )
     app = create_dashboard(system, Traffic(), Live(pool))
-    return Faces(api=app, dashboard=app, site=app)
+    return Apps(api=app, dashboard=app, site=app)
 
 
 async def one(pool: Pool, query: str) -> tuple[Any, ...]:
@@ -42,6 +42,20 @@ async def one(pool: Pool, query: str) -> tuple[Any, ...]:
         row = await (await conn.execute(query)).fetchone()  # type: ignore[arg-type]
     assert row is not None
     return tuple(row)
+
+
+async def test_archived_pages_are_read_again(admin: httpx.AsyncClient, pool: Pool) -> None:
+    job = await half_done(pool)
+    at = f"{AT}/{job.id}"
+    assert "Read pages again" in (await admin.get(at)).text
+    async with pool.connection() as conn:
+        await conn.execute(
+            "UPDATE crawl_attempts SET path = 'crawls/1/4-1.html.gz' WHERE item_id = 4 AND job_id = %s", (job.id,)
+        )
+    answer = await admin.post(f"{at}/reparse")
+    assert (answer.status_code, answer.headers["location"]) == (303, at)
+    said = "0 archived pages read again: 0 changed, 0 unreadable, 1 no longer archived."
+    assert said in (await admin.get(at)).text
 
 
 async def test_one_is_started_with_a_keyword_on_each_line(admin: httpx.AsyncClient, pool: Pool) -> None:
@@ -55,23 +69,32 @@ async def test_one_is_started_with_a_keyword_on_each_line(admin: httpx.AsyncClie
     started = await admin.post(AT, data={**form, "max_pages": "4"})
     assert started.status_code == 303
     page = (await admin.get(started.headers["location"])).text
-    assert "has begun with 2 keywords" in page
+    assert "started with 2 keywords" in page
     kept = "SELECT site, provider, keywords, max_pages, country, created_by FROM crawl_jobs"
     assert await one(pool, kept) == ("cj", "serpwatch", ["led lamp", "dog leash"], 4, "us", "tester")
     assert "led lamp, dog leash" in (await admin.get(AT)).text
     assert await one(pool, "SELECT count(*) FROM audit_log WHERE action = 'crawl_started'") == (1,)
+    kept = "SELECT gap_min_seconds, gap_max_seconds, mixing_threshold, max_retries, retry_base_minutes FROM crawl_jobs"
+    assert await one(pool, kept) == (5, 15, 15, 3, 15)
+    pace = {"gap_min_seconds": "2.5", "mixing_threshold": "3", "max_retries": "0", "retry_base_minutes": "0"}
+    slow = (await admin.post(AT, data={**form, **pace})).headers["location"]
+    assert await one(pool, kept + " ORDER BY id DESC LIMIT 1") == (2.5, 15, 3, 0, 0)
+    assert "2.5 to 15 s" in (await admin.get(slow)).text
 
 
 @pytest.mark.parametrize(
     ("form", "said"),
     [
-        ({"keywords": "  \n "}, "name at least one keyword"),
-        ({"keywords": "lamp\nle\x07d"}, "keyword 2 of 2 holds a control character"),
-        ({"keywords": "\n".join(f"lamp {n}" for n in range(201))}, "there are 201 keywords"),
+        ({"keywords": "  \n "}, "give at least one keyword"),
+        ({"keywords": "lamp\nle\x07d"}, "keyword 2 of 2 contains a control or invalid character"),
+        ({"keywords": "\n".join(f"lamp {n}" for n in range(201))}, "201 keywords: a crawl takes at most 200"),
         ({"keywords": "lamp", "max_pages": "0"}, "0 is too small: from 1 to 100"),
         ({"keywords": "lamp", "max_pages": "ten"}, "a whole number from 1 to 100"),
-        ({"keywords": "lamp", "site": "elsewhere"}, "is not known here: it is one of cj"),
+        ({"keywords": "lamp", "site": "elsewhere"}, "elsewhere&#39;; use one of: cj"),
         ({"keywords": "lamp", "country": "Germany"}, "two letters"),
+        ({"keywords": "lamp", "gap_min_seconds": "0"}, "enter a number from 1 to 3,600, not"),
+        ({"keywords": "lamp", "gap_min_seconds": "16"}, "gap_min_seconds (16) must not exceed gap_max_seconds (15)"),
+        ({"keywords": "lamp", "max_retries": "11"}, "11 is too large: from 0 to 10"),
     ],
 )
 async def test_what_cannot_be_started_is_said_beside_the_field(
@@ -98,7 +121,7 @@ async def test_a_job_in_the_midst_of_its_work(admin: httpx.AsyncClient, pool: Po
     assert (await admin.get(f"{AT}/{job.id}/pages?status=lost")).status_code == 422
     submissions = (await admin.get(f"{AT}/{job.id}/submissions")).text
     assert submissions.count("failed</span>") == 3
-    assert submissions.count("under way</span>") == 1
+    assert submissions.count("in progress</span>") == 1
     assert BLOCKED in submissions
 
 
@@ -117,7 +140,7 @@ async def test_products_are_walked_searched_and_shown(admin: httpx.AsyncClient, 
     assert walked == sorted(walked, reverse=True)
     found = (await admin.get(f"{at}?q=Größe+%26+Co&keyword=led+lamp")).text
     assert len(scores(found)) == 22, "every third of 70, from the second, and one of them never came"
-    assert "No product is like that" in (await admin.get(f"{at}?q=nothing+of+it")).text
+    assert "No matching products" in (await admin.get(f"{at}?q=nothing+of+it")).text
     assert (await admin.get(f"{at}?keyword=cat")).status_code == 422
     odd = paging.encode("no score", 1)
     assert (await admin.get(f"{at}?cursor={odd}")).status_code == 200, "its first page is shown instead"
@@ -137,9 +160,9 @@ async def test_failed_pages_are_retried_and_a_job_is_cancelled(admin: httpx.Asyn
     assert "no page of crawl" in (await admin.get(again.headers["location"])).text
     assert (await admin.post(f"{AT}/{job.id}/cancel")).status_code == 303
     page = (await admin.get(f"{AT}/{job.id}")).text
-    assert "is cancelled: nothing more is submitted" in page
+    assert "is cancelled: no more pages are submitted" in page
     assert f'action="{AT}/{job.id}/cancel"' not in page
-    assert "Go on with 35 pages" in page
+    assert "Resume 35 pages" in page
     assert await one(pool, "SELECT status FROM crawl_jobs") == ("cancelled",)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from menuwatch.dashboard.svg.host_hours import host_hours
+from menuwatch.dashboard.charts.bars import host_hours
 from menuwatch.db.pool import Pool
-from menuwatch.operations.host_hours import Hour, HourBook
+from menuwatch.hosts.hourly import HourBook, RequestHour, host_day
 
 HOST = "dutchie.example"
 
@@ -20,11 +22,12 @@ HOST = "dutchie.example"
 async def host(pool: Pool) -> str:
     async with pool.connection() as conn:
         await conn.execute(
-            "INSERT INTO hosts (host, rate, burst, concurrency, min_gap, pace) VALUES (%s, 2, 4, 6, 0, 2)", [HOST]
+            "INSERT INTO hosts (host, rate, burst, concurrency, min_gap, current_rate) VALUES (%s, 2, 4, 6, 0, 2)",
+            [HOST],
         )
         await conn.execute(
             "INSERT INTO fetch_attempts (host, proxy_id, verdict, blame, reaction, status, elapsed_ms, attempted_at) "
-            "SELECT %s, n %% 3, CASE WHEN n %% 10 = 0 THEN 'blocked' ELSE 'ok' END, 'nobody', 'return', 200, 20, "
+            "SELECT %s, n %% 3, CASE WHEN n %% 10 = 0 THEN 'blocked' ELSE 'ok' END, 'none', 'return', 200, 20, "
             "now() - n * interval '1 second' "
             "FROM generate_series(1, 120) n",
             [HOST],
@@ -78,21 +81,47 @@ async def test_it_is_paused_resumed_reset_and_forgotten(admin: httpx.AsyncClient
         assert answer.status_code == 303
         return (await admin.get(answer.headers["location"])).text
 
-    assert "is paused: nobody asks it" in await press("pause")
+    assert "is paused. Its tasks wait without using retries" in await press("pause")
     assert "paused by tester" in (await admin.get("/admin/hosts")).text
     await press("resume")
     async with pool.connection() as conn:
         await conn.execute(
             "UPDATE hosts SET circuit = 'open', circuit_until = now() + interval '9 min', circuit_opened_at = now(), "
-            "circuit_reason = 'six were refused', circuit_opens = 1"
+            "circuit_reason = 'six were refused', consecutive_opens = 1"
         )
     page = (await admin.get(f"/admin/hosts/{host}")).text
     assert "circuit open" in page
     assert "Six were refused." in page
     await press("reset")
     assert await _one(pool, "SELECT circuit FROM hosts") == ("closed",)
-    assert "is forgotten" in await press("remove")
+    assert "was deleted with its limits and history" in await press("remove")
     assert await _one(pool, "SELECT count(*) FROM hosts") == (0,)
+
+
+async def test_a_host_is_paused_for_a_time_from_the_list(admin: httpx.AsyncClient, pool: Pool, host: str) -> None:
+    path = f"/admin/hosts/{host}/pause"
+    assert f'href="{path}"' in (await admin.get("/admin/hosts")).text
+    assert (await admin.get(path)).status_code == 200
+    wrong = await admin.post(path, data={"length": "until", "reason": "too busy"})
+    assert (wrong.status_code, wrong.text.count('class="wrong"'), 'value="too busy"' in wrong.text) == (422, 1, True)
+    past = await admin.post(path, data={"length": "until", "until": "2020-01-01T00:00"})
+    assert (past.status_code, past.text.count('class="wrong"')) == (422, 1)
+    assert await _one(pool, "SELECT paused_at FROM hosts") == (None,)
+    assert (await admin.post(path, data={"length": "900", "reason": "too busy"})).status_code == 303
+    left = "SELECT paused_reason, round(extract(epoch FROM paused_until - paused_at))::integer FROM hosts"
+    assert await _one(pool, left) == ("too busy", 900)
+    page = (await admin.get(f"/admin/hosts/{host}")).text
+    assert "Too busy." in page
+    await pool_execute(
+        pool, "UPDATE hosts SET paused_at = now() - interval '16 min', paused_until = now() - interval '1 min'"
+    )
+    listed = (await admin.get("/admin/hosts")).text
+    assert ("healthy" in listed, "is blocked" in listed) == (True, False)
+
+
+async def pool_execute(pool: Pool, statement: str) -> None:
+    async with pool.connection() as conn:
+        await conn.execute(statement)
 
 
 async def test_requests_are_filtered_and_walked(admin: httpx.AsyncClient, host: str) -> None:
@@ -142,7 +171,7 @@ async def test_hours_that_are_over_are_counted_once(pool: Pool) -> None:
 
         async def asked(verdict: str, moment: datetime) -> None:
             await conn.execute(
-                "INSERT INTO fetch_attempts (host, verdict, blame, reaction, attempted_at) VALUES ('h', %s, 'nobody', 'return', %s)",
+                "INSERT INTO fetch_attempts (host, verdict, blame, reaction, attempted_at) VALUES ('h', %s, 'none', 'return', %s)",
                 [verdict, moment],
             )
 
@@ -153,21 +182,98 @@ async def test_hours_that_are_over_are_counted_once(pool: Pool) -> None:
         first = (await book.day(conn, now))["h"]
         assert dict(first.verdicts) == {"blocked": 1, "ok": 1, "target_down": 1}
         assert [n for n, hour in enumerate(first.hours) if hour.total] == [20, 23]
-        assert first.hours[23] == Hour(answered=1, failed=1)
+        assert [hour.start for hour in first.hours] == [
+            now.replace(minute=0) - timedelta(hours=n) for n in reversed(range(24))
+        ]
+        assert counts(first.hours[23]) == (1, 0, 1)
         await asked("ok", now - timedelta(hours=3))
         await asked("ok", now)
         second = (await book.day(conn, now))["h"]
-        assert second.hours[20] == Hour(refused=1), "that hour was over, and is not counted again"
-        assert second.hours[23] == Hour(answered=2, failed=1)
-        assert (await HourBook().day(conn, now))["h"].hours[20] == Hour(answered=1, refused=1)
+        assert counts(second.hours[20]) == (0, 1, 0), "that hour was over, and is not counted again"
+        assert counts(second.hours[23]) == (2, 0, 1)
+        assert counts((await HourBook().day(conn, now))["h"].hours[20]) == (1, 1, 0)
+        assert counts((await host_day(conn, "h", now)).hours[20]) == (1, 1, 0)
         later = (await book.day(conn, now + timedelta(hours=1)))["h"]
-        assert later.hours[22] == Hour(answered=2, failed=1)
+        assert counts(later.hours[22]) == (2, 0, 1)
+
+
+def counts(hour: RequestHour) -> tuple[int, int, int]:
+    return hour.succeeded, hour.refused, hour.failed
+
+
+async def test_an_hour_has_its_busiest_minute_its_bytes_and_response_times(pool: Pool) -> None:
+    now = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
+    async with pool.connection() as conn:
+        await conn.execute("SELECT ensure_fetch_attempts_partition(%s)", [now])
+        # 30 requests in one minute, 6 in another; of these 3 are refused, and refusals are fast.
+        await conn.execute(
+            "INSERT INTO fetch_attempts (host, proxy_id, verdict, blame, reaction, bytes, elapsed_ms, attempted_at) "
+            "SELECT 'h', n %% 2, CASE WHEN n <= 3 THEN 'blocked' ELSE 'ok' END, 'none', 'return', 1000, "
+            "CASE WHEN n <= 3 THEN 1 ELSE 400 END, %s - CASE WHEN n <= 6 THEN interval '20 min' ELSE interval '5 min' END "
+            "FROM generate_series(1, 36) n",
+            [now],
+        )
+        book = HourBook()
+        hour = (await book.day(conn, now))["h"].hours[23]
+        assert (hour.total, hour.refused, hour.bytes, hour.average_ms, hour.peak_per_second) == (
+            36,
+            3,
+            36_000,
+            400,
+            0.5,
+        )
+        assert (await book.day(conn, now, proxy_id=1))["h"].hours[23].total == 18
+        assert await book.day(conn, now, proxy_id=9) == {}
+        assert (await host_day(conn, "other", now)).block_rate is None
+        day = await host_day(conn, "h", now)
+        assert (day.verdicts, day.block_rate) == ({"blocked": 3, "ok": 33}, 3 / 36)
+
+
+async def test_a_host_has_charts_of_its_requests_and_its_rate(admin: httpx.AsyncClient, host: str) -> None:
+    text = (await admin.get(f"/admin/hosts/{host}")).text
+    charts = {
+        name: json.loads(html.unescape(data))
+        for name, data in re.findall(r'<script type="application/json" id="chart-(\w+)-data">(.*?)</script>', text)
+    }
+    requests, rate = charts["requests"], charts["rate"]
+    assert [one["label"] for one in requests["series"]] == ["Succeeded", "Failed", "Refused"]
+    assert [sum(one["values"]) for one in requests["series"]] == [108, 0, 12]
+    assert len(requests["times"]) == 24
+    busiest, _, limit = rate["series"]
+    assert limit["values"] == [2.0] * 24
+    # 120 requests, one per second: a minute has 60 at most, and one of the three minutes they touch at least 40.
+    assert 0.6 < max(busiest["values"]) <= 1
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"),
+    [
+        ("", ["a.example", "b.example", HOST]),
+        ("-host", [HOST, "b.example", "a.example"]),
+        ("-day", [HOST, "a.example", "b.example"]),
+        ("state", ["b.example", "a.example", HOST]),
+        ("-blocked", [HOST, "a.example", "b.example"]),
+    ],
+)
+async def test_the_list_is_sorted(admin: httpx.AsyncClient, pool: Pool, host: str, sort: str, names: list[str]) -> None:
+    for name in ("b.example", "a.example"):
+        await pool_execute(
+            pool,
+            f"INSERT INTO hosts (host, rate, burst, concurrency, min_gap, current_rate) VALUES ('{name}', 2, 4, 6, 0, 2)",
+        )
+    await pool_execute(pool, "UPDATE hosts SET paused_at = now(), paused_reason = 'x' WHERE host = 'b.example'")
+    text = (await admin.get(f"/admin/hosts?sort={sort}")).text
+    assert re.findall(r'<a class="row clip" title="([^"]+)"', text) == names
+    assert "1–3 of 3 hosts" in text
+    assert "10.0 %" in text
 
 
 def test_the_picture_of_hours() -> None:
-    assert host_hours([Hour()] * 24) == ""
-    quiet, busy = Hour(answered=10), Hour(answered=80, refused=20)
-    drawn = str(host_hours([*[Hour()] * 22, quiet, busy]))
+    start = datetime(2026, 11, 21, tzinfo=UTC)
+    none = [RequestHour(start=start)] * 24
+    assert host_hours(none) == ""
+    quiet, busy = RequestHour(start=start, succeeded=10), RequestHour(start=start, succeeded=80, refused=20)
+    drawn = str(host_hours([*none[:22], quiet, busy]))
     assert "110 requests in the last 24 hours: 20 refused, 0 failed; most refusals 0 hours ago" in drawn
     assert drawn.count("<rect") == 3
     assert 'class="bad" x="231"' in drawn, "the newest is on the right"

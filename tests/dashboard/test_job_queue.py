@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
 
+from menuwatch.dashboard.pages.timeline import moves
 from menuwatch.db.pool import Pool
-from tests.dashboard.crew import enter, hold
+from tests.dashboard.worker_rows import enter, hold
 
 ENQUEUE = "/admin/job-queue/enqueue"
 
@@ -45,7 +47,7 @@ async def test_a_pod_filters_what_is_in_hand(admin: httpx.AsyncClient, pool: Poo
     assert f"/admin/tasks/{second}" in one
     assert "Running on Kryll &amp; &lt;sons&gt;" in one
     gone = (await admin.get("/admin/job-queue?pod=Vantor")).text
-    assert "There is no pod Vantor (any more): all are shown." in gone
+    assert "Pod Vantor not found: showing all pods." in gone
     assert f"/admin/tasks/{first}" in gone
 
 
@@ -60,7 +62,7 @@ async def test_what_is_next_stands_in_the_order_of_claiming(admin: httpx.AsyncCl
             )
     page = (await admin.get("/admin/job-queue")).text
     assert re.findall(r"priority (\d+)", page) == ["20", "10", "0"]
-    assert "3 tasks ready, 0 for later; 0 of 0 slots busy." in page
+    assert "3 ready · 0 scheduled · 0 of 0 slots busy." in page
     assert "No worker is running" in page
 
 
@@ -69,13 +71,13 @@ async def test_what_is_next_stands_in_the_order_of_claiming(admin: httpx.AsyncCl
     [
         ("role=dancing", "&#39;dancing&#39; is not one of payload_fetch"),
         ("role=payload_fetch&scope=everybody", "&#39;everybody&#39; is not one of store, state, due, all"),
-        ("role=payload_fetch", "name the store: its number, its slug, or its id on the platform"),
-        ("role=payload_fetch&store=<b>", "no store has the number, slug or id &#39;&lt;b&gt;&#39;"),
-        ("role=payload_fetch&scope=state", "choose the state"),
-        ("role=payload_fetch&scope=state&state=ZZ", "there is no store in &#39;ZZ&#39;: there are stores in AZ"),
-        ("role=payload_fetch&scope=all", "payload_fetch is for stores: choose which"),
-        ("role=store_discovery&scope=due", "store_discovery is for the whole installation, not for single stores"),
-        ("role=entry_point_discovery&scope=due", "for many stores it is one of payload_fetch, product_discovery"),
+        ("role=payload_fetch", "enter the store&#39;s name, slug or ID"),
+        ("role=payload_fetch&store=<b>", "store &#39;&lt;b&gt;&#39; does not exist"),
+        ("role=payload_fetch&scope=state", "choose a state"),
+        ("role=payload_fetch&scope=state&state=ZZ", "no stores in &#39;ZZ&#39;: stores exist in AZ"),
+        ("role=payload_fetch&scope=all", "payload_fetch needs a store or a group of stores"),
+        ("role=store_discovery&scope=due", "store_discovery does not work on single stores: choose “All stores”"),
+        ("role=entry_point_discovery&scope=due", "for several stores, use one of: payload_fetch, product_discovery"),
         ("role=payload_fetch&priority=soon", "a whole number from -1,000 to 1,000, not &#39;soon&#39;"),
         ("role=payload_fetch&priority=9999", "9,999 is too large"),
     ],
@@ -102,7 +104,7 @@ async def test_one_store_is_named_by_its_slug_and_does_not_wait_twice(admin: htt
     assert await waiting(pool) == [("payload_fetch", first, 20)]
     again = (await admin.get(ENQUEUE, params=form)).text
     assert "<strong>0 tasks</strong>" in again
-    assert "It waits already" in again
+    assert "Already queued" in again
     await admin.post(ENQUEUE, data=form)
     assert len(await waiting(pool)) == 1
 
@@ -118,7 +120,7 @@ async def test_stores_that_are_due_are_counted_and_then_enqueued(admin: httpx.As
     form = {"role": "payload_fetch", "scope": "due", "state": "az"}
     shown = (await admin.get(ENQUEUE, params=form)).text
     facts = dict(re.findall(r"<dt>([^<]+)</dt><dd[^>]*>([\d,]+)", shown))
-    assert facts == {"Stores": "6", "Skipped": "1", "Not due yet": "2", "Already waiting": "1", "New tasks": "2"}
+    assert facts == {"Stores": "6", "Skipped": "1", "Not due yet": "2", "Already queued": "1", "New tasks": "2"}
     assert "Enqueue 2 tasks" in shown
     await admin.post(ENQUEUE, data=form)
     assert "2 tasks enqueued: payload_fetch." in (await admin.get("/admin/job-queue")).text
@@ -153,3 +155,84 @@ async def test_the_timeline_of_nobody_and_of_somebody(admin: httpx.AsyncClient, 
     page = (await admin.get("/admin/job-queue/timeline?hours=1&pod=Xylos")).text
     assert 'aria-label="1 task, 0 failed' in page
     assert (await admin.get("/admin/job-queue/timeline?hours=99")).status_code == 422
+
+
+async def test_the_address_of_a_timeline_holds_its_time(admin: httpx.AsyncClient, pool: Pool) -> None:
+    await enter(pool, "ada")
+    number = await hold(pool, "ada")
+    running = (await admin.get("/admin/job-queue/timeline?pod=Xylos")).text
+    assert 'data-live="tasks,workers,hosts"' in running
+    # What the script is given, and what is there without it: the task, its worker's tasks of that time, and links to zoom.
+    assert f'"bars":[[{number},' in running
+    assert f'href="/admin/tasks/{number}"' in running
+    assert "/admin/tasks?q=worker%3Aada%20ended%3A%3E%3D" in running
+    links = dict(re.findall(r'data-zoom="(\w+)" href="([^"]+)"', running))
+    assert sorted(links) == ["earlier", "in", "out"]
+    earlier = (await admin.get(links["earlier"].replace("&amp;", "&"))).text
+    assert 'data-live=""' in earlier
+    assert "No tasks in this period" in earlier, "Ada's task began just now"
+    assert '<option value="Xylos" selected>' in earlier
+    assert 'data-zoom="later"' in earlier
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("since=2026-01-01T00:00:00Z", "give both `since` and `until`, or `hours`"),
+        (
+            "since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z",
+            "`since` must be before `until`, by at most 24 hours",
+        ),
+        ("since=2026-01-01T00:00:00Z&until=2026-01-03T00:00:00Z", "by at most 24 hours"),
+        ("since=2999-01-01T00:00:00Z&until=2999-01-01T01:00:00Z", "not in the future"),
+        ("since=yesterday&until=2026-01-01", "since"),
+    ],
+)
+async def test_a_time_that_is_none_is_refused(admin: httpx.AsyncClient, query: str, said: str) -> None:
+    answer = await admin.get(f"/admin/job-queue/timeline?{query}")
+    assert answer.status_code in {400, 422}
+    assert said.replace("`", "") in re.sub("<[^>]+>|`", "", answer.text)
+
+
+async def test_events_of_a_timeline_lead_to_their_hosts_and_workers(admin: httpx.AsyncClient, pool: Pool) -> None:
+    await enter(pool, "a/da")
+    async with pool.connection() as conn:
+        await conn.execute(
+            "INSERT INTO host_events (host, kind, reason) VALUES ('a.com:8080', 'circuit_opened', '<refused>')"
+        )
+    page = (await admin.get("/admin/job-queue/timeline")).text
+    assert 'href="/admin/hosts/a.com%3A8080"' in page
+    assert 'href="/admin/workers/a%2Fda"' in page
+    assert "Circuit opened" in page
+    assert "&lt;refused&gt;" in page
+
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "led"),
+    [
+        # Up to now: there is no later, and zooming out ends now.
+        (NOON - 2 * HOUR, NOON, {
+            "earlier": (NOON - 3 * HOUR, NOON - HOUR), "in": (NOON - 1.5 * HOUR, NOON - 0.5 * HOUR), "out": (NOON - 4 * HOUR, NOON),
+        }),
+        (NOON - 6 * HOUR, NOON - 4 * HOUR, {
+            "earlier": (NOON - 7 * HOUR, NOON - 5 * HOUR), "later": (NOON - 5 * HOUR, NOON - 3 * HOUR),
+            "in": (NOON - 5.5 * HOUR, NOON - 4.5 * HOUR), "out": (NOON - 7 * HOUR, NOON - 3 * HOUR),
+        }),
+        # A day is the longest, ten seconds the shortest.
+        (NOON - 25 * HOUR, NOON - HOUR, {
+            "earlier": (NOON - 37 * HOUR, NOON - 13 * HOUR), "later": (NOON - 24 * HOUR, NOON),
+            "in": (NOON - 19 * HOUR, NOON - 7 * HOUR),
+        }),
+        (NOON - timedelta(seconds=10), NOON, {
+            "earlier": (NOON - timedelta(seconds=15), NOON - timedelta(seconds=5)), "out": (NOON - timedelta(seconds=20), NOON),
+        }),
+    ],
+)  # fmt: skip
+def test_links_zoom_around_the_middle_and_never_past_now(
+    since: datetime, until: datetime, led: dict[str, tuple[datetime, datetime]]
+) -> None:
+    assert {name: span for name, _, span in moves(since, until, NOON)} == led

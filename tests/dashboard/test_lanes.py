@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from menuwatch.dashboard.svg import lane as drawing
-from menuwatch.dashboard.svg.lines import lines
-from menuwatch.operations.timeline import Bar, Lane
-from tests.dashboard.crew import NOW
+from menuwatch.dashboard.charts.bars import lines
+from menuwatch.dashboard.charts.lanes import draw_lane, lane_figures
+from menuwatch.workers.timeline import Bar, Lane
+from tests.dashboard.worker_rows import NOW
 
 SINCE = NOW - timedelta(hours=1)
 
@@ -32,7 +32,7 @@ def lane(*bars: Bar, began: datetime | None = SINCE - timedelta(days=1), left: d
 
 def test_busy_time_counts_once_and_the_longest_gap_is_found() -> None:
     # At work 0–12 (two at once from 6), 30–36 and from 57 on: 21 of 60 minutes; idle longest from 36 to 57.
-    said = drawing.said(
+    said = lane_figures(
         lane(bar(-5, 8), bar(6, 12, "failed", 1), bar(30, 36), bar(57, None, "running")), SINCE, NOW
     )  # fmt: skip
     assert (said.tasks, said.failed) == (4, 1)
@@ -42,18 +42,18 @@ def test_busy_time_counts_once_and_the_longest_gap_is_found() -> None:
 
 def test_time_in_which_a_worker_was_not_there_is_no_gap() -> None:
     # It came at minute 30: busy 6 of 30 minutes, idle longest from 36 to 60; not since the beginning of the picture.
-    said = drawing.said(lane(bar(30, 36), began=SINCE + timedelta(minutes=30)), SINCE, NOW)
+    said = lane_figures(lane(bar(30, 36), began=SINCE + timedelta(minutes=30)), SINCE, NOW)
     assert (said.busy, said.gap) == (pytest.approx(6 / 30), 24 * 60)
     # It left at minute 50.
-    said = drawing.said(lane(bar(30, 36), left=SINCE + timedelta(minutes=50)), SINCE, NOW)
+    said = lane_figures(lane(bar(30, 36), left=SINCE + timedelta(minutes=50)), SINCE, NOW)
     assert (said.busy, said.gap) == (pytest.approx(6 / 50), 30 * 60)
-    young = drawing.said(lane(bar(50, 51), began=SINCE + timedelta(minutes=49)), SINCE, NOW)
+    young = lane_figures(lane(bar(50, 51), began=SINCE + timedelta(minutes=49)), SINCE, NOW)
     assert young.gap is None, "eleven minutes tell nothing"
-    assert drawing.said(lane(bar(50, 51), began=None), SINCE, NOW).gap is None, "nobody knows when it was there"
+    assert lane_figures(lane(bar(50, 51), began=None), SINCE, NOW).gap is None, "nobody knows when it was there"
 
 
 def test_bars_lie_where_their_times_are_and_kinds_have_their_own_paths() -> None:
-    text = str(drawing.drawn(lane(bar(15, 30), bar(30, 45, "failed"), bar(45, None, "stale", 1)), SINCE, NOW))
+    text = str(draw_lane(lane(bar(15, 30), bar(30, 45, "failed"), bar(45, None, "stale", 1)), SINCE, NOW))
     paths = dict(re.findall(r'<path class="(\w+)" d="([^"]+)"', text))
     assert paths == {
         "completed": "M250.0 1h250.0v8h-250.0z", "failed": "M500.0 1h250.0v8h-250.0z", "stale": "M750.0 11h250.0v8h-250.0z",
@@ -63,7 +63,7 @@ def test_bars_lie_where_their_times_are_and_kinds_have_their_own_paths() -> None
 
 
 def test_a_short_bar_is_seen_and_stays_inside() -> None:
-    text = str(drawing.drawn(lane(bar(59.9999, 60)), SINCE, NOW))
+    text = str(draw_lane(lane(bar(59.9999, 60)), SINCE, NOW))
     assert 'd="M998.0 1h2.0v8h-2.0z"' in text
 
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from menuwatch.dashboard.svg import pods as drawing
-from menuwatch.operations.pods import PodNow
-from tests.dashboard.crew import pod, worker
+from menuwatch.dashboard.charts import pods as drawing
+from menuwatch.workers.pods import PodStatus
+from tests.dashboard.worker_rows import pod, worker
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawn(pods: list[PodNow], selected: str | None = None) -> ElementTree.Element:
+def drawn(pods: list[PodStatus], selected: str | None = None) -> ElementTree.Element:
     text = str(drawing.picture(pods, 12, lambda name: f"/q?pod={name}", selected))
     text = re.sub(r" data-stay(?=[ >])", "", text).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     return ElementTree.fromstring(text)
@@ -62,19 +62,36 @@ def test_every_pod_is_a_link_that_says_everything(count: int) -> None:
 )  # fmt: skip
 def test_colours_follow_the_thresholds_of_the_specification(share: float, level: str) -> None:
     assert drawing.level(share) == level
-    (link,) = links(drawn([pod("A", cpu=0.1, memory=share)]))
+    (link,) = links(drawn([pod("A", ["active"], cpu=0.1, memory=share)]))
     assert level in link.attrib["class"].split()
 
 
-def test_the_fuller_of_processor_and_memory_counts_and_silent_workers_do_not() -> None:
-    full = PodNow(name="A", workers=[worker("a", cpu=0.8, memory=0.2), worker("b", cpu=0.99, state="silent")])
-    assert (full.load, full.cpu, full.memory) == (0.8, 0.8, 0.2)
-    assert PodNow(name="B", workers=[worker("c", cpu=None, memory=None)]).load is None
+def test_a_pod_is_as_full_as_its_own_live_processes_together() -> None:
+    full = PodStatus(
+        name="A",
+        workers=[
+            worker("a", cpu=0.5, memory=0.2),
+            worker("b", cpu=0.3, memory=0.2),
+            worker("c", cpu=0.99, state="silent"),
+        ],
+    )
+    assert (full.load, full.cpu, full.memory) == (0.8, 0.8, 0.4)
+    shared = [worker("a", pid=7, cpu=0.5), worker("b", pid=7, cpu=0.5), worker("c", pid=8, cpu=0.25)]
+    assert PodStatus(name="P", workers=shared).cpu == 0.75, "two workers of one process"
+    assert PodStatus(name="B", workers=[worker("c", cpu=None, memory=None)]).load is None
     assert drawing.level(None) == "none"
 
 
+def test_an_idle_pod_is_not_red_for_what_else_its_machine_does() -> None:
+    idle = pod("A", cpu=0.0, memory=0.01, machine_cpu=0.99, machine_memory=0.95)
+    assert (idle.machine_cpu, idle.machine_memory) == (0.99, 0.95)
+    (link,) = links(drawn([idle]))
+    assert "good" in link.attrib["class"].split()
+    assert not [one for one in link.iter() if "bad" in one.attrib.get("class", "").split()]
+
+
 def test_the_ring_is_as_long_as_the_pod_is_busy() -> None:
-    (link,) = links(drawn([PodNow(name="A", workers=[worker("a", task_ids=[1, 2, 3], slots=4)])]))
+    (link,) = links(drawn([PodStatus(name="A", workers=[worker("a", task_ids=[1, 2, 3], slots=4)])]))
     (ring,) = [one for one in link.iter(f"{SVG}circle") if one.attrib["class"] == "ring"]
     shown, whole = (float(part) for part in ring.attrib["stroke-dasharray"].split())
     assert shown / whole == pytest.approx(0.75, abs=0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -11,19 +12,21 @@ import pytest
 
 from menuwatch import __version__
 from menuwatch.archive.files import FileArchive
-from menuwatch.core.settings import Settings
+from menuwatch.config.settings import Settings, variables
 from menuwatch.dashboard.app import create_dashboard
-from menuwatch.dashboard.svg.visitor_days import visitor_days
+from menuwatch.dashboard.charts.bars import visitor_days
 from menuwatch.db.pool import Pool
-from menuwatch.operations import backups, installation
-from menuwatch.web.faces import Faces
+from menuwatch.ops import installation
+from menuwatch.ops.backup import log as backups
+from menuwatch.visitors.service import VisitorDay
+from menuwatch.web.dependencies import AppContext
 from menuwatch.web.live import Live
-from menuwatch.web.observe import Traffic
-from menuwatch.web.system import System
+from menuwatch.web.request_middleware import Traffic
+from menuwatch.web.routing import Apps
 from menuwatch.workers import registry
 from menuwatch.workers.registry import Identity
 from tests.dashboard.conftest import client
-from tests.people import bearer
+from tests.users_fixture import bearer
 
 SECRET = "planted-secret-88"
 
@@ -45,23 +48,24 @@ async def test_the_newest_backup_of_each_folder_is_told(admin: httpx.AsyncClient
             )
     text = (await admin.get("/admin/system")).text
     assert "12 rows, 1 file" in text
-    assert "1 file that rows name was not there" in text.replace('<span class="wrong">', "")
+    assert "1 referenced file missing" in text.replace('<span class="wrong">', "")
     assert ("3.0 MB" in text, "7.0 MB" in text) == (True, False), "an older one does not take the place of a newer one"
 
 
 async def test_what_runs_here_is_said(admin: httpx.AsyncClient, pool: Pool) -> None:
     async with pool.connection() as conn:
         await conn.execute(
-            "INSERT INTO upkeep (duty, done_at, tried_at, error) VALUES ('history', now(), now(), 'LockNotAvailable')"
+            "INSERT INTO maintenance_runs (job, succeeded_at, attempted_at, error)"
+            " VALUES ('history', now(), now(), 'LockNotAvailable')"
         )
     text = (await admin.get("/admin/system")).text
     assert "LockNotAvailable" in text
-    assert "as this version needs it" in text
+    assert "up to date" in text
     assert "task_<wbr>history" in text
     assert "30 days" in text
     async with pool.connection() as conn:
-        await conn.execute("UPDATE alembic_version SET version_num = '0001'")
-    assert "The database is at revision 0001" in (await admin.get("/admin/system")).text
+        await conn.execute("UPDATE alembic_version SET version_num = '0000'")
+    assert "The database is at revision 0000" in (await admin.get("/admin/system")).text
 
 
 async def test_workers_of_another_version_are_pointed_out(admin: httpx.AsyncClient, pool: Pool) -> None:
@@ -72,21 +76,22 @@ async def test_workers_of_another_version_are_pointed_out(admin: httpx.AsyncClie
             await registry.register(conn, who)
     page = (await admin.get("/admin/system")).text
     assert (
-        f"This server is Menuwatch {__version__}, but 1 worker in pod-a runs 0.0.9. Bring all to one version." in page
+        f"This server is Menuwatch {__version__}, but 1 worker in pod-a runs 0.0.9. Upgrade all of them to the same version."
+        in page
     )
     page = (await admin.get("/admin/workers")).text
     assert f"version 0.0.9, {__version__}" in page
     assert "mixed versions" in page
     assert f"this server runs {__version__}" in (await admin.get("/admin/workers/w0")).text
-    assert "<dt>Version</dt>" in (await admin.get("/admin/job-queue")).text
+    assert f"version 0.0.9, {__version__}" in (await admin.get("/admin/job-queue")).text, "the card of the pod"
 
 
 async def test_the_doctor_says_what_to_do(viewer: httpx.AsyncClient) -> None:
     text = (await viewer.get("/admin/system/doctor")).text
     assert "no active proxy" in text
     assert "Fix: menuwatch proxies add" in text
-    assert "no worker is alive" in text
-    assert "can be written" in text
+    assert "No worker is running: workers start once a proxy is active." in text
+    assert "writable" in text
 
 
 async def test_settings_show_no_secret(pool: Pool, tmp_path: Path) -> None:
@@ -97,13 +102,15 @@ async def test_settings_show_no_secret(pool: Pool, tmp_path: Path) -> None:
         mail_url=f"mailtos://u:{SECRET}@mail.example",
         host_rate=0.25,
     )
-    system = System(pool=pool, archive=FileArchive(tmp_path / "storage"), platforms={}, settings=secretive)
+    system = AppContext(pool=pool, archive=FileArchive(tmp_path / "storage"), platforms={}, settings=secretive)
     app = create_dashboard(system, Traffic(), Live(pool))
-    async with client(Faces(api=app, dashboard=app, site=app), await bearer(pool)) as admin:
+    async with client(Apps(api=app, dashboard=app, site=app), await bearer(pool)) as admin:
         text = (await admin.get("/admin/system/settings")).text
     assert SECRET not in text
     assert "postgresql://db.example:5432/menus" in text
     assert "0.25" in text
+    assert "HOST_RATE=0.25\n" in text
+    assert "# DATABASE_URL= is set and not shown" in text
     found = {one.variable: one for one in installation.settings_shown(secretive)}
     assert (found["SECRET_KEY"].value, found["MAIL_URL"].value, found["IMAGE_URL_KEY"].value) == ("set", "set", "set")
     assert (found["HOST_RATE"].value, found["HOST_RATE"].default, found["HOST_RATE"].changed) == ("0.25", "2", True)
@@ -126,7 +133,7 @@ def test_an_address_is_shown_without_its_login(text: str, shown: str) -> None:
 async def test_visitors_without_a_database_of_places_and_without_anybody(viewer: httpx.AsyncClient) -> None:
     text = (await viewer.get("/admin/visitors")).text
     assert "GEOIP_DATABASE" in text
-    assert "Nobody yet" in text
+    assert "No visits" in text
     assert "Do Not Track" in text
 
 
@@ -153,9 +160,9 @@ async def test_uniques_are_means_a_day_and_views_are_sums(viewer: httpx.AsyncCli
 
 async def test_days_that_cannot_be_are_refused_beside_the_field(viewer: httpx.AsyncClient) -> None:
     for query, why in (
-        ("since=x", "is no day"),
-        ("since=2026-11-20&until=2026-11-01", "since must be the earlier one"),
-        ("until=9999-12-31", "there are no such days"),
+        ("since=x", "is not a date"),
+        ("since=2026-11-20&until=2026-11-01", "must be before until"),
+        ("until=9999-12-31", "out of range"),
     ):
         answer = await viewer.get(f"/admin/visitors?{query}")
         assert answer.status_code == 422, query
@@ -163,10 +170,29 @@ async def test_days_that_cannot_be_are_refused_beside_the_field(viewer: httpx.As
         assert 'aria-invalid="true"' in answer.text
 
 
+def _day(day: date, views: int, uniques: int) -> VisitorDay:
+    return VisitorDay(day=day, views=views, daily_uniques=uniques, views_without_place=0)
+
+
 def test_the_picture_of_days() -> None:
     start = date(2026, 11, 1)
-    empty = [{"day": start + timedelta(days=n), "views": 0, "daily_uniques": 0} for n in range(3)]
+    empty = [_day(start + timedelta(days=n), 0, 0) for n in range(3)]
     assert visitor_days(empty) == ""
-    drawn = str(visitor_days([*empty, {"day": date(2026, 11, 4), "views": 1200, "daily_uniques": 300}]))
+    drawn = str(visitor_days([*empty, _day(date(2026, 11, 4), 1200, 300)]))
     assert "Views by day from 2026-11-01 to 2026-11-04: 1,200 in all, at most 1,200" in drawn
     assert "2026-11-04: 1,200 views, 300 daily uniques" in drawn
+
+
+async def test_settings_are_searched_and_filtered(admin: httpx.AsyncClient) -> None:
+    async def shown(query: str) -> list[str]:
+        text = (await admin.get(f"/admin/system/settings?{query}")).text
+        return re.findall(r'<td data-label="Setting"[^>]*><span><code class="\w*">(\w+)</code>', text)
+
+    everything = await shown("")
+    assert everything == [variable for variable, *_ in variables()]
+    assert await shown("q=circuit_sec") == ["CIRCUIT_SECONDS"]
+    retention = await shown("q=retention+audit")
+    assert retention == ["AUDIT_DAYS"], "the group and the name"
+    changed = await shown("changed=1")
+    assert "MENUWATCH_HOME" in changed or len(changed) < len(everything)
+    assert "CIRCUIT_SECONDS" not in changed

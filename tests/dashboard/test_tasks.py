@@ -9,9 +9,10 @@ import httpx
 import pytest
 
 from menuwatch.db.pool import Pool
-from menuwatch.operations import task_tabs
-from tests.dashboard import tasks as given
-from tests.dashboard.crew import enter
+from menuwatch.queue import counts
+from tests.dashboard import task_rows as given
+from tests.dashboard.conftest import ORIGIN
+from tests.dashboard.worker_rows import enter
 
 HOSTILE = "<script>alert(1)</script> \"quoted\" 'single' {{ 7 * 7 }}"
 
@@ -31,10 +32,12 @@ def tab(page: httpx.Response, name: str) -> str:
 async def test_the_list_with_none_one_and_many(admin: httpx.AsyncClient, pool: Pool) -> None:
     page = await admin.get("/admin/tasks")
     assert page.status_code == 200
-    assert "There are no tasks yet" in page.text
+    assert "No tasks yet" in page.text
     assert tab(page, "All") == "0"
     first = await given.waiting(pool)
-    assert shown(await admin.get("/admin/tasks")) == [first]
+    page = await admin.get("/admin/tasks")
+    assert shown(page) == [first]
+    assert "waiting since" not in page.text
     ids = [await given.over(pool) for _ in range(120)]
     newest = sorted([first, *ids], reverse=True)
     page = await admin.get("/admin/tasks")
@@ -47,6 +50,54 @@ async def test_the_list_with_none_one_and_many(admin: httpx.AsyncClient, pool: P
     assert seen == newest
     assert "Next page" not in page.text
     assert shown(await admin.get("/admin/tasks?cursor=no-cursor")) == newest[:50]
+
+
+async def test_sorting_page_sizes_and_which_rows_are_shown(admin: httpx.AsyncClient, pool: Pool) -> None:
+    ids = sorted(
+        [
+            await given.waiting(pool, "payload_fetch", await given.store(pool)),
+            *[await given.over(pool) for _ in range(59)],
+        ]
+    )
+    page = await admin.get("/admin/tasks?rows=25&q=role:payload_fetch")
+    assert (shown(page), "1–25 of 60 tasks" in page.text) == (ids[::-1][:25], True)
+    following = re.search(r'rel="next" href="([^"]+)"', page.text)
+    assert following is not None
+    page = await admin.get(unescape(following[1]))
+    assert (shown(page), "26–50 of 60 tasks" in page.text) == (ids[::-1][25:50], True)
+    head = re.search(
+        r'<th scope="col" aria-sort="descending"><a class="sort" href="([^"]+)" data-stay>Task<', page.text
+    )
+    assert head is not None
+    page = await admin.get(unescape(head[1]))
+    assert shown(page) == ids[:25], "the other way round, from the first page, with as many rows"
+    assert 'aria-sort="ascending"' in page.text
+    following = re.search(r'rel="next" href="([^"]+)"', page.text)
+    assert following is not None
+    assert shown(await admin.get(unescape(following[1]))) == ids[25:50]
+    for odd in ("rows=7", "sort=payload", "rows=x&sort=--id"):
+        page = await admin.get(f"/admin/tasks?{odd}")
+        assert (shown(page), "1–50 of 60 tasks" in page.text) == (ids[::-1][:50], True)
+
+
+async def test_stale_tasks_are_recovered_by_a_button(
+    admin: httpx.AsyncClient, viewer: httpx.AsyncClient, pool: Pool
+) -> None:
+    task = await given.waiting(pool)
+    for path in ("/admin/tasks", "/admin/job-queue"):
+        assert 'action="/admin/tasks/recover-stale"' in (await admin.get(path)).text
+        assert "recover-stale" not in (await viewer.get(path)).text
+    await given.claimed(pool)
+    for silent, recovered in (("5 minutes", 0), ("11 minutes", 1)):
+        # STALE_AFTER_MINUTES is 10.
+        async with pool.connection() as conn:
+            await conn.execute("UPDATE task_live SET claimed_at = now() - %s::interval", [silent])
+        answer = await admin.post("/admin/tasks/recover-stale", headers={"Referer": f"{ORIGIN}/admin/job-queue"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/admin/job-queue")
+        said = f"{recovered} stale task{'' if recovered == 1 else 's'} recovered (no heartbeat for 10 min)."
+        assert said in (await admin.get("/admin/job-queue")).text
+    assert await given.one(pool, "SELECT state FROM task_live WHERE id = %s", [task]) == "r"
+    assert (await viewer.post("/admin/tasks/recover-stale")).status_code == 403
 
 
 async def test_tabs_count_what_the_search_finds_and_keep_it(admin: httpx.AsyncClient, pool: Pool) -> None:
@@ -74,7 +125,7 @@ async def test_tabs_wait_for_small_tables_and_give_up_large_ones(
     admin: httpx.AsyncClient, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A machine so busy that there is no time at all: what a small table holds is counted, and what workers have in any case."""
-    monkeypatch.setattr(task_tabs, "SECONDS", 0.0)
+    monkeypatch.setattr(counts, "TAB_SECONDS", 0.0)
     await given.over(pool)
     await given.waiting(pool)
     await given.claimed(pool)
@@ -82,10 +133,10 @@ async def test_tabs_wait_for_small_tables_and_give_up_large_ones(
     tabs = ("All", "Failed", "Pending", "Claimed")
     page = await admin.get("/admin/tasks")
     assert [tab(page, name) for name in tabs] == ["3", "1", "1", "1"]
-    monkeypatch.setattr(task_tabs, "SMALL", 0)
+    monkeypatch.setattr(counts, "SMALL_TABLE", 0)
     page = await admin.get("/admin/tasks")
     assert [tab(page, name) for name in tabs] == ["…", "…", "…", "1"]
-    monkeypatch.setattr(task_tabs, "SECONDS", 10.0)
+    monkeypatch.setattr(counts, "TAB_SECONDS", 10.0)
     page = await admin.get("/admin/tasks")
     assert [tab(page, name) for name in tabs] == ["3", "1", "1", "1"]
 
@@ -93,15 +144,15 @@ async def test_tabs_wait_for_small_tables_and_give_up_large_ones(
 @pytest.mark.parametrize(
     ("q", "said"),
     [
-        ("role:payload_ftch", "there is no role 'payload_ftch'"),
-        ("502 stat:x", "From character 5: there is no qualifier stat:"),
+        ("role:payload_ftch", "unknown role 'payload_ftch'"),
+        ("502 stat:x", "From character 5: unknown qualifier stat:"),
         ('error:"open', "the quote is not closed"),
         ("store:nowhere", "'nowhere' does not exist"),
-        ("platform:nowhere", "'nowhere' is not known"),
-        ("created:yesterday", "What would be right"),
+        ("platform:nowhere", "unknown platform 'nowhere"),
+        ("created:yesterday", "Try"),
         ("x" * 2001, "longer than 2,000 characters"),
-        ("a\x00b", "no text has"),
-        ("role:<script>alert(1)</script>", "there is no role"),
+        ("a\x00b", "an invalid character"),
+        ("role:<script>alert(1)</script>", "unknown role"),
     ],
 )
 async def test_a_wrong_search_says_what_is_wrong_and_keeps_what_was_typed(
@@ -161,7 +212,7 @@ async def test_a_task_in_every_state(admin: httpx.AsyncClient, pool: Pool, state
     assert "Enqueued" in page.text
     copied = [unescape(one) for one in re.findall(r'data-copy="([^"]*)"', page.text)]
     assert f'curl -H "Authorization: Bearer $MENUWATCH_TOKEN" http://menuwatch/api/tasks/{number}' in copied
-    assert len(copied) == 4
+    assert len(copied) == 5
 
 
 async def test_what_is_gone_is_told_from_what_never_was(admin: httpx.AsyncClient, pool: Pool) -> None:
@@ -220,9 +271,9 @@ async def test_a_clone_with_what_is_different(admin: httpx.AsyncClient, pool: Po
         ("dispensary_id", "999", "store 999 does not exist"),
         ("dispensary_id", "many", "a whole number"),
         ("priority", "1001", "too large"),
-        ("scheduled_for", "soon", "is no date with a time"),
-        ("payload", "[1]", "an object is needed"),
-        ("payload", "{", "this is no JSON in line 1"),
+        ("scheduled_for", "soon", "enter a time such as"),
+        ("payload", "[1]", "enter a JSON object"),
+        ("payload", "{", "invalid JSON in line 1"),
         ("payload", '{"a": "\\u0000"}', "cannot be stored"),
     ]:
         refused = await admin.post(f"/admin/tasks/{number}/clone", data={**values, field: value})
@@ -238,27 +289,31 @@ async def test_many_are_shown_before_they_are_hit(admin: httpx.AsyncClient, pool
     waits = await given.waiting(pool)
     page = await admin.get("/admin/tasks/bulk", params={"act": "retry", "all": "1", "q": ""})
     assert "Retry 3 tasks?" in page.text
-    for passed in ("waits for its turn already", "went well"):
+    for passed in ("already queued", "completed"):
         assert passed in page.text
     assert await given.one(pool, "SELECT count(*) FROM task_live") == 1, "nothing was done yet"
     form = {"act": "retry", "all": "1", "q": "502", "expected": "3", "priority": "20"}
     answer = await admin.post("/admin/tasks/bulk", data=form)
     assert answer.headers["location"] == "/admin/tasks?q=502"
+    assert 'comes first in <a href="/admin/tasks">Tasks</a>' in (await admin.get("/admin/tasks?q=502")).text
     assert await given.one(pool, "SELECT count(*) FROM task_live WHERE priority = 20") == 3
     ticked = await admin.get("/admin/tasks/bulk", params={"act": "cancel", "id": [waits, 1]})
     assert "Cancel 1 task?" in ticked.text
-    assert "over already" in ticked.text
+    assert "already finished" in ticked.text
     await admin.post("/admin/tasks/bulk", data={"act": "cancel", "ids": f"{waits},1", "expected": "1"})
     assert await given.one(pool, "SELECT status FROM worker_tasks WHERE id = %s", [waits]) == "cancelled"
-    assert "Nothing is ticked" in (await admin.get("/admin/tasks/bulk", params={"act": "cancel"})).text
+    for act in ("retry", "cancel"):
+        stays = await admin.get("/admin/tasks/bulk", params={"act": act, "q": "state:failed"})
+        assert (stays.status_code, stays.headers["location"]) == (303, "/admin/tasks?q=state%3Afailed")
+        assert "No tasks selected" in (await admin.get(stays.headers["location"])).text
 
 
 async def test_far_more_than_was_shown_is_shown_anew(admin: httpx.AsyncClient, pool: Pool) -> None:
-    for _ in range(30):
-        await given.over(pool, role="analytics_refresh")
+    for store in range(30):
+        await given.over(pool, of=store)
     answer = await admin.post("/admin/tasks/bulk", data={"act": "retry", "all": "1", "expected": "2"})
     assert answer.status_code == 409
-    assert "When you looked it was 2 tasks" in answer.text
+    assert "The selection changed from 2 tasks" in answer.text
     nothing = await admin.post("/admin/tasks/bulk", data={"act": "cancel"})
     assert nothing.status_code == 303
     assert await given.one(pool, "SELECT count(*) FROM task_live") == 0
@@ -272,7 +327,7 @@ async def test_whoever_only_looks_sees_no_buttons_and_can_do_nothing(
         page = await viewer.get(path)
         assert page.status_code == 200
         for act in (">Retry", ">Cancel<", ">Cancel…", ">Clone", ">Enqueue work", ">Run now", ">Disable"):
-            assert act not in page.text, (path, act)
+            assert act not in page.text.partition("</main>")[0], (path, act)
     for method, path in [
         ("GET", "/admin/tasks/bulk?act=retry"),
         ("POST", "/admin/tasks/bulk"),
@@ -289,6 +344,124 @@ async def test_whoever_only_looks_sees_no_buttons_and_can_do_nothing(
     ]:
         assert (await viewer.request(method, path)).status_code == 403, path
     assert await given.one(pool, "SELECT count(*) FROM task_live") == 0
+
+
+async def test_cancel_is_offered_only_where_something_can_be_cancelled(admin: httpx.AsyncClient, pool: Pool) -> None:
+    await given.over(pool)
+    waits = await given.waiting(pool)
+    for q, offered in (("", True), ("state:pending", True), ("state:failed", False), ("state:failed,pending", True)):
+        page = await admin.get("/admin/tasks", params={"q": q})
+        assert ("act=cancel" in page.text) == offered, q
+        assert ('value="cancel"' in page.text) == offered, q
+    await admin.post(f"/admin/tasks/{waits}/cancel")
+    assert "act=cancel" not in (await admin.get("/admin/tasks")).text
+
+
+async def test_the_status_names_screens_and_counts_slots_only_of_workers_that_claim(
+    admin: httpx.AsyncClient, pool: Pool
+) -> None:
+    """A worker that is paused has slots, and offers none."""
+    task = await given.waiting(pool)
+    page = (await admin.get(f"/admin/tasks/{task}")).text
+    assert "no worker is online" in page
+    assert "`" not in page.partition('<p class="why">')[2].partition("</p>")[0]
+    await enter(pool, "w-1")
+    async with pool.connection() as conn:
+        await conn.execute("UPDATE worker_registry SET status = 'paused'")
+    page = (await admin.get(f"/admin/tasks/{task}")).text
+    why = page.partition('<p class="why">')[2].partition("</section>")[0]
+    assert "paused" in why
+    assert "`" not in why
+    assert "slots busy" not in why
+    assert 'href="/admin/workers"' in why
+
+
+def facet(page: httpx.Response, name: str) -> dict[str, tuple[str, str]]:
+    """Count and address of each value of a facet, by its label."""
+    part = page.text.partition(f'<details id="facet-{name}"')[2].partition("</details>")[0]
+    found = re.findall(
+        r'<li><a href="([^"]+)"[^>]*><span class="clip">([^<]+)</span>(?: <span class="n">([^<]+)</span>)?</a>', part
+    )
+    return {unescape(label): (count, unescape(href)) for href, label, count in found}
+
+
+async def test_facets_count_what_the_search_finds_and_narrow_it(admin: httpx.AsyncClient, pool: Pool) -> None:
+    async with pool.connection() as conn:
+        await conn.execute("""UPDATE queue_settings SET platform_hosts = '{"dutchie": ["dutchie.com"]}'""")
+    await enter(pool, "w-1")
+    green, blue = await given.store(pool), await given.store(pool, "blue", "Blue Door")
+    ids = [
+        await given.over(pool, of=green),
+        await given.over(pool, of=green),
+        await given.over(pool, "completed", of=blue),
+    ]
+    refresh = await given.over(pool, "completed", of=blue, role="product_refresh")
+    page = await admin.get("/admin/tasks")
+    counts = {
+        name: {label: n for label, (n, _) in facet(page, name).items()} for name in ("role", "state", "host", "store")
+    }
+    assert {label: n for label, n in counts["role"].items() if n != "0"} == {
+        "payload_fetch": "3",
+        "product_refresh": "1",
+    }
+    assert counts["state"] | {"failed": "2", "completed": "2", "pending": "0"} == counts["state"]
+    assert counts["host"] == {"dutchie.com": "3"}, "a refresh requests nothing"
+    assert counts["store"] == {"Green Leaf": "2", "Blue Door": "2"}
+    assert [n for n, _ in facet(page, "worker").values()] == ["4"]
+    assert facet(page, "age")["last hour"][0] == "4"
+    # One click narrows, another one in another facet narrows further, and the chip of a term removes it.
+    page = await admin.get(facet(page, "store")["Blue Door"][1])
+    assert shown(page) == [refresh, ids[2]]
+    page = await admin.get(facet(page, "role")["payload_fetch"][1])
+    assert shown(page) == [ids[2]]
+    (store_chip,) = re.findall(r'href="([^"]+)" data-stay aria-label="Remove store:blue"', page.text)
+    page = await admin.get(unescape(store_chip))
+    assert shown(page) == sorted(ids, reverse=True)
+    page = await admin.get(facet(page, "role")["payload_fetch"][1])
+    assert len(shown(page)) == 4, "the same click again takes it away"
+    (without,) = re.findall(r'class="without" href="([^"]+)" data-stay aria-label="Exclude payload_fetch"', page.text)
+    assert shown(await admin.get(unescape(without))) == [refresh]
+    # The tabs count all states, and lead to theirs whatever was excluded.
+    page = await admin.get("/admin/tasks", params={"q": "-state:completed"})
+    assert (tab(page, "All"), tab(page, "Completed")) == ("4", "2")
+    assert "All matching (2)" in page.text
+    completed = re.search(r'href="([^"]+)" data-stay>Completed ', page.text)
+    assert completed is not None
+    assert len(shown(await admin.get(unescape(completed[1])))) == 2
+
+
+async def test_facets_are_left_out_where_counting_takes_too_long(
+    admin: httpx.AsyncClient, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await given.over(pool)
+    monkeypatch.setattr(counts, "SMALL_TABLE", 0)
+    monkeypatch.setattr(counts, "FACET_SECONDS", 0.0)
+    page = await admin.get("/admin/tasks")
+    assert facet(page, "role")["payload_fetch"][0] == "", "without a count"
+    assert "facet-store" not in page.text
+
+
+async def test_tasks_are_found_by_the_names_that_screens_show(admin: httpx.AsyncClient, pool: Pool) -> None:
+    shop = await given.store(pool, name="Green Leaf Phoenix Midtown")
+    await given.store(pool, "blue-1", "Blue Door")
+    await given.store(pool, "blue-2", "Blue Door")
+    await enter(pool, "w-1")
+    async with pool.connection() as conn:
+        await conn.execute("UPDATE worker_registry SET friendly_name = 'Ada', pod = 'Xylos'")
+    done, held = await given.over(pool, of=shop), await given.waiting(pool)
+    for q in ('store:"green leaf phoenix midtown"', "worker:ada", "worker:Xylos/Ada", "worker:w-1"):
+        page = await admin.get("/admin/tasks", params={"q": q})
+        assert (page.status_code, shown(page)) == (200, [done]), q
+    await given.claimed(pool)
+    assert shown(await admin.get("/admin/tasks", params={"q": "worker:Ada"})) == [held, done], "w-1 claimed it"
+    for q, said in (
+        ('x store:"Blue Door"', ("From character 3", "several stores are called", "blue-1", "blue-2")),
+        ("worker:Zoe", ("'Zoe' does not exist",)),
+    ):
+        page = await admin.get("/admin/tasks", params={"q": q})
+        assert page.status_code == 422
+        wrong = unescape(page.text).partition('id="q-wrong"')[2].partition("</div>")[0]
+        assert all(text in wrong for text in said), wrong
 
 
 async def test_views_are_ones_own(viewer: httpx.AsyncClient, admin: httpx.AsyncClient, pool: Pool) -> None:
@@ -335,3 +508,47 @@ async def test_every_screen_with_filters_has_saved_views(viewer: httpx.AsyncClie
     page = (await viewer.get(f"/admin/{screen}")).text
     assert 'aria-current="true">Mine<' in page
     assert "Save this view" in page
+
+
+async def test_tasks_are_sorted_by_their_end_over_all_pages(admin: httpx.AsyncClient, pool: Pool) -> None:
+    live = [await given.waiting(pool, role) for role in ("analytics_refresh", "store_discovery", "payload_fetch")]
+    ended = [await given.over(pool, "completed", role=role) for role in ("payload_fetch", "product_refresh") * 14]
+    async with pool.connection() as conn:
+        # The one that was enqueued first ended last.
+        for age, number in enumerate(ended):
+            await conn.execute(
+                "UPDATE task_history SET claimed_at = NULL, started_at = created_at, completed_at = now() - %s * interval '1 second'"
+                " WHERE id = %s",
+                [age, number],
+            )
+    for sort, order in (("-ended", [*ended, *reversed(live)]), ("ended", [*reversed(ended), *live])):
+        page = await admin.get(f"/admin/tasks?sort={sort}&rows=25")
+        assert 'aria-sort="' + ("descending" if sort == "-ended" else "ascending") in page.text
+        first = shown(page)
+        following = re.search(r'rel="next" href="([^"]+)"', page.text)
+        assert following is not None
+        second = shown(await admin.get(unescape(following[1])))
+        assert first + second == order
+    # The cursor of one order is none of another: its first page is shown.
+    page = await admin.get(unescape(following[1]).replace("sort=ended", "sort=id"))
+    assert "is not valid: this is the first page" in page.text
+    # From the last of those that ended on, the others follow.
+    page = await admin.get("/admin/tasks?sort=-ended&q=role:product_refresh+state:completed")
+    assert shown(page) == ended[1::2]
+
+
+async def test_what_cannot_be_sorted_says_so(admin: httpx.AsyncClient, pool: Pool) -> None:
+    first, second = await given.over(pool), await given.over(pool)
+    page = await admin.get("/admin/tasks?sort=-ended&q=state:failed")
+    assert shown(page) == [second, first], "by their numbers"
+    assert "Time is sortable for all or completed tasks" in page.text
+    assert (
+        "sort=-ended"
+        not in re.sub(r"<form.*?</form>|<details.*?</details>", "", page.text, flags=re.DOTALL)
+        .replace("sort=-ended&amp;q", "")
+        .split("<thead>")[1]
+        .split("</thead>")[0]
+    )
+    page = await admin.get("/admin/tasks")
+    assert "Sortable: Task and Time (finish time)." in page.text
+    assert 'href="/admin/tasks?sort=-ended"' in page.text

@@ -8,26 +8,26 @@ import pytest
 from prometheus_client import generate_latest
 
 from menuwatch.archive.files import FileArchive
-from menuwatch.core.settings import Settings
+from menuwatch.config.settings import Settings
 from menuwatch.dashboard.app import create_dashboard
 from menuwatch.db.pool import Pool
 from menuwatch.platforms.dutchie.adapter import Dutchie
-from menuwatch.web.faces import Faces
+from menuwatch.web.dependencies import AppContext
 from menuwatch.web.live import Live
-from menuwatch.web.observe import Traffic
-from menuwatch.web.system import System
+from menuwatch.web.request_middleware import Traffic
+from menuwatch.web.routing import Apps
 from tests.dashboard.conftest import client
-from tests.people import bearer
+from tests.users_fixture import bearer
 
 
 @pytest.mark.parametrize("prefix", ["", "/menus"])
 async def test_a_screen_is_counted_below_admin(pool: Pool, tmp_path: Path, prefix: str) -> None:
-    system = System(
+    system = AppContext(
         pool=pool, archive=FileArchive(tmp_path / "storage"), platforms={"dutchie": Dutchie()}, settings=Settings()
     )
     traffic = Traffic()
     app = create_dashboard(system, traffic, Live(pool))
-    async with client(Faces(api=app, dashboard=app, site=app, prefix=prefix), await bearer(pool)) as http:
+    async with client(Apps(api=app, dashboard=app, site=app, prefix=prefix), await bearer(pool)) as http:
         assert (await http.get(f"{prefix}/admin/stores")).status_code == 200
         assert (await http.get(f"{prefix}/admin/stores/7")).status_code == 404
         assert (await http.get(f"{prefix}/admin/nowhere")).status_code == 404

@@ -16,9 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from menuwatch.db.pool import Pool
+from menuwatch.hosts import service
 from menuwatch.hosts import store as hosts
 from menuwatch.hosts.model import Limits
-from menuwatch.hosts.rules import LetIn, SlowDown, Trouble, Waits
+from menuwatch.hosts.rules import Accepted, Delays, RateLimited, ServerError
+from tests.host_rows import change_limits, pause, read_host
 
 START = datetime(2026, 6, 1, tzinfo=UTC)
 _serial = itertools.count()
@@ -39,7 +41,7 @@ def conn(database_url: str) -> Iterator[psycopg.Connection[Any]]:
 def add(conn: psycopg.Connection[Any], limits: Limits, crawl_delay: float | None = None) -> str:
     host = f"h{next(_serial)}.invalid"
     conn.execute(
-        "INSERT INTO hosts (host, rate, burst, concurrency, min_gap, pace, crawl_delay)"
+        "INSERT INTO hosts (host, rate, burst, concurrency, min_gap, current_rate, crawl_delay)"
         " VALUES (%(host)s, %(rate)s, %(burst)s, %(concurrency)s, %(min_gap)s, %(rate)s, %(delay)s)",
         {"host": host, "delay": crawl_delay, **asdict(limits)},
     )
@@ -51,7 +53,7 @@ def give(
 ) -> tuple[list[float], float | None]:
     """The moments given away, in seconds from START; else how long to wait. `at` is the time that it is taken to be."""
     row = conn.execute(
-        "SELECT g.slots, g.wait FROM hosts h, give_slots(h, %s, %s, %s, %s) g WHERE h.host = %s",
+        "SELECT g.slots, g.wait FROM hosts h, allocate_slots(h, %s, %s, %s, %s) g WHERE h.host = %s",
         (START + timedelta(seconds=at), want, patience, ahead, host),
     ).fetchone()
     assert row is not None
@@ -156,17 +158,16 @@ async def test_a_slower_pace_gives_no_second_burst(who: str, pool: Pool) -> None
     """The burst was used up at the old pace; that the pace falls is no reason to let another one go."""
     async with pool.connection() as conn:
         await hosts.add(conn, "slow.invalid", Limits(rate=2.0, burst=10))
-        taken = "SELECT cardinality(slots), wait FROM take_slots('slow.invalid', 10, 0, 0)"
+        taken = "SELECT cardinality(slots), wait FROM acquire_slots('slow.invalid', 10, 0, 0)"
         assert (await (await conn.execute(taken)).fetchone()) == (10, None)
         if who == "trouble":
             async with conn.transaction():
-                await hosts.record(conn, {"slow.invalid": [Trouble("HTTP 500")] * 3}, Waits())
+                await hosts.record(conn, {"slow.invalid": [ServerError("HTTP 500")] * 3}, Delays())
         else:
-            await hosts.change(conn, "slow.invalid", rate=0.5)
-        host = await hosts.get(conn, "slow.invalid")
-        assert host is not None
+            await change_limits(conn, "slow.invalid", rate=0.5)
+        host = await read_host(conn, "slow.invalid")
         pace = {"trouble": 1.0, "an operator": 0.5}[who]
-        assert host.pace == pace
+        assert host.current_rate == pace
         row = await (await conn.execute(taken)).fetchone()
     assert row is not None
     slots, wait = row
@@ -179,14 +180,13 @@ async def test_a_pace_that_has_grown_again_is_kept_at_once(pool: Pool) -> None:
     """What was put off at a fiftieth of the rate is not waited for at the full one."""
     async with pool.connection() as conn:
         await hosts.add(conn, "quick.invalid", Limits(rate=2.0, burst=4))
-        await conn.execute("UPDATE hosts SET pace = 0.04, paced_at = now() - interval '1 hour'")
-        taken = "SELECT cardinality(slots), wait FROM take_slots('quick.invalid', 4, 0, 0)"
+        await conn.execute("UPDATE hosts SET current_rate = 0.04, rate_changed_at = now() - interval '1 hour'")
+        taken = "SELECT cardinality(slots), wait FROM acquire_slots('quick.invalid', 4, 0, 0)"
         assert (await (await conn.execute(taken)).fetchone()) == (4, None)
         async with conn.transaction():
-            await hosts.record(conn, {"quick.invalid": [LetIn()]}, Waits())
-        host = await hosts.get(conn, "quick.invalid")
-        assert host is not None
-        assert host.pace == 2.0
+            await hosts.record(conn, {"quick.invalid": [Accepted()]}, Delays())
+        host = await read_host(conn, "quick.invalid")
+        assert host.current_rate == 2.0
         row = await (await conn.execute(taken)).fetchone()
     assert row is not None
     assert row[1] is None or row[1] <= 0.5
@@ -198,13 +198,13 @@ async def test_nothing_is_given_while_the_host_is_closed_and_everything_after(po
 
         async def take() -> tuple[Any, ...]:
             row = await (
-                await conn.execute("SELECT slots, code, wait FROM take_slots('shut.invalid', 3, 86400, 10)")
+                await conn.execute("SELECT slots, code, wait FROM acquire_slots('shut.invalid', 3, 86400, 10)")
             ).fetchone()
             assert row is not None
             return row
 
         async with conn.transaction():
-            await hosts.record(conn, {"shut.invalid": [SlowDown(7200.0, "HTTP 429")]}, Waits())
+            await hosts.record(conn, {"shut.invalid": [RateLimited(7200.0, "HTTP 429")]}, Delays())
         slots, code, wait = await take()
         assert (slots, code) == (None, "cooling")
         assert 7190 < wait <= 7200
@@ -213,9 +213,9 @@ async def test_nothing_is_given_while_the_host_is_closed_and_everything_after(po
         while (row := await take())[1] == "cooling":
             assert 0 < row[2] <= 0.03
         assert row[1] is None
-        await hosts.pause(conn, "shut.invalid", "")
+        await pause(conn, "shut.invalid")
         assert (await take())[1:] == ("paused", None)
-        await hosts.resume(conn, "shut.invalid")
+        await service.resume(conn, "shut.invalid")
         assert (await take())[1] is None
 
 
@@ -235,7 +235,7 @@ def test_many_connections_share_one_budget(database_url: str, conn: psycopg.Conn
                 while time.monotonic() < stop_at:
                     # The time is read while the row is locked, so the moments are absolute ones.
                     row = own.execute(
-                        "SELECT t.slots, t.code, h.last_slot_at FROM take_slots(%s, %s, 0.05, 0.02) t, hosts h WHERE h.host = %s",
+                        "SELECT t.slots, t.code, h.last_slot_at FROM acquire_slots(%s, %s, 0.05, 0.02) t, hosts h WHERE h.host = %s",
                         (host, 1 + number, host),
                     ).fetchone()
                     assert row is not None
@@ -263,7 +263,7 @@ def test_many_connections_share_one_budget(database_url: str, conn: psycopg.Conn
 def test_the_widest_limits_an_operator_may_set_work(rate: float, burst: int, conn: psycopg.Connection[Any]) -> None:
     """At a pace that has fallen to its floor as well."""
     host = add(conn, Limits(rate=rate, burst=burst))
-    conn.execute("UPDATE hosts SET pace = rate * 0.02 WHERE host = %s", (host,))
+    conn.execute("UPDATE hosts SET current_rate = rate * 0.02 WHERE host = %s", (host,))
     got, wait = give(conn, host, 0.0, want=1)
     assert (got, wait) == ([0.0], None)
     got, wait = give(conn, host, 0.0, want=1)

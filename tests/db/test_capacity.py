@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from menuwatch.db.pool import Pool
-from menuwatch.tasks.capacity import Capacity, capacity, workers_needed
-from menuwatch.tasks.model import Role
+from menuwatch.queue.capacity import Capacity, capacity, workers_needed
+from menuwatch.queue.model import Role
 
 
 async def _do(pool: Pool, query: str, *values: object) -> None:
@@ -45,6 +45,19 @@ async def _worker(
         " VALUES (%s, %s, 'h', %s, %s, now() - make_interval(secs => %s))",
         name, name, roles, msgspec.json.encode(beat).decode(), silent,
     )  # fmt: skip
+
+
+async def test_a_heartbeat_without_a_usable_number_of_slots_counts_as_one(pool: Pool) -> None:
+    cases = (
+        ({"max_concurrent_tasks": 4}, 4),
+        ({"max_concurrent_tasks": "four"}, 1),
+        ({}, 1),
+        ({"max_concurrent_tasks": -3}, 1),
+    )
+    for heartbeat, slots in cases:
+        async with pool.connection() as conn:
+            cursor = await conn.execute("SELECT worker_slots(%s::jsonb)", [msgspec.json.encode(heartbeat).decode()])
+            assert await cursor.fetchone() == (slots,)
 
 
 async def test_the_view_by_hand(pool: Pool) -> None:

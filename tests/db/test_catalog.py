@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg.rows import dict_row
 
-from menuwatch.catalog import store as catalog
 from menuwatch.catalog.apply import SuspectMenu
+from menuwatch.catalog.changes import ChangeFilter, list_changes
 from menuwatch.db.pool import Pool, connect
 from tests.market import START, add_store, crawl, item
 
@@ -28,7 +28,7 @@ async def _rows(pool: Pool, query: str) -> list[dict[str, Any]]:
 async def months(pool: Pool) -> Pool:
     """A pool on a database that has a partition for the tests' month."""
     async with pool.connection() as conn:
-        await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
+        await conn.execute("SELECT ensure_product_history_partition(%s)", [START])
     return pool
 
 
@@ -53,14 +53,14 @@ async def test_an_unchanged_product_writes_nothing(months: Pool) -> None:
         store = await add_store(conn)
         await crawl(conn, store, 0, menu)
         before = await _rows(months, "SELECT ctid::text, xmin::text, * FROM catalog_products ORDER BY id")
-        assert await _rows(months, "SELECT * FROM past_states") == [], "what is now is the product's row"
+        assert await _rows(months, "SELECT * FROM product_history") == [], "what is now is the product's row"
         applied = await crawl(conn, store, 1, [menu[2], menu[0], item("b", price="11")])
     assert (applied.unchanged, applied.changed, applied.price_changes) == (2, 1, 1)
     after = await _rows(months, "SELECT ctid::text, xmin::text, * FROM catalog_products ORDER BY id")
     assert [row for row in after if row["provider_product_id"] != "b"] == [
         row for row in before if row["provider_product_id"] != "b"
     ]
-    past = await _rows(months, "SELECT * FROM past_states")
+    past = await _rows(months, "SELECT * FROM product_history")
     assert [
         (row["product_id"], row["price_rec"], row["seen_from"], row["seen_to"], row["ended_at"]) for row in past
     ] == [(before[1]["id"], 10, START, START, START + timedelta(hours=1))]
@@ -248,7 +248,7 @@ async def test_what_is_gone_unreadable_and_gone_again_went_once(months: Pool) ->
     ]
     past = await _rows(
         months,
-        "SELECT s.* FROM past_states s JOIN catalog_products p ON p.id = s.product_id"
+        "SELECT s.* FROM product_history s JOIN catalog_products p ON p.id = s.product_id"
         " WHERE p.provider_product_id = '0' ORDER BY s.seen_from",
     )
     # Only what was seen is a state of the past: one that was gone all the time is not present a second time.
@@ -307,7 +307,7 @@ async def test_history_outlives_its_payloads_and_goes_with_its_store(months: Poo
 async def test_partitions_made_at_once_are_made_once(database_url: str) -> None:
     async def ensure() -> bool:
         async with await connect(database_url) as conn:
-            row = await (await conn.execute("SELECT ensure_past_states_partition('2020-05-05Z')")).fetchone()
+            row = await (await conn.execute("SELECT ensure_product_history_partition('2020-05-05Z')")).fetchone()
             assert row is not None
             return bool(row[0])
 
@@ -421,7 +421,7 @@ async def _agree(url: str, name: str, crawls: list[dict[str, tuple[str, int | No
     model = _Model()
     totals = {"price_changes": 0, "stock_changes": 0, "out_of_stock": 0}
     async with await connect(url) as conn:
-        await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
+        await conn.execute("SELECT ensure_product_history_partition(%s)", [START])
         store = await add_store(conn, name)
         for number, menu in enumerate(crawls):
             model.crawl(number, menu)
@@ -446,6 +446,6 @@ async def _agree(url: str, name: str, crawls: list[dict[str, tuple[str, int | No
         assert set(rows) == model.snapshots
         cursor = await conn.execute("SELECT sum(products) FROM store_crawls WHERE dispensary_id = %s", [store])
         assert (await cursor.fetchone() or (0,))[0] == len(rows), "a crawl's products are its snapshots"
-        changes = await catalog.changes(conn, since=None, dispensary_id=store, limit=None)
-        assert sum(c["price_changed"] for c in changes) == model.totals["price_changes"]
-        assert sum(c["stock_changed"] for c in changes) == model.totals["stock_changes"]
+        changes = (await list_changes(conn, ChangeFilter(stores=[store]), limit=100_000, patience=3600)).items
+        assert sum(change.price_changed for change in changes) == model.totals["price_changes"]
+        assert sum(change.stock_changed for change in changes) == model.totals["stock_changes"]

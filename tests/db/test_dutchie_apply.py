@@ -49,7 +49,7 @@ async def crawl(conn: AsyncConnection[Any], store_id: int, number: int, items: I
 @pytest.fixture
 async def months(pool: Pool) -> Pool:
     async with pool.connection() as conn:
-        await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
+        await conn.execute("SELECT ensure_product_history_partition(%s)", [START])
     return pool
 
 
@@ -69,6 +69,45 @@ async def test_the_same_options_in_another_order_are_no_change(months: Pool) -> 
         cursor = await conn.execute("SELECT variants FROM catalog_products")
         ((variants,),) = await cursor.fetchall()
     assert [(v["option"], v["price_rec"]) for v in variants] == [("1g", 18), ("2g", 10)]
+
+
+async def test_what_a_brand_says_and_a_kiosk_has_is_no_change_of_the_product(months: Pool) -> None:
+    def item(kiosk: Any, about: str | None) -> str:
+        children = [{"option": "1g", "quantity": 9, "quantityAvailable": 6, "kioskQuantityAvailable": kiosk}]
+        brand = {"id": "b", "name": "Acme", "description": about}
+        whole = {"id": "k", "Name": "X", "Options": ["1g"], "recPrices": [10], "brand": brand}
+        return json.dumps({**whole, "POSMetaData": {"children": children}})
+
+    async with months.connection() as conn:
+
+        async def extra() -> tuple[Any, Any]:
+            cursor = await conn.execute("SELECT extra, changed_at FROM catalog_products")
+            ((extra, changed_at),) = await cursor.fetchall()
+            return extra, changed_at
+
+        store = await add_store(conn)
+        await crawl(conn, store, 0, [item(9, " We grow.\n")])
+        assert await extra() == ({"brand_id": "b", "brand_description": "We grow.", "kiosk_quantity": {"1g": 9}}, START)
+        applied = await crawl(conn, store, 1, [item(8, "We grow more.")])
+        assert (applied.changed, applied.stock_changes, applied.unchanged) == (0, 0, 1)
+        assert await extra() == (
+            {"brand_id": "b", "brand_description": "We grow more.", "kiosk_quantity": {"1g": 8}},
+            START,
+        )
+        # As a version stored it that knew neither: read again once, and still no change.
+        await conn.execute("UPDATE catalog_products SET extra = '{\"brand_id\": \"b\"}', content_hash = ''")
+        applied = await crawl(conn, store, 2, [item(8, "We grow more.")])
+        assert (applied.changed, applied.unchanged) == (0, 1)
+        assert await extra() == (
+            {"brand_id": "b", "brand_description": "We grow more.", "kiosk_quantity": {"1g": 8}},
+            START,
+        )
+        # A quantity that is none does not cost the product its stock.
+        applied = await crawl(conn, store, 3, [item("many", None)])
+        assert (applied.changed, applied.stock_changes) == (0, 0)
+        assert await extra() == ({"brand_id": "b"}, START)
+        ((quantity,),) = await (await conn.execute("SELECT quantity FROM catalog_products")).fetchall()
+    assert quantity == 6
 
 
 async def test_an_id_with_nul_is_one_product_however_often_it_changes(months: Pool) -> None:
@@ -134,7 +173,7 @@ def test_whatever_normalizes_is_taken(database_url: str) -> None:
 
 async def _apply(url: str, name: str, menus: list[list[str]]) -> None:
     async with await connect(url) as conn:
-        await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
+        await conn.execute("SELECT ensure_product_history_partition(%s)", [START])
         store = await add_store(conn, name)
         for number, odd in enumerate(menus):
             menu = [good(i) for i in range(30)] + odd

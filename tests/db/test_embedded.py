@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -211,4 +212,19 @@ def test_a_cleanup_that_fails_says_so_and_raises_nothing(folder: Path, capsys: p
     server.kill()
     server.wait(30)
     captured = capsys.readouterr()
-    assert "was not stopped" in captured.out + captured.err
+    assert "embedded_stop_failed" in captured.out + captured.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root creates a user for the server")
+def test_processes_that_start_at_once_on_a_fresh_machine_create_one_user() -> None:
+    name = f"mw-test-{os.getpid()}"
+    create = f"from menuwatch.db import embedded; embedded.ensure_user({name!r})"
+    try:
+        processes = [
+            subprocess.Popen([sys.executable, "-c", create], stderr=subprocess.PIPE, text=True) for _ in range(8)
+        ]
+        errors = [process.communicate(timeout=60)[1] for process in processes]
+        assert [(process.returncode, text) for process, text in zip(processes, errors, strict=True)] == [(0, "")] * 8
+        assert pwd.getpwnam(name).pw_name == name
+    finally:
+        subprocess.run(["userdel", name], check=False, capture_output=True)

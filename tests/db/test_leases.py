@@ -18,9 +18,10 @@ from menuwatch.fetch import leases
 from menuwatch.fetch.leases import Denied, Lease
 from menuwatch.hosts import store as hosts
 from menuwatch.hosts.model import Limits
-from menuwatch.hosts.rules import LetIn, TurnedAway, Waits
+from menuwatch.hosts.rules import Accepted, Delays, IdentityBlocked
 from menuwatch.proxies import store as proxies
 from menuwatch.proxies.model import NewProxy
+from tests.host_rows import pause, read_host
 
 HOST = "menus.invalid"
 _tasks = itertools.count(1)
@@ -36,10 +37,18 @@ async def prepare(pool: Pool, many: int, limits: Limits = WIDE) -> list[int]:
         ]
 
 
-async def ask(pool: Pool, ranked: list[int], *, lasting: float = 60.0, give_back: int | None = None) -> Lease:
+async def ask(
+    pool: Pool, ranked: list[int], *, lease_seconds: float = 60.0, release_lease_id: int | None = None
+) -> Lease:
     async with pool.connection() as conn:
         return await leases.lease(
-            conn, HOST, ranked, task_id=next(_tasks), lasting=lasting, patience=1.0, give_back=give_back
+            conn,
+            HOST,
+            ranked,
+            task_id=next(_tasks),
+            lease_seconds=lease_seconds,
+            max_wait=1.0,
+            release_lease_id=release_lease_id,
         )
 
 
@@ -51,7 +60,7 @@ async def code(pool: Pool, ranked: list[int]) -> str:
 
 async def turn_away(pool: Pool, *pairs: tuple[int, str]) -> None:
     async with pool.connection() as conn, conn.transaction():
-        await hosts.record(conn, {HOST: [TurnedAway(proxy, name, "HTTP 403") for proxy, name in pairs]}, Waits())
+        await hosts.record(conn, {HOST: [IdentityBlocked(proxy, name, "HTTP 403") for proxy, name in pairs]}, Delays())
 
 
 async def set_circuit_due(pool: Pool) -> None:
@@ -61,13 +70,12 @@ async def set_circuit_due(pool: Pool) -> None:
 
 async def circuit(pool: Pool) -> tuple[str, float | None, int]:
     async with pool.connection() as conn:
-        host = await hosts.get(conn, HOST)
+        host = await read_host(conn, HOST)
         row = await (
             await conn.execute("SELECT extract(epoch FROM circuit_until - clock_timestamp())::float8 FROM hosts")
         ).fetchone()
-    assert host is not None
     assert row is not None
-    return host.circuit, row[0], host.circuit_opens
+    return host.circuit, row[0], host.consecutive_opens
 
 
 async def test_the_first_that_is_free_active_and_known_is_leased(pool: Pool) -> None:
@@ -98,12 +106,12 @@ async def test_who_is_denied_uses_up_no_turn(pool: Pool) -> None:
 
 async def test_a_lease_that_lapsed_is_taken_over_and_its_holder_hears_of_it(pool: Pool) -> None:
     ids = await prepare(pool, 1)
-    old = await ask(pool, ids, lasting=0.001)
+    old = await ask(pool, ids, lease_seconds=0.001)
     new = await ask(pool, ids)
     assert (new.proxy_id, new.id != old.id) == (old.proxy_id, True)
     async with pool.connection() as conn:
-        assert not await leases.renew(conn, old.id, lasting=60)
-        assert await leases.renew(conn, new.id, lasting=60)
+        assert not await leases.renew(conn, old.id, lease_seconds=60)
+        assert await leases.renew(conn, new.id, lease_seconds=60)
         # The former holder gives back what is no longer its own: nothing happens to the new one.
         await leases.end(conn, [old.id])
         assert await (await conn.execute("SELECT id FROM identity_leases")).fetchall() == [(new.id,)]
@@ -111,9 +119,9 @@ async def test_a_lease_that_lapsed_is_taken_over_and_its_holder_hears_of_it(pool
 
 async def test_a_lease_that_lapsed_and_that_nobody_took_is_kept_by_renewing(pool: Pool) -> None:
     ids = await prepare(pool, 1)
-    old = await ask(pool, ids, lasting=0.001)
+    old = await ask(pool, ids, lease_seconds=0.001)
     async with pool.connection() as conn:
-        assert await leases.renew(conn, old.id, lasting=60)
+        assert await leases.renew(conn, old.id, lease_seconds=60)
     assert await code(pool, ids) == "no_free_proxy"
 
 
@@ -121,27 +129,27 @@ async def test_a_task_that_begins_again_finds_no_lease_of_its_own_in_its_way(poo
     ids = await prepare(pool, 1)
     async with pool.connection() as conn:
         for _ in range(3):
-            lease = await leases.lease(conn, HOST, ids, task_id=7, lasting=60, patience=1.0)
+            lease = await leases.lease(conn, HOST, ids, task_id=7, lease_seconds=60, max_wait=1.0)
         assert await (await conn.execute("SELECT id FROM identity_leases")).fetchall() == [(lease.id,)]
 
 
 async def test_tasks_without_a_number_do_not_take_each_others_leases(pool: Pool) -> None:
     ids = await prepare(pool, 1)
     async with pool.connection() as conn:
-        await leases.lease(conn, HOST, ids, task_id=None, lasting=60, patience=1.0)
-        with pytest.raises(Denied, match="no proxy is free"):
-            await leases.lease(conn, HOST, ids, task_id=None, lasting=60, patience=1.0)
+        await leases.lease(conn, HOST, ids, task_id=None, lease_seconds=60, max_wait=1.0)
+        with pytest.raises(Denied, match="no free proxy"):
+            await leases.lease(conn, HOST, ids, task_id=None, lease_seconds=60, max_wait=1.0)
 
 
 async def test_a_lease_is_given_back_whatever_comes_of_the_next(pool: Pool) -> None:
     ids = await prepare(pool, 2)
     first = await ask(pool, ids[:1])
-    second = await ask(pool, ids, give_back=first.id)
+    second = await ask(pool, ids, release_lease_id=first.id)
     assert second.proxy_id == ids[0], "given back first, so it is free again"
     async with pool.connection() as conn:
-        await hosts.pause(conn, HOST, "")
-    with pytest.raises(Denied, match="an operator closed it"):
-        await ask(pool, ids, give_back=second.id)
+        await pause(conn, HOST)
+    with pytest.raises(Denied, match="paused by an operator"):
+        await ask(pool, ids, release_lease_id=second.id)
     async with pool.connection() as conn:
         assert await (await conn.execute("SELECT count(*) FROM identity_leases")).fetchone() == (0,)
 
@@ -182,7 +190,7 @@ async def test_of_an_open_circuit_exactly_one_identity_tries(pool: Pool) -> None
     await set_circuit_due(pool)
     probe = await ask(pool, ids)
     async with pool.connection() as conn, conn.transaction():
-        await hosts.record(conn, {HOST: [LetIn()]}, Waits())
+        await hosts.record(conn, {HOST: [Accepted()]}, Delays())
     assert await circuit(pool) == ("closed", None, 0)
     assert not (await ask(pool, ids)).probing
 
@@ -292,7 +300,9 @@ async def test_of_eight_at_once_one_tries_an_open_circuit(pool: Pool, database_u
 def test_giving_back_a_lapsed_lease_waits_for_nobody_who_waits_for_it(database_url: str) -> None:
     """One holds the host and clears away what lapsed; another gives its lapsed lease back on the way to the host."""
     with psycopg.connect(database_url, autocommit=True) as one, psycopg.connect(database_url, autocommit=True) as two:
-        one.execute("INSERT INTO hosts (host, rate, burst, concurrency, pace) VALUES (%s, 1000, 100, 9, 1000)", (HOST,))
+        one.execute(
+            "INSERT INTO hosts (host, rate, burst, concurrency, current_rate) VALUES (%s, 1000, 100, 9, 1000)", (HOST,)
+        )
         ids = [
             one.execute(
                 "INSERT INTO proxies (protocol, host, port) VALUES ('http', 'p.invalid', %s) RETURNING id", (n,)
@@ -305,13 +315,13 @@ def test_giving_back_a_lapsed_lease_waits_for_nobody_who_waits_for_it(database_u
         assert lapsed is not None
         errors: list[BaseException] = []
 
-        def give_back() -> None:
+        def release_lease_id() -> None:
             try:
                 two.execute(asking, (HOST, numbers, 1, 60, lapsed[0]))
             except psycopg.Error as error:
                 errors.append(error)
 
-        other = threading.Thread(target=give_back)
+        other = threading.Thread(target=release_lease_id)
         with one.transaction():
             one.execute("SELECT FROM hosts FOR NO KEY UPDATE")
             other.start()
@@ -329,11 +339,13 @@ def test_giving_back_a_lapsed_lease_waits_for_nobody_who_waits_for_it(database_u
 def test_the_shortest_time_is_a_time(database_url: str) -> None:
     """A host that may be asked again in a moment says so with a wait above nothing."""
     with psycopg.connect(database_url, autocommit=True) as conn:
-        conn.execute("INSERT INTO hosts (host, rate, burst, concurrency, pace) VALUES (%s, 1000, 1, 9, 1000)", (HOST,))
+        conn.execute(
+            "INSERT INTO hosts (host, rate, burst, concurrency, current_rate) VALUES (%s, 1000, 1, 9, 1000)", (HOST,)
+        )
         conn.execute(
             "UPDATE hosts SET cooldown_until = clock_timestamp() + %s, cooldown_reason = 'x'", (timedelta(seconds=5),)
         )
-        row = conn.execute("SELECT code, wait FROM take_slots(%s, 1, 0, 0)", (HOST,)).fetchone()
+        row = conn.execute("SELECT code, wait FROM acquire_slots(%s, 1, 0, 0)", (HOST,)).fetchone()
         assert row is not None
         assert row[0] == "cooling"
         assert 0 < row[1] <= 5

@@ -6,8 +6,8 @@ from menuwatch.db.pool import Pool
 from menuwatch.hosts import store as hosts
 from menuwatch.hosts.model import Limits
 from menuwatch.hosts.rules import all_closed
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.model import NewTask, Role
+from menuwatch.queue import store as tasks
+from menuwatch.queue.model import NewTask, Role
 
 HOST = "menus.invalid"
 
@@ -30,7 +30,7 @@ async def test_the_one_identity_that_tries_a_closed_host_dies_and_others_try_in_
         assert [(code, probing) for _, code, probing in await cursor.fetchall()] == [(None, True)]
 
         async def closed() -> bool:
-            return all_closed([HOST], await hosts.outlook(conn, [HOST])) is not None
+            return all_closed([HOST], await hosts.availability(conn, [HOST])) is not None
 
         assert await closed(), "one identity tries at a time"
         await conn.execute(
@@ -52,8 +52,8 @@ async def test_a_host_is_busy_while_every_active_proxy_is_in_use_on_it(pool: Poo
             await conn.execute("SELECT FROM lease_identity(%s, ARRAY[1, 2, 3], %s, 3600, 1, 1, 0, NULL)", (HOST, task))
 
         async def is_open() -> tuple[bool, int, int]:
-            (outlook,) = await hosts.outlook(conn, [HOST])
-            return outlook.is_open, outlook.leases, outlook.concurrency
+            (availability,) = await hosts.availability(conn, [HOST])
+            return availability.is_open, availability.leases, availability.concurrency
 
         assert await is_open() == (True, 0, 3)
         await lease(101)

@@ -7,11 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from menuwatch.core.postpone import PostponeCode
 from menuwatch.db.pool import Connection, Pool
 from menuwatch.hosts import store as hosts
 from menuwatch.hosts.model import Limits
-from menuwatch.operations.openings import closed
 from menuwatch.platforms.base import Platform
+from menuwatch.queue.model import NETWORK_ROLES, Role
+from menuwatch.workers.engine.claimable_roles import Claimable, query_claimable
+from tests.host_rows import pause
 
 
 class _Served:
@@ -19,6 +22,8 @@ class _Served:
         self.hosts = frozenset(hosts)
 
 
+OFFLINE = frozenset(Role) - NETWORK_ROLES
+ALL = Claimable(frozenset(Role))
 PLATFORMS = cast("Mapping[str, Platform]", {"dutchie": _Served("d.example"), "weedmaps": _Served("w.example")})
 
 
@@ -32,7 +37,7 @@ async def _store(conn: Connection, platform: str, **more: Any) -> None:
 
 async def _close(conn: Connection, host: str) -> None:
     await hosts.add(conn, host, Limits())
-    await hosts.pause(conn, host, "for the test")
+    await pause(conn, host, "for the test")
 
 
 @pytest.fixture
@@ -43,31 +48,34 @@ async def conn(pool: Pool) -> Any:
 
 
 async def test_without_a_proxy_nobody_can_be_asked(conn: Connection) -> None:
-    assert await closed(conn, PLATFORMS) is None
+    assert await query_claimable(conn, PLATFORMS) == ALL
     await conn.execute("UPDATE proxies SET is_active = false")
-    assert await closed(conn, PLATFORMS) == ("no proxy is active", None)
+    assert await query_claimable(conn, PLATFORMS) == Claimable(
+        OFFLINE, "no proxy is active", None, PostponeCode.NO_PROXY
+    )
 
 
 async def test_a_platform_that_nobody_uses_keeps_none_open(conn: Connection) -> None:
     await _store(conn, "dutchie")
     await _store(conn, "weedmaps", crawl_enabled=False)
-    assert await closed(conn, PLATFORMS) is None
+    assert await query_claimable(conn, PLATFORMS) == ALL
     await _close(conn, "d.example")
-    assert await closed(conn, PLATFORMS) == ("d.example is not asked: for the test", None)
+    assert await query_claimable(conn, PLATFORMS) == Claimable(
+        OFFLINE, "d.example is blocked: for the test", None, PostponeCode.PAUSED
+    )
     # Stores that are yet to be found are work as well.
     await conn.execute("INSERT INTO worker_tasks (role, platform) VALUES ('store_discovery', 'weedmaps')")
-    assert await closed(conn, PLATFORMS) is None
+    assert await query_claimable(conn, PLATFORMS) == ALL
     await _close(conn, "w.example")
-    assert await closed(conn, PLATFORMS) is not None
+    assert (await query_claimable(conn, PLATFORMS)).roles == OFFLINE
 
 
 async def test_a_host_whose_turns_are_taken_is_looked_at_again_soon(conn: Connection) -> None:
     await _store(conn, "dutchie")
     await hosts.add(conn, "d.example", Limits(rate=0.1, burst=1))
-    await conn.execute("SELECT * FROM take_slots('d.example', 1, 60, 0)")
-    found = await closed(conn, PLATFORMS)
-    assert found is not None
-    reason, again = found
+    await conn.execute("SELECT * FROM acquire_slots('d.example', 1, 60, 0)")
+    found = await query_claimable(conn, PLATFORMS)
+    assert (found.roles, found.code) == (OFFLINE, PostponeCode.BUSY)
     # The next turn is ten seconds away, and a session may wait one second for its first.
-    assert again is not None
-    assert 7 < again <= 9, reason
+    assert found.again is not None
+    assert 7 < found.again <= 9, found.reason

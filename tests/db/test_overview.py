@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from menuwatch.db.pool import Pool
-from menuwatch.operations.overview import STEP, Drain, RoleLoad, drain, floor, overview
-from menuwatch.tasks.capacity import Capacity
+from menuwatch.ops.overview import Drain, RoleLoad, drain, overview
+from menuwatch.queue.capacity import Capacity, WorkersNeeded
 
 _ENDED = (
     "INSERT INTO task_history (id, created_at, claimed_at, started_at, completed_at, priority, attempt, retry_count, max_retries,"
@@ -54,7 +52,8 @@ async def test_numbers_by_hand(pool: Pool) -> None:
         pool,
         "INSERT INTO worker_registry (worker_id, friendly_name, pod, host, status, heartbeat, last_heartbeat_at) VALUES"
         " ('a', 'A', 'p', 'h', 'active', '{\"max_concurrent_tasks\": 3}', now()), ('b', 'B', 'p', 'h', 'backing_off', '{}', now()),"
-        " ('c', 'C', 'q', 'h', 'active', '{}', now() - interval '1 hour'), ('d', 'D', 'q', 'h', 'stopped', '{}', now())",
+        " ('c', 'C', 'q', 'h', 'active', '{}', now() - interval '1 hour'), ('d', 'D', 'q', 'h', 'stopped', '{}', now()),"
+        " ('e', 'E', 'p', 'h', 'stopping', '{}', now())",
     )
     await _do(
         pool,
@@ -65,7 +64,7 @@ async def test_numbers_by_hand(pool: Pool) -> None:
     )
     await _do(
         pool,
-        "INSERT INTO hosts (host, rate, burst, concurrency, pace, paused_at, paused_reason) VALUES"
+        "INSERT INTO hosts (host, rate, burst, concurrency, current_rate, paused_at, paused_reason) VALUES"
         " ('open.test', 1, 1, 1, 1, NULL, NULL), ('shut.test', 1, 1, 1, 1, now(), 'asked us to stop')",
     )
     await _do(
@@ -74,48 +73,58 @@ async def test_numbers_by_hand(pool: Pool) -> None:
         " ('down', 1, false, NULL, NULL), ('off', 1, false, now(), 'mine')",
     )
     async with pool.connection() as conn:
-        found = await overview(conn, hours=2)
+        found = await overview(conn)
     assert (found.ready, found.pending, found.running) == (4, 5, 1)
     assert (found.completed_last_hour, found.failed_last_hour) == (3, 1)
     assert found.oldest_ready_seconds == pytest.approx(1200, abs=60)
     (fetch,) = [one for one in found.roles if one.role == "payload_fetch"]
     assert (fetch.scheduled, fetch.retrying, fetch.claimed, fetch.running, fetch.stale) == (1, 1, 1, 0, 0)
 
-    assert [one.start for one in found.series] == [floor(found.at - timedelta(hours=2)) + n * STEP for n in range(25)]
-    then = floor(found.at - timedelta(minutes=12))
-    (bucket,) = [one for one in found.series if one.start == then]
-    assert (bucket.completed, bucket.failed) == (3, 1)
-    assert sum(one.completed for one in found.series) == 3, "what ended before is not shown"
-    assert sum(one.arrived for one in found.series) == 4 + 6
-
-    assert (found.workers.live, found.workers.claiming, found.workers.backing_off, found.workers.silent) == (2, 1, 1, 1)
-    assert (found.workers.slots, found.workers.pods) == (4, 1)
+    assert (found.workers.live, found.workers.claiming, found.workers.backing_off, found.workers.silent) == (3, 1, 1, 1)
+    assert (found.workers.stopping, found.workers.slots, found.workers.pods) == (1, 5, 1)
     assert [one.name for one in found.late_schedules] == ["late"]
     assert [(one.host, one.code) for one in found.closed_hosts] == [("shut.test", "paused")]
     assert (found.proxies.known, found.proxies.active, found.proxies.down, found.proxies.disabled) == (3, 1, 1, 1)
     assert (found.stores.known, found.stores.crawled, found.stores.never, found.stores.stale) == (5, 4, 2, 1)
-    # A task takes a minute, a worker has two slots at a mean: 120 an hour. Two workers live.
+    # A task takes a minute, a worker has two slots at a mean: 120 an hour. Two workers live and do not stop.
     assert found.drain.worker_hours == pytest.approx(4 / 120)
     assert found.drain.hours == pytest.approx(2 / 120)
     assert found.drain.needed == {1: 1, 4: 1, 8: 1}
+
+
+async def test_a_task_that_was_due_before_it_was_made_waits_since_it_was_made(pool: Pool) -> None:
+    await _do(pool, "INSERT INTO dispensaries (name, name_raw) VALUES ('s', 's')")
+    await _do(
+        pool,
+        "INSERT INTO worker_tasks (role, dispensary_id, scheduled_for) VALUES ('payload_fetch', 1, now() - interval '14 hours')",
+    )
+    async with pool.connection() as conn:
+        found = await overview(conn)
+    assert found.ready == 1
+    assert found.oldest_ready_seconds == pytest.approx(0, abs=60)
 
 
 async def test_of_nothing_there_is_nothing(pool: Pool) -> None:
     async with pool.connection() as conn:
         found = await overview(conn)
     assert (found.ready, found.pending, found.running, found.oldest_ready_seconds) == (0, 0, 0, None)
-    assert found.drain == Drain(worker_hours=0.0, hours=0.0, needed={1: 0, 4: 0, 8: 0}, unknown=[])
-    assert (len(found.series), found.late_schedules, found.closed_hosts) == (37, [], [])
+    assert found.drain == Drain(
+        worker_hours=0.0, hours=0.0, needed={1: 0, 4: 0, 8: 0}, unknown=[], blocked=0, blocked_by=[]
+    )
+    assert (found.late_schedules, found.closed_hosts) == ([], [])
 
 
 def _load(role: str, ready: int, rate: float | None) -> RoleLoad:
     known = Capacity(
-        role=role, pending_tasks=ready, ready_tasks=ready, claimed_tasks=0, running_tasks=0, completed_last_hour=0,
+        role=role, pending_tasks=ready, ready_tasks=ready, blocked_tasks=0, blocked_by=[], claimed_tasks=0, running_tasks=0,
+        completed_last_hour=0,
         failed_last_hour=0, active_workers=0, avg_duration_sec=None, tasks_per_worker_hour=rate, estimated_hours_to_drain=None,
+        workers_needed=WorkersNeeded(for_1_hour=None, for_4_hours=None, for_8_hours=None),
     )  # fmt: skip
     return RoleLoad(
         role=role,
         ready=ready,
+        blocked=0,
         scheduled=0,
         retrying=0,
         claimed=0,
@@ -128,8 +137,10 @@ def _load(role: str, ready: int, rate: float | None) -> RoleLoad:
 
 def test_the_work_of_all_roles_is_added_up() -> None:
     load = [_load("a", 100, 10), _load("b", 30, 60), _load("c", 5, None), _load("d", 0, None)]
-    assert drain(load, 3) == Drain(worker_hours=10.5, hours=3.5, needed={1: 11, 4: 3, 8: 2}, unknown=["c"])
+    assert drain(load, 3) == Drain(
+        worker_hours=10.5, hours=3.5, needed={1: 11, 4: 3, 8: 2}, unknown=["c"], blocked_by=[]
+    )
     assert drain(load, 0).hours is None
     assert drain([_load("c", 5, None)], 2) == Drain(
-        worker_hours=None, hours=None, needed={1: None, 4: None, 8: None}, unknown=["c"]
+        worker_hours=None, hours=None, needed={1: None, 4: None, 8: None}, unknown=["c"], blocked_by=[]
     )

@@ -9,9 +9,9 @@ import pytest
 
 from menuwatch.db.pool import Pool
 from menuwatch.proxies import store
-from menuwatch.proxies.health import Event, Happened
-from menuwatch.proxies.model import NewProxy
-from tests.proxy_events import befalls
+from menuwatch.proxies.health import ProxyEvent, ProxyOutcome
+from menuwatch.proxies.model import NewProxy, ProbeState, TestFailure
+from tests.proxy_reports import befalls, stored_proxy
 
 
 async def add(pool: Pool, count: int) -> list[int]:
@@ -29,11 +29,11 @@ async def test_the_same_address_again_brings_a_new_password_and_keeps_the_record
     async with pool.connection() as conn:
         number, created = await store.add(conn, first)
         assert created
-        await befalls(conn, number, Event.SUCCESS, elapsed_ms=50)
+        await befalls(conn, number, ProxyOutcome.SUCCESS, elapsed_ms=50)
         assert await store.add(conn, again) == (number, False)
         assert (await store.add(conn, other))[1]
-        proxy = await store.get(conn, number)
-        assert await store.active_count(conn) == 2
+        proxy = await stored_proxy(conn, number)
+        assert await store.count_active(conn) == 2
     assert proxy is not None
     assert (proxy.password, proxy.state, proxy.city, proxy.success_count) == ("S3cret", "AZ", "Phoenix", 1)
     assert "S3cret" not in repr(proxy)
@@ -43,15 +43,15 @@ async def test_five_faults_deactivate_and_say_when_and_why(pool: Pool) -> None:
     (number,) = await add(pool, 1)
     async with pool.connection() as conn:
         for n in range(5):
-            await befalls(conn, number, Event.FAULT, error=f"the proxy is down ({n})")
-        proxy = await store.get(conn, number)
+            await befalls(conn, number, ProxyOutcome.FAULT, error=f"the proxy is down ({n})")
+        proxy = await stored_proxy(conn, number)
         assert proxy is not None
         assert not proxy.is_active
         assert proxy.failure_count == 5
         assert proxy.last_error == "the proxy is down (4)"
         assert proxy.last_failure_at is not None
         assert proxy.deactivated_at is not None
-        assert await store.active_count(conn) == 0
+        assert await store.count_active(conn) == 0
         assert [row.id for row in await store.all_of(conn, active=False)] == [number]
         assert await store.all_of(conn, active=True) == []
 
@@ -59,15 +59,15 @@ async def test_five_faults_deactivate_and_say_when_and_why(pool: Pool) -> None:
 async def test_events_of_many_workers_are_all_counted(pool: Pool) -> None:
     (number,) = await add(pool, 1)
 
-    async def one(event: Event) -> None:
+    async def one(event: ProxyOutcome) -> None:
         async with pool.connection() as conn:
             await befalls(conn, number, event, elapsed_ms=10.0)
 
-    await asyncio.gather(*(one(Event.SUCCESS) for _ in range(40)))
-    await asyncio.gather(*(one(Event.REFUSED) for _ in range(4)))
+    await asyncio.gather(*(one(ProxyOutcome.SUCCESS) for _ in range(40)))
+    await asyncio.gather(*(one(ProxyOutcome.REFUSED) for _ in range(4)))
     async with pool.connection() as conn:
-        proxy = await store.get(conn, number)
-        assert await befalls(conn, number + 1000, Event.SUCCESS) is None
+        proxy = await stored_proxy(conn, number)
+        assert await befalls(conn, number + 1000, ProxyOutcome.SUCCESS) is None
     assert proxy is not None
     assert (proxy.success_count, proxy.consecutive_403_count, proxy.is_active) == (40, 4, True)
     assert proxy.avg_response_time_ms == pytest.approx(10.0)
@@ -77,10 +77,10 @@ async def test_the_same_address_again_puts_a_deactivated_proxy_back_to_work(pool
     async with pool.connection() as conn:
         number, _ = await store.add(conn, NewProxy(protocol="http", host="gate.example", port=8080))
         for _ in range(5):
-            await befalls(conn, number, Event.REFUSED)
-        assert await store.active_count(conn) == 0
+            await befalls(conn, number, ProxyOutcome.REFUSED)
+        assert await store.count_active(conn) == 0
         assert await store.add(conn, NewProxy(protocol="http", host="gate.example", port=8080)) == (number, False)
-        assert await store.active_count(conn) == 1
+        assert await store.count_active(conn) == 1
 
 
 async def test_many_are_put_in_at_once_and_told_apart(pool: Pool) -> None:
@@ -88,18 +88,20 @@ async def test_many_are_put_in_at_once_and_told_apart(pool: Pool) -> None:
     async with pool.connection() as conn:
         number, _ = await store.add(conn, known)
         for _ in range(5):
-            await befalls(conn, number, Event.FAULT, error="down")
+            await befalls(conn, number, ProxyOutcome.FAULT, error="down")
         again = replace(known, password="new", city=None, state="AZ")
         bare = NewProxy(protocol="http", host="gate.example", port=8080)
         bad = NewProxy(protocol="socks5", host="gate.example", port=8080, username="u", password="x")
-        found = await store.put(conn, [bad, again, bare], failed={bad.key: "it does not answer"})
+        found = await store.put(
+            conn, [bad, again, bare], failed={bad.key: TestFailure(ProbeState.FAILED, "it does not answer")}
+        )
         assert [(found[one.key].created, found[one.key].is_active) for one in (again, bare, bad)] == [
             (False, True),
             (True, True),
             (True, False),
         ]
-        kept = await store.get(conn, number)
-        failed = await store.get(conn, found[bad.key].id)
+        kept = await stored_proxy(conn, number)
+        failed = await stored_proxy(conn, found[bad.key].id)
     assert kept is not None
     assert (kept.password, kept.city, kept.state, kept.failure_count) == ("new", "Phoenix", "AZ", 0)
     assert (kept.probe_at, kept.deactivated_at, kept.last_error) == (None, None, "down")
@@ -117,7 +119,7 @@ async def test_a_disabled_proxy_stays_so_whoever_puts_it_in_again(pool: Pool) ->
         assert (put.created, put.is_active, put.disabled_reason) == (False, False, "too dear")
         assert not await store.reactivate(conn, number)
         assert await store.enable(conn, [number, 999]) == {number}
-        assert await store.active_count(conn) == 1
+        assert await store.count_active(conn) == 1
 
 
 async def test_whoever_puts_in_and_whoever_counts_do_not_wait_in_a_ring(pool: Pool) -> None:
@@ -126,7 +128,7 @@ async def test_whoever_puts_in_and_whoever_counts_do_not_wait_in_a_ring(pool: Po
 
     async def count(order: int) -> None:
         async with pool.connection() as conn, conn.transaction():
-            happened = [Happened(proxy_id=number, event=Event.SUCCESS) for number in numbers[::order]]
+            happened = [ProxyEvent(proxy_id=number, event=ProxyOutcome.SUCCESS) for number in numbers[::order]]
             await store.record_all(conn, happened)
 
     async def put(order: int) -> None:

@@ -58,4 +58,4 @@ def test_every_statement_prepares(database_url: str, package: str, file: str) ->
 
 
 def test_the_queue_is_among_them() -> None:
-    assert ("menuwatch.tasks", "queries.sql") in _files()
+    assert ("menuwatch.queue", "queries.sql") in _files()

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from psycopg import AsyncConnection
 
+from menuwatch.archive import store as payloads
 from menuwatch.db.pool import Pool
-from menuwatch.payloads import store as payloads
 from menuwatch.pipeline.product_refresh import apply_payload
 from tests.market import Reader, add_payload, add_store, item
 

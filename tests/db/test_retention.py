@@ -11,9 +11,10 @@ import pytest
 
 from menuwatch.db import partitions
 from menuwatch.db.pool import Pool, connect
-from menuwatch.engine.janitor import LOCK_SECONDS, Janitor, Keep
-from menuwatch.engine.reaper import Reaper
-from tests.engine.waiting import until
+from menuwatch.ops.janitor import LOCK_SECONDS, Janitor
+from menuwatch.ops.retention import Retention
+from menuwatch.workers.engine.reaper import Reaper
+from tests.workers.waiting import until
 
 DAYS_AGO = "now() - make_interval(days => %s)"
 
@@ -62,9 +63,11 @@ def _named(ago: int) -> str:
     return f"task_history_{datetime.now(UTC) - timedelta(days=ago):%Y%m%d}"
 
 
-async def _upkeep(pool: Pool, duty: str) -> tuple[bool, str | None]:
-    """Whether a duty was done in the last minute, and why not."""
-    (row,) = await _do(pool, "SELECT done_at > now() - interval '1 minute', error FROM upkeep WHERE duty = %s", duty)
+async def _maintenance_run(pool: Pool, job: str) -> tuple[bool, str | None]:
+    """Whether a job was done in the last minute, and why not."""
+    (row,) = await _do(
+        pool, "SELECT succeeded_at > now() - interval '1 minute', error FROM maintenance_runs WHERE job = %s", job
+    )
     return row  # type: ignore[no-any-return]
 
 
@@ -84,17 +87,17 @@ FINISH = (
 async def test_days_past_their_time_go_and_younger_ones_stay(pool: Pool) -> None:
     await _history(pool, 0, 1, 6, 7, 8, 9, 400)
     before = await _tables(pool)
-    await Janitor(pool, keep=Keep(history=timedelta(days=7))).step()
+    await Janitor(pool, retention=Retention(history=timedelta(days=7))).step()
     assert await _days(pool) == [0, 1, 6, 7], "the day in which the limit falls stays whole"
     assert before - await _tables(pool) == {_named(8), _named(9), _named(400)}
-    assert await _upkeep(pool, "history") == (True, None)
+    assert await _maintenance_run(pool, "history") == (True, None)
 
 
 async def test_a_table_that_somebody_set_aside_stays(pool: Pool) -> None:
-    await _history(pool, 40, 41)
+    await _history(pool, 0, 40, 41)
     await _do(pool, f"ALTER TABLE task_history DETACH PARTITION {_named(41)}")
     await Janitor(pool).step()
-    assert await _days(pool) == []
+    assert await _days(pool) == [0]
     assert (_named(40) in await _tables(pool), _named(41) in await _tables(pool)) == (False, True)
 
 
@@ -122,7 +125,7 @@ async def test_a_finisher_with_an_open_transaction_is_left_alone_and_the_day_goe
             await quick.execute("SELECT ensure_task_history_partition(now() + interval '9 days')")
         await step
         assert asyncio.get_running_loop().time() - began < LOCK_SECONDS + 2
-        done, error = await _upkeep(pool, "history")
+        done, error = await _maintenance_run(pool, "history")
         assert not done
         assert "lock timeout" in str(error)
         # Half way: nobody sees the old day any more, and work goes on.
@@ -130,7 +133,7 @@ async def test_a_finisher_with_an_open_transaction_is_left_alone_and_the_day_goe
         assert _named(50) in await _tables(pool)
         await _do(pool, "SELECT ensure_task_history_partition(now() + interval '10 days')")
     await janitor.step()
-    assert await _upkeep(pool, "history") == (True, None)
+    assert await _maintenance_run(pool, "history") == (True, None)
     assert await _days(pool) == [0, 0, 0]
     assert _named(50) not in await _tables(pool)
 
@@ -159,7 +162,7 @@ async def test_what_a_crash_left_is_mended(pool: Pool, database_url: str) -> Non
         await conn.execute(f"ALTER TABLE task_history DETACH PARTITION {_named(51)}".encode())
     assert {_named(50), _named(51), _named(52)} <= await _tables(pool)
     await Janitor(pool).step()
-    assert await _upkeep(pool, "history") == (True, None)
+    assert await _maintenance_run(pool, "history") == (True, None)
     assert not {_named(50), _named(51), _named(52)} & await _tables(pool)
     assert await _days(pool) == [0]
 
@@ -232,11 +235,11 @@ async def _past(pool: Pool, *months_ago: int) -> None:
         " now(), now(), 'n', 'n', 'in_stock', true, '[]', '{}') RETURNING id",
     )
     for ago in months_ago:
-        await _do(pool, "SELECT ensure_past_states_partition(now() - make_interval(months => %s))", ago)
+        await _do(pool, "SELECT ensure_product_history_partition(now() - make_interval(months => %s))", ago)
         await _do(
             pool,
-            "INSERT INTO past_states (product_id, dispensary_id, seen_from, seen_to, ended_at, present, quantity_capped, stock_status,"
-            " quantity, prices, stock)"
+            "INSERT INTO product_history (product_id, dispensary_id, seen_from, seen_to, ended_at, present, quantity_capped,"
+            " stock_status, quantity, prices, stock)"
             ""
             " SELECT 1, 1, t - interval '1 minute', t - interval '1 minute', t, true, false, 'in_stock', %s, '[]', '[]'"
             " FROM (SELECT now() - make_interval(months => %s)) x(t) RETURNING product_id",
@@ -253,24 +256,26 @@ async def _quantities(pool: Pool) -> list[int | None]:
 
 async def _months(pool: Pool) -> set[str]:
     """Every table of a month of past states."""
-    return {r[0] for r in await _do(pool, r"SELECT relname FROM pg_class WHERE relname ~ '^past_states_\d{4}_\d{2}$'")}
+    return {
+        r[0] for r in await _do(pool, r"SELECT relname FROM pg_class WHERE relname ~ '^product_history_\d{4}_\d{2}$'")
+    }
 
 
-async def test_past_states_are_kept_for_good_unless_somebody_says_how_long(pool: Pool) -> None:
+async def test_product_history_is_kept_for_good_unless_somebody_says_how_long(pool: Pool) -> None:
     await _past(pool, 0, 2, 13, 60)
-    await Janitor(pool, keep=Keep()).step()
+    await Janitor(pool, retention=Retention()).step()
     assert await _quantities(pool) == [None, 0, 2, 13, 60]
 
 
-async def test_past_states_go_by_the_month_and_the_present_one_stays(pool: Pool) -> None:
+async def test_product_history_goes_by_the_month_and_the_present_one_stays(pool: Pool) -> None:
     await _past(pool, 0, 2, 14, 60)
     before = await _months(pool)
-    await Janitor(pool, keep=Keep(states=timedelta(days=365))).step()
+    await Janitor(pool, retention=Retention(states=timedelta(days=365))).step()
     assert await _quantities(pool) == [None, 0, 2]
     assert len(before - await _months(pool)) == 2
 
 
-async def test_months_of_past_states_are_made_ahead(pool: Pool) -> None:
+async def test_months_of_product_history_are_made_ahead(pool: Pool) -> None:
     ahead = await _months(pool)
     assert len(ahead) == 3
     async with pool.connection() as conn:

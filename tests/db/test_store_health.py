@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from menuwatch.core.errors import NotFound
 from menuwatch.db.pool import Pool
-from menuwatch.operations import store_health
-from menuwatch.operations.refusals import NotFound
-from menuwatch.operations.store_health import LAST, NEVER, Freshness, StoreFilter
+from menuwatch.stores import service as stores
+from menuwatch.stores.service import LAST, NEVER, Freshness, StoreFilter
 
 _ENDED = (
     "INSERT INTO task_history (id, created_at, claimed_at, started_at, completed_at, dispensary_id, priority, attempt, retry_count,"
@@ -48,12 +48,12 @@ async def test_the_longest_due_come_first_and_pages_join(pool: Pool) -> None:
     await _stores(pool)
     order = ["never", "stale", "late", "fresh", "off", "unresolved"]
     async with pool.connection() as conn:
-        whole = await store_health.page(conn, StoreFilter())
+        whole = await stores.list_health(conn, StoreFilter())
         assert [one.name for one in whole] == order
         assert [str(one.freshness) for one in whole] == order
         found = []
         after = None
-        while part := await store_health.page(conn, StoreFilter(), after=after, limit=1):
+        while part := await stores.list_health(conn, StoreFilter(), after=after, limit=1):
             found += [one.name for one in part]
             after = (part[-1].due_at, part[-1].id)
         assert found == order
@@ -65,9 +65,11 @@ async def test_the_longest_due_come_first_and_pages_join(pool: Pool) -> None:
             (StoreFilter(freshness=[Freshness.LATE, Freshness.OFF]), ["late", "off"]),
             (StoreFilter(q="RES"), ["fresh", "unresolved"]),
             (StoreFilter(platform="other"), []),
+            (StoreFilter(crawl_enabled=False), ["off"]),
         ):
-            assert [one.name for one in await store_health.page(conn, where)] == expected
-        assert await store_health.counts(conn) == {
+            assert [store.name for store in await stores.list_health(conn, where)] == expected
+            assert {store.name for store in await stores.list_stores(conn, where)} == set(expected)
+        assert await stores.count_by_freshness(conn) == {
             "AZ": dict.fromkeys(
                 (Freshness.FRESH, Freshness.LATE, Freshness.NEVER, Freshness.OFF, Freshness.UNRESOLVED), 1
             ),
@@ -96,16 +98,16 @@ async def test_streaks_and_what_comes_next(pool: Pool) -> None:
             (made["late"], made["never"]),
         )
         await conn.execute("SELECT claim_tasks(NULL, 'w', 5)")
-        fresh = await store_health.one(conn, made["fresh"])
+        fresh = await stores.get_health(conn, made["fresh"])
         assert (fresh.outcomes, fresh.success_streak, fresh.consecutive_failures) == ([True, True, False, True], 2, 0)
-        stale = await store_health.one(conn, made["stale"])
+        stale = await stores.get_health(conn, made["stale"])
         assert (stale.success_streak, stale.consecutive_failures) == (0, 2)
-        late = await store_health.one(conn, made["late"])
+        late = await stores.get_health(conn, made["late"])
         assert late.waiting_task_id is not None
         assert late.next_at is not None
         assert late.next_at > late.due_at
-        never = await store_health.one(conn, made["never"])
+        never = await stores.get_health(conn, made["never"])
         assert never.active_task_id is not None
         assert (never.next_at, never.outcomes, never.success_streak) == (None, [], 0)
         with pytest.raises(NotFound, match="store 99 does not exist"):
-            await store_health.one(conn, 99)
+            await stores.get_health(conn, 99)

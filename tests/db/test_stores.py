@@ -77,7 +77,7 @@ async def test_adding_one_address_many_times_at_once_adds_one(pool: Pool) -> Non
     assert [type(end) for end in ended if not isinstance(end, int)] == [Refused] * 5
     async with pool.connection() as conn:
         assert len(await _rows(conn)) == 1
-        with pytest.raises(Refused, match="known already, as number"):
+        with pytest.raises(Refused, match="already exists, with id"):
             await stores.add_by_url(conn, platform="dutchie", slug="green")
 
 
@@ -134,7 +134,7 @@ async def test_a_name_that_is_on_two_platforms(pool: Pool) -> None:
         assert await stores.find(conn, "grün") is None
         blue = await stores.add_by_url(conn, platform="weedmaps", slug="blue")
         assert (await stores.add_by_url(conn, platform="dutchie", slug="blue")).id != blue.id, "another shop"
-        with pytest.raises(Refused, match=f"known already, as number {blue.id}"):
+        with pytest.raises(Refused, match=f"already exists, with id {blue.id}"):
             await stores.add_by_url(conn, platform="weedmaps", slug="blue")
 
 
@@ -151,3 +151,39 @@ async def test_a_slug_comes_before_a_number_and_a_number_before_a_platforms_id(p
         found = await stores.find(conn, str(first))
         assert found is not None
         assert found.id == second
+
+
+async def test_a_store_is_found_by_the_name_that_screens_show(pool: Pool) -> None:
+    named = replace(GREEN, slug="green-lantern-mt", name="Green Lantern Phoenix Midtown")
+    async with pool.connection() as conn:
+        number = (await stores.promote(conn, "dutchie", named))[0]
+        for text in (
+            named.name,
+            " green lantern  PHOENIX midtown ",
+            "Green-Lantern-MT",
+            "green-lantern-mt",
+            str(number),
+        ):
+            assert (await stores.resolve(conn, text)).id == number
+        assert await stores.find(conn, named.name, by_name=False) is None
+        with pytest.raises(Refused, match="Green Lantern Phoenix Midtown"):
+            await stores.resolve(conn, "green lantern phenix midtown")
+        with pytest.raises(Refused, match="'Acme' does not exist: enter its name, slug or ID"):
+            await stores.resolve(conn, "Acme")
+
+
+async def test_a_name_of_several_stores_lists_them_with_their_slugs(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        numbers = [
+            (
+                await stores.promote(
+                    conn, "dutchie", replace(GREEN, slug=slug, name="Twin", platform_dispensary_id=slug)
+                )
+            )[0]
+            for slug in ("twin-mesa", "twin-tempe")
+        ]
+        with pytest.raises(Refused) as refused:
+            await stores.resolve(conn, "twin")
+        for slug, number in zip(("twin-mesa", "twin-tempe"), numbers, strict=True):
+            assert f"{slug} (ID {number}" in str(refused.value)
+        assert (await stores.resolve(conn, "twin-tempe")).id == numbers[1]

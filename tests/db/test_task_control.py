@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
+from menuwatch.core.postpone import PostponeCode
 from menuwatch.db.pool import Connection, Pool, connect
-from menuwatch.operations import task_control
-from menuwatch.operations.tasks import TaskFilter
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.ending import ending
-from menuwatch.tasks.model import NewTask, Role, Status
-from menuwatch.tasks.outcome import Done, Fail, Postpone, Retry
-from tests.db.handling import claim, end, look, put, states
+from menuwatch.queue import service
+from menuwatch.queue import store as tasks
+from menuwatch.queue.ending import ending
+from menuwatch.queue.model import NewTask, Role, Status
+from menuwatch.queue.outcome import Done, Fail, Postpone, Retry
+from menuwatch.queue.task_list import TaskFilter
+from tests.db.queue_calls import claim, end, look, put, states
 
 FETCH = Role.PAYLOAD_FETCH
 REFRESH = Role.PRODUCT_REFRESH
@@ -96,7 +97,9 @@ async def test_what_waits_for_its_time_is_due_at_once(pool: Pool) -> None:
     later = datetime.now(UTC) + timedelta(days=1)
     (planned,) = await put(pool, NewTask(role=FETCH, dispensary_id=1, scheduled_for=later))
     failing = await _ended(pool, Retry(reason="try later"), dispensary_id=2)
-    thrown = await _ended(pool, Postpone(until=later, reason="host cooling down"), dispensary_id=3)
+    thrown = await _ended(
+        pool, Postpone(code=PostponeCode.THROTTLED, until=later, reason="host cooling down"), dispensary_id=3
+    )
     assert await claim(pool) == []
     assert await _retry(pool, planned, failing, thrown) == {
         task: (task, "pulled") for task in (planned, failing, thrown)
@@ -158,26 +161,58 @@ async def test_bulk_retry_says_what_it_passed_over(pool: Pool) -> None:
 
     async with pool.connection() as conn:
         everything = TaskFilter(roles=[FETCH])
-        dry = await task_control.bulk_retry(conn, everything, dry_run=True)
+        dry = await service.bulk_retry(conn, everything, dry_run=True)
         assert (dry.matched, dry.done, dry.would, dry.skipped) == (
             7,
             0,
-            4,
-            {"completed": 1, "scheduled": 1, "waiting": 1},
+            3,
+            {"completed": 1, "scheduled": 1, "waiting": 2},
         )
         assert await states(pool) == {backing_off: "s", planned: "s", waiting: "r"}, "nothing was done"
-        only = await task_control.bulk_retry(conn, TaskFilter(error="403 FROM"), dry_run=True)
-        assert (only.matched, only.done, only.would) == (4, 0, 4)
+        only = await service.bulk_retry(conn, TaskFilter(error="403 FROM"), dry_run=True)
+        assert (only.matched, only.done, only.would, only.skipped) == (4, 0, 3, {"waiting": 1})
 
-        real = await task_control.bulk_retry(conn, everything)
+        real = await service.bulk_retry(conn, everything)
         assert (real.matched, real.done, real.would) == (7, 3, 0), "two of them were the same work"
         assert real.skipped == {"completed": 1, "scheduled": 1, "waiting": 2}
-        named = await task_control.bulk_retry(conn, TaskFilter(statuses=[Status.COMPLETED, Status.PENDING]))
+        named = await service.bulk_retry(conn, TaskFilter(statuses=[Status.COMPLETED, Status.PENDING]))
         assert (named.done, named.skipped) == (2, {"waiting": 4}), "completed and planned, as was asked"
-        picked = await task_control.bulk_retry(conn, TaskFilter(), ids=[done, failed[0], 999, done])
+        picked = await service.bulk_retry(conn, TaskFilter(), ids=[done, failed[0], 999, done])
         assert (picked.matched, picked.done, picked.skipped) == (2, 0, {"missing": 1, "waiting": 2})
     counts = Counter([(await look(pool, task)).dispensary_id for task in await states(pool)])
     assert counts == dict.fromkeys(range(1, 7), 1)
+
+
+async def test_a_retry_preview_counts_what_is_done(pool: Pool) -> None:
+    analytics, discovery = Role.ANALYTICS_REFRESH, Role.STORE_DISCOVERY
+    for _ in range(3):  # store 1: one new task for three failures
+        await _ended(pool, Fail(reason="x"))
+    await _ended(pool, Fail(reason="x"), role=Role.PRODUCT_DISCOVERY)  # another role: one of its own
+    await _ended(pool, Fail(reason="x"), dispensary_id=2)  # store 2: one waits
+    await put(pool, NewTask(role=FETCH, dispensary_id=2, scheduled_for=datetime.now(UTC) + timedelta(days=1)))
+    for _ in range(2):  # store 3: a failure joins the task that backs off, which is due at once
+        await _ended(pool, Fail(reason="x"), dispensary_id=3, unique=False)
+    await _ended(pool, Retry(reason="try later"), dispensary_id=3)
+    for payload in (1, 1, 2):  # each refresh is its own
+        await _ended(pool, Fail(reason="x"), role=REFRESH, payload={"payload_id": payload}, unique=False)
+    for state in ("az", "az", "ca"):  # without a store the payload decides: "ca" waits already
+        await _ended(pool, Fail(reason="x"), role=discovery, dispensary_id=None, payload={"state": state})
+    await _ended(pool, Fail(reason="x"), role=analytics, dispensary_id=None)
+    await _ended(pool, Fail(reason="x"), dispensary_id=4)  # store 4: one runs, and another one waits behind it then
+    await put(pool, NewTask(role=FETCH, dispensary_id=4))
+    (running,) = await claim(pool, 1, roles=[FETCH])
+    assert running.dispensary_id == 4
+    await put(pool, NewTask(role=discovery, payload={"state": "ca"}))
+
+    async with pool.connection() as conn:
+        where = TaskFilter(error="x")
+        preview = await service.bulk_retry(conn, where, dry_run=True)
+        everything = await service.bulk_retry(conn, TaskFilter(), dry_run=True)
+        done = await service.bulk_retry(conn, where)
+    # 1 of store 1, 1 product discovery, none of stores 2 and 3, 3 refreshes, 1 "az", 1 analytics, store 4.
+    assert (preview.matched, preview.would, preview.skipped) == (15, 8, {"waiting": 7})
+    assert (done.matched, done.done, done.skipped) == (15, 8, {"waiting": 7})
+    assert everything.would == 9, "and the task that backs off"
 
 
 async def test_bulk_cancel_and_who_is_at_it_is_told(pool: Pool, database_url: str) -> None:
@@ -189,10 +224,10 @@ async def test_bulk_cancel_and_who_is_at_it_is_told(pool: Pool, database_url: st
     try:
         await listener.execute("LISTEN menuwatch_tasks")
         async with pool.connection() as conn:
-            dry = await task_control.bulk_cancel(conn, TaskFilter(roles=[FETCH]), dry_run=True)
+            dry = await service.bulk_cancel(conn, TaskFilter(roles=[FETCH]), dry_run=True)
             assert (dry.matched, dry.done, dry.would, dry.skipped, dry.dry_run) == (10, 0, 9, {"finished": 1}, True)
             assert len(await states(pool)) == 10
-            real = await task_control.bulk_cancel(conn, TaskFilter(roles=[FETCH]), reason="wrong day")
+            real = await service.bulk_cancel(conn, TaskFilter(roles=[FETCH]), reason="wrong day")
             assert (real.matched, real.done, real.skipped) == (10, 9, {"finished": 1})
         lost = set()
         async for notice in listener.notifies(timeout=5, stop_after=2):
@@ -226,7 +261,7 @@ async def test_a_task_whose_end_is_being_written_is_left_to_its_worker(pool: Poo
         async with worker.transaction():
             await tasks.finish(worker, "w", [ending(task, Done(), backoff=NONE)])
             async with asyncio.timeout(5):
-                found = await task_control.bulk_cancel(person, TaskFilter())
+                found = await service.bulk_cancel(person, TaskFilter())
         assert (found.matched, found.done, found.skipped) == (4, 3, {"busy": 1})
     assert {(await look(pool, one)).status for one in ids if one != task.id} == {Status.CANCELLED}
     assert (await look(pool, task.id)).status is Status.COMPLETED
@@ -241,7 +276,7 @@ async def test_a_retry_gives_way_and_comes_again(pool: Pool, database_url: str, 
         (task,) = await tasks.claim(worker, "w", None, 1)
         await worker.execute("BEGIN")
         await tasks.finish(worker, "w", [ending(task, Done(), backoff=NONE)])
-        retrying = asyncio.create_task(task_control.retry(person, old))
+        retrying = asyncio.create_task(service.retry(person, old))
         async with asyncio.timeout(20):
             for _ in range(2):  # it waits, gives way, and waits again
                 for waits in (True, False):
@@ -254,9 +289,9 @@ async def test_a_retry_gives_way_and_comes_again(pool: Pool, database_url: str, 
                             break
                         await asyncio.sleep(0.002)
             await worker.execute("COMMIT" if commits else "ROLLBACK")
-            new, outcome = await retrying
-    assert outcome == "created"
-    assert await states(pool) == ({new: "r"} if commits else {task.id: "a", new: "p"})
+            result = await retrying
+    assert result.outcome == "created"
+    assert await states(pool) == ({result.task.id: "r"} if commits else {task.id: "a", result.task.id: "p"})
 
 
 async def test_bulk_among_a_crowd_of_workers(pool: Pool, database_url: str) -> None:
@@ -302,9 +337,9 @@ async def test_bulk_among_a_crowd_of_workers(pool: Pool, database_url: str) -> N
             async with conn.transaction():
                 where = mine.choice((TaskFilter(dispensary_id=store), TaskFilter(roles=[REFRESH]), TaskFilter()))
                 if turn % 2:
-                    await task_control.bulk_cancel(conn, where, reason="enough")
+                    await service.bulk_cancel(conn, where, reason="enough")
                 else:
-                    await task_control.bulk_retry(conn, where)
+                    await service.bulk_retry(conn, where)
         acting -= 1
 
     async with _connections(database_url, 6) as conns, asyncio.timeout(60):

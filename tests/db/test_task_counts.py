@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from menuwatch.db.pool import Connection, Pool
-from menuwatch.operations import task_counts, tasks
-from menuwatch.operations.tasks import TaskFilter
-from menuwatch.tasks import store
-from menuwatch.tasks.model import Role, Status
+from menuwatch.queue import counts, store
+from menuwatch.queue.model import Role, Status
+from menuwatch.queue.task_list import TaskFilter, count_tasks, list_tasks
 
 _ENDED = (
     "INSERT INTO task_history (id, created_at, claimed_at, started_at, completed_at, dispensary_id, priority, attempt, retry_count,"
@@ -49,7 +48,7 @@ FILTERS = (
     TaskFilter(statuses=[Status.FAILED, Status.COMPLETED]),
     TaskFilter(statuses=[Status.PENDING]),
     TaskFilter(platform="other"),
-    TaskFilter(worker_id="w1"),
+    TaskFilter(worker_ids=["w1"]),
     TaskFilter(dispensary_id=3, roles=[Role.PAYLOAD_FETCH]),
     TaskFilter(priority_min=10),
 )
@@ -61,10 +60,10 @@ async def test_the_same_numbers_before_and_after_days_are_counted(pool: Pool) ->
 
         async def same() -> Mapping[str, Any]:
             for where in FILTERS:
-                found = await task_counts.counts(conn, where)
+                found = await counts.count_by_status(conn, where)
                 assert found.exact
-                assert found.by_role == await tasks.count(conn, where), where
-            return (await task_counts.counts(conn, TaskFilter())).by_role
+                assert found.by_role == await count_tasks(conn, where), where
+            return (await counts.count_by_status(conn, TaskFilter())).by_role
 
         assert await same() == WHOLE
         # Those of 6 to 2 days ago; yesterday counts as over only from six o'clock on.
@@ -73,7 +72,7 @@ async def test_the_same_numbers_before_and_after_days_are_counted(pool: Pool) ->
         assert await store.count_days(conn) == 0
         # They are read from what was counted: what is written into a day that is over is not seen.
         await conn.execute(_ENDED.encode(), ("payload_fetch", "completed", "completed", 9, 5))
-        assert (await task_counts.counts(conn, TaskFilter())).by_role == WHOLE
+        assert (await counts.count_by_status(conn, TaskFilter())).by_role == WHOLE
         await conn.execute("DELETE FROM task_days WHERE day = (now() - interval '5 days')::date")
         more = await same()
         assert more["payload_fetch"]["completed"] == 79
@@ -89,12 +88,12 @@ async def test_days_that_were_dropped_count_no_more(pool: Pool) -> None:
         ((part,),) = await cursor.fetchall()
         await conn.execute(f"ALTER TABLE task_history DETACH PARTITION {part}".encode())
         await conn.execute(f"DROP TABLE {part}".encode())
-        found = await task_counts.counts(conn, TaskFilter())
+        found = await counts.count_by_status(conn, TaskFilter())
         assert found.by_role == {
             "payload_fetch": {"completed": 30, "failed": 3, "cancelled": 1},
             "analytics_refresh": {"pending": 1},
         }
-        assert (found.total, found.by_status[Status.COMPLETED]) == (35, 30)
+        assert (found.total, found.completed) == (35, 30)
         await store.count_days(conn)
         cursor = await conn.execute("SELECT count(*) FROM task_day_counts WHERE n = 40")
         assert await cursor.fetchone() == (0,)
@@ -103,16 +102,16 @@ async def test_days_that_were_dropped_count_no_more(pool: Pool) -> None:
 async def test_beyond_a_cost_what_was_completed_is_an_estimate_and_the_rest_is_exact(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_counts, "_COST", 0.0)
+    monkeypatch.setattr(counts, "_COST", 0.0)
     async with pool.connection() as conn:
         await _history(conn)
         await conn.execute("ANALYZE task_history")
-        found = await task_counts.counts(conn, TaskFilter(worker_id="w1"))
+        found = await counts.count_by_status(conn, TaskFilter(worker_ids=["w1"]))
         assert not found.exact
-        exact = await tasks.count(conn, TaskFilter(worker_id="w1"))
+        exact = await count_tasks(conn, TaskFilter(worker_ids=["w1"]))
         assert found.by_role["payload_fetch"]["failed"] == exact["payload_fetch"]["failed"] == 1
         assert 14 / 3 < found.by_role["payload_fetch"]["completed"] < 14 * 3
-        assert (await task_counts.counts(conn, TaskFilter(worker_id="w1", statuses=[Status.FAILED]))).exact
+        assert (await counts.count_by_status(conn, TaskFilter(worker_ids=["w1"], statuses=[Status.FAILED]))).exact
 
 
 async def test_the_bound_of_ids_leaves_nobody_out(pool: Pool) -> None:
@@ -151,7 +150,7 @@ async def test_tasks_of_one_worker_are_found_on_whatever_days_they_ended(pool: P
         of["begun"] = {mine.id}
         for _ in range(2):
             for worker, ids in of.items():
-                where = TaskFilter(worker_id=worker)
-                assert {one["id"] for one in await tasks.page(conn, where)} == ids, worker
-                assert (await task_counts.counts(conn, where)).total == len(ids), worker
+                where = TaskFilter(worker_ids=[worker])
+                assert {task.id for task in await list_tasks(conn, where)} == ids, worker
+                assert (await counts.count_by_status(conn, where)).total == len(ids), worker
             await store.count_days(conn)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from menuwatch.db.pool import Pool
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.ending import ending
-from menuwatch.tasks.model import NewTask, Role, Status
-from menuwatch.tasks.outcome import Done, Retry
-from tests.db.handling import claim, end, look, put, states
+from menuwatch.queue import store as tasks
+from menuwatch.queue.ending import ending
+from menuwatch.queue.model import NewTask, Role, Status
+from menuwatch.queue.outcome import Done, Retry
+from tests.db.queue_calls import claim, end, look, put, states
 
 FETCH = Role.PAYLOAD_FETCH
 REFRESH = Role.PRODUCT_REFRESH

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from menuwatch.core.postpone import PostponeCode
 from menuwatch.db.pool import Pool
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.ending import Ending, ending
-from menuwatch.tasks.model import NewTask, Role, Status
-from menuwatch.tasks.outcome import Done, Fail, Postpone, Retry
-from tests.db.handling import claim, end, look, put, states
+from menuwatch.queue import store as tasks
+from menuwatch.queue.claim import Claim, cycle
+from menuwatch.queue.ending import Ending, ending
+from menuwatch.queue.model import NewTask, Role, Status
+from menuwatch.queue.outcome import Done, Fail, Postpone, Retry
+from menuwatch.queue.task_list import TaskFilter, count_tasks, list_tasks
+from tests.db.queue_calls import claim, end, look, put, states
 
 FETCH = Role.PAYLOAD_FETCH
 ANALYTICS = Role.ANALYTICS_REFRESH
@@ -64,16 +68,18 @@ async def test_postpone_uses_no_retry_up_to_its_limit(pool: Pool) -> None:
     past = datetime.now(UTC) - timedelta(seconds=1)
     for turn in range(1, 51):
         (task,) = await claim(pool)
-        await end(pool, ending(task, Postpone(until=past, reason="throttled"), backoff=NONE))
+        await end(
+            pool, ending(task, Postpone(code=PostponeCode.THROTTLED, until=past, reason="throttled"), backoff=NONE)
+        )
         waiting = await look(pool, task_id)
         assert (waiting.postpone_count, waiting.retry_count) == (turn, 0)
     (task,) = await claim(pool)
-    await end(pool, ending(task, Postpone(until=past, reason="throttled"), backoff=NONE))
+    await end(pool, ending(task, Postpone(code=PostponeCode.THROTTLED, until=past, reason="throttled"), backoff=NONE))
     assert (await look(pool, task_id)).retry_count == 1
     (task,) = await claim(pool)
-    assert await end(pool, ending(task, Postpone(until=past, reason="throttled"), backoff=NONE)) == {
-        task_id: Status.FAILED
-    }
+    assert await end(
+        pool, ending(task, Postpone(code=PostponeCode.THROTTLED, until=past, reason="throttled"), backoff=NONE)
+    ) == {task_id: Status.FAILED}
 
 
 @pytest.mark.parametrize("verb", ["done", "fail", "retry", "postpone", "release"])
@@ -117,7 +123,7 @@ async def test_heartbeat_passes_over_a_task_that_is_being_settled(pool: Pool) ->
         await beating.execute("SET lock_timeout = '2s'")
         held = [tasks.Held(task_id=task.id, attempt=1)]
         assert await tasks.heartbeat(beating, "w", held) == {(task.id, 1)}
-        # and recovery leaves it alone, and somebody who enqueues behind it does not wait
+        # and recovery leaves it alone, and an enqueue behind it does not wait
         assert await tasks.recover_stale(beating, 0) == 0
         (behind,) = await tasks.enqueue(beating, [NewTask(role=FETCH, dispensary_id=1)])
         await beating.execute("RESET lock_timeout")
@@ -188,7 +194,7 @@ async def test_a_finish_makes_the_partition_it_needs(pool: Pool) -> None:
         assert await tasks.cancel(conn, [b]) == [b]
         assert await tasks.ensure_partitions(conn, 3) == 3
         assert await tasks.ensure_partitions(conn, 3) == 0
-        assert sorted(task.id for task in await tasks.list_tasks(conn)) == [a, b, c]
+        assert sorted(task.id for task in await list_tasks(conn, TaskFilter())) == [a, b, c]
     assert second.id == b
 
 
@@ -197,13 +203,13 @@ async def test_listing_filters_and_pages(pool: Pool) -> None:
     (task,) = await claim(pool)
     await end(pool, ending(task, Done(), backoff=NONE))
     async with pool.connection() as conn:
-        first = await tasks.list_tasks(conn, limit=4)
-        rest = await tasks.list_tasks(conn, limit=4, before=first[-1].id)
+        first = await list_tasks(conn, TaskFilter(), limit=4)
+        rest = await list_tasks(conn, TaskFilter(), limit=4, after=first[-1].id)
         assert [item.id for item in first + rest] == sorted(ids, reverse=True)
-        assert [item.id for item in await tasks.list_tasks(conn, status=Status.COMPLETED)] == [task.id]
-        assert [item.id for item in await tasks.list_tasks(conn, role=ANALYTICS)] == [ids[5]]
-        assert [item.id for item in await tasks.list_tasks(conn, dispensary_id=4)] == [ids[4]]
-        assert await tasks.counts(conn) == {
+        assert [item.id for item in await list_tasks(conn, TaskFilter(statuses=[Status.COMPLETED]))] == [task.id]
+        assert [item.id for item in await list_tasks(conn, TaskFilter(roles=[ANALYTICS]))] == [ids[5]]
+        assert [item.id for item in await list_tasks(conn, TaskFilter(dispensary_id=4))] == [ids[4]]
+        assert await count_tasks(conn, TaskFilter()) == {
             ANALYTICS: {Status.PENDING: 1},
             FETCH: {Status.PENDING: 4, Status.COMPLETED: 1},
         }
@@ -216,10 +222,39 @@ async def test_unfinished_does_not_count_first_attempts_of_later(pool: Pool) -> 
     async with pool.connection() as conn:
         assert await tasks.unfinished(conn) == 1
         assert await tasks.unfinished(conn, [ANALYTICS]) == 0
-        due = await tasks.next_due(conn)
+        due = (await cycle(conn, "w", claim=Claim(roles=[ANALYTICS], n=1))).next_due
     assert due is not None
     assert 3590 < due <= 3600
     (task,) = await claim(pool)
     await end(pool, ending(task, Retry(reason="x"), backoff=timedelta(hours=1)))
     async with pool.connection() as conn:
         assert await tasks.unfinished(conn) == 1
+
+
+async def test_a_postponed_task_says_why_until_it_is_due(pool: Pool) -> None:
+    (task_id,) = await put(pool, NewTask(role=FETCH, dispensary_id=1))
+    (task,) = await claim(pool)
+    later = datetime.now(UTC) + timedelta(hours=1)
+    paused = Postpone(code=PostponeCode.PAUSED, host="menus.invalid", until=later, reason="x", counted=False)
+    await end(pool, ending(task, paused, backoff=NONE))
+    waiting = await look(pool, task_id)
+    assert (waiting.postpone_code, waiting.postpone_host) == (PostponeCode.PAUSED, "menus.invalid")
+    async with pool.connection() as conn:
+        await conn.execute("UPDATE task_live SET scheduled_for = now() - interval '1 second'")
+    (task,) = await claim(pool)
+    assert (task.postpone_code, task.postpone_host) == (None, None)
+    await end(pool, ending(task, Retry(reason="y", after=timedelta(hours=1)), backoff=NONE))
+    waiting = await look(pool, task_id)
+    assert (waiting.scheduled_for is not None, waiting.postpone_code, waiting.postpone_host) == (True, None, None)
+
+
+async def test_the_database_knows_every_postpone_code(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        row = await (
+            await conn.execute(
+                "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'task_live_postpone_code'"
+            )
+        ).fetchone()
+    assert row is not None
+    assert set(re.findall(r"'(\w+)'", row[0])) == set(PostponeCode)
+    assert all(code.label for code in PostponeCode)

@@ -10,10 +10,10 @@ from time import monotonic
 import pytest
 
 from menuwatch.db.pool import Pool, connect
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.cycle import BEGINNING, Claim, cycle
-from menuwatch.tasks.model import NewTask, Role
-from tests.db.handling import claim, put
+from menuwatch.queue import store as tasks
+from menuwatch.queue.claim import BEGINNING, Claim, cycle
+from menuwatch.queue.model import NewTask, Role
+from tests.db.queue_calls import claim, put
 
 FETCH, REFRESH, DISCOVERY = Role.PAYLOAD_FETCH, Role.PRODUCT_REFRESH, Role.STORE_DISCOVERY
 MINUTE = timedelta(minutes=1)
@@ -100,7 +100,7 @@ async def test_the_fair_share_goes_to_the_role_that_has_waited_longest(pool: Poo
         none_left = await cycle(conn, "w", claim=Claim(roles=roles, n=4, fair=1))
     assert [one.task.id for one in strict.claimed] == flood[:2]
     assert sorted(one.task.id for one in fair.claimed) == sorted([lone, *flood[2:5]])
-    assert [one.task.id for one in none_left.claimed] == flood[5:], "a share that nobody needs is lost to nobody"
+    assert [one.task.id for one in none_left.claimed] == flood[5:], "an unused share goes to the other roles"
 
 
 async def test_who_has_waited_longest_counts_from_when_it_was_due(pool: Pool) -> None:
@@ -119,11 +119,9 @@ async def test_who_has_waited_longest_counts_from_when_it_was_due(pool: Pool) ->
     assert [one.task.id for one in done.claimed] == [waiting]
 
 
-async def test_somebodys_open_batch_neither_holds_up_claims_nor_hides_what_is_due(
-    pool: Pool, database_url: str
-) -> None:
+async def test_an_open_batch_neither_delays_claims_nor_hides_due_tasks(pool: Pool, database_url: str) -> None:
     """300 keys come due and have a head in a transaction that is open; one key more is free."""
-    due = datetime.now(UTC) + timedelta(milliseconds=100)
+    due = datetime.now(UTC) + timedelta(hours=1)
     later = [
         NewTask(role=REFRESH, dispensary_id=n, scheduled_for=due, payload={"n": n}, unique=False) for n in range(301)
     ]
@@ -132,6 +130,8 @@ async def test_somebodys_open_batch_neither_holds_up_claims_nor_hides_what_is_du
         await tasks.enqueue(
             other, [NewTask(role=REFRESH, dispensary_id=n, payload={"other": n}, unique=False) for n in range(300)]
         )
+        async with pool.connection() as conn:
+            await conn.execute("UPDATE task_live SET scheduled_for = now() - interval '1 second' WHERE state = 's'")
         took: list[float] = []
         found: list[int] = []
         while free not in found:
@@ -140,7 +140,7 @@ async def test_somebodys_open_batch_neither_holds_up_claims_nor_hides_what_is_du
             found += [task.id for task in await claim(pool, 5, [REFRESH])]
             took.append(monotonic() - began)
         assert found == [free]
-        assert median(took) < 0.5
+        assert median(took) < 3, "a claim that waits 20 ms for each of the 300 keys takes 6 seconds"
 
 
 async def test_stores_take_turns(pool: Pool) -> None:
@@ -158,7 +158,7 @@ async def test_a_claim_goes_on_where_it_is_told_to(pool: Pool) -> None:
         assert [one.place[0] for one in first.claimed] == [-5, -5, 0]
         (late,) = (made.id for made in await tasks.enqueue(conn, [NewTask(role=FETCH, dispensary_id=9, priority=7)]))
         past = await cycle(conn, "w", claim=Claim(roles=[FETCH], n=1, start=[first.claimed[-1].place]))
-        assert [one.task.id for one in past.claimed] == [ids[3]], "what came in before that place is not looked at"
+        assert [one.task.id for one in past.claimed] == [ids[3]], "tasks added before that position are not read"
         whole = await cycle(conn, "w", claim=Claim(roles=[FETCH], n=2))
         assert [one.task.id for one in whole.claimed] == [late, ids[4]]
 

@@ -1,8 +1,8 @@
 """The queue against a model that fits on a page: any sequence of operations of several people at once, the same answers.
 
 Three workers act, each on a connection of its own. What one does is committed at once, or stays open while the others go on, to be
-committed, rolled back or lost with its worker later. One thing happens at a time, so nobody can wait for long: who would have to
-wait for an open transaction is refused after a moment, and only where the model knows of somebody who has his hands on the same store.
+committed, rolled back or lost with its worker later. One thing happens at a time, so no session waits for long: one that would have to
+wait for an open transaction is refused after a moment, and only where the model knows of a session that holds the same store.
 
 While a transaction is open the queue passes over what it holds, so the order within the store it touches is loose ("smudged") until
 the database shows that it is right again. Everywhere else, and everything else, must be exactly as the model says.
@@ -33,7 +33,7 @@ from hypothesis.stateful import (
 
 from menuwatch.db import sql
 
-_SQL = sql.load("menuwatch.tasks")
+_SQL = sql.load("menuwatch.queue")
 ROLES = ("payload_fetch", "product_refresh")
 STORES = (None, 1, 1, 2, 2)  # few, so that queues are long and hands meet
 WORKERS = ("a", "b", "c")
@@ -182,7 +182,7 @@ class Queue(RuleBasedStateMachine):
         *,
         anywhere: bool = False,
     ) -> Any:
-        """Begins a transaction and does `work` in it; None when it would have had to wait for somebody, and nothing was done.
+        """Begins a transaction and does `work` in it; None if it would have had to wait for another session, and nothing was done.
 
         `anywhere`: its hands may be in places that are not known beforehand.
         """
@@ -200,7 +200,7 @@ class Queue(RuleBasedStateMachine):
             else:
                 self.smudge(meets)
                 return answer
-        raise AssertionError(f"waited for somebody, while nobody touches {places}: {self.open}")
+        raise AssertionError(f"waited, while no session holds {places}: {self.open}")
 
     def close(
         self, worker: str, draft: Tasks, places: set[Place], tokens: Sequence[Token] = (), *, later: bool
@@ -224,7 +224,7 @@ class Queue(RuleBasedStateMachine):
         return {task_id: replace(task) for task_id, task in self.tasks.items()}
 
     def claimable(self) -> set[Place]:
-        """Whoever claims may have his hands on all of these: he moves what is due, and holds what he looked at until he commits."""
+        """A claim may hold all of these: it promotes due tasks, and locks what it has read until it commits."""
         return {task.place for task in self.tasks.values() if task.status == "pending" and task.due <= self.clock}
 
     def settle_due(self) -> None:
@@ -392,7 +392,7 @@ class Queue(RuleBasedStateMachine):
     ) -> list[Token]:
         """Checks a claim's answer, and makes it true."""
         touched = self.touched(worker)
-        self.smudge(touched)  # a claim moves what has come due into its place, except where somebody has his hands
+        self.smudge(touched)  # a claim moves what has come due into its place, except where another session holds it
         active = {task.store for task in draft.values() if task.status == "claimed"} - {None}
         got = [draft[task_id] for task_id, _ in rows]
         for task, (_, attempt) in zip(got, rows, strict=True):
@@ -577,7 +577,7 @@ class Queue(RuleBasedStateMachine):
         self.close(worker, draft, places, later=dice.random() < _STAYS_OPEN)
 
     def recover(self, dice: Random) -> None:
-        """Those silent for half an hour: whole hours ago in the model. What somebody has in hand may be passed over."""
+        """Those silent for half an hour: whole hours ago in the model. Locked rows may be passed over."""
         worker = self.idle()[0]
         silent = [task for task in self.tasks.values() if task.status == "claimed" and task.sign < self.clock]
         places = {task.place for task in silent}
@@ -619,7 +619,7 @@ class Queue(RuleBasedStateMachine):
         self.settle_due()
 
     def crash(self, dice: Random) -> None:
-        """Whatever a worker was doing is undone, and whatever it had in hand is forgotten."""
+        """Whatever a worker was doing is undone, and its tasks are forgotten."""
         worker = dice.choice(WORKERS)
         pid = self.conns[worker].info.backend_pid
         self.conns[worker].close()
@@ -645,7 +645,7 @@ class Queue(RuleBasedStateMachine):
         owned = [token for token in tokens if self._owned(token)]
         assert sorted(rows) == [(token[0], token[2]) for token in owned]
         for token in owned:
-            # A row that somebody is changing is passed over.
+            # A locked row is passed over.
             if not any(token[0] in opened.tasks for opened in self.open.values()):
                 self.tasks[token[0]].sign = self.clock
 
@@ -658,7 +658,7 @@ class Queue(RuleBasedStateMachine):
             (hours,),
         )
         if dice.random() < 0.5:
-            # Somebody will be in the midst of something when what has come due is noticed.
+            # Another transaction is open when due tasks are promoted.
             self.smudged |= {
                 t.key for t in self.tasks.values() if t.status == "pending" and t.due <= self.clock and t.store
             }
@@ -666,7 +666,7 @@ class Queue(RuleBasedStateMachine):
             self.settle_due()
 
     def silence(self, dice: Random) -> None:
-        """Workers are not heard of for a while, and somebody notices."""
+        """Workers are silent for a while, and stale tasks are recovered."""
         self.time_passes(dice)
         self.recover(dice)
 

@@ -15,10 +15,10 @@ import psycopg
 import pytest
 
 from menuwatch.db.pool import Connection, connect
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.cycle import Claim, cycle
-from menuwatch.tasks.ending import Ending
-from menuwatch.tasks.model import NewTask, Role, Task
+from menuwatch.queue import store as tasks
+from menuwatch.queue.claim import Claim, cycle
+from menuwatch.queue.ending import Ending
+from menuwatch.queue.model import NewTask, Role, Task
 from tests.conftest import create_database, drop_database
 
 BACKLOG = 120_000
@@ -191,7 +191,8 @@ async def test_what_runs_all_the_time_touches_only_what_is_active(crowded: str, 
     found, read = await _cost(crowded, conn, lambda: tasks.recover_stale(conn, 10))
     assert found == 0
     _modest(read, per=BUSY)
-    _, read = await _cost(crowded, conn, lambda: tasks.next_due(conn))
+    none, read = await _cost(crowded, conn, lambda: cycle(conn, "w", claim=Claim(roles=[Role.ANALYTICS_REFRESH], n=1)))
+    assert none.next_due is not None
     _modest(read, per=1)
     cancelled, read = await _cost(crowded, conn, lambda: tasks.cancel(conn, [held[0].task_id]))
     assert len(cancelled) == 1

@@ -12,13 +12,14 @@ from typing import Any
 import psycopg
 import pytest
 
+from menuwatch.core.postpone import PostponeCode
 from menuwatch.db.pool import Connection, Pool, connect
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.cycle import Claim, cycle
-from menuwatch.tasks.ending import Ending, ending
-from menuwatch.tasks.model import NewTask, Role, Status
-from menuwatch.tasks.outcome import Done, Postpone, Retry
-from tests.db.handling import claim, put
+from menuwatch.queue import store as tasks
+from menuwatch.queue.claim import Claim, cycle
+from menuwatch.queue.ending import Ending, ending
+from menuwatch.queue.model import NewTask, Role, Status
+from menuwatch.queue.outcome import Done, Postpone, Retry
+from tests.db.queue_calls import claim, put
 
 FETCH = Role.PAYLOAD_FETCH
 REFRESH = Role.PRODUCT_REFRESH
@@ -115,7 +116,7 @@ async def test_two_enqueuers_make_one_waiting_task(pool: Pool, database_url: str
 
 
 async def test_a_due_task_and_a_new_head_in_the_same_moment(pool: Pool, database_url: str) -> None:
-    """A scheduled task comes due while somebody enqueues the first ready task of its key: the claim neither fails nor waits, work
+    """A scheduled task comes due while another session enqueues the first of its key: the claim neither fails nor waits, work
     of other stores goes on, and nothing is lost."""
     async with _connections(database_url, 2) as (enqueuer, claimer):
         await tasks.enqueue(claimer, [NewTask(role=FETCH, dispensary_id=1), NewTask(role=FETCH, dispensary_id=2)])
@@ -133,7 +134,12 @@ async def test_a_due_task_and_a_new_head_in_the_same_moment(pool: Pool, database
 
 @pytest.mark.parametrize("commits", [True, False])
 @pytest.mark.parametrize(
-    "outcome", [Done(), Retry(reason="x", after=timedelta(hours=1)), Postpone(until=SOME_DAY, reason="x")]
+    "outcome",
+    [
+        Done(),
+        Retry(reason="x", after=timedelta(hours=1)),
+        Postpone(code=PostponeCode.THROTTLED, until=SOME_DAY, reason="x"),
+    ],
 )
 async def test_nothing_parks_behind_a_head_that_is_on_its_way_out(
     pool: Pool, database_url: str, outcome: Any, commits: bool
@@ -230,7 +236,7 @@ async def test_recovery_and_cancel_pass_the_baton(pool: Pool) -> None:
 
 
 async def test_stranded_tasks_are_mended(pool: Pool) -> None:
-    """It takes somebody who writes to the table by hand; the net is there all the same."""
+    """This needs a manual write to the table; the safety net is there all the same."""
     async with pool.connection() as conn:
         ids = [
             made.id

@@ -8,6 +8,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from menuwatch.core.errors import Permanent
+from menuwatch.db.pool import Pool
+from menuwatch.pipeline.store_discovery import searched_state
+from menuwatch.queue.model import Task
+from tests.db.queue_calls import claim
+
 
 @pytest.fixture
 def sync(database_url: str) -> Iterator[psycopg.Connection[Any]]:
@@ -120,3 +126,34 @@ def test_two_active_tasks_of_a_store_are_impossible(sync: psycopg.Connection[Any
     sync.execute(insert, ("payload_fetch",))
     with pytest.raises(psycopg.errors.UniqueViolation, match="task_active"):
         sync.execute(insert, ("product_refresh",))
+
+
+@pytest.mark.parametrize(
+    ("payload", "state"),
+    [
+        ('{"state_code": "AZ"}', "AZ"),
+        ('{"state": "AZ"}', "AZ"),
+        ('{"state": "AZ", "state_code": "AZ"}', "AZ"),
+        ('{"city": "Phoenix"}', None),
+    ],
+)
+async def test_a_search_for_stores_names_its_state_either_way(pool: Pool, payload: str, state: str | None) -> None:
+    assert searched_state(await _inserted_discovery(pool, payload)) == state
+
+
+@pytest.mark.parametrize(
+    ("payload", "says"),
+    [('{"state": "AZ", "state_code": "NV"}', "'NV'.*omit one"), ('{"state_code": 4}', "state_code .*must be a string")],
+)
+async def test_a_search_for_stores_with_a_wrong_state_fails(pool: Pool, payload: str, says: str) -> None:
+    task = await _inserted_discovery(pool, payload)
+    with pytest.raises(Permanent, match=says):
+        searched_state(task)
+
+
+async def _inserted_discovery(pool: Pool, payload: str) -> Task:
+    """The task as its worker gets it, inserted with plain SQL."""
+    async with pool.connection() as conn:
+        await conn.execute("INSERT INTO worker_tasks (role, payload) VALUES ('store_discovery', %s::jsonb)", [payload])
+    (task,) = await claim(pool)
+    return task

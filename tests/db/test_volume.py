@@ -25,7 +25,9 @@ def test_history_costs_what_changes() -> None:
     found = json.loads(done.stdout)
     assert found["snapshots"] == STORES * PRODUCTS * CRAWLS
     assert [len(found["crawls"]), len(found["waits_ms"])] == [CRAWLS, 5]
-    assert found["past_states"] == found["changes"] > 0, "a row of history for each change, and none for what stayed"
+    assert found["product_history"] == found["changes"] > 0, (
+        "a row of history for each change, and none for what stayed"
+    )
     for name in ("cost_growth", "history_p95_ms", "menu_p95_ms", "bytes_per_snapshot", "parquet_bytes_per_snapshot"):
         assert found[name] > 0, name
     assert found["peak_rss_mb"] < 500

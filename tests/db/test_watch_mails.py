@@ -6,9 +6,9 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 from menuwatch.db.pool import Pool
-from menuwatch.shoppers import store
-from menuwatch.shoppers.model import Scope
-from tests.engine.waiting import until
+from menuwatch.storefront.watches import store
+from menuwatch.storefront.watches.model import Scope
+from tests.workers.waiting import until
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -16,7 +16,8 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 async def test_what_is_found_while_a_mail_is_sent_is_due_again(pool: Pool) -> None:
     async with pool.connection() as conn:
         made = await conn.execute(
-            "INSERT INTO shop_items (key, name, category, first_seen) VALUES (gen_random_uuid(), 'Thing', 'flower', 0) RETURNING id"
+            "INSERT INTO storefront_items (key, name, category, first_seen)"
+            " VALUES (gen_random_uuid(), 'Thing', 'flower', 0) RETURNING id"
         )
         ((item,),) = await made.fetchall()
         watch = await store.insert(
@@ -35,8 +36,8 @@ async def test_what_is_found_while_a_mail_is_sent_is_due_again(pool: Pool) -> No
             address_mark=await store.mark_of(conn, "a@example.com"),
         )
         await store.confirm(conn, watch, phase="armed", reference=None, now=NOW)
-        await store.tell(conn, {watch: "{}"}, now=NOW, pace=60)
-        (first,) = await store.untold(conn, watch)
+        await store.add_events(conn, {watch: "{}"}, now=NOW, pace=60)
+        (first,) = await store.unsent_events(conn, watch)
 
     async def note() -> None:
         async with pool.connection() as conn:
@@ -52,8 +53,8 @@ async def test_what_is_found_while_a_mail_is_sent_is_due_again(pool: Pool) -> No
             await store.of_items(conn, [item], 1)
             noting = asyncio.create_task(note())
             await until(waits)
-            await store.tell(conn, {watch: "{}"}, now=NOW + timedelta(minutes=1), pace=60)
+            await store.add_events(conn, {watch: "{}"}, now=NOW + timedelta(minutes=1), pace=60)
         await noting
-        due = await (await conn.execute("SELECT mail_due_at FROM shop_watches")).fetchone()
+        due = await (await conn.execute("SELECT mail_due_at FROM price_watches")).fetchone()
         assert due == (NOW + timedelta(minutes=3),)
-        assert len(await store.untold(conn, watch)) == 1
+        assert len(await store.unsent_events(conn, watch)) == 1

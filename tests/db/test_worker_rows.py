@@ -7,10 +7,12 @@ from datetime import timedelta
 from psycopg.types.json import Jsonb
 
 from menuwatch.db.pool import Pool
-from menuwatch.engine.janitor import Janitor, Keep
-from menuwatch.operations import overview, pods, workers
-from menuwatch.tasks import capacity
-from menuwatch.workers import registry
+from menuwatch.ops import overview
+from menuwatch.ops.janitor import Janitor
+from menuwatch.ops.retention import Retention
+from menuwatch.queue import capacity
+from menuwatch.workers import pods, registry
+from menuwatch.workers import service as workers
 from menuwatch.workers.registry import Identity
 
 ODD = ["many", None, True, [4], {}, -3, 10**30, 2.5]
@@ -30,7 +32,7 @@ async def test_a_heartbeat_that_says_nonsense_breaks_no_page(pool: Pool) -> None
         rows = await capacity.capacity(conn)
         assert {row.active_workers for row in rows} == {8}
         expected = 5 * 1 + 1 + 1000 + 3
-        assert {row["slots"] for row in await workers.by_role(conn)} == {expected}
+        assert {row.slots for row in await workers.count_by_role(conn)} == {expected}
         assert (await overview.overview(conn)).workers.slots == expected
         (pod,) = await pods.pods(conn)
         assert (len(pod.workers), list(pod.versions)) == (8, ["9.9"])
@@ -45,8 +47,8 @@ async def test_the_audit_goes_when_its_time_is_over(pool: Pool) -> None:
     left = []
     for keep in (None, timedelta(days=30)):
         async with pool.connection() as conn:
-            await conn.execute("DELETE FROM upkeep")
-        await Janitor(pool, keep=Keep(audit=keep)).step()
+            await conn.execute("DELETE FROM maintenance_runs")
+        await Janitor(pool, retention=Retention(audit=keep)).step()
         async with pool.connection() as conn:
             found = await (await conn.execute("SELECT action FROM audit_log ORDER BY at")).fetchall()
         left.append([row[0] for row in found])

@@ -14,14 +14,14 @@ import yaml
 from menuwatch import __version__
 from menuwatch.api.app import bare_app
 from menuwatch.cli.main import COMMANDS
-from menuwatch.core.settings import Settings, variables
+from menuwatch.config.settings import Settings, variables
 from menuwatch.db.pool import Pool
-from menuwatch.tasks.model import NewTask, Role
+from menuwatch.queue.model import NewTask, Role
 from menuwatch.workers.names import pod_name
-from tests.deploy.building import DEPLOY, Document, built, by_hand, by_kubectl
-from tests.engine.waiting import put
+from tests.deploy.kustomize import DEPLOY, Document, built, by_hand, by_kubectl
+from tests.workers.waiting import put
 
-FOLDERS = ("base", "overlays/local", "overlays/production")
+FOLDERS = ("base", "overlays/local", "overlays/object-storage", "overlays/production")
 VERSIONS = ("1.32", "1.37")
 OURS = {name for name, _, _ in variables()}
 KINDS_OF_PODS = ("Deployment", "StatefulSet", "Job")
@@ -209,7 +209,7 @@ def test_nobody_has_more_rights_than_needed(folder: str) -> None:
     assert binding["subjects"] == [
         {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
     ]
-    # That these are what the program asks for, and enough, is tests/cluster/test_kubernetes.py's: it has them from the same file.
+    # That these are what the program asks for, and enough, is tests/scaling/test_kubernetes.py's: it has them from the same file.
     assert [(rule["resources"], rule["verbs"]) for rule in one(documents, "Role", "menuwatch-scaler")["rules"]] == [
         (["statefulsets"], ["get"]), (["statefulsets/scale"], ["patch"]),
     ]  # fmt: skip
@@ -245,6 +245,18 @@ async def test_its_query_counts_ready_tasks(pool: Pool) -> None:
         assert await (await conn.execute(text["spec"]["triggers"][0]["metadata"]["query"])).fetchone() == (2,)
 
 
+def test_with_object_storage_no_pod_has_a_shared_volume() -> None:
+    documents = built("overlays/object-storage")
+    assert "PersistentVolumeClaim" not in {each["kind"] for each in documents}
+    for name, spec in pods(documents):
+        assert all("emptyDir" in volume for volume in spec["volumes"]), name
+        (found,) = spec["containers"]
+        settings = Settings.from_env(environment(documents, found))
+        assert (settings.storage_driver, settings.s3_bucket) == ("s3", "menuwatch")
+    # The other overlays share theirs, so a volume would be seen.
+    assert "PersistentVolumeClaim" in {each["kind"] for each in built("overlays/production")}
+
+
 def locked(path: str) -> dict[str, str]:
     text = (DEPLOY.parent / path).read_text(encoding="utf-8")
     assert "--index-url" not in text
@@ -261,6 +273,7 @@ def test_the_image_has_the_versions_that_are_tested_and_no_tools_of_ours() -> No
     )
     assert len(needed) > 20
     assert {name.lower().replace("_", "-") for name in needed} <= {name.replace("_", "-") for name in runs}
+    assert "ip2location" in runs, "an extra elsewhere: nothing can be installed into the image"
     assert not runs.keys() & {"pytest", "mypy", "ruff", "playwright", "kubernetes-validate"}
 
 

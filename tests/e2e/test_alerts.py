@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -15,16 +16,16 @@ import pytest
 from typer.testing import CliRunner
 
 from menuwatch import bootstrap
+from menuwatch.alerts import service as operations
+from menuwatch.alerts.delivery_worker import AlertDeliverer
+from menuwatch.alerts.validate import AlertSettings
 from menuwatch.cli.demo import crawl_all, first_crawl, market
 from menuwatch.cli.main import app
+from menuwatch.core.encryption import SecretBox, new_key
 from menuwatch.core.errors import Refused
-from menuwatch.engine.courier import Courier
-from menuwatch.operations import alerts as operations
-from menuwatch.operations.alerts import Means
-from menuwatch.proxies.vault import Vault, new_key
-from menuwatch.sim.ledger import Ledger, Row
-from tests.alerts.making import rows
-from tests.alerts.receiver import receiving
+from menuwatch.sim.expected import ExpectedState, Row
+from tests.alerts.rule_factory import rows
+from tests.alerts.webhook_receiver import receiving
 
 SECRET = "sixteen characters and more"
 
@@ -61,7 +62,7 @@ async def test_every_price_that_falls_below_is_told_once(home: Path) -> None:
     async with (
         receiving() as receiver,
         market(home, store_count=1, product_count=150, seed=9) as (sim, system),
-        bootstrap.working(system),
+        bootstrap.run_worker(system),
     ):
         settings = dataclasses.replace(system.settings, alert_allow_private=1)
         (shop,) = sim.market.stores
@@ -71,25 +72,27 @@ async def test_every_price_that_falls_below_is_told_once(home: Path) -> None:
                     "name": search, "condition": "price_below", "search": search, "amount": AMOUNT,
                     "channels": [{"kind": "webhook", "url": receiver.url(), "secret": SECRET}],
                 }  # fmt: skip
-                await operations.add(conn, wish, means=Means.of(settings, ("dutchie",)), now=system.clock.now())
-        courier = Courier(system.pool, settings)
+                await operations.add_rule(
+                    conn, wish, settings=AlertSettings.of(settings, ("dutchie",)), now=system.clock.now()
+                )
+        deliverer = AlertDeliverer(system.pool, settings)
         await first_crawl(system)
         for _ in range(CRAWLS - 1):
             await sim.tick()
             await crawl_all(system)
-            await courier.step()
+            await deliverer.step()
         async with system.pool.connection() as conn:
             names = {
                 row["provider_product_id"]: row["name"]
                 for row in await rows(conn, "SELECT provider_product_id, name FROM catalog_products")
             }
-    ledger = Ledger(sim.market)
+    state = ExpectedState(sim.market)
     told = Counter(
         (got.json()["rule"]["name"], event["product"]["provider_product_id"])
         for got in receiver.got
         for event in got.json()["events"]
     )
-    expected = _crossings([ledger.rows(shop.slug, tick) for tick in range(CRAWLS)], AMOUNT)
+    expected = _crossings([state.rows(shop.slug, tick) for tick in range(CRAWLS)], AMOUNT)
     assert sum(expected.values()) > 10
     assert max(expected.values()) > 1, "some fall twice"
     with_a = {product: count for product, count in expected.items() if "a" in names[product].lower()}
@@ -118,8 +121,11 @@ def test_the_command_line(run: Any) -> None:
     )  # fmt: skip
     rule = json.loads(made.stdout)["rule"]
     assert (rule["amount"], rule["digest_at"], rule["brand"]) == (24.95, "08:00", "Acme")
-    assert "example.com" in run("show", "cheap").stdout
-    assert "hidden" not in run("show", "cheap").stdout
+    shown = run("show", "cheap").stdout
+    assert "example.com" in shown
+    assert "hidden" not in shown
+    assert "$24.95" in shown
+    assert not re.search(r":\d\d\.\d", shown), "times to the second"
     (listed,) = json.loads(run("list", "--json").stdout)
     assert listed["name"] == "cheap"
     run("list")
@@ -135,28 +141,42 @@ def test_the_command_line(run: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("add", "x", "--when", "price_below", "--amount", "-1", "--brand", "A"), "could never fire"),
-        (("add", "x", "--when", "price_below", "--amount", "few", "--brand", "A"), "no number"),
-        (("add", "x", "--when", "price_drops_by", "--percent", "120", "--brand", "A"), "could never fire"),
+        (("add", "x", "--when", "price_below", "--amount", "-1", "--brand", "A"), "greater than 0"),
+        (("add", "x", "--when", "price_below", "--amount", "few", "--brand", "A"), "not a number"),
+        (("add", "x", "--when", "price_drops_by", "--percent", "120", "--brand", "A"), "at most 100"),
         (
             ("add", "x", "--when", "price_drops_by", "--percent", "101", "--brand", "A"),
-            "--percent: it could never fire",
+            "--percent: the percentage must be",
         ),
         (("add", "x", "--when", "out_of_stock", "--store", "nowhere"), "--store: store 'nowhere' does not exist"),
         (("add", "x", "--when", "out_of_stock", "--search", ""), "--search: the search is empty: leave it out"),
         (
             ("add", "x", "--when", "out_of_stock", "--brand", "A", "--hysteresis", "-1"),
-            "--hysteresis: the hysteresis is -1",
+            "--hysteresis: hysteresis must be between 0 and 1000 percent, not -1",
         ),
         (
             ("add", "x", "--when", "out_of_stock", "--brand", "A", "--hysteresis", "nan"),
-            "--hysteresis: the hysteresis is",
+            "--hysteresis: hysteresis must be between 0 and 1000 percent, not NaN",
         ),
         (("add", "x", "--when", "out_of_stock", "--brand", "A", "--debounce-crawls", "0"), "--debounce-crawls: "),
-        (("add", "x", "--when", "out_of_stock"), "names no scope"),
+        (("add", "x", "--when", "out_of_stock"), "the rule has no scope"),
         (("add", "x", "--when", "out_of_stock", "--brand", "A", "--secret-file", "x"), "--webhook"),
-        (("add", "x", "--when", "out_of_stock", "--brand", "A", "--webhook", "https://example.com"), "at least 16"),
-        (("add", "x", "--when", "out_of_stock", "--brand", "A", "--digest", "noon"), "as 08:00"),
+        (
+            (
+                "add",
+                "x",
+                "--when",
+                "out_of_stock",
+                "--brand",
+                "A",
+                "--webhook",
+                "https://example.com",
+                "--secret-file",
+                "/dev/null",
+            ),
+            "at least 16",
+        ),
+        (("add", "x", "--when", "out_of_stock", "--brand", "A", "--digest", "noon"), "for example 08:00"),
         (("show", "nothing"), "does not exist"),
         (("replay", "7"), "does not exist"),
     ],
@@ -180,7 +200,7 @@ def test_what_is_odd_is_noted_in_whole_sentences(run: Any, database_url: str) ->
             "INSERT INTO dispensaries (platform, platform_dispensary_id, slug, name, name_raw) VALUES ('weedmaps', 'y', 'y', 'Y', 'Y')"
         )
     refused = run("add", "z", "--when", "back_in_stock", "--store", "y", "--platform", "dutchie", code=1)
-    assert str(refused.exception) == "--platform: the store is on weedmaps, so the rule could never fire"
+    assert str(refused.exception) == "--platform: the store is on weedmaps"
     run("add", "z", "--when", "back_in_stock", "--store", "y", "--platform", "weedmaps")
 
 
@@ -196,27 +216,30 @@ def test_channels_from_before_the_key_are_sealed_on_demand(
     run("add", "b", *scope, "--notify", "ntfy://topic")
     assert stored() == [("https://example.com/hidden", SECRET), ("ntfy://topic", None)]
     found = run("seal", code=1)
-    assert "SECRET_KEY is not set: `menuwatch proxies key` makes a key" in str(found.exception)
+    assert "SECRET_KEY is not set: `menuwatch proxies key` generates a key" in str(found.exception)
     old, new = new_key(), new_key()
     monkeypatch.setenv("SECRET_KEY", old)
-    assert run("seal").stdout == "Sealed 2 of 2 channels.\n"
-    assert run("seal").stdout == "Sealed 0 of 2 channels; the others were under this key already.\n"
+    assert run("seal").stdout == "Encrypted 2 of 2 channels.\n"
+    assert run("seal").stdout == "Encrypted 0 of 2 channels; the others already used this key.\n"
     sealed = stored()
     assert all(address.startswith("fernet:") for address, _ in sealed)
-    assert [Vault([old]).open(secret) for _, secret in sealed] == [SECRET, None]
+    assert [SecretBox([old]).decrypt(secret) for _, secret in sealed] == [SECRET, None]
     monkeypatch.setenv("SECRET_KEY", new)
     found = run("seal", code=1)
     assert isinstance(found.exception, Refused)
-    assert "2 of 2 alert channels are sealed (" in str(found.exception)
+    assert "2 of 2 alert channels are encrypted (" in str(found.exception)
     assert "of rule 1" in str(found.exception)
     assert "`menuwatch alerts edit 1 --webhook …`" in str(found.exception)
     assert SECRET not in str(found.exception)
     assert stored() == sealed
     doctor = CliRunner().invoke(app, ["doctor", "--json"])
     (one,) = [one for one in json.loads(doctor.stdout)["findings"] if one["check"] == "alerts"]
-    assert (doctor.exit_code, one["level"], "none of the keys" in one["detail"]) == (1, "problem", True)
+    assert (doctor.exit_code, one["level"], "no key in SECRET_KEY decrypts" in one["detail"]) == (1, "problem", True)
     monkeypatch.setenv("SECRET_KEY", f"{new},{old}")
     proxies = CliRunner().invoke(app, ["proxies", "seal"])
-    assert proxies.stderr == "Note: 2 alert channels not under this key yet: `menuwatch alerts seal`.\n"
+    assert proxies.stderr == "Note: 2 alert channels not yet encrypted with this key: `menuwatch alerts seal`.\n"
     assert json.loads(run("seal", "--json").stdout) == {"sealed": 2, "channels": 2}
-    assert [Vault([new]).open(address) for address, _ in stored()] == ["https://example.com/hidden", "ntfy://topic"]
+    assert [SecretBox([new]).decrypt(address) for address, _ in stored()] == [
+        "https://example.com/hidden",
+        "ntfy://topic",
+    ]

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from menuwatch import bootstrap
+from menuwatch.archive import service as payload_operations
 from menuwatch.bootstrap import System
 from menuwatch.cli.demo import first_crawl, market, settle
 from menuwatch.core.errors import Refused
-from menuwatch.operations import payloads as payload_operations
+from menuwatch.queue import store as tasks
+from menuwatch.queue.model import NewTask, Role
 from menuwatch.sim.process import Simulator
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.model import NewTask, Role
-from tests.e2e.truth import assert_catalogue
+from tests.e2e.expected_catalog import assert_catalogue
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "html": ({"html": {"rate": 1}}, "html"),
@@ -43,11 +43,14 @@ async def _truth(simulator: Simulator, system: System, ticks: list[int]) -> None
 
 @pytest.mark.parametrize("kind", BAD)
 async def test_an_answer_that_is_no_menu_changes_nothing_and_is_kept(home: Path, kind: str) -> None:
-    mischief, word = BAD[kind]
-    async with market(home, store_count=1, product_count=30, seed=3) as (simulator, system), bootstrap.working(system):
+    faults, word = BAD[kind]
+    async with (
+        market(home, store_count=1, product_count=30, seed=3) as (simulator, system),
+        bootstrap.run_worker(system),
+    ):
         await first_crawl(system)
         await simulator.tick()
-        await simulator.misbehave(mischief)
+        await simulator.inject_faults(faults)
         for _ in range(4):
             await _crawl(system, 1)
         await _truth(simulator, system, [0])
@@ -71,13 +74,39 @@ async def test_an_answer_that_is_no_menu_changes_nothing_and_is_kept(home: Path,
         assert store[0].startswith(f"{word}: ")
         assert store[1] is True
         # When it comes right, the next crawl goes on from where the last good one was.
-        await simulator.misbehave(None)
+        await simulator.inject_faults(None)
+        await _crawl(system, 1)
+        await _truth(simulator, system, [0, 1])
+
+
+async def test_more_items_than_any_menu_has_fail_at_once_and_the_worker_goes_on(home: Path) -> None:
+    async with (
+        market(home, store_count=1, product_count=30, seed=3) as (simulator, system),
+        bootstrap.run_worker(system),
+    ):
+        await first_crawl(system)
+        await simulator.tick()
+        await simulator.inject_faults({"flood": {"rate": 1}})
+        await _crawl(system, 1, max_retries=3)
+        (task,) = await _rows(
+            system, "SELECT status, retry_count, error_message FROM worker_tasks WHERE role = 'payload_fetch'"
+        )
+        assert task[:2] == ("failed", 0), "the same would come again"
+        assert task[2].startswith("limits: ")
+        (kept,) = await _rows(system, "SELECT status, reason, path FROM raw_crawl_payloads WHERE status <> 'ok'")
+        assert (kept[0], kept[1].partition(":")[0]) == ("rejected", "limits")
+        (body,) = system.archive.read(kept[2]).pages
+        assert body.count(b"{}") == 250_000, "the answer itself is there"
+        await simulator.inject_faults(None)
         await _crawl(system, 1)
         await _truth(simulator, system, [0, 1])
 
 
 async def test_an_archive_that_cannot_write_leaves_neither_row_nor_file(home: Path) -> None:
-    async with market(home, store_count=1, product_count=30, seed=3) as (simulator, system), bootstrap.working(system):
+    async with (
+        market(home, store_count=1, product_count=30, seed=3) as (simulator, system),
+        bootstrap.run_worker(system),
+    ):
         await first_crawl(system)
         await simulator.tick()
         incoming = system.settings.storage / "payloads" / ".incoming"
@@ -102,10 +131,13 @@ async def test_an_archive_that_cannot_write_leaves_neither_row_nor_file(home: Pa
 
 
 async def test_a_menu_with_pages_missing_changes_nothing(home: Path) -> None:
-    async with market(home, store_count=1, product_count=60, seed=3) as (simulator, system), bootstrap.working(system):
+    async with (
+        market(home, store_count=1, product_count=60, seed=3) as (simulator, system),
+        bootstrap.run_worker(system),
+    ):
         await first_crawl(system)
         await simulator.tick()
-        await simulator.misbehave(
+        await simulator.inject_faults(
             {"clamp": {"rate": 1, "per_page": 10}, "empty_page": {"rate": 1, "pages": [2, 3, 4, 5, 6]}}
         )
         await _crawl(system, 1)
@@ -120,16 +152,16 @@ async def test_a_menu_that_shrank_waits_for_a_person(home: Path) -> None:
         # Whatever is smaller than usual is suspect here, so that the market's own drift will do.
         system = replace(calm, settings=replace(calm.settings, suspect_share=1.0))
         store = simulator.market.stores[0]
-        sizes = [len(simulator.truth.rows(store.slug, tick)) for tick in range(6)]
+        sizes = [len(simulator.expected.rows(store.slug, tick)) for tick in range(6)]
         smaller = next(tick for tick in range(1, 6) if sizes[tick] < sizes[0])
-        async with bootstrap.working(system):
+        async with bootstrap.run_worker(system):
             await first_crawl(system)
             await simulator.tick(smaller)
             await _crawl(system, 1)
             (payload,) = await _rows(system, "SELECT id, status, reason FROM raw_crawl_payloads WHERE id > 1")
             assert payload[1:] == (
                 "quarantined",
-                f"shrunk: {sizes[smaller]} products where this store usually has {sizes[0]}",
+                f"shrunk: {sizes[smaller]} products, usually {sizes[0]}",
             )
             await _truth(simulator, system, [0])
             async with system.pool.connection() as conn, conn.transaction():

@@ -1,4 +1,4 @@
-"""The whole job against the simulator's ledger: what it served is what the catalogue holds, also when it misbehaves."""
+"""The whole job against the simulator's expected state: what it served is what the catalogue holds, also when it misbehaves."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from menuwatch import bootstrap
 from menuwatch.cli import demo
 from menuwatch.cli.demo import crawl_all, figures, first_crawl, market
 from menuwatch.sim.market import Market
-from tests.e2e.truth import assert_catalogue, snapshot_of, snapshots
+from tests.e2e.expected_catalog import assert_catalogue, snapshot_of, snapshots
 
 STORES = [store.slug for store in Market(seed=7, stores=5, products=90).stores]
-MISCHIEF: dict[str, dict[str, Any]] = {
+FAULTS: dict[str, dict[str, Any]] = {
     "fair": {},
     "hostile": {
         "forbidden": {"rate": 0.08},
@@ -37,13 +37,13 @@ MISCHIEF: dict[str, dict[str, Any]] = {
 CYCLES = 5
 
 
-@pytest.mark.parametrize("mood", MISCHIEF)
+@pytest.mark.parametrize("mood", FAULTS)
 async def test_the_catalogue_is_what_the_market_served(home: Path, mood: str) -> None:
-    async with market(home, store_count=5, product_count=90, seed=7, mischief=MISCHIEF[mood]) as (
+    async with market(home, store_count=5, product_count=90, seed=7, faults=FAULTS[mood]) as (
         sim,
         system,
     ):
-        async with bootstrap.working(system):
+        async with bootstrap.run_worker(system):
             await first_crawl(system)
             for _ in range(CYCLES - 1):
                 await sim.tick()
@@ -52,26 +52,26 @@ async def test_the_catalogue_is_what_the_market_served(home: Path, mood: str) ->
         stats = await sim.stats()
         # Every store was crawled once at each tick; what the market served then is the truth.
         ticks = {store.slug: list(range(CYCLES)) for store in sim.market.stores}
-        ledger, counts = sim.expect(ticks)
-        await assert_catalogue(system.pool, ledger)
+        expected, counts = sim.expect(ticks)
+        await assert_catalogue(system.pool, expected)
         told = {key: report[key] for key in ("products", "snapshots", "price_changes", "stock_changes", "out_of_stock")}
         assert told == {key: getattr(counts, key) for key in told}
         history = await snapshots(system.pool)
         for slug in ticks:
-            served = [sim.truth.rows(slug, tick) for tick in range(CYCLES)]
+            served = [sim.expected.rows(slug, tick) for tick in range(CYCLES)]
             assert history[slug] == [{i: snapshot_of(row) for i, row in rows.items()} for rows in served]
         assert stats["direct"] == 0, "no request reached the market but through a proxy"
         assert report["blocked_requests"] == stats["blocked"]
         assert set().union(*report["tasks"].values()) == {"completed"}
         if mood == "hostile":
             assert stats["blocked"] > 0
-            # Which requests meet what depends on their order; how much mischief there is hardly does.
+            # Which requests meet what depends on their order; how much faults there is hardly does.
             assert len(stats["spoiled"]) >= 4
             assert sum(stats["spoiled"].values()) >= 10
 
 
 def test_the_demo_command_agrees_with_the_market(tmp_path: Path) -> None:
-    """`menuwatch demo --json` as a person runs it, compared with a ledger that is worked out from the same seed."""
+    """`menuwatch demo --json` as a person runs it, compared with an expected state computed from the same seed."""
     run = subprocess.run(
         [sys.executable, "-m", "menuwatch.cli.main", "demo", "--stores", "12", "--products", "150", "--cycles", "3", "--json"],
         capture_output=True, text=True, check=False, timeout=240, cwd=tmp_path,

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from menuwatch.archive.files import FileArchive
+from menuwatch.archive.service import recover_archive
 from menuwatch.bootstrap import System
 from menuwatch.cli.demo import crawl_all, first_crawl, market
-from menuwatch.operations.orphans import recover_archive
-from tests.e2e.truth import assert_catalogue, snapshot_of, snapshots
+from tests.e2e.expected_catalog import assert_catalogue, snapshot_of, snapshots
 
 STORES, PRODUCTS, CYCLES = 6, 60, 6
 KILLS_PER_CYCLE = 2
@@ -96,8 +96,8 @@ def _files(archive_root: Path) -> set[str]:
 
 async def test_killed_workers_leave_the_same_catalogue(home: Path) -> None:
     rng = random.Random(4)
-    mischief: dict[str, Any] = {"slow": {"rate": 0.6, "seconds": 0.3}, "forbidden": {"rate": 0.03, "lasts": 10}}
-    async with market(home, store_count=STORES, product_count=PRODUCTS, seed=11, mischief=mischief) as (
+    faults: dict[str, Any] = {"slow": {"rate": 0.6, "seconds": 0.3}, "forbidden": {"rate": 0.03, "lasts": 10}}
+    async with market(home, store_count=STORES, product_count=PRODUCTS, seed=11, faults=faults) as (
         simulator,
         system,
     ):
@@ -113,11 +113,11 @@ async def test_killed_workers_leave_the_same_catalogue(home: Path) -> None:
         assert status == "completed", "every task ended well"
         assert interrupted >= 5, "workers died with tasks in hand"
         ticks = {store.slug: list(range(CYCLES)) for store in simulator.market.stores}
-        ledger, counts = simulator.expect(ticks)
-        await assert_catalogue(system.pool, ledger)
+        expected, counts = simulator.expect(ticks)
+        await assert_catalogue(system.pool, expected)
         history = await snapshots(system.pool)
         for slug in ticks:
-            served = [simulator.truth.rows(slug, tick) for tick in range(CYCLES)]
+            served = [simulator.expected.rows(slug, tick) for tick in range(CYCLES)]
             assert history[slug] == [{i: snapshot_of(row) for i, row in rows.items()} for rows in served]
         assert sum(len(crawl) for crawls in history.values() for crawl in crawls) == counts.snapshots
         # The archive holds a file for every row and a row for every file.

@@ -9,10 +9,10 @@ import pytest
 from menuwatch import bootstrap
 from menuwatch.bootstrap import System
 from menuwatch.cli.demo import first_crawl, market
-from menuwatch.hosts import store as hosts
+from menuwatch.queue.model import NewTask, Role
 from menuwatch.stores import store as stores
-from menuwatch.tasks.model import NewTask, Role
-from tests.engine.waiting import look, put, until
+from tests.host_rows import change_limits
+from tests.workers.waiting import look, put, until
 
 
 async def disable(system: System, store_id: int) -> None:
@@ -29,7 +29,7 @@ async def only_store(system: System) -> int:
 
 async def test_no_role_asks_for_a_store_that_is_disabled(home: Path) -> None:
     async with market(home, store_count=1, product_count=20, seed=3) as (sim, system):
-        async with bootstrap.working(system):
+        async with bootstrap.run_worker(system):
             await first_crawl(system)
         store_id = await only_store(system)
         # Waiting when it is disabled, and put there afterwards.
@@ -46,25 +46,26 @@ async def test_no_role_asks_for_a_store_that_is_disabled(home: Path) -> None:
         async def ended() -> bool:
             return {(await look(system.pool, task_id)).status for task_id in waiting} == {"failed"}
 
-        async with bootstrap.working(system):
+        async with bootstrap.run_worker(system):
             await until(ended, seconds=30)
         for task_id in waiting:
             task = await look(system.pool, task_id)
             assert task.error_message is not None
-            assert "has crawl_enabled = false and is never contacted" in task.error_message
+            assert task.error_message.startswith("crawling of store")
+            assert task.error_message.endswith("is disabled")
         assert len(await sim.arrivals()) == before
 
 
 @pytest.mark.parametrize("role", [Role.PAYLOAD_FETCH, Role.PRODUCT_DISCOVERY])
 async def test_one_that_is_disabled_between_two_pages_is_asked_for_no_more(role: Role, home: Path) -> None:
     async with market(home, store_count=1, product_count=600, seed=3) as (sim, system):
-        async with bootstrap.working(system):
+        async with bootstrap.run_worker(system):
             await first_crawl(system)
         store_id = await only_store(system)
         async with system.pool.connection() as conn:
-            await hosts.change(conn, sim.base_url.removeprefix("http://"), min_gap=1.2)
+            await change_limits(conn, sim.base_url.removeprefix("http://"), min_gap=1.2)
         before = len(await sim.arrivals())
-        async with bootstrap.working(system):
+        async with bootstrap.run_worker(system):
             (task_id,) = await put(system.pool, NewTask(role=role, dispensary_id=store_id, platform="dutchie"))
 
             async def begun() -> bool:
@@ -80,6 +81,6 @@ async def test_one_that_is_disabled_between_two_pages_is_asked_for_no_more(role:
             await until(ended, seconds=30)
         task = await look(system.pool, task_id)
         assert task.error_message is not None
-        assert "crawl_enabled = false since this task began: nothing more is asked" in task.error_message
+        assert "was disabled after this task started" in task.error_message
         # A request may have been on its way while the store was disabled; the menu has six pages.
         assert len(await sim.arrivals(before)) <= asked + 1 < 6

@@ -10,9 +10,9 @@ from psycopg.rows import dict_row
 from menuwatch import bootstrap
 from menuwatch.bootstrap import System
 from menuwatch.cli.demo import first_crawl, market, settle
+from menuwatch.queue import store as tasks
+from menuwatch.queue.model import NewTask, Role
 from menuwatch.stores import store as stores
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.model import NewTask, Role
 
 
 async def _query(system: System, query: Any) -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ async def test_added_then_found(home: Path) -> None:
     async with market(home, store_count=2, product_count=20, seed=3) as (sim, system):
         shop = sim.market.stores[0]
         added = await _add(system, f"{sim.base_url}/dispensary/{shop.slug}")
-        async with bootstrap.working(system):
+        async with bootstrap.run_worker(system):
             await first_crawl(system)
         rows = await _query(system, "SELECT id, platform_dispensary_id, product_count FROM dispensaries ORDER BY id")
         assert [(row["id"], row["platform_dispensary_id"]) for row in rows] == [
@@ -49,7 +49,7 @@ async def test_a_second_row_for_a_known_shop_is_closed_and_says_why(home: Path) 
         shop = sim.market.stores[0]
         # The platform answers to the id as well as to the slug; discovery knows the shop by its slug.
         second = await _add(system, f"{sim.base_url}/dispensary/{shop.id}")
-        async with bootstrap.working(system):
+        async with bootstrap.run_worker(system):
             await first_crawl(system)
             async with system.pool.connection() as conn:
                 new = NewTask(role=Role.ENTRY_POINT_DISCOVERY, dispensary_id=second, platform="dutchie")
@@ -60,7 +60,7 @@ async def test_a_second_row_for_a_known_shop_is_closed_and_says_why(home: Path) 
         (task,) = await _query(system, "SELECT * FROM worker_tasks WHERE role = 'entry_point_discovery'")
         assert (duplicate["id"], duplicate["crawl_enabled"]) == (second, False)
         assert task["status"] == "failed"
-        assert f"is store {first['id']} ({first['name']})" in task["error_message"]
+        assert f"is a duplicate of store {first['id']} ({first['name']})" in task["error_message"]
         assert duplicate["last_error"] == task["error_message"]
         attempts = await _query(system, f"SELECT 1 FROM fetch_attempts WHERE task_id = {task['id']}")
         assert attempts, "what was asked is on record all the same"

@@ -127,7 +127,7 @@ def test_a_pod_ends_when_all_have_left(database_url: str, surroundings: Surround
     with running("worker", env={**surroundings, "WORKERS_PER_POD": "2"}) as supervisor:
         first = until(lambda: len(found := at_work(database_url)) == 2 and found)
         said = workers("decommission", "kryll/bruno")
-        assert said.stdout == f"Kryll/Bruno ({first['Bruno'][1]}) was told: it finishes what it runs and leaves.\n"
+        assert said.stdout == f"Kryll/Bruno ({first['Bruno'][1]}): command sent; it finishes running tasks and exits.\n"
         until(lambda: not psutil.pid_exists(first["Bruno"][0]))
         assert at_work(database_url) == {"Ada": first["Ada"]}, "its place stays empty"
         assert workers("decommission", "Ada").exit_code == 0
@@ -139,7 +139,7 @@ def test_a_pod_ends_when_all_have_left(database_url: str, surroundings: Surround
 def test_a_start_that_is_refused_is_refused_once(database_url: str, surroundings: Surroundings) -> None:
     refused = run({**surroundings, "WORKER_ROLE": "payload_fetch,dance"}, "worker", "--workers", "3")
     assert refused.returncode == 2
-    assert refused.stderr.count("'dance' does not exist: it is one of store_discovery, ") == 1, refused.stderr
+    assert refused.stderr.count("unknown role 'dance'; use one of: store_discovery, ") == 1, refused.stderr
     with psycopg.connect(database_url, autocommit=True) as conn:
         conn.execute("UPDATE proxies SET is_active = false")
     refused = run(surroundings, "worker", "--workers", "3")
@@ -161,13 +161,14 @@ def test_a_worker_that_can_no_longer_start_ends_the_pod(database_url: str, surro
 
 
 def test_the_commands(database_url: str, workers: Workers) -> None:
-    assert workers("list").stderr.startswith("No workers at work")
-    assert "no worker is registered" in str(workers("pause", "Ada").exception)
+    assert workers("list").stderr.startswith("No running workers: --all includes stopped ones.")
+    assert "no workers are registered" in str(workers("pause", "Ada").exception)
     with psycopg.connect(database_url, autocommit=True) as conn:
         conn.execute(
             "INSERT INTO worker_registry (worker_id, friendly_name, pod, host, status, last_heartbeat_at, heartbeat) VALUES"
             " ('w-1', 'Ada', 'Kryll', 'box', 'backing_off', now(), '{\"active_task_count\": 2, \"max_concurrent_tasks\": 3,"
-            '  "resources": {"memory_percent": 91.2, "cpu_percent": 7, "backoff_reason": "memory is full"}}\'),'
+            '  "resources": {"memory_percent": 91.2, "cpu_percent": 93, "memory_rss_mb": 142,'
+            ' "process_cpu_percent": 7, "backoff_reason": "memory is full"}}\'),'
             " ('w-2', 'Ada', 'Xylos', 'box', 'active', now() - interval '1 hour', '"
             '{"active_task_count": 1, "max_concurrent_tasks": 1}\'),'
             " ('w-3', 'Bruno', 'Xylos', 'box', 'stopped', now(), '{}')"
@@ -176,10 +177,10 @@ def test_the_commands(database_url: str, workers: Workers) -> None:
     assert listed.exit_code == 0, listed.stderr
     header, one, two = listed.stdout.splitlines()
     assert header.split()[:4] == ["Name", "Pod", "Status", "Tasks"]
-    assert one.split()[:8] == ["Ada", "Kryll", "backing_off", "2/3", "91", "%", "7", "%"]
+    assert one.split()[:8] == ["Ada", "Kryll", "backing_off", "2/3", "142", "MiB", "7", "%"]
     assert "memory is full" in one
     assert two.split()[:5] == ["Ada", "Xylos", "active", "(silent)", "-"], "what it did when it was last heard is over"
-    assert "1 hour ago" in two
+    assert "1 h ago" in two
     everyone = json.loads(workers("list", "--all", "--json").stdout)
     assert [(row["worker_id"], row["status"], row["alive"]) for row in everyone] == [
         ("w-1", "backing_off", True),
@@ -191,7 +192,7 @@ def test_the_commands(database_url: str, workers: Workers) -> None:
     assert "Kryll/Ada (w-1), Xylos/Ada (w-2)" in str(ambiguous.exception)
     unknown = workers("pause", "Zed")
     assert isinstance(unknown.exception, Refused)
-    assert "there is Kryll/Ada (w-1), Xylos/Ada (w-2)" in str(unknown.exception)
+    assert "registered: Kryll/Ada (w-1), Xylos/Ada (w-2)" in str(unknown.exception)
     stopped = workers("resume", "w-3")
     assert isinstance(stopped.exception, Refused)
     assert "stopped at" in str(stopped.exception)
@@ -204,9 +205,9 @@ def test_the_commands(database_url: str, workers: Workers) -> None:
     assert json.loads(silent.stdout)["command"]["command"] == "resume"
     silent = workers("resume", "xylos/ada")
     assert silent.exit_code == 0
-    assert "1 hour ago" in silent.stderr
+    assert "1 h ago" in silent.stderr
     assert rows(database_url, "SELECT worker_id, command FROM worker_commands ORDER BY id") == [
         ("w-1", "pause"),
         ("w-2", "resume"),
     ]
-    assert "told to pause" in workers("list").stdout
+    assert "pending: pause" in workers("list").stdout

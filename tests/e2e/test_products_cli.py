@@ -53,4 +53,4 @@ def test_two_platforms_in_one_vocabulary(command: Command, tmp_path: Path) -> No
     unknown = products(command, "--category-canon", "Pre-Rolls")
     assert (unknown.returncode, unknown.stdout) == (2, "")
     (line,) = unknown.stderr.splitlines()
-    assert "--category-canon 'Pre-Rolls': there is no such word; it is one of accessory, apparel," in line
+    assert "--category-canon 'Pre-Rolls': unknown value; use one of: accessory, apparel," in line

@@ -15,16 +15,17 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from menuwatch.archive.files import FileArchive
-from menuwatch.core.settings import Settings
+from menuwatch.config.settings import Settings
+from menuwatch.core.encryption import new_key
 from menuwatch.db.pool import Pool
-from menuwatch.operations import health, proxy_passwords
-from menuwatch.operations import proxies as operations
+from menuwatch.ops import health
+from menuwatch.proxies import passwords as proxy_passwords
+from menuwatch.proxies import service as operations
 from menuwatch.proxies import store
-from menuwatch.proxies.vault import new_key
+from menuwatch.queue import store as tasks
+from menuwatch.queue.model import PRIORITY_DISCOVERY, NewTask, Role
 from menuwatch.sim.process import Simulator
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.model import PRIORITY_DISCOVERY, NewTask, Role
-from tests.engine.waiting import until
+from tests.workers.waiting import until
 
 SETTINGS = {
     "PROXY_PROBE_SECONDS": "0.2",
@@ -81,13 +82,13 @@ async def test_work_waits_while_no_proxy_lives_and_goes_on_by_itself(
         async with pool.connection() as conn:
             await tasks.enqueue(conn, [NewTask(role=Role.STORE_DISCOVERY, priority=PRIORITY_DISCOVERY, max_retries=50)])
         key = new_key()
-        await proxy_passwords.seal(pool, Settings(secret_key=(key,)))
+        await proxy_passwords.encrypt_all(pool, Settings(secret_key=(key,)))
         home = {"SECRET_KEY": key, "DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path / "home")}
         with _worker(log, DUTCHIE_BASE_URL=simulator.base_url, **home) as process:
 
             async def all_out() -> bool:
                 async with pool.connection() as conn:
-                    standing = await store.standing(conn)
+                    standing = await store.count(conn)
                 return (standing.active, standing.inactive) == (0, 2)
 
             await until(all_out, seconds=30)
@@ -100,8 +101,8 @@ async def test_work_waits_while_no_proxy_lives_and_goes_on_by_itself(
 
             await until(tried_and_failed, seconds=30)
             found = await health.check(pool, FileArchive(tmp_path / "storage"), {})
-            assert found.proxies.detail.startswith("no active proxy: 2 inactive, ")
-            assert "network roles wait" in found.proxies.detail
+            assert found.checks.proxies.detail.startswith("no active proxy: 2 inactive, ")
+            assert "network roles wait" in found.checks.proxies.detail
             assert found.ready, "the server works all the same"
             assert process.poll() is None, "the worker stays up"
             (task,) = await _rows(pool, "SELECT status FROM worker_tasks")

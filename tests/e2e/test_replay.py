@@ -71,21 +71,21 @@ def test_a_recorded_page(command: Command, recorded: Path, tmp_path: Path, name:
 
 def test_what_is_no_menu_is_refused_in_one_line(command: Command, recorded: Path, tmp_path: Path) -> None:
     truncated = recorded / "dutchie" / "on_truncated_body_2023-11-30.txt"
-    assert command.refused(truncated).endswith("truncated: the answer was cut off after 8,694 bytes")
+    assert command.refused(truncated).endswith("truncated: the response was truncated after 8,694 bytes")
     html = tmp_path / "block.json"
     html.write_text("<html><title>Just a moment...</title></html>")
     assert f"{html}: html: " in command.refused(html)
     empty = tmp_path / "empty.json"
     empty.write_bytes(b"")
     assert command.refused(empty).endswith(f"{empty}: the file is empty")
-    assert command.refused(tmp_path / "none.json").endswith("there is no such file")
+    assert command.refused(tmp_path / "none.json").endswith("no such file")
     assert command.refused(tmp_path).endswith("is a folder; name the files in it")
     cut = tmp_path / "cut.json.gz"
     cut.write_bytes(gzip.compress(page([product(1)]))[:-9])
     assert f"{cut}: cannot be read" in command.refused(cut)
     nameless = tmp_path / "nameless.json"
     nameless.write_bytes(page([product(1, store=None)]))
-    assert command.refused(nameless).endswith("does not say which store it is of; name it with --store")
+    assert command.refused(nameless).endswith("does not identify its store: pass --store")
 
 
 def test_an_old_archive_file_exits_with_1_and_says_why(command: Command, tmp_path: Path) -> None:
@@ -96,6 +96,6 @@ def test_an_old_archive_file_exits_with_1_and_says_why(command: Command, tmp_pat
     run = command.run(old)
     assert run.returncode == 1
     assert (
-        "not applied: superseded: the catalogue shows a newer crawl of the store than the one of 2026-03-01 12:00:00 UTC"
+        "not applied: superseded: the catalog shows a newer crawl of the store than the one of 2026-03-01 12:00:00 UTC"
         in run.stderr
     )

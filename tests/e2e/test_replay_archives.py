@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import tarfile
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import psycopg
 import pytest
 
 from menuwatch.core.errors import Refused
-from menuwatch.pipeline import recorded
+from menuwatch.pipeline import recorded_files as recorded
 from tests.e2e.recordings import NOW, SHOP, archived, page, product
 from tests.e2e.test_replay import Command
 from tests.unit.test_coverage import PLATFORMS
@@ -92,6 +93,17 @@ def test_an_archive_file_is_known_whatever_its_layout(tmp_path: Path, layout: di
         recorded.collect(PLATFORMS, None, [path], store=None)
 
 
+@pytest.mark.parametrize(
+    "at", ["0001-01-01T00:00:00+00:00", "0999-12-31T00:00:00+00:00", "1999-12-31T23:59:59+00:00", "3000-01-01T00:00:00+00:00",
+           "2026-03-01T00:00:00"],
+)  # fmt: skip
+def test_an_archive_file_of_a_time_that_cannot_be_is_refused(tmp_path: Path, at: str) -> None:
+    path = tmp_path / "menu.json"
+    path.write_bytes(archived(datetime.fromisoformat(at), page([product(1)])))
+    with pytest.raises(Refused, match="fetched_at " + re.escape(at)):
+        recorded.collect(PLATFORMS, None, [path], store=None)
+
+
 def test_a_bad_member_is_named_and_the_others_go_on(command: Command, tmp_path: Path) -> None:
     cut = MENUS["menus/c.json"][:-30]
     path = tar(
@@ -111,16 +123,16 @@ def test_a_bad_member_is_named_and_the_others_go_on(command: Command, tmp_path: 
     run = command.run(path)
     assert run.returncode == 1
     assert "3 products at" in run.stdout
-    lines = [line for line in run.stderr.splitlines() if "left out" in line]
+    lines = [line for line in run.stderr.splitlines() if "skipped: " in line]
     said = {line.split(": ")[2]: line for line in lines if "menus.tar.gz" in line}
     assert said.keys() == {"cut.json", "block.json", "empty.json", "no-menu.json", "cut.json.gz", "nobody.json"}
-    assert "truncated: the answer was cut off" in said["cut.json"]
-    assert "html: the answer is a web page titled “Just a moment...”" in said["block.json"]
+    assert "truncated: the response was truncated" in said["cut.json"]
+    assert "html: the response is a web page titled “Just a moment...”" in said["block.json"]
     assert "the file is empty" in said["empty.json"]
-    assert "a menu of no platform that is known here (dutchie: " in said["no-menu.json"]
+    assert "unrecognized format, not a menu of any known platform (dutchie: " in said["no-menu.json"]
     assert "end-of-stream marker" in said["cut.json.gz"]
-    assert "does not say which store it is of" in said["nobody.json"]
-    assert any("1 file left out: a menu without products" in line for line in lines)
+    assert "does not identify its store: pass --store" in said["nobody.json"]
+    assert any("1 file skipped: a menu without products" in line for line in lines)
     report = command.run(path, "--json")
     assert report.returncode == 1
     assert '"empty":true' in report.stdout
@@ -170,7 +182,7 @@ def test_what_is_no_plain_file_or_too_large_is_left_out(tmp_path: Path, monkeypa
     assert found["fine.json"] == b"{}"
     reasons = {name: what.reason for name, what in found.items() if isinstance(what, recorded.LeftOut)}
     assert reasons == {
-        "link.json": "is no plain file",
+        "link.json": "is not a regular file",
         "large.json": "has 2,000 bytes, more than 1,000",
         "bomb.json": "unpacks to more than 1,000 bytes",
     }
@@ -192,7 +204,7 @@ def test_a_platform_may_be_named(command: Command, tmp_path: Path) -> None:
     path.write_bytes(MENUS["menus/a.json"])
     assert "schema: " in command.refused(path, "--platform", "weedmaps")
     assert command.refused(path, "--platform", "leafly").endswith(
-        "--platform leafly: is not known here (dutchie, weedmaps, dutchie_plus)"
+        "--platform leafly: unknown platform; use one of: dutchie, weedmaps, dutchie_plus"
     )
     assert command.report(path, "--platform", "dutchie")["new"] == 3
 
@@ -209,7 +221,7 @@ def test_the_state_of_stores_of_which_nobody_says_it(command: Command, tmp_path:
     """First without, then with it; a second word changes nothing."""
     path = tar(tmp_path / "menus.tar", MENUS)
     run = command.run(path)
-    assert "of 4 stores nobody says which state it is in" in run.stderr
+    assert "4 stores without a known state" in run.stderr
     with psycopg.connect(command.database_url) as conn:
         conn.execute("UPDATE dispensaries SET state = 'ON' WHERE platform_dispensary_id = %s", (SHOP_B,))
     again = command.report(path, "--state", "nm")
@@ -226,7 +238,7 @@ def test_the_state_of_stores_of_which_nobody_says_it(command: Command, tmp_path:
 
 def test_a_state_that_does_not_exist(command: Command, tmp_path: Path) -> None:
     path = tar(tmp_path / "menus.tar", MENUS)
-    assert "--state: state 'New Mexico' does not exist: name it by two letters" in command.refused(
+    assert "--state: unknown state 'New Mexico': use two letters such as AZ or ON" in command.refused(
         path, "--state", "New Mexico"
     )
 
@@ -234,14 +246,14 @@ def test_a_state_that_does_not_exist(command: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("menus.zip", b"PK\x03\x04" + bytes(40), "is a ZIP archive; what is read is JSON, plain or gzip-compressed"),
-        ("menus.tar.xz", b"\xfd7zXZ\0" + bytes(40), "is compressed with xz; what is read"),
-        ("menus.tar", bytes(10_240), "is an empty tar archive, or nothing but zeros; what is read"),
-        ("program", b"\x7fELF\x02\x01\0\0" + bytes(range(256)), "is binary data; what is read"),
-        ("unpacked.gz", gzip.compress(b"BZh91AY&SY", mtime=0), "is compressed with bzip2; what is read"),
+        ("menus.zip", b"PK\x03\x04" + bytes(40), "is a ZIP archive; supported are JSON, plain or gzip-compressed"),
+        ("menus.tar.xz", b"\xfd7zXZ\0" + bytes(40), "is compressed with xz; supported are"),
+        ("menus.tar", bytes(10_240), "is an empty tar archive, or nothing but zeros; supported are"),
+        ("program", b"\x7fELF\x02\x01\0\0" + bytes(range(256)), "is binary data; supported are"),
+        ("unpacked.gz", gzip.compress(b"BZh91AY&SY", mtime=0), "is compressed with bzip2; supported are"),
         ("cut.gz", gzip.compress(b"{}" * 500, mtime=0)[:20], "cannot be read: Compressed file ended before"),
-        ("words.txt", b"hello", "html: the answer is text, not JSON: “hello”"),
-        ("braces.json", b"{}", "no_data: a menu of no platform that is known here (dutchie: "),
+        ("words.txt", b"hello", "html: the response is text, not JSON: “hello”"),
+        ("braces.json", b"{}", "no_data: unrecognized format, not a menu of any known platform (dutchie: "),
         ("nothing.json", b" \n", "the file is empty"),
     ],
 )

@@ -15,8 +15,7 @@ from menuwatch.archive.files import FileArchive
 from menuwatch.core.clock import ManualClock
 from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Pool
-from menuwatch.payloads import extent
-from menuwatch.pipeline.parts import Parts
+from menuwatch.pipeline.context import HandlerContext
 from menuwatch.pipeline.replay import Replayed, replay
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.stores import store as stores
@@ -29,7 +28,7 @@ class Bench:
     """Replays into a database of its own; the clock moves on a minute for each replay."""
 
     pool: Pool
-    parts: Parts
+    parts: HandlerContext
     clock: ManualClock
     folder: Path
 
@@ -64,7 +63,7 @@ def bench(pool: Pool, tmp_path: Path) -> Bench:
         raise AssertionError("a replay never touches the network")
 
     clock = ManualClock(NOW)
-    parts = Parts(
+    parts = HandlerContext(
         pool=pool,
         clock=clock,
         archive=FileArchive(tmp_path / "storage"),
@@ -112,7 +111,7 @@ async def test_a_quarantined_file_stays_the_one_payload(bench: Bench) -> None:
     await bench.replay(page([product(n) for n in range(20)]))
     short = page([product(0)])
     first, second = await bench.replay(short), await bench.replay(short)
-    assert first.refused == "shrunk: 1 products where this store usually has 20"
+    assert first.refused == "shrunk: 1 products, usually 20"
     assert (second.payload_id, second.refused) == (first.payload_id, first.refused)
     assert set((await bench.misses()).values()) == {0}
 
@@ -143,7 +142,7 @@ async def test_replays_of_different_files_at_one_instant(bench: Bench) -> None:
     assert bench.staged() == []
 
 
-# Parts of a menu.
+# HandlerContext of a menu.
 
 
 def half(first: bool, price: int = 10) -> bytes:
@@ -154,7 +153,9 @@ def half(first: bool, price: int = 10) -> bytes:
 async def test_both_pages_are_the_whole_menu(bench: Bench) -> None:
     done = await bench.replay(half(True), half(False))
     assert (told(done), done.part) == ({"products": 138, "new": 138}, None)
-    assert [row["notes"] for row in await bench.rows("SELECT notes FROM raw_crawl_payloads")] == [[extent.REPLAYED]]
+    assert [row["notes"] for row in await bench.rows("SELECT notes FROM raw_crawl_payloads")] == [
+        ["replayed from a file"]
+    ]
 
 
 async def test_pages_one_by_one_make_no_product_missing(bench: Bench) -> None:
@@ -166,12 +167,14 @@ async def test_pages_one_by_one_make_no_product_missing(bench: Bench) -> None:
     # They were not seen in between, so they come back; that they were missing nobody said.
     assert told(again) == {"products": 80, "changed": 80, "price_changes": 80, "returned": 80}
     assert set((await bench.misses()).values()) == {0}
-    rows = await bench.rows("SELECT product_count, total_count, notes, status FROM raw_crawl_payloads ORDER BY id")
+    rows = await bench.rows(
+        "SELECT product_count, total_count, notes, status, is_partial FROM raw_crawl_payloads ORDER BY id"
+    )
     assert [(row["product_count"], row["total_count"], row["status"]) for row in rows] == [
         (80, 138, "ok"), (58, 138, "ok"), (80, 138, "ok"),
     ]  # fmt: skip
-    assert rows[0]["notes"] == ["replayed from a file", "80 of 138 products", extent.NOT_WHOLE]
-    assert not extent.is_whole(rows[0]["notes"])
+    assert rows[0]["notes"] == ["replayed from a file", "80 of 138 products"]
+    assert all(row["is_partial"] for row in rows)
 
 
 async def test_a_part_is_no_measure_of_the_stores_size(bench: Bench) -> None:
@@ -180,7 +183,7 @@ async def test_a_part_is_no_measure_of_the_stores_size(bench: Bench) -> None:
     part = await bench.replay(page([product(n, price=11) for n in range(5)], total=100))
     assert (part.refused, part.part) == (None, "5 of 100 products")
     short = await bench.replay(page([product(n, price=12) for n in range(20)]))
-    assert short.refused == "shrunk: 20 products where this store usually has 100"
+    assert short.refused == "shrunk: 20 products, usually 100"
 
 
 # Archive files.
@@ -220,7 +223,7 @@ async def test_an_archive_file_older_than_the_last_crawl_is_superseded(bench: Be
     first, second = await bench.replay(old), await bench.replay(old)
     assert first.refused is not None
     assert first.refused.startswith(
-        "superseded: the catalogue shows a newer crawl of the store than the one of 2026-02-28"
+        "superseded: the catalog shows a newer crawl of the store than the one of 2026-02-28"
     )
     assert (second.payload_id, second.refused, first.counts) == (first.payload_id, first.refused, {})
     assert [row["price_rec"] for row in await bench.rows("SELECT price_rec FROM store_products")] == [10]
@@ -233,13 +236,13 @@ async def test_an_archive_files_word_on_being_whole_counts_before_its_totals(ben
     assert (told(done), done.part) == ({"products": 1, "new": 1}, None)
     part = await bench.replay(archived(NOW + timedelta(hours=3), page([product(0)]), whole=False))
     assert part.part == "1 products"
-    rows = await bench.rows("SELECT notes FROM raw_crawl_payloads ORDER BY id")
-    assert [extent.is_whole(row["notes"]) for row in rows] == [True, False]
+    rows = await bench.rows("SELECT is_partial FROM raw_crawl_payloads ORDER BY id")
+    assert [row["is_partial"] for row in rows] == [False, True]
 
 
 async def test_another_menu_of_the_very_same_instant_is_refused(bench: Bench) -> None:
     await bench.replay(archived(NOW, page([product(1)])))
-    with pytest.raises(Refused, match="has another menu of that very instant, payload 1"):
+    with pytest.raises(Refused, match="already has a different menu with that time, payload 1"):
         await bench.replay(archived(NOW, page([product(2)])))
     assert bench.staged() == []
 
@@ -247,11 +250,11 @@ async def test_another_menu_of_the_very_same_instant_is_refused(bench: Bench) ->
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"pages": (), "broken": (b"<html>",)}, "holds no menu but an answer that was rejected"),
-        ({"pages": ()}, "holds no menu but an answer that was rejected"),
-        ({"pages": (page([product(1)]),), "broken": (b"<html>",)}, "holds no menu but an answer that was rejected"),
+        ({"pages": (), "broken": (b"<html>",)}, "contains a rejected response, not a menu"),
+        ({"pages": ()}, "contains a rejected response, not a menu"),
+        ({"pages": (page([product(1)]),), "broken": (b"<html>",)}, "contains a rejected response, not a menu"),
         ({"pages": (b'{"errors":[{"message":"no"}]}',)}, "errors: "),
-        ({"platform": "elsewhere"}, "is of platform 'elsewhere', which is not known here"),
+        ({"platform": "elsewhere"}, "unknown platform 'elsewhere'; use one of: "),
     ],
 )
 async def test_an_archive_file_without_a_menu_is_refused(bench: Bench, more: dict[str, Any], why: str) -> None:
@@ -300,9 +303,9 @@ async def test_a_file_of_another_store_than_the_one_named_is_refused(bench: Benc
     await bench.replay(page([product(1, store=other)]), store="two")
     with pytest.raises(Refused, match="--store two: is store 2, the file is of store 1"):
         await bench.replay(page([product(1, price=11)]), store="two")
-    with pytest.raises(Refused, match="the files are of 2 stores"):
+    with pytest.raises(Refused, match="the files belong to 2 stores"):
         await bench.replay(page([product(1)]), page([product(1, store=other)]), store="one")
-    with pytest.raises(Refused, match="--store 77: there is no store with that number"):
+    with pytest.raises(Refused, match="--store 77: no store has that ID"):
         await bench.replay(page([product(1, store=None)]), store="77")
 
 

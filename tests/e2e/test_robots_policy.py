@@ -8,8 +8,8 @@ from pathlib import Path
 from menuwatch import bootstrap
 from menuwatch.bootstrap import System
 from menuwatch.cli.demo import market
-from menuwatch.tasks.model import NewTask, Role
-from tests.engine.waiting import look, put, until
+from menuwatch.queue.model import NewTask, Role
+from tests.workers.waiting import look, put, until
 
 DISCOVERY = NewTask(role=Role.STORE_DISCOVERY, platform="dutchie", unique=False)
 
@@ -22,7 +22,7 @@ async def run(system: System, *, becomes: str) -> str:
         task = await look(system.pool, task_id)
         return task.status == becomes and (becomes != "pending" or task.error_message is not None)
 
-    async with bootstrap.working(system):
+    async with bootstrap.run_worker(system):
         await until(so, seconds=30)
     task = await look(system.pool, task_id)
     assert task.retry_count == 0
@@ -34,7 +34,7 @@ async def test_forbidden_unknown_ignored(home: Path) -> None:
         host = sim.base_url.removeprefix("http://")
         await sim.robots("", status=503)
         said = await run(system, becomes="pending")
-        assert f"{host} is not asked now: its robots.txt could not be read (HTTP 503)" in said
+        assert f"requests to {host} are blocked: its robots.txt could not be read (HTTP 503)" in said
         assert {arrival.path for arrival in await sim.arrivals()} == {"/robots.txt"}
 
         await sim.robots("User-agent: *\nDisallow: /api-3/\n")
@@ -43,7 +43,7 @@ async def test_forbidden_unknown_ignored(home: Path) -> None:
         said = await run(system, becomes="failed")
         assert said == (
             f"{host} forbids /api-3/graphql to crawlers: 'Disallow: /api-3/' in its robots.txt. "
-            "DUTCHIE_ROBOTS=ignore asks all the same; whoever sets that needs the right to"
+            "DUTCHIE_ROBOTS=ignore overrides this and requires the site's permission"
         )
         before = await sim.arrivals()
         assert {arrival.path for arrival in before} == {"/robots.txt"}

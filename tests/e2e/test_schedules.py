@@ -43,24 +43,20 @@ def test_a_server_makes_the_defaults_and_fires_what_is_due_before_it_listens(
     server = subprocess.Popen(
         [*MENUWATCH, "server", "--port", "0"],
         env=surroundings,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
     )
     try:
-        assert server.stderr is not None
-        for line in server.stderr:
-            if "listens on" in line:
-                break
+        assert server.stdout is not None
+        assert any("/admin/" in line for line in server.stdout), "it ended without serving"
         names = (
             "SELECT s.name, r.error FROM schedule_runs r JOIN task_schedules s ON s.id = r.schedule_id ORDER BY s.id"
         )
         assert _rows(database_url, names) == [
-            ("payload_fetch_all", None), ("store_discovery_dutchie", None), ("analytics_refresh", None),
-        ]  # fmt: skip
-        assert _rows(database_url, "SELECT role, priority FROM worker_tasks ORDER BY id") == [
-            ("store_discovery", 5), ("analytics_refresh", 0),
-        ]  # fmt: skip
+            ("payload_fetch_all", None), ("analytics_refresh", None),
+        ], "discovery is off until states are chosen"  # fmt: skip
+        assert _rows(database_url, "SELECT role, priority FROM worker_tasks ORDER BY id") == [("analytics_refresh", 0)]
     finally:
         server.terminate()
         server.communicate(timeout=30)
@@ -72,7 +68,7 @@ def test_the_commands(database_url: str, run: Run) -> None:
     assert listed.returncode == 0, listed.stderr
     assert [(one["name"], one["enabled"]) for one in json.loads(listed.stdout)] == [
         ("payload_fetch_all", True),
-        ("store_discovery_dutchie", True),
+        ("store_discovery_dutchie", False),
         ("analytics_refresh", True),
     ]
     assert run("list", "--json").stdout == listed.stdout
@@ -87,12 +83,10 @@ def test_the_commands(database_url: str, run: Run) -> None:
     ]
     again = json.loads(run("trigger", "2", "--json").stdout)
     assert (again["tasks_created"], again["schedule"]["name"]) == (0, "store_discovery_dutchie")
-    assert run("enable", "store_discovery_dutchie").stdout.startswith(
-        "store_discovery_dutchie is enabled; it fires next at "
-    )
+    assert run("enable", "store_discovery_dutchie").stdout.startswith("store_discovery_dutchie is enabled; next run: ")
     unknown = run("trigger", "nightly")
     assert (unknown.returncode, unknown.stdout) == (2, "")
-    assert "'nightly' does not exist: there is payload_fetch_all, store_discovery_dutchie" in unknown.stderr
+    assert "'nightly' does not exist; existing schedules: payload_fetch_all, store_discovery_dutchie" in unknown.stderr
 
 
 def test_the_list_says_when_what_is_late_and_what_went_wrong(database_url: str, run: Run) -> None:
@@ -102,14 +96,56 @@ def test_the_list_says_when_what_is_late_and_what_went_wrong(database_url: str, 
             "UPDATE task_schedules SET next_run_at = now() - interval '26 hours 5 minutes',"
             " last_error = 'Boom: [b]why[/b]' WHERE id = 1"
         )
-        conn.execute("UPDATE task_schedules SET next_run_at = now() + interval '3 hours 12 minutes' WHERE id = 2")
+        conn.execute("UPDATE task_schedules SET next_run_at = now() + interval '3 hours 12 minutes' WHERE id = 3")
     listed = run("list")
-    first, second = listed.stdout.splitlines()[1:3]
+    first, discovery, analytics = listed.stdout.splitlines()[1:4]
     assert first.rstrip().endswith("late by 1 d 2 h")
-    assert second.rstrip().endswith("in 3 h 12 min")
-    assert "payload_fetch_all could not be fired, and is tried again every minute: Boom: [b]why[/b]" in listed.stderr
-    one, two, _ = json.loads(run("list", "--format", "json").stdout)
+    assert discovery.rstrip().endswith("disabled"), "until states are chosen"
+    assert analytics.rstrip().endswith("in 3 h 12 min")
+    assert "payload_fetch_all failed and is retried every minute: Boom: [b]why[/b]" in listed.stderr
+    one, _, two = json.loads(run("list", "--format", "json").stdout)
     assert one["late_seconds"] >= 26 * 3600
     assert (one["last_error"], two["late_seconds"]) == ("Boom: [b]why[/b]", 0)
     run("disable", "1")
     assert run("list").stdout.splitlines()[1].rstrip().endswith("disabled")
+
+
+def test_a_schedule_per_state_is_added_and_removed(database_url: str, run: Run) -> None:
+    made = run("add", "fetch_az", "--role", "product_resync", "--every", "2.5", "--state", "az", "--disabled")
+    assert (made.returncode, made.stdout) == (0, "Schedule fetch_az created (id 4): every 2 h 30 min.\n"), made.stderr
+    row = (
+        "SELECT role, interval_hours::float8, state_code, enabled, priority, platform FROM task_schedules WHERE id = 4"
+    )
+    assert _rows(database_url, row) == [("payload_fetch", 2.5, "AZ", False, 0, "dutchie")]
+    for wrong, says in (
+        (("fetch_az", "--role", "payload_fetch", "--every", "4"), "'fetch_az' exists already"),
+        (("7", "--role", "payload_fetch", "--every", "4"), "could be mistaken for the id"),
+        (("x", "--role", "product_refresh", "--every", "4"), "cannot be scheduled"),
+        (("x", "--role", "payload_fetch", "--every", "0"), "--every"),
+        (("x", "--role", "payload_fetch", "--every", "4", "--state", "ZZ"), "unknown state 'ZZ'"),
+        (("x", "--role", "payload_fetch", "--every", "4", "--platform", "none"), "unknown platform 'none'"),
+    ):
+        refused = run("add", *wrong)
+        assert (refused.returncode, says in refused.stderr) == (2, True), (wrong, refused.stderr)
+    default = run("remove", "payload_fetch_all")
+    assert default.returncode != 0
+    assert "payload_fetch_all is a default schedule" in default.stderr
+    assert run("remove", "fetch_az").stdout == "Schedule fetch_az is removed.\n"
+    assert len(_rows(database_url, "SELECT id FROM task_schedules")) == 3
+
+
+def test_discovery_is_chosen_by_state(database_url: str, surroundings: dict[str, str]) -> None:
+    def discovery(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*MENUWATCH, "discovery", *arguments], env=surroundings, capture_output=True, text=True, timeout=120
+        )
+
+    assert "off" in discovery().stdout
+    chosen = json.loads(discovery("az", "NV", "--json").stdout)
+    assert [one["code"] for one in chosen["states"] if one["chosen"]] == ["AZ", "NV"]
+    enabled = "SELECT name, state_code FROM task_schedules WHERE role = 'store_discovery' AND enabled ORDER BY name"
+    assert _rows(database_url, enabled) == [("store_discovery_dutchie_az", "AZ"), ("store_discovery_dutchie_nv", "NV")]
+    wrong = discovery("AZ", "--all")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert discovery("--off").returncode == 0
+    assert _rows(database_url, enabled) == []

@@ -1,5 +1,5 @@
 """A whole search crawl over real sockets: our server, a service that fetches and calls back, a shop. Products come to the shop's own
-ledger, field by field, although the service loses, doubles, delays and fails, and the shop refuses."""
+catalogue, field by field, although the service loses, doubles, delays and fails, and the shop refuses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,29 +18,24 @@ import uvicorn
 from psycopg.rows import dict_row
 
 from menuwatch import bootstrap
-from menuwatch.core.settings import Settings
-from menuwatch.crawls import rules
+from menuwatch.cli.serving import open_app
+from menuwatch.config.settings import Settings
 from menuwatch.db.pool import Pool
-from menuwatch.sim import shop_pages
+from menuwatch.sim import shop as shop_module
+from menuwatch.sim.config import ServiceQuality
 from menuwatch.sim.fetching_service import FetchingService
-from menuwatch.sim.manners import Manners
 from menuwatch.sim.shop import Refusals, Shop
-from menuwatch.sim.shop_goods import Catalogue, ShopProduct
-from tests.engine.waiting import until
-from tests.people import bearer
+from menuwatch.sim.shop_catalog import ShopCatalog, ShopProduct
+from tests.users_fixture import bearer
+from tests.workers.waiting import until
 
 TOKEN = "token-of-the-service"
-GAP = (0.01, 0.05)
 
 
 @pytest.fixture(autouse=True)
 def _impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds and minutes become moments; what is done in them stays."""
-    monkeypatch.setattr(rules, "GAP_SECONDS", GAP)
-    monkeypatch.setattr(shop_pages, "PER_PAGE", 10)
-    monkeypatch.setattr(rules, "RETRY_BASE", timedelta(milliseconds=50))
-    monkeypatch.setattr(rules, "RETRIES", 12)  # so that chance makes no page fail
-    monkeypatch.setattr(rules, "RETRY_JITTER", timedelta(milliseconds=20))
+    monkeypatch.setattr(shop_module, "PER_PAGE", 10)
 
 
 @dataclass
@@ -86,11 +80,11 @@ class World:
 
 @asynccontextmanager
 async def world(
-    url: str, home: Path, *, manners: Manners, refusals: Refusals, deadline_minutes: float
+    url: str, home: Path, *, quality: ServiceQuality, refusals: Refusals, deadline_minutes: float
 ) -> AsyncIterator[World]:
     async with AsyncExitStack() as stack:
-        shop = Shop(Catalogue(("led lamp", "dog leash"), products=25, removed=0.1, seed=5), refusals=refusals, seed=5)
-        service = FetchingService(TOKEN, manners=manners, seed=5)
+        shop = Shop(ShopCatalog(("led lamp", "dog leash"), products=25, removed=0.1, seed=5), refusals=refusals, seed=5)
+        service = FetchingService(TOKEN, quality=quality, seed=5)
         for one in (shop, service):
             await one.start()
             stack.push_async_callback(one.close)
@@ -105,10 +99,16 @@ async def world(
             serpwatch_token=TOKEN,
             crawl_result_hosts=(service.url.removeprefix("http://"),),
             crawl_deadline_minutes=deadline_minutes,
+            crawl_gap_min_seconds=0.01,
+            crawl_gap_max_seconds=0.05,
+            crawl_max_retries=12,  # so that chance makes no page fail
+            crawl_retry_base_minutes=0.05 / 60,
         )
         system = await stack.enter_async_context(bootstrap.open_system(settings))
-        app = await stack.enter_async_context(bootstrap.serving(system))
-        web = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1))
+        app = await stack.enter_async_context(open_app(system))
+        web = uvicorn.Server(
+            uvicorn.Config(app, log_level="warning", lifespan="off", log_config=None, timeout_graceful_shutdown=1)
+        )
         serving = asyncio.create_task(web.serve(sockets=[listener]))
         http = httpx.AsyncClient(base_url=address, headers=await bearer(system.pool), trust_env=False, timeout=30)
         await stack.enter_async_context(http)
@@ -146,12 +146,12 @@ def exact(shown: Any) -> Any:
 
 
 async def test_a_crawl_comes_to_what_the_shop_has(database_url: str, home: Path) -> None:
-    bad = Manners(lose=0.05, double=0.1, fail=0.05, refuse=0.05, retry_after=0.05, slow=0.1)
-    async with world(database_url, home, manners=bad, refusals=Refusals(rate=0.05), deadline_minutes=0.04) as there:
+    bad = ServiceQuality(lose=0.05, double=0.1, fail=0.05, refuse=0.05, retry_after=0.05, slow=0.1)
+    async with world(database_url, home, quality=bad, refusals=Refusals(rate=0.05), deadline_minutes=0.04) as there:
         started = await there.http.post("/api/crawl/jobs", json={"keywords": ["LED Lamp", "dog leash"]})
         assert started.status_code == 201, started.text
         job = await there.ended(started.json()["id"])
-        wanted = there.shop.wanted("led lamp", "dog leash")
+        wanted = there.shop.expected("led lamp", "dog leash")
         sold = {i: good for i, good in wanted.items() if not good.removed}
         found = await there.products(job["id"])
         assert found.keys() == sold.keys()

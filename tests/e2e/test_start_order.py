@@ -27,7 +27,6 @@ ORDER = [
     "start_schedules_ready",
     "schedule_fired",
     "schedule_fired",
-    "schedule_fired",
     "start_schedules_fired",
     "start_scheduling",
     "start_listening",
@@ -73,6 +72,8 @@ def test_the_order_of_a_start(empty_database: str, tmp_path: Path) -> None:
         assert seen[0]["action"] == "migrated", "from nothing"
         with urllib.request.urlopen(seen[-1]["address"] + "/readyz", timeout=10) as answer:
             assert json.load(answer)["status"] == "ready"
+            assert answer.headers["Server"] is None, "the software is not named"
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
     # What a dead worker left is taken back, and what is due is fired, before anybody is let in.
     with psycopg.connect(empty_database, autocommit=True) as conn:
         conn.execute("DELETE FROM task_live")
@@ -83,13 +84,30 @@ def test_the_order_of_a_start(empty_database: str, tmp_path: Path) -> None:
     with _process("server", "--port", "0", url=empty_database, home=tmp_path) as lines:
         seen = _until(lines, "start_listening")
         by_action = {line["action"]: line for line in seen}
-        assert [line["action"] for line in seen if line["action"] in ORDER] == [*ORDER[:6], *ORDER[8:]]
+        assert [line["action"] for line in seen if line["action"] in ORDER] == [*ORDER[:6], *ORDER[7:]]
         assert by_action["start_tasks_recovered"]["count"] == 1
         assert by_action["start_schedules_ready"]["created"] == 0
         assert by_action["schedule_fired"]["schedule"] == "payload_fetch_all"
         assert "migrated" not in by_action
         with psycopg.connect(empty_database) as conn:
             assert conn.execute("SELECT status, retry_count FROM worker_tasks").fetchall() == [("pending", 1)]
+
+
+def test_a_taken_port_is_found_out_before_anything_is_done(database_url: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, psycopg.connect(database_url, autocommit=True) as conn:
+        port = taken.getsockname()[1]
+        env = {**os.environ, "DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path), "PORT": str(port)}
+        conn.execute("INSERT INTO worker_tasks (role) VALUES ('store_discovery')")
+        conn.execute("SELECT claim_tasks(NULL, 'dead', 1)")
+        conn.execute("UPDATE task_live SET claimed_at = now() - interval '11 minutes'")
+        ended = subprocess.run([*MENUWATCH, "server"], env=env, capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 2
+        assert ended.stderr.splitlines() == [
+            f"menuwatch: cannot listen on 127.0.0.1:{port}: Address already in use; choose another with --port or PORT"
+        ]
+        assert conn.execute("SELECT count(*) FROM task_schedules").fetchone() == (0,), "no schedule fired"
+        assert conn.execute("SELECT count(*) FROM users").fetchone() == (0,), "no first admin"
+        assert conn.execute("SELECT status FROM worker_tasks").fetchall() == [("stale",)], "no task recovered"
 
 
 @pytest.fixture

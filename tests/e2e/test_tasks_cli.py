@@ -70,12 +70,12 @@ FAIL = (
 def test_a_task_from_its_wish_to_its_retry(run: Run, sql: Callable[..., list[Any]]) -> None:
     assert run("enqueue", "product_resync", "--store", "green-leaf", "--priority", "-5") == (
         0,
-        "Task 1 is enqueued.\n",
+        "Enqueued task 1.\n",
         "",
     )
     assert run("enqueue", "payload_fetch", "--store", "1") == (
         0,
-        "Task 1 waits to do that already: its priority is 10 now, instead of -5.\n",
+        "Equal task 1 is already pending: priority 10 now, was -5.\n",
         "",
     )
     code, out, _ = run("show", "1")
@@ -83,58 +83,64 @@ def test_a_task_from_its_wish_to_its_retry(run: Run, sql: Callable[..., list[Any
         0,
         [
             "Task 1: payload_fetch, pending",
-            "It is ready, but no worker is alive to take it. Start one with `menuwatch worker`.",
+            "Ready, but no worker is online. Start one with `menuwatch worker`.",
         ],
     )
     sql(FAIL)
     code, out, _ = run("show", "1")
     assert code == 0
-    for says in ("It failed for good at", "1 (Green Leaf)", "claimed by w1", "Reason\n  403 from host", '"n": 1'):
+    for says in ("Failed at", "1 (Green Leaf)", "claimed by w1", "Reason\n  403 from host", '"n": 1'):
         assert says in out
     code, out, _ = run("retry", "1")
     ((new,),) = sql("SELECT id FROM task_live")
-    assert (code, out) == (0, f"Task 1 waits again as task {new}.\n")
-    assert run("retry", f"{new}")[1] == f"Task {new} waits already, and is due: nothing of it changed.\n"
-    assert run("retry", f"{new}", "--priority", "30")[1] == f"Task {new} is more urgent now; it was due already.\n"
+    assert (code, out) == (0, f"Task 1 is enqueued again as task {new}.\n")
+    assert run("retry", f"{new}")[1] == f"Task {new} is already pending and due: nothing changed.\n"
+    assert (
+        run("retry", f"{new}", "--priority", "30")[1] == f"Task {new} has a higher priority now; it was already due.\n"
+    )
     run("enqueue", "store_discovery", "--at", "6h")
     assert run("retry", f"{new + 1}") == (0, f"Task {new + 1} is due now.\n", "")
-    assert run("retry", "1") == (0, f"Task 1: task {new} waits to do the same.\n", "")
-    assert run("cancel", f"{new}", "--reason", "wrong day") == (0, f"Task {new} is cancelled.\n", "")
+    assert run("retry", "1") == (0, f"Task 1: equal task {new} is already pending.\n", "")
+    assert run("cancel", f"{new}", "--reason", "wrong day") == (0, f"Cancelled task {new}.\n", "")
     assert sql("SELECT status, error_message FROM worker_tasks WHERE id = %s", new) == [("cancelled", "wrong day")]
     code, out, err = run("cancel", f"{new}", "99", "1")
     assert (code, out) == (1, "")
-    assert f"task {new} is cancelled and cannot be cancelled any more" in err
+    assert f"task {new} is cancelled and can no longer be cancelled" in err
     assert "task 99 does not exist" in err
     shown = json.loads(run("show", "1", "--json")[1])
     assert (shown["explanation"]["code"], shown["result"], shown["store"]) == ("failed", {"n": 1}, "Green Leaf")
 
 
 def test_lists_and_their_filters(run: Run, sql: Callable[..., list[Any]]) -> None:
-    assert run("list") == (0, "", "No such tasks.\n")
+    assert run("list") == (0, "", "No matching tasks.\n")
     run("enqueue", "payload_fetch", "--store", "green-leaf")
     sql(FAIL)
     run("enqueue", "store_discovery", "--at", "6h", "--payload", '{"state": "AZ"}')
     code, out, _ = run("list")
     assert (code, len(out.splitlines())) == (0, 3)
     assert "403 from host" in out
+    assert " w1 " in out
+    sql("INSERT INTO worker_registry (worker_id, friendly_name, host) VALUES ('w1', 'Ada', 'here')")
+    assert " Ada " in run("list")[1], "as the list of workers names it"
+    assert json.loads(run("list", "--worker", "Ada", "--json")[1])[0]["worker_id"] == "w1"
     (one,) = json.loads(run("list", "--status", "failed", "--role", "product_resync", "--store", "1", "--json")[1])
     assert (one["id"], one["status"], one["worker_id"]) == (1, "failed", "w1")
     (two,) = json.loads(run("list", "--status", "pending", "--limit", "5", "--format", "json")[1])
     assert (two["role"], two["payload"]) == ("store_discovery", {"state": "AZ"})
     assert json.loads(run("list", "--error", "404", "--json")[1]) == []
     assert len(json.loads(run("list", "--worker", "w1", "--error", "403", "--json")[1])) == 1
-    assert run("list", "--limit", "1")[2] == "The newest 1 task; --limit prints more.\n"
+    assert run("list", "--limit", "1")[2] == "Newest 1 task; use --limit for more.\n"
 
 
 def test_an_enqueue_says_what_it_changed_with_a_task_that_waits(run: Run, sql: Callable[..., list[Any]]) -> None:
     run("enqueue", "payload_fetch", "--store", "1", "--at", "2099-03-01T06:00", "--priority", "5")
     same = ("enqueue", "payload_fetch", "--store", "1", "--at", "2099-03-01T06:00")
-    assert run(*same, "--priority", "5")[1] == "Task 1 waits to do that already: nothing of it changed.\n"
+    assert run(*same, "--priority", "5")[1] == "Equal task 1 is already pending: nothing changed.\n"
     code, out, _ = run("enqueue", "payload_fetch", "--store", "1", "--at", "2099-02-01T06:30", "--priority", "20")
     assert code == 0
     assert out == (
-        "Task 1 waits to do that already: its priority is 20 now, instead of 5;"
-        " it is due at 2099-02-01 06:30:00 UTC now, instead of at 2099-03-01 06:00:00 UTC.\n"
+        "Equal task 1 is already pending: priority 20 now, was 5;"
+        " due at 2099-02-01 06:30:00 UTC now, was at 2099-03-01 06:00:00 UTC.\n"
     )
     assert json.loads(run(*same, "--priority", "30", "--json")[1]) == {
         "id": 1,
@@ -151,7 +157,7 @@ def test_what_is_shown_of_a_task_that_never_ran_and_of_one_at_its_second_try(
     code, out, _ = run("show", "1")
     assert code == 0
     second = out.splitlines()[1]
-    assert second.startswith("It was cancelled at ")
+    assert second.startswith("Cancelled at ")
     assert second.endswith(" UTC.")
     assert " due" not in out
     assert "Reason" not in out
@@ -180,14 +186,14 @@ def test_a_terminal_of_80_columns_cuts_nothing_that_one_types_again(
             ["1234567", "entry_point_discovery"],
         ]
         assert ("failed" in out, "pending" in out) == (True, True)
-        assert ("No room for" in err) is left
+        assert ("Hidden columns:" in err) is left
         assert (worker in out) is not left
     monkeypatch.setattr(output.console, "width", 30)
     assert "1234567  entry_point_discovery  pending" in run("list")[1], "the terminal wraps what must not be cut"
 
 
 def test_a_state_and_bulk(run: Run, sql: Callable[..., list[Any]]) -> None:
-    assert run("enqueue", "payload_fetch", "--state", "tx") == (0, "1 new task for 1 store; 0 waited already.\n", "")
+    assert run("enqueue", "payload_fetch", "--state", "tx") == (0, "1 new task for 1 store; 0 already pending.\n", "")
     run("enqueue", "payload_fetch", "--store", "high-desert")
     for _ in range(2):
         sql(FAIL)
@@ -197,45 +203,88 @@ def test_a_state_and_bulk(run: Run, sql: Callable[..., list[Any]]) -> None:
     assert dry == {"matched": 2, "done": 0, "would": 2, "dry_run": True, "skipped": {}}
     code, out, err = run("retry", "--status", "failed")
     assert (code, out) == (2, "")
-    assert "Retry 2 tasks? Nobody is here to answer: add --yes" in err
+    assert "Retry 2 tasks? No TTY for confirmation; pass --yes." in err
     assert run("retry", "--role", "payload_fetch", "--yes", "--priority", "30")[1] == "2 tasks retried.\n"
     assert sql("SELECT DISTINCT priority FROM task_live WHERE role = 'payload_fetch'") == [(30,)]
     done = json.loads(run("retry", "--role", "payload_fetch", "--yes", "--json")[1])
     assert done == {"matched": 4, "done": 0, "would": 0, "dry_run": False, "skipped": {"waiting": 4}}
-    assert run("cancel", "--store", "2", "--yes")[1] == "1 task cancelled; passed over: 1 finished.\n"
-    assert run("cancel", "--all", "-y")[1] == "2 tasks cancelled; passed over: 3 finished.\n"
+    assert run("cancel", "--store", "2", "--yes")[1] == "1 task cancelled; skipped: 1 finished.\n"
+    assert run("cancel", "--all", "-y")[1] == "2 tasks cancelled; skipped: 3 finished.\n"
     assert sql("SELECT count(*) FROM task_live") == [(0,)]
 
 
+def test_a_dry_run_counts_equal_tasks_once_and_blocked_ones_are_found(run: Run, sql: Callable[..., list[Any]]) -> None:
+    for _ in range(3):
+        run("enqueue", "payload_fetch", "--store", "green-leaf")
+        sql(FAIL)
+    dry = json.loads(run("retry", "--error", "403", "--dry-run", "--json")[1])
+    done = json.loads(run("retry", "--error", "403", "--yes", "--json")[1])
+    assert (dry["matched"], dry["would"], dry["skipped"]) == (done["matched"], done["done"], done["skipped"])
+    assert (dry["matched"], dry["would"]) == (3, 1)
+    sql('UPDATE queue_settings SET platform_hosts = \'{"dutchie": ["menus.test"]}\'')
+    assert json.loads(run("list", "--status", "blocked", "--json")[1]) == []
+    sql(
+        "INSERT INTO hosts (host, rate, burst, concurrency, current_rate, paused_at, paused_reason)"
+        " VALUES ('menus.test', 1, 1, 1, 1, now(), 'lawyers')"
+    )
+    (task,) = json.loads(run("list", "--status", "blocked", "--json")[1])
+    assert (task["wait_state"], task["blocked_by"]) == ("blocked", "menus.test")
+    assert "blocked" in run("list", "--status", "pending")[1]
+    (failure,) = json.loads(run("failures", "--json")[1])
+    assert run("mute", failure["cause"], "--role", "payload_fetch", "--reason", "known", "--for", "4h")[0] == 0
+    assert [one["status"] for one in json.loads(run("failures", "--json")[1])] == ["muted"]
+    assert run("unmute", failure["cause"], "--role", "payload_fetch") == (0, f"Unmuted {failure['cause']}.\n", "")
+    assert run("failures", "--status", "muted", "--json")[1].strip() == "[]"
+
+
+def test_priority_clone_and_due_stores(run: Run, sql: Callable[..., list[Any]]) -> None:
+    sql("UPDATE dispensaries SET last_crawled_at = now() WHERE id = 2")
+    assert run("enqueue", "payload_fetch", "--due") == (0, "1 new task for 2 stores; 0 already pending.\n", "")
+    assert run("priority", "1", "30") == (0, "Task 1: priority 30 now, was 10.\n", "")
+    assert run("clone", "1", "--store", "2", "--priority", "5") == (0, "Cloned task 1 as task 2.\n", "")
+    assert run("clone", "1") == (0, "Equal task 1 is already pending.\n", "")
+    assert sql("SELECT id, dispensary_id, priority FROM task_live ORDER BY id") == [(1, 1, 30), (2, 2, 5)]
+    assert run("priority", "99", "1")[0] == 2
+
+
+def test_failures_by_cause(run: Run, sql: Callable[..., list[Any]]) -> None:
+    assert run("failures") == (0, "", "No such failures in this time.\n")
+    run("enqueue", "payload_fetch", "--store", "1")
+    sql(FAIL)
+    (group,) = json.loads(run("failures", "--role", "payload_fetch", "--window", "1h", "--json")[1])
+    assert (group["count"], group["example_id"], group["example"]) == (1, 1, "403 from host")
+    assert "from host" in run("failures")[1]
+
+
 REFUSED = [
-    (("list", "--role", "sweep"), "role 'sweep' does not exist: it is one of store_discovery, entry_point_discovery"),
-    (("list", "--status", "asleep"), "status 'asleep' does not exist: it is one of pending, claimed, running, completed"),
-    (("list", "--store", "nowhere"), "store 'nowhere' does not exist: there is 1 (green-leaf), 2 (high-desert)"),
-    (("list", "--json", "--format", "csv"), "--json and --format csv: name one of them"),
+    (("list", "--role", "sweep"), "unknown role 'sweep'; use one of: store_discovery, entry_point_discovery"),
+    (("list", "--status", "asleep"), "unknown status 'asleep'; use one of: pending, claimed, running, completed"),
+    (("list", "--store", "nowhere"), "store 'nowhere' does not exist: enter its name, slug or ID"),
+    (("list", "--json", "--format", "csv"), "--json and --format csv are mutually exclusive"),
     (("list", "--error", ""), "--error is empty"),
     (("cancel", "--error", "", "--all", "--yes"), "--error is empty"),
     (("cancel", "--role", "payload_fetch", "--worker", "", "--yes"), "--worker is empty"),
-    (("retry", "--error", "x" * 201), "--error has 201 characters: it may have 200"),
+    (("retry", "--error", "x" * 201), "--error has 201 characters: at most 200"),
     (("cancel", "1", "--reason", ""), "--reason is empty"),
     (("show", "99"), "task 99 does not exist"),
     (("retry", "99"), "task 99 does not exist"),
-    (("retry",), "retry which tasks? Give their numbers, or a filter"),
-    (("cancel", "1", "--status", "failed"), "stand alone"),
+    (("retry",), "retry which tasks? Give task ids, a filter"),
+    (("cancel", "1", "--status", "failed"), "mutually exclusive"),
     (("cancel", "--all", "--status", "failed"), "cancel which tasks?"),
-    (("retry", "1", "--dry-run"), "--dry-run is for filters"),
+    (("retry", "1", "--dry-run"), "--dry-run needs a filter"),
     (("enqueue", "sweep"), "payload_fetch, product_refresh, analytics_refresh, product_resync"),
-    (("enqueue", "payload_fetch"), "needs the store"),
-    (("enqueue", "payload_fetch", "--state", "ZZ"), "state 'ZZ' does not exist: there are stores in AZ, TX"),
-    (("enqueue", "payload_fetch", "--state", "TX", "--store", "1"), "name one of them"),
-    (("enqueue", "store_discovery", "--at", "soon"), "--at 'soon' is no time"),
-    (("enqueue", "store_discovery", "--at", "1000-01-01"), "is no time that can be planned for"),
-    (("enqueue", "store_discovery", "--payload", "[1]"), "is no JSON object"),
-    (("enqueue", "store_discovery", "--payload", "{"), "is no JSON object"),
-    (("enqueue", "store_discovery", "--payload", '{"a": NaN}'), "is no JSON object"),
-    (("enqueue", "store_discovery", "--payload", '{"a": "\\ud800"}'), "is no JSON object"),
+    (("enqueue", "payload_fetch"), "needs a store"),
+    (("enqueue", "payload_fetch", "--state", "ZZ"), "state 'ZZ' does not exist: stores exist in AZ, TX"),
+    (("enqueue", "payload_fetch", "--state", "TX", "--store", "1"), "are mutually exclusive"),
+    (("enqueue", "store_discovery", "--at", "soon"), "--at 'soon' is not a time to schedule for"),
+    (("enqueue", "store_discovery", "--at", "1000-01-01"), "is not a time to schedule for"),
+    (("enqueue", "store_discovery", "--payload", "[1]"), "is not a JSON object such as {\"payload_id\": 7}"),
+    (("enqueue", "store_discovery", "--payload", "{"), "is not a JSON object such as {\"payload_id\": 7}"),
+    (("enqueue", "store_discovery", "--payload", '{"a": NaN}'), "is not a JSON object such as {\"payload_id\": 7}"),
+    (("enqueue", "store_discovery", "--payload", '{"a": "\\ud800"}'), "is not a JSON object such as {\"payload_id\": 7}"),
     (("enqueue", "store_discovery", "--payload", '{"a": ["\\u0000"]}'), "holds a NUL character"),
-    (("enqueue", "store_discovery", "--at", "999999w"), "is no time that can be planned for"),
-    (("enqueue", "product_refresh", "--store", "1"), "needs the payload it reads"),
+    (("enqueue", "store_discovery", "--at", "999999w"), "is not a time to schedule for"),
+    (("enqueue", "product_refresh", "--store", "1"), "needs a payload"),
 ]  # fmt: skip
 
 
@@ -261,3 +310,36 @@ def test_a_person_is_asked_first(run: Run, sql: Callable[..., list[Any]]) -> Non
         os.close(theirs)
         assert "Cancel 1 task?" in done.stderr, done.stderr
         assert (done.returncode, sql("SELECT count(*) FROM task_live")) == (code, [(left,)])
+
+
+def test_stale_tasks_are_recovered_on_request(run: Run, sql: Callable[..., list[Any]]) -> None:
+    run("enqueue", "payload_fetch", "--store", "green-leaf")
+    sql("SELECT claim_task(NULL, 'w1')")
+    sql("UPDATE task_live SET claimed_at = now() - interval '5 minutes'")
+    assert run("recover-stale") == (0, "0 stale tasks recovered (no heartbeat for 10 min).\n", "")
+    for wrong in ("0.5", "1441", "soon"):
+        code, _, said = run("recover-stale", "--older-than", wrong)
+        assert (code, "--older-than" in said) == (2, True), wrong
+    assert run("recover-stale", "--older-than", "4") == (0, "1 stale task recovered (no heartbeat for 4 min).\n", "")
+    assert sql("SELECT status, retry_count FROM worker_tasks") == [("pending", 1)]
+    sql("SELECT claim_task(NULL, 'w2')")
+    sql("UPDATE task_live SET claimed_at = now() - interval '1 hour'")
+    assert json.loads(run("recover-stale", "--json")[1]) == {"recovered": 1, "threshold_minutes": 10.0}
+
+
+def test_the_list_takes_the_search_of_the_dashboard(run: Run, sql: Callable[..., list[Any]]) -> None:
+    run("enqueue", "payload_fetch", "--store", "green-leaf")
+    sql(FAIL)
+    run("enqueue", "analytics_refresh")
+    for query, ids in (
+        ("state:failed store:green-leaf 403", [1]),
+        ("-role:payload_fetch", [2]),
+        ("attempts:>0 took:<1h", [1]),
+        ("attempts:>1", []),
+    ):
+        code, out, _ = run("list", "--query", query, "--json")
+        assert (code, [task["id"] for task in json.loads(out)]) == (0, ids), query
+    code, _, said = run("list", "--query", "rle:x")
+    assert code == 2
+    assert "unknown qualifier rle:" in said
+    assert run("retry", "--query", "state:failed", "--dry-run")[1].startswith("1 task would be retried")

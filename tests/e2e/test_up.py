@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import threading
 from pathlib import Path
 
 import psutil
@@ -40,18 +42,40 @@ def surroundings(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         monkeypatch.setenv(variable, value)
 
 
-def test_scaled_killed_and_followed(database_url: str, surroundings: None) -> None:
+def test_the_addresses_and_the_first_login_come_after_the_log(surroundings: None, tmp_path: Path) -> None:
+    with running("up", "--workers", "1") as up:
+        assert up.stderr is not None
+        lines: list[str] = []
+        watch = threading.Timer(120, up.kill)
+        watch.start()
+        for line in up.stderr:
+            lines.append(line.rstrip())
+            if line.startswith("Press Ctrl-C"):
+                break
+        watch.cancel()
+    text = "\n".join(lines[next(i for i, line in enumerate(lines) if "is listening on" in line) :])
+    address = re.search(r"http://127\.0\.0\.1:\d+", text)
+    assert address is not None
+    for place in ("/admin/", "/", "/docs"):
+        assert f"{address[0]}{place}" in text.split()
+    assert str(tmp_path / "first-login") in text
+    assert "[info" not in text
+    password = (tmp_path / "first-login").read_text().partition("password=")[2].strip()
+    assert password not in "".join(lines)
+
+
+def test_scaled_killed_and_followed(database_url: str, surroundings: None, tmp_path: Path) -> None:
     cli = CliRunner()
     for number in ("2", "up", "down"):
         nobody = cli.invoke(app, ["workers", "scale", number])
         assert isinstance(nobody.exception, Refused)
-        assert "`menuwatch up` serves and runs workers" in str(nobody.exception), number
+        assert "run `menuwatch up` or `menuwatch supervisor`" in str(nobody.exception), number
     with running("up", "--workers", "2") as up:
         first = until(lambda: (found := at_work(database_url)).keys() == {"Ada", "Bruno"} and found, seconds=90)
         for wrong in ("-1", "0", "1000", "9" * 5000):
             refused = cli.invoke(app, ["workers", "scale", wrong])
             assert isinstance(refused.exception, Refused)
-            assert "from 1 to 3 are allowed" in str(refused.exception)
+            assert "allowed are 1 to 3" in str(refused.exception)
         done = cli.invoke(app, ["workers", "scale", "down", "--wait", "--json"])
         assert done.exit_code == 0, done.exception
         assert {name: json.loads(done.stdout)[name] for name in ("current", "desired", "high", "backend")} == {
@@ -59,8 +83,10 @@ def test_scaled_killed_and_followed(database_url: str, surroundings: None) -> No
         }  # fmt: skip
         assert at_work(database_url).keys() == {"Ada"}, "the youngest left"
         up.kill()
-        _, said = up.communicate(timeout=30)
-    assert "First login: user admin" in said
+        up.communicate(timeout=30)
+    held = (tmp_path / "first-login").read_text()
+    password = held.removeprefix("user=admin\npassword=").rstrip("\n")
+    assert len(password) == 23
     until(lambda: not any(psutil.pid_exists(pid) for pid, _ in first.values()))
     with running("supervisor") as supervisor:
         second = until(lambda: at_work(database_url), seconds=90)
@@ -69,5 +95,5 @@ def test_scaled_killed_and_followed(database_url: str, surroundings: None) -> No
         _, said = supervisor.communicate(timeout=30)
     assert supervisor.returncode == 0, said
     assert at_work(database_url) == {}
-    assert rows(database_url, "SELECT wanted, holder FROM worker_supervision") == [(1, None)]
+    assert rows(database_url, "SELECT desired, holder FROM supervisor_lease") == [(1, None)]
     assert rows(database_url, "SELECT details ->> 'wanted' FROM audit_log WHERE action = 'workers_scaled'") == [("1",)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,11 +16,11 @@ from psycopg.rows import dict_row
 from menuwatch import bootstrap
 from menuwatch.bootstrap import System
 from menuwatch.cli.demo import market, settle
-from menuwatch.schedules import store as schedules
+from menuwatch.queue import store as tasks
+from menuwatch.queue.model import NewTask, Role
+from menuwatch.queue.schedules import store as schedules
 from menuwatch.sim.process import Simulator
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.model import NewTask, Role
-from tests.e2e.truth import assert_catalogue, snapshot_of, snapshots
+from tests.e2e.expected_catalog import assert_catalogue, snapshot_of, snapshots
 
 
 async def query(system: System, text: Any) -> list[dict[str, Any]]:
@@ -53,14 +54,14 @@ async def ended(system: System) -> set[str]:
 
 
 async def assert_history(sim: Simulator, system: System, cycles: int) -> None:
-    """Catalogue and snapshots of every store are what the market's ledger says of that many crawls, one at each tick."""
+    """Catalogue and snapshots of every store are what the market's expected state says of that many crawls, one at each tick."""
     ticks = {store.slug: list(range(cycles)) for store in sim.market.stores}
-    ledger, _ = sim.expect(ticks)
-    await assert_catalogue(system.pool, ledger)
+    expected, _ = sim.expect(ticks)
+    await assert_catalogue(system.pool, expected)
     history = await snapshots(system.pool)
     for store in sim.market.stores:
         shown = [
-            {product: snapshot_of(row) for product, row in sim.truth.rows(store.slug, tick).items()}
+            {product: snapshot_of(row) for product, row in sim.expected.rows(store.slug, tick).items()}
             for tick in range(cycles)
         ]
         assert history[store.slug] == shown, store.slug
@@ -69,14 +70,14 @@ async def assert_history(sim: Simulator, system: System, cycles: int) -> None:
 async def test_one_store_is_found_and_crawled_twice_with_a_change(home: Path) -> None:
     async with market(home, store_count=0, weedmaps_count=1, product_count=130, seed=3) as (sim, system):
         (shop,) = sim.market.stores
-        async with bootstrap.working(system):
+        async with bootstrap.run_worker(system):
             found = await discover(system, "weedmaps", state=shop.state)
             assert (len(found["newStoreIds"]), found["found"], found["rejected"]) == (1, 1, 0)
             await sim.tick()
             await crawl(system)
         assert await ended(system) == {"completed"}
         await assert_history(sim, system, 2)
-        before, now = (sim.truth.rows(shop.slug, tick) for tick in (0, 1))
+        before, now = (sim.expected.rows(shop.slug, tick) for tick in (0, 1))
         assert any(before[i].options != now[i].options for i in before.keys() & now.keys()), "the market has moved"
         (row,) = await query(system, "SELECT * FROM dispensaries")
         assert [row[name] for name in ("platform", "platform_dispensary_id", "slug", "name", "city", "state", "is_medical")] == [
@@ -104,7 +105,7 @@ async def test_one_store_is_found_and_crawled_twice_with_a_change(home: Path) ->
 
 async def test_a_platform_that_is_asked_has_schedules_of_its_own(home: Path) -> None:
     async with market(home, store_count=1, weedmaps_count=1, product_count=5, seed=3) as (sim, system):
-        await bootstrap.default_schedules(system)
+        await bootstrap.ensure_default_schedules(system)
         rows = await query(
             system, "SELECT id, name, role, platform FROM task_schedules WHERE platform <> 'dutchie' ORDER BY id"
         )
@@ -112,7 +113,7 @@ async def test_a_platform_that_is_asked_has_schedules_of_its_own(home: Path) -> 
             ("payload_fetch_weedmaps", "payload_fetch", "weedmaps"),
             ("store_discovery_weedmaps", "store_discovery", "weedmaps"),
         ]
-        async with bootstrap.working(system):
+        async with bootstrap.run_worker(system):
             async with system.pool.connection() as conn:
                 now = system.clock.now()
                 await schedules.fire(conn, rows[1]["id"], fire_at=now, now=now, next_run_at=None)
@@ -124,7 +125,7 @@ async def test_a_platform_that_is_asked_has_schedules_of_its_own(home: Path) -> 
 async def test_a_region_without_stores_and_a_slug(home: Path) -> None:
     async with market(home, store_count=0, weedmaps_count=2, product_count=5, seed=3) as (sim, system):
         first, second = sim.market.stores
-        async with bootstrap.working(system):
+        async with bootstrap.run_worker(system):
             assert (await discover(system, "weedmaps", state="NM"))["found"] == 0
             assert (await discover(system, "weedmaps", city=second.city))["found"] == 1
             # A store that is known by its address alone.
@@ -159,11 +160,11 @@ MOODS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("mood", MOODS)
 async def test_a_market_of_both_platforms(home: Path, mood: str) -> None:
-    async with market(home, store_count=2, weedmaps_count=3, product_count=110, seed=5, mischief=MOODS[mood]) as (
+    async with market(home, store_count=2, weedmaps_count=3, product_count=110, seed=5, faults=MOODS[mood]) as (
         sim,
         system,
     ):
-        async with bootstrap.working(system):
+        async with bootstrap.run_worker(system):
             assert (await discover(system, "dutchie"))["found"] == 2
             assert (await discover(system, "weedmaps"))["found"] == 3
             for _ in range(2):
@@ -173,10 +174,10 @@ async def test_a_market_of_both_platforms(home: Path, mood: str) -> None:
         await assert_history(sim, system, 3)
         # What the market calls one thing is one canonical category, whichever platform's words it came in.
         kinds = {
-            shelf.good.id: shelf.good.category
+            state.product.id: state.product.category
             for store in sim.market.stores
             for tick in range(3)
-            for shelf in sim.market.menu(store, tick)
+            for state in sim.market.menu(store, tick)
         }
         canon: dict[str, set[str]] = defaultdict(set)
         raw: dict[str, set[str]] = defaultdict(set)
@@ -201,16 +202,27 @@ async def test_a_market_of_both_platforms(home: Path, mood: str) -> None:
 
 
 def test_a_store_is_added_by_its_address_where_the_platform_is_asked(database_url: str, tmp_path: Path) -> None:
-    def add(**setting: str) -> subprocess.CompletedProcess[str]:
+    def run(*args: str, **setting: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path / "home"), **setting}
         return subprocess.run(
-            [sys.executable, "-m", "menuwatch.cli.main", "stores", "add", "https://weedmaps.com/dispensaries/a-shop"],
+            [sys.executable, "-m", "menuwatch.cli.main", "stores", *args],
             capture_output=True, text=True, check=False, timeout=120, env=env,
         )  # fmt: skip
 
+    def add(**setting: str) -> subprocess.CompletedProcess[str]:
+        return run("add", "https://weedmaps.com/dispensaries/a-shop", **setting)
+
     refused = add()
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "is a menu of weedmaps, which is not asked here: set WEEDMAPS_BASE_URL" in refused.stderr
+    assert "is a menu of weedmaps, which is not configured: set WEEDMAPS_BASE_URL" in refused.stderr
     added = add(WEEDMAPS_BASE_URL="http://127.0.0.1:9")
     assert added.returncode == 0, added.stderr
     assert "(a-shop)" in added.stdout
+    assert run("set", "a-shop", "--interval", "0.5").stdout == "Crawled every 30 min.\n"
+    assert run("set", "a-shop", "--no-crawl").stdout == "Crawling disabled.\n"
+    assert "from 0.25 to 720" in run("set", "a-shop", "--interval", "0.1").stderr
+    (listed,) = json.loads(
+        run("list", "--no-crawl", "--freshness", "off", "--search", "SHOP", "--format", "json").stdout
+    )
+    assert (listed["slug"], listed["crawl_enabled"]) == ("a-shop", False)
+    assert json.loads(run("list", "--crawl", "--format", "json").stdout) == []

@@ -12,9 +12,9 @@ from menuwatch import bootstrap
 from menuwatch.bootstrap import System
 from menuwatch.cli.demo import crawl_all, first_crawl, market
 from menuwatch.db.pool import Connection
-from menuwatch.operations import hosts
-from menuwatch.operations.explain import explain
-from menuwatch.operations.story import story
+from menuwatch.hosts import service as hosts
+from menuwatch.queue.explain.service import explain
+from menuwatch.queue.trace import trace_task
 
 
 async def _query(conn: Connection, query: str) -> list[dict[str, Any]]:
@@ -28,11 +28,11 @@ def _asked(system: System) -> dict[str, frozenset[str]]:
 
 
 async def test_from_refusals_to_a_storm(home: Path) -> None:
-    mischief = {"forbidden": {"rate": 0.3, "lasts": 2}}
-    async with market(home, store_count=3, product_count=20, seed=3, mischief=mischief) as (sim, system):
-        async with bootstrap.working(system) as worker:
+    faults = {"forbidden": {"rate": 0.3, "lasts": 2}}
+    async with market(home, store_count=3, product_count=20, seed=3, faults=faults) as (sim, system):
+        async with bootstrap.run_worker(system) as worker:
             await first_crawl(system)
-            await sim.misbehave({"rate_limited": {"rate": 1.0, "retry_after": 3000}})
+            await sim.inject_faults({"rate_limited": {"rate": 1.0, "retry_after": 3000}})
             waiting = asyncio.create_task(crawl_all(system))
             async with system.pool.connection() as conn, asyncio.timeout(20):
                 while not await _query(conn, "SELECT FROM hosts WHERE cooldown_until > now()"):
@@ -44,10 +44,10 @@ async def test_from_refusals_to_a_storm(home: Path) -> None:
                 (task,) = await _query(
                     conn, "SELECT min(id) AS id FROM worker_tasks WHERE status = 'pending' AND attempt > 0"
                 )
-                why = await explain(conn, task["id"], asked=_asked(system))
-                told = await story(conn, task["id"])
+                why = await explain(conn, task["id"])
+                trace = await trace_task(conn, task["id"])
                 ready = await _query(conn, "SELECT id FROM worker_tasks WHERE status = 'pending' AND attempt = 0")
-                others = [await explain(conn, one["id"], asked=_asked(system)) for one in ready]
+                others = [await explain(conn, one["id"]) for one in ready]
                 (name,) = [row["host"] for row in await _query(conn, "SELECT host FROM hosts")]
                 host = await hosts.detail(conn, name)
                 totals = await _query(conn, "SELECT host, verdict, requests FROM fetch_totals")
@@ -55,7 +55,7 @@ async def test_from_refusals_to_a_storm(home: Path) -> None:
                     conn,
                     "SELECT DISTINCT task_id FROM fetch_attempts WHERE verdict = 'blocked' AND task_id IS NOT NULL",
                 )
-                stories = [await story(conn, row["task_id"]) for row in refused]
+                stories = [await trace_task(conn, row["task_id"]) for row in refused]
         assert worker.measures.requests == {(row["host"], row["verdict"]): row["requests"] for row in totals}
         assert worker.measures.turns.counts[-1] == 0
         figures = {family.name: family for family in worker.measures.collect()}
@@ -65,14 +65,14 @@ async def test_from_refusals_to_a_storm(home: Path) -> None:
         assert (why.code, why.details["host"], why.details["host_code"]) == ("host_closed", name, "cooling")
         assert why.seconds is not None
         assert 2900 < why.seconds <= 3000
-        assert told.requests_total == len(told.requests)
-        assert {one.verdict for one in told.requests} <= {"rate_limited"}
+        assert trace.requests_total == len(trace.requests)
+        assert {one.verdict for one in trace.requests} <= {"rate_limited"}
         assert {one.code for one in others} <= {"host_closed"}
         assert (host.host.state, host.host.reason) == ("cooling", "HTTP 429, wait 3000 s")
         assert {one.verdict: (one.total, one.day) for one in host.verdicts} == {
             row["verdict"]: (row["requests"], row["requests"]) for row in totals
         }
-        assert host.events[0]["kind"] == "cooldown"
+        assert host.events[0].kind == "cooldown"
         assert stories, "some were refused"
         assert sum(one.rotations for one in stories) > 0
         for one in stories:

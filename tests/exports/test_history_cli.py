@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from menuwatch.exports.packs import Packs
-from menuwatch.operations import history
+from menuwatch.catalog import packing
+from menuwatch.catalog.cold_storage import ParquetPartitions
 from tests.api.shop import START, Shop, at, item
 from tests.commands import menuwatch
 
@@ -44,7 +44,7 @@ async def _story(shop: Shop) -> None:
     store = await shop.store(state="AZ")
     await shop.store("empty", state="NV")
     for hours, price, left in ((0, 10, 5), (1, 8, 5), (MONTH, 12, 0)):
-        await shop.execute("SELECT ensure_past_states_partition(%s)", [at(hours)])
+        await shop.execute("SELECT ensure_product_history_partition(%s)", [at(hours)])
         await shop.crawl(store, hours, [
             item("a", "Aye", options=[("1g", price, 7)]),
             item("b", "Bee", options=[("1g", 20, left)], brandName="Other", type="Edible"),
@@ -65,7 +65,7 @@ async def test_a_product_from_its_number_to_its_history(shop: Shop, run: Run, tm
     assert "unobserved" in {gap["reason"] for gap in shown["gaps"]}, "nobody looked for a month"
     async with shop.pool.connection() as conn:
         april = START.replace(month=4, day=1, hour=0)
-        packed = await history.pack(conn, Packs(tmp_path / "storage"), april, now=at(3 * MONTH))
+        packed = await packing.pack(conn, ParquetPartitions(tmp_path / "storage"), april, now=at(3 * MONTH))
     assert sum(month.states for month in packed) > 0
     assert json.loads((await run("history", "show", str(number), "--json")).stdout)["items"] == shown["items"]
     rows = list(csv.DictReader((await run("history", "show", str(number), "--format", "csv")).stdout.splitlines()))
@@ -89,11 +89,11 @@ async def test_lists_are_narrowed(shop: Shop, run: Run) -> None:
     assert await names("products", "--platform", "weedmaps") == []
     assert await names("products", "--brand", "ACME") == ["Aye"]
     assert await names("products", "--stock", "oos") == ["Bee"]
-    assert "--platform nowhere: is not known here" in (await run("products", "--platform", "nowhere", code=2)).stderr
+    assert "--platform nowhere: unknown platform" in (await run("products", "--platform", "nowhere", code=2)).stderr
     assert sorted(await names("changes")) == ["Aye", "Aye", "Bee"]
     assert await names("changes", "--kind", "price_drop") == ["Aye"]
     assert await names("changes", "--kind", "out_of_stock", "--state", "AZ") == ["Bee"]
     assert await names("changes", "--brand", "other") == ["Bee"]
     assert await names("changes", "--category-canon", "flower") == ["Aye", "Aye"]
     assert await names("changes", "--state", "NV") == []
-    assert "is still to come" in (await run("changes", "--since", "2130-01-01", code=2)).stderr
+    assert "is in the future" in (await run("changes", "--since", "2130-01-01", code=2)).stderr

@@ -8,10 +8,10 @@ import resource
 import sys
 from pathlib import Path
 
+from menuwatch.fetch.classify import classify_error
 from menuwatch.fetch.identity import Identity
 from menuwatch.fetch.profiles import PROFILES
 from menuwatch.fetch.transport import Transport
-from menuwatch.fetch.verdict import judge_fault
 from menuwatch.sim.proxies import ProxyInfo
 from tests.fetch.conftest import as_row
 
@@ -35,8 +35,8 @@ async def _ask(task: dict[str, object]) -> dict[str, object]:
         exchange = await transport.send("GET", str(task["large"]))
     finally:
         await transport.close()
-    assert exchange.fault is not None, f"answered with {exchange.bytes} bytes"
-    return {"verdict": str(judge_fault(exchange.fault).verdict), "grown": _peak() - before}
+    assert exchange.error is not None, f"answered with {exchange.bytes} bytes"
+    return {"verdict": str(classify_error(exchange.error).verdict), "grown": _peak() - before}
 
 
 if __name__ == "__main__":

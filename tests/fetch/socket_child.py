@@ -12,8 +12,8 @@ from typing import Any
 from curl_cffi import CurlError
 from curl_cffi.requests import AsyncSession
 
+from menuwatch.config.settings import Settings
 from menuwatch.core.errors import MenuwatchError
-from menuwatch.core.settings import Settings
 from menuwatch.db.pool import open_pool
 from menuwatch.fetch.rotator import Rotator
 

@@ -22,9 +22,9 @@ from pathlib import Path
 import pytest
 import trustme
 
+from menuwatch.fetch.classify import HEAD, Classification, RequestOutcome, classify
 from menuwatch.fetch.transport import Exchange, Transport
-from menuwatch.fetch.verdict import HEAD, Happening, Judgement, judge
-from menuwatch.sim.fault_target import BOMB_BYTES, FaultTarget, Ill, bomb
+from menuwatch.sim.fault_target import BOMB_BYTES, FaultTarget, TargetFault, bomb
 from menuwatch.sim.proxies import Fault as ProxyFault
 from menuwatch.sim.proxies import ProxyFarm, start_proxies
 from tests.fetch.conftest import Opener
@@ -83,7 +83,7 @@ async def target(farm: ProxyFarm, authorities: Authorities) -> AsyncIterator[Tar
 
 
 @asynccontextmanager
-async def ill(kind: Ill, context: ssl.SSLContext | None) -> AsyncIterator[FaultTarget]:
+async def faulty_target(kind: TargetFault, context: ssl.SSLContext | None) -> AsyncIterator[FaultTarget]:
     made = FaultTarget(kind, context)
     await made.start()
     try:
@@ -103,22 +103,22 @@ async def moved(transport: Transport, authorities: Authorities, **where: object)
         await made.close()
 
 
-def judged(exchange: Exchange) -> Judgement:
+def judged(exchange: Exchange) -> Classification:
     answer = exchange.answer
     if answer is None:
-        assert exchange.fault is not None
-        return judge(Happening(now=NOW, fault=exchange.fault))
+        assert exchange.error is not None
+        return classify(RequestOutcome(now=NOW, error=exchange.error))
     start, size = answer.body[:HEAD], len(answer.body)
-    return judge(Happening(now=NOW, status=answer.status, headers=answer.headers, start=start, size=size))
+    return classify(RequestOutcome(now=NOW, status=answer.status, headers=answer.headers, start=start, size=size))
 
 
-def expect(exchange: Exchange, outcome: str) -> Judgement:
-    judgement = judged(exchange)
-    assert f"{judgement.verdict} {judgement.blame}" == outcome, (
-        f"{judgement.reason}: {exchange.fault or exchange.answer}"
+def expect(exchange: Exchange, outcome: str) -> Classification:
+    classification = judged(exchange)
+    assert f"{classification.verdict} {classification.blame}" == outcome, (
+        f"{classification.reason}: {exchange.error or exchange.answer}"
     )
-    assert judgement.reason
-    return judgement
+    assert classification.reason
+    return classification
 
 
 # --- the proxy's faults ---
@@ -148,7 +148,7 @@ OF_PROXIES: list[tuple[ProxyFault, tuple[str, ...], str]] = [
     ("close", PROTOCOLS, DOWN),
     ("garbage", TUNNELS, DOWN),
     ("garbage", ("socks5",), "proxy_config proxy"),
-    ("cut", PROTOCOLS, "path_reset nobody"),
+    ("cut", PROTOCOLS, "path_reset none"),
     ("mitm", PROTOCOLS, "tls_untrusted proxy_or_target"),
 ]
 
@@ -167,14 +167,14 @@ async def test_a_proxys_fault(
     await farm.fault(index, fault, after_bytes=20_000)
     exchange = await asking.send("GET", target.url())
     expect(exchange, outcome)
-    assert exchange.fault is not None
-    assert exchange.fault.sent is (fault == "cut"), (
+    assert exchange.error is not None
+    assert exchange.error.sent is (fault == "cut"), (
         "nothing of a request goes to a proxy that did not lead to its target"
     )
     assert len(target.seen) == (fault == "cut")
     # Once mended it serves, so nothing but the fault was in the way.
     await farm.fault(index, None)
-    expect(await asking.send("GET", target.url()), "ok nobody")
+    expect(await asking.send("GET", target.url()), "ok none")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -213,9 +213,9 @@ async def test_a_proxy_with_a_certificate_that_nobody_trusts(
 
 @pytest.mark.parametrize("kind", ["hang", "tls_reset", "tls_alert"])
 async def test_a_proxy_that_fails_in_its_own_tls(
-    kind: Ill, farm: ProxyFarm, target: Target, transport: Opener, authorities: Authorities
+    kind: TargetFault, farm: ProxyFarm, target: Target, transport: Opener, authorities: Authorities
 ) -> None:
-    async with ill(kind, authorities.of("127.0.0.1")) as proxy, moved(
+    async with faulty_target(kind, authorities.of("127.0.0.1")) as proxy, moved(
         transport(1), authorities, port=proxy.port
     ) as asking:  # fmt: skip
         expect(await asking.send("GET", target.url()), DOWN)
@@ -228,9 +228,9 @@ async def test_a_proxy_entered_with_the_wrong_protocol_is_at_fault_and_learns_no
 ) -> None:
     port = farm.infos[PROTOCOLS.index(really)].port
     async with moved(transport(PROTOCOLS.index(entered)), authorities, port=port) as asking:
-        judgement = judged(await asking.send("GET", target.url()))
-    assert judgement.verdict in ("proxy_down", "proxy_config")
-    assert judgement.blame in ("proxy", "proxy_or_target")
+        classification = judged(await asking.send("GET", target.url()))
+    assert classification.verdict in ("proxy_down", "proxy_config")
+    assert classification.blame in ("proxy", "proxy_or_target")
     assert target.peers == []
 
 
@@ -240,35 +240,35 @@ async def test_what_went_wrong_before_is_not_held_against_the_next_request(
     """Curl handles are used again, and with them what they remember."""
     for index in range(3):
         asking = transport(index, timeout=PATIENCE, ca_file=authorities.ca_file)
-        async with ill("tls_reset", authorities.of(NAME)) as broken:
-            expect(await asking.send("GET", broken.url(NAME)), "path_reset nobody")
+        async with faulty_target("tls_reset", authorities.of(NAME)) as broken:
+            expect(await asking.send("GET", broken.url(NAME)), "path_reset none")
             await farm.fault(index, "hang")
             expect(await asking.send("GET", broken.url(NAME)), OPEN)
 
 
 # --- the target's faults ---
 
-OF_TARGETS: list[tuple[Ill, str]] = [
+OF_TARGETS: list[tuple[TargetFault, str]] = [
     ("closed", OPEN),
     ("hang", "target_down target"),
-    ("tls_reset", "path_reset nobody"),
-    ("tls_alert", "path_reset nobody"),
+    ("tls_reset", "path_reset none"),
+    ("tls_alert", "path_reset none"),
     ("no_answer", "target_down target"),
-    ("gone", "path_reset nobody"),
-    ("reset", "path_reset nobody"),
-    ("truncated", "path_reset nobody"),
+    ("gone", "path_reset none"),
+    ("reset", "path_reset none"),
+    ("truncated", "path_reset none"),
     ("endless", "target_down target"),
     ("no_http", "target_down target"),
-    ("garbled", "path_reset nobody"),
+    ("garbled", "path_reset none"),
     ("large", "too_large target"),
     ("large_chunked", "too_large target"),
     ("large_headers", "too_large target"),
     ("bomb", "too_large target"),
-    ("calm", "rate_limited nobody"),
-    ("calm_goaway", "rate_limited nobody"),
-    ("refused_stream", "rate_limited nobody"),
-    ("goaway", "rate_limited nobody"),
-    ("stream_error", "path_reset nobody"),
+    ("calm", "rate_limited none"),
+    ("calm_goaway", "rate_limited none"),
+    ("refused_stream", "rate_limited none"),
+    ("goaway", "rate_limited none"),
+    ("stream_error", "path_reset none"),
 ]
 IN_PLAIN = ("closed", "no_answer", "gone", "reset", "truncated", "no_http", "large_chunked", "bomb")
 
@@ -280,13 +280,13 @@ IN_PLAIN = ("closed", "no_answer", "gone", "reset", "truncated", "no_http", "lar
     + [(kind, False, outcome) for kind, outcome in OF_TARGETS if kind in IN_PLAIN],
 )
 async def test_a_targets_fault(
-    kind: Ill, secure: bool, outcome: str, protocol: str, transport: Opener, authorities: Authorities
+    kind: TargetFault, secure: bool, outcome: str, protocol: str, transport: Opener, authorities: Authorities
 ) -> None:
     waits = kind in ("hang", "no_answer", "endless")
     asking = transport(
         PROTOCOLS.index(protocol), timeout=PATIENCE if waits else 10, max_bytes=500_000, ca_file=authorities.ca_file
     )
-    async with ill(kind, authorities.of(NAME) if secure else None) as target:
+    async with faulty_target(kind, authorities.of(NAME) if secure else None) as target:
         expect(await asking.send("GET", target.url(NAME)), outcome)
 
 
@@ -303,11 +303,11 @@ async def test_a_certificate_that_is_wrong_for_everybody(
 ) -> None:
     context = authorities.of(NAME, foreign=True) if flaw == "unknown authority" else authorities.of("other.invalid")
     asking = transport(PROTOCOLS.index(protocol), ca_file=authorities.ca_file)
-    async with ill("gone", context) as target:
+    async with faulty_target("gone", context) as target:
         exchange = await asking.send("POST", target.url(NAME), json={"secret": 1})
         expect(exchange, "tls_untrusted proxy_or_target")
-        assert exchange.fault is not None
-        assert exchange.fault.sent is False
+        assert exchange.error is not None
+        assert exchange.error.sent is False
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -327,9 +327,9 @@ async def test_a_redirect_is_an_answer_and_nothing_else_is_asked(
     protocol: str, farm: ProxyFarm, transport: Opener, authorities: Authorities
 ) -> None:
     index = PROTOCOLS.index(protocol)
-    async with ill("redirect", authorities.of(NAME)) as target:
+    async with faulty_target("redirect", authorities.of(NAME)) as target:
         exchange = await transport(index, ca_file=authorities.ca_file).send("GET", target.url(NAME))
-        expect(exchange, "ok nobody")
+        expect(exchange, "ok none")
         assert exchange.answer is not None
         assert (exchange.answer.status, exchange.answer.headers["location"]) == (302, "http://192.0.2.1/")
         assert target.seen == farm.counts()[index].tunnels == farm.counts()[index].connections == 1
@@ -339,11 +339,11 @@ async def test_a_connection_turned_away_in_http2_is_tried_five_times_more_by_lib
     transport: Opener, authorities: Authorities
 ) -> None:
     """No option of libcurl's prevents it. It is why such a fault is taken as a wish to be asked less."""
-    async with ill("calm_goaway", authorities.of(NAME)) as target:
+    async with faulty_target("calm_goaway", authorities.of(NAME)) as target:
         exchange = await transport(0, ca_file=authorities.ca_file).send("GET", target.url(NAME))
-        assert exchange.fault is not None
-        assert target.seen == exchange.fault.connections == 6
-    async with ill("calm", authorities.of(NAME)) as target:
+        assert exchange.error is not None
+        assert target.seen == exchange.error.connections == 6
+    async with faulty_target("calm", authorities.of(NAME)) as target:
         await transport(0, ca_file=authorities.ca_file).send("GET", target.url(NAME))
         assert target.seen == 1
 
@@ -352,15 +352,15 @@ async def test_a_connection_turned_away_in_http2_is_tried_five_times_more_by_lib
 
 CHALLENGE = b'<html><title>Just a moment...</title><script src="/cdn-cgi/challenge-platform/h/b/x"></script></html>'
 ANSWERS: list[tuple[Reply, str]] = [
-    (Reply(200, b'{"data":{"a":1}}'), "ok nobody"),
-    (Reply(404, b"not here"), "ok nobody"),
+    (Reply(200, b'{"data":{"a":1}}'), "ok none"),
+    (Reply(404, b"not here"), "ok none"),
     (Reply(403), "blocked identity"),
     (Reply(403, CHALLENGE), "challenge identity"),
     (Reply(200, CHALLENGE), "challenge identity"),
     (Reply(403, headers={"X-DataDome": "protected"}), "challenge identity"),
     (Reply(403, headers={"cf-mitigated": "challenge"}), "challenge identity"),
-    (Reply(429, headers={"Retry-After": "31536000"}), "rate_limited nobody"),
-    (Reply(503, headers={"Retry-After": "Sun, 01 Mar 2026 12:30:00 GMT"}), "rate_limited nobody"),
+    (Reply(429, headers={"Retry-After": "31536000"}), "rate_limited none"),
+    (Reply(503, headers={"Retry-After": "Sun, 01 Mar 2026 12:30:00 GMT"}), "rate_limited none"),
     (Reply(503), "target_down target"),
     (Reply(500), "target_down target"),
     (Reply(400), "client_bug us"),
@@ -376,9 +376,9 @@ async def test_whole_answers(protocol: str, target: Target, transport: Opener, a
     waits = []
     for reply, outcome in ANSWERS:
         target.replies(reply)
-        judgement = expect(await asking.send("GET", target.url()), outcome)
-        if judgement.retry_after is not None:
-            waits.append(judgement.retry_after)
+        classification = expect(await asking.send("GET", target.url()), outcome)
+        if classification.retry_after is not None:
+            waits.append(classification.retry_after)
     assert waits == [31_536_000.0, 1800.0], "a year is honoured as a year"
 
 
@@ -392,7 +392,7 @@ async def test_a_bomb_costs_little_memory(
     packed = bomb()
     assert len(packed) < BOMB_BYTES / 900
     max_bytes = 2_000_000
-    async with ill("bomb", authorities.of(NAME)) as bombing:
+    async with faulty_target("bomb", authorities.of(NAME)) as bombing:
         task = {
             "proxy": asdict(farm.infos[PROTOCOLS.index(protocol)]),
             "ca_file": str(authorities.ca_file),

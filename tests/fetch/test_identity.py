@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from curl_cffi.requests.impersonate import BrowserType
 
-from menuwatch.fetch.identity import accept_language, assume, browser_headers, locale_of, site_relation
+from menuwatch.fetch.choose_identity import choose_identity, locale_of
+from menuwatch.fetch.identity import accept_language, browser_headers, site_relation
 from menuwatch.fetch.profiles import PROFILES
 from menuwatch.sim.proxies import ProxyFarm
 from tests.fetch.conftest import Opener, as_row
@@ -140,11 +141,11 @@ def test_what_http2_alone_understands_is_left_out_for_plain_targets(farm: ProxyF
     # Chrome has no Priority over HTTP/1.1 (and 120 none at all), Firefox and Safari 18 do; TE is for HTTP/2 everywhere.
     row = as_row(farm.infos[0])
     for profile in PROFILES:
-        identity = replace(assume(row, store_state=None, rng=random.Random(1), today=TODAY), profile=profile)
+        identity = replace(choose_identity(row, store_state=None, rng=random.Random(1), today=TODAY), profile=profile)
         none, always = ("chrome-120", "safari-17"), ("firefox", "safari-18")
         for scheme in ("http", "https"):
             headers, order = browser_headers(
-                identity, method="GET", url=f"{scheme}://h.example/", expect="json", given={}
+                identity, method="GET", url=f"{scheme}://h.example/", expect="json", own={}
             )
             names = [name for name, _ in headers]
             expected = not profile.name.startswith(none) and (scheme == "https" or profile.name.startswith(always))
@@ -175,23 +176,44 @@ def test_languages_are_weighed_as_each_browser_does() -> None:
 def test_the_proxys_place_decides_and_the_stores_only_where_the_proxy_has_none(farm: ProxyFarm) -> None:
     row = as_row(farm.infos[0])
     quebec = replace(row, country="CA", state="QC")
-    nowhere = replace(row, country=None, state=None)
+    nowhere = replace(row, country=None, state=None, timezone=None)
     rng = random.Random(3)
-    assert assume(quebec, store_state="AZ", rng=rng, today=TODAY).locale == "fr-CA"
-    assert assume(nowhere, store_state="PR", rng=rng, today=TODAY).locale == "es-PR"
-    assert assume(nowhere, store_state=None, rng=rng, today=TODAY).locale == "en-US"
+    assert choose_identity(quebec, store_state="AZ", rng=rng, today=TODAY).locale == "fr-CA"
+    assert choose_identity(nowhere, store_state="PR", rng=rng, today=TODAY).locale == "es-PR"
+    assert choose_identity(nowhere, store_state=None, rng=rng, today=TODAY).locale == "en-US"
+
+
+@pytest.mark.parametrize(
+    ("country", "state", "timezone", "locale"),
+    [
+        (None, None, "America/Toronto", "en-CA"), (None, None, "America/Montreal", "fr-CA"), (None, None, "Canada/Pacific", "en-CA"),
+        (None, None, "America/Phoenix", "en-US"), (None, None, "America/Indiana/Knox", "en-US"), (None, None, "US/Eastern", "en-US"),
+        (None, None, "Pacific/Honolulu", "en-US"), (None, None, "America/Puerto_Rico", "es-PR"),
+        # The country that a state alone leaves open, and the state that a country does.
+        (None, "QC", "America/Toronto", "fr-CA"), ("CA", None, "America/Montreal", "fr-CA"),
+        # What was said of the place counts more than its zone.
+        ("CA", "QC", "America/Phoenix", "fr-CA"), ("US", None, "America/Toronto", "en-US"), ("CA", "ON", "America/Montreal", "en-CA"),
+        # A zone that tells nothing of the language: the store's state decides, as without one.
+        (None, None, "Europe/Berlin", "es-PR"), (None, None, "UTC", "es-PR"), (None, None, None, "es-PR"),
+    ],
+)  # fmt: skip
+def test_the_time_zone_of_a_proxy_takes_part_in_its_language(
+    farm: ProxyFarm, country: str | None, state: str | None, timezone: str | None, locale: str
+) -> None:
+    row = replace(as_row(farm.infos[0]), country=country, state=state, timezone=timezone)
+    assert choose_identity(row, store_state="PR", rng=random.Random(1), today=TODAY).locale == locale
 
 
 def test_browsers_are_drawn_by_weight_and_refused_ones_avoided_while_there_are_others(farm: ProxyFarm) -> None:
     row, rng = as_row(farm.infos[0]), random.Random(5)
     names = [profile.name for profile in PROFILES]
-    drawn = Counter(assume(row, store_state=None, rng=rng, today=TODAY).profile.name for _ in range(2000))
+    drawn = Counter(choose_identity(row, store_state=None, rng=rng, today=TODAY).profile.name for _ in range(2000))
     assert drawn.most_common(1)[0][0] == "chrome-131-windows"
     assert 0.15 < drawn["chrome-131-windows"] / 2000 < 0.25  # weight 20 of 100
-    assert {assume(row, store_state=None, rng=rng, today=TODAY, avoid=names[:-1]).profile.name for _ in range(20)} == {
-        names[-1]
-    }
-    assert assume(row, store_state=None, rng=rng, today=TODAY, avoid=names).profile.name in names
+    assert {
+        choose_identity(row, store_state=None, rng=rng, today=TODAY, avoid=names[:-1]).profile.name for _ in range(20)
+    } == {names[-1]}
+    assert choose_identity(row, store_state=None, rng=rng, today=TODAY, avoid=names).profile.name in names
 
 
 @pytest.mark.parametrize(

@@ -13,20 +13,20 @@ import pytest
 from psycopg.rows import dict_row
 
 from menuwatch.catalog import store as catalog
+from menuwatch.config.settings import Settings
 from menuwatch.core.backoff import Backoff
-from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
-from menuwatch.engine.image_downloads import BATCH, ImageDownloads, Manner
 from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.rotator import Rotator
+from menuwatch.images import service as operations
 from menuwatch.images import store as images
-from menuwatch.imaging.files import ImageFiles
-from menuwatch.operations import images as operations
+from menuwatch.images.downloads import BATCH, DownloadPolicy, ImageDownloads
+from menuwatch.images.files import ImageFiles
 from menuwatch.proxies import store as proxies
 from menuwatch.proxies.model import NewProxy
 from menuwatch.sim.proxies import ProxyFarm
 from tests.fetch.target import NAME, Reply, Seen, Target
-from tests.imaging.making import encoded, halves, noise, png_bomb
+from tests.images.image_factory import encoded, halves, noise, png_bomb
 from tests.market import START, add_store, crawl, item
 
 PICTURE = encoded(halves(60, 40), ".jpg")
@@ -55,7 +55,7 @@ class Shop:
             self.pool,
             self.files,
             self.rotator.open,
-            Manner(**chosen),
+            DownloadPolicy(**chosen),
             interval=0.05,
             rng=random.Random(1),
             on_ended=self.ended.append,
@@ -64,7 +64,7 @@ class Shop:
     async def stock(self, *urls: str | None, store: str = "store-1", number: int = 0) -> int:
         """A store with a product for each address (a path at the target, or a whole one)."""
         async with self.pool.connection() as conn:
-            await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
+            await conn.execute("SELECT ensure_product_history_partition(%s)", [START])
             store_id = await add_store(conn, store)
             await crawl(conn, store_id, number, [item(f"p{n:03d}") for n in range(len(urls))])
             for n, url in enumerate(urls):
@@ -77,7 +77,7 @@ class Shop:
             await images.queue_products(conn, store_id)
         return store_id
 
-    async def rows(self, query: str = "SELECT * FROM image_uses ORDER BY id") -> list[dict[str, Any]]:
+    async def rows(self, query: str = "SELECT * FROM image_references ORDER BY id") -> list[dict[str, Any]]:
         async with self.pool.connection() as conn, conn.cursor(row_factory=dict_row) as cur:
             await cur.execute(query.encode())
             return await cur.fetchall()
@@ -137,14 +137,14 @@ async def test_a_picture_is_stored_and_its_product_knows(shop: Shop) -> None:
         "jpeg",
         len(PICTURE),
     )
-    assert shop.files.place(first).stat().st_size == image["bytes"]
+    assert len(shop.files.get(first)) == image["bytes"]
     (seen,) = shop.target.seen
     assert seen.proxy is not None
     assert seen["accept"].startswith("image/")
     assert (use["status"], use["url"]) == ("stored", shop.target.url("/a.jpg")), "the original address is kept"
 
 
-async def test_an_address_is_asked_once_and_a_picture_lies_on_disk_once(shop: Shop) -> None:
+async def test_an_address_is_asked_once_and_a_picture_lies_on_disk_once(shop: Shop, tmp_path: Path) -> None:
     await shop.stock("/a.jpg", "/a.jpg", "/same.jpg", "/other.jpg")
     shop.replies["/other.jpg"] = Reply(body=encoded(noise(50, 50), ".png"), headers=IMAGE)
     await shop.stock("/a.jpg", store="store-2")
@@ -152,7 +152,7 @@ async def test_an_address_is_asked_once_and_a_picture_lies_on_disk_once(shop: Sh
     assert sorted(shop.asked()) == ["/a.jpg", "/other.jpg", "/same.jpg"]
     paths = await shop.products()
     assert len(set(paths)) == 5, "each product has a path of its own"
-    inodes = {shop.files.place(path).stat().st_ino for path in paths if path}
+    inodes = {(tmp_path / "storage" / shop.files.place(path)).stat().st_ino for path in paths if path}
     assert len(inodes) == 2, "of two pictures"
     await shop.stock("/a.jpg", store="store-3")
     await shop.drain(shop.loop())
@@ -181,10 +181,10 @@ PAGE = Reply(body=b"<html>busy</html>", headers={"Content-Type": "text/html"})
         (Reply(body=b"BM" + bytes(100), headers={"Content-Type": "image/bmp"}), 1, "a BMP"),
         (PAGE, 3, "a web page"),
         (Reply(body=b'{"error": 1}'), 3, "JSON"),
-        (Reply(body=b"", headers=IMAGE), 3, "an empty answer"),
+        (Reply(body=b"", headers=IMAGE), 3, "an empty response"),
         (Reply(body=PICTURE[:200], headers=IMAGE), 3, "premature end"),
-        (Reply(body=encoded(noise(90, 90), ".png")[:300], headers=IMAGE), 3, "png that cannot be decoded"),
-        (Reply(302, headers={"Location": "http://elsewhere.invalid/x.jpg"}), 1, "may not be asked"),
+        (Reply(body=encoded(noise(90, 90), ".png")[:300], headers=IMAGE), 3, "png cannot be decoded"),
+        (Reply(302, headers={"Location": "http://elsewhere.invalid/x.jpg"}), 1, "is not allowed"),
         (Reply(302, headers={"Location": "file:///etc/passwd"}), 1, "only https"),
     ],
 )  # fmt: skip
@@ -201,7 +201,7 @@ async def test_what_is_no_picture_is_given_up_with_the_reason(
     assert ("tried 3 times" in bad["error"]) == (times == 3)
     assert shop.asked().count("/bad.jpg") == times
     assert await shop.products() == [None, good["path"]]
-    assert not [path for path, _ in shop.files.every() if path != good["path"]]
+    assert not [entry.path for entry in shop.files.every() if entry.path != good["path"]]
 
 
 async def test_a_wrong_content_type_does_not_matter(shop: Shop) -> None:
@@ -224,7 +224,7 @@ async def test_waits_grow_and_are_kept(shop: Shop) -> None:
     shop.replies["/a.jpg"] = PAGE
     await shop.stock("/a.jpg")
     await shop.loop(backoff=Backoff(base=600.0, factor=4.0, jitter=0.0)).step()
-    (source,) = await shop.rows("SELECT attempts, extract(epoch FROM due_at - now()) AS wait, error FROM image_sources")
+    (source,) = await shop.rows("SELECT attempts, extract(epoch FROM due_at - now()) AS wait, error FROM image_urls")
     assert (source["attempts"], 595 < source["wait"] <= 600) == (1, True)
     assert "web page" in source["error"]
     assert await shop.loop().step() == 0.05, "it sleeps no longer than its interval"
@@ -254,12 +254,12 @@ async def test_a_store_that_may_not_be_contacted(shop: Shop) -> None:
         await conn.execute("UPDATE dispensaries SET crawl_enabled = false WHERE id = %s", [store])
     await shop.drain(shop.loop())
     assert shop.asked() == []
-    (source,) = await shop.rows("SELECT * FROM image_sources")
+    (source,) = await shop.rows("SELECT * FROM image_urls")
     assert "no store may be contacted" in source["error"]
     await shop.stock("/a.jpg", store="store-2")
     await shop.drain(shop.loop())
     async with shop.pool.connection() as conn:
-        await conn.execute("UPDATE image_sources SET due_at = now()")
+        await conn.execute("UPDATE image_urls SET due_at = now()")
     await shop.drain(shop.loop())
     assert shop.asked() == ["/a.jpg"], "another store wants it as well"
 
@@ -268,9 +268,9 @@ async def test_a_host_that_wants_a_pause_gets_it_and_nothing_is_counted(shop: Sh
     await shop.stock(*(f"/{n}.jpg" for n in range(5)))
     for n in range(5):
         shop.replies[f"/{n}.jpg"] = Reply(429, headers={"Retry-After": "300"})
-    await shop.loop(at_once=1).step()
+    await shop.loop(concurrency=1).step()
     assert len(shop.asked()) == 1
-    sources = await shop.rows("SELECT attempts, extract(epoch FROM due_at - now()) AS wait FROM image_sources")
+    sources = await shop.rows("SELECT attempts, extract(epoch FROM due_at - now()) AS wait FROM image_urls")
     assert {source["attempts"] for source in sources} == {0}
     assert all(source["wait"] > 290 for source in sources)
 
@@ -281,7 +281,7 @@ async def test_without_a_proxy_nothing_is_asked_and_nothing_is_lost(shop: Shop) 
         await conn.execute("UPDATE proxies SET is_active = false")
     await shop.loop().step()
     assert shop.asked() == []
-    (source,) = await shop.rows("SELECT attempts, status, error FROM image_sources")
+    (source,) = await shop.rows("SELECT attempts, status, error FROM image_urls")
     assert (source["attempts"], source["status"]) == (0, "waiting")
     assert "proxy" in source["error"]
 
@@ -289,10 +289,8 @@ async def test_without_a_proxy_nothing_is_asked_and_nothing_is_lost(shop: Shop) 
 async def test_a_refusal_of_all_gives_the_host_a_rest(shop: Shop) -> None:
     await shop.stock("/a.jpg", "/b.jpg")
     shop.replies["/a.jpg"] = shop.replies["/b.jpg"] = Reply(403)
-    await shop.loop(at_once=1, blocked_seconds=500.0, backoff=Backoff(base=100.0, jitter=0.0)).step()
-    sources = await shop.rows(
-        "SELECT attempts, extract(epoch FROM due_at - now()) AS wait FROM image_sources ORDER BY id"
-    )
+    await shop.loop(concurrency=1, blocked_seconds=500.0, backoff=Backoff(base=100.0, jitter=0.0)).step()
+    sources = await shop.rows("SELECT attempts, extract(epoch FROM due_at - now()) AS wait FROM image_urls ORDER BY id")
     assert [source["attempts"] for source in sources] == [1, 0]
     assert all(source["wait"] > 90 for source in sources)
     assert "/b.jpg" not in shop.asked()
@@ -301,10 +299,10 @@ async def test_a_refusal_of_all_gives_the_host_a_rest(shop: Shop) -> None:
 async def test_a_claim_lapses_with_its_process(shop: Shop) -> None:
     await shop.stock("/a.jpg")
     loop = shop.loop()
-    await loop._sort()
+    await loop._assign()
     async with shop.pool.connection() as conn:
-        (source,) = await images.claim(conn, BATCH, hold=0.05)
-        assert await images.claim(conn, BATCH, hold=60) == []
+        (source,) = await images.claim(conn, BATCH, lease_seconds=0.05)
+        assert await images.claim(conn, BATCH, lease_seconds=60) == []
     async with asyncio.timeout(5):
         while await shop.products() == [None]:
             await loop.step()
@@ -314,7 +312,7 @@ async def test_a_claim_lapses_with_its_process(shop: Shop) -> None:
 
 async def test_a_stop_gives_back_what_was_not_begun(shop: Shop) -> None:
     await shop.stock(*(f"/{n}.jpg" for n in range(10)))
-    loop = shop.loop(at_once=1)
+    loop = shop.loop(concurrency=1)
 
     def stop(_: Seen) -> Reply:
         loop.stop()
@@ -324,7 +322,7 @@ async def test_a_stop_gives_back_what_was_not_begun(shop: Shop) -> None:
         shop.replies[f"/{n}.jpg"] = stop
     await loop.step()
     assert len(shop.asked()) == 1
-    assert await shop.rows("SELECT 1 FROM image_sources WHERE due_at > now() + interval '1 second'") == []
+    assert await shop.rows("SELECT 1 FROM image_urls WHERE due_at > now() + interval '1 second'") == []
 
 
 async def test_a_product_that_failed_is_asked_for_again_at_another_address(shop: Shop) -> None:
@@ -346,22 +344,22 @@ async def test_backfill_asks_for_what_was_given_up(shop: Shop) -> None:
     await shop.stock("/a.jpg", "http://other.invalid/x.jpg")
     shop.replies["/a.jpg"] = Reply(404)
     await shop.drain(shop.loop())
-    assert await operations.backfill(shop.pool) == {"queued": 0, "retried": 0}
+    assert await operations.backfill(shop.pool) == (0, 0)
     del shop.replies["/a.jpg"]
-    assert await operations.backfill(shop.pool, failed=True) == {"queued": 0, "retried": 2}
+    assert await operations.backfill(shop.pool, failed=True) == (0, 2)
     await shop.drain(shop.loop())
     assert [row["status"] for row in await shop.rows()] == ["stored", "failed"]
     async with shop.pool.connection() as conn:
-        await conn.execute("DELETE FROM image_uses")
+        await conn.execute("DELETE FROM image_references")
         await conn.execute("UPDATE catalog_products SET local_image_path = NULL")
-    assert (await operations.backfill(shop.pool))["queued"] == 2
+    assert (await operations.backfill(shop.pool))[0] == 2
     await shop.drain(shop.loop())
     assert shop.asked().count("/a.jpg") == 2, "what an address has is known"
 
 
 async def test_a_removed_product_wants_nothing(shop: Shop) -> None:
     await shop.stock("/a.jpg", "/b.jpg")
-    await shop.loop()._sort()
+    await shop.loop()._assign()
     async with shop.pool.connection() as conn:
         await conn.execute("DELETE FROM catalog_products WHERE provider_product_id = 'p000'")
     await shop.drain(shop.loop())
@@ -390,19 +388,19 @@ async def test_logos(shop: Shop) -> None:
         assert await images.queue_brands(conn, logos) == 2
         assert await images.queue_brands(conn, logos) == 0
     await shop.drain(shop.loop())
-    good, other = await shop.rows("SELECT * FROM image_uses ORDER BY brand")
+    good, other = await shop.rows("SELECT * FROM image_references ORDER BY brand")
     assert good["path"].startswith("images/brands/good-brand/logo-")
     assert shop.files.has(good["path"])
     assert other["status"] == "failed"
 
 
-async def test_verify_finds_and_repairs(shop: Shop) -> None:
+async def test_verify_finds_and_repairs(shop: Shop, tmp_path: Path) -> None:
     await shop.stock("/a.jpg", "/b.jpg", "/c.jpg", "/d.jpg")
     shop.replies["/b.jpg"] = Reply(body=encoded(noise(80, 80), ".png"), headers=IMAGE)
     shop.replies["/c.jpg"] = Reply(body=encoded(noise(70, 70), ".png"), headers=IMAGE)
     await shop.drain(shop.loop())
     assert (await operations.verify(shop.pool, shop.files, deep=True, young_seconds=0)).is_whole
-    a, b, c, d = [shop.files.place(path or "") for path in await shop.products()]
+    a, b, c, d = [tmp_path / "storage" / shop.files.place(path or "") for path in await shop.products()]
     b.unlink()
     c.write_bytes(c.read_bytes()[:200])
     stray = d.with_name("image-00000000000000000000000000000000.webp")
@@ -428,7 +426,7 @@ async def test_a_full_disk_costs_no_picture_its_tries(shop: Shop, tmp_path: Path
     (tmp_path / "storage").mkdir()
     (tmp_path / "storage" / "images").write_text("a file where a folder should be")
     await shop.loop().step()
-    (source,) = await shop.rows("SELECT attempts, status, error FROM image_sources")
+    (source,) = await shop.rows("SELECT attempts, status, error FROM image_urls")
     assert (source["attempts"], source["status"]) == (0, "waiting")
     assert "could not be stored" in source["error"]
 

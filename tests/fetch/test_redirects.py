@@ -116,18 +116,18 @@ async def test_a_host_that_the_session_was_sent_to_may_be_led_to(bench: Bench, f
 @pytest.mark.parametrize(
     ("location", "names"),
     [
-        ("http://elsewhere.invalid/", "elsewhere.invalid, which may not be asked: only {here}$"),
-        ("//elsewhere.invalid/x", "elsewhere.invalid, which may not be asked: only {here}$"),
-        ("http://127.0.0.1/", "127.0.0.1, which may not be asked"),
-        ("http://169.254.169.254/latest/meta-data", "169.254.169.254, which may not be asked"),
-        ("http://{name}/", "{name}, which may not be asked"),
-        ("http://{here}@elsewhere.invalid/", "elsewhere.invalid, which may not be asked"),
-        ("http://{here}.elsewhere.invalid/", "elsewhere.invalid, which may not be asked"),
+        ("http://elsewhere.invalid/", "elsewhere.invalid, which is not allowed: only {here}$"),
+        ("//elsewhere.invalid/x", "elsewhere.invalid, which is not allowed: only {here}$"),
+        ("http://127.0.0.1/", "127.0.0.1, which is not allowed"),
+        ("http://169.254.169.254/latest/meta-data", "169.254.169.254, which is not allowed"),
+        ("http://{name}/", "{name}, which is not allowed"),
+        ("http://{here}@elsewhere.invalid/", "elsewhere.invalid, which is not allowed"),
+        ("http://{here}.elsewhere.invalid/", "elsewhere.invalid, which is not allowed"),
         ("file:///etc/passwd", "file: only https, or http from http"),
         ("ftp://{here}/x", "ftp: only https, or http from http"),
         ("javascript:alert(1)", "javascript: only https, or http from http"),
-        ("http://[::1", "an address that is none"),
-        ("http://{name}:port/", "which may not be asked|an address that is none"),
+        ("http://[::1", "an invalid URL"),
+        ("http://{name}:port/", "which is not allowed|an invalid URL"),
     ],
 )
 async def test_nowhere_else(location: str, names: str, bench: Bench, target: Target) -> None:
@@ -179,7 +179,7 @@ async def test_a_redirect_with_a_login_is_not_followed_and_leaves_the_login_nowh
     where = f"http://me:sesame-open@{NAME}:{target.port}/b"
     target.script = lambda seen: Reply(404) if seen.path == "/robots.txt" else to(where)
     async with session(careful) as asked:
-        with pytest.raises(Permanent, match="with a login") as raised:
+        with pytest.raises(Permanent, match="with credentials in the URL") as raised:
             await asked.request("GET", target.url("/a"))
     await careful.rotator.close()
     assert "sesame" not in str(raised.value)

@@ -63,7 +63,7 @@ async def later(bench: Bench, **times: str) -> None:
     async with bench.pool.connection() as conn:
         for column, interval in times.items():
             await conn.execute(f"UPDATE hosts SET {column} = clock_timestamp() - %s::interval", (interval,))
-    bench.rotator._admission._views.clear()
+    bench.rotator._robots_guard._views.clear()
 
 
 async def fetch(bench: Bench, target: Target, path: str = "/api-3/graphql") -> int:
@@ -99,7 +99,7 @@ async def test_what_it_forbids_is_not_asked_and_the_task_fails_for_good(bench: B
         assert (await asked.request("GET", target.url("/other"))).status == 200
     assert str(caught.value) == (
         f"{NAME}:{target.port} forbids /api-3/graphql to crawlers: 'Disallow: /api-3/' in its robots.txt. "
-        "DUTCHIE_ROBOTS=ignore asks all the same; whoever sets that needs the right to"
+        "DUTCHIE_ROBOTS=ignore overrides this and requires the site's permission"
     )
     assert paths(target) == ["/robots.txt", "/other"]
 
@@ -174,9 +174,7 @@ async def test_where_it_cannot_be_read_nothing_is_asked_for_now(
 ) -> None:
     target.script = robots(reply)
     for _ in range(3):
-        with pytest.raises(
-            NotNow, match=f"could not be read \\({said}\\), and without it nothing is allowed"
-        ) as caught:
+        with pytest.raises(NotNow, match=f"could not be read \\({said}\\)$") as caught:
             await fetch(bench, target)
         assert caught.value.retry_after is not None
         assert 290 < caught.value.retry_after <= 300
@@ -259,7 +257,9 @@ async def test_its_delay_is_kept_between_all_requests(bench: Bench, target: Targ
     assert (await row(bench, target))["crawl_delay"] == 0.2
     await asyncio.gather(*(fetch(bench, target) for _ in range(3)))
     assert len(arrived) == 5
-    assert min(after - before for before, after in itertools.pairwise(arrived)) > 0.15
+    # One that arrives late comes closer to the next: only the first takes part in how long all of them took.
+    assert arrived[-1] - arrived[0] > 4 * 0.2 - 0.1
+    assert min(after - before for before, after in itertools.pairwise(arrived)) > 0.05
 
 
 async def test_one_of_many_workers_asks_for_it_and_the_others_wait_for_its_answer(
@@ -285,12 +285,12 @@ async def test_whoever_claimed_it_and_died_holds_nobody_up_for_long(bench: Bench
         await conn.execute(
             "UPDATE hosts SET robots_due_at = NULL, robots_claimed_until = clock_timestamp() + interval '1 h'"
         )
-    bench.rotator._admission._views.clear()
+    bench.rotator._robots_guard._views.clear()
     assert await fetch(bench, target) == 200, "the old copy holds while somebody asks"
     async with bench.pool.connection() as conn:
         await conn.execute("UPDATE hosts SET robots_body = NULL, robots_body_at = NULL")
         await conn.execute("UPDATE hosts SET robots_claimed_until = clock_timestamp() + interval '0.6 s'")
-    bench.rotator._admission._views.clear()
+    bench.rotator._robots_guard._views.clear()
     assert await fetch(bench, target) == 200, "the claim has run out"
     assert paths(target).count("/robots.txt") == 2
 

@@ -1,4 +1,4 @@
-"""Sessions against real proxies, a real target and the real ledger: who is tried, who is blamed, what is written."""
+"""Sessions against real proxies, a real target and the real report writer: who is tried, who is blamed, what is written."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import structlog
 
-from menuwatch.core import telemetry
+from menuwatch.config.settings import Settings
+from menuwatch.core import logging as telemetry
 from menuwatch.core.clock import ManualClock
 from menuwatch.core.errors import Blocked, Permanent, Throttled, Transient
-from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.fetch import attempts
 from menuwatch.fetch.leases import Denied
@@ -27,6 +27,7 @@ from menuwatch.proxies import store
 from menuwatch.proxies.model import NewProxy, NoProxy, Proxy
 from menuwatch.sim.proxies import ProxyFarm
 from tests.fetch.target import NAME, Reply, Seen, Target
+from tests.proxy_reports import stored_proxy
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -79,7 +80,7 @@ class Bench:
 
     async def row(self, position: int) -> Proxy:
         async with self.pool.connection() as conn:
-            proxy = await store.get(conn, self.ids[position])
+            proxy = await stored_proxy(conn, self.ids[position])
         assert proxy is not None
         return proxy
 
@@ -157,14 +158,14 @@ async def test_a_proxy_that_alone_is_refused_five_times_is_deactivated(bench: Be
 async def test_a_host_that_refuses_everybody_burns_no_proxy(bench: Bench, target: Target) -> None:
     target.script = lambda _seen: Reply(403)
     async with session(bench) as asked:
-        with pytest.raises(Blocked, match=rf"{NAME}:{target.port} refused every identity.*403.*asked 4 times"):
+        with pytest.raises(Blocked, match=rf"{NAME}:{target.port} refused every identity.*403.*4 requests"):
             await asked.request("GET", target.url())
         assert story(asked) == [("blocked", True)] * 3 + [("blocked", False)]
     assert {seen.proxy for seen in target.seen} == {0, 1, 2, 3}, "four different proxies met it"
     # The sixth identity that is refused opens the circuit: from then on nobody asks.
     for _ in range(20):
         async with session(bench) as asked:
-            with pytest.raises(Denied, match="its circuit is open"):
+            with pytest.raises(Denied, match="circuit open"):
                 await asked.request("GET", target.url())
     assert len(target.seen) == 6
     rows = [await bench.row(n) for n in range(4)]
@@ -224,7 +225,7 @@ async def test_a_target_that_is_down_is_asked_three_times_by_the_same_identity(b
     async with session(bench) as asked:
         assert (await asked.request("GET", target.url())).status == 200
         target.replies(*[Reply(503)] * 9)
-        with pytest.raises(Transient, match=r"HTTP 503 \(asked 3 times\)"):
+        with pytest.raises(Transient, match=r"HTTP 503 \(3 requests\)"):
             await asked.request("GET", target.url())
     assert story(asked) == [("target_down", False)] * 2 + [("ok", False)] + [("target_down", False)] * 3
     assert {seen.proxy for seen in target.seen} == {0}
@@ -235,7 +236,7 @@ async def test_a_target_that_is_down_is_asked_three_times_by_the_same_identity(b
 async def test_a_target_that_never_answers_is_not_the_proxys_fault(bench: Bench, target: Target) -> None:
     target.replies(*[Reply(how="hang")] * 3)
     async with session(bench) as asked:
-        with pytest.raises(Transient, match="no whole answer in time"):
+        with pytest.raises(Transient, match="timeout before the response was complete"):
             await asked.request("GET", target.url())
     assert (await bench.row(0)).failure_count == 0
 
@@ -257,7 +258,7 @@ async def test_a_dead_proxy_is_left_for_another_and_deactivated_at_the_fifth_tim
             await asked.request("GET", target.url())
     rows = [await bench.row(n) for n in range(4)]
     assert [(row.is_active, row.failure_count) for row in rows] == [(False, 5), (False, 5), (True, 0), (True, 0)]
-    assert "refuses the user or password" in (rows[1].last_error or "")
+    assert "rejected the credentials" in (rows[1].last_error or "")
 
 
 async def test_whether_proxy_or_target_was_down_is_decided_by_the_others(

@@ -16,14 +16,11 @@ from typing import Any
 
 import pytest
 
+from menuwatch.config.settings import Settings
 from menuwatch.core.backoff import Backoff
 from menuwatch.core.clock import ManualClock
 from menuwatch.core.errors import Blocked, NotNow, Throttled, Transient
-from menuwatch.core.settings import Settings
 from menuwatch.db.pool import Pool
-from menuwatch.engine.handler import TaskContext
-from menuwatch.engine.options import Options
-from menuwatch.engine.worker import Worker
 from menuwatch.fetch.leases import Denied
 from menuwatch.fetch.robots import Policy
 from menuwatch.fetch.rotator import Rotator
@@ -31,10 +28,13 @@ from menuwatch.fetch.session import FetchSession
 from menuwatch.hosts import store as hosts
 from menuwatch.proxies import store
 from menuwatch.proxies.model import NewProxy, Proxy
+from menuwatch.queue import store as tasks
+from menuwatch.queue.model import NewTask, Role, Task
+from menuwatch.queue.outcome import Done, Outcome
 from menuwatch.sim.proxies import ProxyFarm, start_proxies
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.model import NewTask, Role, Task
-from menuwatch.tasks.outcome import Done, Outcome
+from menuwatch.workers.engine.config import WorkerConfig
+from menuwatch.workers.engine.handler import TaskContext
+from menuwatch.workers.engine.worker import Worker
 from tests.fetch.target import NAME, Reply, Target, serving
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -162,7 +162,7 @@ async def test_the_identity_that_tries_an_open_circuit_is_not_to_blame_when_it_i
         await crew.all("UPDATE hosts SET circuit_until = clock_timestamp() RETURNING 1")
         before = len(target.seen)
         async with crew.session() as asked:
-            with pytest.raises(Denied, match="its circuit is open"):
+            with pytest.raises(Denied, match="circuit open"):
                 await asked.request("GET", target.url())
         assert len(target.seen) == before + 1, "one identity tries, once"
     assert await crew.counters() == [(0, 0)] * 4
@@ -171,7 +171,7 @@ async def test_the_identity_that_tries_an_open_circuit_is_not_to_blame_when_it_i
     await crew.all("UPDATE hosts SET circuit_until = clock_timestamp() RETURNING 1")
     async with crew.session() as asked:
         assert (await asked.request("GET", target.url())).status == 200
-    assert await crew.all("SELECT circuit, circuit_opens, refused FROM hosts") == [("closed", 0, [])]
+    assert await crew.all("SELECT circuit, consecutive_opens, blocked_identities FROM hosts") == [("closed", 0, [])]
 
 
 async def test_the_refusal_that_opens_the_circuit_is_not_the_proxys(
@@ -208,7 +208,7 @@ async def test_a_host_that_lets_sessions_in_is_not_closed_because_others_are_ref
             assert (await one.request("GET", target.url())).status == 200
             assert (await two.request("GET", target.url())).status == 200
             assert [seen.proxy for seen in target.seen] == list(range(8))
-            assert await crew.all("SELECT circuit, refused FROM hosts") == [("closed", [])]
+            assert await crew.all("SELECT circuit, blocked_identities FROM hosts") == [("closed", [])]
         assert await crew.all("SELECT kind FROM host_events") == []
         await crew.rotator.close()
     await farm.close()
@@ -224,13 +224,13 @@ async def test_who_lost_its_lease_goes_on_as_somebody_else(crew: Crew, target: T
         await crew.all(
             "UPDATE identity_leases SET task_id = 999999, id = DEFAULT, expires_at = now() + interval '1 hour' RETURNING 1"
         )
-        asked._holding.renewed -= 1000  # type: ignore[union-attr]
+        asked._leased.renewed -= 1000  # type: ignore[union-attr]
         await asked.request("GET", target.url("/2"))
         await asked.request("GET", target.url("/3"))
     proxies = [seen.proxy for seen in target.seen]
     assert proxies[0] != proxies[1]
     assert proxies[1] == proxies[2]
-    assert len(crew.rotator._wardrobe) == 1, "the lost identity is not kept"
+    assert len(crew.rotator._idle) == 1, "the lost identity is not kept"
     assert await crew.all("SELECT task_id FROM identity_leases") == [(999999,)], "the other's lease is untouched"
 
 
@@ -290,8 +290,8 @@ async def test_sessions_that_are_cancelled_at_any_moment_leave_no_lease(crew: Cr
         ends = await asyncio.gather(*running, return_exceptions=True)
         assert not [end for end in ends if isinstance(end, Denied)], "nobody finds all proxies in use"
         # What was told by whoever is gone is written a moment later.
-        await asyncio.gather(*crew.rotator._unwanted)
-        await crew.rotator._ledger.close()
+        await asyncio.gather(*crew.rotator._orphaned_leases)
+        await crew.rotator._writer.close()
     await crew.rotator.close()
     assert await crew.all("SELECT count(*) FROM identity_leases") == [(0,)]
 
@@ -496,7 +496,7 @@ async def test_tasks_of_a_host_that_may_not_be_asked_are_left_alone(
             )
         fetch = Role.PAYLOAD_FETCH
         await tasks.enqueue(conn, [NewTask(role=fetch, dispensary_id=n, max_retries=0) for n in range(1, many + 1)])
-    options = Options(slots=4, poll_interval=0.1, backoff=Backoff(base=0.01), grace=5.0)
+    options = WorkerConfig(slots=4, poll_interval=0.1, backoff=Backoff(base=0.01), grace=5.0)
     began = time.monotonic()
     await Worker(pool, database_url, {fetch: handler}, options).run_until_idle(timeout=30)
     took = time.monotonic() - began
@@ -542,7 +542,7 @@ async def test_a_new_password_is_used_at_once(crew: Crew, farm: ProxyFarm, targe
     for _ in range(8):
         async with crew.session() as asked:
             await asked.request("GET", target.url())
-    assert len(crew.rotator._wardrobe) > 0
+    assert len(crew.rotator._idle) > 0
     await crew.all("UPDATE proxies SET password = 'wrong' RETURNING 1")
     crew.rotator._views.clear()
     async with crew.session() as asked:

@@ -105,7 +105,7 @@ async def test_a_fault_may_last_for_some_requests_only(farm: ProxyFarm, target: 
     statuses = [(await talk(farm, 0, request))[9:12] for _ in range(4)]
     assert statuses == [b"503", b"503", b"200", b"200"]
     assert farm.counts()[0].faults == 2
-    with pytest.raises(ValueError, match="is no fault"):
+    with pytest.raises(ValueError, match="is not a fault"):
         await farm.fault(0, "sulk")  # type: ignore[arg-type]
 
 

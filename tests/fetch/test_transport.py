@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from menuwatch.fetch.classify import Blame, Classification, Verdict, classify_error
 from menuwatch.fetch.transport import Exchange, Transport, proxy_options, with_params
-from menuwatch.fetch.verdict import Blame, Judgement, Verdict, judge_fault
 from menuwatch.proxies.model import Proxy
 from menuwatch.sim.proxies import Fault, ProxyFarm
 from tests.fetch.conftest import Opener, as_row
@@ -21,9 +21,9 @@ HTTP, SOCKS = 0, 1
 BOTH = pytest.mark.parametrize("index", [HTTP, SOCKS], ids=["http", "socks5"])
 
 
-def judged(exchange: Exchange) -> Judgement:
-    assert exchange.fault is not None, f"answered with {exchange.answer}"
-    return judge_fault(exchange.fault)
+def judged(exchange: Exchange) -> Classification:
+    assert exchange.error is not None, f"answered with {exchange.answer}"
+    return classify_error(exchange.error)
 
 
 # --- the way ---
@@ -138,7 +138,7 @@ FAULTS: list[tuple[Fault, Verdict, Blame]] = [
     ("connect_502", Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET),
     ("reset", Verdict.PROXY_DOWN, Blame.PROXY),
     ("hang", Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET),
-    ("cut", Verdict.PATH_RESET, Blame.NOBODY),
+    ("cut", Verdict.PATH_RESET, Blame.NONE),
 ]
 
 
@@ -149,23 +149,23 @@ async def test_a_fault_of_the_proxy_is_known_for_what_it_is(
 ) -> None:
     target.replies(Reply(body=b"x" * 5000))
     await farm.fault(index, kind, after_bytes=1000)
-    judgement = judged(await transport(index, timeout=0.5).send("GET", target.url()))
-    assert (judgement.verdict, judgement.blame) == (verdict, blame)
+    classification = judged(await transport(index, timeout=0.5).send("GET", target.url()))
+    assert (classification.verdict, classification.blame) == (verdict, blame)
 
 
 async def test_a_rate_limit_of_the_provider_is_the_proxys_not_the_targets(
     farm: ProxyFarm, target: Target, transport: Opener
 ) -> None:
     await farm.fault(HTTP, "connect_429")
-    judgement = judged(await transport(HTTP).send("GET", target.url()))
-    assert (judgement.verdict, judgement.blame) == (Verdict.PROXY_DOWN, Blame.PROXY)
+    classification = judged(await transport(HTTP).send("GET", target.url()))
+    assert (classification.verdict, classification.blame) == (Verdict.PROXY_DOWN, Blame.PROXY)
 
 
 async def test_a_proxy_whose_name_is_not_known_is_down(farm: ProxyFarm, transport: Opener) -> None:
     broken = transport(HTTP)
     broken._options.update(proxy_options(_moved(as_row(farm.infos[HTTP]), "nowhere.invalid")))
-    judgement = judged(await broken.send("GET", "http://menus.invalid/"))
-    assert (judgement.verdict, judgement.blame) == (Verdict.PROXY_DOWN, Blame.PROXY)
+    classification = judged(await broken.send("GET", "http://menus.invalid/"))
+    assert (classification.verdict, classification.blame) == (Verdict.PROXY_DOWN, Blame.PROXY)
 
 
 def _moved(proxy: Proxy, host: str) -> Proxy:
@@ -178,9 +178,9 @@ async def test_a_wrong_password_is_a_matter_of_configuration_and_is_never_repeat
 ) -> None:
     wrong = transport(index, password="S3cret/@:pass")
     exchange = await wrong.send("GET", target.url())
-    judgement = judged(exchange)
-    assert judgement.verdict is Verdict.PROXY_CONFIG
-    assert "S3cret" not in f"{exchange!r} {judgement!r} {wrong!r} {wrong.identity!r}"
+    classification = judged(exchange)
+    assert classification.verdict is Verdict.PROXY_CONFIG
+    assert "S3cret" not in f"{exchange!r} {classification!r} {wrong!r} {wrong.identity!r}"
     assert farm.counts()[index].refused_logins == 1
     assert target.peers == []
 
@@ -190,9 +190,9 @@ async def test_a_wrong_password_is_a_matter_of_configuration_and_is_never_repeat
     ("reply", "verdict", "blame"),
     [
         (Reply(how="hang"), Verdict.TARGET_DOWN, Blame.TARGET),
-        (Reply(how="short", body=b"x" * 1000), Verdict.PATH_RESET, Blame.NOBODY),
-        (Reply(how="close"), Verdict.PATH_RESET, Blame.NOBODY),
-        (Reply(body=b"not gzip", headers={"Content-Encoding": "gzip"}), Verdict.PATH_RESET, Blame.NOBODY),
+        (Reply(how="short", body=b"x" * 1000), Verdict.PATH_RESET, Blame.NONE),
+        (Reply(how="close"), Verdict.PATH_RESET, Blame.NONE),
+        (Reply(body=b"not gzip", headers={"Content-Encoding": "gzip"}), Verdict.PATH_RESET, Blame.NONE),
     ],
     ids=["hang", "short", "close", "garbled"],
 )
@@ -200,15 +200,15 @@ async def test_what_the_target_does_is_not_the_proxys_fault(
     reply: Reply, verdict: Verdict, blame: Blame, index: int, target: Target, transport: Opener
 ) -> None:
     target.replies(reply)
-    judgement = judged(await transport(index, timeout=0.5).send("GET", target.url()))
-    assert (judgement.verdict, judgement.blame) == (verdict, blame)
+    classification = judged(await transport(index, timeout=0.5).send("GET", target.url()))
+    assert (classification.verdict, classification.blame) == (verdict, blame)
 
 
 @BOTH
 async def test_a_target_that_is_not_there_leaves_the_blame_open(index: int, farm: ProxyFarm, transport: Opener) -> None:
     for url in (f"http://{NAME}:1/", "http://unknown.invalid/"):
-        judgement = judged(await transport(index).send("GET", url))
-        assert (judgement.verdict, judgement.blame) == (Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET)
+        classification = judged(await transport(index).send("GET", url))
+        assert (classification.verdict, classification.blame) == (Verdict.PROXY_DOWN, Blame.PROXY_OR_TARGET)
 
 
 # --- TLS ---
@@ -218,8 +218,8 @@ async def test_a_target_that_is_not_there_leaves_the_blame_open(index: int, farm
 async def test_a_certificate_that_nobody_signed_is_refused_and_the_request_never_sent(
     index: int, secure_target: Target, transport: Opener
 ) -> None:
-    judgement = judged(await transport(index).send("GET", secure_target.url()))
-    assert (judgement.verdict, judgement.blame) == (Verdict.TLS_UNTRUSTED, Blame.PROXY_OR_TARGET)
+    classification = judged(await transport(index).send("GET", secure_target.url()))
+    assert (classification.verdict, classification.blame) == (Verdict.TLS_UNTRUSTED, Blame.PROXY_OR_TARGET)
     assert secure_target.seen == []
 
 
@@ -234,8 +234,8 @@ async def test_a_trusted_certificate_is_accepted_and_a_broken_tunnel_is_nobodys_
     secure_target.replies(*[Reply(body=b"x" * 50_000)] * 2)
     for after_bytes in (300, 20_000):  # within the handshake, and within the body
         await farm.fault(index, "cut", after_bytes=after_bytes)
-        judgement = judged(await transport(index, ca_file=ca_file).send("GET", secure_target.url()))
-        assert (judgement.verdict, judgement.blame) == (Verdict.PATH_RESET, Blame.NOBODY)
+        classification = judged(await transport(index, ca_file=ca_file).send("GET", secure_target.url()))
+        assert (classification.verdict, classification.blame) == (Verdict.PATH_RESET, Blame.NONE)
 
 
 # --- size ---
@@ -248,9 +248,9 @@ async def test_an_answer_beyond_the_limit_is_given_up(
 ) -> None:
     headers = {} if declared else {"Content-Length": "5000000"}
     target.replies(Reply(body=b"x" * 200_000, headers=headers))
-    judgement = judged(await transport(index, max_bytes=100_000).send("GET", target.url()))
-    assert judgement.verdict is Verdict.TOO_LARGE
-    assert "FETCH_MAX_BYTES" in judgement.reason
+    classification = judged(await transport(index, max_bytes=100_000).send("GET", target.url()))
+    assert classification.verdict is Verdict.TOO_LARGE
+    assert "FETCH_MAX_BYTES" in classification.reason
 
 
 async def test_a_decompression_bomb_is_given_up_by_its_decoded_size(target: Target, transport: Opener) -> None:

@@ -17,7 +17,7 @@ import trustme
 from menuwatch.fetch.profiles import PROFILES
 from menuwatch.sim.proxies import start_proxies
 from tests.fetch.target import NAME
-from tests.fingerprint.asking import KINDS, three
+from tests.fingerprint.profile_requests import KINDS, three
 from tests.fingerprint.server import Seen, fingerprinting
 
 

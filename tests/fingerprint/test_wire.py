@@ -13,8 +13,8 @@ from curl_cffi.requests import AsyncSession
 from menuwatch.fetch.profiles import PROFILES, Profile
 from menuwatch.sim.proxies import ProxyFarm
 from tests.fetch.target import NAME
-from tests.fingerprint.asking import KINDS, ask, opened, three
 from tests.fingerprint.conftest import Authority
+from tests.fingerprint.profile_requests import KINDS, ask, opened, three
 from tests.fingerprint.server import FingerprintServer, Seen, fingerprinting
 
 GOLDEN: dict[str, Any] = tomllib.loads(Path(__file__).with_name("golden.toml").read_text(encoding="utf-8"))

@@ -14,11 +14,10 @@ from typing import Any
 import maxminddb
 import pytest
 
+from menuwatch.config.settings import Settings
 from menuwatch.core.errors import Refused
-from menuwatch.core.settings import Settings
-from menuwatch.geo.database import LOOK_SECONDS, GeoDatabase, opened
-from menuwatch.geo.location import Location
-from menuwatch.operations import doctor
+from menuwatch.geo.database import LOOK_SECONDS, GeoDatabase, Location, opened
+from menuwatch.ops import doctor
 from tests.geo import bin_file, mmdb_file
 
 PHOENIX = Location(country="US", region="Arizona", city="Phoenix", latitude=33.4484, longitude=-112.074)
@@ -161,12 +160,12 @@ def _written(path: Path, content: Any) -> None:
         (gzip.compress(b"x", mtime=0), "it is packed (gzip): unpack it"),
         (b"<!doctype html><title>Sign in", "it is a web page"),
         (b'"0","16777215","-","-"\n', "it is a CSV table"),
-        (b"\x63" + b"\xff" * 999, "it is neither, or was cut off"),
-        ("cut off", "it is neither, or was cut off"),
-        ("cut off bin", "it is neither, or was cut off"),
+        (b"\x63" + b"\xff" * 999, "it is neither, or truncated"),
+        ("cut off", "it is neither, or truncated"),
+        ("cut off bin", "it is neither, or truncated"),
         ("no texts", "it is a broken IP2Location database"),
         ("broken metadata", "it is a broken MaxMind database"),
-        ("asn", "another kind (GeoLite2-ASN): it knows no countries"),
+        ("asn", "another kind (GeoLite2-ASN): it has no countries"),
     ],
 )
 def test_what_is_no_such_file_is_refused_with_what_would_be_right(tmp_path: Path, content: Any, says: str) -> None:
@@ -174,9 +173,9 @@ def test_what_is_no_such_file_is_refused_with_what_would_be_right(tmp_path: Path
     _written(path, content)
     with pytest.raises(Refused) as refusal:
         opened(path)
-    assert str(refusal.value).startswith(f"GEOIP_DATABASE={str(path)!r} cannot be ")
+    assert str(refusal.value).startswith(f"invalid GEOIP_DATABASE={str(path)!r}: ")
     assert says in str(refusal.value)
-    assert "it takes a MaxMind-format file (.mmdb) or an IP2Location BIN file" in str(refusal.value)
+    assert "expected an uncompressed MaxMind (.mmdb) or IP2Location BIN file" in str(refusal.value)
 
 
 def test_without_the_package_a_bin_file_is_refused_with_how_to_get_it(

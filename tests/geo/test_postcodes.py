@@ -3,7 +3,6 @@ gazetteer, to a tenth of a degree; distances are worked out from the definition 
 
 from __future__ import annotations
 
-import math
 from types import ModuleType
 
 import pytest
@@ -12,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from menuwatch.geo import postcodes, states
-from menuwatch.geo.distance import EARTH_RADIUS_KM, distance_km, distance_miles
 
-points = st.tuples(st.floats(-90, 90), st.floats(-180, 180))
 known: ModuleType = zipcodes
 
 
@@ -38,7 +35,8 @@ def test_a_place_is_found_as_people_write_it(text: str, label: str, latitude: fl
     found = postcodes.find(text)
     assert found is not None
     assert found.label == label
-    assert distance_km(found.point, (latitude, longitude)) < 15
+    # About 15 km.
+    assert found.point == (pytest.approx(latitude, abs=0.13), pytest.approx(longitude, abs=0.16))
 
 
 @pytest.mark.parametrize(
@@ -91,33 +89,3 @@ def test_every_postcode_is_where_the_list_has_it_and_its_city_is_within_its_area
         assert (
             min(float(r["long"]) for r in areas) - 1e-3 <= town.longitude <= max(float(r["long"]) for r in areas) + 1e-3
         )
-
-
-@given(points, points)
-def test_distance_is_the_same_both_ways_and_never_more_than_half_round_the_earth(
-    a: tuple[float, float], b: tuple[float, float]
-) -> None:
-    assert distance_km(a, b) == pytest.approx(distance_km(b, a))
-    assert 0 <= distance_km(a, b) <= math.pi * EARTH_RADIUS_KM + 1e-6
-    assert distance_km(a, a) == 0
-
-
-@given(points, points, points)
-def test_a_detour_is_never_shorter(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> None:
-    assert distance_km(a, c) <= distance_km(a, b) + distance_km(b, c) + 1e-3
-
-
-@given(st.floats(-89, 89), st.floats(-180, 180), st.floats(0, 1))
-def test_along_a_meridian_it_is_the_arc(latitude: float, longitude: float, degrees: float) -> None:
-    expected = math.radians(degrees) * EARTH_RADIUS_KM
-    assert distance_km((latitude, longitude), (latitude + degrees, longitude)) == pytest.approx(expected, abs=1e-3)
-
-
-def test_new_york_to_los_angeles_as_published() -> None:
-    # 2,445 miles (3,936 km) on a sphere between the two city halls.
-    assert distance_miles((40.7128, -74.0060), (34.0522, -118.2437)) == pytest.approx(2445.6, abs=1)
-    assert distance_km((40.7128, -74.0060), (34.0522, -118.2437)) == pytest.approx(3935.7, abs=1.5)
-
-
-def test_over_the_date_line_is_a_short_way() -> None:
-    assert distance_km((0, 179.5), (0, -179.5)) == pytest.approx(math.radians(1) * EARTH_RADIUS_KM)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 from datetime import UTC, datetime
@@ -9,19 +10,21 @@ from pathlib import Path
 
 import pytest
 
+from menuwatch.archive.files import FileArchive
 from menuwatch.cli import migrate_legacy
+from menuwatch.core.encryption import SecretBox
 from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Pool, connect
-from menuwatch.operations.legacy import taking
-from menuwatch.operations.legacy.fields import PRODUCTS, SNAPSHOTS, STORES
-from menuwatch.operations.legacy.report import Report
-from menuwatch.operations.legacy.sources import CsvFiles, Dump, Source, of_database
+from menuwatch.ops.legacy import importer as taking
+from menuwatch.ops.legacy.columns import PRODUCTS, SNAPSHOTS, STORES
+from menuwatch.ops.legacy.sources import CsvFiles, Dump, Source, of_database
+from menuwatch.ops.legacy.staging import Report
 from menuwatch.pipeline.rebuild import rebuild
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from tests.api.conftest import app, archive, platforms, shop  # noqa: F401
 from tests.api.shop import START, Shop, item
-from tests.legacy.former import fingerprint, rows
-from tests.rebuild.stories import parts
+from tests.legacy.legacy_database import fingerprint, rows
+from tests.rebuild.random_histories import parts
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -59,8 +62,11 @@ def files(folder: Path, **texts: str) -> CsvFiles:
     return CsvFiles(found)
 
 
+TARGET = taking.Target(archive=FileArchive(Path("no-such-folder")), secret_box=SecretBox(), image_hosts=())
+
+
 async def take(pool: Pool, source: Source, *, dry_run: bool = False) -> Report:
-    return await taking.take(pool, source, platforms={"dutchie": Dutchie()}, now=NOW, dry_run=dry_run)
+    return await taking.take(pool, source, platforms={"dutchie": Dutchie()}, target=TARGET, now=NOW, dry_run=dry_run)
 
 
 HISTORY = """
@@ -165,13 +171,13 @@ async def test_what_cannot_be_taken(pool: Pool, tmp_path: Path) -> None:
     heading = "dispensary_id,provider_product_id,name_raw,price_rec,is_in_stock,crawled_at\n"
     bad = [
         ("9,p1,x,1,t,2026-03-01", "its store is not known"),
-        ("7,,x,1,t,2026-03-01", "it names no product"),
-        ("7,p2,x,-1,t,2026-03-01", "price_rec is no price"),
-        ("7,p2,x,NaN,t,2026-03-01", "price_rec is no price"),
+        ("7,,x,1,t,2026-03-01", "it has no product name"),
+        ("7,p2,x,-1,t,2026-03-01", "price_rec is not a price"),
+        ("7,p2,x,NaN,t,2026-03-01", "price_rec is not a price"),
         ("7,p2,x,1,perhaps,2026-03-01", "is_in_stock is neither true nor false"),
-        ("7,p2,x,1,t,yesterday", "at is no time"),
+        ("7,p2,x,1,t,yesterday", "at is not a time"),
         ("7,p2,x,1,t,", "it has no time"),
-        ("7,p2,x,1,t,2027-01-01", "its time is still to come"),
+        ("7,p2,x,1,t,2027-01-01", "its time is in the future"),
         ("7,p2,x,1,t", "it has 5 fields instead of 6"),
         ("7,p2,caf\udce9,1,t,2026-03-01", "it is not UTF-8"),
         (f"7,{'p' * 201},x,1,t,2026-03-01", "product is too long"),
@@ -182,13 +188,13 @@ async def test_what_cannot_be_taken(pool: Pool, tmp_path: Path) -> None:
     done = await take(pool, files(tmp_path, stores=stores, snapshots=text))
     reasons = [reason for _, reason in bad if reason != "its store is not known"]
     assert set(done.stores.skipped) == {"its platform is not known", "it has neither the platform's id nor a slug"}
-    twice = "the product is on that menu twice: the last one counts"
+    twice = "the product is on that menu twice: the last one is used"
     assert done.snapshots.skipped == {
         **{one: reasons.count(one) for one in reasons},
-        "its store was not taken": 1,
+        "its store was not imported": 1,
         twice: 1,
     }
-    assert done.snapshots.examples["price_rec is no price"] == ["snapshots.csv:4: -1", "snapshots.csv:5: NaN"]
+    assert done.snapshots.examples["price_rec is not a price"] == ["snapshots.csv:4: -1", "snapshots.csv:5: NaN"]
     assert (done.snapshots.taken, done.without_zone > 0) == (1, True)
     assert await rows(pool, "SELECT name, price_rec::text FROM catalog_products") == [("Café", "2")]
 
@@ -256,7 +262,7 @@ async def test_before_what_we_saw(shop: Shop, tmp_path: Path) -> None:  # noqa: 
     again = await take(shop.pool, source)
     assert (again.snapshots.taken, again.snapshots.skipped) == (0, {taking.TAKEN: 6, taking.OURS: 1})
     # What is ours can be made anew from the archive, with the earlier history before it.
-    with pytest.raises(Refused, match="no payload of 2 of its crawls"):
+    with pytest.raises(Refused, match="the archive lacks the payloads of 2 crawls"):
         await rebuild(parts(shop), store)
     anew = await rebuild(parts(shop), store, since=START)
     # Only the figures of its first crawls differ: what was new to us is not new any more.
@@ -276,7 +282,7 @@ _COLUMNS = (
 _SPANS = """
 SELECT p.provider_product_id, to_char(s.seen_from AT TIME ZONE 'UTC', 'DD HH24'), to_char(s.seen_to AT TIME ZONE 'UTC', 'DD HH24'),
        to_char(s.ended_at AT TIME ZONE 'UTC', 'DD HH24'), s.present, s.stock_status
-  FROM (SELECT product_id, seen_from, seen_to, ended_at, present, stock_status FROM past_states
+  FROM (SELECT product_id, seen_from, seen_to, ended_at, present, stock_status FROM product_history
         UNION ALL SELECT id, state_from, NULL, NULL, present, stock_status FROM catalog_products) s
   JOIN catalog_products p ON p.id = s.product_id ORDER BY 1, s.seen_from
 """
@@ -291,7 +297,7 @@ async def test_one_that_was_interrupted(pool: Pool, tmp_path: Path) -> None:
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        await taking.take(pool, source, platforms={"dutchie": Dutchie()}, now=NOW, told=stop)
+        await taking.take(pool, source, platforms={"dutchie": Dutchie()}, target=TARGET, now=NOW, on_progress=stop)
     assert len(await rows(pool, HISTORY)) == 5
     async with pool.connection() as conn:
         await conn.execute(
@@ -307,14 +313,23 @@ async def test_one_that_was_interrupted(pool: Pool, tmp_path: Path) -> None:
     assert await rows(pool, HISTORY) == EXPECTED
 
 
-async def test_at_the_terminal(database_url: str, pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_at_the_terminal(
+    database_url: str, pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.setenv("MENUWATCH_HOME", str(tmp_path / "home"))
     source = files(tmp_path, stores=STORE_CSV, products=PRODUCT_CSV, snapshots=SNAPSHOT_CSV)
-    report = await migrate_legacy._import(source.files, None, None, None, True)
-    assert migrate_legacy.told(report)[0] == "2 stores read, 2 would be taken."
+    paths = source.files
+    await asyncio.to_thread(
+        migrate_legacy.import_,
+        paths["dispensaries"],
+        paths["store_products"],
+        paths["store_product_snapshots"],
+        dry_run=True,
+    )
+    assert capsys.readouterr().out.startswith("2 stores read, 2 would be imported.\n")
     assert await rows(pool, "SELECT count(*) FROM dispensaries") == [(0,)]
     with pytest.raises(Refused, match="schema legacy has none of the tables"):
-        await migrate_legacy._import({}, None, None, None, False)
-    with pytest.raises(Refused, match="name one source, not CSV files and --dump"):
+        await asyncio.to_thread(migrate_legacy.import_)
+    with pytest.raises(Refused, match="give one source, not CSV files and --dump"):
         migrate_legacy.import_(stores=[tmp_path], dump=tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,12 @@ from typing import Any
 import pytest
 
 from menuwatch.cli import migrate_legacy
+from menuwatch.core.errors import Conflict
 from menuwatch.db.pool import Pool
-from menuwatch.operations.legacy import jobs
-from menuwatch.operations.refusals import Conflict
+from menuwatch.ops.legacy import jobs
 from tests.api.conftest import app, archive, platforms, shop  # noqa: F401
 from tests.api.shop import Shop
-from tests.legacy.former import JOB_TABLES, OURS, fingerprint, rows
+from tests.legacy.legacy_database import JOB_TABLES, OURS, fingerprint, rows
 
 BASE = "/api/tasks/migration"
 
@@ -40,8 +41,10 @@ async def test_step_by_step(shop: Shop) -> None:  # noqa: F811
     trial = await shop.http.post(f"{BASE}/full-migrate", json={"dry_run": True})
     assert trial.json() == {
         "found": True, "dry_run": True, "schedules_disabled": 2, "jobs_cancelled": 2, "stores": 3, "tasks_created": 3,
+        "discovery_created": 1, "analytics_created": 1,
         "message": "2 schedules would be disabled; 2 crawl jobs would be cancelled; "
-        "3 tasks would be created for 3 stores that can be crawled.",
+        "3 tasks would be created for 3 stores that can be crawled; "
+        "2 tasks would be created for store discovery and analytics.",
     }  # fmt: skip
     assert await fingerprint(shop.pool) == before
     done = (await shop.http.post(f"{BASE}/disable-old-schedules")).json()
@@ -56,12 +59,19 @@ async def test_step_by_step(shop: Shop) -> None:  # noqa: F811
     assert found_rows == [
         (1, "failed", jobs.WHY), (2, "failed", jobs.WHY), (3, "running", None), (4, "completed", None), (5, "failed", None),
     ]  # fmt: skip
-    assert (await shop.http.post(f"{BASE}/create-resync-tasks", json={"state_code": "az"})).json()["tasks_created"] == 2
+    made = (await shop.http.post(f"{BASE}/create-resync-tasks", json={"state_code": "az"})).json()
+    assert (made["tasks_created"], made["discovery_created"], made["analytics_created"]) == (2, 1, 1)
     rest = (await shop.http.post(f"{BASE}/full-migrate")).json()
     assert (rest["schedules_disabled"], rest["jobs_cancelled"], rest["stores"], rest["tasks_created"]) == (0, 0, 3, 1)
+    assert (rest["discovery_created"], rest["analytics_created"]) == (1, 0), "of every state"
     assert (await shop.ask(f"{BASE}/status"))["complete"] is True
-    found_rows = await rows(shop.pool, "SELECT role, dispensary_id FROM worker_tasks ORDER BY dispensary_id")
-    assert found_rows == [("payload_fetch", 1), ("payload_fetch", 2), ("payload_fetch", 3)]
+    found_rows = await rows(
+        shop.pool, "SELECT role, dispensary_id, priority, payload FROM worker_tasks ORDER BY dispensary_id, id"
+    )
+    assert found_rows == [
+        ("payload_fetch", 1, 10, {}), ("payload_fetch", 2, 10, {}), ("payload_fetch", 3, 10, {}),
+        ("store_discovery", None, 5, {"state": "AZ"}), ("analytics_refresh", None, 0, {}), ("store_discovery", None, 5, {}),
+    ]  # fmt: skip
     again_all = await fingerprint(shop.pool)
     assert (await shop.http.post(f"{BASE}/full-migrate")).json()["tasks_created"] == 0
     after = await fingerprint(shop.pool)
@@ -71,7 +81,7 @@ async def test_step_by_step(shop: Shop) -> None:  # noqa: F811
 @pytest.mark.parametrize(
     ("body", "status", "word"),
     [
-        ({"state_code": "ZZ"}, 400, "does not exist"),
+        ({"state_code": "ZZ"}, 400, "unknown state 'ZZ'"),
         ({"state_code": "NY"}, 400, "no store in NY is known"),
         ({"state_code": 7}, 422, "state_code"),
         ({"strange": 1}, 422, "strange"),
@@ -109,14 +119,19 @@ async def test_at_the_terminal(
         await conn.execute(JOB_TABLES)
         await conn.execute(OURS)
     before = await fingerprint(pool)
-    assert [one.message for one in await migrate_legacy._run(None, True)] == [
+    await asyncio.to_thread(migrate_legacy.run, dry_run=True)
+    assert capsys.readouterr().out.splitlines() == [
         "2 schedules would be disabled.",
         "2 crawl jobs would be cancelled.",
-        "3 tasks would be created for 3 stores that can be crawled.",
+        (
+            "3 tasks would be created for 3 stores that can be crawled; "
+            "2 tasks would be created for store discovery and analytics."
+        ),
     ]
     assert await fingerprint(pool) == before
-    await migrate_legacy._run("ca", False)
-    assert (await migrate_legacy._status()).complete
-    lines = migrate_legacy._lines(await migrate_legacy._status())
-    assert lines[1] == "Schedules: 0 of 3 enabled."
-    assert json.loads(json.dumps(lines))
+    await asyncio.to_thread(migrate_legacy.run, "ca")
+    capsys.readouterr()
+    await asyncio.to_thread(migrate_legacy.status, json=True)
+    assert json.loads(capsys.readouterr().out)["complete"]
+    await asyncio.to_thread(migrate_legacy.status)
+    assert capsys.readouterr().out.splitlines()[1] == "Schedules: 0 of 3 enabled."

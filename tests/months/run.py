@@ -35,24 +35,24 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from menuwatch.archive import service as payload_operations
 from menuwatch.archive.files import FileArchive
-from menuwatch.core import telemetry
+from menuwatch.core import logging as telemetry
 from menuwatch.core.clock import ManualClock
 from menuwatch.core.http import Response
 from menuwatch.db import migrate
 from menuwatch.db.pool import Pool, open_pool
-from menuwatch.operations import payloads as payload_operations
-from menuwatch.pipeline.parts import Parts
+from menuwatch.pipeline.context import HandlerContext
 from menuwatch.pipeline.payload_fetch import PayloadFetch
 from menuwatch.pipeline.product_refresh import ProductRefresh
+from menuwatch.queue.model import Role, Task
+from menuwatch.queue.outcome import Done, Fail, Outcome, Wrote
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Details
-from menuwatch.tasks.model import Role, Task
-from menuwatch.tasks.outcome import Done, Fail, Outcome, Wrote
-from tests.chaos.crew import Leash
 from tests.chaos.server import Server
+from tests.chaos.worker_processes import Leash
+from tests.months.expected_catalog import OUT_AFTER, Book
 from tests.months.faults import FAULTS, Answer, Episode, Served, Shop, begin, serve
-from tests.months.ledger import OUT_AFTER, Book
 from tests.months.market import Shelves
 from tests.months.wire import WIRES, Wire
 
@@ -129,7 +129,7 @@ class _Visit:
         body = self._answer.page(self._wire.number(params or {}, json))
         return Response(500 if body is None else 200, {}, body or b"", url, 1.0)
 
-    def doubt(self, kind: str, reason: str) -> None:
+    def mark_unusable(self, kind: str, reason: str) -> None:
         pass
 
     @property
@@ -165,7 +165,7 @@ class StoreMonth:
         self._late: tuple[int, Served, dict[int, Any], datetime, bool] | None = None
         self._waiting: tuple[int, Served, dict[int, Any], datetime, bool] | None = None
         self._person_in = 0
-        self._parts = Parts(
+        self._parts = HandlerContext(
             pool=pool,
             clock=self._clock,
             archive=FileArchive(folder),
@@ -343,7 +343,7 @@ class StoreMonth:
         elif served.verdict == "taken":
             if waits and became == "quarantined":
                 async with self._pool.connection() as conn:
-                    newest = await payload_operations.latest(conn, self._store, "quarantined")
+                    newest = await payload_operations.latest_payload(conn, self._store, "quarantined")
                 self._waiting = (newest.id, served, truth, at, changed)
             else:
                 self._report.count["sound menus kept out"] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from menuwatch.payloads.judge import bereft, gone, may_lose, suspicion
+from menuwatch.pipeline.quarantine import data_loss_anomaly, max_lost, removal_anomaly, size_anomaly
 from menuwatch.platforms.paging import Ask, Pager
 
 
@@ -13,7 +13,7 @@ from menuwatch.platforms.paging import Ask, Pager
     [(1, 2.5), (3, 3.5), (6, 5), (12, 8), (24, 8), (32, 8), (40, 10), (400, 100)],
 )
 def test_what_a_store_may_lose_at_once(products: int, lost: float) -> None:
-    assert may_lose(products) == lost
+    assert max_lost(products) == lost
 
 
 @pytest.mark.parametrize(
@@ -30,21 +30,21 @@ def test_what_a_store_may_lose_at_once(products: int, lost: float) -> None:
     ],
 )
 def test_products_that_are_gone_at_once(missing: int, known: int, suspect: bool) -> None:
-    assert gone(missing, known) == (
+    assert removal_anomaly(missing, known) == (
         f"gone at once: {missing} of {known} products are not on this menu" if suspect else None
     )
 
 
 def test_a_menu_without_stock_or_prices_says_what_it_lacks() -> None:
-    assert bereft(100, stock=25, unknown=25, price=25) is None
-    sold = "sold out at once: 60 of 100 products are not in stock any more"
-    assert bereft(100, stock=60, unknown=25, price=0) == sold
-    dumb = "schema changed: the menu says no more of the stock of 26 of 100 products"
-    assert bereft(100, stock=60, unknown=26, price=0) == dumb
+    assert data_loss_anomaly(100, stock=25, unknown=25, price=25) is None
+    sold = "sold out at once: 60 of 100 products are no longer in stock"
+    assert data_loss_anomaly(100, stock=60, unknown=25, price=0) == sold
+    dumb = "schema changed: 26 of 100 products have no stock information any more"
+    assert data_loss_anomaly(100, stock=60, unknown=26, price=0) == dumb
     priceless = "schema changed: 26 of 100 products have lost their price at once"
-    assert bereft(100, stock=100, unknown=100, price=26) == priceless
-    assert bereft(8, stock=6, unknown=2, price=2) is None, "a small shop sells most of what it has"
-    assert bereft(8, stock=3, unknown=3, price=0) is not None, "and goes on counting"
+    assert data_loss_anomaly(100, stock=100, unknown=100, price=26) == priceless
+    assert data_loss_anomaly(8, stock=6, unknown=2, price=2) is None, "a small shop sells most of what it has"
+    assert data_loss_anomaly(8, stock=3, unknown=3, price=0) is not None, "and goes on counting"
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_a_menu_without_stock_or_prices_says_what_it_lacks() -> None:
     ],
 )
 def test_a_menu_that_was_cut_short_by_its_own_word(products: int, short: int, suspect: bool) -> None:
-    found = suspicion(products, [100] * 10, 0.4, short=short)
+    found = size_anomaly(products, [100] * 10, 0.4, short=short)
     assert (found is not None) == suspect
-    assert suspicion(products, [], 0.4, short=short) is None, "of a first menu nobody knows what is usual"
+    assert size_anomaly(products, [], 0.4, short=short) is None, "of a first menu nobody knows what is usual"
 
 
 def _walk(sizes: list[int], total: int, size: int) -> Pager:

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from psycopg import AsyncConnection
 
+from menuwatch.archive import store as payloads
 from menuwatch.db.pool import Pool
-from menuwatch.payloads import store as payloads
 from menuwatch.pipeline.product_refresh import apply_payload
 from menuwatch.stores import store as stores
 from tests.market import Reader, add_payload, add_store, item
@@ -101,11 +101,11 @@ async def test_a_menu_that_says_nothing_more_of_stock_changes_nothing(pool: Pool
         await _apply(conn, await add_payload(conn, store, start, 60), MENU)
         dumb = [item(str(number), qty=None) for number in range(60)]
         result = await _apply(conn, await add_payload(conn, store, start + HOURS, 60), dumb)
-        assert result["quarantined"] == "schema changed: the menu says no more of the stock of 60 of 60 products"
+        assert result["quarantined"] == "schema changed: 60 of 60 products have no stock information any more"
         sold = [item(str(number), qty=0 if number < 20 else 5) for number in range(60)]
         result = await _apply(conn, await add_payload(conn, store, start + 2 * HOURS, 60), sold)
         assert str(result["quarantined"]).startswith(
-            "sold out at once: 20 of 60 products are not in stock any more; 1 menu before it"
+            "sold out at once: 20 of 60 products are no longer in stock; 1 menu before it"
         )
         assert await _out(conn) == (0, 0)
         states = await (await conn.execute("SELECT count(*), max(seen_to) FROM product_states")).fetchone()

@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 
+from menuwatch.catalog import packing
+from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.clock import SystemClock
 from menuwatch.core.errors import Refused
-from menuwatch.exports.packs import Packs
-from menuwatch.operations import history
-from menuwatch.pipeline.parts import Parts
-from menuwatch.pipeline.rebuild import Counts, rebuild
-from menuwatch.platforms.base import Normalized
+from menuwatch.pipeline.context import HandlerContext
+from menuwatch.pipeline.rebuild import RowChanges, rebuild
 from menuwatch.platforms.dutchie.adapter import Dutchie
+from menuwatch.platforms.model import Normalized
 from tests.api.shop import START, Shop, at, item, menu
 
-NONE = Counts(added=0, removed=0, changed=0)
+NONE = RowChanges(added=0, removed=0, changed=0)
 
 
-def _parts(shop: Shop, **more: Any) -> Parts:
+def _parts(shop: Shop, **more: Any) -> HandlerContext:
     def no_session(**_: Any) -> Any:
         raise AssertionError("a rebuilding never touches the network")
 
-    made = Parts(
+    made = HandlerContext(
         pool=shop.pool, clock=SystemClock(), archive=shop.archive, platforms=shop.platforms, open_session=no_session,
         suspect_share=0.4, blocked_wait=timedelta(seconds=1),
     )  # fmt: skip
@@ -69,7 +69,7 @@ async def _all(shop: Shop) -> list[Any]:
             "SELECT * FROM store_crawls ORDER BY dispensary_id, crawled_at",
             "SELECT * FROM raw_crawl_payloads ORDER BY id",
             "SELECT id, first_crawled_at, last_crawled_at, last_payload_id, product_count FROM dispensaries ORDER BY id",
-            "SELECT product_id, url, status FROM image_uses ORDER BY product_id",
+            "SELECT product_id, url, status FROM image_references ORDER BY product_id",
             "SELECT * FROM alert_events ORDER BY id",
             "SELECT * FROM alert_matches ORDER BY rule_id, product_id",
         )
@@ -82,7 +82,8 @@ async def test_rebuilt_equals(shop: Shop) -> None:
     waiting = await shop.archived(store, 20, menu([item("a"), item("later")]), count=2)
     await shop.execute("UPDATE catalog_products SET local_image_path = 'images/x.webp' WHERE provider_product_id = 'a'")
     await shop.execute(
-        "INSERT INTO image_uses (product_id, url) SELECT id, 'https://pictures.test/b' FROM catalog_products WHERE name = 'Berry'"
+        "INSERT INTO image_references (product_id, url)"
+        " SELECT id, 'https://pictures.test/b' FROM catalog_products WHERE name = 'Berry'"
     )
     await shop.execute(
         "INSERT INTO alert_rules (name, condition, reach, dispensary_id, amount, armed_at, created_at, updated_at)"
@@ -118,7 +119,7 @@ async def test_what_a_new_normalizer_would_change_is_shown_first(shop: Shop) -> 
     parts = _parts(shop, platforms={"dutchie": _Shouting()})
     before = await _all(shop)
     dry = await rebuild(parts, store, dry_run=True)
-    assert dry.products == Counts(added=0, removed=0, changed=4)
+    assert dry.products == RowChanges(added=0, removed=0, changed=4)
     assert (dry.states, dry.crawls) == (NONE, NONE), "names are no part of a state"
     assert (dry.examples[0]["name"], dry.examples[0]["columns"]) == ("BERRY", ["name"])
     assert await _all(shop) == before
@@ -141,7 +142,10 @@ async def test_a_payload_released_too_late_is_taken_in(shop: Shop) -> None:
     late = await shop.archived(store, 1, menu([item("a", options=[("1/8oz", 30, 5)]), item("b", "Berry")]), count=2)
     await shop.crawl(store, 2, [item("a"), item("b", "Berry")])
     dry = await rebuild(_parts(shop), store, dry_run=True)
-    assert (dry.crawls, dry.states) == (Counts(added=1, removed=0, changed=1), Counts(added=2, removed=0, changed=1))
+    assert (dry.crawls, dry.states) == (
+        RowChanges(added=1, removed=0, changed=1),
+        RowChanges(added=2, removed=0, changed=1),
+    )
     await rebuild(_parts(shop), store)
     rows = await _table(
         shop, "SELECT price_rec FROM store_product_snapshots WHERE provider_product_id = 'a' ORDER BY crawled_at"
@@ -153,31 +157,72 @@ async def test_a_payload_released_too_late_is_taken_in(shop: Shop) -> None:
 
 async def test_where_the_archive_lacks_something_nothing_is_changed(shop: Shop) -> None:
     store = await _story(shop)
-    before = await _all(shop)
-    (path,) = (
-        await _table(shop, "SELECT path FROM raw_crawl_payloads WHERE applied_at IS NOT NULL ORDER BY id DESC LIMIT 1")
-    )[0]
-    file = shop.archive.root / path
-    kept = file.read_bytes()
-    file.unlink()
-    with pytest.raises(Refused, match="has no file"):
-        await rebuild(_parts(shop), store)
-    assert await _all(shop) == before
-    file.write_bytes(kept)
     await shop.execute("DELETE FROM raw_crawl_payloads WHERE fetched_at = %s", [at(0)])
     before = await _all(shop)
-    with pytest.raises(Refused, match="no payload of 1 of its crawls"):
+    with pytest.raises(Refused, match=r"the archive lacks the payloads of 1 crawls .*; use --since with a later time"):
         await rebuild(_parts(shop), store)
     assert await _all(shop) == before
+    assert (await rebuild(_parts(shop), store, since=at(1))).same, "as retention of payloads leaves it"
     with pytest.raises(Refused, match="store 99 does not exist"):
         await rebuild(_parts(shop), 99)
+
+
+_CRAWLS = "SELECT id, path, fetched_at FROM raw_crawl_payloads WHERE applied_at IS NOT NULL ORDER BY fetched_at"
+
+
+async def test_damaged_files_are_left_out_and_listed_and_what_they_held_comes_back_with_them(shop: Shop) -> None:
+    store = await _story(shop)
+    before, crawls = await _all(shop), await _table(shop, _CRAWLS)
+    whole = {number: shop.storage.joinpath(path).read_bytes() for number, path, _ in crawls}
+    gone, cut, other = crawls[1], crawls[4], crawls[-1]
+    shop.storage.joinpath(gone[1]).unlink()
+    shop.storage.joinpath(cut[1]).write_bytes(whole[cut[0]][:50])
+    shop.storage.joinpath(other[1]).write_bytes(whole[gone[0]])
+    lost = [gone, cut, other]
+
+    dry = await rebuild(_parts(shop), store, dry_run=True)
+    assert await _all(shop) == before
+    found = await rebuild(_parts(shop), store)
+    assert [[(one.payload_id, one.path, one.fetched_at) for one in made.damaged] for made in (dry, found)] == [lost] * 2
+    assert (found.payloads, found.crawls.removed, found.same) == (len(crawls) - 3, 3, False)
+    kept = [one for one in crawls if one not in lost]
+    shown = "SELECT DISTINCT crawled_at FROM store_product_snapshots ORDER BY 1"
+    assert await _table(shop, shown) == [(when,) for _, _, when in kept], (
+        "nothing is shown for a crawl that was left out"
+    )
+    assert await _table(shop, _CRAWLS) == kept, "nothing says that they are in the catalogue"
+    last = await _table(
+        shop, "SELECT last_crawled_at, last_payload_id FROM dispensaries WHERE last_crawled_at IS NOT NULL"
+    )
+    assert last == [(kept[-1][2], kept[-1][0])]
+
+    for number, path, _ in lost:
+        shop.storage.joinpath(path).write_bytes(whole[number])
+    # The newest one was left out, so the store is crawled again first.
+    await shop.crawl(store, 10, [item("a")])
+    assert (await rebuild(_parts(shop), store)).damaged == ()
+    assert await _table(shop, shown) == [*((when,) for _, _, when in crawls), (at(10),)]
+    assert (await rebuild(_parts(shop), store)).same
+
+
+async def test_where_most_files_are_damaged_nothing_is_changed(shop: Shop) -> None:
+    store = await _story(shop)
+    before = await _all(shop)
+    for _, path, _ in (await _table(shop, _CRAWLS))[:5]:
+        shop.storage.joinpath(path).write_bytes(b"")
+    with pytest.raises(Refused, match="nothing is changed"):
+        await rebuild(_parts(shop), store)
+    assert await _all(shop) == before
 
 
 async def test_a_store_with_packed_months_is_refused(shop: Shop) -> None:
     store = await _story(shop)
     async with shop.pool.connection() as conn:
-        await history.pack(
-            conn, Packs(shop.archive.root), START.replace(month=4, day=1, hour=0), now=START.replace(month=11)
+        await packing.pack(
+            conn,
+            ParquetPartitions(shop.archive.storage),
+            START.replace(month=4, day=1, hour=0),
+            now=START.replace(month=11),
         )
-    with pytest.raises(Refused, match="are packed in files"):
+    with pytest.raises(Refused, match="are packed, and packed months cannot be rebuilt"):
         await rebuild(_parts(shop), store)

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
+from menuwatch.catalog import packing
+from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.errors import Refused
-from menuwatch.exports.packs import Packs
-from menuwatch.operations import history
-from menuwatch.pipeline.rebuild import Counts, rebuild
-from menuwatch.platforms.base import Normalized
+from menuwatch.pipeline.rebuild import RowChanges, rebuild
 from menuwatch.platforms.dutchie.adapter import Dutchie
+from menuwatch.platforms.model import Normalized
 from tests.api.shop import START, Shop, at, item
-from tests.rebuild.stories import lived, parts
+from tests.rebuild.random_histories import lived, parts
 
-NONE = Counts(added=0, removed=0, changed=0)
+NONE = RowChanges(added=0, removed=0, changed=0)
 _LOOKED_AT = {
     "products": "SELECT * FROM catalog_products WHERE dispensary_id = %(id)s ORDER BY id",
     "states": "SELECT s.* FROM product_states s JOIN catalog_products p ON p.id = s.product_id"
     " WHERE p.dispensary_id = %(id)s ORDER BY 1, 2",
-    "past": "SELECT * FROM past_states WHERE dispensary_id = %(id)s ORDER BY product_id, ended_at",
+    "past": "SELECT * FROM product_history WHERE dispensary_id = %(id)s ORDER BY product_id, ended_at",
     "crawls": "SELECT * FROM store_crawls WHERE dispensary_id = %(id)s ORDER BY crawled_at",
     "payloads": "SELECT * FROM raw_crawl_payloads WHERE dispensary_id = %(id)s ORDER BY id",
     "store": "SELECT first_crawled_at, last_crawled_at, last_payload_id, product_count FROM dispensaries WHERE id = %(id)s",
@@ -46,7 +46,7 @@ async def _lost(shop: Shop, store: int, hours: float, *, row: bool = True) -> No
     """What was archived before that hour is gone: the files, or the rows as well."""
     for one in (await all_of(shop, store))["payloads"]:
         if one["fetched_at"] < at(hours):
-            shop.archive.root.joinpath(one["path"]).unlink(missing_ok=True)
+            shop.storage.joinpath(one["path"]).unlink(missing_ok=True)
     if row:
         await shop.execute("DELETE FROM raw_crawl_payloads WHERE fetched_at < %s", [at(hours)])
 
@@ -60,7 +60,7 @@ async def test_nothing_differs_where_nothing_has_changed(shop: Shop, seed: int) 
     before = await all_of(shop, store)
     for hour in sorted(random.sample(range(14), 4)):
         found = await rebuild(parts(shop), store, since=at(pace * (hour - random.choice([0, 0.5]))))
-        assert (found.products, found.states, found.crawls, found.guessed) == (NONE, NONE, NONE, 0), (hour, found)
+        assert (found.products, found.states, found.crawls, found.approximate) == (NONE, NONE, NONE, 0), (hour, found)
         assert await all_of(shop, store) == before, hour
 
 
@@ -104,7 +104,7 @@ async def test_what_came_before_need_not_be_in_the_archive(shop: Shop, seed: int
         await rebuild(parts(shop), store)
     found = await rebuild(parts(shop), store, since=at(hour))
     after = await all_of(shop, store)
-    assert found.guessed > 0
+    assert found.approximate > 0
     assert (found.products, found.states) == (NONE, NONE)
     for what in ("products", "crawls"):
         # A word that changed right then is not known to have, and an item that is read again says again what is odd of it.
@@ -182,7 +182,7 @@ async def test_products_that_came_later_keep_their_numbers_and_pictures(shop: Sh
         "UPDATE raw_crawl_payloads SET status = 'quarantined', reason = 'x', applied_at = NULL WHERE id = %s", [gone]
     )
     dry = await rebuild(parts(shop), store, since=at(1), dry_run=True)
-    assert dry.products == Counts(added=0, removed=1, changed=0)
+    assert dry.products == RowChanges(added=0, removed=1, changed=0)
     assert (await all_of(shop, store))["products"] == before
     await rebuild(parts(shop), store, since=at(1))
     assert (await all_of(shop, store))["products"] == before[:2]
@@ -193,7 +193,7 @@ async def test_packed_months_before_are_left_alone_and_later_ones_refused(shop: 
     month = 24.0 * 31
     async with shop.pool.connection() as conn:
         for months in (1, 2):
-            await conn.execute("SELECT ensure_past_states_partition(%s)", [START + timedelta(hours=months * month)])
+            await conn.execute("SELECT ensure_product_history_partition(%s)", [START + timedelta(hours=months * month)])
     here, there = [item("a"), item("b")], [item("a")]
     for hours, items in (
         (0, here),
@@ -207,11 +207,14 @@ async def test_packed_months_before_are_left_alone_and_later_ones_refused(shop: 
     ):
         await shop.crawl(store, hours, items)
     async with shop.pool.connection() as conn:
-        await history.pack(
-            conn, Packs(shop.archive.root), START.replace(month=4, day=1, hour=0), now=START.replace(month=11)
+        await packing.pack(
+            conn,
+            ParquetPartitions(shop.archive.storage),
+            START.replace(month=4, day=1, hour=0),
+            now=START.replace(month=11),
         )
     before = await all_of(shop, store)
-    with pytest.raises(Refused, match="since 2026-03-01 14:00 UTC are packed in files"):
+    with pytest.raises(Refused, match="since 2026-03-01 14:00 UTC are packed, and packed"):
         await rebuild(parts(shop), store, since=at(2))
     assert await all_of(shop, store) == before
     found = await rebuild(parts(shop), store, since=at(4))
@@ -223,12 +226,12 @@ async def test_what_cannot_be_is_refused(shop: Shop) -> None:
     store = await shop.store()
     numbers = [await shop.crawl(store, hour, [item("a")]) for hour in range(4)]
     before = await all_of(shop, store)
-    with pytest.raises(Refused, match="is still to come"):
+    with pytest.raises(Refused, match="UTC is in the future"):
         await rebuild(parts(shop), store, since=parts(shop).clock.now() + timedelta(hours=1))
     assert (await rebuild(parts(shop), store, since=at(3.5))).payloads == 0
     assert await all_of(shop, store) == before
     await shop.execute("UPDATE store_crawls SET payload_id = NULL WHERE payload_id = %s", [numbers[2]])
-    with pytest.raises(Refused, match="no payload of 1 of its crawls"):
+    with pytest.raises(Refused, match="the archive lacks the payloads of 1 crawls"):
         await rebuild(parts(shop), store, since=at(1))
     assert (await rebuild(parts(shop), store, since=at(3))).same
 
@@ -237,7 +240,7 @@ async def test_where_history_does_not_reach_back_any_more_nothing_is_changed(sho
     store = await shop.store()
     for hour in range(4):
         await shop.crawl(store, hour, [item("a", options=[("1g", 10 + min(hour, 2), 1)]), item("b")])
-    await shop.execute("DELETE FROM past_states")
+    await shop.execute("DELETE FROM product_history")
     before = await all_of(shop, store)
     with pytest.raises(Refused, match="the history of 1 of its products does not reach back to 2026-03-01 13:00 UTC"):
         await rebuild(parts(shop), store, since=at(2))

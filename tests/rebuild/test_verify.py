@@ -10,21 +10,21 @@ import time
 from pathlib import Path
 
 from menuwatch.archive.document import Document
-from menuwatch.operations.verify import FOUND, Fault, Verified, verify
+from menuwatch.archive.verify import FOUND, Fault, VerifyResult, verify
 from tests.api.shop import Shop, at, item, menu
 from tests.commands import menuwatch
 
 
-async def _verify(shop: Shop, *, repair: bool = False) -> Verified:
+async def _verify(shop: Shop, *, repair: bool = False) -> VerifyResult:
     return await verify(shop.pool, shop.archive, shop.platforms, repair=repair)
 
 
-def _said(found: Verified) -> list[tuple[str, int | None, str | None]]:
+def _said(found: VerifyResult) -> list[tuple[str, int | None, str | None]]:
     return [(fault.kind, fault.payload_id, fault.repaired) for fault in found.faults]
 
 
 async def _file(shop: Shop, payload_id: int) -> Path:
-    return shop.archive.root / (await shop.ask(f"/api/payloads/{payload_id}"))["path"]
+    return shop.storage / (await shop.ask(f"/api/payloads/{payload_id}"))["path"]
 
 
 async def test_a_whole_archive_has_no_fault(shop: Shop) -> None:
@@ -34,7 +34,7 @@ async def test_a_whole_archive_has_no_fault(shop: Shop) -> None:
     await shop.archived(store, 4, b"<html>", status="rejected", reason="html: a page")
     found = await _verify(shop)
     assert (found.payloads, found.faults) == (4, ())
-    assert found.bytes == sum(file.stat().st_size for file in shop.archive.root.rglob("*.gz"))
+    assert found.bytes == sum(file.stat().st_size for file in shop.storage.rglob("*.gz"))
 
 
 async def test_a_file_that_is_gone_or_damaged_is_written_again_from_one_with_the_same_answers(shop: Shop) -> None:
@@ -50,10 +50,10 @@ async def test_a_file_that_is_gone_or_damaged_is_written_again_from_one_with_the
     kinds = [("missing", same[0]), ("damaged", same[1]), ("damaged", alone[0]), ("missing", alone[1])]
 
     assert _said(await _verify(shop)) == [(*kind, None) for kind in kinds]
-    again = f"written again from {files[same[2]].relative_to(shop.archive.root).as_posix()}"
+    again = f"restored from {files[same[2]].relative_to(shop.storage).as_posix()}"
     repaired = [
         (*kinds[0], again),
-        (*kinds[1], f"written again from {files[same[0]].relative_to(shop.archive.root).as_posix()}"),
+        (*kinds[1], f"restored from {files[same[0]].relative_to(shop.storage).as_posix()}"),
     ]
     assert _said(await _verify(shop, repair=True)) == [*repaired, (*kinds[2], None), (*kinds[3], None)]
     assert [files[payload_id].read_bytes() == before[payload_id] for payload_id in same] == [True] * 3
@@ -67,7 +67,7 @@ async def test_a_file_under_another_name_is_moved_back(shop: Shop) -> None:
     ids = [await shop.crawl(store, hour, [item("a"), item(f"b{hour}")]) for hour in range(3)]
     files = [await _file(shop, payload_id) for payload_id in ids]
     before = [file.read_bytes() for file in files]
-    away = shop.archive.root / "payloads" / "away.json.gz"
+    away = shop.storage / "payloads" / "away.json.gz"
     beside = files[1].with_name("renamed.json.gz")
     files[0].rename(away)
     files[1].rename(beside)
@@ -75,9 +75,9 @@ async def test_a_file_under_another_name_is_moved_back(shop: Shop) -> None:
 
     plain = await _verify(shop)
     assert _said(plain) == [("missing", ids[0], None), ("damaged", ids[1], None)]
-    assert "its content lies at payloads/away.json.gz" in plain.faults[0].detail
+    assert "its content is at payloads/away.json.gz" in plain.faults[0].detail
     repaired = await _verify(shop, repair=True)
-    name = beside.relative_to(shop.archive.root).as_posix()
+    name = beside.relative_to(shop.storage).as_posix()
     assert [fault.repaired for fault in repaired.faults] == [
         "moved back from payloads/away.json.gz",
         f"moved back from {name}",
@@ -93,7 +93,7 @@ async def test_a_size_that_is_not_the_rows(shop: Shop) -> None:
     file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes()), 9) + gzip.compress(b""))  # another's compression
     assert _said(await _verify(shop)) == [("size", payload_id, None)]
     size = file.stat().st_size
-    assert _said(await _verify(shop, repair=True)) == [("size", payload_id, f"the row says {size} bytes")]
+    assert _said(await _verify(shop, repair=True)) == [("size", payload_id, f"the row has {size} bytes")]
     assert (await _verify(shop)).faults == ()
 
 
@@ -103,7 +103,7 @@ async def test_a_file_without_a_row_is_looked_at_by_a_person(shop: Shop) -> None
     for platform_id, body in (("id-one", menu([item("a"), item("b")])), ("id-gone", menu([item("a")]))):
         doc = Document(platform="dutchie", platform_dispensary_id=platform_id, fetched_at=at(1), pages=(body,))
         shop.archive.publish(shop.archive.stage(1 if platform_id == "id-one" else 7, doc))
-    stray = shop.archive.root / "payloads" / "2026" / "notes.txt"
+    stray = shop.storage / "payloads" / "2026" / "notes.txt"
     stray.write_text("not ours")
 
     plain = await _verify(shop)
@@ -117,7 +117,9 @@ async def test_a_file_without_a_row_is_looked_at_by_a_person(shop: Shop) -> None
     for fault in found.faults:
         told[fault.repaired is not None].append(fault)
     assert [fault.repaired for fault in told[True]] == [f"payload {newest['id']}, quarantined"]
-    assert ["'id-gone' is not known" in fault.detail or "no archive file" in fault.detail for fault in told[False]] == [
+    assert [
+        "'id-gone' is not known" in fault.detail or "not an archive file" in fault.detail for fault in told[False]
+    ] == [
         True,
         True,
     ]
@@ -129,8 +131,8 @@ async def test_what_a_crash_left_staged(shop: Shop) -> None:
     store = await shop.store()
     payload_id = await shop.crawl(store, 0, [item("a")])
     final = await _file(shop, payload_id)
-    waiting = shop.archive.root / "payloads" / ".incoming"
-    name = final.relative_to(shop.archive.root).as_posix().replace("/", "__")
+    waiting = shop.storage / "payloads" / ".incoming"
+    name = final.relative_to(shop.storage).as_posix().replace("/", "__")
     final.rename(waiting / f"{name}~1")
     shop.archive.stage(
         store, Document(platform="dutchie", platform_dispensary_id="x", fetched_at=at(5), pages=(b"{}",))
@@ -150,8 +152,8 @@ async def test_what_a_crash_left_staged(shop: Shop) -> None:
 async def test_the_command_says_what_to_do(shop: Shop, database_url: str, tmp_path: Path) -> None:
     payload_id = await shop.crawl(await shop.store(), 0, [item("a")])
     (await _file(shop, payload_id)).unlink()
-    (shop.archive.root / "payloads" / "junk.txt").write_text("not ours")
-    env = {**os.environ, "DATABASE_URL": database_url, "STORAGE_PATH": str(shop.archive.root), "LOG_LEVEL": "error"}
+    (shop.storage / "payloads" / "junk.txt").write_text("not ours")
+    env = {**os.environ, "DATABASE_URL": database_url, "STORAGE_PATH": str(shop.storage), "LOG_LEVEL": "error"}
 
     async def told(*args: str) -> str:
         done = await asyncio.to_thread(menuwatch, "verify", *args, env=env, timeout=60, cwd=tmp_path)
@@ -161,11 +163,11 @@ async def test_the_command_says_what_to_do(shop: Shop, database_url: str, tmp_pa
     plain, repaired = await told(), await told("--repair")
     for said in (plain, repaired):
         assert "2 faults, 2 of them not repaired" in said
-    assert "`menuwatch verify --repair` puts right" in plain
-    assert "Put it back from a backup" in repaired
+    assert "Run `menuwatch verify --repair`" in plain
+    assert "from a backup of the storage directory" in repaired
     assert f"`menuwatch payloads show {payload_id}`" in repaired
     faults = json.loads(await told("--json"))["faults"]
-    assert [(fault["kind"], "no archive file" in fault["detail"]) for fault in faults] == [
+    assert [(fault["kind"], "not an archive file" in fault["detail"]) for fault in faults] == [
         ("missing", False),
         ("orphaned", True),
     ]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from menuwatch.sim.server import SimServer, World
+from menuwatch.sim.config import SimConfig
+from menuwatch.sim.server import SimServer
 
 Serve = Callable[..., Awaitable[SimServer]]
 
@@ -16,8 +17,8 @@ async def serve() -> AsyncIterator[Serve]:
     """Starts a world's servers in this process; they end with the test."""
     async with AsyncExitStack() as stack:
 
-        async def start(**world: Any) -> SimServer:
-            server = SimServer(World(**world))
+        async def start(**config: Any) -> SimServer:
+            server = SimServer(SimConfig(**config))
             await server.start()
             stack.push_async_callback(server.close)
             return server

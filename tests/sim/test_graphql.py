@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
-from menuwatch.sim.images import SIZE, png
+from menuwatch.pipeline.product_refresh import brand_logos
+from menuwatch.platforms.dutchie.adapter import Dutchie
+from menuwatch.platforms.dutchie.queries import FILTERED_PRODUCTS
+from menuwatch.sim.graphql import SyntaxProblem, parse_query, project
+from menuwatch.sim.images import SIZE, encode
 from menuwatch.sim.market import Market
-from menuwatch.sim.selection import SyntaxProblem, parse, project
 from tests.sim.client import HEADERS, MENU_HASH, STORES_HASH, client, menu_variables, persisted, products
 from tests.sim.conftest import Serve
 
@@ -37,7 +41,7 @@ async def test_pages_cover_every_product_exactly_once_in_any_size(serve: Serve) 
     market = Market(seed=3, stores=3, products=130)
     async with client(server.hello()["graphql_url"]) as c:
         for store in market.stores:
-            expected = [shelf.good.id for shelf in market.menu(store, 0)]
+            expected = [state.product.id for state in market.menu(store, 0)]
             for per_page, sizes in ((100, [100, 30]), (50, [50, 50, 30]), (65, [65, 65]), (1000, [100, 30])):
                 pages = await c.menu(store.id, per_page)
                 assert [len(page) for page in pages] == sizes
@@ -52,8 +56,8 @@ async def test_filters(serve: Serve) -> None:
     async with client(server.hello()["graphql_url"]) as c:
         for store in market.stores:
             menu = market.menu(store, 0)
-            active = sum(shelf.active for shelf in menu)
-            flower = sum(shelf.good.category == "Flower" for shelf in menu)
+            active = sum(state.active for state in menu)
+            flower = sum(state.product.category == "Flower" for state in menu)
             assert products(await c.page(store.id))[1] == 100
             assert products(await c.page(store.id, Status=None)) == ([], 0, 0)
             assert products(await c.page(store.id, Status="Active"))[1] == active
@@ -62,6 +66,31 @@ async def test_filters(serve: Serve) -> None:
         hidden = products(await c.page(pos.id, removeProductsBelowOptionThresholds=True))[1]
         assert 50 < hidden < 100
         assert products(await c.page("f" * 24)) == ([], 0, 0)
+
+
+async def test_the_full_text_gives_the_logos_and_descriptions_of_brands_too(serve: Serve) -> None:
+    """Once a hash is refused, the full text is sent: its answer must lose nothing that is read."""
+    server = await serve(stores=1, products=60)
+    store = Market(stores=1, products=60).stores[0]
+    async with client(server.hello()["graphql_url"]) as c:
+        whole, _, _ = products(await c.page(store.id))
+    async with httpx.AsyncClient() as http:
+        body = {"query": FILTERED_PRODUCTS.text, "variables": menu_variables(store.id)}
+        chosen, _, _ = products(await http.post(server.hello()["graphql_url"], json=body, headers=HEADERS))
+
+    def logos(items: list[dict[str, Any]]) -> dict[str, str]:
+        return brand_logos([msgspec.Raw(msgspec.json.encode(item)) for item in items])
+
+    known = {item["brandName"]: item["brand"]["imageUrl"] for item in whole if item["brand"]}
+    assert len(set(logos(chosen).values())) == len({url for url in known.values() if url}) > 5
+    assert logos(chosen) == logos(whole)
+    reader = Dutchie()
+    read = [
+        reader.normalize([msgspec.Raw(msgspec.json.encode(i)) for i in items]).products for items in (chosen, whole)
+    ]
+    assert read[0] == read[1]
+    assert sum("brand_description" in product.extra for product in read[0]) > 5
+    assert store.counting != "pos" or any("kiosk_quantity" in product.extra for product in read[0])
 
 
 async def test_persisted_queries_are_known_or_not_found(serve: Serve) -> None:
@@ -95,15 +124,15 @@ async def test_the_full_text_is_answered_with_what_it_selects(serve: Serve) -> N
         assert whole["queryInfo"] == {"totalCount": 50}
         first = market.menu(store, 0)[0]
         assert whole["products"][0] == {
-            "id": first.good.id,
-            "called": first.good.name,
+            "id": first.product.id,
+            "called": first.product.name,
             "THCContent": None
             if first.lab.thc is None
             else {
                 "unit": first.lab.thc.unit,
                 "range": None if first.lab.thc.range is None else list(first.lab.thc.range),
             },
-            "effects": dict(first.good.effects),
+            "effects": dict(first.product.effects),
             "nothingOfTheKind": None,
         }
         right, wrong = sha256(MENU_TEXT.encode()).hexdigest(), "1" * 64
@@ -199,12 +228,12 @@ async def test_pictures_are_the_same_every_time_and_some_are_broken(serve: Serve
 
 
 def test_a_png_says_its_size() -> None:
-    body = png(b"0123456")
+    body = encode(b"0123456", "png")
     assert body[16:24] == SIZE.to_bytes(4, "big") * 2
 
 
 def test_selections() -> None:
-    name, selection = parse(
+    name, selection = parse_query(
         'query Q($a: I = {b: ["}", 1]}) { x: a(b: {c: "}"}) @skip(if: false) { ... on T { d } ...F } } fragment F on T { e }'
     )
     assert name == "Q"
@@ -212,4 +241,4 @@ def test_selections() -> None:
     assert project({"a": [{"d": 1, "e": 2, "f": 3}, None]}, selection) == {"x": [{"d": 1, "e": 2}, None]}
     for broken in ("{", "query { a ", "mutation { a }", "{ ...Missing }", "", "fragment F on T { ...F } { ...F }"):
         with pytest.raises(SyntaxProblem):
-            parse(broken)
+            parse_query(broken)

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from menuwatch.imaging import master
-from menuwatch.imaging.sniff import sniff
-from menuwatch.imaging.vips import NoImage, TooLarge
+from menuwatch.images.transform import make_original
+from menuwatch.images.vips import InvalidImage, TooLarge, sniff
 from menuwatch.sim.http import Request
-from menuwatch.sim.images import SIZE, bomb, jpeg, picture, png, webp
-from tests.imaging.making import decoded
+from menuwatch.sim.images import SIZE, bomb, encode, image_response
+from tests.images.image_factory import decoded
 
 SEED = bytes([200, 30, 60, 20, 90, 220, 0])  # slope 1: the edge is at the row's number
 
@@ -21,7 +20,7 @@ SEED = bytes([200, 30, 60, 20, 90, 220, 0])  # slope 1: the edge is at the row's
 @settings(deadline=None)  # six pictures each time: on a machine with other work that takes a while
 @given(st.binary(min_size=7, max_size=16))
 def test_each_format_can_be_read_and_shows_the_same(seed: bytes) -> None:
-    made = {"png": png(seed), "webp": webp(seed), "jpeg": jpeg(seed)}
+    made = {kind: encode(seed, kind) for kind in ("png", "webp", "jpeg")}
     assert {name: sniff(data) for name, data in made.items()} == {name: name for name in made}
     images = {name: decoded(data) for name, data in made.items()}
     assert {(image.width, image.height) for image in images.values()} == {(SIZE, SIZE)}
@@ -38,19 +37,19 @@ def test_each_format_can_be_read_and_shows_the_same(seed: bytes) -> None:
 def test_the_bomb_is_one() -> None:
     assert len(bomb()) < 30_000
     with pytest.raises(TooLarge):
-        master.make(bomb())
+        make_original(bomb())
 
 
 def test_what_the_host_has() -> None:
     kinds: Counter[str] = Counter()
     for number in range(1500):
-        answer = picture(Request("GET", f"/dutchie-images/{number:032x}", {}, {}, b"", 0))
+        answer = image_response(Request("GET", f"/dutchie-images/{number:032x}", {}, {}, b"", 0))
         if answer.status == 404:
             kinds["missing"] += 1
             continue
         try:
-            made = master.make(answer.body)
-        except NoImage as error:
+            made = make_original(answer.body)
+        except InvalidImage as error:
             assert "ETag" not in answer.headers
             kinds[type(error).__name__] += 1
         else:

@@ -9,22 +9,23 @@ from hashlib import sha256
 
 import pytest
 
+from menuwatch.sim.config import Rates
+from menuwatch.sim.dutchie import product_document, render_product
 from menuwatch.sim.market import Market
-from menuwatch.sim.model import Rates, Shelf, special_prices
-from menuwatch.sim.product import document, render
+from menuwatch.sim.model import ProductState, special_prices
 
 _PRINT_DIGEST = """
 from hashlib import sha256
 from menuwatch.sim.market import Market
-from menuwatch.sim.product import render
+from menuwatch.sim.dutchie import render_product
 market = Market(seed=7, stores=4, products=60)
-print([sha256(b"".join(render(s, store) for s in market.menu(store, 3))).hexdigest() for store in market.stores])
+print([sha256(b"".join(render_product(s, store) for s in market.menu(store, 3))).hexdigest() for store in market.stores])
 """
 
 
 def digests(market: Market, tick: int) -> list[str]:
     return [
-        sha256(b"".join(render(shelf, store) for shelf in market.menu(store, tick))).hexdigest()
+        sha256(b"".join(render_product(state, store) for state in market.menu(store, tick))).hexdigest()
         for store in market.stores
     ]
 
@@ -61,12 +62,12 @@ def large() -> Market:
     return Market(seed=11, stores=60, products=120)
 
 
-def everything(market: Market, tick: int = 0) -> list[Shelf]:
-    return [shelf for store in market.stores for shelf in market.menu(store, tick)]
+def everything(market: Market, tick: int = 0) -> list[ProductState]:
+    return [state for store in market.stores for state in market.menu(store, tick)]
 
 
 def test_stock_is_counted_by_hand_in_about_62_percent(large: Market) -> None:
-    items = [document(shelf, store) for store in large.stores for shelf in large.menu(store, 0)]
+    items = [product_document(state, store) for store in large.stores for state in large.menu(store, 0)]
     no_pos = sum(item["POSMetaData"] is None for item in items) / len(items)
     by_hand = sum(item["manualInventory"] is not None for item in items) / len(items)
     neither = sum(
@@ -84,8 +85,8 @@ def test_a_point_of_sale_caps_at_25_and_keeps_a_reserve(large: Market) -> None:
     for store in large.stores:
         if store.reserve != 3:
             continue
-        for shelf in large.menu(store, 0):
-            for child in (document(shelf, store)["POSMetaData"] or {}).get("children") or ():
+        for state in large.menu(store, 0):
+            for child in (product_document(state, store)["POSMetaData"] or {}).get("children") or ():
                 gaps[child["quantity"] - child["quantityAvailable"]] += 1
                 most = max(most, child["quantity"])
                 assert child["kioskQuantityAvailable"] == child["quantity"]
@@ -95,14 +96,14 @@ def test_a_point_of_sale_caps_at_25_and_keeps_a_reserve(large: Market) -> None:
 
 
 def test_counts_by_hand_are_not_capped(large: Market) -> None:
-    assert max(max(s.stock) for s in everything(large) if s.good.counting == "manual") > 60
+    assert max(max(s.stock) for s in everything(large) if s.product.counting == "manual") > 60
 
 
 def test_options_and_children_are_not_aligned_everywhere(large: Market) -> None:
     longer = shorter = 0
     for store in large.stores:
-        for shelf in large.menu(store, 0):
-            item = document(shelf, store)
+        for state in large.menu(store, 0):
+            item = product_document(state, store)
             children = (item["POSMetaData"] or {}).get("children")
             if children:
                 listed = [child["option"] for child in children]
@@ -115,12 +116,12 @@ def test_options_and_children_are_not_aligned_everywhere(large: Market) -> None:
 
 
 def test_specials_are_as_frequent_as_recorded_and_the_best_one_wins(large: Market) -> None:
-    shelves = everything(large)
-    sales = [s for s in shelves if s.offers and s.offers[0].kind in ("percent", "dollar", "target")]
-    bogos = [s for s in shelves if s.offers and s.offers[0].kind in ("bogo", "bundle")]
-    assert 0.22 < len(sales) / len(shelves) < 0.34
-    assert 0.06 < len(bogos) / len(shelves) < 0.12
-    assert {o.kind for s in shelves for o in s.offers} == {"percent", "dollar", "target", "bogo", "bundle"}
+    states = everything(large)
+    sales = [s for s in states if s.offers and s.offers[0].kind in ("percent", "dollar", "target")]
+    bogos = [s for s in states if s.offers and s.offers[0].kind in ("bogo", "bundle")]
+    assert 0.22 < len(sales) / len(states) < 0.34
+    assert 0.06 < len(bogos) / len(states) < 0.12
+    assert {o.kind for s in states for o in s.offers} == {"percent", "dollar", "target", "bogo", "bundle"}
     two = next(
         s
         for s in sales
@@ -145,19 +146,19 @@ def test_potency_comes_in_three_units_and_with_totals(large: Market) -> None:
 
 
 def test_oddities_of_text_and_ids_occur(large: Market) -> None:
-    shelves = everything(large)
-    names = [s.good.name for s in shelves]
+    states = everything(large)
+    names = [s.product.name for s in states]
     assert any("  " in name for name in names)
-    assert any(s.good.brand is not None and s.good.brand.label.endswith(" ") for s in shelves)
-    assert any(s.good.brand is not None and s.good.brand.label != s.good.brand.name for s in shelves)
-    assert any(s.good.brand is None for s in shelves)
-    options = {option for s in shelves for option in s.good.options}
+    assert any(s.product.brand is not None and s.product.brand.label.endswith(" ") for s in states)
+    assert any(s.product.brand is not None and s.product.brand.label != s.product.brand.name for s in states)
+    assert any(s.product.brand is None for s in states)
+    options = {option for s in states for option in s.product.options}
     assert {"1/8oz", ".5g", "1gC", "N/A", "10pk/100mg", "3.5g", "28g", "0.025g", "28.3g"} <= options
-    assert any(not s.active for s in shelves)
-    assert {s.good.images is None for s in shelves} == {True, False}
-    per_store = [Counter(s.good.name for s in large.menu(store, 0)).most_common(1)[0][1] for store in large.stores]
+    assert any(not s.active for s in states)
+    assert {s.product.images is None for s in states} == {True, False}
+    per_store = [Counter(s.product.name for s in large.menu(store, 0)).most_common(1)[0][1] for store in large.stores]
     assert max(per_store) > 1, "names repeat"
-    ids = [s.good.id for s in shelves]
+    ids = [s.product.id for s in states]
     assert len(set(ids)) == len(ids)
     assert {len(i) for i in ids} == {24}
     assert {len(store.id) for store in large.stores} == {17, 24}
@@ -169,8 +170,8 @@ def test_oddities_of_text_and_ids_occur(large: Market) -> None:
 def test_every_tick_moves_about_what_is_documented(large: Market) -> None:
     stay = price = stock = gone = new = 0
     for store in large.stores:
-        before = {s.good.id: s for s in large.menu(store, 0)}
-        after = {s.good.id: s for s in large.menu(store, 1)}
+        before = {s.product.id: s for s in large.menu(store, 0)}
+        after = {s.product.id: s for s in large.menu(store, 1)}
         gone += len(before.keys() - after.keys())
         new += len(after.keys() - before.keys())
         for key in before.keys() & after.keys():
@@ -187,7 +188,7 @@ def test_every_tick_moves_about_what_is_documented(large: Market) -> None:
 def test_what_vanishes_comes_back_after_one_to_five_ticks_or_never(large: Market) -> None:
     absences: Counter[int] = Counter()
     for store in large.stores:
-        present = [{s.good.id for s in large.menu(store, tick)} for tick in range(8)]
+        present = [{s.product.id for s in large.menu(store, tick)} for tick in range(8)]
         for product in present[0] - present[1]:
             absences[next((tick for tick in range(2, 8) if product in present[tick]), 99) - 1] += 1
     assert set(absences) == {1, 2, 3, 4, 5, 98}
@@ -196,11 +197,11 @@ def test_what_vanishes_comes_back_after_one_to_five_ticks_or_never(large: Market
 
 def test_what_did_not_move_is_rendered_to_the_same_bytes(large: Market) -> None:
     store = large.stores[0]
-    before = {s.good.id: s for s in large.menu(store, 4)}
-    kept = [s for s in large.menu(store, 5) if before.get(s.good.id) is s]
+    before = {s.product.id: s for s in large.menu(store, 4)}
+    kept = [s for s in large.menu(store, 5) if before.get(s.product.id) is s]
     assert len(kept) > 30
-    moved = [s for s in large.menu(store, 5) if s.good.id in before and before[s.good.id] is not s]
-    assert all(render(s, store) != render(before[s.good.id], store) for s in moved)
+    moved = [s for s in large.menu(store, 5) if s.product.id in before and before[s.product.id] is not s]
+    assert all(render_product(s, store) != render_product(before[s.product.id], store) for s in moved)
 
 
 @pytest.mark.parametrize(("unchanged", "lowest", "highest"), [(1.0, 1.0, 1.0), (0.9, 0.86, 0.94), (0.0, 0.0, 0.0)])
@@ -208,8 +209,8 @@ def test_the_share_that_is_left_alone_can_be_set(unchanged: float, lowest: float
     market = Market(seed=5, stores=5, products=200, rates=Rates(unchanged=unchanged))
     same = total = 0
     for store in market.stores:
-        before = market.shelves(store, 0)
-        after = market.shelves(store, 1)
+        before = market.states(store, 0)
+        after = market.states(store, 1)
         same += sum(a is b for a, b in zip(before, after, strict=False))
         total += len(before)
     assert lowest <= same / total <= highest

@@ -15,28 +15,28 @@ import httpx
 import psutil
 import pytest
 
-from menuwatch.sim.model import Rates
+from menuwatch.sim.config import Rates
 from menuwatch.sim.process import Simulator, SimulatorError
 from tests.sim.client import client, products
 
 
-async def test_what_is_served_is_what_the_ledger_says() -> None:
-    async with Simulator(stores=3, products=110, seed=9, misbehave={"pinned": 1}) as simulator:
+async def test_served_menus_equal_the_expected_state() -> None:
+    async with Simulator(stores=3, products=110, seed=9, faults={"pinned": 1}) as simulator:
         async with client(simulator.graphql_url) as c:
             for tick in range(4):
                 for store in simulator.market.stores:
                     pages = await c.menu(store.id)
                     served = {item["id"]: item for page in pages for item in page}
-                    rows = simulator.truth.rows(store.slug, tick)
+                    rows = simulator.expected.rows(store.slug, tick)
                     assert served.keys() == rows.keys()
                     for product_id, row in rows.items():
                         item = served[product_id]
                         assert [o.option for o in row.options] == item["Options"]
                         assert [o.price_rec for o in row.options] == [Decimal(str(p)) for p in item["recPrices"]]
                 assert await simulator.tick() == tick + 1 == simulator.now
-        known, counts = await simulator.ledger()
+        known, counts = await simulator.expected_state()
         assert await simulator.crawls() == {store.slug: [0, 1, 2, 3] for store in simulator.market.stores}
-        assert counts == simulator.truth.expect(await simulator.crawls())
+        assert counts == simulator.expected.expect(await simulator.crawls())
         assert counts.products == sum(len(of_store) for of_store in known.values())
         assert counts.products > 330
         assert counts.snapshots > 4 * 300
@@ -58,9 +58,9 @@ async def test_the_handle_steers_everything() -> None:
             before = (await c.page(store.id)).content
             await simulator.tick(3)
             assert (await c.page(store.id)).content == before
-            await simulator.misbehave({"server_error": {"status": 503}})
+            await simulator.inject_faults({"server_error": {"status": 503}})
             assert (await c.page(store.id)).status_code == 503
-            await simulator.misbehave(None)
+            await simulator.inject_faults(None)
             await simulator.accept_hashes({})
             assert (await c.page(store.id)).json()["errors"][0]["message"] == "PersistedQueryNotFound"
             await simulator.accept_hashes(None)
@@ -78,8 +78,8 @@ async def test_the_handle_steers_everything() -> None:
         await simulator.robots("User-agent: *\nDisallow: /")
         async with httpx.AsyncClient(trust_env=False) as http:
             assert (await http.get(f"{simulator.base_url}/robots.txt")).text == "User-agent: *\nDisallow: /"
-        with pytest.raises(SimulatorError, match="no misbehaviour"):
-            await simulator.misbehave({"rudeness": 1})
+        with pytest.raises(SimulatorError, match="not a fault"):
+            await simulator.inject_faults({"rudeness": 1})
         async with httpx.AsyncClient(trust_env=False) as http:
             assert (await http.get(f"{simulator.image_url}/a")).content == (
                 await http.get(f"{simulator.image_url}/a")
@@ -91,9 +91,9 @@ async def test_it_says_so_when_it_cannot_start(capfd: pytest.CaptureFixture[str]
         async with Simulator(stores=1, products=1, port=taken.getsockname()[1]):
             pass
     with pytest.raises(SimulatorError, match="did not start"):
-        async with Simulator(stores=1, products=1, misbehave={"rudeness": 1}):
+        async with Simulator(stores=1, products=1, faults={"rudeness": 1}):
             pass
-    assert "no misbehaviour" in capfd.readouterr().err
+    assert "not a fault" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("way", ["closed", "terminated"])
@@ -120,6 +120,6 @@ def test_input_that_has_ended_before_it_began_is_refused_in_words(kind: str, tmp
     ended = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == (
-        "menuwatch.sim: it runs until its standard input ends, and that is no pipe or terminal: give it one, as in "
+        "menuwatch.sim: it runs until its standard input ends: connect a terminal or a pipe, for example "
         "`sleep infinity | python -m menuwatch.sim`\n"
     )

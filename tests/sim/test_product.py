@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from menuwatch.sim.dispensary import record
+from menuwatch.sim.dutchie import product_document, render_dispensary, render_product
 from menuwatch.sim.market import Market
-from menuwatch.sim.product import document, render
 
-# Asked for by other front ends than the one that was recorded, and in the statistics of 2,548 products.
+# ApiRequest for by other front ends than the one that was recorded, and in the statistics of 2,548 products.
 LATER_KEYS = {"description", "descriptionHtml"}
 
 
@@ -23,7 +22,7 @@ def items() -> dict[bool, list[dict[str, Any]]]:
     market = Market(seed=2, stores=30, products=120)
     found: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
     for store in market.stores:
-        found[store.old].extend(json.loads(render(shelf, store)) for shelf in market.menu(store, 1))
+        found[store.old].extend(json.loads(render_product(state, store)) for state in market.menu(store, 1))
     return found
 
 
@@ -68,7 +67,7 @@ def test_a_store_record_has_the_recorded_keys_that_matter(recorded: Path) -> Non
     real = json.loads(text)["data"]["filteredDispensaries"][0]
     market = Market(seed=2, stores=3, products=10)
     store = market.stores[0]
-    made = record(store, market.menu(store, 0), market.image_base)
+    made = render_dispensary(store, market.menu(store, 0), market.image_base)
     assert set(made) <= set(real)
     assert set(made["location"]) == set(real["location"])
     assert [type(x) for x in made["location"]["geometry"]["coordinates"]] == [float, float]
@@ -117,5 +116,5 @@ def test_options_below_the_threshold_are_named(items: dict[bool, list[dict[str, 
 def test_documents_are_json_values_only() -> None:
     market = Market(seed=3, stores=6, products=30)
     for store in market.stores:
-        for shelf in market.menu(store, 0):
-            assert json.loads(render(shelf, store)) == json.loads(json.dumps(document(shelf, store)))
+        for state in market.menu(store, 0):
+            assert json.loads(render_product(state, store)) == json.loads(json.dumps(product_document(state, store)))

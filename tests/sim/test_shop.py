@@ -10,45 +10,45 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from menuwatch.crawls.base import BlockPage, CrawledProduct, Delivery, Order, OrderRefused, UrlType, Variant
-from menuwatch.providers.packing import unpacked
-from menuwatch.providers.serpwatch import SerpWatch
+from menuwatch.search_crawl.protocols import BlockPage, CrawledProduct, Delivery, Order, OrderRefused, UrlType, Variant
+from menuwatch.search_crawl.providers.packing import unpacked
+from menuwatch.search_crawl.providers.serpwatch import SerpWatch
+from menuwatch.search_crawl.sites.cj import CJDropshipping
+from menuwatch.sim.config import ServiceQuality, SimConfig
 from menuwatch.sim.fetching_service import FetchingService
-from menuwatch.sim.http import Answer, HttpServer, Request
-from menuwatch.sim.manners import Manners
-from menuwatch.sim.server import SimServer, World
+from menuwatch.sim.http import HttpServer, Request, Response
+from menuwatch.sim.server import SimServer
 from menuwatch.sim.shop import Refusals, Shop
-from menuwatch.sim.shop_goods import Catalogue, ShopProduct
-from menuwatch.sites.cj import CJDropshipping
+from menuwatch.sim.shop_catalog import ShopCatalog, ShopProduct
 
 BROWSER = {"User-Agent": "Mozilla/5.0"}
 
 
-def as_truth(good: ShopProduct, home: str) -> CrawledProduct:
+def as_truth(product: ShopProduct, home: str) -> CrawledProduct:
     """A product of the shop, as somebody who reads its page rightly has it."""
     return CrawledProduct(
-        site_product_id=good.id,
-        name=good.name,
-        url=home + good.path,
-        price_min=good.price_min,
-        price_max=good.price_max,
+        site_product_id=product.id,
+        name=product.name,
+        url=home + product.path,
+        price_min=product.price_min,
+        price_max=product.price_max,
         currency="USD",
-        weight_g=good.weight,
-        listed=good.listed,
+        weight_g=product.weight,
+        listed=product.listed,
         variants=tuple(
-            Variant(variant_id=v.vid, sku=v.sku, name=v.name, price=v.price, weight_g=v.grams) for v in good.variants
+            Variant(variant_id=v.vid, sku=v.sku, name=v.name, price=v.price, weight_g=v.grams) for v in product.variants
         ),
-        images=good.images,
+        images=product.images,
     )
 
 
 async def test_a_crawl_by_hand_comes_to_the_truth() -> None:
-    shop = Shop(Catalogue(("led lamp", "dog leash", "Tüte & Co"), products=70, removed=0.1, seed=4))
+    shop = Shop(ShopCatalog(("led lamp", "dog leash", "Tüte & Co"), products=70, removed=0.1, seed=4))
     await shop.start()
     site = CJDropshipping(shop.url)
     try:
         async with httpx.AsyncClient(follow_redirects=True, trust_env=False, headers=BROWSER) as client:
-            waiting = [(UrlType.SEARCH, site.search_url(keyword)) for keyword in shop.catalogue.keywords]
+            waiting = [(UrlType.SEARCH, site.search_url(keyword)) for keyword in shop.catalog.keywords]
             seen, products, removed = set(waiting), {}, set()
             while waiting:
                 url_type, url = waiting.pop()
@@ -62,10 +62,10 @@ async def test_a_crawl_by_hand_comes_to_the_truth() -> None:
                 fresh = {(found.url_type, found.url) for found in said.found} - seen
                 seen |= fresh
                 waiting += fresh
-        wanted = shop.wanted("led lamp", "dog leash", "tüte & co")
+        wanted = shop.expected("led lamp", "dog leash", "tüte & co")
         assert len(wanted) == 70 * 3 - 2 * 7
-        assert products == {i: as_truth(good, shop.url) for i, good in wanted.items() if not good.removed}
-        assert removed == {site.product_url(i) for i, good in wanted.items() if good.removed}
+        assert products == {i: as_truth(product, shop.url) for i, product in wanted.items() if not product.removed}
+        assert removed == {site.product_url(i) for i, product in wanted.items() if product.removed}
         assert len(removed) > 3
         assert set(shop.served.values()) == {1}
     finally:
@@ -73,7 +73,7 @@ async def test_a_crawl_by_hand_comes_to_the_truth() -> None:
 
 
 async def test_refusals_of_the_shop_are_seen_for_what_they_are() -> None:
-    shop = Shop(Catalogue(("led lamp",), products=70), refusals=Refusals(rate=0.5), seed=3)
+    shop = Shop(ShopCatalog(("led lamp",), products=70), refusals=Refusals(rate=0.5), seed=3)
     await shop.start()
     site = CJDropshipping(shop.url)
     blocked = 0
@@ -105,9 +105,9 @@ class Receiver:
         self.server = HttpServer(self._take)
         self.status = 200
 
-    async def _take(self, request: Request) -> Answer:
+    async def _take(self, request: Request) -> Response:
         self.got += SerpWatch("t").read_webhook(json.loads(request.body))
-        return Answer(self.status)
+        return Response(self.status)
 
 
 @pytest.fixture
@@ -156,12 +156,12 @@ async def test_the_service_brings_every_page_in_every_shape(receiver: Receiver) 
 
 
 async def test_the_service_loses_doubles_delays_and_refuses_as_told(receiver: Receiver) -> None:
-    said = Manners(lose=0.2, double=0.2, fail=0.2, refuse=0.2, slow=0.05)
+    said = ServiceQuality(lose=0.2, double=0.2, fail=0.2, refuse=0.2, slow=0.05)
     shop = Shop()
     await shop.start()
     seen = []
     for _ in range(2):
-        service = FetchingService("secret-token", manners=said, seed=7)
+        service = FetchingService("secret-token", quality=said, seed=7)
         await service.start()
         receiver.got.clear()
         taken = await ordered(service, receiver, f"{shop.url}/search/led+lamp.html", 60)
@@ -208,7 +208,7 @@ async def test_who_may_order_and_what() -> None:
 
 
 async def test_both_stand_beside_the_market_where_that_is_asked_for() -> None:
-    server = SimServer(World(stores=1, products=5, shop=20, service=Manners(lose=1.0)))
+    server = SimServer(SimConfig(stores=1, products=5, shop=20, service=ServiceQuality(lose=1.0)))
     await server.start()
     try:
         hello = server.hello()

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from menuwatch.sim.market import Market
-from menuwatch.sim.menu_item import document
 from menuwatch.sim.server import SimServer
+from menuwatch.sim.weedmaps import item_document
 from tests.sim.conftest import Serve
 
 MARKET = Market(stores=2, weedmaps=4, products=250)
@@ -70,7 +70,7 @@ async def test_pages_of_a_menu(serve: Serve) -> None:
         assert [len(one["data"]) for one in pages] == [100, 100, 50, 0]
         assert [one["meta"] for one in pages[:2]] == [{"page": n, "per_page": 100, "total": 250} for n in (1, 2)]
         ids = [str(item["id"]) for one in pages for item in one["data"]]
-        assert ids == [shelf.good.id for shelf in MARKET.menu(store, 0)]
+        assert ids == [state.product.id for state in MARKET.menu(store, 0)]
         assert (await page(http, store.slug, 2))["data"] == pages[1]["data"], "by the slug as well"
         assert len((await page(http, store.id, 1, 5000))["data"]) == 100
         for bad in ("0", "-1", "x", "1e9"):
@@ -83,7 +83,7 @@ async def test_it_misbehaves_like_the_first(serve: Serve) -> None:
     store = STORES[0]
     server = await serve(
         stores=2, weedmaps=4, products=250,
-        misbehave={"clamp": {"per_page": 60}, "pinned": {"count": 2, "pages": [1]}, "total_lies": {"delta": 9},
+        faults={"clamp": {"per_page": 60}, "pinned": {"count": 2, "pages": [1]}, "total_lies": {"delta": 9},
                    "empty_page": {"pages": [2], "limit": 1}, "forbidden": {"operations": ["listing"]}},
     )  # fmt: skip
     async with client(server) as http:
@@ -112,13 +112,13 @@ def test_items_have_the_keys_and_types_of_the_recordings(recorded: Path) -> None
             file = archive.extractfile(member) if member.isreg() else None
             for item in json.loads(file.read())["data"] if file is not None else ():
                 seen.update(keys(item))
-    made = {path for store in STORES for shelf in MARKET.menu(store, 0) for path in keys(document(shelf, store))}
+    made = {path for store in STORES for state in MARKET.menu(store, 0) for path in keys(item_document(state, store))}
     assert made - seen == set()
 
 
 @pytest.mark.parametrize("store", STORES, ids=lambda store: store.slug)
 def test_stores_that_do_not_count_say_no_quantity(store: Any) -> None:
-    items = [document(shelf, store)["attributes"] for shelf in MARKET.menu(store, 0)]
+    items = [item_document(state, store)["attributes"] for state in MARKET.menu(store, 0)]
     counted = [item["inventory_quantity"] is not None or any(v["inventory_quantity"] is not None for v in item["variants"])
                for item in items]  # fmt: skip
     assert sum(counted) / len(counted) > 0.9 if store.counting == "manual" else not any(counted)

@@ -1,4 +1,4 @@
-"""The public site on a fresh database, with stores whose menus go through the real pipeline and onto the shelf."""
+"""The public site on a fresh database, with stores whose menus go through the real pipeline and into the storefront index."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import httpx
 import pytest
 
 from menuwatch.archive.files import FileArchive
-from menuwatch.core.settings import Settings
+from menuwatch.config.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.site.app import create_site
-from menuwatch.web.faces import Faces
-from menuwatch.web.observe import Traffic
-from menuwatch.web.system import System
+from menuwatch.web.dependencies import AppContext
+from menuwatch.web.request_middleware import Traffic
+from menuwatch.web.routing import Apps
 from tests.api.shop import START, Shop
-from tests.site.front import Front
+from tests.site.shop_pages import Front
 
 
 @pytest.fixture
@@ -35,10 +35,10 @@ def settings(tmp_path: Path, prefix: str) -> Settings:
 async def front(pool: Pool, tmp_path: Path, settings: Settings, prefix: str) -> AsyncIterator[Front]:
     """A shopper's view."""
     async with pool.connection() as conn:
-        await conn.execute("SELECT ensure_past_states_partition(%s)", [START])
+        await conn.execute("SELECT ensure_product_history_partition(%s)", [START])
     archive, platforms = FileArchive(tmp_path / "storage"), {"dutchie": Dutchie()}
-    site = create_site(System(pool=pool, archive=archive, platforms=platforms, settings=settings), Traffic())
-    app = Faces(api=site, dashboard=site, site=site, prefix=prefix)
+    site = create_site(AppContext(pool=pool, archive=archive, platforms=platforms, settings=settings), Traffic())
+    app = Apps(api=site, dashboard=site, site=site, prefix=prefix)
     transport = httpx.ASGITransport(app, raise_app_exceptions=True)
     async with httpx.AsyncClient(transport=transport, base_url=f"http://menus.example{prefix}") as http:
         shop = Shop(pool=pool, archive=archive, platforms=platforms, http=http, description={})

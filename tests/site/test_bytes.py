@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from tests.api.shop import item
-from tests.site.front import Front
+from tests.site.shop_pages import Front
 
 MOST = 100_000
 AIM_PACKED = 40_000
@@ -24,7 +24,7 @@ AIM_PACKED = 40_000
 async def served(app: ASGIApp) -> AsyncIterator[int]:
     """The app on a real socket; gives the port."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", log_config=None))
     with contextlib.closing(listener):
         task = asyncio.create_task(server.serve([listener]))
         yield listener.getsockname()[1]
@@ -57,7 +57,7 @@ async def test_a_first_visit_is_light(front: Front, packed: bool, most: int) -> 
         for n in range(80)
     ]
     await front.crawl(await front.shop.store(city="Phoenix", state="AZ"), 0, menu)
-    number = (await front.rows("SELECT min(id) FROM shop_items"))[0][0]
+    number = (await front.rows("SELECT min(id) FROM storefront_items"))[0][0]
     answer = await front.http.get(f"/p/{number}")
     transport = front.http._transport
     async with served(transport.app) as port:  # type: ignore[attr-defined]

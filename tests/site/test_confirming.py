@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from menuwatch.core.settings import Settings
-from menuwatch.operations.watch_post import Post
-from menuwatch.proxies.vault import new_key
+from menuwatch.config.settings import Settings
+from menuwatch.core.encryption import new_key
+from menuwatch.storefront.watches.mailer import WatchMailer
 from tests.api.shop import item
-from tests.site.front import Front
 from tests.site.mailbox import Mailbox, mailbox
+from tests.site.shop_pages import Front
 
 
 @pytest.fixture
@@ -33,8 +33,8 @@ async def test_a_form_of_a_page_that_tells_nobody_its_address(front: Front, box:
         f"/p/{number}/watch", condition="any_drop", by="mail", email="shopper@example.com", reach="any"
     )
     assert asked.status_code == 303, asked.text
-    assert await Post(front.shop.pool, front.settings).send() == 1
+    assert await WatchMailer(front.shop.pool, front.settings).send() == 1
     link = box.link("/confirm")
     assert (await front.page(link)).answer.headers["referrer-policy"] == "no-referrer"
     assert (await front.http.post(link, headers={"Origin": "null"})).status_code == 303
-    assert await front.rows("SELECT confirmed_at IS NOT NULL FROM shop_watches") == [(True,)]
+    assert await front.rows("SELECT confirmed_at IS NOT NULL FROM price_watches") == [(True,)]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from menuwatch.operations import shopping_keys as keys
+from menuwatch.storefront import item_keys as keys
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,12 @@ def test_any_text_has_a_key_and_words(name: str, brand: str | None) -> None:
         ({"option": "10pk/100mg", "content_mg": Decimal(100), "pieces": 10}, "100 mg"),
         ({"option": "5pk", "pieces": 5}, "5 pieces"),
         ({"option": ".5g"}, "0.5 g"),
+        ({"option": "1oz", "weight_g": Decimal(28)}, "28 g"),
+        ({"option": "28.3g", "weight_g": Decimal("28.3")}, "28 g"),
+        ({"option": "28.35g"}, "28 g"),
+        ({"option": "7.09g", "weight_g": Decimal("7.09")}, "7 g"),
+        ({"option": "29g", "weight_g": Decimal(29)}, "29 g"),
+        ({"option": "7.2g", "weight_g": Decimal("7.2")}, "7.2 g"),
         ({"option": "Large"}, "Large"),
         ({"option": "N/A"}, None),
         ({"option": "each"}, None),

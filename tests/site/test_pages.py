@@ -9,10 +9,11 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from menuwatch.operations import watch_words
-from menuwatch.site import words
+from menuwatch.core.format import pluralize
+from menuwatch.site import format as words
+from menuwatch.storefront.watches import messages as watch_words
 from tests.api.shop import item
-from tests.site.front import Front
+from tests.site.shop_pages import Front
 
 SPACE = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 EVIL = """</script><script>alert(1)</script><img src=x onerror=alert(1)>" onmouseover="alert(1)' {{7*7}} {% raw %} & ]]> \u2028"""
@@ -27,6 +28,7 @@ def hostile() -> dict[str, Any]:
         special=[30],
         brandName=EVIL,
         description=EVIL,
+        brand={"id": "b", "name": EVIL, "description": f"Brand says {EVIL}"},
         strainType=EVIL,
         type=EVIL,
         subcategory=EVIL,
@@ -54,14 +56,15 @@ async def evil(front: Front) -> Front:
 
 
 async def test_hostile_names_stay_text(evil: Front) -> None:
-    ((number,),) = await evil.rows("SELECT id FROM shop_items")
+    ((number,),) = await evil.rows("SELECT id FROM storefront_items")
     ((store,),) = await evil.rows("SELECT id FROM dispensaries")
-    ((brand,),) = await evil.rows("SELECT slug FROM shop_brands")
+    ((brand,),) = await evil.rows("SELECT slug FROM storefront_brands")
     asked = await evil.http.get(f"/p/{number}")
     assert asked.status_code == 301
     shop = (await evil.http.get(f"/s/{store}")).headers["location"]
     paths = ["/", "/search", f"/search?q={EVIL}", asked.headers["location"], shop, f"/b/{brand}", "/stores", "/stores/AZ",
              f"/search?brand={EVIL}&size={EVIL}&near={EVIL}", f"/search?store={store}"]  # fmt: skip
+    assert "About the brand: Brand says </script>" in (await evil.page(asked.headers["location"])).text
     for path in paths:
         page = await evil.page(path)
         assert not [s for s in page.all("script") if s.get("type") != "application/ld+json"], path
@@ -103,14 +106,14 @@ async def test_a_product_says_who_has_it_for_how_much_and_since_when(front: Fron
         menu = item(f"of-{slug}", "Blue Dream", options=[("1/8oz", price, quantity)], special=special)
         await front.crawl(store, 0, [menu])
     page = await front.page(f"/p/{await front.item('Blue Dream')}-blue-dream")
-    assert "Every store that carries it" in page.text
+    assert "4 stores" in page.text
     assert page.text.count("In stock") == 4  # the head, two offers, and the history of the first
     assert "Out of stock" in page.text
-    assert "Stock not stated" in page.text
-    assert "Best price, at Far" in page.text
+    assert "Stock unknown" in page.text
+    assert "Lowest price at Far" in page.text
     # 36 / 3.5 = 10.29; the regular price is struck through.
     assert "$10.29/g" in page.text
-    assert '<s><span class="sr">regularly </span>$50</s>' in page.html
+    assert '<s><span class="sr">regular price </span>$50</s>' in page.html
     offers = page.linked["offers"]
     assert (offers["lowPrice"], offers["highPrice"], offers["offerCount"]) == ("20.00", "60.00", 4)
     said = {one["seller"]["name"]: one.get("availability", "").rpartition("/")[2] for one in offers["offers"]}
@@ -123,11 +126,11 @@ async def test_the_history_tells_every_price_as_a_drawing_and_a_table(front: Fro
     # The drawing is of the last ninety days, so the story happens there.
     base = (datetime.now(UTC) - datetime(2026, 3, 1, 12, tzinfo=UTC)).total_seconds() / 3600 - 60
     for hours, price, special in ((0, 40, []), (8, 44, []), (16, 44, [33]), (24, 38, [])):
-        await front.shop.execute("SELECT ensure_past_states_partition(now())")
+        await front.shop.execute("SELECT ensure_product_history_partition(now())")
         await front.crawl(store, base + hours, [item("1", options=[("1/8oz", price, 5)], special=special)])
     page = await front.page(f"/p/{await front.item('Blue Dream')}-blue-dream")
     ((_, chart),) = [(tag, found) for tag, found in page.tags if tag == "svg" and found.get("role") == "img"]
-    assert "between $33 and $44" in (chart["aria-label"] or "")
+    assert "Low $33, high $44" in (chart["aria-label"] or "")
     table = page.html[page.html.index("<tbody>") : page.html.index("</tbody>")]
     cells = [cell.split("</td>")[0] for cell in table.split("<td>")[1:]]
     assert [cells[row * 5 + 2] for row in range(4)] == ["$38", "$33", "$44", "$40"]
@@ -206,7 +209,7 @@ async def test_what_costs_next_to_nothing_has_no_percentage_and_canadian_dollars
         text = (await front.page(path)).text
         assert "CA$0.01" in text
         assert "%" not in text.partition("Slip")[2].partition("THC")[0]
-        assert "CA$40" not in text.partition("Slip")[2].partition("Kind")[0]
+        assert "CA$40" not in text.partition("Slip")[2].partition("Category")[0]
     page = await front.page(f"/p/{await front.item('Half')}-half")
     assert "CA$20" in page.text
     assert "50% off" in page.text
@@ -214,12 +217,12 @@ async def test_what_costs_next_to_nothing_has_no_percentage_and_canadian_dollars
 
 
 async def test_empty_pages_say_what_is_missing(front: Front) -> None:
-    assert "No menu has been taken in yet" in (await front.page("/")).text
+    assert "No products yet" in (await front.page("/")).text
     nothing = await front.page("/search")
-    assert "Nothing matches" in nothing.text
+    assert "No products match these filters" in nothing.text
     assert nothing.facets == {}
-    assert "No store’s menu has been taken in yet" in (await front.page("/stores")).text
-    assert "We watch no store within 25 miles" in (await front.page("/stores?near=85004")).text
+    assert "No stores yet" in (await front.page("/stores")).text
+    assert "No stores within 25 miles" in (await front.page("/stores?near=85004")).text
 
 
 async def test_sitemaps_name_every_page_that_is_there(front: Front) -> None:
@@ -322,7 +325,7 @@ def test_names_say_nothing_twice() -> None:
 
 @pytest.mark.parametrize(("n", "said"), [(0, "0 stores"), (1, "1 store"), (2, "2 stores"), (1234, "1,234 stores")])
 def test_plurals(n: int, said: str) -> None:
-    assert words.many(n, "store") == said
+    assert pluralize(n, "store") == said
 
 
 def test_a_store_s_clock_tells_its_own_time() -> None:

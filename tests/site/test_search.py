@@ -10,12 +10,12 @@ import pytest
 
 from menuwatch.geo.database import GeoDatabase
 from menuwatch.site.app import create_site
-from menuwatch.web.faces import Faces
-from menuwatch.web.observe import Traffic
-from menuwatch.web.system import System
+from menuwatch.web.dependencies import AppContext
+from menuwatch.web.request_middleware import Traffic
+from menuwatch.web.routing import Apps
 from tests.api.shop import item
 from tests.geo import mmdb_file
-from tests.site.front import Front, Page
+from tests.site.shop_pages import Front, Page
 
 PHOENIX = {"latitude": 33.4484, "longitude": -112.0740, "city": "Phoenix", "state": "AZ", "zipcode": "85004"}
 TUCSON = {"latitude": 32.2226, "longitude": -110.9747, "city": "Tucson", "state": "AZ", "zipcode": "85701"}
@@ -121,7 +121,7 @@ async def test_the_front_page_looks_around_the_visitors_city(two: Front, tmp_pat
     }
     mmdb_file.write(tmp_path / "places.mmdb", networks)
     shop, geo = two.shop, GeoDatabase(tmp_path / "places.mmdb")
-    served = System(pool=shop.pool, archive=shop.archive, platforms=shop.platforms, settings=two.settings, geo=geo)
+    served = AppContext(pool=shop.pool, archive=shop.archive, platforms=shop.platforms, settings=two.settings, geo=geo)
     site = create_site(served, Traffic())
     near = {
         "93.184.216.34": "Near Phoenix, AZ",
@@ -130,7 +130,7 @@ async def test_the_front_page_looks_around_the_visitors_city(two: Front, tmp_pat
         "127.0.0.1": None,
     }
     for address, said in near.items():
-        transport = httpx.ASGITransport(Faces(api=site, dashboard=site, site=site), client=(address, 1))
+        transport = httpx.ASGITransport(Apps(api=site, dashboard=site, site=site), client=(address, 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://menus.example") as http:
             page = Page(await http.get("/"))
         assert page.status == 200
@@ -186,11 +186,11 @@ async def test_pages_show_everything_once_in_order(front: Front, sort: str, near
     ("query", "said"),
     [
         ("min=cheap", "“cheap” is not a price"),
-        ("min=50&max=20", "The highest price is below the lowest"),
+        ("min=50&max=20", "The maximum price is below the minimum"),
         ("thc_min=200", "not a percentage from 0 to 100"),
         ("near=nowhere+at+all", "We don’t know “nowhere at all”"),
-        ("category=guns", "There is no category called “guns”"),
-        ("store=999999", "We don’t know that store any more"),
+        ("category=guns", "Unknown category “guns”"),
+        ("store=999999", "That store is no longer listed"),
     ],
 )
 async def test_what_is_wrong_is_said_and_what_was_typed_stays(two: Front, query: str, said: str) -> None:
@@ -215,9 +215,9 @@ async def test_what_leaves_more_than_is_counted_is_told_as_an_estimate(
     two: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # All but a hair of the table is looked at, so what is estimated is what there is.
-    monkeypatch.setattr("menuwatch.operations.shopping._SAMPLE_ROWS", 5.9999)
-    monkeypatch.setattr("menuwatch.operations.shopping.SURE", 3)
-    await two.shop.execute("UPDATE shop_totals SET items = 6 WHERE kind = 'all'")
+    monkeypatch.setattr("menuwatch.storefront.search._SAMPLE_ROWS", 5.9999)
+    monkeypatch.setattr("menuwatch.storefront.search.SURE", 3)
+    await two.shop.execute("UPDATE storefront_totals SET items = 6 WHERE kind = 'all'")
     page = await two.page("/search")
     assert "≈ 6 products" in page.text
     assert page.facets["Category"] == {"Flower": "≈ 5", "Edibles": "≈ 1"}
@@ -229,6 +229,6 @@ async def test_words_that_find_very_many_find_the_same(two: Front, monkeypatch: 
         query: set(await found(two, query))
         for query in ("q=kiln", "q=flower", "q=kiln&near=85004", "q=flower&special=1")
     }
-    monkeypatch.setattr("menuwatch.operations.shopping.MOST_COUNTED", 1)
+    monkeypatch.setattr("menuwatch.storefront.search.MOST_COUNTED", 1)
     assert {query: set(await found(two, query)) for query in narrow} == narrow
     assert narrow["q=kiln"] == {"Night Orchard", "Peach Gummies", "Old Stock"}

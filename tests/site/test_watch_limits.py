@@ -8,7 +8,7 @@ import pytest
 
 from menuwatch.site.limits import Limits
 from tests.api.shop import item
-from tests.site.front import Front, Page
+from tests.site.shop_pages import Front, Page
 
 
 @pytest.fixture
@@ -22,13 +22,13 @@ async def number(front: Front) -> int:
 async def test_another_site_can_ask_for_nothing(front: Front, number: int, headers: dict[str, str]) -> None:
     answer = await front.http.post(f"/p/{number}/watch", data={"condition": "any_drop", "by": "feed"}, headers=headers)
     assert answer.status_code == 403
-    assert await front.rows("SELECT count(*) FROM shop_watches") == [(0,)]
+    assert await front.rows("SELECT count(*) FROM price_watches") == [(0,)]
 
 
 async def test_whoever_asks_for_very_many_is_asked_to_wait(front: Front, number: int) -> None:
     answers = [await front.post(f"/p/{number}/watch", condition="any_drop", by="feed") for _ in range(11)]
     assert [answer.status_code for answer in answers] == [303] * 10 + [422]
-    assert "many alerts in a short time" in Page(answers[-1]).text
+    assert "Too many alerts" in Page(answers[-1]).text
 
 
 async def test_whoever_sends_slowly_keeps_no_connection_from_others(front: Front, number: int) -> None:
@@ -62,7 +62,7 @@ async def test_a_machine_that_fills_in_everything_gets_nothing(front: Front, num
         f"/p/{number}/watch", condition="any_drop", by="mail", email="a@example.com", website="http://spam.example"
     )
     assert answer.status_code == 303
-    assert await front.rows("SELECT count(*) FROM shop_watches") == [(0,)]
+    assert await front.rows("SELECT count(*) FROM price_watches") == [(0,)]
 
 
 async def test_a_wrong_form_keeps_the_store_and_the_distance(front: Front, number: int) -> None:

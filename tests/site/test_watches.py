@@ -13,14 +13,15 @@ from xml.etree import ElementTree as Xml
 import pytest
 import structlog
 
-from menuwatch.core.settings import Settings
-from menuwatch.operations import watches
-from menuwatch.operations.watch_post import Post
-from menuwatch.operations.watches import Asked
-from menuwatch.proxies.vault import new_key
+from menuwatch.config.settings import Settings
+from menuwatch.core.encryption import new_key
+from menuwatch.storefront.watches import service as watches
+from menuwatch.storefront.watches import store as shoppers
+from menuwatch.storefront.watches.mailer import WatchMailer
+from menuwatch.storefront.watches.service import NewWatch
 from tests.api.shop import item
-from tests.site.front import Front, Page
 from tests.site.mailbox import Mailbox, mailbox
+from tests.site.shop_pages import Front, Page
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 ADDRESS = "somebody@example.com"
@@ -33,6 +34,12 @@ class Clock:
 
     def now(self) -> datetime:
         return self.time
+
+
+async def forget(front: Front, clock: Clock) -> None:
+    """What the janitor does every hour."""
+    async with front.shop.pool.connection() as conn:
+        await shoppers.prune(conn, clock.now())
 
 
 @pytest.fixture
@@ -120,23 +127,23 @@ class TestFeeds:
         assert "Other" in page.text
 
     async def test_a_store_or_a_place_is_all_that_counts(self, front: Front, number: int) -> None:
-        here = await feed(front, number, condition="price_below", amount="30", reach="store-1")
+        at_store = await feed(front, number, condition="price_below", amount="30", reach="store-1")
         nearby = await feed(
             front, number, condition="price_below", amount="30", reach="near", near="85004", within="25"
         )
         far = await front.shop.store("far", city="Tucson", state="AZ", latitude=32.2226, longitude=-110.9747)
         await front.crawl(far, 0, [item("f1", options=[("1/8oz", 25, 1)])])
-        assert await news(front, here) == []
+        assert await news(front, at_store) == []
         assert await news(front, nearby) == []
         close = await front.shop.store("close", city="Phoenix", state="AZ", latitude=33.45, longitude=-112.07)
         await front.crawl(close, 0, [item("c1", options=[("1/8oz", 27, 1)])])
-        assert await news(front, here) == []
+        assert await news(front, at_store) == []
         assert await news(front, nearby) == ["Blue Dream is $27.00"]
 
     async def test_all_that_watch_are_told_some_at_a_time(
         self, front: Front, number: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("menuwatch.operations.watches._AT_ONCE", 2)
+        monkeypatch.setattr("menuwatch.storefront.watches.service._BATCH", 2)
         reaches = [
             {"reach": "any"},
             {"reach": "store-1"},
@@ -152,7 +159,7 @@ class TestFeeds:
         token = await feed(front, number, condition="price_below", amount="39", reach="near", near="85004")
         await at(front, 4, 30)
         await front.rows("UPDATE dispensaries SET crawl_enabled = false RETURNING id")
-        await front.shelve()
+        await front.index()
         await front.rows("UPDATE dispensaries SET crawl_enabled = true RETURNING id")
         await at(front, 8, 45)
         await at(front, 12, 20)
@@ -160,18 +167,17 @@ class TestFeeds:
 
     async def test_one_that_nobody_reads_ends(self, front: Front, number: int) -> None:
         clock = Clock()
-        post = Post(front.shop.pool, front.settings, clock=clock)
         read, never = [await feed(front, number, condition="any_drop") for _ in range(2)]
         await news(front, read)
         clock.time += timedelta(days=8)
-        await post.send()
+        await forget(front, clock)
         await front.page(f"/alerts/{never}", status=404)
         await front.page(f"/alerts/{read}")
         clock.time += timedelta(days=51)
-        await post.send()
+        await forget(front, clock)
         assert await news(front, read) == []
         clock.time += timedelta(days=2)
-        await post.send()
+        await forget(front, clock)
         await front.page(f"/alerts/{read}", status=404)
 
     async def test_a_feed_is_kept_by_nobody_and_answers_that_nothing_changed(self, front: Front, number: int) -> None:
@@ -189,12 +195,12 @@ class TestFeeds:
         token = await feed(front, number, condition="any_drop")
         answer = await front.post(f"/alerts/{token}/stop")
         assert answer.headers["location"] == "/alerts/ended"
-        assert await front.rows("SELECT count(*) FROM shop_watches") == [(0,)]
+        assert await front.rows("SELECT count(*) FROM price_watches") == [(0,)]
         await front.page(f"/feeds/{token}.atom", status=404)
 
     async def test_only_a_hash_of_the_token_is_stored(self, front: Front, number: int) -> None:
         token = await feed(front, number, condition="any_drop")
-        ((row,),) = await front.rows("SELECT to_jsonb(w)::text FROM shop_watches w")
+        ((row,),) = await front.rows("SELECT to_jsonb(w)::text FROM price_watches w")
         assert token not in row
 
 
@@ -204,23 +210,23 @@ class TestMails:
         return Clock()
 
     @pytest.fixture
-    def post(self, front: Front, clock: Clock) -> Post:
-        return Post(front.shop.pool, front.settings, clock=clock)
+    def post(self, front: Front, clock: Clock) -> WatchMailer:
+        return WatchMailer(front.shop.pool, front.settings, clock=clock)
 
     async def ask(self, front: Front, number: int, **fields: str) -> Any:
         given = {"condition": "any_drop", "by": "mail", "reach": "any", "email": ADDRESS, **fields}
         return await front.post(f"/p/{number}/watch", **given)
 
-    async def confirmed(self, front: Front, number: int, box: Mailbox, post: Post, **fields: str) -> None:
+    async def confirmed(self, front: Front, number: int, box: Mailbox, post: WatchMailer, **fields: str) -> None:
         assert (await self.ask(front, number, **fields)).headers["location"] == "/alerts/sent"
         await post.send()
         path = box.link("/confirm")
         page = await front.page(path)
-        assert "Yes, tell me" in page.text
+        assert "Confirm alert" in page.text
         assert (await front.post(path)).status_code == 303
 
     async def test_nothing_is_told_before_it_is_confirmed(
-        self, front: Front, number: int, box: Mailbox, post: Post
+        self, front: Front, number: int, box: Mailbox, post: WatchMailer
     ) -> None:
         await self.ask(front, number)
         await at(front, 4, 30)
@@ -229,7 +235,7 @@ class TestMails:
         assert (box.to, box.mails[0]["subject"]) == ([ADDRESS], "Confirm your alert")
 
     async def test_a_change_is_mailed_once_with_a_way_out(
-        self, front: Front, number: int, box: Mailbox, post: Post, clock: Clock
+        self, front: Front, number: int, box: Mailbox, post: WatchMailer, clock: Clock
     ) -> None:
         await self.confirmed(front, number, box, post)
         await at(front, 4, 30)
@@ -245,11 +251,11 @@ class TestMails:
         # A mail program posts without saying where it comes from.
         answer = await front.post(stop, origin=None, **{"List-Unsubscribe": "One-Click"})
         assert answer.status_code == 303
-        assert await front.rows("SELECT count(*) FROM shop_watches") == [(0,)]
+        assert await front.rows("SELECT count(*) FROM price_watches") == [(0,)]
         assert (await front.post(stop, origin=None)).status_code == 303
 
     async def test_changes_in_short_succession_come_together(
-        self, front: Front, number: int, box: Mailbox, post: Post, clock: Clock
+        self, front: Front, number: int, box: Mailbox, post: WatchMailer, clock: Clock
     ) -> None:
         await self.confirmed(front, number, box, post)
         clock.time += timedelta(hours=7)
@@ -264,7 +270,7 @@ class TestMails:
         assert len(box.mails) == 3
 
     async def test_a_server_that_refuses_is_tried_again(
-        self, front: Front, number: int, box: Mailbox, post: Post, clock: Clock
+        self, front: Front, number: int, box: Mailbox, post: WatchMailer, clock: Clock
     ) -> None:
         box.refuse = 2
         await self.ask(front, number)
@@ -275,7 +281,7 @@ class TestMails:
         assert len(box.mails) == 1
 
     async def test_who_dies_with_a_mail_in_hand_leaves_it_to_others(
-        self, front: Front, number: int, box: Mailbox, post: Post, clock: Clock, monkeypatch: pytest.MonkeyPatch
+        self, front: Front, number: int, box: Mailbox, post: WatchMailer, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         await self.ask(front, number)
 
@@ -291,46 +297,47 @@ class TestMails:
         assert await post.send() == 1
         assert len(box.mails) == 1
 
-    async def test_what_is_not_confirmed_is_forgotten(
-        self, front: Front, number: int, post: Post, clock: Clock
-    ) -> None:
+    async def test_what_is_not_confirmed_is_forgotten(self, front: Front, number: int, clock: Clock) -> None:
         await self.ask(front, number)
-        clock.time += timedelta(hours=49)
-        await post.send()
-        assert await front.rows("SELECT count(*) FROM shop_watches") == [(0,)]
+        clock.time += timedelta(hours=47)
+        await forget(front, clock)
+        assert await front.rows("SELECT count(*) FROM price_watches") == [(1,)]
+        clock.time += timedelta(hours=2)
+        await forget(front, clock)
+        assert await front.rows("SELECT count(*) FROM price_watches") == [(0,)]
 
     async def test_the_address_is_sealed_and_in_no_log(
-        self, front: Front, number: int, box: Mailbox, post: Post
+        self, front: Front, number: int, box: Mailbox, post: WatchMailer
     ) -> None:
         with structlog.testing.capture_logs() as logs:
             await self.confirmed(front, number, box, post)
         token = box.link("/confirm").split("/")[2]
-        ((row,),) = await front.rows("SELECT to_jsonb(w)::text FROM shop_watches w")
+        ((row,),) = await front.rows("SELECT to_jsonb(w)::text FROM price_watches w")
         for text in (row, str(logs)):
             assert ADDRESS not in text
             assert token not in text
 
     async def test_an_address_gets_few_mails_that_nobody_asked_for(
-        self, front: Front, number: int, box: Mailbox, post: Post
+        self, front: Front, number: int, box: Mailbox, post: WatchMailer
     ) -> None:
         answers = [
             await self.ask(front, number, email=address) for address in (ADDRESS, ADDRESS.upper(), ADDRESS, ADDRESS)
         ]
         assert [answer.status_code for answer in answers] == [303, 303, 303, 422]
-        assert "enough alerts" in Page(answers[-1]).text
+        assert "too many alerts" in Page(answers[-1]).text
         assert await post.send() == 3
 
     async def test_at_the_same_moment_too(self, front: Front, number: int) -> None:
         answers = await asyncio.gather(*(self.ask(front, number) for _ in range(8)))
         assert sorted(answer.status_code for answer in answers) == [303] * 3 + [422] * 5
-        assert await front.rows("SELECT count(*) FROM shop_watches") == [(3,)]
+        assert await front.rows("SELECT count(*) FROM price_watches") == [(3,)]
 
     async def test_one_who_asks_for_many_addresses_keeps_nobody_else_out(self, front: Front, number: int) -> None:
         answers = [await self.ask(front, number, email=f"{n}@example.com") for n in range(11)]
         assert [answer.status_code for answer in answers] == [303] * 10 + [422]
-        other = Asked(item_id=number, condition="any_drop", address=ADDRESS)
+        other = NewWatch(item_id=number, condition="any_drop", address=ADDRESS)
         async with front.shop.pool.connection() as conn:
-            await watches.ask(conn, other, front.settings)
+            await watches.create(conn, other, front.settings)
 
     @pytest.mark.parametrize(
         "address",
@@ -341,13 +348,15 @@ class TestMails:
         answer = await self.ask(front, number, email=address)
         assert answer.status_code == 422
         assert Page(answer).all("p", id="email-wrong")
-        assert await front.rows("SELECT count(*) FROM shop_watches") == [(0,)]
+        assert await front.rows("SELECT count(*) FROM price_watches") == [(0,)]
 
-    async def test_names_break_out_of_no_mail(self, front: Front, box: Mailbox, post: Post, clock: Clock) -> None:
+    async def test_names_break_out_of_no_mail(
+        self, front: Front, box: Mailbox, post: WatchMailer, clock: Clock
+    ) -> None:
         store = await front.shop.store()
         name = "Evil\r\nBcc: x@example.com\r\n\r\nbody\u2028more"
         await front.crawl(store, 0, [item("1", name)])
-        number = (await front.rows("SELECT id FROM shop_items"))[0][0]
+        number = (await front.rows("SELECT id FROM storefront_items"))[0][0]
         await self.confirmed(front, number, box, post)
         await front.crawl(store, 4, [item("1", name, options=[("1/8oz", 20, 5)])])
         clock.time += timedelta(hours=7)
@@ -365,19 +374,19 @@ async def test_without_a_mail_server_only_feeds_are_offered(front: Front, number
     assert not page.all("input", name="email")
     answer = await front.post(f"/p/{number}/watch", condition="any_drop", by="mail", email=ADDRESS)
     assert answer.status_code == 422
-    assert "sends no mail" in Page(answer).text
+    assert "sends no e-mail" in Page(answer).text
 
 
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"condition": "never"}, "Choose what you want to be told of"),
-        ({"condition": "price_below"}, "Below which price?"),
-        ({"condition": "price_below", "amount": "cheap"}, "Below which price?"),
-        ({"condition": "price_below", "amount": "50"}, "It costs $40.00 already"),
-        ({"condition": "back_in_stock"}, "It is in stock already"),
-        ({"condition": "any_drop", "reach": "near", "near": "nowhere"}, "Near where?"),
-        ({"condition": "any_drop", "reach": "store-999"}, "We don’t watch that store any more"),
+        ({"condition": "never"}, "Choose an alert condition"),
+        ({"condition": "price_below"}, "Enter a price such as"),
+        ({"condition": "price_below", "amount": "cheap"}, "Enter a price such as"),
+        ({"condition": "price_below", "amount": "50"}, "It already costs $40.00"),
+        ({"condition": "back_in_stock"}, "It is already in stock"),
+        ({"condition": "any_drop", "reach": "near", "near": "nowhere"}, "Enter a ZIP code"),
+        ({"condition": "any_drop", "reach": "store-999"}, "That store is no longer listed"),
     ],
 )
 async def test_what_cannot_be_watched_is_said_and_what_was_typed_stays(
@@ -389,4 +398,4 @@ async def test_what_cannot_be_watched_is_said_and_what_was_typed_stays(
     assert said in page.text
     if "amount" in fields:
         assert page.all("input", name="amount")[0]["value"] == fields["amount"]
-    assert await front.rows("SELECT count(*) FROM shop_watches") == [(0,)]
+    assert await front.rows("SELECT count(*) FROM price_watches") == [(0,)]

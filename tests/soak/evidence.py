@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from menuwatch.sim.arrivals import Arrival, busiest
+from menuwatch.sim.stats import Arrival, busiest
 
 WINDOWS = (1.0, 5.0, 20.0)
 """Seconds."""
@@ -21,15 +21,13 @@ _SLACK = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A row of `fetch_attempts`. `proxy` is the simulator's number; `task` None is a probe. `waited` is in seconds."""
+    """A row of `fetch_attempts`. `proxy` is the simulator's number; `task` None is a probe."""
 
     id: int
     task: int | None
     proxy: int | None
     agent: str
-    reaction: str
     status: int | None
-    waited: float
     began: float
     ended: float
 
@@ -96,7 +94,7 @@ def ignored(found: Iterable[tuple[Arrival, Sequence[float]]], *, concurrency: in
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A proxy in the hands of one task, from its first request through it to the end of its last one."""
+    """A proxy leased by one task, from the lease's row to its deletion or its end."""
 
     task: int
     proxy: int
@@ -104,39 +102,32 @@ class Hold:
     ended: float
 
 
-def holds(attempts: Iterable[Attempt]) -> list[Hold]:
-    """Who held which proxy when, in the order of their beginnings.
-
-    A task keeps its proxy from one request to the next when they are of one session: the identity was not given up in between, and
-    the time between them is what the second says it waited for its turn. (A task that was put off and came back waited much longer.)
-    """
-    by_task: dict[tuple[int, int, str], list[Attempt]] = defaultdict(list)
+def unleased(attempts: Iterable[Attempt], held: Iterable[Hold]) -> Iterator[str]:
+    """Requests of a task that were not made, from beginning to end, within a lease of that task on that proxy."""
+    by_task: dict[tuple[int, int], list[Hold]] = defaultdict(list)
+    for hold in held:
+        by_task[hold.task, hold.proxy].append(hold)
     for attempt in attempts:
-        if attempt.task is not None and attempt.proxy is not None:
-            by_task[attempt.task, attempt.proxy, attempt.agent].append(attempt)
-    found: list[Hold] = []
-    for (task, proxy, _), listed in by_task.items():
-        listed.sort(key=lambda attempt: attempt.began)
-        began, last = listed[0].began, listed[0]
-        for attempt in listed[1:]:
-            kept = last.reaction in ("return", "again") and attempt.began - last.ended <= attempt.waited + 0.2
-            if not kept:
-                found.append(Hold(task, proxy, began, last.ended))
-                began = attempt.began
-            last = attempt
-        found.append(Hold(task, proxy, began, last.ended))
-    return sorted(found, key=lambda hold: (hold.began, hold.ended))
+        if attempt.task is None or attempt.proxy is None:
+            continue
+        own = by_task[attempt.task, attempt.proxy]
+        if not any(hold.began - _SLACK <= attempt.began and attempt.ended <= hold.ended + _SLACK for hold in own):
+            leases = ", ".join(f"{hold.began:.3f} to {hold.ended:.3f}" for hold in own) or "none"
+            yield (
+                f"request {attempt.id} of task {attempt.task} through proxy {attempt.proxy}, {attempt.began:.3f} to "
+                f"{attempt.ended:.3f}, was outside the task's leases: {leases}"
+            )
 
 
-def shared(found: Iterable[Hold]) -> Iterator[str]:
+def shared(held: Iterable[Hold]) -> Iterator[str]:
     """Proxies that two tasks held at the same time."""
     until: dict[int, Hold] = {}
-    for hold in found:
+    for hold in sorted(held, key=lambda hold: (hold.began, hold.ended)):
         before = until.get(hold.proxy)
-        if before is not None and before.task != hold.task and hold.began < before.ended - 0.002:
+        if before is not None and hold.began < before.ended:
             yield (
-                f"proxy {hold.proxy} was taken by task {hold.task} {before.ended - hold.began:.3f} s before "
-                f"task {before.task} was through with it"
+                f"proxy {hold.proxy} was leased by task {hold.task} {before.ended - hold.began:.3f} s before "
+                f"the lease of task {before.task} ended"
             )
         if before is None or hold.ended > before.ended:
             until[hold.proxy] = hold

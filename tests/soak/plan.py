@@ -98,7 +98,7 @@ class Round:
     number: int
     day: int
     trouble: str
-    misbehave: dict[str, Any] = field(default_factory=dict)
+    faults: dict[str, Any] = field(default_factory=dict)
     pause: float = 0.0
     kill: bool = False
 
@@ -110,7 +110,7 @@ class Round:
     @property
     def afterwards(self) -> dict[str, Any]:
         """What the simulator is told when that hour is over."""
-        return {"forbidden": self.misbehave["forbidden"]}
+        return {"forbidden": self.faults["forbidden"]}
 
 
 class Plan:
@@ -125,19 +125,19 @@ class Plan:
             rng.shuffle(troubles)
             fatal = rng.randrange(len(troubles))
             for place, trouble in enumerate(troubles):
-                misbehave, pause = self._misbehave(trouble, size)
+                faults, pause = self._faults(trouble, size)
                 self.rounds.append(
                     Round(
                         number=len(self.rounds),
                         day=day,
                         trouble=trouble,
-                        misbehave=misbehave,
+                        faults=faults,
                         pause=pause,
                         kill=place == fatal,
                     )
                 )
 
-    def _misbehave(self, trouble: str, size: Size) -> tuple[dict[str, Any], float]:
+    def _faults(self, trouble: str, size: Size) -> tuple[dict[str, Any], float]:
         """What the simulator is told, and the seconds that a 429 asks for at least."""
         always = {"forbidden": {"agents": [self._agent], "lasts": 0}}
         match trouble:

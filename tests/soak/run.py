@@ -5,14 +5,14 @@
              └── kill -9 of one of them a day                     403 for everybody for an hour
 
 A round is one crawl of all stores at one tick of the market, under one trouble; it ends when its last menu is in the catalogue, so
-that every menu can be compared with the simulator's own ledger. An hour takes a few seconds, and the settings that are times are on
+that every menu can be compared with the expected state. An hour takes a few seconds, and the settings that are times are on
 the same scale (`plan`). One thing is not: a host's pace grows back by a tenth a minute after a storm. Hours go by between two
 crawls, and here they do not, so the pace is given back at the end of each round; turns are left as they are. Scores, which halve in
 six hours, do not fade within a run: what is learned on the first day is known on the last.
 
 What must hold, by what the simulator saw and the database holds, not by what the workers say:
 
-- every menu of every round arrives, and every product, price and stock is the ledger's after each; nothing is quarantined;
+- every menu of every round arrives, and every product, price and stock is as expected after each; nothing is quarantined;
 - no span of time holds more requests than rate and burst allow (`evidence.windows` says what delays may add), no more identities are
   at work than `concurrency`, none in two hands, and nothing is asked while a Retry-After runs but what was on its way;
 - each request that arrived is in `fetch_attempts` once and none besides, but for the last ones of a killed worker;
@@ -35,24 +35,24 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from menuwatch.core import telemetry
+from menuwatch.core import logging as telemetry
 from menuwatch.db import migrate
 from menuwatch.db.pool import open_pool
 from menuwatch.fetch.profiles import PROFILES
-from menuwatch.operations import proxies as proxy_operations
-from menuwatch.sim.arrivals import Arrival
-from menuwatch.sim.ledger import Row, follow
+from menuwatch.proxies import service as proxy_operations
+from menuwatch.queue import store as tasks
+from menuwatch.queue.model import PRIORITY_DISCOVERY, NewTask, Role
+from menuwatch.sim.expected import Row, follow
 from menuwatch.sim.process import Simulator
+from menuwatch.sim.stats import Arrival
 from menuwatch.stores import store as stores
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.model import PRIORITY_DISCOVERY, NewTask, Role
-from tests.chaos.crew import Leash, Member
 from tests.chaos.server import Server
-from tests.e2e.truth import catalogue, expected, snapshot_of, snapshots
+from tests.chaos.worker_processes import Leash, Member
+from tests.e2e.expected_catalog import catalogue, expected, snapshot_of, snapshots
 from tests.soak import evidence
-from tests.soak.crew import Workers
-from tests.soak.evidence import Attempt, Kill
+from tests.soak.evidence import Attempt, Hold, Kill
 from tests.soak.plan import FULL, SHORT, Plan, Round, Size
+from tests.soak.worker_processes import Workers
 
 _TABLES = """
 CREATE TABLE soak_turns (proxy_id integer, is_active boolean, error text, at timestamptz NOT NULL DEFAULT clock_timestamp());
@@ -63,6 +63,17 @@ BEGIN
 END $$;
 CREATE TRIGGER soak_turned AFTER UPDATE OF is_active ON proxies FOR EACH ROW
   WHEN (OLD.is_active IS DISTINCT FROM NEW.is_active) EXECUTE FUNCTION soak_turned();
+CREATE TABLE soak_leases (lease_id bigint PRIMARY KEY, task_id bigint, proxy_id integer, began timestamptz, ended timestamptz);
+CREATE FUNCTION soak_leased() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO soak_leases VALUES (NEW.id, NEW.task_id, NEW.proxy_id, clock_timestamp());
+  ELSE
+    UPDATE soak_leases SET ended = least(clock_timestamp(), OLD.expires_at) WHERE lease_id = OLD.id;
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER soak_leased AFTER INSERT OR DELETE ON identity_leases FOR EACH ROW EXECUTE FUNCTION soak_leased();
 """
 _LEASE_SECONDS = 90.0
 """What a lease that nobody renews lasts at most, and a little."""
@@ -184,7 +195,7 @@ class Soak:
         size, simulator = self._size, self._simulator
         if now.number:
             await simulator.tick()
-        await simulator.misbehave(now.misbehave)
+        await simulator.inject_faults(now.faults)
         before = time.monotonic()
         ((began,),) = await self._ask("SELECT clock_timestamp()")
         await self._feed(now)
@@ -199,7 +210,7 @@ class Soak:
         last = arrivals[-1].number if arrivals else first
         self._passed.append(_Passed(now, first, last, began, ended))
         good = await self._compare(now)
-        ((pace,),) = await self._ask("SELECT coalesce(min(pace / rate), 1) FROM hosts")
+        ((pace,),) = await self._ask("SELECT coalesce(min(current_rate / rate), 1) FROM hosts")
         statuses = Counter(arrival.status for arrival in arrivals)
         ((active,),) = await self._ask("SELECT count(*) FROM proxies WHERE is_active")
         self._say(
@@ -210,7 +221,7 @@ class Soak:
         )
         if now.everybody:
             await self._closed_again(now)
-        await self._ask("UPDATE hosts SET pace = rate, paced_at = clock_timestamp()")
+        await self._ask("UPDATE hosts SET current_rate = rate, rate_changed_at = clock_timestamp()")
 
     async def _hour(self, now: Round, began: datetime, deadline: float) -> None:
         """An hour in which nobody is let in. It begins when that is known (the circuit opens), so a slow machine has the same one."""
@@ -223,7 +234,7 @@ class Soak:
                 )
             await asyncio.sleep(0.05)
         await asyncio.sleep(self._size.hour)
-        await self._simulator.misbehave(now.afterwards)
+        await self._simulator.inject_faults(now.afterwards)
 
     async def _feed(self, now: Round) -> None:
         async with self._pool.connection() as conn, conn.transaction():
@@ -264,9 +275,7 @@ class Soak:
                 " WHERE t.status IN ('claimed', 'running') GROUP BY t.worker_id ORDER BY 1"
             )
             there = {member.name: member for member in self._crew.members}
-            found = [
-                (there[worker.rpartition("-")[0]], ids) for worker, ids in rows if worker.rpartition("-")[0] in there
-            ]
+            found = [(there[worker], ids) for worker, ids in rows if worker in there]
             if found:
                 break
             if time.monotonic() > deadline:
@@ -279,19 +288,19 @@ class Soak:
         await victim.process.wait()
         self._kills.append(Kill(time.monotonic(), self._size.slots, self._size.pages))
         held = await self._ask(
-            "SELECT id FROM worker_tasks WHERE status IN ('claimed', 'running') AND worker_id LIKE %s",
-            (f"{victim.name}-%",),
+            "SELECT id FROM worker_tasks WHERE status IN ('claimed', 'running') AND worker_id = %s",
+            (victim.name,),
         )
         self._orphans[victim.name] = [row[0] for row in held]
         await self._crew.replace(victim)
 
     async def _compare(self, now: Round) -> int:
-        """The catalogue beside the simulator's ledger after this round; how many stores are as they should be."""
+        """The catalogue beside the simulator's expected state after this round; how many stores are as they should be."""
         found = await catalogue(self._pool)
         good = 0
         for store in self._simulator.market.stores:
             crawls = self._crawls.setdefault(store.slug, [])
-            crawls.append(self._simulator.truth.rows(store.slug, now.number))
+            crawls.append(self._simulator.expected.rows(store.slug, now.number))
             known, _ = follow(crawls)
             have = found.get(store.slug, {})
             wrong = [product for product in known if have.get(product) != expected(known[product])]
@@ -341,7 +350,7 @@ class Soak:
         attempts = await self._attempts()
         await self._judge_menus()
         await self._judge_pool()
-        self._judge_budget(arrivals, attempts)
+        await self._judge_budget(arrivals, attempts)
         self._judge_books(arrivals, attempts)
         self._judge_browsers(arrivals)
         self._judge_refusals(arrivals)
@@ -361,7 +370,7 @@ class Soak:
         offset = time.time() - time.monotonic()
         agents = {profile.name: profile.user_agent for profile in PROFILES}
         rows = await self._ask(
-            "SELECT id, task_id, proxy_id, profile, reaction, status, waited_ms, extract(epoch FROM attempted_at)::float8, elapsed_ms"
+            "SELECT id, task_id, proxy_id, profile, status, extract(epoch FROM attempted_at)::float8, elapsed_ms"
             "  FROM fetch_attempts ORDER BY attempted_at"
         )
         return [
@@ -370,14 +379,22 @@ class Soak:
                 task=task,
                 proxy=self._numbers.get(proxy),
                 agent=agents.get(profile, ""),
-                reaction=reaction,
                 status=status,
-                waited=waited / 1000,
                 began=at - offset,
                 ended=at - offset + elapsed / 1000,
             )
-            for number, task, proxy, profile, reaction, status, waited, at, elapsed in rows
+            for number, task, proxy, profile, status, at, elapsed in rows
         ]
+
+    async def _holds(self) -> list[Hold]:
+        """The leases of tasks; those that were never deleted last until their end, or until now."""
+        offset = time.time() - time.monotonic()
+        rows = await self._ask(
+            "SELECT s.task_id, s.proxy_id, extract(epoch FROM s.began)::float8,"
+            "       extract(epoch FROM coalesce(s.ended, least(l.expires_at, clock_timestamp())))::float8"
+            "  FROM soak_leases s LEFT JOIN identity_leases l ON l.id = s.lease_id WHERE s.task_id IS NOT NULL"
+        )
+        return [Hold(task, self._numbers[proxy], began - offset, ended - offset) for task, proxy, began, ended in rows]
 
     async def _judge_menus(self) -> None:
         """Every crawl as it was served, none of them twice, none mistrusted."""
@@ -406,7 +423,7 @@ class Soak:
         for name, ids in self._orphans.items():
             rows = await self._ask("SELECT id, status, worker_id FROM worker_tasks WHERE id = ANY (%s)", (ids,))
             for number, status, worker in rows:
-                if status == "completed" and not str(worker).startswith(f"{name}-"):
+                if status == "completed" and worker != name:
                     taken += 1
                 else:
                     self._fault(f"task {number} of worker {name}, which was killed, is {status} by {worker}")
@@ -435,7 +452,7 @@ class Soak:
         living = Counter(number for number, _, _ in out if number not in dead)
         self._report.figures["living proxies out for a while"] = f"{sum(living.values())} times, {len(living)} of them"
 
-    def _judge_budget(self, arrivals: Sequence[Arrival], attempts: Sequence[Attempt]) -> None:
+    async def _judge_budget(self, arrivals: Sequence[Arrival], attempts: Sequence[Attempt]) -> None:
         size = self._size
         found = evidence.windows(arrivals, rate=size.rate, burst=size.burst)
         self._report.faults += evidence.over_budget(found, concurrency=size.concurrency)
@@ -444,8 +461,9 @@ class Soak:
         self._report.figures["busiest spans, as they left"] = _said(
             evidence.windows(left, rate=size.rate, burst=size.burst)
         )
-        held = evidence.holds(attempts)
+        held = await self._holds()
         self._report.faults += evidence.shared(held)
+        self._report.faults += evidence.unleased(attempts, held)
         most = evidence.at_once(held)
         if most > size.concurrency:
             self._fault(f"{most} identities talked to the host at the same time, and {size.concurrency} may")

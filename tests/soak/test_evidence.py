@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from menuwatch.sim.arrivals import Arrival
+from menuwatch.sim.stats import Arrival
 from tests.soak import evidence
 from tests.soak.evidence import Attempt, Books, Hold, Kill
 from tests.soak.plan import FULL, SHORT, Plan
@@ -15,7 +15,7 @@ def _arrival(number: int, at: float, *, proxy: int = 0, status: int = 200, agent
 
 
 def _attempt(number: int, began: float, ended: float, **more: Any) -> Attempt:
-    values: dict[str, Any] = {"task": 1, "proxy": 0, "agent": "a", "reaction": "return", "status": 200, "waited": 0.0}
+    values: dict[str, Any] = {"task": 1, "proxy": 0, "agent": "a", "status": 200}
     return Attempt(id=number, began=began, ended=ended, **{**values, **more})
 
 
@@ -47,21 +47,23 @@ def test_requests_after_a_429_are_those_on_their_way_or_a_fault() -> None:
     assert len(list(evidence.ignored(found, concurrency=3, timeout=0.15))) == 1, "too late to have been on its way"
 
 
-def test_a_proxy_in_two_hands_is_seen_even_between_two_requests() -> None:
-    mine = [_attempt(1, 0.0, 0.2), _attempt(2, 1.2, 1.4, waited=1.0)]
-    assert evidence.holds(mine) == [Hold(1, 0, 0.0, 1.4)], "it waited for its turn, and kept its proxy"
-    theirs = _attempt(3, 0.5, 0.6, task=2)
-    assert len(list(evidence.shared(evidence.holds([*mine, theirs])))) == 1
-    elsewhere = _attempt(3, 0.5, 0.6, task=2, proxy=1)
-    held = evidence.holds([*mine, elsewhere])
-    assert list(evidence.shared(held)) == []
-    assert evidence.at_once(held) == 2
-    given_up = [_attempt(1, 0.0, 0.2, reaction="rotate"), _attempt(2, 1.2, 1.4, waited=1.0)]
-    assert list(evidence.shared(evidence.holds([*given_up, theirs]))) == []
-    put_off = [_attempt(1, 0.0, 0.2), _attempt(2, 3.2, 3.4, waited=1.0)]
-    assert list(evidence.shared(evidence.holds([*put_off, theirs]))) == []
-    probe = _attempt(4, 0.1, 0.2, task=None)
-    assert evidence.holds([probe]) == []
+def test_a_proxy_leased_twice_at_a_time_is_seen() -> None:
+    mine, theirs = Hold(1, 0, 0.0, 1.4), Hold(2, 0, 1.3, 1.6)
+    assert len(list(evidence.shared([theirs, mine]))) == 1
+    assert list(evidence.shared([mine, Hold(2, 0, 1.4, 1.6)])) == []
+    elsewhere = [mine, Hold(2, 1, 0.5, 0.6)]
+    assert list(evidence.shared(elsewhere)) == []
+    assert evidence.at_once(elsewhere) == 2
+
+
+def test_a_request_outside_a_lease_of_its_task_is_seen() -> None:
+    held = [Hold(1, 0, 0.0, 1.4), Hold(2, 0, 1.5, 1.6)]
+    inside = [_attempt(1, 0.0, 0.2), _attempt(2, 1.2, 1.4), _attempt(3, 1.5, 1.6, task=2)]
+    assert list(evidence.unleased(inside, held)) == []
+    assert len(list(evidence.unleased([_attempt(1, 1.3, 2.0)], held))) == 1, "beyond the end"
+    assert len(list(evidence.unleased([_attempt(1, 0.2, 0.3, task=2)], held))) == 1, "another task's lease"
+    assert len(list(evidence.unleased([_attempt(1, 0.2, 0.3, proxy=1)], held))) == 1, "another proxy"
+    assert list(evidence.unleased([_attempt(4, 9.0, 9.2, task=None)], held)) == [], "a probe has no task"
 
 
 def test_books_that_do_not_agree_are_seen() -> None:
@@ -103,5 +105,5 @@ def test_a_seed_repeats_a_plan_in_which_each_day_has_every_trouble_and_a_death()
             rounds = [round_ for round_ in plan.rounds[1:] if round_.day == day]
             assert sorted(round_.trouble for round_ in rounds) == sorted(size.troubles)
             assert sum(round_.kill for round_ in rounds) == 1
-            assert all("forbidden" in round_.misbehave for round_ in rounds)
+            assert all("forbidden" in round_.faults for round_ in rounds)
     assert len(FULL.dead) == FULL.proxies // 10

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.crew import Leash
+from tests.chaos.worker_processes import Leash
 from tests.soak.plan import SHORT, Plan
 from tests.soak.run import run
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from menuwatch.archive import document
 from menuwatch.archive.document import Document
 from menuwatch.archive.files import FileArchive
-from menuwatch.archive.pages import PageArchive
 from menuwatch.core.errors import Refused, Transient
+from menuwatch.search_crawl.pages import PageArchive
 
 AT = datetime(2026, 3, 5, 7, 8, 9, 123456, tzinfo=UTC)
 PAGES = (b'{"data":{"products":[{"price":12.50,"n":"\xce\x949"}]}}', b'{ "spaced" : [1,  2] }')
@@ -29,6 +29,12 @@ PAGES = (b'{"data":{"products":[{"price":12.50,"n":"\xce\x949"}]}}', b'{ "spaced
 
 def _doc(pages: tuple[bytes, ...] = PAGES, broken: tuple[bytes, ...] = ()) -> Document:
     return Document(platform="dutchie", platform_dispensary_id="abc", fetched_at=AT, pages=pages, broken=broken)
+
+
+def test_a_path_has_four_digits_for_the_year(tmp_path: Path) -> None:
+    early = Document(platform="dutchie", platform_dispensary_id="abc", fetched_at=AT.replace(year=7), pages=PAGES)
+    assert FileArchive(tmp_path).stage(1, early).path == "payloads/0007/03/05/store_1_00070305T070809123456Z.json.gz"
+    assert FileArchive(tmp_path).stage(1, _doc()).path == "payloads/2026/03/05/store_1_20260305T070809123456Z.json.gz"
 
 
 def test_bodies_come_back_byte_for_byte() -> None:
@@ -138,7 +144,7 @@ def test_pages_known_to_be_strict_are_archived_as_others_are(tmp_path: Path) -> 
 def test_discard_leaves_nothing(tmp_path: Path) -> None:
     archive = FileArchive(tmp_path)
     staged = archive.stage(7, _doc())
-    archive.settle(staged)(False)
+    archive.discard(staged)
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
     with pytest.raises(Refused, match="has no file"):
         archive.read(staged.path)
@@ -146,7 +152,7 @@ def test_discard_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["../../etc/passwd", "/etc/passwd", "payloads/../../x", "images/x"])
 def test_nothing_outside_the_archive_is_read(tmp_path: Path, path: str) -> None:
-    with pytest.raises(Refused, match="is no path of the archive"):
+    with pytest.raises(Refused, match="is not an archive path"):
         FileArchive(tmp_path).packed(path)
 
 
@@ -156,8 +162,8 @@ def test_two_stagings_of_one_path_never_touch_each_other(tmp_path: Path) -> None
     assert loser.path == winner.path
     assert archive.read(winner.path, winner.sha256) == _doc((b"2",)), "the row's hash tells which one is meant"
     assert archive.read(loser.path, loser.sha256) == _doc((b"1",))
-    archive.settle(loser)(False)
-    archive.settle(winner)(True)
+    archive.discard(loser)
+    archive.publish(winner)
     assert archive.read(winner.path, winner.sha256) == _doc((b"2",))
     assert list(archive.staged()) == []
 
@@ -213,7 +219,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from menuwatch.archive.document import Document
 from menuwatch.archive.files import FileArchive
-from menuwatch.archive.pages import PageArchive
+from menuwatch.search_crawl.pages import PageArchive
 from menuwatch.core.errors import Transient
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (64_000, 64_000))

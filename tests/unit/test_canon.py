@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from menuwatch.catalog.canon import kinds
-from menuwatch.catalog.canon.kinds import CATEGORIES, SUBCATEGORIES, kind
-from menuwatch.catalog.canon.package import Package, mass, package
-from menuwatch.catalog.canon.strains import STRAINS, strain
-from menuwatch.catalog.canon.text import key, plain
-from menuwatch.catalog.canon.unit_price import effective, per, unit_prices
+from menuwatch.catalog.taxonomy import categories as kinds
+from menuwatch.catalog.taxonomy.categories import CATEGORIES, SUBCATEGORIES, kind
+from menuwatch.catalog.taxonomy.package import Package, mass, package
+from menuwatch.catalog.taxonomy.strains import STRAINS, strain
+from menuwatch.catalog.taxonomy.text import key, plain
+from menuwatch.catalog.taxonomy.unit_price import effective, per, unit_prices
 
 
 def D(text: str | None) -> Decimal | None:

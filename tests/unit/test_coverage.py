@@ -13,14 +13,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from menuwatch.operations.coverage import coverage
-from menuwatch.pipeline import recorded as files
+from menuwatch.pipeline import recorded_files as files
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie import payload as dutchie
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.platforms.dutchie_plus import payload as plus
 from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
-from menuwatch.platforms.fields import Table, declared, steps, values, written
+from menuwatch.platforms.fields import Table, coverage, declare, steps, values, written
 from menuwatch.platforms.weedmaps import payload as weedmaps
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
 from tests.e2e.recordings import page, product
@@ -93,7 +92,7 @@ def test_what_is_read_is_what_is_declared_as_used_or_kept(platform: Any, item: t
 
 
 def test_counts_nulls_and_what_is_empty() -> None:
-    fields = declared(
+    fields = declare(
         "", used={"a[].x": "x"}, kept={"a[].y": "y"}, ignored={"a[].more.**": "who cares", "a[].by.*": "by"}
     )
     document = {
@@ -111,7 +110,7 @@ def test_counts_nulls_and_what_is_empty() -> None:
 
 
 def test_the_most_specific_declaration_counts() -> None:
-    table = Table(declared("", used={"a.b.c": "c"}, kept={"a.*.c": "any"}, ignored={"a.**": "rest", "d[].e": "e"}))
+    table = Table(declare("", used={"a.b.c": "c"}, kept={"a.*.c": "any"}, ignored={"a.**": "rest", "d[].e": "e"}))
     uses = {path: (field.use if (field := table.find(steps(path), holds_nothing=True)) else None) for path in
             ("a.b.c", "a.x.c", "a.x.d", "a.b", "d[].e", "d", "d[]", "e", "d.e")}  # fmt: skip
     assert uses == {

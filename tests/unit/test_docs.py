@@ -8,8 +8,8 @@ from pathlib import Path
 import typer.main
 
 from menuwatch.cli.main import app
-from menuwatch.core.settings import variables
-from menuwatch.fetch import reaction
+from menuwatch.config.settings import variables
+from menuwatch.fetch import retry_policy as reaction
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from menuwatch.catalog import rows
-from menuwatch.catalog.canon.bounds import bounded, fits
+from menuwatch.catalog import copy_format as rows
 from menuwatch.catalog.model import Product, ProductWarning
+from menuwatch.catalog.taxonomy.limits import bounded, is_in_range
 from menuwatch.core.errors import BadPayload
-from menuwatch.platforms.base import Normalized
-from menuwatch.platforms.dutchie import page
-from menuwatch.platforms.dutchie.normalize import normalize, store_of
+from menuwatch.platforms.dutchie import answers
+from menuwatch.platforms.dutchie.normalize import ITEMS
+from menuwatch.platforms.model import Normalized
 
 
 def run(more: str, *, first: str = '"id":"odd","Name":"Odd","Options":["N/A"],"recPrices":[10]') -> Normalized:
     """An item, with other fields as JSON text, between two that are as they should be."""
     good = '{{"id":"{}","Name":"Good","Options":["1g"],"recPrices":[1]}}'
     texts = [good.format("x"), f"{{{first},{more}}}", good.format("y")]
-    made = normalize([msgspec.Raw(text.encode()) for text in texts])
+    made = ITEMS.normalize([msgspec.Raw(text.encode()) for text in texts])
     assert [p.provider_product_id for p in made.products if p.name == "Good"] == ["x", "y"]
     return made
 
@@ -67,7 +67,7 @@ def odd(made: Normalized) -> Product:
 )
 def test_bounds(text: str, fine: bool) -> None:
     value = Decimal(text)
-    assert fits(value) is fine
+    assert is_in_range(value) is fine
     if fine:
         assert bounded(value) is value, "not rounded"
     else:
@@ -202,7 +202,7 @@ def test_what_is_nested_too_deeply_costs_its_item(depth: int) -> None:
     made = run('"z":' + "[" * depth + "]" * depth)
     assert [p.provider_product_id for p in made.products] == ["x", "y"]
     assert made.warnings == (ProductWarning(None, "", "is nested too deeply to be read", fatal=True),)
-    assert store_of([msgspec.Raw(b'{"z":' + b"[" * depth + b"]" * depth + b"}")]) is None
+    assert ITEMS.store_of([msgspec.Raw(b'{"z":' + b"[" * depth + b"]" * depth + b"}")]) is None
 
 
 def test_nesting_that_the_decoder_stands_does_no_harm_where_nobody_reads_it() -> None:
@@ -215,18 +215,18 @@ def test_nesting_that_the_decoder_stands_does_no_harm_where_nobody_reads_it() ->
 @pytest.mark.parametrize("status", [200, 503])
 def test_a_page_that_is_nested_too_deeply_is_refused_in_words(status: int) -> None:
     body = b'{"data":{"filteredProducts":{"products":[{"id":"a","z":' + b"[" * 1500 + b"]" * 1500 + b"}]}}}"
-    with pytest.raises(BadPayload, match="the answer is nested too deeply") as caught:
-        page.read(body, status)
+    with pytest.raises(BadPayload, match="the response is nested too deeply") as caught:
+        answers.read(body, status)
     assert (caught.value.kind, caught.value.body) == ("schema", body)
     with pytest.raises(BadPayload):
-        page.read_stores(body)
+        answers.read_stores(body)
 
 
 def test_a_total_beyond_all_products_is_none() -> None:
     body = b'{"data":{"filteredProducts":{"products":[],"queryInfo":{"totalCount":%s,"totalPages":1e300}}}}'
-    found = page.read(body % (b"9" * 30))
+    found = answers.read(body % (b"9" * 30))
     assert (found.total_count, found.total_pages) == (None, None)
-    assert page.read(body % b"999999999").total_count == 999_999_999
+    assert answers.read(body % b"999999999").total_count == 999_999_999
 
 
 @pytest.mark.parametrize("unit", ["mg\\", "\\.", "\\N", "a\tb"])

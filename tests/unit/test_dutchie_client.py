@@ -1,4 +1,4 @@
-"""Asking Dutchie, against a scripted outside world: a session that answers as a GraphQL endpoint would."""
+"""RequestRetry Dutchie, against a scripted outside world: a session that answers as a GraphQL endpoint would."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ async def test_a_bad_answer_is_asked_again_in_place(dutchie: Dutchie, waits: Wai
 async def test_a_page_that_stays_cut_off_is_raised_with_its_bytes(dutchie: Dutchie, recorded: Path) -> None:
     body = (recorded / "dutchie" / "on_truncated_body_2023-11-30.txt").read_bytes()
     world = World(lambda *_: (200, body))
-    with pytest.raises(BadPayload, match="cut off after 8,694 bytes") as caught:
+    with pytest.raises(BadPayload, match="truncated after 8,694 bytes") as caught:
         await dutchie.fetch_menu(world, "1")
     assert (caught.value.kind, caught.value.body) == ("truncated", body)
     assert len(world.requests) == 3
@@ -215,7 +215,7 @@ async def test_a_partial_menu_keeps_the_pages_that_came(dutchie: Dutchie) -> Non
     world = World(lambda _o, v, _b: menu(100, 238, 3) if v["page"] == 0 else menu(0, 238, 3))
     found = await dutchie.fetch_menu(world, "1")
     assert (found.complete, len(found.pages), found.product_count, found.total_count) == (False, 1, 100, 238)
-    assert found.notes[-1] == "page 2 stayed empty, 100 rows of 238 had come"
+    assert found.notes[-1] == "page 2 stayed empty, 100 of 238 rows received"
 
 
 async def test_recorded_last_page_is_a_page_like_any(dutchie: Dutchie, recorded: Path) -> None:

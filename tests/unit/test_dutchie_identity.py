@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from menuwatch.platforms.dutchie.identity import chosen, identity
-from menuwatch.platforms.dutchie.normalize import normalize
+from menuwatch.platforms.dutchie.normalize import ITEMS
+from menuwatch.platforms.dutchie.payload import first_text
 
 REST = '"Name":"A thing","Options":["1g"],"recPrices":[10]'
 
@@ -45,24 +45,24 @@ def raw(text: str | bytes) -> msgspec.Raw:
 )
 def test_id(ids: str, expected: str | None) -> None:
     item = raw(f"{{{ids},{REST}}}")
-    assert identity(item) == expected
-    assert [p.provider_product_id for p in normalize([item]).products] == ([] if expected is None else [expected])
+    assert ITEMS.identity(item) == expected
+    assert [p.provider_product_id for p in ITEMS.normalize([item]).products] == ([] if expected is None else [expected])
 
 
 def test_no_utf8() -> None:
     item = raw(b'{"id":"a\xff","Name":"x"}')
-    assert identity(item) == "a\ufffd"
-    assert normalize([item]).products[0].provider_product_id == "a\ufffd"
+    assert ITEMS.identity(item) == "a\ufffd"
+    assert ITEMS.normalize([item]).products[0].provider_product_id == "a\ufffd"
 
 
 @pytest.mark.parametrize("text", ["7", "null", "[]", '"a"', '{"id":"a"', "", "[" * 5000 + "]" * 5000])
 def test_what_is_no_item_has_no_id(text: str) -> None:
-    assert identity(raw(text)) is None
+    assert ITEMS.identity(raw(text)) is None
 
 
 def test_the_first_text_that_says_something() -> None:
-    assert chosen(None, 5, "", "\0", "a\0b", "c") == "ab"
-    assert chosen() is None
+    assert first_text(None, 5, "", "\0", "a\0b", "c") == "ab"
+    assert first_text() is None
 
 
 ID = st.one_of(
@@ -91,8 +91,8 @@ FIELDS = {
 def test_it_is_the_id_that_the_product_gets(fields: dict[str, Any], escaped: bool) -> None:
     text = json.dumps({"Name": "A thing", "Options": ["1g"], **fields}, ensure_ascii=escaped)
     item = raw(text.encode("utf-8", "surrogatepass"))
-    products = normalize([item]).products
-    found = identity(item)
+    products = ITEMS.normalize([item]).products
+    found = ITEMS.identity(item)
     if products:
         assert [p.provider_product_id for p in products] == [found]
     if found is None:
@@ -102,5 +102,5 @@ def test_it_is_the_id_that_the_product_gets(fields: dict[str, Any], escaped: boo
 @given(st.binary(max_size=60))
 def test_any_bytes_do_no_harm(body: bytes) -> None:
     item = raw(b'{"id":"' + body + b'"}')
-    products = normalize([item]).products
-    assert all(p.provider_product_id == identity(item) for p in products)
+    products = ITEMS.normalize([item]).products
+    assert all(p.provider_product_id == ITEMS.identity(item) for p in products)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from menuwatch.platforms.dutchie.adapter import Dutchie
-from menuwatch.platforms.dutchie.links import slug_of
+from menuwatch.platforms.dutchie.adapter import Dutchie, slug_of
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from menuwatch.catalog.model import Product, ProductWarning, Special
-from menuwatch.platforms.base import Normalized
-from menuwatch.platforms.dutchie.normalize import normalize, store_of
+from menuwatch.platforms.dutchie.normalize import ITEMS
 from menuwatch.platforms.dutchie.payload import Item
+from menuwatch.platforms.model import Normalized
 
 
 def item(**fields: Any) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def raw(value: Any) -> msgspec.Raw:
 
 
 def run(*values: Any) -> Normalized:
-    return normalize([raw(value) for value in values])
+    return ITEMS.normalize([raw(value) for value in values])
 
 
 def one(**fields: Any) -> Product:
@@ -59,7 +59,7 @@ def test_plain_item() -> None:
 
 def test_money_is_exactly_what_the_text_says() -> None:
     body = json.dumps(item()).replace("[10]", "[0.1000000000000000055]").replace("[9]", '["12.50"]').encode()
-    (product,) = normalize([raw(body)]).products
+    (product,) = ITEMS.normalize([raw(body)]).products
     assert str(product.price_rec) == "0.1000000000000000055"
     assert str(product.price_med) == "12.50"
 
@@ -422,8 +422,8 @@ def test_either_id_will_do() -> None:
             ProductWarning("a", "recPrices", "expected array or null, got str", fatal=True),
         ),
         ({**item(), "recPrices": ["x"]}, ProductWarning("a", "recPrices[0]", "invalid decimal string", fatal=True)),
-        ({**item(), "recPrices": [-1]}, ProductWarning("a", "recPrices[0]", "-1 is no price", fatal=True)),
-        ({**item(), "recPrices": ["NaN"]}, ProductWarning("a", "recPrices[0]", "NaN is no price", fatal=True)),
+        ({**item(), "recPrices": [-1]}, ProductWarning("a", "recPrices[0]", "invalid price -1", fatal=True)),
+        ({**item(), "recPrices": ["NaN"]}, ProductWarning("a", "recPrices[0]", "invalid price NaN", fatal=True)),
         ({**item(), "Options": "1g"}, ProductWarning("a", "Options", "expected array or null, got str", fatal=True)),
         (
             {**item(), "POSMetaData": {"children": [{"option": "1g", "quantity": {}}]}},
@@ -513,5 +513,5 @@ def test_whatever_comes_is_a_product_or_a_named_fault(changes: list[dict[str, An
 
 
 def test_store_of() -> None:
-    assert store_of([raw(5), raw(item()), raw(item(DispensaryID="se4ekt2e7rH5pspyn"))]) == "se4ekt2e7rH5pspyn"
-    assert store_of([]) is None
+    assert ITEMS.store_of([raw(5), raw(item()), raw(item(DispensaryID="se4ekt2e7rH5pspyn"))]) == "se4ekt2e7rH5pspyn"
+    assert ITEMS.store_of([]) is None

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from menuwatch.catalog.canon.unit_price import per as price_per_gram
-from menuwatch.platforms.dutchie.options import DOSED, mass, weights
+from menuwatch.catalog.taxonomy.package import mass
+from menuwatch.catalog.taxonomy.unit_price import per as price_per_gram
+from menuwatch.platforms.dutchie.options import DOSED_TYPES, weights
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_net_weight_only_for_a_single_option_that_names_none() -> None:
     assert weights("Accessories", ["N/A"], None, "MILLIGRAMS", net("62000")) == [None]
 
 
-@pytest.mark.parametrize("category", sorted(DOSED))
+@pytest.mark.parametrize("category", sorted(DOSED_TYPES))
 def test_grams_of_something_dosed_are_its_thc(category: str) -> None:
     assert weights(category, ["0.025g"], ["0.025g"], "MILLIGRAMS", net("25")) == [None]
     assert weights(category, ["0.1g", "0.2g"], None, None, None) == [None, None]

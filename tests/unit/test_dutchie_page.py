@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from menuwatch.core.errors import BadPayload
-from menuwatch.platforms.dutchie import page
-from menuwatch.platforms.dutchie.identity import identity
-from menuwatch.platforms.dutchie.text import mend_escapes
+from menuwatch.platforms.dutchie import answers
+from menuwatch.platforms.dutchie.adapter import Dutchie
+from menuwatch.platforms.dutchie.normalize import ITEMS
+from menuwatch.platforms.json_repair import fix_escapes
+from menuwatch.platforms.model import Page, PageInfo
 
 
 def envelope(products: Any, info: Any = None) -> bytes:
@@ -23,33 +25,33 @@ def envelope(products: Any, info: Any = None) -> bytes:
 @pytest.mark.parametrize(
     ("body", "kind", "message"),
     [
-        (b"", "truncated", "the answer is empty (0 bytes)"),
-        (b"  \n", "truncated", "the answer is empty (0 bytes)"),
-        (b'{"data":{"filteredProducts":{"pro', "truncated", "the answer was cut off after 33 bytes"),
+        (b"", "truncated", "the response is empty (0 bytes)"),
+        (b"  \n", "truncated", "the response is empty (0 bytes)"),
+        (b'{"data":{"filteredProducts":{"pro', "truncated", "the response was truncated after 33 bytes"),
         (
             b"<!DOCTYPE html><html><head><title>Just a\n moment...</title>",
             "html",
-            "the answer is a web page titled “Just a moment...”, not JSON",
+            "the response is a web page titled “Just a moment...”, not JSON",
         ),
-        (b"<html></html>", "html", "the answer is a web page, not JSON"),
-        (b"Proxy Error", "html", "the answer is text, not JSON: “Proxy Error”"),
+        (b"<html></html>", "html", "the response is a web page, not JSON"),
+        (b"Proxy Error", "html", "the response is text, not JSON: “Proxy Error”"),
         (b'{"data":null,"errors":[{"message":"Forbidden"}]}', "errors", "GraphQL error: Forbidden"),
         (b'{"errors":[{"message":"One"},{"message":"Two"}],"data":{}}', "errors", "GraphQL error: One (and 1 more)"),
         (b'{"errors":["bare"]}', "errors", "GraphQL error: bare"),
-        (b'{"data":null}', "no_data", "the answer has no data, and names no error"),
-        (b"{}", "no_data", "the answer has no data, and names no error"),
-        (b'{"data":{}}', "no_data", "the answer has no menu: data.filteredProducts is missing or null"),
+        (b'{"data":null}', "no_data", "the response has neither data nor errors"),
+        (b"{}", "no_data", "the response has neither data nor errors"),
+        (b'{"data":{}}', "no_data", "the response has no menu: data.filteredProducts is missing or null"),
         (
             b'{"data":{"filteredProducts":{"products":null}}}',
             "no_data",
-            "the answer has no menu: data.filteredProducts.products is missing or null",
+            "the response has no menu: data.filteredProducts.products is missing or null",
         ),
         (envelope([]), "empty", "the menu has no products: data.filteredProducts.products is []"),
     ],
 )
 def test_what_is_no_menu_page(body: bytes, kind: str, message: str) -> None:
     with pytest.raises(BadPayload) as caught:
-        page.split(body)
+        Dutchie().split(body)
     assert (caught.value.kind, str(caught.value), caught.value.body) == (kind, message, body)
 
 
@@ -59,7 +61,7 @@ def test_what_is_no_menu_page(body: bytes, kind: str, message: str) -> None:
 )
 def test_other_shapes_are_schema_changes(body: bytes) -> None:
     with pytest.raises(BadPayload) as caught:
-        page.split(body)
+        Dutchie().split(body)
     assert caught.value.kind == "schema"
 
 
@@ -77,7 +79,7 @@ def test_other_shapes_are_schema_changes(body: bytes) -> None:
 )
 def test_refused_hashes_in_every_spelling(errors: Any) -> None:
     with pytest.raises(BadPayload) as caught:
-        page.read(json.dumps({"errors": errors}).encode(), 400)
+        answers.read(json.dumps({"errors": errors}).encode(), 400)
     assert caught.value.kind == "persisted_query"
     assert str(caught.value).endswith("(HTTP 400)")
 
@@ -90,13 +92,13 @@ def test_totals_are_numbers_or_nothing() -> None:
         ({"totalCount": None}, (None, None)),
         (None, (None, None)),
     ]:
-        found = page.read(envelope([{"id": "a"}], info))
+        found = answers.read(envelope([{"id": "a"}], info))
         assert (found.total_count, found.total_pages) == expected
 
 
 def test_items_come_raw_and_in_order() -> None:
     body = b'{"data":{"filteredProducts":{"products":[{"id":"a", "x": 1.50},{"_id":"b"},7,null,{"id":5}]}},"errors":[]}'
-    found = page.read(body)
+    found = answers.read(body)
     assert [bytes(item) for item in found.items] == [
         b'{"id":"a", "x": 1.50}',
         b'{"_id":"b"}',
@@ -104,19 +106,19 @@ def test_items_come_raw_and_in_order() -> None:
         b"null",
         b'{"id":5}',
     ]
-    assert found.survey(identity).ids == ("a", "b", None, None, None)
+    assert found.inspect(ITEMS.identity).ids == ("a", "b", None, None, None)
 
 
 def test_byte_order_mark_and_halved_emoji_are_no_faults() -> None:
     body = b'\xef\xbb\xbf{"data":{"filteredProducts":{"products":[{"id":"a","Name":"leaf \\ud83c"}]}}}'
-    (item,) = page.split(body)
+    (item,) = Dutchie().split(body)
     assert json.loads(bytes(item)) == {"id": "a", "Name": "leaf �"}
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_in_words(body: bytes) -> None:
     with pytest.raises(BadPayload) as caught:
-        page.split(body)
+        Dutchie().split(body)
     assert str(caught.value)
     assert caught.value.body == body
 
@@ -130,11 +132,11 @@ def test_mending_leaves_whole_text_alone(value: dict[str, str]) -> None:
             else json.loads(text)
         )
         if "\\\\u0000" not in text:
-            assert json.loads(mend_escapes(text.encode())) == expected
+            assert json.loads(fix_escapes(text.encode())) == expected
 
 
 def test_mending_knows_an_escaped_backslash() -> None:
-    assert mend_escapes(rb'"\\u0000 \\ud83d \u0000 \ud83d\ude00 \ude00"') == rb'"\\u0000 \\ud83d  \ud83d\ude00 \ufffd"'
+    assert fix_escapes(rb'"\\u0000 \\ud83d \u0000 \ud83d\ude00 \ude00"') == rb'"\\u0000 \\ud83d  \ud83d\ude00 \ufffd"'
 
 
 _ids = st.none() | st.text(max_size=3) | st.integers(0, 9)
@@ -153,12 +155,12 @@ def test_a_survey_says_what_reading_says(items: list[Any], plain: bool, before: 
     info = {"totalCount": 4, "totalPages": "1"}
     answer = {"data": {"filteredProducts": {"products": items, "queryInfo": info}}, "errors": errors}
     body = before + json.dumps(answer, ensure_ascii=plain).encode("utf-8", "surrogatepass")
-    told = {read: _outcome(read, body) for read in (page.read, page.survey)}
-    expected, found = told[page.read], told[page.survey]
-    if not isinstance(expected, page.Page) or not isinstance(found, page.Survey):
+    told = {read: _outcome(read, body) for read in (answers.read, answers.inspect)}
+    expected, found = told[answers.read], told[answers.inspect]
+    if not isinstance(expected, Page) or not isinstance(found, PageInfo):
         assert found == expected
         return
-    assert (found.ids, found.total_count, found.total_pages) == (expected.survey(identity).ids, 4, 1)
+    assert (found.ids, found.total_count, found.total_pages) == (expected.inspect(ITEMS.identity).ids, 4, 1)
     if found.strict:
         assert json.loads(body.decode()) == answer
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from menuwatch.platforms.dutchie.options import is_active, kiosk_levels, stock_levels, total
 from menuwatch.platforms.dutchie.payload import Child, ManualInventory
-from menuwatch.platforms.dutchie.stock import is_active, levels, option_status, total
-from menuwatch.platforms.stock import product_status
+from menuwatch.platforms.products import option_status, product_status
 
 STATUSES = st.sampled_from(["in_stock", "oos", "unknown"])
 
@@ -20,12 +20,29 @@ def child(option: str, quantity: Any = None, available: Any = None) -> Child:
 
 
 def found(options: list[str], children: Any = None, manual: Any = None) -> list[tuple[int, bool] | None]:
-    return [None if level is None else (level.available, level.capped) for level in levels(options, children, manual)]
+    return [
+        None if level is None else (level.available, level.capped) for level in stock_levels(options, children, manual)
+    ]
 
 
 def test_by_option_text_never_by_place() -> None:
     children = [child("3.5g", 0, 0), child("7g", 11, 8), child("28g", 1, 0)]
     assert found(["7g", "28g"], children) == [(8, False), (0, False)]
+
+
+def test_kiosk_quantity_by_option() -> None:
+    """Ontario's record (3.5g 0,0,0)(7g 11,8,11)(28g 1,0,1) under the options 7g and 28g; what is no quantity is left out."""
+    counts = [Child("3.5g", 0, 0, 0), Child("7g", 11, 8, 11), Child("28g", 1, 0, 1)]
+    assert kiosk_levels(["7g", "28g"], counts) == {"7g": 11, "28g": 1}
+    odd: list[Any] = [None, True, "11", [], 1e9, {}]
+    assert [kiosk_levels(["7g"], [Child("7g", 1, 1, value)]) for value in odd] == [{}] * 6
+    assert (
+        kiosk_levels(None, counts)
+        == kiosk_levels(["7g"], None)
+        == kiosk_levels(["7g"], [None, Child(None, 1, 1, 1)])
+        == {}
+    )
+    assert kiosk_levels(["7g"], [Child("7g", 0, 0, -2)]) == {"7g": 0}
 
 
 def test_hand_counts_where_the_point_of_sale_says_nothing() -> None:
@@ -58,8 +75,8 @@ def test_one_text_for_several_options() -> None:
     children = [child("1/8oz", 5, 5), child("1/8oz", 9, 9)]
     assert found(["1/8oz", "1/8oz", "1/8oz"], children) == [(5, False), (9, False), (9, False)]
     assert found(["1/8oz", "1/8oz"], children[:1]) == [(5, False), (5, False)]
-    assert total(levels(["1/8oz", "1/8oz"], children[:1], None)) == 5, "one entry is counted once"
-    assert total(levels(["1/8oz", "1/8oz"], children, None)) == 14
+    assert total(stock_levels(["1/8oz", "1/8oz"], children[:1], None)) == 5, "one entry is counted once"
+    assert total(stock_levels(["1/8oz", "1/8oz"], children, None)) == 14
 
 
 QUANTITIES = st.one_of(st.none(), st.integers(-5, 200))
@@ -76,8 +93,8 @@ def test_stock_of_single_options_does_not_depend_on_order(options: Any, children
     by_text = {c.option: c for c in children}
     by_hand = {m.option: m for m in manual}
     names = list(dict.fromkeys(options))
-    straight = levels(names, list(by_text.values()), list(by_hand.values()))
-    shuffled = levels(
+    straight = stock_levels(names, list(by_text.values()), list(by_hand.values()))
+    shuffled = stock_levels(
         names,
         data.draw(st.permutations(list(by_text.values()))),
         data.draw(st.permutations(list(by_hand.values()))),
@@ -97,8 +114,8 @@ def test_stock_of_single_options_does_not_depend_on_order(options: Any, children
 
 @given(st.integers(0, 50) | st.none(), st.booleans())
 def test_option_rule(available: int | None, below: bool) -> None:
-    (level,) = levels(["1g"], None, [ManualInventory("1g", available)])
-    status = option_status(level, below_threshold=below)
+    (level,) = stock_levels(["1g"], None, [ManualInventory("1g", available)])
+    status = option_status(level.available if level is not None else None, withdrawn=below)
     assert (status == "unknown") == (available is None and not below)
     assert (status == "in_stock") == (not below and available is not None and available > 0)
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from menuwatch.platforms.base import FoundStore
-from menuwatch.platforms.dutchie.stores import found_store
-from menuwatch.platforms.zones import zone
+from menuwatch.platforms.dutchie.answers import found_store
+from menuwatch.platforms.model import FoundStore
+from menuwatch.platforms.store_records import iana_timezone
 
 
 def found(record: Any) -> FoundStore:
@@ -139,4 +139,4 @@ def test_what_is_kept_is_json_that_any_database_takes(value: str) -> None:
     ],
 )
 def test_zone(name: str | None, expected: str | None) -> None:
-    assert zone(name) == expected
+    assert iana_timezone(name) == expected

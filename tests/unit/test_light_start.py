@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 import typer.main
 
 from menuwatch.cli import main
@@ -18,12 +19,26 @@ def test_the_command_line_loads_neither_the_api_nor_the_migration_tool() -> None
     assert answer.stdout == "[]\n"
 
 
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["--show-completion", "zsh"]])
+def test_what_needs_no_command_loads_no_database_driver_and_no_command(words: list[str]) -> None:
+    code = (
+        "import sys; from menuwatch.cli import main\n"
+        f"sys.argv = ['menuwatch', *{words!r}]\n"
+        "try: main.main()\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "heavy = {'psycopg', 'structlog', 'menuwatch.bootstrap', 'menuwatch.cli.tasks'} & set(sys.modules)\n"
+        "print(sorted(heavy), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == "[]\n"
+
+
 def _names(program: typer.Typer) -> list[str]:
     return list(typer.main.get_group(program).commands)
 
 
 def test_a_command_is_loaded_alone_and_all_where_it_is_not_known() -> None:
     for name in ("tasks", "changes", "audit"):
-        assert _names(main._asked([name, "--help"])) == [name]
+        assert _names(main.select_program([name, "--help"])) == [name]
     for arguments in ([], ["--help"], ["nonsense"], ["--version"]):
-        assert set(_names(main._asked(arguments))) == {*main.COMMANDS, *main.GROUPS}
+        assert set(_names(main.select_program(arguments))) == set(main.COMMANDS)

@@ -85,13 +85,13 @@ def test_clamped_without_total_pages() -> None:
 def test_empty_page_after_a_full_one_is_asked_again() -> None:
     pager, stop, asked, got = walk(Server(138, empty_once={1}))
     assert (stop.complete, asked, len(got)) == (True, [0, 1, 1], 138)
-    assert pager.notes == ("page 2 came empty and was asked for again",)
+    assert pager.notes == ("page 2 was empty and fetched again",)
 
 
 def test_page_that_stays_empty_makes_the_menu_partial() -> None:
     pager, stop, asked, _ = walk(lambda page, _: (ids((0, 100)) if page == 0 else [], 238, 3))
     assert (stop, asked) == (Stop(complete=False), [0, 1, 1, 1])
-    assert pager.notes[-1] == "page 2 stayed empty, 100 rows of 238 had come"
+    assert pager.notes[-1] == "page 2 stayed empty, 100 of 238 rows received"
     assert pager.product_count == 100
 
 
@@ -107,7 +107,7 @@ def test_server_that_ignores_the_page() -> None:
     pager, stop, asked, _ = walk(lambda *_: (ids((0, 100)), 238, 3))
     # The second page is a copy; once more from the start gives the same; 138 of 238 are missing.
     assert (stop, asked) == (Stop(complete=False), [0, 1, 0, 1])
-    assert "page 2 only repeated what had come" in pager.notes
+    assert "page 2 contained only repeated products" in pager.notes
     assert pager.notes[-1] == "138 of 238 products are missing"
 
 
@@ -145,7 +145,7 @@ def test_a_menu_that_changes_is_read_once_more() -> None:
     assert (stop.complete, asked) == (True, [0, 1, 0, 1])
     assert set(ids((1, 138))) <= got, "the second pass brings the one that moved"
     assert "the total changed from 138 to 137 in pass 1" in pager.notes
-    assert "read once more from the first page" in pager.notes
+    assert "fetched again from the first page" in pager.notes
 
 
 def test_a_short_middle_page_is_looked_at_again() -> None:

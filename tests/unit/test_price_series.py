@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from menuwatch.operations.price_series import step
+from menuwatch.catalog.history import ProductState, price_step
 
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 
 
-def state(**more: Any) -> dict[str, Any]:
-    none = dict.fromkeys(("price_rec", "price_rec_special", "price_med", "price_med_special"))
-    return {"from": AT, "to": None, "present": True, "stock_status": "in_stock", **none, **more}
+def state(**more: Any) -> ProductState:
+    none = dict.fromkeys(ProductState.__struct_fields__)
+    return ProductState(**{**none, "from_": AT, "present": True, "stock_status": "in_stock", **more})
 
 
 @pytest.mark.parametrize(
@@ -32,10 +32,10 @@ def state(**more: Any) -> dict[str, Any]:
     ],
 )
 def test_prices(prices: dict[str, int], regular: int | None, special: int | None, price: int | None) -> None:
-    found = step(state(**{name: Decimal(value) for name, value in prices.items()}))
+    found = price_step(state(**{name: Decimal(value) for name, value in prices.items()}))
     assert (found.regular, found.special, found.price) == (regular, special, price)
 
 
 def test_stock_and_presence() -> None:
-    assert [step(state(stock_status=s)).in_stock for s in ("in_stock", "oos", "unknown")] == [True, False, None]
-    assert not step(state(present=False)).listed
+    assert [price_step(state(stock_status=s)).in_stock for s in ("in_stock", "oos", "unknown")] == [True, False, None]
+    assert not price_step(state(present=False)).listed

@@ -17,8 +17,7 @@ from curl_cffi import Curl
 
 from menuwatch.core.errors import Refused
 from menuwatch.fetch import profile_file, profiles
-from menuwatch.fetch.profiles import BUILT_IN, PROFILES, Profile, load, plausible
-from menuwatch.operations.profiles import listed, sent
+from menuwatch.fetch.profiles import BUILT_IN, PROFILES, Profile, list_headers, list_profiles, load, plausible
 from tests import commands
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,22 +105,22 @@ def test_a_file_of_ones_own_replaces_the_built_in_one(write: Write) -> None:
     ("where", "old", "new", "said"),
     [
         ("chrome-131-windows", 'target = "chrome131"', 'target = "chrome999"', ["target", "'chrome999'", "chrome136, chrome142"]),
-        ("chrome-131-windows", 'target = "chrome131"', 'target = "chrome"', ["target", "'chrome'", "exact name", "chrome131"]),
-        ("chrome-131-windows", 'target = "chrome131"', 'target = "chrome136"', ["target", "chromium 131", "would be chrome131"]),
-        ("edge-131-windows", 'target = "chrome131"', 'target = "edge101"', ["target", "'edge101'", "would be chrome131"]),
-        ("safari-17.2-macos", 'target = "safari170"', 'target = "safari172_ios"', ["target", "would be safari170"]),
+        ("chrome-131-windows", 'target = "chrome131"', 'target = "chrome"', ["target", "unknown target 'chrome'", "chrome131"]),
+        ("chrome-131-windows", 'target = "chrome131"', 'target = "chrome136"', ["target", "chromium 131", "use chrome131"]),
+        ("edge-131-windows", 'target = "chrome131"', 'target = "edge101"', ["target", "'edge101'", "use chrome131"]),
+        ("safari-17.2-macos", 'target = "safari170"', 'target = "safari172_ios"', ["target", "use safari170"]),
         ("safari-17.2-macos", 'target = "safari170"', 'target = "firefox133"', ["target", "safari 17"]),
-        ("chrome-131-macos", 'name = "chrome-131-macos"', 'name = "chrome-131-windows"', ["name", "two profiles"]),
-        ("chrome-131-macos", 'name = "chrome-131-macos"', 'name = "Chrome 131"', ["name", "small letters"]),
+        ("chrome-131-macos", 'name = "chrome-131-macos"', 'name = "chrome-131-windows"', ["name", "duplicate name"]),
+        ("chrome-131-macos", 'name = "chrome-131-macos"', 'name = "Chrome 131"', ["name", "lower-case letters"]),
         ("chrome-131-macos", "weight = 8", "weight = 0", ["weight", "0", "above 0"]),
         ("chrome-131-macos", "weight = 8", "weight = -1", ["weight", "-1", "above 0"]),
-        ("chrome-131-macos", "weight = 8", "weight = true", ["weight", "True", "whole number"]),
+        ("chrome-131-macos", "weight = 8", "weight = true", ["weight", "True", "an integer"]),
         ("chrome-131-macos", "weight = 8\n", "", ["weight", "missing"]),
-        ("chrome-131-macos", "weight = 8", "weight = 8\nwieght = 9", ["wieght", "no such field", "plausibility"]),
+        ("chrome-131-macos", "weight = 8", "weight = 8\nwieght = 9", ["wieght", "unknown field", "plausibility"]),
         ("chrome-131-macos", "released = 2024-11-12", "released = 2028-11-12", ["retires", "2027-09-30", "not after"]),
         ("chrome-131-macos", "released = 2024-11-12", 'released = "2024-11-12"', ["released", "without quotes"]),
         ("chrome-131-macos", "released = 2024-11-12", "released = 2024-11-12T00:00:00Z", ["released", "a date"]),
-        ("chrome-131-macos", "Chrome/131.0.0.0", "Chrome/132.0.0.0", ["target", "chromium 132", "has none"]),
+        ("chrome-131-macos", "Chrome/131.0.0.0", "Chrome/132.0.0.0", ["target", "chromium 132", "has no target"]),
         ("chrome-131-macos", "Chrome/131.0.0.0", "Chrome/131.0.6778.86", ["user_agent", "Chrome/131.0.0.0"]),
         ("chrome-131-macos", "Macintosh; Intel Mac OS X 10_15_7", "Windows NT 10.0; Win64; x64", ["user_agent", "'macOS'"]),
         ("chrome-131-macos", 'platform = "macOS"', 'platform = "Windows"', ["user_agent", "'Windows'", "Windows NT 10.0"]),
@@ -131,7 +130,7 @@ def test_a_file_of_ones_own_replaces_the_built_in_one(write: Write) -> None:
         ("chrome-131-macos", '"Google Chrome";v="131", ', "", ["brands", '"Google Chrome";v="131"']),
         ("edge-131-windows", '"Microsoft Edge";v="131"', '"Google Chrome";v="131"', ["brands", '"Microsoft Edge";v="131"']),
         ("edge-131-windows", "Edg/131.0.0.0", "Edg/130.0.0.0", ["user_agent", "Edg/130", "Chrome/131"]),
-        ("chrome-131-macos", "brands = '\"Google", "brands = 'Google", ["brands", "no list of brands"]),
+        ("chrome-131-macos", "brands = '\"Google", "brands = 'Google", ["brands", "not a list of brands"]),
         ("firefox-133-windows", 'platform = "Windows"', "platform = \"Windows\"\nbrands = 'x'", ["brands", "only Chromium"]),
         ("firefox-133-windows", "rv:133.0", "rv:134.0", ["user_agent", "rv:133.0) Gecko"]),
         ("firefox-133-windows", 'family = "firefox-128"', 'family = "firefox"', ["family", "'firefox'", "firefox-128"]),
@@ -139,16 +138,16 @@ def test_a_file_of_ones_own_replaces_the_built_in_one(write: Write) -> None:
         ("chrome-120-windows", "deflate, br", "deflate, br, zstd", ["accept_encoding", "zstd since 123"]),
         ("chrome-131-windows", "deflate, br, zstd", "deflate, br", ["accept_encoding", "zstd since 123"]),
         ("safari-18.4-macos", "deflate, br", "deflate, br, zstd", ["accept_encoding", "no zstd"]),
-        ("safari-18.4-macos", "deflate, br", "deflate,br", ["accept_encoding", "comma and a blank"]),
-        ("safari-18.4-macos", "{ US = 1.2, CA = 1.1 }", "{ us = 1.2 }", ["plausibility", "'us'", "capital"]),
+        ("safari-18.4-macos", "deflate, br", "deflate,br", ["accept_encoding", "comma and a space"]),
+        ("safari-18.4-macos", "{ US = 1.2, CA = 1.1 }", "{ us = 1.2 }", ["plausibility", "'us'", "two-letter country code"]),
         ("safari-18.4-macos", "{ US = 1.2, CA = 1.1 }", "{ US = 0 }", ["plausibility", "US is 0", "above 0"]),
         ("safari-18.4-macos", "{ US = 1.2, CA = 1.1 }", "1.2", ["plausibility", "a table"]),
         ("safari-18", "{accept-language}", "{language}", ["templates.document", "'{language}'", "{accept-language}"]),
         ("safari-18", '["Cookie", "{given}"]', '["Cookie", "a=1"]', ["templates.document", "cookie", "'a=1'", "{given}"]),
         ("safari-18", '  ["Accept-Encoding", "{accept-encoding}"],\n', "", ["templates.document", "accept-encoding", "missing"]),
-        ("safari-18", '["Priority", "u=0, i"]', '["accept", "*/*"]', ["templates.document", "accept", "twice"]),
+        ("safari-18", '["Priority", "u=0, i"]', '["accept", "*/*"]', ["templates.document", "accept", "repeated"]),
         ("safari-18", '["Priority", "u=0, i"]', '["Priority"]', ["templates.document", "[header, value]"]),
-        ("safari-18", '["Priority", "u=0, i"]', '["Pri ority", "u"]', ["templates.document", "'Pri ority'", "no header's name"]),
+        ("safari-18", '["Priority", "u=0, i"]', '["Pri ority", "u"]', ["templates.document", "'Pri ority'", "invalid header name"]),
         ("safari-18", '["Priority", "u=0, i"]', '["Priority", "u=0\\r\\nX: y"]', ["templates.document", "Priority", "characters"]),
         ("safari-18", '["Priority", "u=0, i"]', '["sec-ch-ua", "x"]', ["templates.document", "sec-ch-ua", "only Chromium"]),
         ("chromium-131", '  ["sec-ch-ua-mobile", "{sec-ch-ua-mobile}"],\n', "", ["templates.document", "sec-ch-ua-mobile", "missing"]),
@@ -178,12 +177,12 @@ def test_what_no_browser_would_send_is_refused_by_name_and_field(
     [
         ("", "families: it is missing"),
         ("families = {}", "profiles: it is missing"),
-        ("families = {}\nprofiles = []", "there is none"),
+        ("families = {}\nprofiles = []", "at least one is required"),
         ("families = {}\nprofiles = [1]", "profile number 1"),
         ("families = {}\n[[profiles]]\nweight = 1", "profile number 1, name: it is missing"),
         ("families = 3\nprofiles = []", "families"),
         ("families = {}\nprofiles = []\nextra = 1", "extra"),
-        ("[[", "no TOML"),
+        ("[[", "not a UTF-8 TOML file"),
     ],
 )
 def test_a_file_of_another_form_is_refused(write: Write, text: str, said: str) -> None:
@@ -199,7 +198,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         load(tmp_path)
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe")
-    with pytest.raises(Refused, match="no TOML file in UTF-8"):
+    with pytest.raises(Refused, match="not a UTF-8 TOML file"):
         load(binary)
 
 
@@ -240,10 +239,10 @@ def test_who_has_retired_comes_back_only_when_nobody_else_is_left() -> None:
 
 
 def test_the_list_for_people_has_shares_of_those_who_are_drawn() -> None:
-    rows = listed(PROFILES, country=None, today=TODAY)
+    rows = list_profiles(PROFILES, country=None, today=TODAY)
     assert [row.share for row in rows] == [20.0, 8.0, 4.0, 5.0, 5.0, 9.0, 3.0, 13.0, 12.0, 4.0, 7.0, 10.0]
     assert {row.status for row in rows} == {"current"}
-    later = {row.name: row for row in listed(PROFILES, country="us", today=date(2028, 1, 31))}
+    later = {row.name: row for row in list_profiles(PROFILES, country="us", today=date(2028, 1, 31))}
     assert {name for name, row in later.items() if row.share} == {
         "chrome-136-macos",
         "edge-136-windows",
@@ -251,17 +250,17 @@ def test_the_list_for_people_has_shares_of_those_who_are_drawn() -> None:
     }
     assert later["firefox-135-macos"].status == "retired"
     with pytest.raises(Refused, match="'USA'"):
-        listed(PROFILES, country="USA", today=TODAY)
+        list_profiles(PROFILES, country="USA", today=TODAY)
 
 
 def test_what_a_browser_sends_is_shown_in_its_order() -> None:
-    lines = sent(PROFILES, "firefox-135-macos")
+    lines = list_headers(PROFILES, "firefox-135-macos")
     assert [line.header for line in lines if line.request == "image"][:3] == ["User-Agent", "Accept", "Accept-Language"]
     assert [line.request for line in lines] == sorted(
         (line.request for line in lines), key=["document", "fetch", "image"].index
     )
     with pytest.raises(Refused, match="'lynx'; there are chrome-131-windows, "):
-        sent(PROFILES, "lynx")
+        list_headers(PROFILES, "lynx")
 
 
 def menuwatch(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -277,10 +276,10 @@ def test_the_command_lists_and_shows_them(write: Write) -> None:
         "released": "2024-11-12", "retires": "2027-09-30", "status": "current",
     }  # fmt: skip
     shown = menuwatch("--show", "safari-18.0-macos").stdout
-    assert shown.startswith("For a page:\n  Sec-Fetch-Dest: document\n  User-Agent: Mozilla/5.0 (Macintosh")
+    assert shown.startswith("Page:\n  Sec-Fetch-Dest: document\n  User-Agent: Mozilla/5.0 (Macintosh")
     refused = menuwatch(PROFILES_FILE=str(write(edited("chrome-131-macos", "weight = 8", "weight = 0"))))
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "profile chrome-131-macos, weight: 0 is no whole number above 0" in refused.stderr
+    assert "profile chrome-131-macos, weight: must be an integer above 0, not 0" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 

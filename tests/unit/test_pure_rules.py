@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from menuwatch.catalog.diff import diff
 from menuwatch.catalog.model import Product
 from menuwatch.catalog.stock import absent
-from menuwatch.cli.products import parse_since
+from menuwatch.cli.options import parse_since
+from menuwatch.config.settings import Settings
 from menuwatch.core.clock import ManualClock
 from menuwatch.core.errors import Refused
-from menuwatch.core.settings import Settings
-from menuwatch.payloads.judge import suspicion
+from menuwatch.pipeline.quarantine import size_anomaly
 from tests.market import product
 
 
@@ -65,17 +65,17 @@ def test_a_menu_differs_in_nothing_from_itself(menu: dict[str, tuple[str, int | 
     ("products", "usual", "expected"),
     [
         (0, [], None),
-        (39, [100, 100, 100], "shrunk: 39 products where this store usually has 100"),
+        (39, [100, 100, 100], "shrunk: 39 products, usually 100"),
         (40, [100, 100, 100], None),
         (500, [100], None),
         (40, [100, 90, 400], None),
-        (39, [100, 90, 400], "shrunk: 39 products where this store usually has 100"),
+        (39, [100, 90, 400], "shrunk: 39 products, usually 100"),
         (3, [10, 5], None),
-        (2, [10, 5], "shrunk: 2 products where this store usually has 7.5"),
+        (2, [10, 5], "shrunk: 2 products, usually 7.5"),
     ],
 )
 def test_suspicion(products: int, usual: list[int], expected: str | None) -> None:
-    assert suspicion(products, usual, 0.4) == expected
+    assert size_anomaly(products, usual, 0.4) == expected
 
 
 def test_settings_come_from_the_environment_and_overrides_win() -> None:
@@ -103,7 +103,7 @@ def test_since(text: str, moment: datetime) -> None:
 
 @pytest.mark.parametrize("text", ["yesterday", "6y", "2026-13-01", "999999w", ""])
 def test_since_that_is_no_time(text: str) -> None:
-    with pytest.raises(Refused, match="is no time"):
+    with pytest.raises(Refused, match="is not a time"):
         parse_since(text, NOW)
 
 

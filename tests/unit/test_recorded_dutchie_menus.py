@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from menuwatch.catalog.model import Product, Special
-from menuwatch.platforms.base import Normalized
-from menuwatch.platforms.dutchie import page
-from menuwatch.platforms.dutchie.identity import identity
-from menuwatch.platforms.dutchie.normalize import normalize, store_of
+from menuwatch.platforms.dutchie import answers
+from menuwatch.platforms.dutchie.adapter import Dutchie
+from menuwatch.platforms.dutchie.normalize import ITEMS
+from menuwatch.platforms.model import Normalized
 
 
 def D(text: str | None) -> Decimal | None:
@@ -24,7 +24,7 @@ def read(folder: Path, name: str) -> Normalized:
     path = folder / "dutchie" / name
     if not path.is_file():
         pytest.skip(f"{name} is not among the recorded answers")
-    return normalize(page.split(path.read_bytes()))
+    return ITEMS.normalize(Dutchie().split(path.read_bytes()))
 
 
 @pytest.fixture(scope="module")
@@ -229,10 +229,10 @@ def test_pennsylvania_texts_times_and_images(pennsylvania: dict[str, Product]) -
 
 def test_pennsylvania_pager_figures(recorded: Path) -> None:
     body = (recorded / "dutchie" / "pa_filteredProducts_page_2025-11-09.json").read_bytes()
-    found = page.read(body)
+    found = answers.read(body)
     assert (len(found.items), found.total_count, found.total_pages) == (25, 814, 33)
-    assert len(set(found.survey(identity).ids)) == 25
-    assert store_of(found.items) == "621900cebbc5580e15476deb"
+    assert len(set(found.inspect(ITEMS.identity).ids)) == 25
+    assert ITEMS.store_of(found.items) == "621900cebbc5580e15476deb"
 
 
 def test_ontario_is_complete_and_in_order(ontario: dict[str, Product]) -> None:

@@ -10,14 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from menuwatch.catalog.taxonomy.package import mass
 from menuwatch.core.errors import BadPayload
-from menuwatch.platforms.dutchie import page
-from menuwatch.platforms.dutchie.adapter import Dutchie
-from menuwatch.platforms.dutchie.links import slug_of
-from menuwatch.platforms.dutchie.normalize import normalize
-from menuwatch.platforms.dutchie.options import mass
-from menuwatch.platforms.dutchie.stores import found_store
-from menuwatch.platforms.instants import instant
+from menuwatch.platforms.dutchie import answers
+from menuwatch.platforms.dutchie.adapter import Dutchie, slug_of
+from menuwatch.platforms.dutchie.normalize import ITEMS
+from menuwatch.platforms.products import parse_instant
 
 
 def read(folder: Path, name: str) -> bytes:
@@ -29,8 +27,8 @@ def read(folder: Path, name: str) -> bytes:
 
 def test_truncated_body_says_so_and_keeps_the_bytes(recorded: Path) -> None:
     body = read(recorded, "on_truncated_body_2023-11-30.txt")
-    with pytest.raises(BadPayload, match=r"cut off after 8,694 bytes") as caught:
-        page.split(body)
+    with pytest.raises(BadPayload, match=r"truncated after 8,694 bytes") as caught:
+        Dutchie().split(body)
     assert caught.value.kind == "truncated"
     assert caught.value.body == body
 
@@ -39,7 +37,7 @@ def test_truncated_body_says_so_and_keeps_the_bytes(recorded: Path) -> None:
 def test_a_page_cut_anywhere_is_truncated(recorded: Path, share: float) -> None:
     body = read(recorded, "on_filteredProducts_last_page_2023-11-29.json")
     with pytest.raises(BadPayload) as caught:
-        page.split(body[: int(len(body) * share)])
+        Dutchie().split(body[: int(len(body) * share)])
     assert caught.value.kind == "truncated"
 
 
@@ -55,7 +53,7 @@ def test_michigan_product_mixed_units(recorded: Path) -> None:
         "POSMetaData": {"children": [child]},
         "brand": {"id": flat["brand_id"], "name": flat["brand_name"]},
     }
-    made = normalize([msgspec.Raw(json.dumps(item).encode())])
+    made = ITEMS.normalize([msgspec.Raw(json.dumps(item).encode())])
     (product,) = made.products
     # `_id` is the finder's own, and `Prices` was exploded to one number: both are named, neither stops the product.
     assert {(w.field, w.fatal) for w in made.warnings} == {("_id", False), ("Prices", False)}
@@ -114,7 +112,7 @@ def test_washington_options_at_zero_stay_listed(recorded: Path, key: str) -> Non
         "recSpecialPrices": [o["specialPrice"] for o in options],
         "POSMetaData": {"children": [{k: o[k] for k in ("option", "quantityAvailable")} for o in reversed(options)]},
     }
-    (product,) = normalize([msgspec.Raw(json.dumps(item).encode())]).products
+    (product,) = ITEMS.normalize([msgspec.Raw(json.dumps(item).encode())]).products
     assert [
         (v.option, v.price_rec, v.special_rec, v.quantity, v.weight_g, v.price_per_g) for v in product.variants
     ] == [(o, Decimal(b), Decimal(s), q, Decimal(g), Decimal(p)) for o, b, s, q, g, p in WASHINGTON_LAST[key]]
@@ -125,8 +123,8 @@ def test_washington_options_at_zero_stay_listed(recorded: Path, key: str) -> Non
 
 
 def test_store_record_of_ajax(recorded: Path) -> None:
-    (raw,) = page.read_stores(read(recorded, "consumerDispensaries_tweed-ajax_2023.json"))
-    store = found_store(raw, "https://dutchie.com")
+    (raw,) = answers.read_stores(read(recorded, "consumerDispensaries_tweed-ajax_2023.json"))
+    store = answers.found_store(raw, "https://dutchie.com")
     assert store.platform_dispensary_id == "5ed80d3e5bec1100f0e9d957"
     assert store.slug == "tweed-ajax"
     assert (store.name_raw, store.name) == ("4K Cannabis ", "4K Cannabis")
@@ -147,8 +145,8 @@ def test_store_record_of_ajax(recorded: Path) -> None:
 
 
 def test_store_record_of_sault_ste_marie(recorded: Path) -> None:
-    (raw,) = page.read_stores(read(recorded, "consumerDispensaries_due-north-cannabis-co_2023.json"))
-    store = found_store(raw, "https://dutchie.com")
+    (raw,) = answers.read_stores(read(recorded, "consumerDispensaries_due-north-cannabis-co_2023.json"))
+    store = answers.found_store(raw, "https://dutchie.com")
     assert store.platform_dispensary_id == "5ef5fb055eb50b00e392c351"
     assert (store.latitude, store.longitude) == (46.5110867, -84.29744649999999)
     assert (store.timezone, store.zipcode) == ("America/Toronto", "P6A 3Z9")
@@ -192,7 +190,9 @@ def test_ids_of_seventeen_characters_are_ids(recorded: Path) -> None:
     short = [i for i in ids if len(i) == 17]
     assert len(short) == 16
     for store_id in short:
-        store = found_store(msgspec.Raw(json.dumps({"id": store_id, "cName": "a", "name": "A"}).encode()), "https://x")
+        store = answers.found_store(
+            msgspec.Raw(json.dumps({"id": store_id, "cName": "a", "name": "A"}).encode()), "https://x"
+        )
         assert (store.platform_dispensary_id, store.problem) == (store_id, None)
 
 
@@ -234,7 +234,7 @@ def test_special_card_stamps_have_seven_digits_and_no_zone(recorded: Path) -> No
         for key in ("startStamp", "endStamp")
         if card[key]
     ]
-    assert [instant(stamp).isoformat() for stamp in stamps if instant(stamp)] == [
+    assert [parse_instant(stamp).isoformat() for stamp in stamps if parse_instant(stamp)] == [
         "2026-07-01T11:00:00+00:00",
         "2026-08-01T02:00:00+00:00",
     ]

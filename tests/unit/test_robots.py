@@ -6,10 +6,10 @@ import time
 
 import pytest
 
+from menuwatch.config.settings import Settings
 from menuwatch.core.errors import Refused
-from menuwatch.core.settings import Settings
-from menuwatch.fetch.robots import STALE_SECONDS, Answer, Decision, Known, Policy, Rules, decide, refusal, said
-from menuwatch.pipeline.robots_rules import robots_policy
+from menuwatch.fetch.robots import STALE_SECONDS, Answer, Decision, Known, Policy, Rules, decide, describe, refusal
+from menuwatch.pipeline.registry import robots_policy
 from menuwatch.platforms.registry import platforms as platforms_of
 
 API = "https://menus.example/api-3/graphql?operationName=Menu&variables=%7B%7D"
@@ -135,15 +135,13 @@ def test_the_decision(policy: Policy, known: Known, url: str, decision: Decision
 def test_what_people_are_told() -> None:
     assert refusal(Policy(), API, "Disallow: /api-3/") == (
         "menus.example forbids /api-3/graphql to crawlers: 'Disallow: /api-3/' in its robots.txt. "
-        "DUTCHIE_ROBOTS=ignore asks all the same; whoever sets that needs the right to"
+        "DUTCHIE_ROBOTS=ignore overrides this and requires the site's permission"
     )
     rules = b"User-agent: *\nDisallow: /a\nDisallow: /b\nCrawl-delay: 10\n"
-    assert (
-        said(Answer(status=200, body=rules)) == "its robots.txt forbids 2 paths and asks for 10 s between two requests"
-    )
-    assert said(Answer(status=200)) == "its robots.txt forbids nothing"
-    assert said(Answer(status=404)) == "it has no robots.txt (HTTP 404): everything is allowed"
-    assert said(Answer(status=503)) == "its robots.txt could not be read: HTTP 503"
+    assert describe(Answer(status=200, body=rules)) == "its robots.txt forbids 2 paths and sets a crawl delay of 10 s"
+    assert describe(Answer(status=200)) == "its robots.txt forbids nothing"
+    assert describe(Answer(status=404)) == "it has no robots.txt (HTTP 404): everything is allowed"
+    assert describe(Answer(status=503)) == "its robots.txt could not be read: HTTP 503"
 
 
 def test_each_platform_has_a_policy_of_its_own_and_keeps_to_the_rules_unless_told() -> None:
@@ -164,5 +162,5 @@ def test_each_platform_has_a_policy_of_its_own_and_keeps_to_the_rules_unless_tol
 
 
 def test_a_policy_that_is_none_is_refused_at_the_start() -> None:
-    with pytest.raises(Refused, match=r"DUTCHIE_ROBOTS='maybe' cannot be used: must be `respect` or `ignore`"):
+    with pytest.raises(Refused, match=r"invalid DUTCHIE_ROBOTS='maybe': use one of: respect, ignore"):
         Settings.from_env({"DUTCHIE_ROBOTS": "maybe"})

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from menuwatch.fetch.identity import assume
+from menuwatch.fetch.choose_identity import choose_identity
+from menuwatch.fetch.classify import Blame, Classification, Verdict
 from menuwatch.fetch.profiles import PROFILES, plausible
-from menuwatch.fetch.reaction import Move, Tries, react
-from menuwatch.fetch.scores import Candidate, Experience, Score, added_up, blame, rank
-from menuwatch.fetch.trail import Trail
-from menuwatch.fetch.verdict import Blame, Judgement, Verdict
-from menuwatch.proxies.health import Event, Health, after
+from menuwatch.fetch.request_history import RequestHistory
+from menuwatch.fetch.retry_policy import Action, Tries, react
+from menuwatch.hosts.scores import Candidate, Observation, Score, aggregate, attribute_blame, rank
+from menuwatch.proxies.health import Health, ProxyOutcome, apply_event
 from menuwatch.proxies.model import Proxy
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -50,18 +50,19 @@ def test_a_clock_that_goes_back_makes_nothing_grow() -> None:
 
 @given(proxy_score=scores, profile_score=scores)
 def test_shares_of_the_blame_add_up_to_one(proxy_score: Score, profile_score: Score) -> None:
-    shares = blame(proxy_score, profile_score)
+    shares = attribute_blame(proxy_score, profile_score)
     assert sum(shares) == pytest.approx(1)
     assert min(shares) > 0
     # Whoever is more to be feared has the larger share.
-    assert (shares[0] >= 0.5) is (proxy_score.chance <= profile_score.chance) or shares[0] == pytest.approx(0.5)
-    assert blame(profile_score, proxy_score) == pytest.approx(shares[::-1])
+    riskier = proxy_score.success_probability <= profile_score.success_probability
+    assert (shares[0] >= 0.5) is riskier or shares[0] == pytest.approx(0.5)
+    assert attribute_blame(profile_score, proxy_score) == pytest.approx(shares[::-1])
 
 
 @given(score=scores)
 def test_chances_are_chances(score: Score) -> None:
-    assert 0 < score.chance < 1
-    drawn = score.draw(random.Random(1))
+    assert 0 < score.success_probability < 1
+    drawn = score.sample(random.Random(1))
     assert 0 <= drawn <= 1
     assert score.bad >= 0.05 or drawn == 1.0
 
@@ -99,10 +100,10 @@ def test_nobody_is_left_out() -> None:
 
 
 def test_experiences_are_summed_by_host_and_party() -> None:
-    one = Experience("a", 1, "x", proxy_good=1, profile_good=1)
-    two = Experience("a", 1, "y", proxy_bad=0.25, profile_bad=0.75)
-    three = Experience("b", 1, "x", proxy_bad=0.5, profile_bad=0.5)
-    by_proxy, by_profile = added_up([one, two, three])
+    one = Observation("a", 1, "x", proxy_good=1, profile_good=1)
+    two = Observation("a", 1, "y", proxy_bad=0.25, profile_bad=0.75)
+    three = Observation("b", 1, "x", proxy_bad=0.5, profile_bad=0.5)
+    by_proxy, by_profile = aggregate([one, two, three])
     assert by_proxy == {("a", 1): [1, 0.25], ("b", 1): [0, 0.5]}
     assert by_profile == {("a", "x"): [1, 0], ("a", "y"): [0, 0.75], ("b", "x"): [0, 0.5]}
 
@@ -128,41 +129,48 @@ class World:
             self.one()
 
     def one(self) -> None:
-        trail, tries, let_in = Trail(), Tries(), None
+        history, tries, let_in = RequestHistory(), Tries(), None
         while True:
             self.now += timedelta(seconds=2)
             active = [n for n, health in self.health.items() if health.is_active]
-            others = [n for n in active if n not in trail.avoid] or active
+            others = [n for n in active if n not in history.avoid] or active
             known = {n: self.proxy_scores.get(n, Score()).at(self.now) for n in active}
             number = rank([Candidate(n, known[n], self.used.get(n)) for n in others], self.rng)[0]
             self.used[number] = self.now.timestamp()
             profiles = {name: score.at(self.now) for name, score in self.profile_scores.items()}
-            identity = assume(
-                self.proxies[number], store_state="AZ", rng=self.rng, today=TODAY, avoid=trail.profiles, scores=profiles
+            identity = choose_identity(
+                self.proxies[number],
+                store_state="AZ",
+                rng=self.rng,
+                today=TODAY,
+                avoid=history.profiles,
+                scores=profiles,
             )
             name = identity.profile.name
-            trail.known(number, name, known[number], profiles.get(name, Score()))
+            history.known(number, name, known[number], profiles.get(name, Score()))
             refused = self.refuses(number, name)
             self.requests.append((number, name, refused))
             verdict = Verdict.BLOCKED if refused else Verdict.OK
-            judgement = Judgement(verdict=verdict, blame=Blame.IDENTITY if refused else Blame.NOBODY, reason="403")
-            trail.add(number, name, judgement, answered=True)
+            classification = Classification(
+                verdict=verdict, blame=Blame.IDENTITY if refused else Blame.NONE, reason="403"
+            )
+            history.add(number, name, classification, answered=True)
             move = react(verdict, tries, answered=True)
             if not refused:
                 let_in = number
-                self.learn([Experience("h", number, name, proxy_good=1, profile_good=1)])
-                self.health[number] = after(self.health[number], Event.SUCCESS)
+                self.learn([Observation("h", number, name, proxy_good=1, profile_good=1)])
+                self.health[number] = apply_event(self.health[number], ProxyOutcome.SUCCESS)
                 break
-            if move is Move.GIVE_UP:
+            if move is Action.GIVE_UP:
                 self.gave_up += 1
                 break
-        for happened in trail.events(let_in):
-            health = self.health[happened.proxy_id] = after(self.health[happened.proxy_id], happened.event)
+        for happened in history.events(let_in):
+            health = self.health[happened.proxy_id] = apply_event(self.health[happened.proxy_id], happened.event)
             self.most_403[happened.proxy_id] = max(self.most_403[happened.proxy_id], health.consecutive_403_count)
-        self.learn(trail.experiences("h", let_in))
+        self.learn(history.observations("h", let_in))
 
-    def learn(self, experiences: list[Experience]) -> None:
-        by_proxy, by_profile = added_up(experiences)
+    def learn(self, observations: list[Observation]) -> None:
+        by_proxy, by_profile = aggregate(observations)
         for (_, number), (good, bad) in by_proxy.items():
             old = self.proxy_scores.get(number, Score()).at(self.now)
             self.proxy_scores[number] = Score(old.good + good, old.bad + bad, self.now)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
+from menuwatch.config.environment import fields
+from menuwatch.config.settings import Settings
 from menuwatch.core.errors import Refused
-from menuwatch.core.settings import Settings
 
 NUMERIC = [
-    spec.metadata["variable"]
-    for spec in dataclasses.fields(Settings)
-    if str(spec.type).removesuffix(" | None") in ("int", "float")
+    variable for variable, _, field in fields(Settings) if str(field.type).removesuffix(" | None") in ("int", "float")
 ]
 
 
@@ -30,7 +27,7 @@ def test_numbers_are_found() -> None:
 @pytest.mark.parametrize("text", ["abc", "-1e9", "10 apples", "nan"])
 def test_no_number_is_named_with_what_is_wrong_and_an_example_that_works(variable: str, text: str) -> None:
     said = refusal(variable, text)
-    assert said.startswith(f"{variable}={text!r} cannot be used: that is ")
+    assert said.startswith(f"invalid {variable}={text!r}: ")
     assert "could not convert" not in said
     assert "invalid literal" not in said
     _, _, example = said.rpartition(f", for example {variable}=")
@@ -43,30 +40,34 @@ def test_no_number_is_named_with_what_is_wrong_and_an_example_that_works(variabl
         (
             "HOST_RATE",
             "abc",
-            "that is no number; it takes a number of requests a second from 0.000001 to 1000000, for example HOST_RATE=2",
+            "not a number; expected a number of requests a second from 0.000001 to 1000000, for example HOST_RATE=2",
         ),
-        ("HOST_RATE", "0", "that is too small; it takes a number of requests a second from 0.000001 to 1000000"),
-        ("HOST_RATE", "2,5", "that is no number (write it without a comma, with a point)"),
-        ("FETCH_TIMEOUT_SECONDS", "30s", "that is no number (the unit is always seconds, leave yours out)"),
-        ("POLL_INTERVAL_MS", "5 s", "that is no whole number (the unit is always ms, leave yours out)"),
+        ("HOST_RATE", "0", "too small; expected a number of requests a second from 0.000001 to 1000000"),
+        ("HOST_RATE", "2,5", "not a number (write it without a comma, with a point)"),
+        ("FETCH_TIMEOUT_SECONDS", "30s", "not a number (the unit is always seconds: omit it)"),
+        ("POLL_INTERVAL_MS", "5 s", "not a whole number (the unit is always ms: omit it)"),
         (
             "POLL_INTERVAL_MS",
             "5,000",
-            "that is no whole number (write it without a comma); it takes a whole number of ms",
+            "not a whole number (write it without a comma); expected a whole number of ms",
         ),
-        ("POLL_INTERVAL_MS", "5.5", "that is no whole number; it takes a whole number of ms from 10 to 3600000"),
-        ("STALE_AFTER_MINUTES", "1441", "that is too large; it takes a number of minutes from 0.01 to 1440"),
-        ("SUSPECT_SHARE", "40%", "that is no number; it takes a number from 0 to 1, for example SUSPECT_SHARE=0.4"),
+        ("POLL_INTERVAL_MS", "5.5", "not a whole number; expected a whole number of ms from 10 to 3600000"),
+        ("STALE_AFTER_MINUTES", "1441", "too large; expected a number of minutes from 0.01 to 1440"),
+        ("SUSPECT_SHARE", "40%", "not a number; expected a number from 0 to 1, for example SUSPECT_SHARE=0.4"),
         ("DUTCHIE_HASHES", "{", "must be a JSON object of operation name to hash"),
         ("DUTCHIE_HASHES", '["x"]', "must be a JSON object of operation name to hash"),
-        ("PORT", "99999", "that is too large; it takes a whole number from 0 to 65535, for example PORT=8640"),
-        ("PORT", "http", "that is no whole number; it takes a whole number from 0 to 65535"),
-        ("MAX_CONCURRENT_TASKS", "0", "that is too small; it takes a whole number from 1 to 500"),
+        ("PORT", "99999", "too large; expected a whole number from 0 to 65535, for example PORT=8640"),
+        ("PORT", "http", "not a whole number; expected a whole number from 0 to 65535"),
+        ("MAX_CONCURRENT_TASKS", "0", "too small; expected a whole number from 1 to 500"),
         ("DUTCHIE_BASE_URL", "dutchie.com", "must start with http:// or https://"),
+        ("SERPWATCH_URL", "https://[v1.x]", "no host, or a port"),
+        ("CJ_BASE_URL", "http://[::1", "no host, or a port"),
+        ("WEEDMAPS_BASE_URL", "https:///x", "no host, or a port"),
+        ("PUBLIC_URL", "https://menus.example:99999", "no host, or a port"),
     ],
 )
 def test_what_is_said(variable: str, text: str, says: str) -> None:
-    assert f"{variable}={text!r} cannot be used: {says}" in refusal(variable, text)
+    assert f"invalid {variable}={text!r}: {says}" in refusal(variable, text)
 
 
 def test_bounds_themselves_are_taken() -> None:
@@ -75,18 +76,18 @@ def test_bounds_themselves_are_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "such"), [("PRODUCT_HISTORY_DAYS", ", or 0 (for good)"), ("TASK_HISTORY_DAYS", "")]
+    ("variable", "such"), [("PRODUCT_HISTORY_DAYS", ", or 0 (forever)"), ("TASK_HISTORY_DAYS", "")]
 )
 def test_what_figures_look_back_on_is_kept(variable: str, such: str) -> None:
     """Whichever of the two is set."""
     assert refusal(variable, "6") == (
-        f"{variable}='6' cannot be used: figures look back on 7 days (ANALYTICS_WINDOW_DAYS); "
-        f"it takes 7 days or more{such}, for example {variable}=7"
+        f"invalid {variable}='6': analytics needs 7 days (ANALYTICS_WINDOW_DAYS): "
+        f"use 7 or more{such}, for example {variable}=7"
     )
     for days in ("7", "36500"):
         Settings.from_env({variable: days})
     Settings.from_env({variable: "6", "ANALYTICS_WINDOW_DAYS": "6"})
-    with pytest.raises(Refused, match=f"{variable}='91' cannot be used: figures look back on 92 days"):
+    with pytest.raises(Refused, match=f"invalid {variable}='91': analytics needs 92 days"):
         Settings.from_env({"TASK_HISTORY_DAYS": "92", variable: "91", "ANALYTICS_WINDOW_DAYS": "92"})
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from menuwatch.core import strict
+from menuwatch.core import strict_json as strict
 
 
 class _Thing(msgspec.Struct):

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from menuwatch.catalog.model import Product, ProductWarning
 from menuwatch.core.errors import BadPayload, Permanent, Transient
 from menuwatch.core.http import Response
-from menuwatch.platforms.base import FoundStore
-from menuwatch.platforms.weedmaps import page as weedmaps_page
+from menuwatch.platforms.model import FoundStore
+from menuwatch.platforms.weedmaps import adapter as weedmaps
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
-from menuwatch.platforms.weedmaps.identity import identity
+from menuwatch.platforms.weedmaps.normalize import ITEMS
 
 WEEDMAPS = Weedmaps()
 
@@ -133,8 +133,8 @@ def test_potency_in_the_unit_that_the_goods_are_sold_by() -> None:
         (json.dumps(item(name=None)).encode(), "attributes.name", "is missing"),
         (json.dumps(item(name=7)).encode(), "attributes.name", "expected str"),
         (json.dumps(item(prices={"price_unit": "dear"})).encode(), "attributes.prices.price_unit", "invalid decimal"),
-        (json.dumps(item(prices={"price_unit": -1})).encode(), "attributes.prices.price_unit", "-1 is no price"),
-        (b'{"id":1,"attributes":{"name":"x","prices":{"price_unit":1e400}}}', "attributes.prices.price_unit", "is no price"),
+        (json.dumps(item(prices={"price_unit": -1})).encode(), "attributes.prices.price_unit", "invalid price -1"),
+        (b'{"id":1,"attributes":{"name":"x","prices":{"price_unit":1e400}}}', "attributes.prices.price_unit", "invalid price"),
         (json.dumps(item(inventory_quantity="many")).encode(), "attributes.inventory_quantity", "expected int"),
         (json.dumps(item(variants=[{"label": "1 g", "price": {"amount": "x"}}])).encode(), "attributes.variants[0].price.amount", ""),
         (b'{"id":1,"attributes":' * 5000 + b"1" + b"}" * 5000, "", "nested too deeply"),
@@ -225,8 +225,8 @@ def test_totals() -> None:
 )
 def test_a_survey_is_what_reading_gives(data: list[Any], strict: bool) -> None:
     body = page(data, total=250)
-    read, found = weedmaps_page.read(body), weedmaps_page.survey(body)
-    assert (found.ids, found.total_count, found.total_pages) == (read.survey(identity).ids, 250, 3)
+    read, found = weedmaps.read(body), weedmaps.inspect(body)
+    assert (found.ids, found.total_count, found.total_pages) == (read.inspect(ITEMS.identity).ids, 250, 3)
     assert found.strict == strict
 
 
@@ -263,7 +263,7 @@ def test_slug_of(url: str, slug: str | None) -> None:
     assert WEEDMAPS.slug_of(url) == slug
 
 
-# Asking.
+# RequestRetry.
 
 
 class World:

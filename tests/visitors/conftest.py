@@ -18,8 +18,8 @@ from starlette.routing import Route
 from menuwatch.core.clock import ManualClock
 from menuwatch.db.pool import Pool
 from menuwatch.geo.database import GeoDatabase
-from menuwatch.visitors.model import Kind
-from menuwatch.web.head import Head
+from menuwatch.visitors.anonymous_marks import Kind
+from menuwatch.web.routing import Head
 from menuwatch.web.visit_log import VisitLog
 from menuwatch.web.visits import CountVisits, shows
 from tests.geo import mmdb_file

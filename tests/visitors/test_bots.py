@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from menuwatch.visitors.bots import PATTERNS, is_bot
+from menuwatch.web.visits import PATTERNS, is_bot
 
 HERE = Path(__file__).parent
 PEOPLE = (HERE / "people.txt").read_text(encoding="utf-8").splitlines()

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from menuwatch.config.settings import Settings
 from menuwatch.core.errors import Refused
-from menuwatch.core.settings import Settings
 from menuwatch.web.client import client_address, network_of, parsed
 
 OURS = (ip_network("10.0.0.0/8"), ip_network("2001:db8:1::/48"))
@@ -97,8 +97,8 @@ def test_the_setting_takes_addresses_and_networks() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("10.0.0.1/8", "the network that holds it is 10.0.0.0/8"),
-        ("nginx", "'nginx' is no address"),
+        ("10.0.0.1/8", "did you mean 10.0.0.0/8?"),
+        ("nginx", "'nginx' is not an address"),
         ("10.0.0.0/40", "10.0.0.0/40"),
     ],
 )

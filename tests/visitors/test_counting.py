@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 
 from menuwatch.core.clock import ManualClock
 from menuwatch.db.pool import Pool
-from menuwatch.visitors.model import Kind, Visit
+from menuwatch.visitors.anonymous_marks import Kind, Visit
 from menuwatch.web.visit_log import VisitLog
 from menuwatch.web.visits import page_of, reason
 from tests.visitors.conftest import (

@@ -6,12 +6,13 @@ from datetime import date, timedelta
 from ipaddress import ip_address
 
 import pytest
+from msgspec import structs
 
 from menuwatch.core.errors import Refused
 from menuwatch.geo.database import GeoDatabase
-from menuwatch.operations import visitors
-from menuwatch.operations.visitors import By, Period, visitor_place
-from menuwatch.visitors.model import Kind
+from menuwatch.visitors import service as visitors
+from menuwatch.visitors.anonymous_marks import Kind
+from menuwatch.visitors.service import By, Period, VisitorPlace, visitor_place
 from tests.visitors.conftest import LONDON, OSLO, PHOENIX, TUCSON, UNKNOWN, Site
 
 DAY = date(2026, 11, 20)
@@ -37,19 +38,20 @@ async def _two_days(site: Site) -> None:
 async def test_a_period_day_by_day_and_by_kind_of_page(site: Site, geo: GeoDatabase) -> None:
     await _two_days(site)
     async with site.pool.connection() as conn:
-        found = await visitors.figures(conn, Period(since=DAY - timedelta(days=1), until=NEXT + timedelta(days=1)), geo)
-    assert found["days"] == [
+        found = await visitors.visitor_totals(
+            conn, Period(since=DAY - timedelta(days=1), until=NEXT + timedelta(days=1)), geo
+        )
+    assert [structs.asdict(day) for day in found.days] == [
         {"day": DAY - timedelta(days=1), "views": 0, "daily_uniques": 0, "views_without_place": 0},
         {"day": DAY, "views": 6, "daily_uniques": 4, "views_without_place": 1},
         {"day": NEXT, "views": 3, "daily_uniques": 2, "views_without_place": 0},
     ]
-    assert found["views"] == 9
-    assert found["daily_uniques_mean"] == 2.0
-    assert (found["views_without_place"], found["share_without_place"]) == (1, 0.1111)
-    assert found["geography"] == "MaxMind format, Test-City, of 2026-09-21"
+    assert found.views == 9
+    assert found.daily_uniques_mean == 2.0
+    assert (found.views_without_place, found.share_without_place) == (1, 0.1111)
+    assert found.geography == "MaxMind format, Test-City, of 2026-09-21"
     assert [
-        (row["kind"], row["views"], row["share"], row["daily_uniques_mean"], row["daily_arrivals_mean"])
-        for row in found["kinds"]
+        (row.kind, row.views, row.share, row.daily_uniques_mean, row.daily_arrivals_mean) for row in found.kinds
     ] == [
         ("product", 4, 0.4444, 1.0, 0.67),
         ("home", 2, 0.2222, 0.67, 0.67),
@@ -61,15 +63,15 @@ async def test_a_period_day_by_day_and_by_kind_of_page(site: Site, geo: GeoDatab
 async def test_places_as_finely_as_asked(site: Site) -> None:
     await _two_days(site)
     async with site.pool.connection() as conn:
-        countries = await visitors.places(conn, TWO)
-        regions = await visitors.places(conn, TWO, By.REGION)
-        cities = await visitors.places(conn, TWO, By.CITY, country="us", region="Arizona")
-        first = await visitors.places(conn, TWO, By.CITY, limit=1)
+        countries = await visitors.list_places(conn, TWO)
+        regions = await visitors.list_places(conn, TWO, By.REGION)
+        cities = await visitors.list_places(conn, TWO, By.CITY, country="us", region="Arizona")
+        first = await visitors.list_places(conn, TWO, By.CITY, limit=1)
 
-    def told(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
-        return [tuple(row.values()) for row in rows]
+    def told(rows: list[VisitorPlace]) -> list[tuple[object, ...]]:
+        return [structs.astuple(row) for row in rows]
 
-    assert list(countries[0]) == ["country", "region", "city", "views", "share", "daily_uniques_mean"]
+    assert list(VisitorPlace.__struct_fields__) == ["country", "region", "city", "views", "share", "daily_uniques_mean"]
     assert told(countries) == [
         ("US", None, None, 6, 0.6667, 1.5),
         ("GB", None, None, 2, 0.2222, 1.0),
@@ -83,19 +85,22 @@ async def test_places_as_finely_as_asked(site: Site) -> None:
 async def test_the_pages_that_were_looked_at_most(site: Site) -> None:
     await _two_days(site)
     async with site.pool.connection() as conn:
-        assert await visitors.pages(conn, TWO) == [
+        assert [structs.asdict(page) for page in await visitors.list_pages(conn, TWO)] == [
             {"kind": "product", "page": "1-a", "views": 4, "daily_uniques_mean": 1.5, "path": "/p/1-a"},
             {"kind": "store", "page": "7-b", "views": 2, "daily_uniques_mean": 1.0, "path": "/s/7-b"},
             {"kind": "brand", "page": "c", "views": 1, "daily_uniques_mean": 0.5, "path": "/b/c"},
         ]
-        assert [row["page"] for row in await visitors.pages(conn, TWO, Kind.STORE)] == ["7-b"]
-        assert await visitors.pages(conn, Period(since=NEXT + timedelta(days=1), until=NEXT + timedelta(days=2))) == []
+        assert [row.page for row in await visitors.list_pages(conn, TWO, Kind.STORE)] == ["7-b"]
+        assert (
+            await visitors.list_pages(conn, Period(since=NEXT + timedelta(days=1), until=NEXT + timedelta(days=2)))
+            == []
+        )
 
 
 async def test_where_nobody_was_there_is_no_share(site: Site) -> None:
     async with site.pool.connection() as conn:
-        found = await visitors.figures(conn, TWO)
-    assert (found["views"], found["share_without_place"], found["geography"], found["kinds"]) == (0, None, None, [])
+        found = await visitors.visitor_totals(conn, TWO)
+    assert (found.views, found.share_without_place, found.geography, found.kinds) == (0, None, None, [])
 
 
 def test_the_usual_period_is_of_thirty_days_with_today() -> None:
@@ -110,10 +115,10 @@ def test_the_usual_period_is_of_thirty_days_with_today() -> None:
 @pytest.mark.parametrize(
     ("since", "until", "says"),
     [
-        (DAY, DAY, "there is no day from 2026-11-20 on (since) and before 2026-11-20 (until)"),
-        (date.max, None, "there is no day"),
-        (date(2020, 1, 1), None, "it takes 400 at most"),
-        (None, date.min, "there is no day"),
+        (DAY, DAY, "since (2026-11-20) must be before until (2026-11-20)"),
+        (date.max, None, "must be before until"),
+        (date(2020, 1, 1), None, "at most 400 are allowed"),
+        (None, date.min, "must be before until"),
     ],
 )
 def test_a_period_that_cannot_be_says_why(since: date | None, until: date | None, says: str) -> None:

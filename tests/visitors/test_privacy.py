@@ -12,9 +12,9 @@ from structlog.testing import capture_logs
 
 from menuwatch.core.clock import ManualClock
 from menuwatch.db.pool import Pool, open_pool
-from menuwatch.engine.janitor import Janitor
+from menuwatch.ops.janitor import Janitor
 from menuwatch.visitors import store
-from menuwatch.visitors.model import Kind, Visit, marks
+from menuwatch.visitors.anonymous_marks import Kind, Visit, marks
 from tests.visitors.conftest import CHROME, NOON, PHOENIX, Site, counting, places
 
 DAY = NOON.date()
@@ -96,9 +96,9 @@ async def test_a_salt_and_its_marks_are_gone_before_48_hours_and_the_sums_stay(s
     await site.look("/")  # the next day
     before = await site.days()
 
-    async def upkeep(hours: float) -> tuple[list[date], int]:
+    async def run_maintenance(hours: float) -> tuple[list[date], int]:
         async with pool.connection() as conn:
-            await conn.execute("DELETE FROM upkeep")  # due again
+            await conn.execute("DELETE FROM maintenance_runs")  # due again
         await Janitor(pool, clock=ManualClock(midnight + timedelta(hours=hours))).step()
         salts = [row[0] for row in await site.rows("SELECT day FROM visitor_salts ORDER BY day")]
         marked = await site.rows("SELECT day FROM visitor_marks GROUP BY day ORDER BY day")
@@ -106,16 +106,16 @@ async def test_a_salt_and_its_marks_are_gone_before_48_hours_and_the_sums_stay(s
         return salts, len(before)
 
     # The day's salt is in use until the day is over, and an hour longer for what waited to be written.
-    assert (await upkeep(25))[0] == [DAY, DAY + timedelta(days=1)]
-    assert (await upkeep(47))[0] == [DAY + timedelta(days=1)]
-    assert (await upkeep(24 + 47))[0] == []
+    assert (await run_maintenance(25))[0] == [DAY, DAY + timedelta(days=1)]
+    assert (await run_maintenance(47))[0] == [DAY + timedelta(days=1)]
+    assert (await run_maintenance(24 + 47))[0] == []
     assert await site.days() == before
     assert len(await site.rows("SELECT FROM visitor_pages")) == 1
 
 
-async def test_upkeep_comes_often_enough_for_that(pool: Pool) -> None:
+async def test_maintenance_comes_often_enough_for_that(pool: Pool) -> None:
     janitor = Janitor(pool)
-    latest = store.KEPT + janitor.duties["visitors"].every + timedelta(seconds=2 * janitor.interval)
+    latest = store.KEPT + janitor.jobs["visitors"].every + timedelta(seconds=2 * janitor.interval)
     assert latest < timedelta(hours=48)
 
 
@@ -123,8 +123,8 @@ async def test_views_of_single_pages_are_forgotten_after_their_time(site: Site, 
     await site.look("/p/blue-dream")
     await site.log.step()
     async with pool.connection() as conn:
-        assert await store.prune(conn, NOON + timedelta(days=399)) == (1, 0)
-        assert await store.prune(conn, NOON + timedelta(days=401)) == (0, 1)
+        assert await store.forget_pages(conn, NOON + timedelta(days=399)) == 0
+        assert await store.forget_pages(conn, NOON + timedelta(days=401)) == 1
     assert len(await site.days()) == 1
 
 
@@ -154,7 +154,7 @@ async def test_two_servers_count_a_visitor_once(database_url: str, pool: Pool, t
 
 
 def test_the_log_of_the_web_server_is_off() -> None:
-    # uvicorn's own would have the address of every request in it; ours has none (web/observe.py).
+    # uvicorn's own would have the address of every request in it; ours has none (web/request_middleware.py).
     from menuwatch.cli import serving
 
     text = Path(serving.__file__).read_text(encoding="utf-8")

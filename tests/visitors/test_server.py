@@ -42,9 +42,9 @@ def test_a_view_is_written_at_the_latest_when_the_server_ends(database_url: str,
         said = []
         for line in server.stderr:
             said.append(line)
-            if "listens on" in line:
+            if "listening on" in line:
                 break
-        address = said[-1].partition("listens on ")[2].split()[0]
+        address = said[-1].partition("listening on ")[2].split()[0]
         answer = httpx.get(address + "/", headers={**BROWSER, "X-Forwarded-For": f"8.8.8.8, {LONDON}"}, trust_env=False)
         assert answer.status_code == 200, answer.text
         assert "set-cookie" not in answer.headers
@@ -71,4 +71,4 @@ def test_a_database_of_places_that_cannot_be_used_stops_the_start(database_url: 
     )
     assert found.returncode == 2
     line = found.stderr.splitlines()[-1]
-    assert line.startswith(f"menuwatch: GEOIP_DATABASE='{geo}' cannot be used: it is packed (gzip): unpack it")
+    assert line.startswith(f"menuwatch: invalid GEOIP_DATABASE='{geo}': it is packed (gzip): unpack it")

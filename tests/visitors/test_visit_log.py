@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 from menuwatch.core.clock import ManualClock
 from menuwatch.db.pool import Pool
 from menuwatch.web import visit_log
-from tests.engine.waiting import until
 from tests.visitors.conftest import NOON, Site, counting
+from tests.workers.waiting import until
 
 
 async def test_a_full_queue_drops_and_counts_what_it_drops(pool: Pool) -> None:
@@ -56,15 +56,16 @@ async def test_visits_wait_while_the_database_is_away_but_not_for_ever(site: Sit
     assert (site.log.noted("counted"), site.log.noted("lost")) == (1, 1)
 
 
-async def test_a_batch_that_cannot_be_written_does_not_stop_the_next(site: Site, pool: Pool) -> None:
+async def test_a_visit_that_cannot_be_written_is_lost_alone(site: Site, pool: Pool) -> None:
     async with pool.connection() as conn:
         await conn.execute("ALTER TABLE visitor_pages ADD CHECK (page <> 'poison')")
-    await site.look("/p/poison")
+    for page in ("good", "poison", "better"):
+        await site.look(f"/p/{page}")
     with capture_logs() as lines:
         await site.log.step()
-    assert [line["action"] for line in lines] == ["visits_lost"]
-    await site.look("/p/good")
-    assert [row[5] for row in await site.days()] == [1]
+    assert [(line["action"], line["id"]) for line in lines] == [("item_failed", "poison")]
+    assert [row[5] for row in await site.days()] == [2]
+    assert (site.log.noted("counted"), site.log.noted("lost")) == (2, 1)
 
 
 async def test_a_salt_that_was_taken_away_is_made_anew(site: Site, pool: Pool) -> None:

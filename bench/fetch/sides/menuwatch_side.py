@@ -20,13 +20,13 @@ import side
 
 from menuwatch import bootstrap
 from menuwatch.bootstrap import System
-from menuwatch.core import telemetry
-from menuwatch.core.settings import Settings
-from menuwatch.engine.handler import TaskContext
+from menuwatch.config.settings import Settings
+from menuwatch.core import logging as telemetry
 from menuwatch.fetch.rotator import Rotator
 from menuwatch.pipeline.payload_fetch import PayloadFetch
-from menuwatch.tasks.model import Role, Status, Task
-from menuwatch.tasks.outcome import Done
+from menuwatch.queue.model import Role, Status, Task
+from menuwatch.queue.outcome import Done
+from menuwatch.workers.engine.handler import TaskContext
 
 WORKER = "bench"
 _numbers = itertools.count(1)
@@ -42,7 +42,7 @@ def unlimited() -> dict[str, Any]:
 def handler(system: System, ca_file: str) -> PayloadFetch:
     """The handler as a worker has it, but for whom it trusts."""
     rotator = Rotator(system.pool, system.settings, clock=system.clock, ca_file=ca_file)
-    return PayloadFetch(dataclasses.replace(bootstrap.parts(system), open_session=rotator.open))
+    return PayloadFetch(dataclasses.replace(bootstrap.handler_context(system), open_session=rotator.open))
 
 
 def claimed(dispensary_id: int) -> Task:

@@ -11,15 +11,16 @@ from pathlib import Path
 from side import Tally, batches, main, on_lines, say, timed
 
 import menuwatch
-from menuwatch.core import collector, telemetry
+from menuwatch.core import gc_tuning as collector
+from menuwatch.core import logging as telemetry
 from menuwatch.db import migrate
 from menuwatch.db.pool import connect, open_pool
-from menuwatch.engine.handler import TaskContext
-from menuwatch.engine.options import Options
-from menuwatch.engine.worker import Worker
-from menuwatch.tasks import store
-from menuwatch.tasks.model import NewTask, Role, Task
-from menuwatch.tasks.outcome import Done, Outcome
+from menuwatch.queue import store
+from menuwatch.queue.model import NewTask, Role, Task
+from menuwatch.queue.outcome import Done, Outcome
+from menuwatch.workers.engine.config import WorkerConfig
+from menuwatch.workers.engine.handler import TaskContext
+from menuwatch.workers.engine.worker import Worker
 
 URL = os.environ["DATABASE_URL"]
 SLOTS = 2000
@@ -76,7 +77,7 @@ async def work(jobs: int = 0, keyed: bool = False, hold: float = 0.0, announce: 
             handlers = {Role.STORE_DISCOVERY: plain, Role.PAYLOAD_FETCH: exclusive}
             collector.calm()  # as `menuwatch worker` does
             say(ready=True)
-            await Worker(pool, URL, handlers, Options(slots=SLOTS)).run()
+            await Worker(pool, URL, handlers, WorkerConfig(slots=SLOTS)).run()
 
 
 if __name__ == "__main__":

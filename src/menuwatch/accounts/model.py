@@ -1,14 +1,18 @@
-"""Who asks, and what they may do: roles, permissions, and the principal that every request of a person or program has."""
+"""Roles, permissions, users, tokens, and the principal of a request."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Struct
+
+from menuwatch.core.shapes import Instant, doc
 
 
 class Role(StrEnum):
-    """What a user is here. Each may do all that the one before may."""
+    """Role of a user. Each has all permissions of the one before."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -16,13 +20,15 @@ class Role(StrEnum):
 
 
 class Permission(StrEnum):
-    """One thing that one may be allowed to do; also the scopes that a token can have."""
+    """Permission of a role; also a scope of a token."""
 
     READ = "read"
-    """Look at everything but accounts."""
+    """Everything but accounts."""
     TASKS = "tasks:write"
     SCHEDULES = "schedules:write"
     WORKERS = "workers:write"
+    RUN_TASKS = "workers:run"
+    """To be a worker: register, send heartbeats, claim and end tasks."""
     STORES = "stores:write"
     PAYLOADS = "payloads:write"
     PROXIES = "proxies:write"
@@ -39,13 +45,12 @@ ALLOWED: dict[Role, frozenset[Permission]] = {
     Role.OPERATOR: frozenset(Permission) - {Permission.ACCOUNTS},
     Role.ADMIN: frozenset(Permission),
 }
-"""What each role may do."""
+"""Permissions of each role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Who asks. `user_id` is None for a program that no user stands behind; `token_id` is set where a token was shown, and
-    `session` is the session's id where a browser asks."""
+    """Who sends a request. `token_id` is set for an API token, `session` (the id) for a login."""
 
     name: str
     role: Role
@@ -54,38 +59,37 @@ class Principal:
     token_id: int | None = None
     session: str | None = None
     must_change_password: bool = False
-    """The password was given to them by somebody else: until they have chosen their own, they are allowed nothing."""
+    """The password is temporary: until the user has chosen their own, they have no permission."""
 
     def may(self, permission: Permission) -> bool:
-        """Whether they are allowed to."""
         return permission in self.permissions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """A person (or what stands for one) that may log in. Its password is nowhere in it."""
+class User(Struct, kw_only=True, frozen=True):
+    """A user account."""
 
     id: int
     name: str
-    role: Role
-    must_change_password: bool
-    disabled_at: datetime | None
-    created_at: datetime
-    updated_at: datetime
-    password_changed_at: datetime
-    last_login_at: datetime | None
+    role: Annotated[Role, doc("`viewer` reads, `operator` also acts, `admin` also manages accounts.")]
+    must_change_password: Annotated[bool, doc("Whether the user still has a temporary password that they must change.")]
+    disabled_at: Annotated[Instant | None, doc("When the user and their tokens were disabled; null if enabled.")]
+    created_at: Instant
+    updated_at: Annotated[Instant, doc("When the role, password or state last changed.")]
+    password_changed_at: Instant
+    last_login_at: Annotated[Instant | None, doc("Null if the user has never logged in.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
-    """A token as it may be shown: without its secret, which nobody here knows."""
+class Token(Struct, kw_only=True, frozen=True):
+    """An API token, without its secret."""
 
     id: int
-    user_id: int
-    owner: str
-    name: str
-    scopes: tuple[Permission, ...]
-    created_at: datetime
-    expires_at: datetime | None
-    last_used_at: datetime | None
-    revoked_at: datetime | None
+    user_id: Annotated[int, doc("Id of the owner.")]
+    owner: Annotated[str, doc("User name of the owner.")]
+    name: Annotated[str, doc("Purpose of the token.")]
+    scopes: Annotated[
+        tuple[Permission, ...], doc("Granted permissions; effective only as far as the owner's role has them.")
+    ]
+    created_at: Instant
+    expires_at: Annotated[Instant | None, doc("Null if the token never expires.")]
+    last_used_at: Annotated[Instant | None, doc("Last use, to the minute; null if never used.")]
+    revoked_at: Annotated[Instant | None, doc("Null if the token was not revoked.")]

@@ -1,7 +1,7 @@
 -- Users, sessions, tokens and login failures.
 
 -- name: lock_users
--- Whoever writes users takes this first: they come one after the other, and never wait for each other in a circle.
+-- Every change of users takes this lock first: changes run one after the other and cannot deadlock.
 LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE
 
 -- name: any_user
@@ -62,6 +62,12 @@ FROM sessions s JOIN users u ON u.id = s.user_id
 WHERE s.secret_hash = %(secret_hash)s AND s.expires_at > now()
   AND s.seen_at > now() - make_interval(secs => s.idle_seconds) AND u.disabled_at IS NULL
 
+-- name: session_permissions
+SELECT s.id::text AS id, u.role, u.must_change_password
+FROM sessions s JOIN users u ON u.id = s.user_id
+WHERE s.id = ANY(%(ids)s::uuid[]) AND s.expires_at > now()
+  AND s.seen_at > now() - make_interval(secs => s.idle_seconds) AND u.disabled_at IS NULL
+
 -- name: touch_session
 UPDATE sessions SET seen_at = now() WHERE id = %(id)s::uuid
 
@@ -90,6 +96,11 @@ SELECT t.id AS token_id, t.secret_hash, t.scopes, u.id AS user_id, u.name, u.rol
 FROM api_tokens t JOIN users u ON u.id = t.user_id
 WHERE t.id = %(id)s
 
+-- name: token_permissions
+SELECT t.id, t.scopes, u.role
+FROM api_tokens t JOIN users u ON u.id = t.user_id
+WHERE t.id = ANY(%(ids)s::int[]) AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now()) AND u.disabled_at IS NULL
+
 -- name: touch_token
 UPDATE api_tokens SET last_used_at = now() WHERE id = %(id)s
 
@@ -97,11 +108,11 @@ UPDATE api_tokens SET last_used_at = now() WHERE id = %(id)s
 UPDATE api_tokens SET revoked_at = now() WHERE id = %(id)s AND revoked_at IS NULL
 
 -- name: throttle_key
-SELECT key FROM login_failure_key
+SELECT value FROM app_secrets WHERE name = 'login_failures'
 
 -- name: make_throttle_key
--- By whoever comes first.
-INSERT INTO login_failure_key (key) VALUES (%(key)s) ON CONFLICT DO NOTHING
+-- By the first caller.
+INSERT INTO app_secrets (name, value) VALUES ('login_failures', %(key)s) ON CONFLICT DO NOTHING
 
 -- name: note_failure
 -- Counted before the password is looked at, so that many at once are not one; not while it has to wait: then there is no row. After
@@ -136,6 +147,6 @@ DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE at < %(before)
 DELETE FROM login_failures WHERE failed_at < now() - interval '1 day'
 
 -- name: prune_throttle_key
--- With it goes what the hashes were made of: everybody begins anew.
-WITH gone AS (DELETE FROM login_failure_key WHERE made_at < now() - interval '1 day' RETURNING singleton)
+-- Without the key the hashes mean nothing: all counts start over.
+WITH gone AS (DELETE FROM app_secrets WHERE name = 'login_failures' AND created_at < now() - interval '1 day' RETURNING name)
 DELETE FROM login_failures WHERE EXISTS (SELECT FROM gone)

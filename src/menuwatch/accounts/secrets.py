@@ -34,10 +34,10 @@ def token_text(token_id: int, secret: str) -> str:
 
 def parse_token(text: str) -> tuple[int, str] | None:
     """(id, secret) of a token's text, None where it is none."""
-    found = _TOKEN.fullmatch(text)
-    if found is None or int(found[1]) > 2**31 - 1:
+    match = _TOKEN.fullmatch(text)
+    if match is None or int(match[1]) > 2**31 - 1:
         return None
-    return int(found[1]), found[2]
+    return int(match[1]), match[2]
 
 
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -45,5 +45,5 @@ _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 def one_time_password() -> str:
-    """Four groups of five signs, 99 bits: given to somebody, who changes it at the first login."""
+    """Four groups of five characters, 99 bits: an initial password, to be changed at the first login."""
     return "-".join("".join(secrets.choice(_ALPHABET) for _ in range(5)) for _ in range(4))

@@ -1,1 +1,1 @@
-"""Alerts: what people want to be told of, when it happens, and whether they were told."""
+"""Alerts: rules, their evaluation, events and the delivery of notifications."""

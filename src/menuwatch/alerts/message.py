@@ -1,4 +1,4 @@
-"""What an alert says: as JSON for programs, as text for people. Pure."""
+"""Alert messages: JSON for programs, text for people. Pure."""
 
 from __future__ import annotations
 
@@ -8,22 +8,13 @@ from typing import Any
 
 import msgspec
 
-from menuwatch.alerts.model import Rule
+from menuwatch.alerts.model import CONDITIONS, Rule
 from menuwatch.alerts.store import DueEvent
+from menuwatch.core.format import money
 
 VERSION = 1
 MOST_LINES = 20
 """Events that a text for people lists."""
-
-_WHAT = {
-    "price_below": "price below",
-    "price_drops_by": "price dropped",
-    "back_in_stock": "back in stock",
-    "out_of_stock": "out of stock",
-    "new_product": "new product",
-    "circuit_opened": "a host is left alone",
-    "proxies_down": "all proxies are down",
-}
 
 
 def payload(rule: Rule, events: Sequence[DueEvent], now: datetime) -> dict[str, Any]:
@@ -39,7 +30,7 @@ def payload(rule: Rule, events: Sequence[DueEvent], now: datetime) -> dict[str, 
             "amount": rule.amount,
             "percent": rule.percent,
         },
-        "events": [{"id": f"event-{one.id}", "fired_at": one.fired_at, **_raw(one.facts)} for one in events],
+        "events": [{"id": f"event-{event.id}", "fired_at": event.fired_at, **_raw(event.facts)} for event in events],
     }
 
 
@@ -48,7 +39,7 @@ def _raw(facts: str) -> dict[str, msgspec.Raw]:
 
 
 def sample(rule: Rule, now: datetime) -> dict[str, Any]:
-    """A message that tells nothing but that it arrives."""
+    """A test message."""
     return {**payload(rule, (), now), "kind": "test"}
 
 
@@ -58,17 +49,24 @@ def text(body: Mapping[str, Any]) -> tuple[str, str]:
     if body["kind"] == "test":
         return f"{rule['name']}: a test", "Alerts of this rule arrive here."
     count = f" ({len(events)})" if len(events) > 1 else ""
-    lines = [_line(one) for one in events[:MOST_LINES]]
+    lines = [_line(event) for event in events[:MOST_LINES]]
     if len(events) > MOST_LINES:
         lines.append(f"and {len(events) - MOST_LINES} more")
-    return f"{rule['name']}: {_WHAT[rule['condition']]}{count}", "\n".join(lines)
+    recovered = all(event.get("firing") is False for event in events)
+    title = "recovered" if recovered else CONDITIONS[rule["condition"]].title
+    return f"{rule['name']}: {title}{count}", "\n".join(lines)
 
 
 def _line(event: Mapping[str, Any]) -> str:
     if "host" in event:
-        return f"{event['host']}: {event['reason']}"
+        return (
+            f"{event['host']}: {event['reason']}" if event.get("firing", True) else f"{event['host']}: circuit closed"
+        )
     if "product" not in event:
-        return f"None of {event['proxies']} proxies works. Crawls wait until one does."
+        detail = (
+            event["detail"] if "detail" in event else f"none of {event['proxies']} proxies is active"
+        )  # before 0.2.0
+        return f"{detail}" if event.get("firing", True) else f"Recovered: {detail}"
     product, store = event["product"], event["store"]
     name = f"{product['brand']} {product['name']}" if product["brand"] else product["name"]
     option = f" ({event['option']})" if event["option"] else ""
@@ -77,8 +75,8 @@ def _line(event: Mapping[str, Any]) -> str:
 
 def _change(event: Mapping[str, Any]) -> str:
     before, after = event["before"], event["after"]
-    price = "no price" if after["price"] is None else f"{after['price']}"
+    price = "no price" if after["price"] is None else money(after["price"])
     was = event["reference_price"] if event["reference_price"] is not None else before and before["price"]
-    from_ = f", was {was}" if was is not None and was != after["price"] else ""
+    from_ = f", was {money(was)}" if was is not None and was != after["price"] else ""
     stock = {"oos": ", out of stock", "in_stock": ""}.get(after["stock_status"], "")
     return f"{price}{from_}{stock}"

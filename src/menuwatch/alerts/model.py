@@ -1,28 +1,158 @@
-"""What an alert rule is, and what it looks at."""
+"""Alert rules and the product values that they are evaluated on."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from typing import Literal, NamedTuple
+from zoneinfo import ZoneInfo
 
 Condition = Literal[
-    "price_below", "price_drops_by", "back_in_stock", "out_of_stock", "new_product", "circuit_opened", "proxies_down"
-]
+    "price_below", "price_drops_by", "back_in_stock", "out_of_stock", "new_product", "stores_stale", "failure_rate", "backlog_age",
+    "no_worker", "quarantined", "schema_drift", "circuit_opened", "proxies_down", "proxies_below", "disk_low", "backup_age",
+]  # fmt: skip
 Price = Literal["effective", "rec", "special", "med", "med_special"]
 Digest = Literal["immediately", "hourly", "daily"]
 Phase = Literal["armed", "pending", "fired"]
 Reach = Literal["product", "brand", "category", "search", "store", "operations"]
 
-PRICE_CONDITIONS = frozenset({"price_below", "price_drops_by"})
-OPERATIONS = frozenset({"circuit_opened", "proxies_down"})
-"""Conditions about the work itself, which have no scope."""
+
+class ConditionKind(NamedTuple):
+    """What differs between conditions. `label` in forms, `title` of messages, `sentence` completes "Fires when".
+
+    `fields`: which values of a rule it uses beyond name, channels and digest; the others must have their defaults. `unit` of
+    `amount`; `below`: an operations condition holds below the amount, not from it on; `usual` is the limit that a form suggests.
+    """
+
+    label: str
+    title: str
+    sentence: str
+    fields: tuple[str, ...] = ()
+    unit: str = "$"
+    below: bool = False
+    usual: int | None = None
+
+    @property
+    def about_products(self) -> bool:
+        """Whether it concerns products, not the operation of the crawler."""
+        return "brand" in self.fields
+
+    @property
+    def can_hold(self) -> bool:
+        """Whether products may match before the rule exists."""
+        return "on_existing" in self.fields
+
+
+_PLACE = ("brand", "category", "search", "dispensary_id", "state", "platform")
+SCOPE = ("product_id", *_PLACE)
+_TIMING = ("debounce_crawls", "debounce_minutes", "cooldown_minutes")
+_PRICE = ("price", "option", "hysteresis_percent")
+
+CONDITIONS: Mapping[Condition, ConditionKind] = {
+    "price_below": ConditionKind(
+        "Price falls below an amount",
+        "price below",
+        "the {price} of {products} falls below {size}",
+        ("amount", *_PRICE, "on_existing", *SCOPE, *_TIMING),
+    ),
+    "price_drops_by": ConditionKind(
+        "Price drops by an amount or a percentage",
+        "price dropped",
+        "the {price} of {products} drops by {size}",
+        ("amount", "percent", *_PRICE, *SCOPE, *_TIMING),
+    ),
+    "back_in_stock": ConditionKind(
+        "Back in stock", "back in stock", "{products} is in stock again", ("option", *SCOPE, *_TIMING)
+    ),
+    "out_of_stock": ConditionKind(
+        "Out of stock", "out of stock", "{products} is out of stock", ("option", "on_existing", *SCOPE, *_TIMING)
+    ),
+    "new_product": ConditionKind(
+        "New product on a menu", "new product", "{products} is new on a menu", (*_PLACE, *_TIMING)
+    ),
+    "stores_stale": ConditionKind(
+        "Stale stores",
+        "stores are stale",
+        "{size} or more are stale",
+        ("amount", "debounce_minutes"),
+        "stores",
+        usual=1,
+    ),
+    "failure_rate": ConditionKind(
+        "Failure rate",
+        "tasks fail",
+        "{size} or more of the tasks finished in the last hour failed and did not succeed since",
+        ("percent", "debounce_minutes"),
+        "%",
+        usual=10,
+    ),
+    "backlog_age": ConditionKind(
+        "Backlog age",
+        "tasks wait too long",
+        "a ready task has waited for {size} or longer",
+        ("amount", "debounce_minutes"),
+        "minutes",
+        usual=60,
+    ),
+    "no_worker": ConditionKind(
+        "No worker online", "no worker is online", "no worker is online", ("debounce_minutes",), below=True
+    ),
+    "quarantined": ConditionKind(
+        "Payloads in quarantine",
+        "payloads in quarantine",
+        "{size} or more are in quarantine",
+        ("amount", "debounce_minutes"),
+        "payloads",
+        usual=1,
+    ),
+    "schema_drift": ConditionKind(
+        "Menus that cannot be read in full",
+        "a platform's data changed",
+        "the newest menu of {size} or more has items that cannot be read",
+        ("amount", "debounce_minutes"),
+        "stores",
+        usual=1,
+    ),
+    "circuit_opened": ConditionKind(
+        "Host circuit opened", "host circuit opened", "the circuit of a host opens after too many refusals"
+    ),
+    "proxies_down": ConditionKind(
+        "No active proxy", "all proxies are down", "no proxy is active", ("debounce_minutes",), below=True
+    ),
+    "proxies_below": ConditionKind(
+        "Too few active proxies",
+        "few proxies are active",
+        "fewer than {size} are active",
+        ("amount", "debounce_minutes"),
+        "proxies",
+        below=True,
+        usual=5,
+    ),
+    "disk_low": ConditionKind(
+        "Low disk space",
+        "disk space is low",
+        "less than {size} of disk space is free",
+        ("amount", "debounce_minutes"),
+        "GB",
+        below=True,
+        usual=5,
+    ),
+    "backup_age": ConditionKind(
+        "No recent backup",
+        "no recent backup",
+        "the last backup is {size} old or older, or there is none",
+        ("amount", "debounce_minutes"),
+        "hours",
+        usual=48,
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a rule waits for, apart from where."""
+    """The condition of a rule, without its scope."""
 
     condition: Condition
     amount: Decimal | None = None
@@ -55,9 +185,30 @@ class Rule(Terms):
     timezone: str = "UTC"
     enabled: bool = True
     armed_at: datetime
+    muted_until: datetime | None = None
     holds: bool = False
+    unlike_since: datetime | None = None
+    read_at: datetime | None = None
     created_at: datetime
     updated_at: datetime
+
+    def due_at(self, fired_at: datetime) -> datetime:
+        """When an event is notified, in UTC: at once, or with others at the full hour or once a day.
+
+        A time of day that a change of the clocks skips is an hour later; of one that comes twice, the first counts.
+        """
+        if self.digest == "immediately":
+            return fired_at
+        if self.digest == "hourly":
+            return fired_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+        assert self.digest_at is not None, "a daily digest has a time"
+        zone = ZoneInfo(self.timezone)
+        day = fired_at.astimezone(zone).date()
+        while True:
+            at = datetime.combine(day, self.digest_at, tzinfo=zone).astimezone(UTC)
+            if at > fired_at:
+                return at
+            day += timedelta(days=1)
 
 
 class OptionPrices(NamedTuple):
@@ -80,8 +231,8 @@ class OptionStock(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """A product in one of its states."""
+class ProductState:
+    """A product at one time."""
 
     stock_status: str
     rec: Decimal | None = None
@@ -93,32 +244,31 @@ class Moment:
 
 
 class Facts(NamedTuple):
-    """What a rule looks at: the price that it means, None where there is none, and `in_stock`, `oos` or `unknown`."""
+    """The price that a rule compares, None if there is none, and the stock: `in_stock`, `oos` or `unknown`."""
 
     price: Decimal | None
     stock: str
 
 
-def facts(terms: Terms, moment: Moment) -> Facts:
-    """What the rule sees of a product. Of an option that the menu does not list nothing is known."""
+def facts(terms: Terms, product: ProductState) -> Facts:
+    """What a rule compares of a product; unknown for an option that the menu does not list."""
     if terms.option is None:
-        headline = OptionPrices("", moment.rec, moment.special, moment.med, moment.med_special)
-        return Facts(_price(terms.price, headline), moment.stock_status)
-    wanted = terms.option.casefold()
-    row = next((one for one in moment.prices if one.option.casefold() == wanted), None)
-    stock = next((one.status for one in moment.stock if one.option.casefold() == wanted), "unknown")
-    if moment.stock_status == "oos":
+        headline = OptionPrices("", product.rec, product.special, product.med, product.med_special)
+        return Facts(_price(terms.price, headline), product.stock_status)
+    option = terms.option.casefold()
+    row = next((prices for prices in product.prices if prices.option.casefold() == option), None)
+    stock = next((stock.status for stock in product.stock if stock.option.casefold() == option), "unknown")
+    if product.stock_status == "oos":
         stock = "oos"
     return Facts(None if row is None else _price(terms.price, row), stock)
 
 
 def _price(which: Price, row: OptionPrices) -> Decimal | None:
     if which != "effective":
-        found: Decimal | None = getattr(row, which)
-        return found
-    # What a customer pays: the lower of the two; medical where that is all there is.
+        price: Decimal | None = getattr(row, which)
+        return price
+    # What a customer pays: the lower of the two; the medical price if there is no other.
     for pair in ((row.rec, row.special), (row.med, row.med_special)):
-        there = [one for one in pair if one is not None]
-        if there:
-            return min(there)
+        if prices := [price for price in pair if price is not None]:
+            return min(prices)
     return None

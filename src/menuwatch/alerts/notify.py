@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
+import sys
 from typing import Any
 
-from menuwatch.alerts import fence, guard
+import msgspec
+
+from menuwatch.alerts import ssrf_guard as guard
 from menuwatch.alerts.webhook import NotDelivered
 from menuwatch.core.errors import Refused
 
-_LOCAL = frozenset(
+_STARTUP_SECONDS = 20.0
+"""Maximum startup time of the sending process."""
+
+LOCAL = frozenset(
     {
         "blink1", "dbus", "fluxer-local", "glib", "gnome", "growl", "kde", "macosx", "qt", "rsyslog", "syslog", "vapid", "windows",
     }
@@ -31,7 +38,7 @@ _FIXED = frozenset(
     """.split()  # noqa: SIM905 - two hundred lines otherwise
 )
 """Services at an address of their own, whose URL holds a token or a name where others hold a host. What is not among them is taken to
-connect to its host, so a service that Apprise learns anew is refused rather than trusted."""
+connect to its host, so a service that is new in Apprise is refused rather than trusted."""
 
 _FIXED_MODES = {
     "fluxer": "cloud", "fluxers": "cloud", "lametric": "cloud", "lametrics": "cloud", "matrix": "t2bot", "matrixs": "t2bot",
@@ -40,16 +47,20 @@ _FIXED_MODES = {
 """Services that are at an address of their own in this mode, which is Apprise's for URLs without a server, and at a host in others."""
 
 
-def _instance(url: str, seconds: float) -> Any:
-    # A third of a second to load, and a hundred services: only who sends one pays.
+def instantiate(url: str, seconds: float) -> Any:
+    """Apprise's service for a URL, None for an invalid one."""
+    # Loading takes a third of a second and a hundred services, so only senders import it.
     import apprise
 
-    logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it would tell addresses that are secret
+    logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it would log secret addresses
     asset = apprise.AppriseAsset(
         app_id="Menuwatch", app_desc="Menuwatch", http_redirects=False, async_mode=False, secure_logging=True
     )
-    # Addresses are data of ours: nothing is loaded from paths, and nobody changes what a schema means.
-    found = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
+    # Load no plugins from paths, and replace none.
+    try:
+        found = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
+    except Exception:  # it catches the plugin's exceptions, but not those of parsing the URL
+        return None
     if found is not None:
         found.socket_connect_timeout = found.socket_read_timeout = seconds
         if hasattr(found, "verify_certificate"):
@@ -58,35 +69,36 @@ def _instance(url: str, seconds: float) -> Any:
 
 
 def check(url: str, *, allow_private: bool) -> str:
-    """What may be shown of a notification URL; raises Refused for one that leads nowhere."""
-    schema = _schema(url)
+    """The displayable part of a notification URL; raises Refused for an unusable one."""
+    schema = schema_of(url)
     if "://" not in url or schema in ("http", "https"):
-        raise Refused("a notification URL begins with its service, as ntfy://topic; for https:// use a webhook")
-    if schema in _LOCAL:
-        raise Refused(f"{schema}:// acts on the machine that sends it, which is not for alerts")
-    found = _instance(url, 1.0)
+        raise Refused("a notification URL begins with a service, for example ntfy://topic; for https:// use a webhook")
+    if schema in LOCAL:
+        raise Refused(f"{schema}:// acts on the sending machine and is not allowed")
+    found = instantiate(url, 1.0)
     if found is None:
-        raise Refused(f"{schema}:// is no service that is known, or the rest of the URL is not as it takes it")
-    if _reads_files(found):
-        raise Refused("the notification URL names a file to read on the machine that sends it, which is not for alerts")
-    host = _host(schema, found)
-    if host is not None and not allow_private:
-        _check_host(schema, host)
+        raise Refused(f"unknown service {schema}://, or invalid URL for it")
+    if reads_files(found):
+        raise Refused("the notification URL refers to a local file, which is not allowed")
+    host = host_of(schema, found)
+    if host is not None:
+        check_host(schema, host, allow_private=allow_private)
     return f"{schema}://…"
 
 
-def _reads_files(found: Any) -> bool:
-    """Whether it would read a file of this machine, as a template to send or as a key: who writes a rule need not be one who may."""
+def reads_files(found: Any) -> bool:
+    """Whether it would read a local file, as template or key; the author of a rule may not be allowed to."""
     import apprise
 
     return any(isinstance(one, apprise.AppriseAttachment) and len(one) > 0 for one in vars(found).values())
 
 
-def _schema(url: str) -> str:
+def schema_of(url: str) -> str:
+    """The service that a notification URL names."""
     return url.partition("://")[0].strip().lower()
 
 
-def _host(schema: str, found: Any) -> str | None:
+def host_of(schema: str, found: Any) -> str | None:
     """The host that a service connects to; None for services at an address of their own."""
     if schema in _FIXED or (schema in _FIXED_MODES and getattr(found, "mode", None) == _FIXED_MODES[schema]):
         return None
@@ -94,45 +106,45 @@ def _host(schema: str, found: Any) -> str | None:
     return host if isinstance(host, str) and host else None
 
 
-def _check_host(schema: str, host: str) -> None:
-    """Raises Forbidden for a host that cannot be on the public internet, whatever it resolves to."""
-    if not guard.may_be_public(host):
+def check_host(schema: str, host: str, *, allow_private: bool) -> str:
+    """The host as used for the lookup. Raises Refused for an invalid one, Forbidden for a host that is never public, whatever
+    it resolves to.
+    """
+    name = guard.check_host(host)
+    if not allow_private and not guard.may_be_public(name):
         raise guard.Forbidden(
-            f"{schema}:// sends to the host that it names, and {host} is not on the public internet: nothing is sent there unless"
-            " ALERT_ALLOW_PRIVATE=1"
+            f"{schema}:// sends to the host in its URL, and {host} is not a public address: set ALERT_ALLOW_PRIVATE=1 to allow it"
         )
+    return name
 
 
 async def send(url: str, title: str, body: str, *, seconds: float, allow_private: bool) -> None:
-    """Sends a text. Raises NotDelivered, and Forbidden for hosts that are not public."""
-    schema = _schema(url)
-    found = await asyncio.to_thread(_instance, url, seconds)
-    if found is None or schema in _LOCAL or _reads_files(found):
-        raise NotDelivered(
-            "the notification URL is none that is taken now: give the channel anew to see why", final=True
-        )
-    host = _host(schema, found)
-    if host is not None:
-        if not allow_private:
-            _check_host(schema, host)
-        try:
-            async with asyncio.timeout(seconds):
-                await guard.resolve(host, found.port or 443, allow_private=allow_private)
-        except TimeoutError:
-            raise NotDelivered(f"{host} was not found within {seconds:g} s") from None
-        except OSError as error:
-            raise NotDelivered(f"{host} cannot be found: {error.strerror or type(error).__name__}") from None
+    """Sends a text, from a process of its own that ends after three times `seconds`. Raises NotDelivered, and Forbidden for hosts that
+    are not public."""
+    limit = seconds * 3
+    request = {"url": url, "title": title, "body": body, "seconds": seconds, "limit_seconds": limit}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "menuwatch.alerts.notify_process"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
-        sent = await fence.run(
-            lambda: found.notify(body=body, title=title), seconds=seconds * 3, allow_private=allow_private
-        )
-    except guard.Forbidden:
-        raise
-    except fence.Busy:
-        raise NotDelivered("busy: earlier deliveries still hang") from None
+        async with asyncio.timeout(limit + _STARTUP_SECONDS):
+            output, _ = await process.communicate(msgspec.json.encode(request | {"allow_private": allow_private}))
     except TimeoutError:
-        raise NotDelivered(f"the service did not answer within {seconds * 3:g} s") from None
-    except Exception as error:  # a plugin's own fault; its text may hold the address
-        raise NotDelivered(f"the service could not be used: {type(error).__name__}") from None
-    if not sent:
-        raise NotDelivered("the service did not take it")
+        output = b""
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if not output and process.returncode in (-signal.SIGALRM, -signal.SIGKILL):
+        raise NotDelivered(f"the service did not respond within {limit:g} s")
+    if not output:
+        raise NotDelivered(f"the notification process failed with status {process.returncode}")
+    result = msgspec.json.decode(output, type=dict[str, Any])
+    if result["forbidden"]:
+        raise guard.Forbidden(result["error"])
+    if result["error"] is not None:
+        raise NotDelivered(result["error"], final=result["final"])

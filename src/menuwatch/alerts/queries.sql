@@ -27,9 +27,9 @@ SELECT r.id, r.product_id, lower(r.brand), lower(r.category), lower(r.search) FR
    AND (r.dispensary_id IS NULL OR r.dispensary_id = d.id) AND (r.state IS NULL OR r.state = d.state)
    AND (r.platform IS NULL OR r.platform = %(provider)s);
 
--- name: in_scope
+-- piece: in_scope
 -- Products that a rule is about, as they are now: those of stores that are there.
-SELECT p.id FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_id
+  FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_id
  WHERE (%(product_id)s::bigint IS NULL OR p.id = %(product_id)s)
    AND (%(dispensary_id)s::integer IS NULL OR p.dispensary_id = %(dispensary_id)s)
    AND (%(state)s::text IS NULL OR d.state = %(state)s)
@@ -37,6 +37,15 @@ SELECT p.id FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_i
    AND (%(brand)s::text IS NULL OR lower(p.brand_name) = lower(%(brand)s))
    AND (%(category)s::text IS NULL OR lower(%(category)s) IN (lower(p.category), lower(p.category_canon)))
    AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(p.name)) > 0)
+
+-- name: count_in_scope
+SELECT count(*) {in_scope};
+
+-- name: candidates_in_scope
+-- Those in scope that may match now: a product's own values rule the others out, where no option is given.
+SELECT p.id {in_scope}
+   AND (NOT %(out)s OR p.stock_status = 'oos')
+   AND (%(below)s::numeric IS NULL OR least(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) < %(below)s)
  ORDER BY p.id;
 
 -- name: products
@@ -48,30 +57,30 @@ SELECT p.id, p.dispensary_id, p.provider_product_id, p.name, p.brand_name, p.cat
        o.stock_status, o.price_rec, o.price_rec_special, o.price_med, o.price_med_special, o.prices::text, o.stock::text
   FROM catalog_products p
   JOIN dispensaries d ON d.id = p.dispensary_id
-  LEFT JOIN past_states o ON o.product_id = p.id AND o.ended_at = p.state_from
+  LEFT JOIN product_history o ON o.product_id = p.id AND o.ended_at = p.state_from
  WHERE p.id = ANY (%(ids)s::bigint[]);
 
 -- name: known_whole
 -- Whether a whole menu of the store was applied before this crawl: only then is a product new that was not there.
 SELECT EXISTS (SELECT FROM store_crawls c LEFT JOIN raw_crawl_payloads p ON p.id = c.payload_id
-                WHERE c.dispensary_id = %(dispensary_id)s AND c.crawled_at < %(crawled_at)s AND NOT coalesce(p.notes, '[]') ? %(part)s);
+                WHERE c.dispensary_id = %(dispensary_id)s AND c.crawled_at < %(crawled_at)s AND p.is_partial IS NOT TRUE);
 
--- name: standings
+-- name: states
 SELECT rule_id, product_id, phase, since, crawls, reference, fired_at FROM alert_matches
  WHERE product_id = ANY (%(ids)s::bigint[]) AND rule_id = ANY (%(rules)s::integer[]);
 
--- name: note_standings
+-- name: save_states
 INSERT INTO alert_matches (rule_id, product_id, dispensary_id, phase, since, crawls, reference, fired_at)
 SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) n(rule_id integer, product_id bigint, dispensary_id integer, phase text, since timestamptz,
        crawls integer, reference numeric, fired_at timestamptz)
     ON CONFLICT (rule_id, product_id) DO UPDATE SET phase = excluded.phase, since = excluded.since, crawls = excluded.crawls,
        reference = excluded.reference, fired_at = excluded.fired_at;
 
--- name: drop_standings
+-- name: drop_states
 DELETE FROM alert_matches m USING unnest(%(rules)s::integer[], %(products)s::bigint[]) n(rule_id, product_id)
  WHERE m.rule_id = n.rule_id AND m.product_id = n.product_id;
 
--- name: forget_standings
+-- name: forget_states
 DELETE FROM alert_matches WHERE rule_id = %(rule_id)s;
 
 -- name: insert_events
@@ -81,10 +90,10 @@ SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) n(rule_id integer, source text
     ON CONFLICT (rule_id, source) DO NOTHING;
 
 -- name: rules
--- Whoever judges by a rule keeps it from being removed or edited until what they found is written.
+-- Locks the rules until the results are written, so that they are not edited or deleted meanwhile.
 SELECT * FROM alert_rules WHERE id = ANY (%(ids)s::integer[]) AND enabled ORDER BY id FOR KEY SHARE;
 
--- name: every_rule
+-- name: all_rules
 SELECT * FROM alert_rules ORDER BY id;
 
 -- name: find_rule
@@ -110,7 +119,9 @@ UPDATE alert_rules SET name = %(name)s, condition = %(condition)s, reach = %(rea
        hysteresis_percent = %(hysteresis_percent)s, debounce_crawls = %(debounce_crawls)s, debounce_minutes = %(debounce_minutes)s,
        cooldown_minutes = %(cooldown_minutes)s, digest = %(digest)s, digest_at = %(digest_at)s, timezone = %(timezone)s,
        on_existing = %(on_existing)s, enabled = %(enabled)s, armed_at = %(armed_at)s,
-       holds = holds AND armed_at = %(armed_at)s, updated_at = %(now)s
+       muted_until = %(muted_until)s, holds = holds AND armed_at = %(armed_at)s,
+       unlike_since = CASE WHEN armed_at = %(armed_at)s THEN unlike_since END,
+       read_at = CASE WHEN armed_at = %(armed_at)s THEN read_at END, updated_at = %(now)s
  WHERE id = %(id)s RETURNING *;
 
 -- name: remove_rule
@@ -125,7 +136,7 @@ DELETE FROM alert_channels WHERE rule_id = %(rule_id)s;
 -- name: channels
 SELECT id, rule_id, kind, address, secret, shown FROM alert_channels WHERE rule_id = ANY (%(rules)s::integer[]) ORDER BY id;
 
--- name: every_channel
+-- name: all_channels
 -- In the order in which everybody locks them.
 SELECT id, rule_id, kind, address, secret, shown FROM alert_channels ORDER BY id FOR NO KEY UPDATE;
 
@@ -137,25 +148,35 @@ UPDATE alert_channels c SET address = n.address, secret = n.secret
 SELECT id, rule_id, kind, address, secret, shown FROM alert_channels WHERE id = %(id)s;
 
 -- name: due_events
--- What is to be told now, the rules that have waited longest first. A rule that somebody else gathers is left to them.
+-- Due events, the rules that have waited longest first. Rules that another process is handling are skipped.
 WITH r AS (
-  SELECT id FROM alert_rules WHERE id IN (SELECT rule_id FROM alert_events WHERE NOT told AND due_at <= %(now)s)
-   ORDER BY id LIMIT %(rules)s FOR NO KEY UPDATE SKIP LOCKED
+  SELECT a.id FROM alert_rules a
+    JOIN (SELECT rule_id, min(due_at) AS since FROM alert_events WHERE NOT notified AND due_at <= %(now)s GROUP BY rule_id) w ON w.rule_id = a.id
+   ORDER BY w.since, a.id LIMIT %(rules)s FOR NO KEY UPDATE OF a SKIP LOCKED
 )
 SELECT e.id, e.rule_id, e.fired_at, e.facts::text FROM r CROSS JOIN LATERAL (
-  SELECT * FROM alert_events e WHERE e.rule_id = r.id AND NOT e.told AND e.due_at <= %(now)s ORDER BY e.id LIMIT %(most)s) e
+  SELECT * FROM alert_events e WHERE e.rule_id = r.id AND NOT e.notified AND e.due_at <= %(now)s ORDER BY e.id LIMIT %(most)s) e
  ORDER BY e.rule_id, e.id;
 
--- name: events_told
-UPDATE alert_events SET told = true WHERE id = ANY (%(ids)s::bigint[]);
+-- name: mark_notified
+UPDATE alert_events SET notified = true, muted = rule_id = ANY (%(muted)s::integer[]) WHERE id = ANY (%(ids)s::bigint[]);
 
 -- name: insert_delivery
 INSERT INTO alert_deliveries (rule_id, channel_id, channel, kind, event_ids, payload, next_attempt_at, created_at)
 VALUES (%(rule_id)s, %(channel_id)s, %(channel)s, %(kind)s, %(event_ids)s, %(payload)s, %(now)s, %(now)s) RETURNING id;
 
--- name: take_due
--- Messages to send now. Whoever takes one holds it for a while: if they die, it is sent again.
-UPDATE alert_deliveries d SET status = 'sending', attempts = attempts + 1, next_attempt_at = %(now)s + make_interval(secs => %(hold)s)
+-- name: record_rule_failure
+-- There is no message, so nothing can be sent again: a delivery without a channel is not replayed.
+INSERT INTO alert_deliveries (rule_id, channel, kind, event_ids, payload, status, error, created_at)
+SELECT r.id, 'none', 'alert', %(events)s::bigint[], '{}', 'failed', %(error)s, %(now)s FROM alert_rules r
+ WHERE r.id = ANY (%(rules)s::integer[])
+   AND (%(events)s::bigint[] <> '{}' OR NOT EXISTS (
+     SELECT FROM alert_deliveries d WHERE d.rule_id = r.id AND d.channel_id IS NULL AND d.event_ids = '{}' AND d.status = 'failed'
+        AND d.created_at > %(now)s::timestamptz - interval '1 day'));
+
+-- name: lease_due
+-- Leases messages to send now. If the sender dies, the lease expires and the message is sent again.
+UPDATE alert_deliveries d SET status = 'sending', attempts = attempts + 1, next_attempt_at = %(now)s + make_interval(secs => %(lease_seconds)s)
   FROM (SELECT id FROM alert_deliveries WHERE status IN ('waiting', 'sending') AND next_attempt_at <= %(now)s
            AND (%(only)s::bigint[] IS NULL OR id = ANY (%(only)s))
          ORDER BY next_attempt_at LIMIT %(n)s FOR UPDATE SKIP LOCKED) due
@@ -174,34 +195,45 @@ UPDATE alert_deliveries SET status = CASE WHEN %(again_at)s::timestamptz IS NULL
 
 -- name: next_due
 SELECT extract(epoch FROM least((SELECT min(next_attempt_at) FROM alert_deliveries WHERE status IN ('waiting', 'sending')),
-                                (SELECT min(due_at) FROM alert_events WHERE NOT told)) - %(now)s)::double precision;
+                                (SELECT min(due_at) FROM alert_events WHERE NOT notified)) - %(now)s)::double precision;
 
 -- name: replay
 UPDATE alert_deliveries SET status = 'waiting', attempts = 0, replays = replays + 1, next_attempt_at = %(now)s, error = NULL
  WHERE id = %(id)s AND status IN ('delivered', 'failed') AND channel_id IS NOT NULL RETURNING id;
 
--- name: told_of_circuits
--- Circuits that opened since a rule was made or enabled.
-INSERT INTO alert_events (rule_id, source, fired_at, due_at, facts)
-SELECT r.id, 'circuit/' || e.id, e.happened_at, %(now)s,
-       jsonb_build_object('host', e.host, 'reason', e.reason, 'until', e.until)
-  FROM alert_rules r JOIN host_events e ON e.kind = 'circuit_opened' AND e.happened_at > r.armed_at AND e.happened_at > %(now)s::timestamptz - interval '1 day'
- WHERE r.enabled AND r.reach = 'operations' AND r.condition = 'circuit_opened'
-    ON CONFLICT (rule_id, source) DO NOTHING;
+-- name: due_operations
+-- Rules about operations that were not read since `before`, claimed for this reading.
+UPDATE alert_rules SET read_at = %(now)s
+ WHERE id IN (SELECT id FROM alert_rules WHERE enabled AND reach = 'operations' AND (read_at IS NULL OR read_at <= %(before)s)
+               ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING *;
 
--- name: told_of_proxies
--- No proxy is active: told once, until one is.
-WITH p AS (SELECT count(*) AS total, count(*) FILTER (WHERE is_active) AS active FROM proxies),
-u AS (
-  UPDATE alert_rules r SET holds = (p.active = 0 AND p.total > 0) FROM p
-   WHERE r.enabled AND r.reach = 'operations' AND r.condition = 'proxies_down' AND r.holds <> (p.active = 0 AND p.total > 0)
-  RETURNING r.id, r.holds, p.total
-)
-INSERT INTO alert_events (rule_id, source, fired_at, due_at, facts)
-SELECT u.id, 'proxies/' || %(now)s::timestamptz, %(now)s, %(now)s, jsonb_build_object('proxies', u.total) FROM u WHERE u.holds
-    ON CONFLICT (rule_id, source) DO NOTHING;
+-- name: save_holds
+UPDATE alert_rules SET holds = %(holds)s, unlike_since = %(unlike_since)s WHERE id = %(id)s;
+
+-- piece: latest_circuits
+-- The latest event of these rules for each host.
+SELECT DISTINCT ON (e.rule_id, e.facts ->> 'host') e.id, e.rule_id, e.facts ->> 'host' AS host, (e.facts -> 'firing')::boolean AS firing,
+       e.fired_at
+  FROM alert_events e JOIN alert_rules r ON r.id = e.rule_id AND e.fired_at > r.armed_at
+ WHERE e.rule_id = ANY (%(rules)s::integer[]) ORDER BY e.rule_id, e.facts ->> 'host', e.id DESC
+
+-- name: opened_circuits
+-- The first opening of each host since a rule was armed or the host recovered: what opens again meanwhile is the same outage.
+SELECT DISTINCT ON (r.id, e.host) r.id AS rule_id, 'circuit/' || e.id AS source, e.host, e.reason, e.until, e.happened_at
+  FROM alert_rules r
+  JOIN host_events e ON e.kind = 'circuit_opened' AND e.happened_at > r.armed_at AND e.happened_at > %(now)s::timestamptz - interval '1 day'
+  LEFT JOIN ({latest_circuits}) l ON l.rule_id = r.id AND l.host = e.host
+ WHERE r.id = ANY (%(rules)s::integer[]) AND (l.id IS NULL OR (NOT l.firing AND e.happened_at > l.fired_at))
+ ORDER BY r.id, e.host, e.id;
+
+-- name: closed_circuits
+-- Hosts that rules reported, and whose circuit has been closed for some time.
+SELECT l.rule_id, 'circuit/' || l.id || '/closed' AS source, l.host
+  FROM ({latest_circuits}) l JOIN hosts h ON h.host = l.host AND h.circuit = 'closed'
+ WHERE l.firing AND NOT EXISTS (SELECT FROM host_events e WHERE e.host = l.host AND e.kind = 'circuit_opened' AND e.happened_at > %(before)s);
 
 -- name: prune
-WITH e AS (DELETE FROM alert_events WHERE told AND fired_at < %(before)s RETURNING 1),
+WITH e AS (DELETE FROM alert_events WHERE notified AND fired_at < %(before)s RETURNING 1),
 d AS (DELETE FROM alert_deliveries WHERE created_at < %(before)s AND status IN ('delivered', 'failed') RETURNING 1)
 SELECT (SELECT count(*) FROM e) + (SELECT count(*) FROM d);

@@ -1,5 +1,5 @@
-"""Figures for analysts, made anew every few hours (migration 0015 has the tables; docs/explanation/analytics.md what they mean).
+"""Analytics, refreshed every few hours: tables in 16_analytics.sql of the schema, definitions in docs/explanation/analytics.md.
 
-One refresh at a time, held by a session lock of the database; each step is a short transaction of its own and works on temporary
-tables, so that neither readers nor crawls wait for it, and no snapshot is held for longer than a step.
+A session lock allows one refresh at a time; each step is a short transaction and works on temporary tables, so that it blocks
+neither readers nor crawls, and holds no snapshot longer than a step.
 """

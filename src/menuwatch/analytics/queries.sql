@@ -7,12 +7,12 @@ SELECT pg_try_advisory_lock(hashtext('analytics_refresh'));
 SELECT pg_advisory_unlock(hashtext('analytics_refresh'));
 
 -- name: abandon_runs
--- Whoever holds the lock is the only one: what else seems to run died.
+-- The holder of the lock is the only one: other runs that seem to be running died.
 UPDATE analytics_runs SET status = 'failed', finished_at = clock_timestamp(), error = 'the process that made it went away'
  WHERE status = 'running';
 
 -- name: old_runs
--- Runs whose figures nobody reads: all but the newest two that are done.
+-- Runs whose reports are not read any more: all but the newest two that are done.
 SELECT id FROM analytics_runs WHERE id < coalesce((SELECT min(d.id) FROM (SELECT id FROM analytics_runs WHERE status = 'done' ORDER BY id DESC LIMIT 2) d), 0)
 UNION ALL
 SELECT id FROM analytics_runs WHERE status = 'failed';
@@ -61,9 +61,9 @@ CREATE TEMPORARY TABLE IF NOT EXISTS offers (
   regular double precision, effective double precision);
 
 -- name: create_carried
--- How much each store has of each brand.
+-- How much each store has of each brand in each category.
 CREATE TEMPORARY TABLE IF NOT EXISTS carried (
-  dispensary_id integer NOT NULL, brand text, products integer NOT NULL, in_stock integer NOT NULL);
+  dispensary_id integer NOT NULL, brand text, category text, products integer NOT NULL, in_stock integer NOT NULL);
 
 -- name: create_times
 -- How long each product was in each stock, in observed seconds of the window.
@@ -73,7 +73,7 @@ CREATE TEMPORARY TABLE IF NOT EXISTS times (
   unknown_seconds double precision NOT NULL);
 
 -- name: fill_attempts
--- A task that completed succeeded where its payload was taken into the catalogue. One whose payload waits for that is undecided for a day.
+-- A task that completed succeeded where its payload was taken into the catalog. One whose payload waits for that is undecided for a day.
 INSERT INTO attempts (dispensary_id, ended_at, verdict)
 SELECT h.dispensary_id, h.completed_at,
        CASE WHEN h.status = 'failed' THEN 'failed'
@@ -112,8 +112,8 @@ SELECT o.dispensary_id, o.crawled_at, o.next_at, o.observed,
   FROM o;
 
 -- name: fill_stores
--- `scheduled` counts crawls that ended. Where the store's interval (or its schedule's, if that is longer) asks for more of them, nobody
--- was there to begin the rest: they count as well, but for one, since crawls do not keep to the minute.
+-- `scheduled` counts crawls that ended. Where the store's interval (or its schedule's, if that is longer) asks for more of them, the
+-- rest were never started: they count as well, except one, since crawls do not run exactly on the minute.
 WITH a AS (
   SELECT dispensary_id, count(*) FILTER (WHERE verdict = 'succeeded') AS succeeded, count(*) FILTER (WHERE verdict = 'failed') AS failed,
          count(*) FILTER (WHERE verdict = 'quarantined') AS quarantined, count(*) FILTER (WHERE verdict = 'undecided') AS undecided
@@ -136,7 +136,7 @@ WITH a AS (
                                      / greatest(d.crawl_interval_hours, s.hours)) - 1) ELSE 0 END::integer AS wanted
     FROM dispensaries d LEFT JOIN a ON a.dispensary_id = d.id LEFT JOIN o ON o.dispensary_id = d.id LEFT JOIN s ON s.id = d.id
 )
-INSERT INTO figure_stores (run_id, dispensary_id, platform, name, state, crawl_enabled, interval_hours, is_scheduled, last_crawled_at, is_stale,
+INSERT INTO analytics_store_stats (run_id, dispensary_id, platform, name, state, crawl_enabled, interval_hours, is_scheduled, last_crawled_at, is_stale,
        products, scheduled, succeeded, failed, quarantined, never_begun, undecided, observed_seconds)
 SELECT %(run)s::bigint, d.id, d.platform, d.name, d.state, d.crawl_enabled, d.crawl_interval_hours, n.is_scheduled, d.last_crawled_at,
        d.last_crawled_at IS NULL OR %(until)s - d.last_crawled_at > 2 * d.crawl_interval_hours * interval '1 hour',
@@ -165,7 +165,7 @@ WITH g AS (
          count(*) FILTER (WHERE o.grams > 0 AND o.effective > 0) AS options,
          count(*) FILTER (WHERE o.grams IS NULL) AS without_weight,
          count(*) FILTER (WHERE o.grams > 0 AND o.effective IS NULL) AS without_price
-    FROM offers o JOIN figure_stores s ON s.run_id = %(run)s::bigint AND s.dispensary_id = o.dispensary_id
+    FROM offers o JOIN analytics_store_stats s ON s.run_id = %(run)s::bigint AND s.dispensary_id = o.dispensary_id
    GROUP BY o.dispensary_id, s.state, o.category
 ), c AS (
   SELECT grouping(g.state) = 1 AS all_states, g.state, g.category, sum(g.products) AS products, sum(g.options) AS options,
@@ -174,7 +174,7 @@ WITH g AS (
          coalesce(sum(s.scheduled) FILTER (WHERE g.options > 0), 0) AS scheduled,
          coalesce(sum(s.succeeded) FILTER (WHERE g.options > 0), 0) AS succeeded,
          min(s.last_crawled_at) FILTER (WHERE g.options > 0) AS oldest_crawl_at
-    FROM g JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = g.dispensary_id
+    FROM g JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = g.dispensary_id
    GROUP BY GROUPING SETS ((g.category), (g.state, g.category))
 ), x AS (
   SELECT grouping(s.state) = 1 AS all_states, s.state, o.category,
@@ -183,13 +183,13 @@ WITH g AS (
          avg(o.regular / o.grams) AS regular_mean, count(o.effective) AS effective_n,
          percentile_cont('{0.1,0.5,0.9}'::double precision[]) WITHIN GROUP (ORDER BY o.effective / o.grams) AS effective,
          avg(o.effective / o.grams) AS effective_mean
-    FROM offers o JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = o.dispensary_id
+    FROM offers o JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = o.dispensary_id
    WHERE o.grams > 0 AND o.effective > 0
    GROUP BY GROUPING SETS ((o.category), (s.state, o.category))
 ), k AS (
-  SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM figure_stores WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
+  SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM analytics_store_stats WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
 )
-INSERT INTO figure_prices (run_id, place, all_states, state, category, products, options, without_weight, without_price, regular_n, regular_p10,
+INSERT INTO analytics_price_stats (run_id, place, all_states, state, category, products, options, without_weight, without_price, regular_n, regular_p10,
        regular_median, regular_p90, regular_mean, effective_n, effective_p10, effective_median, effective_p90, effective_mean, stores, stale_stores,
        known_stores, scheduled, succeeded, oldest_crawl_at)
 SELECT %(run)s, row_number() OVER (ORDER BY c.all_states DESC, c.state, c.category), c.all_states, c.state, c.category, c.products, c.options,
@@ -212,7 +212,7 @@ WITH p AS (
   SELECT grouping(s.state) = 1 AS all_states, s.state, grouping(p.category) = 1 AS all_categories, p.category, count(*) AS products,
          count(p.depth) AS on_special, count(*) FILTER (WHERE p.depth IS NULL AND p.named) AS named_only,
          percentile_cont('{0.5,0.9}'::double precision[]) WITHIN GROUP (ORDER BY p.depth) AS depth, avg(p.depth) AS depth_mean
-    FROM p JOIN figure_stores s ON s.run_id = %(run)s::bigint AND s.dispensary_id = p.dispensary_id
+    FROM p JOIN analytics_store_stats s ON s.run_id = %(run)s::bigint AND s.dispensary_id = p.dispensary_id
    GROUP BY GROUPING SETS ((), (p.category), (s.state), (s.state, p.category))
 ), g AS (
   SELECT DISTINCT p.dispensary_id, p.category FROM p
@@ -221,17 +221,17 @@ WITH p AS (
   SELECT grouping(s.state) = 1 AS all_states, s.state, false AS all_categories, g.category, count(*) AS stores,
          count(*) FILTER (WHERE s.is_stale) AS stale_stores, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
          min(s.last_crawled_at) AS oldest_crawl_at
-    FROM g JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = g.dispensary_id
+    FROM g JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = g.dispensary_id
    GROUP BY GROUPING SETS ((g.category), (s.state, g.category))
    UNION ALL
   SELECT grouping(s.state) = 1, s.state, true, NULL, count(*), count(*) FILTER (WHERE s.is_stale), sum(s.scheduled), sum(s.succeeded),
          min(s.last_crawled_at)
-    FROM figure_stores s WHERE s.run_id = %(run)s AND s.dispensary_id IN (SELECT g.dispensary_id FROM g)
+    FROM analytics_store_stats s WHERE s.run_id = %(run)s AND s.dispensary_id IN (SELECT g.dispensary_id FROM g)
    GROUP BY GROUPING SETS ((), (s.state))
 ), k AS (
-  SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM figure_stores WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
+  SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM analytics_store_stats WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
 )
-INSERT INTO figure_discounts (run_id, place, all_states, state, all_categories, category, products, on_special, named_only, depth_median, depth_p90,
+INSERT INTO analytics_discount_stats (run_id, place, all_states, state, all_categories, category, products, on_special, named_only, depth_median, depth_p90,
        depth_mean, stores, stale_stores, known_stores, scheduled, succeeded, oldest_crawl_at)
 SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.all_categories DESC, x.category), x.all_states, x.state, x.all_categories,
        x.category, x.products, x.on_special, x.named_only, round(x.depth[1]::numeric, 4), round(x.depth[2]::numeric, 4),
@@ -243,9 +243,17 @@ SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.all_ca
  WHERE x.products > 0;
 
 -- name: fill_carried
-INSERT INTO carried (dispensary_id, brand, products, in_stock)
-SELECT p.dispensary_id, p.brand_name, count(*), count(*) FILTER (WHERE p.is_in_stock)
-  FROM catalog_products p WHERE p.last_seen_at IS NULL GROUP BY p.dispensary_id, p.brand_name;
+INSERT INTO carried (dispensary_id, brand, category, products, in_stock)
+SELECT p.dispensary_id, p.brand_name, p.category_canon, count(*), count(*) FILTER (WHERE p.is_in_stock)
+  FROM catalog_products p WHERE p.last_seen_at IS NULL GROUP BY p.dispensary_id, p.brand_name, p.category_canon;
+
+-- piece: of_menus
+whole AS (
+  SELECT grouping(s.state) = 1 AS all_states, s.state, sum(c.products) AS of_products, count(DISTINCT c.dispensary_id) AS of_stores
+    FROM carried c JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = c.dispensary_id GROUP BY GROUPING SETS ((), (s.state))
+), k AS (
+  SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM analytics_store_stats WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
+)
 
 -- name: fill_brands
 -- Spellings that differ in case alone are one brand, shown as most products have it.
@@ -259,19 +267,32 @@ WITH spelled AS (
   SELECT grouping(s.state) = 1 AS all_states, s.state, g.key, sum(g.products) AS products, sum(g.in_stock) AS in_stock, count(*) AS stores,
          count(*) FILTER (WHERE s.is_stale) AS stale_stores, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
          min(s.last_crawled_at) AS oldest_crawl_at
-    FROM g JOIN figure_stores s ON s.run_id = %(run)s::bigint AND s.dispensary_id = g.dispensary_id
+    FROM g JOIN analytics_store_stats s ON s.run_id = %(run)s::bigint AND s.dispensary_id = g.dispensary_id
    GROUP BY GROUPING SETS ((g.key), (s.state, g.key))
-), whole AS (
-  SELECT grouping(s.state) = 1 AS all_states, s.state, sum(c.products) AS of_products, count(DISTINCT c.dispensary_id) AS of_stores
-    FROM carried c JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = c.dispensary_id GROUP BY GROUPING SETS ((), (s.state))
-), k AS (
-  SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM figure_stores WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
-)
-INSERT INTO figure_brands (run_id, place, all_states, state, brand, products, in_stock, of_products, of_stores, stores, stale_stores, known_stores,
+), {of_menus}
+INSERT INTO analytics_brand_stats (run_id, place, all_states, state, brand, products, in_stock, of_products, of_stores, stores, stale_stores, known_stores,
        scheduled, succeeded, oldest_crawl_at)
 SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.products DESC, x.key), x.all_states, x.state, n.brand, x.products,
        x.in_stock, w.of_products, w.of_stores, x.stores, x.stale_stores, k.known, x.scheduled, x.succeeded, x.oldest_crawl_at
   FROM x LEFT JOIN spelled n ON n.key = x.key
+  JOIN whole w ON w.all_states = x.all_states AND w.state IS NOT DISTINCT FROM x.state
+  JOIN k ON k.all_states = x.all_states AND k.state IS NOT DISTINCT FROM x.state;
+
+-- name: fill_categories
+WITH g AS (
+  SELECT c.dispensary_id, c.category, sum(c.products) AS products, sum(c.in_stock) AS in_stock FROM carried c GROUP BY c.dispensary_id, c.category
+), x AS (
+  SELECT grouping(s.state) = 1 AS all_states, s.state, g.category, sum(g.products) AS products, sum(g.in_stock) AS in_stock, count(*) AS stores,
+         count(*) FILTER (WHERE s.is_stale) AS stale_stores, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
+         min(s.last_crawled_at) AS oldest_crawl_at
+    FROM g JOIN analytics_store_stats s ON s.run_id = %(run)s::bigint AND s.dispensary_id = g.dispensary_id
+   GROUP BY GROUPING SETS ((g.category), (s.state, g.category))
+), {of_menus}
+INSERT INTO analytics_category_stats (run_id, place, all_states, state, category, products, in_stock, of_products, of_stores, stores, stale_stores,
+       known_stores, scheduled, succeeded, oldest_crawl_at)
+SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.products DESC, x.category), x.all_states, x.state, x.category, x.products,
+       x.in_stock, w.of_products, w.of_stores, x.stores, x.stale_stores, k.known, x.scheduled, x.succeeded, x.oldest_crawl_at
+  FROM x
   JOIN whole w ON w.all_states = x.all_states AND w.state IS NOT DISTINCT FROM x.state
   JOIN k ON k.all_states = x.all_states AND k.state IS NOT DISTINCT FROM x.state;
 
@@ -286,9 +307,9 @@ WITH whole AS (
   -- What held at the window's end of products that a later crawl has changed since.
   SELECT DISTINCT ON (s.product_id) s.product_id, s.stock_status, s.present,
          CASE WHEN s.present THEN s.seen_to
-              ELSE coalesce((SELECT b.seen_to FROM past_states b WHERE b.product_id = s.product_id AND b.ended_at = s.seen_from), %(since)s)
+              ELSE coalesce((SELECT b.seen_to FROM product_history b WHERE b.product_id = s.product_id AND b.ended_at = s.seen_from), %(since)s)
           END AS seen_to
-    FROM past_states s WHERE s.ended_at >= %(until)s::timestamptz AND s.seen_from < %(until)s
+    FROM product_history s WHERE s.ended_at >= %(until)s::timestamptz AND s.seen_from < %(until)s
    ORDER BY s.product_id, s.ended_at
 ), c AS (
   SELECT p.id, p.dispensary_id, p.category_canon, p.brand_name, p.first_seen_at, w.seconds AS whole,
@@ -308,7 +329,7 @@ WITH whole AS (
          lag(e.passed) OVER w AS starts, e.passed AS ends,
          CASE WHEN l.next_at = s.ended_at THEN e.passed ELSE coalesce(l.passed, 0) END AS seen,
          lag(s.stock_status) OVER w <> 'oos' AND s.stock_status = 'oos' AND s.present AS went_out
-    FROM past_states s
+    FROM product_history s
     JOIN crawls e ON e.dispensary_id = s.dispensary_id AND e.crawled_at = s.ended_at
     LEFT JOIN crawls l ON l.dispensary_id = s.dispensary_id AND l.crawled_at = s.seen_to
    WHERE s.ended_at >= %(since)s AND s.ended_at < %(until)s::timestamptz
@@ -349,23 +370,23 @@ WITH g AS (
               WHEN 2 THEN 'state_category' WHEN 1 THEN 'store' ELSE 'store_category' END AS level,
          s.state, g.category, s.dispensary_id, sum(g.products) AS products, sum(g.out_products) AS out_products,
          sum(g.i) AS in_seconds, sum(g.o) AS out_seconds, sum(g.a) AS absent_seconds, sum(g.u) AS unknown_seconds
-    FROM g JOIN figure_stores s ON s.run_id = %(run)s::bigint AND s.dispensary_id = g.dispensary_id
+    FROM g JOIN analytics_store_stats s ON s.run_id = %(run)s::bigint AND s.dispensary_id = g.dispensary_id
    GROUP BY GROUPING SETS ((), (g.category), (s.state), (s.state, g.category), (s.state, s.dispensary_id), (s.state, s.dispensary_id, g.category))
 ), c AS (
   SELECT CASE WHEN grouping(s.state) = 1 THEN 'category' ELSE 'state_category' END AS level, s.state, g.category, count(*) AS stores,
          count(*) FILTER (WHERE s.is_stale) AS stale_stores, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
          min(s.last_crawled_at) AS oldest_crawl_at
-    FROM g JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = g.dispensary_id
+    FROM g JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = g.dispensary_id
    GROUP BY GROUPING SETS ((g.category), (s.state, g.category))
    UNION ALL
   SELECT CASE WHEN grouping(s.state) = 1 THEN 'all' ELSE 'state' END, s.state, NULL, count(*), count(*) FILTER (WHERE s.is_stale),
          sum(s.scheduled), sum(s.succeeded), min(s.last_crawled_at)
-    FROM figure_stores s WHERE s.run_id = %(run)s AND s.dispensary_id IN (SELECT g.dispensary_id FROM g)
+    FROM analytics_store_stats s WHERE s.run_id = %(run)s AND s.dispensary_id IN (SELECT g.dispensary_id FROM g)
    GROUP BY GROUPING SETS ((), (s.state))
 ), k AS (
-  SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM figure_stores WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
+  SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM analytics_store_stats WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
 )
-INSERT INTO figure_stock (run_id, place, level, state, category, dispensary_id, products, out_products, in_seconds, out_seconds, absent_seconds,
+INSERT INTO analytics_stock_stats (run_id, place, level, state, category, dispensary_id, products, out_products, in_seconds, out_seconds, absent_seconds,
        unknown_seconds, stores, stale_stores, known_stores, scheduled, succeeded, oldest_crawl_at)
 SELECT %(run)s, row_number() OVER (ORDER BY x.level, x.state, x.dispensary_id, x.category), x.level, x.state, x.category, x.dispensary_id, x.products,
        x.out_products, x.in_seconds, x.out_seconds, x.absent_seconds, x.unknown_seconds,
@@ -374,15 +395,15 @@ SELECT %(run)s, row_number() OVER (ORDER BY x.level, x.state, x.dispensary_id, x
   FROM x
   LEFT JOIN c ON c.level = x.level AND c.state IS NOT DISTINCT FROM x.state AND c.category IS NOT DISTINCT FROM x.category
   LEFT JOIN k ON x.dispensary_id IS NULL AND k.all_states = (x.level IN ('all', 'category')) AND k.state IS NOT DISTINCT FROM x.state
-  LEFT JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = x.dispensary_id
+  LEFT JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = x.dispensary_id
  WHERE x.products > 0;
 
 -- name: fill_out_products
-INSERT INTO figure_out_products (run_id, place, product_id, dispensary_id, state, category, brand, times_out, in_seconds, out_seconds,
+INSERT INTO analytics_out_product_stats (run_id, place, product_id, dispensary_id, state, category, brand, times_out, in_seconds, out_seconds,
        absent_seconds, unknown_seconds)
 SELECT %(run)s::bigint, row_number() OVER (ORDER BY t.out_seconds DESC, t.product_id), t.product_id, t.dispensary_id, s.state, t.category, t.brand,
        t.times_out, t.in_seconds, t.out_seconds, t.absent_seconds, t.unknown_seconds
-  FROM times t JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = t.dispensary_id
+  FROM times t JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = t.dispensary_id
  WHERE t.out_seconds >= 1;
 
 -- name: fill_days
@@ -403,9 +424,9 @@ WITH happened AS (
          (a.verdict = 'succeeded')::integer
     FROM attempts a WHERE a.ended_at >= %(days)s
 )
-INSERT INTO figure_days (run_id, day, dispensary_id, state, new_products, gone_products, returned, price_changes, stock_changes, crawls, scheduled,
+INSERT INTO analytics_daily_stats (run_id, day, dispensary_id, state, new_products, gone_products, returned, price_changes, stock_changes, crawls, scheduled,
        succeeded)
 SELECT %(run)s::bigint, h.day, h.dispensary_id, s.state, sum(h.new), sum(h.gone), sum(h.returned), sum(h.prices), sum(h.stock), sum(h.crawls),
        sum(h.scheduled), sum(h.succeeded)
-  FROM happened h JOIN figure_stores s ON s.run_id = %(run)s AND s.dispensary_id = h.dispensary_id
+  FROM happened h JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = h.dispensary_id
  GROUP BY h.day, h.dispensary_id, s.state;

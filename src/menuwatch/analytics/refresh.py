@@ -1,12 +1,13 @@
-"""Making the figures anew. One at a time, all steps in one transaction: they look at one moment of the database, and what is read
-changes with its end, all at once."""
+"""Recomputes the reports. One refresh at a time, all steps in one transaction: they read one snapshot of the database, and all reports
+change when it commits.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,67 +15,106 @@ import msgspec
 import psycopg
 from psycopg import sql as statements
 
-from menuwatch.analytics.model import DAYS, WINDOW, Refreshed, Step, UnderWay
-from menuwatch.core.telemetry import get_logger
+from menuwatch.core.logging import get_logger
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection, Pool
+
+WINDOW = timedelta(days=7)
+"""Default period of durations such as coverage and time out of stock (ANALYTICS_WINDOW_DAYS)."""
+
+DAYS = 30
+"""Days for which new and gone products are counted; the window's length if that is more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a refresh: how long it took, in seconds, and how many rows it wrote."""
+
+    step: str
+    seconds: float
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshResult:
+    """A refresh whose reports are published."""
+
+    run_id: int
+    started_at: datetime
+    window_from: datetime
+    window_to: datetime
+    seconds: float
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshRunning:
+    """Another refresh is running, since `started_at`; None if it has only just begun or ended."""
+
+    run_id: int | None
+    started_at: datetime | None
+
 
 log = get_logger(__name__)
 _q = sql.load(__package__)
 
 _WORK_MEMORY = "64MB"
-"""For the sorts of one step; what a refresh may take of the server's memory, about."""
+"""Memory for the sorts of one step; about what a refresh takes of the server's memory."""
 
 TABLES = (
-    "figure_stores",
-    "figure_prices",
-    "figure_discounts",
-    "figure_brands",
-    "figure_stock",
-    "figure_out_products",
-    "figure_days",
+    "analytics_store_stats",
+    "analytics_price_stats",
+    "analytics_discount_stats",
+    "analytics_brand_stats",
+    "analytics_category_stats",
+    "analytics_stock_stats",
+    "analytics_out_product_stats",
+    "analytics_daily_stats",
 )
-"""Where the figures lie. What is removed goes the other way round."""
+"""Tables of the reports. Rows are deleted in reverse order."""
 
 _TEMPORARY = ("attempts", "crawls", "offers", "carried", "times")
 
 _STEPS: tuple[tuple[str, str, str], ...] = (
     ("attempts", "fill_attempts", "attempts"),
     ("crawls", "fill_crawls", "crawls"),
-    ("stores", "fill_stores", "figure_stores"),
+    ("stores", "fill_stores", "analytics_store_stats"),
     ("offers", "fill_offers", "offers"),
-    ("prices", "fill_prices", "figure_prices"),
-    ("discounts", "fill_discounts", "figure_discounts"),
+    ("prices", "fill_prices", "analytics_price_stats"),
+    ("discounts", "fill_discounts", "analytics_discount_stats"),
     ("carried", "fill_carried", "carried"),
-    ("brands", "fill_brands", "figure_brands"),
+    ("brands", "fill_brands", "analytics_brand_stats"),
+    ("categories", "fill_categories", "analytics_category_stats"),
     ("times", "fill_times", "times"),
-    ("stock", "fill_stock", "figure_stock"),
-    ("out_products", "fill_out_products", "figure_out_products"),
-    ("days", "fill_days", "figure_days"),
+    ("stock", "fill_stock", "analytics_stock_stats"),
+    ("out_products", "fill_out_products", "analytics_out_product_stats"),
+    ("days", "fill_days", "analytics_daily_stats"),
 )
-"""Name, statement and the table that it fills, in their order: later ones stand on earlier ones."""
+"""Name, statement and target table of each step, in order: later steps read earlier ones."""
 
 
-async def refresh(pool: Pool, *, window: timedelta = WINDOW, now: datetime | None = None) -> Refreshed | UnderWay:
-    """Makes all figures anew; `window` before `now` (the database's time) is what they look back on.
+async def refresh(
+    pool: Pool, *, window: timedelta = WINDOW, now: datetime | None = None
+) -> RefreshResult | RefreshRunning:
+    """Recomputes all reports for the `window` before `now` (the database's time).
 
-    Does nothing where another refresh is under way. Whatever goes wrong is raised, after the run was marked as failed: then the
-    figures of the run before are still the ones that are read.
+    Does nothing while another refresh runs. An error is raised after the run was marked as failed; the reports of the previous run
+    stay published.
     """
     async with pool.connection() as conn:
-        if not await _one(conn, _q.take_lock):
-            found = await (await conn.execute(_q.running)).fetchone()
-            return UnderWay(run_id=found[0] if found else None, started_at=found[1] if found else None)
+        if not await _fetch_value(conn, _q.take_lock):
+            run = await (await conn.execute(_q.running)).fetchone()
+            return RefreshRunning(run_id=run[0] if run else None, started_at=run[1] if run else None)
         try:
             return await _refresh(conn, window, now)
         finally:
-            # A connection that broke has lost its lock already.
+            # A broken connection has lost its lock already.
             if not conn.closed:
                 await conn.execute(_q.free_lock)
                 await conn.execute("DISCARD TEMP")
 
 
-async def _refresh(conn: Connection, window: timedelta, now: datetime | None) -> Refreshed:
+async def _refresh(conn: Connection, window: timedelta, now: datetime | None) -> RefreshResult:
     await conn.execute(_q.abandon_runs)
     await _remove_old(conn)
     values = {"window": window.total_seconds(), "now": now}
@@ -86,17 +126,17 @@ async def _refresh(conn: Connection, window: timedelta, now: datetime | None) ->
     try:
         await _run(conn, run_id, since, until, steps)
     except (Exception, asyncio.CancelledError) as error:
-        await _failed(conn, run_id, steps, error)
+        await _record_failure(conn, run_id, steps, error)
         raise
     seconds = time.perf_counter() - began
     log.info(
-        "the figures are new",
+        "analytics refreshed",
         action="analytics_refreshed",
         run_id=run_id,
         seconds=round(seconds, 2),
         rows={step.step: step.rows for step in steps},
     )
-    return Refreshed(
+    return RefreshResult(
         run_id=run_id,
         started_at=started_at,
         window_from=since,
@@ -113,23 +153,19 @@ async def _run(conn: Connection, run_id: int, since: datetime, until: datetime, 
     midnight = until.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     days = min(midnight - timedelta(days=DAYS - 1), since)
     async with conn.transaction():
-        # With a snapshot for each step, a crawl that is taken in between two of them would be in the states and not in the crawls.
+        # With a snapshot per step, a crawl that commits between two steps would be in the states and not in the crawls.
         await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         await conn.execute(f"SET LOCAL work_mem = '{_WORK_MEMORY}'")
         for name, query, table in _STEPS:
             began = time.perf_counter()
-            # Attempts reach back as far as the days do; whoever looks at the window alone leaves the earlier ones out.
+            # Attempts reach back as far as the days do; statements on the window alone exclude the earlier ones.
             first = days if name == "attempts" else since
             values: Mapping[str, Any] = {"run": run_id, "since": first, "until": until, "days": days}
-            # Planned for these very tables: what a statement stands on was empty a moment ago.
-            written = (await conn.execute(_q[query], _wanted(_q[query], values), prepare=False)).rowcount
+            # Planned with the current tables: the ones that a statement reads were empty until now.
+            written = (await conn.execute(_q[query], values, prepare=False)).rowcount
             await conn.execute(statements.SQL("ANALYZE {}").format(statements.Identifier(table)))
             steps.append(Step(step=name, seconds=round(time.perf_counter() - began, 3), rows=written))
-        await conn.execute(_q.end_run, {"run": run_id, "steps": _told(steps)})
-
-
-def _wanted(query: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if f"%({name})s" in query}
+        await conn.execute(_q.end_run, {"run": run_id, "steps": _encode_steps(steps)})
 
 
 async def _remove_old(conn: Connection) -> None:
@@ -141,23 +177,25 @@ async def _remove_old(conn: Connection) -> None:
     await conn.execute(_q.prune_runs)
 
 
-async def _failed(conn: Connection, run_id: int, steps: Sequence[Step], error: BaseException) -> None:
+async def _record_failure(conn: Connection, run_id: int, steps: Sequence[Step], error: BaseException) -> None:
     why = str(error).strip() or type(error).__name__
-    log.warning("the figures could not be made anew", action="analytics_failed", run_id=run_id, error=why)
+    log.warning("analytics refresh failed", action="analytics_failed", run_id=run_id, error=why)
     if conn.closed:
         return
     try:
-        await conn.execute(_q.fail_run, {"run": run_id, "steps": _told(steps), "error": why[:2000]})
+        await conn.execute(_q.fail_run, {"run": run_id, "steps": _encode_steps(steps), "error": why[:2000]})
     except psycopg.Error as second:
-        # The next refresh says then that this one went away.
-        log.warning("the failure could not be noted", action="analytics_failed", run_id=run_id, error=str(second))
+        # The next refresh then marks this one as aborted.
+        log.warning(
+            "recording the analytics failure failed", action="analytics_failed", run_id=run_id, error=str(second)
+        )
 
 
-def _told(steps: Sequence[Step]) -> str:
+def _encode_steps(steps: Sequence[Step]) -> str:
     return msgspec.json.encode([asdict(step) for step in steps]).decode()
 
 
-async def _one(conn: Connection, query: Any) -> Any:
+async def _fetch_value(conn: Connection, query: Any) -> Any:
     row = await (await conn.execute(query)).fetchone()
     assert row is not None, "a function answers with one row"
     return row[0]

@@ -1,122 +1,93 @@
-"""The app: every route, on the parts it is given."""
+"""The API application: every route of `api/routes`, on the parts that the server passes in."""
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from menuwatch import __version__
-from menuwatch.api import access, openapi, problems, reference
-from menuwatch.api.routes import (
-    alerts,
-    analytics,
-    attempts,
-    audit,
-    capacity,
-    changes,
-    crawl,
-    events,
-    exports,
-    health,
-    hosts,
-    images,
-    job_queue,
-    migration,
-    payloads,
-    products,
-    proxies,
-    scaling,
-    schedules,
-    session,
-    stores,
-    tasks,
-    tokens,
-    users,
-    visitors,
-    workers,
-)
-from menuwatch.web.auth import Authenticate
-from menuwatch.web.head import Head
+from menuwatch.api import error_handlers, openapi, routes
+from menuwatch.api.routes.images import ImageParts
+from menuwatch.web.auth import Authenticate, principal_of
+from menuwatch.web.before_body import BeforeBody
+from menuwatch.web.dependencies import AppContext
 from menuwatch.web.idempotency import Idempotency
 from menuwatch.web.live import Live
-from menuwatch.web.observe import Observe, Traffic
-from menuwatch.web.system import System
+from menuwatch.web.request_middleware import Observe, Traffic
+from menuwatch.web.routing import Head, include_package
 
-__all__ = ["System", "create_app"]
+__all__ = ["AppContext", "create_app"]
 
-
-ROUTERS = (
-    schedules.generating,
-    health.router,
-    # /api/tasks/capacity comes before /api/tasks/{task_id}.
-    capacity.router,
-    migration.router,
-    tasks.router,
-    job_queue.router,
-    schedules.router,
-    workers.router,
-    scaling.router,
-    payloads.router,
-    stores.router,
-    products.router,
-    changes.router,
-    analytics.router,
-    visitors.router,
-    exports.router,
-    events.router,
-    proxies.router,
-    hosts.router,
-    attempts.router,
-    alerts.router,
-    images.router,
-    crawl.router,
-    crawl.webhooks,
-    session.router,
-    users.router,
-    tokens.router,
-    audit.router,
-)
-"""Every route of the API, in the order in which they are looked at."""
+PUBLIC_PATHS = ("/healthz", "/readyz", "/docs", "/openapi.json", "/problems", "/img", "/api/crawl/webhook")
+"""Paths without authentication, including everything below; webhooks are authenticated by the secret in their URL."""
 
 
-def _named(route: APIRoute) -> str:
+class RequireLogin:
+    """ASGI middleware behind `Authenticate`: lets unauthenticated requests pass only to PUBLIC_PATHS and to the login.
+
+    Routes name the permission that they require (web/auth.py). This check runs before that and before a body is read, so that no
+    unauthenticated request gets further even if a route forgets its permission."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not _is_public(scope):
+            request = Request(scope)
+            try:
+                principal_of(request)
+            except Exception as error:
+                if error_handlers.problem_of(request, error) is None:
+                    raise
+                await error_handlers.refuse(request, error)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _is_public(scope: Scope) -> bool:
+    path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+    if path == "/api/session" and scope["method"] == "POST":
+        return True
+    return any(path == public or path.startswith(public + "/") for public in PUBLIC_PATHS)
+
+
+def _operation_id(route: APIRoute) -> str:
     return route.name
 
 
 def bare_app() -> FastAPI:
-    """The app without anything to stand on: enough to describe it."""
+    """The app without the parts that its routes need: enough to describe it."""
     app = FastAPI(
         title="Menuwatch",
         version=__version__,
-        summary="Retail menus, watched: stores, products, prices, stock, and how they change.",
+        summary="Monitors retail menus: stores, products, prices, stock, and how they change.",
         description=openapi.DESCRIPTION,
         openapi_tags=openapi.TAGS,
-        # The usual reference pages load their scripts from elsewhere; ours works without a network (reference.py).
+        # FastAPI's own pages load their scripts from elsewhere; ours (docs.py) works without a network.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_named,
+        generate_unique_id_function=_operation_id,
     )
-    for router in ROUTERS:
-        app.include_router(router)
-    reference.install(app)
-    problems.install(app)
-    access.install(app)
-    openapi.install(app, ROUTERS)
+    app.state.router = include_package(app, routes)
+    error_handlers.install(app)
+    openapi.install(app, app.state.router)
     return app
 
 
-def create_app(system: System, traffic: Traffic | None = None, live: Live | None = None) -> FastAPI:
-    """The app on its parts. They stay the caller's: it opens them before and closes them after. `traffic` counts its requests; the
-    other faces of a server count theirs in it too. `live` tells what changes, to all of them."""
+def create_app(system: AppContext, traffic: Traffic | None = None, live: Live | None = None) -> FastAPI:
+    """Creates the app. The caller opens and closes its dependencies. `traffic` counts its requests, together with those of the
+    other apps of the server; `live` publishes changes to all of them."""
     app = bare_app()
     app.state.system = system
     app.state.traffic = traffic or Traffic()
     app.state.live = live or Live(system.pool)
-    app.state.gallery = images.Gallery.of(system.settings)
-    app.add_middleware(Idempotency, refuse=access.refuse)
-    app.add_middleware(access.Closed)
+    app.state.images = ImageParts.of(system.settings)
+    app.add_middleware(Idempotency, refuse=error_handlers.refuse)
+    app.add_middleware(BeforeBody, routers=[app.state.router], handlers=error_handlers.HANDLERS)
+    app.add_middleware(RequireLogin)
     app.add_middleware(Authenticate)
     app.add_middleware(Head)
-    app.add_middleware(Observe, traffic=app.state.traffic, on_fault=problems.fault)
+    app.add_middleware(Observe, traffic=app.state.traffic, on_fault=error_handlers.fault)
     return app

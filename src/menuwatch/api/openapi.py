@@ -1,86 +1,103 @@
-"""The description of the API (OpenAPI 3.1), as the app serves it and as `menuwatch.api.describe` writes it into `openapi.json`."""
+"""The OpenAPI 3.1 description of the API. The app serves it, and `menuwatch.api.export_openapi` writes it to `openapi.json`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
-from pydantic.json_schema import models_json_schema
 
-from menuwatch.api.problems import MEDIA_TYPE
-from menuwatch.api.schemas.common import ProblemDetails
+from menuwatch.api.problems import MEDIA_TYPE, ProblemDetails
+from menuwatch.api.responses import response_schemas
 from menuwatch.web.auth import permission_of
 
 DESCRIPTION = """\
-**Lists** answer `{"items": […], "next": cursor}`. Ask for the next page with `cursor=` and the same path, order and filters; `next` is
-null on the last page. Pages neither lose nor repeat rows when others are added meanwhile. `limit` is 1 to 200, 50 by default.
+**Lists** return `{"items": […], "next": cursor}`. Request the next page with `cursor=` and the same path, order and filters; `next` is
+null on the last page. Pages neither skip nor repeat rows when others are added meanwhile. `limit` is 1 to 200, 50 by default.
 
-**Errors** are `application/problem+json` (RFC 9457): `detail` says what is wrong and what would be right, `errors` names single
-values, `type` leads to a page about the kind of problem, `trace_id` finds the request in the log. A query parameter that is not known
-is an error, not ignored.
+**Errors** are `application/problem+json` (RFC 9457): `detail` says what is wrong and how to fix it, `errors` lists invalid
+values, `type` links to a page about the kind of problem, `trace_id` finds the request in the log. Unknown query parameters
+are errors.
 
-**Amounts** are JSON numbers with exactly the stored digits: read them as decimals. **Times** are ISO 8601 in UTC.
+**Amounts** are JSON numbers with exactly the stored digits: parse them as decimals. **Times** are ISO 8601 in UTC.
 
-**Caching**: every answer to a GET has an `ETag`; `If-None-Match` gets `304`. Archived documents never change.
+**Caching**: every response to a GET has an `ETag`; `If-None-Match` gets `304`. Archived documents never change.
 
-**Sending again**: a POST with an `Idempotency-Key` is carried out once; sent again within a day it gets the same answer, with
-`Idempotent-Replayed: true`. **Changing what others may change**: send the `ETag` that you read as `If-Match`; where it was changed
-since, the answer is `412` and holds what it is now, as `current`.
+**Retries**: a POST with an `Idempotency-Key` is processed once; sent again within a day it gets the same response, with
+`Idempotent-Replayed: true`. **Concurrent changes**: send the `ETag` that you read as `If-Match`; if the resource changed
+since, the response is `412` with its current state as `current`.
 
-**Access**: everything but the probes, this description and pictures takes a login. Programs send a token, `Authorization: Bearer mw_…`
-(`menuwatch tokens create`); browsers the cookie of `POST /api/session`, and then say where a request comes from, as they do by
-themselves. Each operation names the permission that it takes, as `x-permission`: a role must have it, and a token its scope.
+**Authentication**: everything except the probes, this description and images requires a login. Programs send a token,
+`Authorization: Bearer mw_…` (`menuwatch tokens create`); browsers send the cookie of `POST /api/session`, together with the
+headers that say where a request comes from. Each operation names its permission as `x-permission`: the role must have it, and the
+token its scope.
 
-**Requests** have an id: `X-Request-Id`, taken over when you send one.
+**Examples**: *Execute* on an operation shows the request as curl and in Python. A list, with curl:
+
+    curl -H "Authorization: Bearer $MENUWATCH_TOKEN" 'http://127.0.0.1:8640/api/stores?freshness=stale'
+
+and in Python:
+
+    import json, os, urllib.request
+
+    request = urllib.request.Request("http://127.0.0.1:8640/api/stores?freshness=stale")
+    request.add_header("Authorization", f"Bearer {os.environ['MENUWATCH_TOKEN']}")
+    print(json.load(urllib.request.urlopen(request))["items"])
+
+**Request ids**: every response has an `X-Request-Id`; one that you send is used.
 """
 
 TAGS = [
     {
-        "name": "catalogue",
-        "description": "What stores offer and offered: products, history, changes, brands, categories.",
+        "name": "catalog",
+        "description": "Catalog: products, history, changes, brands, categories.",
     },
-    {"name": "analytics", "description": "Figures over all stores, with what each of them rests on."},
-    {"name": "visitors", "description": "How many look at the public site, without a note of who they are."},
-    {"name": "stores", "description": "Shops with a menu."},
-    {"name": "payloads", "description": "The archive: raw answers of platforms, whole."},
-    {"name": "tasks", "description": "The queue: what is to be done, is being done and was done."},
-    {"name": "job queue", "description": "Asking for work: one task, many, or one for every store of a state."},
-    {"name": "schedules", "description": "What is enqueued by itself, and what is generated on demand."},
+    {"name": "analytics", "description": "Analytics over all stores, with the data they are based on."},
+    {"name": "visitors", "description": "Anonymous visitor statistics of the public site."},
+    {
+        "name": "search",
+        "description": "Search for stores, tasks, payloads, hosts, workers, proxies, schedules and users.",
+    },
+    {"name": "stores", "description": "Stores and their menus."},
+    {"name": "payloads", "description": "Archive: complete raw responses of the platforms."},
+    {"name": "tasks", "description": "Tasks of the queue: list, enqueue, retry, cancel, explain."},
+    {"name": "job queue", "description": "Bulk enqueueing: one task, a batch, or one task per store of a state."},
+    {"name": "schedules", "description": "Recurring schedules and generated tasks."},
     {
         "name": "workers",
-        "description": "Who works, and what they are told; the door for workers that somebody else wrote.",
+        "description": "Workers: registry, commands, and endpoints for third-party workers.",
     },
     {
         "name": "proxies",
-        "description": "What every request goes through: adding, testing, taking out and putting back.",
+        "description": "Proxies: add, test, disable, enable.",
     },
-    {"name": "hosts", "description": "Who is asked: how often, how they take it, and saying otherwise."},
-    {"name": "attempts", "description": "Every request that was made, and what came of it."},
-    {"name": "images", "description": "Pictures of products and logos of brands, in any size and format."},
-    {"name": "crawls", "description": "Searching shops by keyword: jobs, their pages, and the products found."},
-    {"name": "alerts", "description": "What people want to be told of, what was found, and what was sent."},
+    {"name": "hosts", "description": "Target hosts: rate limits, circuit breaker, pause/resume."},
+    {"name": "attempts", "description": "History of requests to platforms."},
+    {"name": "images", "description": "Product images and brand logos in any size and format."},
+    {"name": "crawls", "description": "Search crawls: find the products of a shop by keyword."},
+    {"name": "alerts", "description": "Alert rules, their events and deliveries."},
     {
         "name": "accounts",
-        "description": "Logging in, users and their roles, tokens for programs, and what was done by whom.",
+        "description": "Sessions, users and roles, API tokens, and the audit log.",
     },
-    {"name": "events", "description": "Hearing at once that something changed."},
-    {"name": "health", "description": "Probes and metrics."},
+    {"name": "events", "description": "Stream of change events."},
+    {"name": "health", "description": "Probes, key figures and metrics."},
+    {"name": "settings", "description": "Settings in effect, without secrets."},
 ]
 
-_UNFAILING = {"healthz", "readyz", "metrics"}
+_UNFAILING = {"healthz", "readyz"}
 
 
 def _with_problems(document: dict[str, Any]) -> dict[str, Any]:
     schemas = document["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    _, definitions = models_json_schema(
-        [(ProblemDetails, "serialization")], ref_template="#/components/schemas/{model}"
-    )
-    schemas.update(definitions["$defs"])
+    for name, schema in response_schemas(ProblemDetails).items():
+        known = schemas.setdefault(name, schema)
+        # An enum of inputs and responses: Pydantic and msgspec order its values differently.
+        same = known == schema or sorted(known.get("enum", ())) == sorted(schema.get("enum", ("",)))
+        assert same, f"two components are named {name}"
     problem = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}}
     for path in document["paths"].values():
         for operation in path.values():
@@ -88,20 +105,20 @@ def _with_problems(document: dict[str, Any]) -> dict[str, Any]:
             responses.pop("422", None)
             for response in responses.values():
                 if response["description"] == "Successful Response":
-                    response["description"] = "As asked."
+                    response["description"] = "Successful response."
             if operation["operationId"] not in _UNFAILING:
-                responses["default"] = {"description": "A problem: its `status` is the HTTP status.", **problem}
+                responses["default"] = {"description": "An error; its `status` is the HTTP status.", **problem}
     document["components"]["schemas"] = dict(sorted(schemas.items()))
     return document
 
 
 _SCHEMES = {
-    "token": {"type": "http", "scheme": "bearer", "description": "A token: `mw_<number>_<secret>`."},
+    "token": {"type": "http", "scheme": "bearer", "description": "API token: `mw_<number>_<secret>`."},
     "session": {
         "type": "apiKey",
         "in": "cookie",
         "name": "menuwatch",
-        "description": "A login. With https the name begins with `__Host-` or `__Secure-`.",
+        "description": "Session cookie. With https its name begins with `__Host-` or `__Secure-`.",
     },
 }
 
@@ -111,27 +128,30 @@ _KEY = {
     "in": "header",
     "required": False,
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "title": "Idempotency-Key"},
-    "description": "A text of your own, as a UUID: the same request sent again with it within a day is not carried out again, and "
-    "gets the same answer.",
+    "description": "A unique value of your choice, for example a UUID. A request repeated with the same key within a "
+    "day is not processed again and gets the same response.",
 }
 
 
-def permissions(routers: Iterable[APIRouter]) -> dict[tuple[str, str], str | None]:
-    """What every route takes, by (method, path): a permission, `signed in`, `own account`, or None where it is for everybody."""
-    found: dict[tuple[str, str], str | None] = {}
-    for route in (route for router in routers for route in router.routes):
-        assert isinstance(route, APIRoute), "nothing else is put into them"
-        calls = [one.dependency for one in route.dependencies] + [one.call for one in route.dependant.dependencies]
+def permissions(router: APIRouter) -> dict[tuple[str, str], str | None]:
+    """Requirement of every route by (method, path): a permission, `signed in`, `own account`, or None for public routes."""
+    required: dict[tuple[str, str], str | None] = {}
+    for route in router.routes:
+        assert isinstance(route, APIRoute), "the package of routes holds no others"
+        if not route.include_in_schema:
+            continue
+        calls = [depends.dependency for depends in route.dependencies]
+        calls += [dependant.call for dependant in route.dependant.dependencies]
         for method in route.methods or ():
-            said = [permission_of(call, method) for call in calls]
-            found[method, route.path_format] = next((str(one) for one in said if one is not None), None)
-    return found
+            permissions = [permission_of(call, method) for call in calls]
+            required[method, route.path_format] = next((str(each) for each in permissions if each is not None), None)
+    return required
 
 
-def _with_access(document: dict[str, Any], routers: Iterable[APIRouter]) -> None:
+def _with_access(document: dict[str, Any], router: APIRouter) -> None:
     document["components"]["securitySchemes"] = _SCHEMES
     document["security"] = [{"token": []}, {"session": []}]
-    for (method, path), permission in permissions(routers).items():
+    for (method, path), permission in permissions(router).items():
         operation = document["paths"].get(path, {}).get(method.lower())
         if operation is None:
             continue
@@ -143,15 +163,15 @@ def _with_access(document: dict[str, Any], routers: Iterable[APIRouter]) -> None
             operation["x-permission"] = permission
 
 
-def install(app: FastAPI, routers: Iterable[APIRouter]) -> None:
+def install(app: FastAPI, router: APIRouter) -> None:
     """Has the app describe its errors as they are."""
     plain = app.openapi
 
     def described() -> dict[str, Any]:
         if app.openapi_schema is None:
-            found = _with_problems(plain())
-            _with_access(found, routers)
-            app.openapi_schema = found
+            document = _with_problems(plain())
+            _with_access(document, router)
+            app.openapi_schema = document
         return app.openapi_schema
 
     # FastAPI's own way to adjust the description is to put another function in this place.

@@ -1,53 +1,73 @@
-"""What went wrong, as `application/problem+json` (RFC 9457).
+"""Problems of the API, as `application/problem+json` (RFC 9457).
 
-Every kind of problem is a class: its docstring is the page that its `type` leads to. Answers say what is wrong and what would be
-right; what only a developer can use goes to the log, under the `trace_id` of the answer.
+Each type of problem is a class; its docstring is the page that its `type` leads to. Responses say what is wrong and what is
+right; details for developers are logged under the `trace_id` of the response.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
-import psycopg
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
+from fastapi import Request, Response
+from msgspec import Struct, field
 
-from menuwatch.core.errors import MenuwatchError, Permanent, Refused
-from menuwatch.core.telemetry import get_logger
-from menuwatch.operations.refusals import Conflict, NotFound, Unusable
-from menuwatch.web.observe import shown_path
-
-log = get_logger(__name__)
+from menuwatch.core.shapes import doc
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 MEDIA_TYPE = "application/problem+json"
 
 
+class InvalidValue(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """An invalid value in a request."""
+
+    detail: Annotated[str, doc("What is wrong with the value and what is allowed.")]
+    pointer: Annotated[str | None, doc("Location in the body: a JSON Pointer as a URI fragment.")] = None
+    parameter: Annotated[str | None, doc("Name of the query or path parameter.")] = None
+    in_: Annotated[str | None, doc("Location of the parameter: `query`, `path` or `header`.")] = field(
+        name="in", default=None
+    )
+
+
+class ProblemDetails(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """An error (RFC 9457)."""
+
+    type: Annotated[str, doc("URI of the kind of problem; it leads to a page about it.")]
+    title: Annotated[str, doc("Short title of the kind of problem.")]
+    status: Annotated[int, doc("HTTP status.")]
+    detail: Annotated[str, doc("What is wrong in this case, and how to fix it.")]
+    instance: Annotated[str, doc("Path of the request.")]
+    trace_id: Annotated[str, doc("Id of the request, as in the log and in `X-Request-Id`.")]
+    errors: Annotated[Sequence[InvalidValue] | None, doc("All invalid values of the request.")] = None
+    permission: Annotated[str | None, doc("For `forbidden`: the required permission.")] = None
+    current: Annotated[Any, doc("For `changed`: the current representation, as a GET would return it.")] = None
+
+
 class Problem(Exception):
-    """The request could not be carried out."""
+    """The request could not be processed."""
 
     status: ClassVar[int] = 400
-    title: ClassVar[str] = "The request cannot be carried out"
+    title: ClassVar[str] = "The request cannot be processed"
 
     def __init__(
         self,
         detail: str,
-        errors: Sequence[Mapping[str, str]] = (),
+        errors: Sequence[InvalidValue] = (),
         headers: Mapping[str, str] | None = None,
         *,
-        more: Mapping[str, Any] | None = None,
+        permission: str | None = None,
+        current: Any = None,
     ) -> None:
+        """`permission` and `current` as in `ProblemDetails`."""
         super().__init__(detail)
         self.detail = detail
         self.errors = tuple(errors)
         self.headers = dict(headers or {})
-        self.more = dict(more or {})
-        """What else the answer holds, as RFC 9457 section 3.2 has it."""
+        self.permission = permission
+        self.current = current
 
     @classmethod
     def slug(cls) -> str:
@@ -56,338 +76,228 @@ class Problem(Exception):
 
 
 class RefusedRequest(Problem):
-    """The request was understood, and what it asks for cannot be done. `detail` says what would be right."""
+    """The request is well-formed but cannot be fulfilled. `detail` says how to fix it."""
 
     status = 400
-    title = "Refused"
+    title = "Request refused"
 
 
 class BadCursor(Problem):
-    """The `cursor` is none that this server gave for this list. A cursor is `next` of a page as it came; it works with the path,
-    order and filters that it was given for, and with any `limit`."""
+    """The `cursor` was not issued for this list. A cursor is the `next` of a page, unchanged; use it with the path, order and
+    filters of that request, and any `limit`."""
 
     status = 400
-    title = "Bad cursor"
+    title = "Invalid cursor"
 
 
 class BadValue(Problem):
-    """A value of the request is of the right form, but the database cannot hold it: a number out of range, a text with a NUL."""
+    """A value of the request is well-formed, but the database cannot store it: a number out of range, or a text with a NUL
+    character."""
 
     status = 400
-    title = "A value cannot be used"
+    title = "Invalid value"
 
 
 class MalformedBody(Problem):
-    """The body of the request is not JSON. `detail` says where reading it stopped."""
+    """The body of the request is not JSON. `detail` says where parsing stopped."""
 
     status = 400
-    title = "The body is not JSON"
+    title = "Invalid JSON"
 
 
 class Missing(Problem):
-    """There is nothing at this address, or what it names does not exist."""
+    """There is nothing at this URL, or the resource it names does not exist."""
 
     status = 404
     title = "Not found"
 
 
 class NotSigned(Problem):
-    """The address must be signed, and its signature is missing, wrong or too old. Presets need none."""
+    """The URL must be signed, and its signature is missing, wrong or expired. Presets need no signature."""
 
     status = 403
-    title = "Not signed"
+    title = "Invalid signature"
 
 
 class WrongMethod(Problem):
-    """The address exists, but not for this method. The `Allow` header names the methods it has."""
+    """The URL does not support this method. The `Allow` header lists the supported methods."""
 
     status = 405
     title = "Method not allowed"
 
 
 class ConflictingState(Problem):
-    """What the request names exists, but the state it is in does not allow this."""
+    """The current state of the resource does not allow this request."""
 
     status = 409
     title = "Conflict"
 
 
 class Changed(Problem):
-    """`If-Match` names another version than the current one: someone else changed it. Fetch it again and decide anew."""
+    """`If-Match` names another version than the current one: the resource was changed since you read it. Fetch it again before
+    changing it."""
 
     status = 412
-    title = "It was changed meanwhile"
+    title = "Precondition failed"
 
 
 class BodyTooLarge(Problem):
-    """The body of the request is larger than this server reads."""
+    """The body of the request exceeds the size limit."""
 
     status = 413
-    title = "The body is too large"
+    title = "Body too large"
 
 
 class NotJson(Problem):
-    """The body is of a media type that this address does not take. Send JSON with `Content-Type: application/json`."""
+    """This URL does not accept the media type of the body. Send JSON with `Content-Type: application/json`."""
 
     status = 415
     title = "Unsupported media type"
 
 
 class BrokenPicture(Problem):
-    """The stored file is no picture that can be shown: damaged, of an unknown kind, or with more pixels than are ever decoded."""
+    """The stored file cannot be decoded as an image: damaged, of an unknown format, or with too many pixels."""
 
     status = 422
-    title = "The picture cannot be shown"
+    title = "Image cannot be decoded"
 
 
 class InvalidRequest(Problem):
-    """Some values of the request are not what they must be. `errors` names each: `pointer` is where it stands in the body (a JSON
-    Pointer), `parameter` its name in the query or path; `detail` says what is allowed."""
+    """Some values of the request are invalid. `errors` lists them: `pointer` is the location in the body (a JSON Pointer),
+    `parameter` the name in the query or path; `detail` says what is allowed."""
 
     status = 422
     title = "Invalid request"
 
+    @classmethod
+    def parameter(cls, name: str, detail: str, location: str = "query") -> InvalidRequest:
+        """The problem of one parameter."""
+        return cls(f"{name}: {detail}", [InvalidValue(parameter=name, in_=location, detail=detail)])
+
 
 class Fault(Problem):
-    """Something went wrong on our side. The log has it under the `trace_id` of this answer."""
+    """An unexpected error occurred. The log has it under the `trace_id` of this response."""
 
     status = 500
     title = "Internal error"
 
 
+class PayloadMissing(Problem):
+    """The payload exists, but its file is missing from the archive. Run `menuwatch verify --repair`, or copy the file from a
+    backup."""
+
+    status = 500
+    title = "Archived file missing"
+
+
+class PayloadDamaged(Problem):
+    """The payload exists, but its archived file is unreadable or not what was archived. Run `menuwatch verify --repair`, or copy
+    the file from a backup."""
+
+    status = 500
+    title = "Archived file damaged"
+
+
 class Unavailable(Problem):
-    """The database cannot be reached or is overloaded. Try again after the time in `Retry-After` (seconds)."""
+    """The database is unreachable or overloaded. Try again after the time in `Retry-After` (seconds)."""
 
     status = 503
-    title = "Unavailable"
+    title = "Service unavailable"
 
 
-KINDS: tuple[type[Problem], ...] = (
-    RefusedRequest,
-    BadCursor,
-    BadValue,
-    MalformedBody,
-    NotSigned,
-    Missing,
-    WrongMethod,
-    ConflictingState,
-    Changed,
-    BodyTooLarge,
-    NotJson,
-    BrokenPicture,
-    InvalidRequest,
-    Fault,
-    Unavailable,
-)
-"""Every kind of problem that an answer can have."""
+class DiskFull(Problem):
+    """The disk of the database is full. Nothing was changed. The same request succeeds once there is space again; an embedded
+    database that stopped for this reason restarts automatically."""
 
-_BY_STATUS: dict[int, type[Problem]] = {
-    404: Missing,
-    405: WrongMethod,
-    413: BodyTooLarge,
-    415: NotJson,
-    500: Fault,
-    503: Unavailable,
-}
+    status = 503
+    title = "Disk full"
 
 
-def trace_id(request: Request) -> str:
-    """The id of this request, in answer and log."""
-    found: str = getattr(request.state, "trace_id", "")
-    return found
+class LoginNeeded(Problem):
+    """The request has no credentials, or the token is invalid, expired or revoked. Send `Authorization: Bearer mw_…` with an API
+    token (`menuwatch tokens create`), or log in (`POST /api/session`)."""
+
+    status = 401
+    title = "Not authenticated"
+
+
+class WrongPassword(Problem):
+    """The name or password is wrong, or the user is disabled; the response does not say which."""
+
+    status = 401
+    title = "Wrong name or password"
+
+
+class Forbidden(Problem):
+    """You are authenticated but lack the permission named in `permission`: your role must have it, and your token its scope."""
+
+    status = 403
+    title = "Permission denied"
+
+
+class PasswordChangeDue(Problem):
+    """Your password is temporary. Choose your own (`POST /api/session/password`); until then every other request is refused."""
+
+    status = 403
+    title = "Password change required"
+
+
+class OtherSite(Problem):
+    """The request carries a session cookie but comes from another site, or does not say where it comes from. Browsers send that
+    information automatically; programs send a token instead of the cookie. Behind a proxy, `PUBLIC_URL` must be set to the
+    address of this server."""
+
+    status = 403
+    title = "Cross-site request"
+
+
+class TooManyLogins(Problem):
+    """Too many logins of this user or from this address failed. Try again after the time in `Retry-After` (seconds)."""
+
+    status = 429
+    title = "Too many failed logins"
+
+
+class BadIdempotencyKey(Problem):
+    """`Idempotency-Key` must be a single value of 1 to 255 printable ASCII characters, for example a UUID."""
+
+    status = 400
+    title = "Invalid idempotency key"
+
+
+class StillUnderWay(Problem):
+    """A request with this `Idempotency-Key` is still being processed. Send it again in a moment to get its response."""
+
+    status = 409
+    title = "Request in progress"
+
+
+class AlreadyDone(Problem):
+    """A request with this `Idempotency-Key` was already processed and is not repeated. Its response contained a secret or was too
+    large, and was not stored: check the result, or send the request again with another key."""
+
+    status = 409
+    title = "Already processed"
+
+
+class KeyOfAnother(Problem):
+    """This `Idempotency-Key` was used for a different request (other URL or body). Use a new key for each request."""
+
+    status = 422
+    title = "Idempotency key reused"
 
 
 def respond(request: Request, problem: Problem) -> Response:
-    """The problem as an answer."""
-    body: dict[str, Any] = {
-        "type": f"{request.scope.get('root_path', '')}/problems/{problem.slug()}",
-        "title": problem.title,
-        "status": problem.status,
-        "detail": problem.detail,
-        "instance": request.url.path,
-        "trace_id": trace_id(request),
-    }
-    if problem.errors:
-        body["errors"] = problem.errors
-    body |= problem.more
+    """The response for a problem."""
+    body = ProblemDetails(
+        type=f"{request.scope.get('root_path', '')}/problems/{problem.slug()}",
+        title=problem.title,
+        status=problem.status,
+        detail=problem.detail,
+        instance=request.url.path,
+        trace_id=getattr(request.state, "trace_id", ""),
+        errors=problem.errors or None,
+        permission=problem.permission,
+        current=problem.current,
+    )
     return Response(_encode(body), status_code=problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
-
-
-def fault(request: Request) -> Response:
-    """The answer to a request that failed on our side."""
-    return respond(request, Fault("an unexpected error; the log has it under this trace_id"))
-
-
-def of_refusal(error: MenuwatchError) -> Problem:
-    """The problem that one of our own errors is to who asked."""
-    text = str(error)
-    match error:
-        case NotFound():
-            return Missing(text)
-        case Conflict():
-            return ConflictingState(text)
-        case Unusable():
-            return RefusedRequest(text, [{"pointer": f"#/{error.field}", "detail": text}])
-        case Refused() | Permanent():
-            return RefusedRequest(text)
-        case _:
-            return Unavailable(text, headers={"Retry-After": "30"})
-
-
-def of_database(error: psycopg.Error) -> Problem:
-    """The problem that a fault of the database is; what the server said is for the log alone."""
-    match error:
-        case psycopg.DataError():
-            return BadValue("a value of the request is out of range or holds characters that the database cannot store")
-        case psycopg.errors.IntegrityError():
-            return ConflictingState("this does not agree with what is stored: something was added or removed meanwhile")
-        case psycopg.OperationalError():
-            return Unavailable("the database cannot be reached or is overloaded", headers={"Retry-After": "5"})
-        case _:
-            return Fault("an unexpected error; the log has it under this trace_id")
-
-
-def _pointer(location: Sequence[Any]) -> str:
-    parts = [str(part).replace("~", "~0").replace("/", "~1") for part in location]
-    return "#" + "".join(f"/{part}" for part in parts)
-
-
-def _spoken(pointer: str) -> str:
-    """A place in the body as people write it: `tasks[17].role`."""
-    place = re.sub(r"/(\d+)(?=/|$)", r"[\1]", pointer.removeprefix("#"))
-    return place.removeprefix("/").replace("/", ".").replace("~1", "/").replace("~0", "~") or "the body"
-
-
-def _said(found: Mapping[str, Any]) -> str:
-    """What is wrong with one value, where the validator's own words leave out what would be right."""
-    kind, value = str(found["type"]), found.get("input")
-    if kind == "extra_forbidden":
-        return "is not known here"
-    if kind == "timezone_aware":
-        given = value if isinstance(value, str) and "T" in value and len(value) <= 26 else "2026-11-20T14:30:00"
-        if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value):
-            return f"is a date without a time and an offset from UTC: write it as {value}T00:00:00Z"
-        return f"has no timezone: write it with its offset from UTC, as {given}Z or {given}+01:00"
-    if kind.startswith("datetime_"):
-        why = str((found.get("ctx") or {}).get("error", ""))
-        because = f" ({why})" if "outside" in why else ""
-        return (
-            f"is no valid datetime{because}: write it as 2026-11-20T14:30:00Z, or with another offset than Z from UTC"
-        )
-    if kind.startswith("date_"):
-        return "is no valid date: write it as 2026-11-20"
-    if kind == "too_short" and isinstance(value, str):
-        return "must have at least 1 character"
-    if kind == "too_long" and isinstance(value, str):
-        return f"must have at most {found['ctx']['max_length']} characters"
-    return str(found["msg"]).removeprefix("Value error, ")
-
-
-def _error(found: Mapping[str, Any]) -> dict[str, str]:
-    place, *inside = found["loc"]
-    text = _said(found)
-    if place == "body":
-        return {"pointer": _pointer(inside), "detail": text}
-    # Of a parameter that is repeated the name alone: no address has one called `role.0`.
-    return {
-        "parameter": ".".join(str(part) for part in inside if isinstance(part, str)),
-        "in": str(place),
-        "detail": text,
-    }
-
-
-def _place(error: Mapping[str, str]) -> str:
-    """Where it stands, in words; a parameter may be without a name (`?=3`)."""
-    if "pointer" in error:
-        return _spoken(error["pointer"])
-    return error["parameter"] or "a parameter without a name"
-
-
-def of_validation(request: Request, error: RequestValidationError) -> Problem:
-    """The problem that values of the wrong form are."""
-    found = error.errors()
-    if any(e["type"] == "json_invalid" for e in found):
-        where = found[0]["loc"][-1]
-        return MalformedBody(f"the body is not JSON: {found[0]['ctx']['error']} at character {where}")
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if any(e["loc"] == ("body",) for e in found) and not (kind == "application/json" or kind.endswith("+json")):
-        return NotJson("send the body as JSON, with Content-Type: application/json")
-    errors = [_error(e) for e in found]
-    for each, shown in zip(found, errors, strict=True):
-        if each["type"] == "extra_forbidden" and (names := _known(request, each["loc"])):
-            shown["detail"] += f": {names}"
-    said = "; ".join(f"{_place(e)}: {e['detail']}" for e in errors)
-    return InvalidRequest(said, errors)
-
-
-def _known(request: Request, place: Sequence[Any]) -> str | None:
-    """What would be known in place of a parameter of the query, or of a field of the body, that is not; None where that is no list."""
-    document = request.app.openapi()
-    path = getattr(request.scope.get("route"), "path", "")
-    operation = document["paths"].get(path, {}).get(request.method.lower(), {})
-    if place[0] == "query":
-        names = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
-        return f"the parameters are {', '.join(names)}" if names else "this address takes no parameters"
-    if place[0] == "body" and len(place) == 2:
-        body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-        schema = document["components"]["schemas"].get(str(body.get("$ref", "")).rpartition("/")[2], {})
-        return f"the fields are {', '.join(schema['properties'])}" if schema.get("properties") else None
-    return None
-
-
-def _methods(request: Request) -> str:
-    """The methods that an address takes, over all routes that have it (the framework names those of the first alone)."""
-    allowed: set[str] = set()
-    own = request.url.path.removeprefix(request.scope.get("root_path", ""))
-    for path, methods in request.app.openapi()["paths"].items():
-        if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)), own):
-            allowed |= {method.upper() for method in methods}
-    return ", ".join(sorted(allowed)) or "GET"
-
-
-def _of_http(request: Request, error: HTTPException) -> Problem:
-    headers = dict(error.headers or {})
-    if error.status_code == 400 and isinstance(error.__cause__, (RecursionError, ValueError)):
-        return MalformedBody("the body cannot be read: it is nested too deeply, or a number in it has too many digits")
-    if error.status_code == 405:
-        headers = {"Allow": _methods(request)}
-    slash = request.url.path.endswith("/")
-    kind = _BY_STATUS.get(error.status_code, RefusedRequest if error.status_code < 500 else Fault)
-    detail = {
-        404: "there is nothing at this address" + (": leave out the slash at its end" if slash else ""),
-        405: f"this address takes {headers.get('Allow')}",
-    }.get(error.status_code, str(error.detail))
-    return kind(detail, headers=headers)
-
-
-def install(app: FastAPI) -> None:
-    """Has the app answer every error with a problem. Unexpected ones are caught further out (observe.py)."""
-
-    async def http(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException), "registered for it"
-        return respond(request, _of_http(request, error))
-
-    async def validation(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError), "registered for it"
-        return respond(request, of_validation(request, error))
-
-    async def raised(request: Request, error: Exception) -> Response:
-        assert isinstance(error, Problem), "registered for it"
-        return respond(request, error)
-
-    async def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, MenuwatchError), "registered for it"
-        return respond(request, of_refusal(error))
-
-    async def database(request: Request, error: Exception) -> Response:
-        assert isinstance(error, psycopg.Error), "registered for it"
-        problem = of_database(error)
-        if problem.status >= 500:
-            log.error("database error", action="http_database_error", path=shown_path(request.scope), exc_info=error)
-        return respond(request, problem)
-
-    app.add_exception_handler(HTTPException, http)
-    app.add_exception_handler(RequestValidationError, validation)
-    app.add_exception_handler(Problem, raised)
-    app.add_exception_handler(MenuwatchError, refused)
-    app.add_exception_handler(psycopg.Error, database)

@@ -1,1 +1,1 @@
-"""Raw answers, kept for ever: what was fetched can always be normalized again."""
+"""Archive of raw answers, kept forever, so that every menu can be normalized again."""

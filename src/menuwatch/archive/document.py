@@ -26,9 +26,12 @@ from hashlib import sha256
 import msgspec
 
 from menuwatch.core.errors import Refused
-from menuwatch.core.strict import is_strict
+from menuwatch.core.strict_json import is_strict
 
 FORMAT = "menuwatch-payload/1"
+
+YEARS = range(2000, 3000)
+"""Years accepted for `fetched_at`. Future times are checked when the menu is applied, by the database's clock."""
 
 _SPACE = b" \t\n\r"
 _START = b'{"format":%b,"pages":[' % msgspec.json.encode(FORMAT)
@@ -58,14 +61,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def content_sha256(self) -> str:
-        """Hash of the answers alone, in order: two crawls that got the same ones have the same."""
-        return sha256(b"".join(compose(self).answers)).hexdigest()
-
-
-class _Odd(msgspec.Struct, omit_defaults=True):
-    margins: list[tuple[int, str, str]] = []
-    encoded: list[tuple[int, str]] = []
-    broken: list[str] = []
+        """Hash of the answers alone, in order: equal for two crawls with the same answers."""
+        digest = sha256()
+        for piece in compose(self).answers:
+            digest.update(piece)
+        return digest.hexdigest()
 
 
 class _About(msgspec.Struct, omit_defaults=True):
@@ -77,39 +77,48 @@ class _About(msgspec.Struct, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """A document's bytes in pieces: `answers`, then `about`. Large pieces are the pages themselves, not copies."""
+    """A document's bytes in two parts, `answers` and `about`. Large chunks are the page bodies themselves, not copies."""
 
     answers: tuple[bytes, ...]
     about: bytes
 
 
 def compose(document: Document, *, strict: Collection[int] = ()) -> Composed:
-    """The document's bytes, before compression. `strict` are positions of pages that are known to be strict JSON; the others are
-    looked at."""
+    """Composes the document's bytes, before compression. `strict` are the positions of pages known to be strict JSON; the others are
+    checked.
+    """
     pieces: list[bytes] = []
-    odd = _Odd(margins=[], encoded=[], broken=[base64.b64encode(body).decode() for body in document.broken])
+    margins: list[tuple[int, str, str]] = []
+    encoded: list[int] = []
     for position, body in enumerate(document.pages):
         if position not in strict and not is_strict(body):
-            odd.encoded.append((position, base64.b64encode(body).decode()))
+            encoded.append(position)
             continue
         text = body.strip(_SPACE)
         pieces += (b"," if pieces else _START, text)
         if text != body:
             before, _, after = body.partition(text)
-            odd.margins.append((position, before.decode(), after.decode()))
-    pieces += (b"]" if pieces else _START + b"]", _members(odd))
+            margins.append((position, before.decode(), after.decode()))
+    pieces.append(b"]" if pieces else _START + b"]")
+    if margins:
+        pieces += (b',"margins":', msgspec.json.encode(margins))
+    for number, position in enumerate(encoded):
+        pieces += (
+            b"," if number else b',"encoded":[',
+            b'[%d,"' % position,
+            base64.b64encode(document.pages[position]),
+            b'"]',
+        )
+    pieces += [b"]"] if encoded else []
+    for number, body in enumerate(document.broken):
+        pieces += (b"," if number else b',"broken":[', b'"', base64.b64encode(body), b'"')
+    pieces += [b"]"] if document.broken else []
     about = _About(document.platform, document.platform_dispensary_id, document.fetched_at, document.whole)
-    return Composed(tuple(pieces), _members(about) + b"}")
-
-
-def _members(value: msgspec.Struct) -> bytes:
-    """A struct's members as they continue an object that has some already."""
-    text = msgspec.json.encode(value)
-    return b"" if text == b"{}" else b"," + text[1:-1]
+    return Composed(tuple(pieces), b"," + msgspec.json.encode(about)[1:])
 
 
 def encode(document: Document) -> bytes:
-    """The document's bytes in one."""
+    """The document's bytes as one object."""
     composed = compose(document)
     return b"".join((*composed.answers, composed.about))
 
@@ -129,7 +138,16 @@ def decode(data: bytes) -> Document:
             broken=tuple(_unpacked(body) for body in raw.broken),
         )
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise Refused(f"this is no archive file: {error}") from error
+        raise Refused(f"this is not an archive file: {error}") from error
+
+
+def implausible(fetched_at: datetime) -> str | None:
+    """Why a menu cannot have been fetched at that time, None if it can."""
+    if fetched_at.tzinfo is None:
+        return f"fetched_at {fetched_at.isoformat()} has no time zone: write it with one, for example with Z at its end"
+    if fetched_at.year not in YEARS:
+        return f"fetched_at {fetched_at.isoformat()} is not a plausible time: its year must be from {YEARS[0]} to {YEARS[-1]}"
+    return None
 
 
 def _pages(raw: _Document) -> Iterable[bytes]:
@@ -152,5 +170,5 @@ def _unpacked(body: str) -> bytes:
 
 
 def bodies(answers: Sequence[bytes]) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-    """(answers that are JSON, answers that are not): how a rejected answer is kept, legible where it can be."""
+    """Splits the answers of a rejected crawl into (JSON, not JSON), so that the readable ones stay readable in the document."""
     return tuple(b for b in answers if is_strict(b)), tuple(b for b in answers if not is_strict(b))

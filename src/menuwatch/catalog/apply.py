@@ -1,14 +1,14 @@
-"""One menu into the catalogue: what is new, what changed, what is missing, in one transaction of the caller's.
+"""Applies one menu to the catalog: new, changed and missing products, in one transaction of the caller's.
 
-An item whose raw bytes are the stored ones is not decoded, normalized or written. New products are copied straight into
-their tables, known ones that differ go through a staging table and set-based SQL; the caller holds the store's row, so nobody
-else writes this store's products meanwhile.
+Items whose raw bytes equal the stored ones are not decoded, normalized or written. New products are copied straight into
+their tables, changed ones go through a staging table and set-based SQL. The caller holds the lock on the store's row, so there
+is no concurrent writer of this store's products.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
@@ -16,24 +16,24 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from psycopg import AsyncConnection
 
-from menuwatch.catalog import rows
+from menuwatch.catalog import copy_format as rows
 from menuwatch.catalog.model import Product, ProductWarning
 from menuwatch.catalog.stock import MISSES_UNTIL_OOS, absent, says_nothing
 from menuwatch.core.errors import MenuwatchError
 from menuwatch.db import sql
 from menuwatch.db.pool import Pool
 
-_q = sql.load(__package__)
+_q = sql.load(__package__, "apply.sql")
 _CHUNK = 250
-"""Items normalized between two writes to the server, which works on the last chunk meanwhile."""
+"""Items normalized per write; the server stores one chunk while the next is normalized."""
 _BAD_SHARE = 0.2
-"""With more malformed items than this share, the platform's schema has changed and nothing is taken."""
+"""Maximum share of malformed items; above it the platform's schema has changed and the menu is rejected."""
 LONG_UNSEEN = timedelta(days=7)
-"""An item without an id may be any product that was seen within this time. Not for ever: some menus always have such an item."""
+"""An item without an id may be any product seen within this time. It is limited because some menus always have such an item."""
 
 
 class NormalizedItems(Protocol):
-    """What a platform makes of raw items."""
+    """Products and warnings that a platform's normalizer returns for raw items."""
 
     @property
     def products(self) -> Sequence[Product]: ...
@@ -51,7 +51,7 @@ class Reader(Protocol):
 
 
 class SuspectMenu(MenuwatchError):
-    """The menu cannot be taken as the store's truth; nothing of it was applied."""
+    """The menu is not credible; nothing of it was applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +66,9 @@ class MenuToApply:
     previous: datetime | None
     items: Sequence[msgspec.Raw]
     whole: bool = True
-    """False for a part of a menu: what is not in it may well be there, and has no miss."""
+    """False for a partial menu: products that are not in it get no miss."""
     trusted: bool = False
-    """A person released it: it is applied however odd it looks."""
+    """Released by a person: applied without plausibility checks."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,17 +88,7 @@ class Applied:
 
     def counts(self) -> dict[str, int]:
         """The figures by name, without the warnings."""
-        return {
-            "products": self.products,
-            "new": self.new,
-            "changed": self.changed,
-            "unchanged": self.unchanged,
-            "returned": self.returned,
-            "missing": self.missing,
-            "out_of_stock": self.out_of_stock,
-            "price_changes": self.price_changes,
-            "stock_changes": self.stock_changes,
-        }
+        return {spec.name: getattr(self, spec.name) for spec in fields(self) if spec.name != "warnings"}
 
 
 class _Known(NamedTuple):
@@ -107,44 +97,44 @@ class _Known(NamedTuple):
     content_hash: bytes
     misses: int
     current: bool
-    """It was in the last crawl, and could be read."""
+    """Present in the last crawl, and readable."""
     long_unseen: bool
 
 
 class _Item(NamedTuple):
-    """A raw item that must be read: its product has no row yet (`row` None), or other bytes, or comes back after a miss."""
+    """A raw item to normalize: its product has no row yet (`row` None), has other bytes, or returns after a miss."""
 
     raw: msgspec.Raw
     content_hash: bytes
     row: int | None
     earlier: msgspec.Raw | None = None
-    """Another item with the same id, before this one."""
+    """An earlier item of the menu with the same id."""
 
 
 class _Sorted(NamedTuple):
-    """A menu's items by what is known of them."""
+    """A menu's items, sorted into new, changed, unchanged and unreadable."""
 
     same: set[int]
-    """Rows of the products whose bytes are the stored ones."""
+    """Rows of the products with unchanged bytes."""
     new: list[_Item]
     changed: list[_Item]
     nameless: list[msgspec.Raw]
-    """Items without an id that can be read."""
+    """Readable items without an id."""
 
 
 def content_hash(raw: msgspec.Raw, reader: Reader) -> bytes:
-    """What an item is told by: its bytes, and the version of what reads them."""
+    """Hash of an item's bytes and the normalizer's version; unchanged items are recognized by it."""
     digest = sha256(raw)
     digest.update(reader.normalizer_version.to_bytes(2, "big"))
     return digest.digest()[:16]
 
 
 def _sort(menu: MenuToApply, known: Sequence[_Known], reader: Reader) -> _Sorted:
-    """Tells new, changed and unchanged items apart without decoding more than the ids of those that are not unchanged.
+    """Sorts items into new, changed and unchanged; of an unchanged item only the id is decoded.
 
-    Menus repeat items (pinned ones stand on every page): of several with one id the last counts.
+    Menus repeat items (pinned ones appear on every page): the last item with an id wins.
     """
-    # Products behind a gap must be written even when their bytes are the stored ones: they have come back.
+    # Products that return after a gap are written even with unchanged bytes.
     by_hash = {row.content_hash: row.id for row in known if row.current}
     rows_by_id = {row.provider_product_id: row.id for row in known}
     same: dict[int, int] = {}
@@ -175,37 +165,37 @@ def _sort(menu: MenuToApply, known: Sequence[_Known], reader: Reader) -> _Sorted
 
 @dataclass(slots=True)
 class _Reading:
-    """Normalizes items a chunk at a time, and counts those that cannot be read."""
+    """Normalizes items in chunks and counts those that cannot be read."""
 
     reader: Reader
     warnings: list[ProductWarning]
     menu: MenuToApply
     unread: int = 0
     unread_rows: set[int] = field(default_factory=set)
-    """Rows of known products that the menu holds in a form that cannot be read."""
+    """Rows of known products whose items in this menu cannot be read."""
 
     def chunks(self, items: Sequence[_Item]) -> Iterator[list[tuple[_Item, Product]]]:
-        """The items with their products; items that give none are left out. Raises SuspectMenu when they are too many."""
+        """Yields items with their products, without the unreadable ones. Raises SuspectMenu if too many are unreadable."""
         for start in range(0, len(items), _CHUNK):
             chunk = items[start : start + _CHUNK]
-            made = self.reader.normalize(item.raw for item in chunk)
-            if len(made.products) == len(chunk):
-                self.warnings.extend(made.warnings)
-                yield list(zip(chunk, made.products, strict=True))
+            items_read = self.reader.normalize(item.raw for item in chunk)
+            if len(items_read.products) == len(chunk):
+                self.warnings.extend(items_read.warnings)
+                yield list(zip(chunk, items_read.products, strict=True))
             else:
-                # Some item gave no product: one at a time tells which.
+                # Some item gave no product: normalize one at a time to find which.
                 yield [pair for item in chunk for pair in self._one(item)]
 
     def _one(self, item: _Item) -> Iterator[tuple[_Item, Product]]:
-        made = self.reader.normalize((item.raw,))
-        self.warnings.extend(made.warnings)
-        if not made.products and item.earlier is not None:
-            made = self.reader.normalize((item.earlier,))
-        if not made.products:
+        normalized = self.reader.normalize((item.raw,))
+        self.warnings.extend(normalized.warnings)
+        if not normalized.products and item.earlier is not None:
+            normalized = self.reader.normalize((item.earlier,))
+        if not normalized.products:
             if item.row is not None:
                 self.unread_rows.add(item.row)
             self.failed(1)
-        for product in made.products:
+        for product in normalized.products:
             yield item, product
 
     def failed(self, count: int) -> None:
@@ -276,7 +266,7 @@ async def _merge_changed(
 
 
 class _Gap(NamedTuple):
-    """A known product that this crawl has no state for; `seen` is when it was last seen, None for "as known"."""
+    """A known product without a state in this crawl; `seen` is when it was last seen, None for unchanged."""
 
     row: int
     misses: int
@@ -285,18 +275,18 @@ class _Gap(NamedTuple):
     counted: bool
 
 
-def _gaps(menu: MenuToApply, known: Iterable[_Known], found: _Sorted, reading: _Reading) -> list[_Gap]:
-    """What becomes of the known products that were not written: absent ones, and present ones that cannot be read."""
-    written = found.same | {item.row for item in found.changed}
+def _gaps(menu: MenuToApply, known: Iterable[_Known], items: _Sorted, reading: _Reading) -> list[_Gap]:
+    """Returns the gaps of known products that were not written: absent ones, and present ones that cannot be read."""
+    written = items.same | {item.row for item in items.changed}
     gaps = []
     for row in known:
         if row.id in reading.unread_rows:
-            # It is there, so the misses are not in a row any more; what it is like now is not known.
+            # The product is present, so its run of misses ends; its current values are unknown.
             gaps.append(_Gap(row.id, 0, menu.crawled_at, declared_oos=False, counted=False))
         elif row.id in written or row.misses == MISSES_UNTIL_OOS:
             continue
-        elif says_nothing(whole=menu.whole, nameless=bool(found.nameless), long_unseen=row.long_unseen):
-            # A gap, and no miss on a guess.
+        elif says_nothing(whole=menu.whole, nameless=bool(items.nameless), long_unseen=row.long_unseen):
+            # A gap without a miss, because absence is not certain.
             gaps.append(_Gap(row.id, row.misses, None, declared_oos=False, counted=False))
         else:
             step = absent(row.misses)
@@ -312,7 +302,7 @@ async def _record_gaps(conn: AsyncConnection[Any], menu: MenuToApply, gaps: Sequ
         _q.record_gaps,
         {
             "ids": [gap.row for gap in gaps],
-            # The third miss comes with the new state, below: a row with three misses is out of stock.
+            # The third miss is written with the new state below, because three misses mean out of stock.
             "misses": [min(gap.misses, MISSES_UNTIL_OOS - 1) for gap in gaps],
             "seen": [gap.seen for gap in gaps],
             "previous": menu.previous,
@@ -330,7 +320,7 @@ async def _record_gaps(conn: AsyncConnection[Any], menu: MenuToApply, gaps: Sequ
 async def apply_menu(conn: AsyncConnection[Any], menu: MenuToApply, reader: Reader) -> Applied:
     """Applies one menu. The caller holds a transaction and the store's row, and the menu is newer than the last one applied.
 
-    Raises SuspectMenu when too many items are malformed to be the fault of single products: roll back then.
+    Raises SuspectMenu if too many items are malformed; the caller must then roll back.
     """
     cursor = await conn.execute(
         _q.known_products,
@@ -340,17 +330,17 @@ async def apply_menu(conn: AsyncConnection[Any], menu: MenuToApply, reader: Read
     known = [_Known(*row) for row in await cursor.fetchall()]
     if not menu.items and not menu.trusted:
         raise SuspectMenu("the menu holds no item")
-    found = _sort(menu, known, reader)
+    items = _sort(menu, known, reader)
     applied = Applied()
     reading = _Reading(reader, applied.warnings, menu)
-    if found.nameless:
-        applied.warnings.extend(reader.normalize(found.nameless).warnings)
-        reading.failed(len(found.nameless))
-    applied.new = await _copy_new(conn, menu, found.new, reading)
-    applied.unchanged = len(found.same)
-    await _merge_changed(conn, menu, found.changed, reading, applied)
+    if items.nameless:
+        applied.warnings.extend(reader.normalize(items.nameless).warnings)
+        reading.failed(len(items.nameless))
+    applied.new = await _copy_new(conn, menu, items.new, reading)
+    applied.unchanged = len(items.same)
+    await _merge_changed(conn, menu, items.changed, reading, applied)
     applied.products = applied.new + applied.changed + applied.unchanged
-    await _record_gaps(conn, menu, _gaps(menu, known, found, reading), applied)
+    await _record_gaps(conn, menu, _gaps(menu, known, items, reading), applied)
     await conn.execute(
         _q.record_crawl,
         {
@@ -365,7 +355,7 @@ async def apply_menu(conn: AsyncConnection[Any], menu: MenuToApply, reader: Read
 
 
 async def make_room(conn: AsyncConnection[Any]) -> None:
-    """Between two menus that are applied in one transaction."""
+    """Empties the staging table between two menus of one transaction."""
     await conn.execute(_q.create_stage)
     await conn.execute(_q.empty_stage)
 

@@ -16,12 +16,12 @@ OptionPrices = tuple[str, Decimal | None, Decimal | None, Decimal | None, Decima
 OptionStock = tuple[str, str, int | None, bool]
 """Option, stock status, quantity, capped."""
 
-# Menus list a product's options in no fixed order; another order alone is no change.
+# Menus list a product's options in no fixed order; a different order alone is not a change.
 _option = itemgetter(0)
 
 
 def prices_of(product: Product) -> tuple[OptionPrices, ...]:
-    """What the options cost: two products differ in price exactly when these differ."""
+    """Prices of the options: two products differ in price exactly if these differ."""
     rows = [(v.option, v.price_rec, v.special_rec, v.price_med, v.special_med) for v in product.variants]
     if len(rows) > 1:
         rows.sort(key=_option)
@@ -29,7 +29,7 @@ def prices_of(product: Product) -> tuple[OptionPrices, ...]:
 
 
 def stock_of(product: Product) -> tuple[OptionStock, ...]:
-    """What there is of the options: two products differ in stock exactly when these, or their stock status, differ."""
+    """Stock of the options: two products differ in stock exactly if these, or their stock status, differ."""
     rows = [(v.option, v.stock_status, v.quantity, v.capped) for v in product.variants]
     if len(rows) > 1:
         rows.sort(key=_option)

@@ -1,47 +1,46 @@
-"""The canonical catalogue: what every platform's menu is normalized into.
+"""The canonical catalog model: every platform's menu is normalized into it. Independent of platforms, database and clock.
 
-Raw values are kept beside what was made of them. Nothing here knows a platform, a database or a clock.
+Raw values are kept beside the canonical ones.
 
-The structs hold no reference cycles, so the garbage collector need not walk the tens of thousands that one menu gives (`gc=False`).
+The structs hold no reference cycles, so the garbage collector need not track the tens of thousands of one menu (`gc=False`).
 """
 
 from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+
+from menuwatch.core.shapes import doc
 
 StockStatus = Literal["in_stock", "oos", "unknown"]
 """`unknown` means that the platform said nothing about stock: it is neither zero nor some."""
 
 
 class Variant(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One size or package of a product as the menu offers it.
+    """One size or package of a product. Prices are per package, in the store's currency; omitted fields are unknown or false."""
 
-    Prices are in the store's currency per package. `quantity` is in packages; when `capped` the platform shows no more
-    than that number, so it means "at least". `weight_g` is grams of product, None where the option is not a weight.
-    """
-
-    option: str
-    price_rec: Decimal | None = None
-    price_med: Decimal | None = None
-    special_rec: Decimal | None = None
-    special_med: Decimal | None = None
-    quantity: int | None = None
-    capped: bool = False
-    stock_status: StockStatus = "unknown"
-    weight_g: Decimal | None = None
-    price_per_g: Decimal | None = None
-    """Effective recreational price (the special where there is one; medical where that is all) per gram, rounded to 4 places."""
-    pieces: int | None = None
-    """Pieces in the package, where the option says how many."""
-    content_mg: Decimal | None = None
-    """Milligrams of content in the package, where the option says them and the goods are sold by content."""
-    price_per_piece: Decimal | None = None
-    price_per_mg: Decimal | None = None
-    """The same price per piece and per milligram of content, rounded to 4 places."""
+    option: Annotated[str, doc("Size or package, as on the menu.")]
+    price_rec: Annotated[Decimal | None, doc("Recreational price.")] = None
+    price_med: Annotated[Decimal | None, doc("Medical price.")] = None
+    special_rec: Annotated[Decimal | None, doc("Recreational price with the best special.")] = None
+    special_med: Annotated[Decimal | None, doc("Medical price with the best special.")] = None
+    quantity: Annotated[int | None, doc("Number of packages in stock.")] = None
+    capped: Annotated[bool, doc("True if there may be more than `quantity`: the platform shows no higher number.")] = (
+        False
+    )
+    stock_status: Annotated[StockStatus, doc("Stock of this option.")] = "unknown"
+    weight_g: Annotated[Decimal | None, doc("Net weight in grams; null if the option is not a weight.")] = None
+    price_per_g: Annotated[
+        Decimal | None,
+        doc("Price per gram, specials included, rounded to 4 places; the medical price only if there is no other."),
+    ] = None
+    pieces: Annotated[int | None, doc("Number of pieces in the package, if the option says so.")] = None
+    content_mg: Annotated[Decimal | None, doc("Content in milligrams, for products sold by content.")] = None
+    price_per_piece: Annotated[Decimal | None, doc("The same price per piece.")] = None
+    price_per_mg: Annotated[Decimal | None, doc("The same price per milligram of content.")] = None
 
 
 class Potency(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -57,28 +56,24 @@ class Potency(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Cannabinoid(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One row of a lab result, as given. `is_total` marks sums (TAC), which must never be added to the others."""
+    """One value of a lab result, as reported."""
 
-    name: str
+    name: Annotated[str, doc("Name of the substance.")]
     value: Decimal | None
-    unit: str
-    is_total: bool = False
+    unit: Annotated[str, doc("Unit as the platform names it.")]
+    is_total: Annotated[bool, doc("Whether it is the sum of other values, and must not be added to them.")] = False
 
 
 class Special(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One promotion that names this product. For showing, never for computing: the effective price is in the variant.
-
-    `kind` is `percent`, `amount`, `target_price`, `bogo`, `bundle` or `other`; `value` is percent, money off or the price
-    reached, by kind. `required_quantity` must be bought, `reward_quantity` is what comes cheaper.
-    """
+    """A promotion for the product, for display: the effective price is in the variant. Omitted fields are null."""
 
     name: str
-    kind: str
-    value: Decimal | None = None
-    required_quantity: int | None = None
-    reward_quantity: int | None = None
-    special_id: str | None = None
-    menu_type: str | None = None
+    kind: Annotated[str, doc("`percent`, `amount`, `target_price`, `bogo`, `bundle` or `other`.")]
+    value: Annotated[Decimal | None, doc("Percentage, amount off or target price, depending on `kind`.")] = None
+    required_quantity: Annotated[int | None, doc("Number of items to buy.")] = None
+    reward_quantity: Annotated[int | None, doc("Number of discounted items.")] = None
+    special_id: Annotated[str | None, doc("Id of the promotion on the platform.")] = None
+    menu_type: Annotated[str | None, doc("Menu the promotion applies to.")] = None
     ends_at: datetime | None = None
 
 
@@ -120,8 +115,8 @@ class Product(msgspec.Struct, frozen=True, gc=False):
     category_canon: str | None = None
     subcategory_canon: str | None = None
     strain_canon: str | None = None
-    """What the platform's words for category, subcategory and strain type mean in the vocabulary of all platforms (`catalog.canon`);
-    None where they mean nothing that is known."""
+    """Canonical values of the platform's category, subcategory and strain type (`catalog.taxonomy`);
+    None if unknown."""
 
 
 class ProductWarning(msgspec.Struct, frozen=True):

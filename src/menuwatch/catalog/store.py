@@ -1,23 +1,16 @@
-"""Reading the catalogue: what there is, what changed, how much of it."""
+"""Statements about the whole catalog: totals, price drops, maintenance."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from psycopg import AsyncConnection
-from psycopg.rows import dict_row
 
 from menuwatch.db import sql
+from menuwatch.db.query import Row, fetch_all
 
 _q = sql.load(__package__)
-
-
-async def _rows(conn: AsyncConnection[Any], query: Any, values: dict[str, Any]) -> list[dict[str, Any]]:
-    async with conn.cursor(row_factory=dict_row) as cur:
-        await cur.execute(query, values)
-        return await cur.fetchall()
 
 
 async def stock_counts(conn: AsyncConnection[Any], stores: Sequence[int]) -> dict[str, int]:
@@ -26,71 +19,14 @@ async def stock_counts(conn: AsyncConnection[Any], stores: Sequence[int]) -> dic
     return {str(status): int(count) for status, count in await cursor.fetchall()}
 
 
-async def products(
-    conn: AsyncConnection[Any],
-    *,
-    dispensary_id: int | None,
-    limit: int | None,
-    categories_canon: Sequence[str] | None = None,
-    subcategories_canon: Sequence[str] | None = None,
-    strains_canon: Sequence[str] | None = None,
-    states: Sequence[str] | None = None,
-    platforms: Sequence[str] | None = None,
-    brands: Sequence[str] | None = None,
-    stock: Sequence[str] | None = None,
-) -> list[dict[str, Any]]:
-    """Products by store and name; None for every store, None for no limit, None for all words. `brands` are in any case."""
-    values = {
-        "dispensary_id": dispensary_id,
-        "limit": limit,
-        "categories_canon": categories_canon,
-        "subcategories_canon": subcategories_canon,
-        "strains_canon": strains_canon,
-        "states": states,
-        "platforms": platforms,
-        "brands": _lower(brands),
-        "stock": stock,
-    }
-    return await _rows(conn, _q.products_of, values)
-
-
-async def changes(
-    conn: AsyncConnection[Any],
-    *,
-    since: datetime | None,
-    dispensary_id: int | None,
-    limit: int | None,
-    kind: str | None = None,
-    states: Sequence[str] | None = None,
-    categories_canon: Sequence[str] | None = None,
-    brands: Sequence[str] | None = None,
-) -> list[dict[str, Any]]:
-    """Price and stock changes, newest first. Prices are what the cheapest option costs, specials included. `kind` is one of those of
-    the operation `changes`; `brands` are in any case."""
-    values = {
-        "since": since,
-        "dispensary_id": dispensary_id,
-        "limit": limit,
-        "kind": kind,
-        "states": states,
-        "categories_canon": categories_canon,
-        "brands": _lower(brands),
-    }
-    return await _rows(conn, _q.changes_since, values)
-
-
-def _lower(names: Sequence[str] | None) -> list[str] | None:
-    return None if names is None else [name.lower() for name in names]
-
-
-async def price_drops(conn: AsyncConnection[Any], limit: int) -> list[dict[str, Any]]:
+async def price_drops(conn: AsyncConnection[Any], limit: int) -> list[Row]:
     """The largest price drops, by share of the price before."""
-    return await _rows(conn, _q.price_drops, {"limit": limit})
+    return await fetch_all(conn, _q.price_drops, {"limit": limit})
 
 
 async def totals(conn: AsyncConnection[Any]) -> dict[str, int]:
     """`products, snapshots, price_changes, stock_changes, out_of_stock` over everything that was crawled."""
-    (row,) = await _rows(conn, _q.totals, {})
+    (row,) = await fetch_all(conn, _q.totals, {})
     return {key: int(value) for key, value in row.items()}
 
 
@@ -101,25 +37,25 @@ async def ensure_partitions(conn: AsyncConnection[Any], months: int = 2) -> int:
 
 
 async def set_local_images(conn: AsyncConnection[Any], paths: Mapping[int, str]) -> set[int]:
-    """Product → the file of its picture; returns those that could be written now. Others are being changed by somebody else."""
+    """Sets the image file of each product; returns those that were written. Rows locked by other transactions are skipped."""
     cursor = await conn.execute(_q.set_local_images, {"ids": list(paths), "paths": list(paths.values())})
     return {row[0] for row in await cursor.fetchall()}
 
 
 async def clear_local_images(conn: AsyncConnection[Any], products: Sequence[int]) -> None:
-    """These products have no file of their picture any more."""
+    """Clears the image file of these products."""
     await conn.execute(_q.clear_local_images, {"ids": list(products)})
 
 
 async def fold_names(conn: AsyncConnection[Any]) -> int:
-    """Takes new names of products into the index that parts of names are looked for in; returns how many there were."""
+    """Adds new product names to the index for substring search; returns how many."""
     row = await (await conn.execute(_q.fold_names)).fetchone()
     assert row is not None, "a function gives a row"
     return int(row[0])
 
 
 async def count_totals(conn: AsyncConnection[Any]) -> int:
-    """Counts brands and categories anew where the catalogue is large; returns how many there are."""
+    """Recounts brands and categories if the catalog is large; returns how many there are."""
     row = await (await conn.execute(_q.count_totals)).fetchone()
     assert row is not None, "a function gives a row"
     return int(row[0])

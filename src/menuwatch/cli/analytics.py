@@ -1,325 +1,284 @@
-"""`menuwatch analytics`: figures over all stores, with what each of them rests on."""
+"""`menuwatch analytics`: reports over all stores, with the data they are based on."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from json import loads
 from typing import Annotated, Any
 
+import msgspec
 import typer
+from msgspec import Struct, structs
 
-from menuwatch import bootstrap
-from menuwatch.analytics.model import UnderWay
-from menuwatch.analytics.refresh import refresh as make_anew
-from menuwatch.catalog.canon.kinds import CATEGORIES
-from menuwatch.cli.figure_sheet import printed
-from menuwatch.cli.output import Format, console, plural, print_json
-from menuwatch.cli.process import settings
-from menuwatch.cli.products import parse_since
-from menuwatch.core.errors import Refused
-from menuwatch.operations import analytics as operations
-from menuwatch.operations import audit
-from menuwatch.operations.analytics import ALL, UNKNOWN, By, Days, Figure, Level, Page, Where
-from menuwatch.schedules.model import parse_state
-from menuwatch.stores import store as stores
+from menuwatch.accounts import audit
+from menuwatch.analytics import refresh as refreshing
+from menuwatch.analytics.refresh import RefreshResult, RefreshRunning
+from menuwatch.analytics.service import ALL, UNKNOWN, DayGroup, Page, Report, ReportFilter, StockGroup, read_report
+from menuwatch.bootstrap import System
+from menuwatch.catalog.taxonomy.categories import CATEGORIES
+from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, StoresOption, find_store_ids, parse_since
+from menuwatch.cli.output import Column, Format, ago, echo, notice, print_json, print_list
+from menuwatch.cli.startup import read, with_system
+from menuwatch.core.errors import Refused, unknown_value
+from menuwatch.core.format import percent, pluralize
+from menuwatch.db.pool import Connection
+from menuwatch.geo.states import parse_state
 
-app = typer.Typer(help="Figures over all stores, and what each of them rests on.", no_args_is_help=True)
+app = Commands("Show analytics over all stores, with the data they are based on.")
 
 StateOption = Annotated[
-    str | None, typer.Option(help="Only this state (two letters); `all`: all states together; `unknown`.")
+    str | None, typer.Option("--state", help="Only this state (two letters); `all`: all states together; `unknown`.")
 ]
-CategoryOption = Annotated[str | None, typer.Option(help="Only this category of all platforms, or `unknown`.")]
-StoreOption = Annotated[
-    list[str] | None, typer.Option(help="Only this store: its slug, platform id or number; may be repeated.")
-]
-BrandOption = Annotated[str | None, typer.Option(help="Only this brand, in any case.")]
-LimitOption = Annotated[
-    int | None, typer.Option(min=1, help="Print no more rows than this. Tables stop at 100 by themselves.")
-]
-FormatOption = Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON: when it was made, and `items`.")]
+CategoryOption = Annotated[str | None, typer.Option("--category", help="Only this canonical category, or `unknown`.")]
+BrandOption = Annotated[str | None, typer.Option("--brand", help="Only this brand, case-insensitive.")]
+
+_COVERAGE = (("coverage_stores", "Stores"), ("coverage_stale_stores", "Stale"), ("coverage_share", "Crawls ok"))
+_COLUMNS = {
+    Report.PRICES: (
+        ("where", "State"), ("category", "Category"), ("options", "Options"), ("without_weight", "No weight"),
+        ("regular_median", "Regular"), ("effective_p10", "p10"), ("effective_median", "Paid (median)"), ("effective_p90", "p90"),
+        ("effective_mean", "Mean"), *_COVERAGE,
+    ),
+    Report.BRANDS: (
+        ("where", "State"), ("brand", "Brand"), ("products", "Products"), ("in_stock", "In stock"), ("share", "Share"),
+        ("store_share", "Of stores"), *_COVERAGE,
+    ),
+    Report.CATEGORIES: (
+        ("where", "State"), ("category", "Category"), ("products", "Products"), ("in_stock", "In stock"), ("share", "Share"),
+        ("store_share", "Of stores"), *_COVERAGE,
+    ),
+    Report.DISCOUNTS: (
+        ("where", "State"), ("what", "Category"), ("products", "Products"), ("on_special", "Discounted"), ("special_share", "Share"),
+        ("depth_median", "Depth"), ("depth_p90", "p90"), ("named_only", "Unreduced"), *_COVERAGE,
+    ),
+    Report.STOCK: (
+        ("where", "State"), ("store", "Store"), ("category", "Category"), ("products", "Products"), ("out_products", "Ever out"),
+        ("in_hours", "In (h)"), ("out_hours", "Out (h)"), ("out_share", "Out"), *_COVERAGE,
+    ),
+    Report.OUT_PRODUCTS: (
+        ("where", "State"), ("store", "Store"), ("name", "Product"), ("times_out", "Times"), ("category", "Category"),
+        ("in_hours", "In (h)"), ("out_hours", "Out (h)"), ("out_share", "Out"), *_COVERAGE,
+    ),
+    Report.DAYS: (
+        ("day", "Day"), ("where", "State"), ("store", "Store"), ("new_products", "New"), ("gone_products", "Gone"),
+        ("returned", "Back"), ("price_changes", "Prices"), ("stock_changes", "Stock"), ("crawls", "Crawls"), *_COVERAGE,
+    ),
+    Report.STORES: (
+        ("dispensary_id", "#"), ("store", "Store"), ("where", "State"), ("last_crawled_at", "Last crawl (UTC)"),
+        ("age_hours", "Age (h)"), ("is_stale", "Stale"), ("failed", "Failed"), ("quarantined", "Quarantined"),
+        ("never_begun", "Not started"), ("observed_share", "Observed"),
+        ("coverage_scheduled", "Scheduled"), ("coverage_share", "Crawls ok"),
+    ),
+    Report.COVERAGE: (
+        ("where", "State"), ("known_stores", "Known"), ("crawled_stores", "Seen"), ("stale_stores", "Stale"),
+        ("median_age_hours", "Median age (h)"), ("observed_share", "Observed"), ("failed", "Failed"), ("quarantined", "Quarantined"),
+        ("never_begun", "Not started"), ("coverage_scheduled", "Scheduled"), ("coverage_share", "Crawls ok"),
+    ),
+}  # fmt: skip
 
 
 @app.command("price-per-gram")
-def price_per_gram(
-    state: StateOption = None,
-    category: CategoryOption = None,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
-    limit: LimitOption = None,
-) -> None:
-    """Price per gram of what is on offer, by state and category."""
-    where = Where(scope=_scope(state), category=_category(category))
-    columns = (
-        ("where", "State"),
-        ("category", "Category"),
-        ("options", "Options"),
-        ("without_weight", "No weight"),
-        ("regular_median", "Regular"),
-        ("effective_p10", "p10"),
-        ("effective_median", "Paid (median)"),
-        ("effective_p90", "p90"),
-        ("effective_mean", "Mean"),
-    )
-    _figure(Figure.PRICES, where, columns, fmt, json, limit, weighed=True)
+def price_per_gram(out: LimitedOutput, state: StateOption = None, category: CategoryOption = None) -> None:
+    """Show prices per gram of products on offer, by state and category."""
+    _print_report(Report.PRICES, ReportFilter(state=_state(state), category=_category(category)), out)
 
 
 @app.command("brands")
-def brands(
-    state: StateOption = None,
-    brand: BrandOption = None,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
-    limit: LimitOption = None,
-) -> None:
-    """How much of what is on the menus is of which brand, by state."""
-    columns = (
-        ("where", "State"),
-        ("brand", "Brand"),
-        ("products", "Products"),
-        ("in_stock", "In stock"),
-        ("share", "Share"),
-        ("store_share", "Of stores"),
-    )
-    _figure(Figure.BRANDS, Where(scope=_scope(state), brand=brand), columns, fmt, json, limit)
+def brands(out: LimitedOutput, state: StateOption = None, brand: BrandOption = None) -> None:
+    """Show the brand distribution by state."""
+    _print_report(Report.BRANDS, ReportFilter(state=_state(state), brand=brand), out)
+
+
+@app.command("categories")
+def categories(out: LimitedOutput, state: StateOption = None, category: CategoryOption = None) -> None:
+    """Show the category distribution by state."""
+    _print_report(Report.CATEGORIES, ReportFilter(state=_state(state), category=_category(category)), out)
 
 
 @app.command("discounts")
 def discounts(
+    out: LimitedOutput,
     state: StateOption = None,
     category: Annotated[
-        str | None, typer.Option(help="Only this category of all platforms; `all`: all of them together; `unknown`.")
+        str | None, typer.Option(help="Only this canonical category; `all`: all of them together; `unknown`.")
     ] = None,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
-    limit: LimitOption = None,
 ) -> None:
-    """How many products on offer are reduced, and by how much."""
-    where = Where(scope=_scope(state), category=_category(category, together=True))
-    columns = (
-        ("where", "State"),
-        ("what", "Category"),
-        ("products", "Products"),
-        ("on_special", "Reduced"),
-        ("special_share", "Share"),
-        ("depth_median", "Depth"),
-        ("depth_p90", "p90"),
-        ("named_only", "Named only"),
-    )
-    _figure(Figure.DISCOUNTS, where, columns, fmt, json, limit)
+    """Show the share and depth of discounts."""
+    _print_report(Report.DISCOUNTS, ReportFilter(state=_state(state), category=_category(category, ALL)), out)
 
 
 @app.command("out-of-stock")
 def out_of_stock(
+    out: LimitedOutput,
     by: Annotated[
-        Level | None, typer.Option(help="What is added up over.", show_default=str(Level.STATE_CATEGORY))
+        StockGroup | None, typer.Option(help="Dimension to aggregate by.", show_default=str(StockGroup.STATE_CATEGORY))
     ] = None,
-    products: Annotated[bool, typer.Option("--products", help="Single products, longest out first.")] = False,
+    products: Annotated[
+        bool, typer.Option("--products", help="List single products, longest out of stock first.")
+    ] = False,
     state: StateOption = None,
     category: CategoryOption = None,
-    store: StoreOption = None,
+    store: StoresOption = None,
     brand: BrandOption = None,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
-    limit: LimitOption = None,
 ) -> None:
-    """For how much of the observed time products were out of stock."""
-    scope = _scope(state)
-    if scope == ALL:
-        raise Refused("--state all: say --by all or --by category")
+    """Show the share of observed time that products were out of stock."""
+    filters = ReportFilter(state=_state(state), category=_category(category), brand=brand, by=by)
+    if filters.state == ALL:
+        raise Refused("--state all is not supported here: use --by all or --by category")
     if brand is not None and not products:
         raise Refused("--brand is for single products: add --products")
     if by is not None and products:
-        raise Refused("--products lists single products and --by adds them up: name one of them")
-    where = Where(scope=scope, category=_category(category), brand=brand, level=by or Level.STATE_CATEGORY)
-    group = () if products else (("products", "Products"), ("out_products", "Once out"))
-    columns = (
-        ("where", "State"),
-        ("store", "Store"),
-        *((("name", "Product"), ("times_out", "Times")) if products else ()),
-        ("category", "Category"),
-        *group,
-        ("in_hours", "In (h)"),
-        ("out_hours", "Out (h)"),
-        ("out_share", "Out"),
-    )
-    _figure(Figure.OUT_PRODUCTS if products else Figure.STOCK, where, columns, fmt, json, limit, named=store)
+        raise Refused("--products and --by are mutually exclusive")
+    _print_report(Report.OUT_PRODUCTS if products else Report.STOCK, filters, out, store)
 
 
 @app.command("new-and-gone")
 def new_and_gone(
-    by: Annotated[By, typer.Option(help="What a day is added up over.")] = By.STATE,
-    since: Annotated[str | None, typer.Option(help="From this day on: a date, or an age as 7d.")] = None,
+    out: LimitedOutput,
+    by: Annotated[DayGroup, typer.Option(help="Dimension to aggregate each day by.")] = DayGroup.STATE,
+    since: Annotated[str | None, typer.Option(help="First day: a date, or an age such as 7d.")] = None,
     state: StateOption = None,
-    store: StoreOption = None,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
-    limit: LimitOption = None,
+    store: StoresOption = None,
 ) -> None:
-    """What stores had for the first time and for the last, day by day (UTC)."""
+    """Show new and removed products by day (UTC)."""
     start = parse_since(since, datetime.now(UTC)).astimezone(UTC).date() if since else None
-    scope = _scope(state)
-    columns = (
-        ("day", "Day"),
-        ("where", "State"),
-        ("store", "Store"),
-        ("new_products", "New"),
-        ("gone_products", "Gone"),
-        ("returned", "Back"),
-        ("price_changes", "Prices"),
-        ("stock_changes", "Stock"),
-        ("crawls", "Crawls"),
-    )
-
-    async def read(conn: Any, limit: int) -> Page:
-        chosen = Where(scope=scope, stores=await _stores(conn, store))
-        return await operations.days(conn, Days(since=start, where=chosen, by=by), limit=limit)
-
-    printed(read, columns, fmt, json, limit)
+    _print_report(Report.DAYS, ReportFilter(state=_state(state), since=start, by=by), out, store)
 
 
 @app.command("stores")
 def list_stores(
+    out: LimitedOutput,
     state: StateOption = None,
-    store: StoreOption = None,
-    stale: Annotated[bool, typer.Option("--stale", help="Only stores that are stale.")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Only stores that are not.")] = False,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
-    limit: LimitOption = None,
+    store: StoresOption = None,
+    stale: Annotated[bool, typer.Option("--stale", help="Only stale stores.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Only stores that are not stale.")] = False,
 ) -> None:
-    """When each store was seen last, and what became of its crawls."""
+    """Show the last crawl of each store and the outcome of its crawls."""
     if stale and fresh:
-        raise Refused("--stale and --fresh: no store is both; name one of them, or none for all")
-    scope = _scope(state)
-    columns = (
-        ("dispensary_id", "#"),
-        ("store", "Store"),
-        ("where", "State"),
-        ("last_crawled_at", "Last crawl (UTC)"),
-        ("age_hours", "Age (h)"),
-        ("is_stale", "Stale"),
-        ("failed", "Failed"),
-        ("quarantined", "Quarantined"),
-        ("never_begun", "Never begun"),
-        ("observed_share", "Observed"),
-        ("coverage_scheduled", "Scheduled"),
-        ("coverage_share", "Crawls ok"),
-    )
-
-    async def read(conn: Any, limit: int) -> Page:
-        chosen = Where(scope=scope, stores=await _stores(conn, store))
-        return await operations.stores(conn, chosen, stale=stale if stale or fresh else None, limit=limit)
-
-    printed(read, columns, fmt, json, limit, rests_on=())
+        raise Refused("--stale and --fresh are mutually exclusive")
+    filters = ReportFilter(state=_state(state), stale=stale if stale or fresh else None)
+    _print_report(Report.STORES, filters, out, store)
 
 
 @app.command("coverage")
-def coverage(
-    state: StateOption = None,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
-    limit: LimitOption = None,
-) -> None:
-    """How well each state is seen."""
-    scope = _scope(state)
-    columns = (
-        ("where", "State"),
-        ("known_stores", "Known"),
-        ("crawled_stores", "Seen"),
-        ("stale_stores", "Stale"),
-        ("median_age_hours", "Median age (h)"),
-        ("observed_share", "Observed"),
-        ("failed", "Failed"),
-        ("quarantined", "Quarantined"),
-        ("never_begun", "Never begun"),
-        ("coverage_scheduled", "Scheduled"),
-        ("coverage_share", "Crawls ok"),
-    )
-
-    async def read(conn: Any, limit: int) -> Page:
-        found = await operations.coverage(conn, scope)
-        return replace(found, rows=found.rows[:limit], next=(limit,) if len(found.rows) > limit else None)
-
-    printed(read, columns, fmt, json, limit, rests_on=())
+def coverage(out: LimitedOutput, state: StateOption = None) -> None:
+    """Show the crawl coverage by state."""
+    _print_report(Report.COVERAGE, ReportFilter(state=_state(state)), out)
 
 
 @app.command("refresh")
-def refresh(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Make all figures anew, here and now."""
-    made = asyncio.run(_refresh())
-    if isinstance(made, UnderWay):
-        raise Refused("another refresh is under way: its figures come as soon as it is done")
+def refresh(json: JsonOption = False) -> None:
+    """Recompute all analytics now."""
+    result = with_system(_refresh)
+    if isinstance(result, RefreshRunning):
+        raise Refused("another refresh is running: its results will be available when it is done")
     if json:
         print_json(
             {
-                "run_id": made.run_id,
-                "seconds": round(made.seconds, 3),
-                "window": {"from": made.window_from, "to": made.window_to},
-                "steps": [{"step": one.step, "seconds": one.seconds, "rows": one.rows} for one in made.steps],
+                "run_id": result.run_id,
+                "seconds": round(result.seconds, 3),
+                "window": {"from": result.window_from, "to": result.window_to},
+                "steps": result.steps,
             }
         )
         return
-    rows = sum(one.rows for one in made.steps)
-    console.print(f"The figures are new: {plural(rows, 'row')} in {made.seconds:.1f} s.", markup=False)
+    rows = sum(step.rows for step in result.steps)
+    echo(f"Analytics refreshed: {pluralize(rows, 'row')} in {result.seconds:.1f} s.")
 
 
-async def _refresh() -> Any:
-    async with bootstrap.open_system(settings()) as system:
-        async with system.pool.connection() as conn:
-            await audit.record(conn, "figures_refreshed")
-        return await make_anew(system.pool, window=timedelta(days=system.settings.analytics_window_days))
+async def _refresh(system: System) -> RefreshResult | RefreshRunning:
+    async with system.pool.connection() as conn:
+        await audit.record(conn, "figures_refreshed")
+    return await refreshing.refresh(system.pool, window=timedelta(days=system.settings.analytics_window_days))
 
 
-def _figure(
-    figure: Figure,
-    where: Where,
-    columns: Sequence[tuple[str, str]],
-    fmt: Format | None,
-    json: bool,
-    limit: int | None,
-    *,
-    named: Sequence[str] | None = None,
-    weighed: bool = False,
-) -> None:
-    async def read(conn: Any, limit: int) -> Page:
-        chosen = Where(
-            scope=where.scope,
-            category=where.category,
-            brand=where.brand,
-            level=where.level,
-            stores=await _stores(conn, named),
-        )
-        return await operations.page(conn, figure, chosen, limit=limit)
-
-    printed(read, columns, fmt, json, limit, weighed=weighed)
-
-
-def _scope(text: str | None) -> str | None:
+def _state(text: str | None) -> str | None:
     if text is None or text.strip().lower() in (ALL, UNKNOWN):
         return text and text.strip().lower()
     return parse_state(text)
 
 
-def _category(text: str | None, *, together: bool = False) -> str | None:
+def _category(text: str | None, *more: str) -> str | None:
+    words = (*sorted(CATEGORIES), *more, UNKNOWN)
     if text is None:
         return None
-    words = (*sorted(CATEGORIES), *((ALL,) if together else ()), UNKNOWN)
-    name = text.strip().lower()
-    if name not in words:
-        raise Refused(f"--category {text!r} does not exist: it is one of {', '.join(words)}")
-    return name
+    if (name := text.strip().lower()) in words:
+        return name
+    raise Refused(unknown_value("--category", text, words))
 
 
-async def _stores(conn: Any, named: Sequence[str] | None) -> list[int] | None:
-    if not named:
-        return None
-    found = []
-    for text in named:
-        one = await stores.find(conn, text)
-        if one is None:
-            raise Refused(f"--store {text}: there is no such store; `menuwatch stores list` shows those there are")
-        found.append(one.id)
-    return found
+def _print_report(report: Report, filters: ReportFilter, out: LimitedOutput, stores: list[str] | None = None) -> None:
+    """Reads a report, of the stores with these names, and prints it."""
+
+    async def act(_: System, conn: Connection) -> Page:
+        ids = await find_store_ids(conn, stores)
+        return await read_report(conn, report, replace(filters, store=ids), limit=out.rows)
+
+    page = read(act)
+    if out.format is Format.JSON:
+        print_json({**structs.asdict(page.info), "items": page.rows})
+        return
+    rows = [_flat(row) for row in page.rows]
+    empty = "No matching rows." if page.info.run_id else "No analytics yet: run `menuwatch analytics refresh`."
+    left_out = [row for row in rows if not row["options"]] if out.is_table and report is Report.PRICES else []
+    if left_out:
+        rows = [row for row in rows if row["options"]]
+        empty = "No rows with a price per gram."
+    print_list(rows, _columns(report, rows), out.format, empty=empty)
+    if left_out:
+        options = pluralize(sum(row["without_weight"] for row in left_out), "option")
+        notice(
+            f"Not shown: {pluralize(len(left_out), 'row')} without a known weight ({options}); use --json to see them."
+        )
+    if out.is_table:
+        _print_info(page)
+        out.note_limit(page.next is not None)
+
+
+def _columns(report: Report, rows: list[dict[str, Any]]) -> list[Column]:
+    """Columns of a report without those that have no value; those of the coverage stay."""
+    ranks = {} if report in (Report.STORES, Report.COVERAGE) else {key: rank for rank, (key, _) in enumerate(_COVERAGE)}
+    columns = []
+    for key, heading in _COLUMNS[report]:
+        value = _TOTALS.get(key, key)
+        form = _share if key.endswith("share") else _depth if key.startswith("depth_") else None
+        column = Column(heading, value, form, rank=ranks.get(key), align="right" if form else None)
+        if key in ranks or any(column.get(row) is not None for row in rows):
+            columns.append(column)
+    return columns
+
+
+_TOTALS = {
+    "where": lambda row: "all" if row.get("all_states") else row.get("state"),
+    "what": lambda row: "all" if row.get("all_categories") else row.get("category"),
+}
+
+
+def _share(value: Decimal | None) -> str | None:
+    return None if value is None else percent(float(value), 1)
+
+
+def _depth(value: Decimal | None) -> str | None:
+    return None if value is None else percent(float(value))
+
+
+def _print_info(page: Page) -> None:
+    info = page.info
+    if info.window is not None:
+        notice(f"Refreshed {ago(info.refreshed_at)}; window since {info.window.from_:%Y-%m-%d %H:%M} UTC.")
+    if info.failed is not None:
+        notice(f"Refresh failed {ago(info.failed.at)}: {info.failed.error}")
+
+
+def _flat(row: Struct) -> dict[str, Any]:
+    """Objects in a row as columns of their own: `coverage_share`, `regular_median`."""
+    flat: dict[str, Any] = {}
+    for key, value in structs.asdict(row).items():
+        if isinstance(value, msgspec.Raw):
+            members = loads(bytes(value), parse_float=Decimal)
+            flat |= {f"{key}_{name}": member for name, member in members.items()}
+        elif value is not msgspec.UNSET:
+            flat[key] = value
+    return flat

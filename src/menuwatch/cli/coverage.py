@@ -1,4 +1,4 @@
-"""`menuwatch coverage`: what becomes of each field of a recorded answer."""
+"""`menuwatch coverage`: field coverage of recorded responses."""
 
 from __future__ import annotations
 
@@ -9,63 +9,48 @@ from typing import Annotated
 
 import typer
 
-from menuwatch.cli.output import Format, chosen_format, errors, plain, plural, print_rows
-from menuwatch.cli.process import settings
-from menuwatch.core.errors import Refused
-from menuwatch.operations import coverage as operations
-from menuwatch.pipeline import recorded
-from menuwatch.platforms import registry
+from menuwatch.cli.options import Output, check_platform
+from menuwatch.cli.output import Column, notice, print_list
+from menuwatch.cli.startup import load_settings
+from menuwatch.core.format import pluralize
+from menuwatch.pipeline import recorded_files
+from menuwatch.platforms import fields, registry
+
+COLUMNS = (
+    Column("Field", "path", rank=1),
+    Column("Status", "use", rank=2),
+    Column("Column or reason", "note", rank=3),
+    Column("Count", "count", rank=4),
+    Column("Null", "nulls"),
+    Column("Empty", "empty"),
+)
 
 
 def coverage(
     files: Annotated[
-        list[Path], typer.Argument(help="Recorded answers: .json, .json.gz, archive files, or tar archives of them.")
+        list[Path], typer.Argument(help="Recorded responses: .json, .json.gz, archive files, or tar archives of them.")
     ],
-    platform: Annotated[
-        str | None, typer.Option(help="Platform of the answers, where their shape alone is not to decide.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    fmt: Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")] = None,
+    out: Output,
+    platform: Annotated[str | None, typer.Option(help="Platform of the responses, if it cannot be detected.")] = None,
 ) -> None:
-    """Say of every field of a payload whether it is used, kept as it came, or ignored, and why; with counts and nulls.
-
-    Nothing is stored. Exit code 1 when there are fields that nobody declared: the platform has changed its schema.
-    """
-    fmt = chosen_format(json, fmt)
-    platforms = registry.platforms(settings())
-    if platform is not None and platform not in platforms:
-        raise Refused(f"--platform {platform}: is not known here ({', '.join(platforms)})")
+    """Report field coverage of a payload: whether each field is used, kept or ignored, with the reason and counts. Nothing is
+    stored. Exit code 1 if there are undeclared fields: the platform has changed its schema."""
+    platforms = registry.platforms(load_settings())
+    check_platform(platforms, platform)
     raw = platforms[platform] if platform is not None else None
-    found = recorded.collect(platforms, raw, files, store=None, anonymous=True)
+    recorded = recorded_files.collect(platforms, raw, files, store=None, anonymous=True)
     rows = []
-    for name in dict.fromkeys(menu.platform.name for menu in found.menus):
-        pages = [page for menu in found.menus if menu.platform.name == name for page in menu.pages]
+    for name in dict.fromkeys(menu.platform.name for menu in recorded.menus):
+        pages = [page for menu in recorded.menus if menu.platform.name == name for page in menu.pages]
         rows += [
-            {"platform": name, **dataclasses.asdict(row)} for row in operations.coverage(platforms[name].fields, pages)
+            {"platform": name, **dataclasses.asdict(row)} for row in fields.coverage(platforms[name].fields, pages)
         ]
-    print_rows(
-        rows,
-        (
-            ("path", "Field"),
-            ("use", "What"),
-            ("note", "Where to, or why"),
-            ("count", "Times"),
-            ("nulls", "Null"),
-            ("empty", "Empty"),
-        ),
-        fmt,
-        empty="There is no field in these files.",
-        keep=("path", "use", "note", "count"),
-    )
-    for one in found.left_out:
-        if not one.empty:
-            errors.print(f"menuwatch: {plain(one.source)}: left out: {plain(one.reason)}", markup=False, soft_wrap=True)
-    if empty := sum(one.empty for one in found.left_out):
-        errors.print(f"menuwatch: {plural(empty, 'file')} left out: menus without products", markup=False)
+    print_list(rows, COLUMNS, out.format, empty="These files contain no fields.")
+    notice(*(f"menuwatch: {file.source}: skipped: {file.reason}" for file in recorded.left_out if not file.empty))
+    if empty := sum(file.empty for file in recorded.left_out):
+        notice(f"menuwatch: {pluralize(empty, 'file')} skipped: menus without products")
     counts = Counter(row["use"] for row in rows)
-    said = ", ".join(
-        f"{counts[use]} {use}" for use in ("used", "kept", "ignored", operations.UNDECLARED) if counts[use]
-    )
-    errors.print(f"{plural(len(rows), 'field')}: {said}", markup=False)
-    if counts[operations.UNDECLARED]:
+    uses = ", ".join(f"{counts[use]} {use}" for use in ("used", "kept", "ignored", fields.UNDECLARED) if counts[use])
+    notice(f"{pluralize(len(rows), 'field')}: {uses}")
+    if counts[fields.UNDECLARED]:
         raise typer.Exit(1)

@@ -1,40 +1,47 @@
-"""`menuwatch demo`: a simulated market is found, crawled and compared before your eyes."""
+"""`menuwatch demo`: discover and crawl a simulated market, and show its changes."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
+import secrets
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from menuwatch import bootstrap
+from menuwatch.accounts import users
 from menuwatch.bootstrap import System
 from menuwatch.catalog import store as catalog
-from menuwatch.cli.demo_keep import keep
-from menuwatch.cli.output import console, errors, plain, plural, print_json
-from menuwatch.core import telemetry
+from menuwatch.cli.options import JsonOption
+from menuwatch.cli.output import Column, Format, echo, errors, notice, print_detail, print_json, print_list
+from menuwatch.cli.worker_processes import run_worker_pool
+from menuwatch.config.settings import Settings
+from menuwatch.core import logging as telemetry
 from menuwatch.core.errors import Transient
-from menuwatch.core.settings import Settings
+from menuwatch.core.format import duration, money, pluralize
+from menuwatch.db import sql
 from menuwatch.fetch import attempts
 from menuwatch.images import store as images
-from menuwatch.operations import proxies as proxy_operations
-from menuwatch.sim.market import IMAGE_BASE
+from menuwatch.proxies import service as proxy_operations
+from menuwatch.queue import store as tasks
+from menuwatch.queue.model import PRIORITY_DISCOVERY, NewTask, Role
+from menuwatch.queue.task_list import TaskFilter, count_tasks
+from menuwatch.sim.config import IMAGE_BASE
 from menuwatch.sim.process import Simulator
 from menuwatch.stores import store as stores
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.model import PRIORITY_DISCOVERY, NewTask, Role
 
-MISCHIEF: dict[str, Any] = {
+FAULTS: dict[str, Any] = {
     "forbidden": {"rate": 0.05, "lasts": 12},
     "rate_limited": {"rate": 0.01, "retry_after": 1},
     "server_error": {"rate": 0.02},
@@ -42,37 +49,40 @@ MISCHIEF: dict[str, Any] = {
     "html": {"rate": 0.01},
     "pinned": {"rate": 0.2},
 }
-"""How the market misbehaves in a demo: about as often as a real one does on a fair day."""
+"""Faults of the market in a demo: about as frequent as those of a real one on a good day."""
 
+_q = sql.load(__package__, "demo.sql")
 _STUCK_SECONDS = 600.0
-_PICTURE_SECONDS = 2.0
-_PICTURES_AT_ONCE = 6
-"""Pictures take longer than everything else together, so a demo only begins with them, once the menus are there."""
+_IMAGE_SECONDS = 2.0
+_IMAGES_AT_ONCE = 6
+"""Images take longer than everything else together, so a demo downloads only some of them, after the menus."""
+_INTERVAL = timedelta(minutes=1.2)
+"""Crawl interval of a store: short enough to watch changes."""
+_POLL_SECONDS = 2.0
+"""Between two checks for schedules that are due, which are due once a minute or so."""
+WORKERS = 3
+"""Each of them downloads images, too."""
 
 
 def demo(
-    store_count: Annotated[int, typer.Option("--stores", min=1, max=500, help="Stores in the market.")] = 12,
+    store_count: Annotated[int, typer.Option("--stores", min=1, max=500, help="Number of stores in the market.")] = 12,
     product_count: Annotated[
-        int, typer.Option("--products", min=1, max=5000, help="Products in each store, about.")
+        int, typer.Option("--products", min=1, max=5000, help="Approximate number of products per store.")
     ] = 120,
-    cycles: Annotated[int, typer.Option(min=1, max=100, help="Times that every store is crawled.")] = 4,
-    seed: Annotated[int, typer.Option(help="Another seed is another market.")] = 1,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    cycles: Annotated[int, typer.Option(min=1, max=100, help="Number of crawls of every store.")] = 4,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated market.")] = 1,
+    json: JsonOption = False,
     stay: Annotated[
         bool,
-        typer.Option(
-            "--keep", help="Leave the dashboard and the public site up afterwards, and the market live, until Ctrl-C."
-        ),
+        typer.Option("--keep", help="Keep the dashboard, the public site and the market running until Ctrl-C."),
     ] = False,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the server that --keep leaves up; 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, help="Port of the server with --keep; 0 selects a free one.")
     ] = 0,
 ) -> None:
-    """See it work: find the stores of a simulated market, crawl them while it drifts, show what changed.
-
-    Everything is real but the market: database, proxies, requests, archive, catalogue. Nothing leaves this machine, and the
-    data are removed at the end. Exit code 1 if any task did not end well.
-    """
+    """Run a demonstration: find the stores of a simulated market, crawl them while it changes, show the changes. Everything else
+    is real: database, proxies, requests, archive, catalog. Nothing leaves this machine, and the data is deleted at the end.
+    Exit code 1 if any task failed."""
     ok = asyncio.run(_demo(store_count, product_count, cycles, seed, json=json, stay=stay, port=port))
     if not ok:
         raise typer.Exit(1)
@@ -86,15 +96,16 @@ async def market(
     product_count: int,
     seed: int,
     weedmaps_count: int = 0,
-    mischief: dict[str, Any] | None = None,
+    faults: dict[str, Any] | None = None,
     proxies: int = 6,
     image_downloads: int = 0,
     port: int = 0,
+    goes_on: bool = False,
 ) -> AsyncIterator[tuple[Simulator, System]]:
     """A simulated market, and a Menuwatch of its own in `home` that is set to watch it through the market's proxies.
 
     It has `store_count` stores on the first platform, `weedmaps_count` on the second. Its pictures are downloaded by `image_downloads`
-    identities at once."""
+    identities at once. One that `goes_on` restarts its database when it dies."""
     telemetry.configure("console", "error")
     async with Simulator(
         stores=store_count, weedmaps=weedmaps_count, products=product_count, seed=seed, proxies=proxies
@@ -108,7 +119,7 @@ async def market(
             fetch_retry_base_seconds=0.05,
             blocked_wait_seconds=0.5,
             fetch_timeout_seconds=20,
-            # Nobody else uses the simulated host: it may be asked as fast as it answers.
+            # The simulated host has no other users: requests may be as fast as it answers.
             host_rate=1000,
             host_burst=100,
             host_cooldown_seconds=0.2,
@@ -118,14 +129,14 @@ async def market(
             image_hosts=(str(urlsplit(IMAGE_BASE).hostname),),
             image_downloads=image_downloads,
             image_retry_seconds=0.05,
-            # All of it is on this machine, also a receiver of webhooks that somebody tries it with.
+            # Everything is on this machine, including webhook receivers that users try.
             alert_allow_private=1,
         )
-        async with bootstrap.open_system(settings) as system:
+        async with bootstrap.open_system(settings, goes_on=goes_on) as system:
             for proxy in simulator.proxies:
                 await proxy_operations.add(system.pool, proxy.url, state=proxy.state, timezone=proxy.timezone)
-            if mischief:
-                await simulator.misbehave(mischief)
+            if faults:
+                await simulator.inject_faults(faults)
             yield simulator, system
 
 
@@ -139,10 +150,11 @@ async def _demo(
             store_count=store_count,
             product_count=product_count,
             seed=seed,
-            mischief=MISCHIEF,
+            faults=FAULTS,
             port=port,
+            goes_on=stay,
         ) as (simulator, system):
-            async with bootstrap.working(system):
+            async with bootstrap.run_worker(system):
                 await crawl(simulator, system, store_count, cycles)
             report = await figures(system)
             report["seconds"] = round(time.monotonic() - started, 1)
@@ -152,9 +164,9 @@ async def _demo(
             else:
                 await _print(system, report)
             if not ok:
-                errors.print("menuwatch: not every task ended well", style="red")
+                notice("menuwatch: not all tasks completed")
             if stay:
-                await keep(simulator, system)
+                await _keep(simulator, system)
     return ok
 
 
@@ -168,32 +180,32 @@ async def crawl(simulator: Simulator, system: System, store_count: int, cycles: 
         console=errors,
         disable=not errors.is_terminal,
     ) as progress:
-        bar = progress.add_task("Finding stores, first crawl", total=1 + 2 * store_count)
+        bar = progress.add_task("Discovering stores, first crawl", total=1 + 2 * store_count)
         await first_crawl(system, lambda done: progress.update(bar, completed=done))
         for cycle in range(2, cycles + 1):
             await simulator.tick()
-            bar = progress.add_task(f"Crawl {cycle} of {cycles}, the market drifts", total=2 * store_count)
-            await crawl_all(system, functools.partial(_update, progress, bar))
-        bar = progress.add_task("Pictures, for a moment", total=None)
-        async with bootstrap.downloading(system, at_once=_PICTURES_AT_ONCE):
-            await pictures(system, lambda done, total: progress.update(bar, completed=done, total=total))
-
-
-def _update(progress: Progress, bar: TaskID, done: int) -> None:
-    progress.update(bar, completed=done)
+            bar = progress.add_task(f"Crawl {cycle} of {cycles}", total=2 * store_count)
+            await crawl_all(system, functools.partial(lambda bar, done: progress.update(bar, completed=done), bar))
+        bar = progress.add_task(f"Downloading images for {_IMAGE_SECONDS:g} s", total=None)
+        async with bootstrap.run_image_downloads(system, at_once=_IMAGES_AT_ONCE):
+            await pictures(system, lambda done: progress.update(bar, completed=done))
+        async with system.pool.connection() as conn:
+            counts = await images.counts(conn)
+        # The rest is not downloaded: the bar ends full.
+        progress.update(bar, completed=counts.stored + counts.failed, total=counts.stored + counts.failed)
 
 
 async def first_crawl(system: System, report: Callable[[int], object] | None = None) -> None:
-    """Discovers the stores; their first crawls follow. `report` is told how many tasks have ended."""
+    """Discovers the stores and waits for their first crawls. `report` is called with the number of finished tasks."""
     await _enqueue(system, [NewTask(role=Role.STORE_DISCOVERY, priority=PRIORITY_DISCOVERY)])
     await settle(system, report)
 
 
 async def crawl_all(system: System, report: Callable[[int], object] | None = None) -> None:
-    """Crawls every store once. `report` is told how many tasks have ended."""
+    """Crawls every store once. `report` is called with the number of finished tasks."""
     async with system.pool.connection() as conn:
-        found = await stores.crawlable(conn)
-    await _enqueue(system, [NewTask(role=Role.PAYLOAD_FETCH, dispensary_id=store) for store in found])
+        store_ids = await stores.crawlable(conn)
+    await _enqueue(system, [NewTask(role=Role.PAYLOAD_FETCH, dispensary_id=store_id) for store_id in store_ids])
     await settle(system, report)
 
 
@@ -208,13 +220,13 @@ _ENDED = frozenset({"completed", "failed", "cancelled"})
 async def _count(system: System) -> tuple[int, int]:
     """(tasks that wait or run, tasks that ended)."""
     async with system.pool.connection() as conn:
-        counts = await tasks.counts(conn)
+        counts = await count_tasks(conn, TaskFilter())
     ended = sum(n for by_status in counts.values() for status, n in by_status.items() if status in _ENDED)
     return sum(n for by_status in counts.values() for n in by_status.values()) - ended, ended
 
 
 async def settle(system: System, report: Callable[[int], object] | None = None) -> None:
-    """Waits until no task waits or runs; `report` is told how many have ended since the call."""
+    """Waits until no task is pending or running; `report` is called with the number of tasks finished since the call."""
     deadline = time.monotonic() + _STUCK_SECONDS
     before: int | None = None
     while True:
@@ -229,27 +241,27 @@ async def settle(system: System, report: Callable[[int], object] | None = None) 
         await asyncio.sleep(0.05)
 
 
-async def pictures(system: System, report: Callable[[int, int], object] | None = None) -> None:
-    """Waits until no picture is asked for any more, for a while; `report` is told (settled, all)."""
-    deadline = time.monotonic() + _PICTURE_SECONDS
+async def pictures(system: System, report: Callable[[int], object] | None = None) -> None:
+    """Waits until no image is due, for _IMAGE_SECONDS at most; `report` is called with the number that is settled."""
+    deadline = time.monotonic() + _IMAGE_SECONDS
     while time.monotonic() < deadline:
         async with system.pool.connection() as conn:
-            found = await images.counts(conn)
-        left = found["queued"] + found["waiting"]
+            counts = await images.counts(conn)
+        left = counts.queued + counts.waiting
         if report is not None:
-            report(found["stored"] + found["failed"], left + found["stored"] + found["failed"])
+            report(counts.stored + counts.failed)
         if not left:
             return
         await asyncio.sleep(0.05)
 
 
 async def figures(system: System) -> dict[str, Any]:
-    """What was found, in the words of `demo --json`."""
+    """The demo's results, with the keys of `demo --json`."""
     async with system.pool.connection() as conn:
         totals = await catalog.totals(conn)
-        counts = await tasks.counts(conn)
+        counts = await count_tasks(conn, TaskFilter())
         fetched = await attempts.traffic(conn)
-        shown = await images.counts(conn)
+        image_counts = await images.counts(conn)
         cursor = await conn.execute(
             "SELECT (SELECT count(*) FROM dispensaries), (SELECT count(*) FROM raw_crawl_payloads)"
         )
@@ -261,73 +273,121 @@ async def figures(system: System) -> dict[str, Any]:
         **totals,
         "blocked_requests": fetched["blocked"],
         "rotations": fetched["rotations"],
-        "images": shown["stored"],
+        "images": image_counts.stored,
         "tasks": counts,
     }
+
+
+FIGURES = (
+    Column("stores", "stores"),
+    Column("payloads archived", "payloads"),
+    Column("products", "products"),
+    Column("snapshots", "snapshots"),
+    Column("price changes", "price_changes"),
+    Column("stock changes", "stock_changes"),
+    Column("newly out of stock", "out_of_stock"),
+    Column("products with an image", "images"),
+    Column("blocked requests", "blocked_requests"),
+    Column("identity rotations", "rotations"),
+    Column("seconds", "seconds"),
+)
+DROPS = (
+    Column("Biggest price drops", "name"),
+    Column("Store", "store"),
+    Column("Before", "price_before", money, align="right"),
+    Column("Now", "price_after", money, align="right"),
+    Column("", "percent", lambda percent: f"-{percent:g} %", align="right"),
+)
 
 
 async def _print(system: System, report: dict[str, Any]) -> None:
     async with system.pool.connection() as conn:
         drops = await catalog.price_drops(conn, 5)
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column()
-    table.add_column(justify="right", style="bold")
-    for key, words in (
-        ("stores", "stores"),
-        ("payloads", "payloads archived"),
-        ("products", "products"),
-        ("snapshots", "snapshots"),
-        ("price_changes", "price changes"),
-        ("stock_changes", "stock changes"),
-        ("out_of_stock", "newly out of stock"),
-        ("images", "products with a picture"),
-        ("blocked_requests", "blocks met"),
-        ("rotations", "identity rotations"),
-    ):
-        table.add_row(words, f"{report[key]:,}")
-    table.add_row("seconds", f"{report['seconds']:.1f}")
-    console.print()
-    console.print(table)
+    echo("")
+    print_detail(report, FIGURES)
+    echo("")
     if drops:
-        best = Table(
-            box=None,
-            pad_edge=False,
-            header_style="bold",
-            title="Biggest price drops",
-            title_justify="left",
-            title_style="bold",
-        )
-        for heading, justify in (
-            ("Product", "left"),
-            ("Store", "left"),
-            ("Before", "right"),
-            ("Now", "right"),
-            ("", "right"),
-        ):
-            best.add_column(heading, justify=justify)  # type: ignore[arg-type]
-        for drop in drops:
-            best.add_row(
-                _fit(drop["name"], 38), _fit(drop["store"], 24), f"${drop['price_before']:,.2f}", f"${drop['price_after']:,.2f}",
-                f"-{drop['percent']:g} %",
-            )  # fmt: skip
-        console.print()
-        console.print(best)
-    console.print()
-    console.print(_ended(report["tasks"]), markup=False)
+        print_list(drops, DROPS, Format.TABLE)
+        echo("")
+    echo(_summarize(report["tasks"]))
 
 
-def _ended(counts: Mapping[str, Mapping[str, int]]) -> str:
-    """How the tasks ended, in a line; roles are named only where something did not end well."""
+def _summarize(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """How the tasks ended; roles are named only if some tasks did not complete."""
     total = sum(n for by_status in counts.values() for n in by_status.values())
-    odd = [
+    others = [
         f"{n} {role} {status}"
         for role, by_status in sorted(counts.items())
         for status, n in sorted(by_status.items())
         if status != "completed"
     ]
-    return f"{plural(total, 'task')}: " + (f"all but {', '.join(odd)} completed" if odd else "all completed")
+    return f"{pluralize(total, 'task')}: " + (f"all but {', '.join(others)} completed" if others else "all completed")
 
 
-def _fit(text: str, width: int) -> Text:
-    text = plain(text)
-    return Text(text if len(text) <= width else text[: width - 1] + "…")
+async def _keep(simulator: Simulator, system: System) -> None:
+    """Serves until Ctrl-C, with workers that crawl by schedule and download images."""
+    from menuwatch.cli.serving import address_lines, listening, serve
+    from menuwatch.dashboard import demo_login
+
+    bootstrap.load_apps()  # before the workers start: their supervisor needs the event loop
+    password = await users.first_admin(system.pool, must_change=False)
+    assert password is not None, "the demo's database is new"
+    token = secrets.token_urlsafe(24)
+    settings = dataclasses.replace(
+        system.settings,
+        image_downloads=1,
+        log_level="error",
+        # The market has this machine as well, so that a busy one is no reason for its workers to wait.
+        memory_backoff_threshold=1.0,
+        cpu_backoff_threshold=1.0,
+        event_loop_lag_backoff_ms=60_000,
+    )
+
+    def on_up(address: str) -> None:
+        echo(
+            *address_lines(
+                address,
+                f"User         {users.FIRST_NAME}, password {password}",
+                "",
+                "Open this link to be logged in, on this machine and while the demo runs:",
+                f"{address}/admin{demo_login.PATH}?token={token}",
+            ),
+            f"The market keeps changing: each store is crawled every {duration(_INTERVAL.total_seconds())} by {WORKERS} workers. "
+            "Press Ctrl-C to stop.",
+        )
+
+    with listening(settings) as listener:
+        async with (
+            bootstrap.run_maintenance(system),
+            _frequent_schedules(system),
+            run_worker_pool(system, requested=WORKERS, env=settings.to_env()),
+        ):
+            drift = asyncio.create_task(_drift(simulator), name="market")
+            try:
+                await serve(dataclasses.replace(system, settings=settings), listener, on_up, demo_token=token)
+            finally:
+                drift.cancel()
+                await asyncio.gather(drift, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _frequent_schedules(system: System) -> AsyncIterator[None]:
+    """Schedules that crawl each store at the demo's interval: one for each state, evenly distributed over it."""
+    hours = Decimal(str(_INTERVAL.total_seconds())) / 3600
+    async with system.pool.connection() as conn, conn.transaction():
+        await conn.execute(_q.crawl_every, {"hours": hours})
+        states = await (await conn.execute(_q.states_of_stores)).fetchall()
+        now = system.clock.now()
+        for position, (state,) in enumerate(states, 1):
+            name = f"payload_fetch_{state.lower()}"
+            values = {"name": name, "hours": hours, "state": state, "first": now + _INTERVAL * position / len(states)}
+            await conn.execute(_q.schedule_of_state, values)
+    async with bootstrap.run_scheduler(system) as scheduler:
+        scheduler.interval = _POLL_SECONDS
+        yield
+
+
+async def _drift(simulator: Simulator) -> None:
+    while True:
+        await asyncio.sleep(_INTERVAL.total_seconds() / 2)
+        await simulator.tick()

@@ -1,4 +1,4 @@
--- What the demo makes its own of, once its faces stay up.
+-- Crawl intervals of `menuwatch demo --keep`.
 
 -- name: states_of_stores
 SELECT DISTINCT state FROM dispensaries WHERE state IS NOT NULL ORDER BY state;

@@ -1,144 +1,133 @@
-"""`menuwatch history`: one product's states over time, and those that have grown cold, moved from the database to Parquet files."""
+"""`menuwatch history`: a product's states over time, and the months that are packed into Parquet files."""
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from json import loads
 from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from menuwatch import bootstrap
-from menuwatch.cli.output import Format, chosen_format, console, errors, plain, plural, print_json, print_rows
-from menuwatch.cli.process import settings
-from menuwatch.cli.products import parse_since
+from menuwatch.bootstrap import System
+from menuwatch.catalog import packing
+from menuwatch.catalog.cold_storage import ParquetPartitions
+from menuwatch.catalog.history import ProductHistory, ProductState, get_history
+from menuwatch.catalog.packing import PackedMonth
+from menuwatch.catalog.service import Span, get_product
+from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, SinceOption, UntilOption, parse_period
+from menuwatch.cli.output import Column, Format, echo, format_potency, print_json, print_list, progress_bar
+from menuwatch.cli.startup import in_connection, load_settings, read
 from menuwatch.core.errors import Refused
-from menuwatch.exports.packs import Packs
-from menuwatch.operations import history as operations
-from menuwatch.operations import products
-from menuwatch.operations.history import Packed
-from menuwatch.operations.products import History, Span
+from menuwatch.core.format import pluralize
+from menuwatch.core.shapes import to_row
+from menuwatch.db.pool import Connection
+from menuwatch.storage.service import open_storage
 
-app = typer.Typer(help="A product's history, and history that has grown cold.", no_args_is_help=True)
+app = Commands("Show a product's history and manage packed history.")
+
+STATE_COLUMNS = (
+    Column("From (UTC)", "from"),
+    Column("To (UTC)", "to"),
+    Column("What", "what", rank=1),
+    Column("From $", "price", rank=2),
+    Column("Stock", "stock_status", rank=3),
+    Column("Quantity", "quantity"),
+    Column("THC", "thc", format_potency),
+    Column("CBD", "cbd", format_potency),
+)
+FILE_COLUMNS = (
+    Column("Month", "month"),
+    Column("States", "states"),
+    Column("Bytes", "bytes"),
+    Column("File", "file"),
+)
 
 
 @app.command("show")
 def show(
-    product: Annotated[int, typer.Argument(help="Number of the product, as `menuwatch products` lists it.", min=1)],
-    since: Annotated[
-        str | None, typer.Option(help="Only from then on: a date, a time (ISO 8601), or an age as 7d.")
-    ] = None,
-    until: Annotated[str | None, typer.Option(help="Only before then.")] = None,
-    fmt: Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="No more states than this. Tables stop at 100 by themselves.")
-    ] = None,
+    product: Annotated[int, typer.Argument(help="Id of the product, as `menuwatch products` lists it.", min=1)],
+    out: LimitedOutput,
+    since: SinceOption = None,
+    until: UntilOption = None,
 ) -> None:
-    """What a product cost, how much there was and how strong it was, newest first, with the times of which nothing is known.
+    """Show prices, stock and potency of a product, newest first, with the periods without observations. Packed history is
+    included."""
+    start, end = parse_period(since, until)
+    span = Span(since=start, until=end)
 
-    States that were packed are there too.
-    """
-    form, now = chosen_format(json, fmt), datetime.now(UTC)
-    span = Span(
-        since=parse_since(since, now) if since else None, until=parse_since(until, now, "--until") if until else None
-    )
-    if span.since and span.until and span.since >= span.until:
-        raise Refused("--until is not after --since: there is no such time")
-    most = limit or (_TABLE_LIMIT if form is Format.TABLE else _ALL_STATES)
-    named, found = asyncio.run(_history(product, span, most))
-    if form is Format.JSON:
-        print_json({"product": named, "items": found.states, "gaps": found.gaps})
+    async def act(system: System, conn: Connection) -> tuple[dict[str, Any], ProductHistory]:
+        detail = await get_product(conn, product)
+        names = ("id", "dispensary_id", "store", "provider", "provider_product_id", "name")
+        archived = ParquetPartitions(system.archive.storage)
+        history = await get_history(conn, product, span, limit=out.rows, archived=archived)
+        return {name: getattr(detail, name) for name in names}, history
+
+    named, history = read(act)
+    if out.format is Format.JSON:
+        print_json({"product": named, "items": history.states, "gaps": history.gaps})
         return
-    rows: list[dict[str, Any]] = [{"what": "state", **_flat(one)} for one in found.states]
-    empty = dict.fromkeys(rows[0]) if rows else {}
-    rows += [{**empty, "what": gap["reason"], "from": gap["from"], "to": gap["to"]} for gap in found.gaps]
+    rows: list[dict[str, Any]] = [{"what": "state", **_flat(state)} for state in history.states]
+    empty = dict.fromkeys([*(rows[0] if rows else ()), *(str(column.value) for column in STATE_COLUMNS)])
+    rows += [{**empty, "what": gap.reason, "from": gap.from_, "to": gap.to} for gap in history.gaps]
     rows.sort(key=lambda row: row["from"], reverse=True)
-    columns = (
-        ("from", "From (UTC)"), ("to", "To (UTC)"), ("what", "What"), ("price", "From $"), ("stock_status", "Stock"),
-        ("quantity", "Quantity"), ("thc", "THC"), ("cbd", "CBD"),
-    )  # fmt: skip
-    if form is Format.TABLE:
-        rows = [row | {kind: _potency(row.get(kind)) for kind in ("thc", "cbd")} for row in rows]
-        console.print(f"{plain(named['name'])}, {plain(named['store'])}", markup=False, soft_wrap=True)
-    print_rows(rows, columns, form, empty="Nothing is known of that time.", keep=("what", "price", "stock_status"))
-    if form is Format.TABLE and found.next is not None and limit is None:
-        errors.print(f"The first {plural(_TABLE_LIMIT, 'state')}; --limit or --format csv prints more.")
+    if out.is_table:
+        echo(f"{named['name']}, {named['store']}")
+    print_list(rows, STATE_COLUMNS, out.format, empty="No history in that period.")
+    out.note_limit(history.next is not None, "state")
 
 
-_TABLE_LIMIT, _ALL_STATES = 100, 10_000_000
-
-
-async def _history(product: int, span: Span, limit: int) -> tuple[dict[str, Any], History]:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
-        one = await products.one(conn, product)
-        named = {key: one[key] for key in ("id", "dispensary_id", "store", "provider", "provider_product_id", "name")}
-        return named, await products.history(conn, product, span, limit=limit, packs=Packs(system.archive.root))
-
-
-def _flat(state: dict[str, Any]) -> dict[str, Any]:
-    return {key: loads(bytes(value)) if isinstance(value, msgspec.Raw) else value for key, value in state.items()}
-
-
-def _potency(given: dict[str, Any] | None) -> str | None:
-    if given is None:
-        return None
-    low, high = given["lo"], given["hi"]
-    return f"{low}–{high} {given['unit']}" if low != high else f"{low} {given['unit']}"
+def _flat(state: ProductState) -> dict[str, Any]:
+    return {
+        key: loads(bytes(value)) if isinstance(value, msgspec.Raw) else value for key, value in to_row(state).items()
+    }
 
 
 @app.command("pack")
 def pack(
-    before: Annotated[str, typer.Option(help="The first month that stays, as 2026-06.")],
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    before: Annotated[str, typer.Option(help="First month to keep in the database, for example 2026-06.")],
+    json: JsonOption = False,
 ) -> None:
-    """Move months of states to Parquet files, where a product's history still finds them.
+    """Move old months of history to Parquet files. They stay part of the product history. Rows are deleted only after the file
+    was read back and compared."""
+    month = _parse_month(before)
 
-    Nothing is deleted before its file was read back and compared.
-    """
-    done = asyncio.run(_pack(_month(before)))
-    states = sum(one.states for one in done)
+    async def act(system: System, conn: Connection) -> list[PackedMonth]:
+        with progress_bar("Checking months") as update:
+            return await packing.pack(
+                conn,
+                ParquetPartitions(system.archive.storage),
+                month,
+                now=system.clock.now(),
+                window=timedelta(days=system.settings.analytics_window_days),
+                on_progress=lambda name, done: update(done, description=f"Packing states of {name}"),
+            )
+
+    months = in_connection(act)
+    states = sum(packed.states for packed in months)
     if json:
-        months = [
-            {"month": one.month, "states": one.states, "file": one.file, "partition_dropped": one.dropped}
-            for one in done
+        rows = [
+            {"month": packed.month, "states": packed.states, "file": packed.file, "partition_dropped": packed.dropped}
+            for packed in months
         ]
-        print_json({"states": states, "months": months})
+        print_json({"states": states, "months": rows})
         return
-    moved = sum(one.states > 0 for one in done)
-    console.print(f"Packed {plural(states, 'state')} of {plural(moved, 'month')}." if states else "Nothing to pack.")
+    moved = sum(packed.states > 0 for packed in months)
+    echo(f"Packed {pluralize(states, 'state')} of {pluralize(moved, 'month')}." if states else "Nothing to pack.")
 
 
 @app.command("list")
-def list_(fmt: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE) -> None:
-    """List the files of packed states."""
-    rows: list[dict[str, Any]] = [
-        {"month": one.month, "states": one.states, "bytes": one.size, "file": one.file}
-        for one in Packs(settings().storage).contents()
+def list_(out: LimitedOutput) -> None:
+    """List the files of packed history."""
+    rows = [
+        {"month": content.month, "states": content.states, "bytes": content.size, "file": content.file}
+        for content in ParquetPartitions(open_storage(load_settings())).contents()
     ]
-    columns = (("month", "Month"), ("states", "States"), ("bytes", "Bytes"), ("file", "File"))
-    print_rows(rows, columns, fmt, empty="Nothing is packed.")
+    out.show(rows, FILE_COLUMNS, "file", empty="No packed history.")
 
 
-def _month(text: str) -> datetime:
+def _parse_month(text: str) -> datetime:
     try:
         return datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC)
     except ValueError:
-        raise Refused(f"--before {text!r} is no month: write it as 2026-06") from None
-
-
-async def _pack(before: datetime) -> list[Packed]:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
-        with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
-            bar = progress.add_task("Looking at months", total=None)
-
-            def told(month: str, done: int) -> None:
-                progress.update(bar, description=f"Packing {month}: {done:,} states")
-
-            packs = Packs(system.archive.root)
-            window = timedelta(days=system.settings.analytics_window_days)
-            return await operations.pack(conn, packs, before, now=system.clock.now(), window=window, told=told)
+        raise Refused(f"--before {text!r} is not a month: use a month such as 2026-06") from None

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import os
 import signal
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Annotated
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 
-import psycopg
 import typer
-from psycopg_pool import PoolTimeout
+from typer import completion
 
 import menuwatch
-from menuwatch.cli.output import errors, plain
+from menuwatch.cli.options import Command, Group, Shell, spread
+from menuwatch.cli.output import notice, plain
 from menuwatch.core.errors import MenuwatchError, Refused
-from menuwatch.db import address
-from menuwatch.operations import audit
 
 
 def _version(value: bool) -> None:
@@ -26,8 +27,8 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-_BY_THEMSELVES = frozenset({"up", "server", "supervisor", "worker"})
-"""Commands that go on by themselves: what they do is nobody's doing."""
+_SERVICES = frozenset({"up", "server", "supervisor", "worker"})
+"""Their actions have no human actor."""
 
 
 def options(
@@ -35,113 +36,196 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    install_completion: Annotated[
+        Shell | None,
+        typer.Option(
+            callback=completion.install_callback,
+            is_eager=True,
+            metavar="SHELL",
+            help="Install completion for bash, zsh, fish or powershell.",
+        ),
+    ] = None,
+    show_completion: Annotated[
+        Shell | None,
+        typer.Option(
+            callback=completion.show_callback,
+            is_eager=True,
+            metavar="SHELL",
+            help="Print the completion script of a shell.",
+        ),
+    ] = None,
 ) -> None:
     """Settings come from the environment: see docs/reference/settings.md."""
-    if context.invoked_subcommand not in _BY_THEMSELVES:
-        audit.act_as(audit.Actor.at_terminal())
+    if context.invoked_subcommand not in _SERVICES:
+        from menuwatch.accounts import audit  # not loaded for help, the version and completion
 
+        audit.set_actor(audit.Actor.at_terminal())
+
+
+class Entry(NamedTuple):
+    """A command or group in the list of commands."""
+
+    panel: str
+    summary: str
+    module: str | None = None
+    """Module with a function of the command's name; None for a group, whose module has the group's name and its `app`."""
+
+
+_SETUP, _RUN, _DATA, _OPERATE, _ADMIN = "Setup", "Run", "Data", "Operate", "Admin"
 
 COMMANDS = {
-    "demo": "demo",
-    "replay": "replay",
-    "rebuild": "rebuild",
-    "verify": "verify",
-    "coverage": "coverage",
-    "products": "products",
-    "changes": "products",
-    "export": "export",
-    "profiles": "profiles",
-    "up": "run",
-    "server": "run",
-    "supervisor": "run",
-    "worker": "run",
-    "migrate": "run",
-    "doctor": "doctor",
-    "backup": "backup",
-    "restore": "backup",
-    "explain": "explain",
-    "audit": "trail",
+    "demo": Entry(_SETUP, "Crawl a simulated market and show its changes.", "demo"),
+    "doctor": Entry(_SETUP, "Check this installation and suggest fixes.", "doctor"),
+    "config": Entry(_SETUP, "List settings with their values and sources.", "config"),
+    "stores": Entry(_SETUP, "Manage stores."),
+    "proxies": Entry(_SETUP, "Manage the proxies that all requests go through."),
+    "discovery": Entry(_SETUP, "Choose the states in which stores are discovered.", "discovery"),
+    "schedules": Entry(_SETUP, "Manage recurring schedules."),
+    "migrate-legacy": Entry(_SETUP, "Migrate from the legacy system."),
+    "up": Entry(_RUN, "Run server and workers on this machine.", "run"),
+    "server": Entry(_RUN, "Run the server: dashboard, public site, API, schedules.", "run"),
+    "worker": Entry(_RUN, "Run tasks until stopped.", "run"),
+    "supervisor": Entry(_RUN, "Run the desired number of workers.", "run"),
+    "products": Entry(_DATA, "List products with price, stock and potency.", "products"),
+    "changes": Entry(_DATA, "List price and stock changes, newest first.", "products"),
+    "history": Entry(_DATA, "Show a product's history; manage packed history."),
+    "analytics": Entry(_DATA, "Show analytics over all stores."),
+    "export": Entry(_DATA, "Export products, snapshots or changes to a file.", "export"),
+    "replay": Entry(_DATA, "Import recorded responses.", "replay"),
+    "payloads": Entry(_DATA, "Manage archived responses and quarantined menus."),
+    "coverage": Entry(_DATA, "Report which fields of a payload are used.", "coverage"),
+    "images": Entry(_DATA, "Manage product images and brand logos."),
+    "crawl": Entry(_DATA, "Manage search crawls of a shop, by keyword."),
+    "top": Entry(_OPERATE, "Watch workers, running tasks and the queue.", "top"),
+    "tasks": Entry(_OPERATE, "Inspect and control tasks."),
+    "explain": Entry(_OPERATE, "Explain why a task is in its state.", "explain"),
+    "workers": Entry(_OPERATE, "List, scale, pause and decommission workers."),
+    "hosts": Entry(_OPERATE, "Manage target hosts: limits, pause, circuit breaker."),
+    "alerts": Entry(_OPERATE, "Manage alert rules and channels."),
+    "profiles": Entry(_OPERATE, "List browser profiles with their shares of requests.", "profiles"),
+    "visitors": Entry(_OPERATE, "Show visitor statistics of the public site."),
+    "views": Entry(_OPERATE, "Manage saved views of dashboard screens."),
+    "users": Entry(_ADMIN, "Manage users and their roles."),
+    "tokens": Entry(_ADMIN, "Manage API tokens."),
+    "audit": Entry(_ADMIN, "Show the audit log, newest first.", "audit"),
+    "backup": Entry(_ADMIN, "Back up the installation while it runs.", "backup"),
+    "restore": Entry(_ADMIN, "Restore a backup into an empty installation.", "backup"),
+    "migrate": Entry(_ADMIN, "Migrate the database to this version.", "run"),
+    "storage": Entry(_ADMIN, "Move stored files between a folder and a bucket."),
+    "verify": Entry(_ADMIN, "Compare the archive with the database.", "verify"),
+    "rebuild": Entry(_ADMIN, "Rebuild products and history from the archive.", "rebuild"),
 }
-"""By its name the module of each command, in which a function is called so; in the order of the help."""
-
-GROUPS = (
-    "history",
-    "alerts",
-    "analytics",
-    "crawl",
-    "hosts",
-    "images",
-    "migrate-legacy",
-    "payloads",
-    "proxies",
-    "schedules",
-    "stores",
-    "tasks",
-    "tokens",
-    "users",
-    "visitors",
-    "workers",
-)
-"""Modules that hold several commands each, in their `app`."""
+"""All commands, in the order of the help. The list of commands is printed from here, without importing them."""
 
 
-def _joined(names: Iterable[str]) -> typer.Typer:
-    """These commands as one program."""
-    made = typer.Typer(
-        name="menuwatch",
-        help="Watches retail menus: finds stores, crawls their menus, keeps price, stock and potency history.",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    made.callback()(options)
-    for name in names:
-        module = importlib.import_module(f"menuwatch.cli.{COMMANDS.get(name, name).replace('-', '_')}")
-        if name in COMMANDS:
-            made.command(name)(getattr(module, name))
-        else:
-            made.add_typer(module.app, name=name)
-    return made
+@contextlib.contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Removes control characters from messages that quote arguments."""
+    try:
+        yield
+    except typer.TyperException as error:
+        error.message = plain(error.message)
+        raise
+
+
+class _Commands(Group):
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _plain_errors():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _plain_errors():
+            return super().invoke(ctx)
 
 
 @functools.cache
-def _whole() -> typer.Typer:
-    return _joined([*COMMANDS, *GROUPS])
+def _program(names: tuple[str, ...], *, loaded: bool = True) -> typer.Typer:
+    """The program with these commands; `loaded` False: with their names and summaries only."""
+    program = typer.Typer(
+        name="menuwatch",
+        cls=_Commands,
+        help="Monitor retail menus: discover stores, crawl their menus, and keep price, stock and potency history.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    program.callback()(options)
+    for name in names:
+        panel, summary, module = COMMANDS[name]
+        place: dict[str, Any] = {"name": name, "short_help": summary, "rich_help_panel": panel}
+        if not loaded:
+            program.command(**place)(lambda: None)
+        elif module is None:
+            program.add_typer(_load(name).app, help=summary, **place)
+        else:
+            program.command(cls=Command, **place)(spread(getattr(_load(module), name)))
+    return program
+
+
+def _load(module: str) -> Any:
+    return importlib.import_module(f"menuwatch.cli.{module.replace('-', '_')}")
 
 
 def __getattr__(name: str) -> typer.Typer:
-    """`app` is all commands. Whoever asks for one does not wait until all of them are loaded."""
+    """`app` has all commands; built lazily, so that running one command does not import all of them."""
     if name == "app":
-        return _whole()
+        return _program(tuple(COMMANDS))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _asked(arguments: Sequence[str]) -> typer.Typer:
-    """The command that is asked for, alone; all of them where help is, or something that there is not."""
-    known = arguments and (arguments[0] in COMMANDS or arguments[0] in GROUPS)
-    return _joined(arguments[:1]) if known else _whole()
+def select_program(arguments: Sequence[str]) -> typer.Typer:
+    """The program with only the requested command; without one, all of them by name and summary."""
+    if arguments and arguments[0] in COMMANDS:
+        return _program((arguments[0],))
+    return _program(tuple(COMMANDS), loaded=False)
+
+
+def _show_failure(error: Exception) -> None:
+    import psycopg  # loaded by every command that can raise its errors, not by the others
+    from psycopg_pool import PoolTimeout
+
+    from menuwatch.db import address
+
+    if not isinstance(error, psycopg.Error | PoolTimeout):
+        show_fault(error)
+        return
+    unreachable = not isinstance(error, psycopg.Error) or address.unreachable(error)
+    what = "the database is unreachable" if unreachable else "the database refused the connection"
+    notice(f"menuwatch: {what}: {address.safe_reason(error)}")
+
+
+def show_fault(error: Exception) -> None:
+    """Prints the traceback of an internal error; its message may quote untrusted text."""
+    sys.stderr.write(plain("".join(traceback.format_exception(error)), lines=True))
 
 
 def main() -> None:
     """Entry point. Exit codes: 0 done, 1 it ran and something failed, 2 refused, 130 interrupted."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        # As Ctrl-C: whatever was started is stopped again, the embedded database too. Server and worker stop more gently.
+        # As Ctrl-C: everything is stopped again, the embedded database too. Server and worker stop gracefully.
         signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+    completion.get_completion_inspect_parameters()  # registers the shells
     try:
-        _asked(sys.argv[1:])()
+        select_program(_typed(os.environ) or sys.argv[1:])(prog_name="menuwatch")
     except Refused as error:
-        errors.print(f"menuwatch: {plain(str(error))}", markup=False, soft_wrap=True)
+        notice(f"menuwatch: {error}")
         sys.exit(2)
-    except (psycopg.Error, PoolTimeout) as error:
-        away = not isinstance(error, psycopg.Error) or address.unreachable(error)
-        what = "the database cannot be reached" if away else "the database refused"
-        errors.print(f"menuwatch: {what}: {address.safe_reason(error)}", markup=False, soft_wrap=True)
-        sys.exit(1)
     except MenuwatchError as error:
-        errors.print(f"menuwatch: {plain(str(error))}", markup=False, soft_wrap=True)
+        notice(f"menuwatch: {error}")
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:
+        _show_failure(error)
+        sys.exit(1)
+
+
+def _typed(env: Mapping[str, str]) -> list[str]:
+    """The words before the one that a shell wants completed; empty if this is no completion."""
+    line = env.get("COMP_WORDS") or env.get("_TYPER_COMPLETE_ARGS") or ""
+    words = line.split()[1:] if "_MENUWATCH_COMPLETE" in env else []
+    return words if len(words) > 1 or line[-1:].isspace() else []
 
 
 if __name__ == "__main__":

@@ -1,92 +1,95 @@
-"""`menuwatch payloads`: the archive, and what waits in quarantine."""
+"""`menuwatch payloads`: the archive and the quarantine."""
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from msgspec import structs
 
-from menuwatch import bootstrap
-from menuwatch.cli import payload_sheet
-from menuwatch.cli.output import Format, ago, console, errors, plain, print_json, print_rows
-from menuwatch.cli.process import settings
-from menuwatch.core.errors import Refused
-from menuwatch.exports.target import whole_file
-from menuwatch.operations import payloads as operations
-from menuwatch.operations.payload_diff import shown
-from menuwatch.operations.payloads import Compared
-from menuwatch.payloads import store as payloads
-from menuwatch.payloads.store import Payload
-from menuwatch.stores import store as stores
+from menuwatch.archive import diff as archive_diff
+from menuwatch.archive import service as payloads
+from menuwatch.archive.diff import DiffDetails, DiffItem, DiffPrices, DiffStock, PayloadDiff
+from menuwatch.archive.service import STATUSES, PayloadFilter
+from menuwatch.archive.store import Payload
+from menuwatch.bootstrap import System
+from menuwatch.cli.options import Commands, JsonOption, Output, StoreOption, find_store_id, limit_option
+from menuwatch.cli.output import (
+    Column,
+    Format,
+    ago,
+    cell,
+    echo,
+    notice,
+    print_detail,
+    print_json,
+    print_list,
+    standard_output,
+)
+from menuwatch.cli.startup import in_transaction, read, with_system
+from menuwatch.core.errors import Refused, unknown_value
+from menuwatch.core.format import pluralize
+from menuwatch.db.pool import Connection
+from menuwatch.exports.atomic_files import atomic_file
 
-app = typer.Typer(help="Archived answers, and what waits in quarantine.", no_args_is_help=True)
+app = Commands("Manage archived responses and quarantined menus.")
 
-_STATUSES = ("ok", "partial", "quarantined", "rejected")
+NumberArgument = Annotated[int, typer.Argument(min=1, max=2**63 - 1, metavar="NUMBER", help="Id of the payload.")]
+
+COLUMNS = (
+    Column("#", "id"),
+    Column("Store", "dispensary_id"),
+    Column("Fetched", "fetched_at", ago),
+    Column("Products", "product_count"),
+    Column("Bytes", "bytes"),
+    Column("Status", "status"),
+    Column("Applied", lambda payload: payload.applied_at is not None),
+    Column("Reason", "reason"),
+)
+DIFF_COLUMNS = (
+    Column("Change", "what", rank=1),
+    Column("Product", "name", rank=2),
+    Column("Before", "before", rank=3),
+    Column("After", "after", rank=4),
+    Column("Id", "product_id"),
+)
 
 
 @app.command("list")
 def list_(
-    store: Annotated[str | None, typer.Option(help="Only this store: its slug, platform id or number.")] = None,
-    status: Annotated[str | None, typer.Option(help="Only these: ok, partial, quarantined or rejected.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many, newest first.")] = 50,
-    fmt: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
+    out: Output,
+    store: StoreOption = None,
+    status: Annotated[str | None, typer.Option(help="Only this status: ok, partial, quarantined or rejected.")] = None,
+    limit: Annotated[int, limit_option()] = 50,
 ) -> None:
-    """List archived answers, newest first."""
-    if status is not None and status not in _STATUSES:
-        raise Refused(f"--status {status!r} does not exist: it is one of {', '.join(_STATUSES)}")
-    keys = (
-        "id",
-        "dispensary_id",
-        "status",
-        "reason",
-        "product_count",
-        "page_count",
-        "bytes",
-        "fetched_at",
-        "applied_at",
-        "path",
-    )
-    rows: list[dict[str, Any]] = [
-        {key: getattr(payload, key) for key in keys} for payload in asyncio.run(_list(store, status, limit))
-    ]
-    if fmt is Format.TABLE:
-        rows = [
-            row | {"fetched_at": ago(row["fetched_at"]), "applied_at": row["applied_at"] is not None} for row in rows
-        ]
-    print_rows(
-        rows,
-        (
-            ("id", "#"),
-            ("dispensary_id", "Store"),
-            ("fetched_at", "Fetched"),
-            ("product_count", "Products"),
-            ("bytes", "Bytes"),
-            ("status", "Status"),
-            ("applied_at", "Applied"),
-            ("reason", "Reason"),
-        ),
-        fmt,
-        empty="No payloads of that kind.",
-    )
+    """List archived payloads, newest first."""
+    if status is not None and status not in STATUSES:
+        raise Refused(unknown_value("--status", status, STATUSES))
 
+    async def act(_: System, conn: Connection) -> list[Payload]:
+        where = PayloadFilter(dispensary_id=await find_store_id(conn, store), status=status)
+        return await payloads.list_payloads(conn, where, limit=limit)
 
-NumberArgument = Annotated[int, typer.Argument(min=1, max=2**63 - 1, metavar="NUMBER", help="Number of the payload.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+    print_list(read(act), COLUMNS, out.format, empty="No matching payloads.")
 
 
 @app.command("show")
 def show(number: NumberArgument, json: JsonOption = False) -> None:
-    """Show one archived answer: what is known of it, what the catalogue took from it, and who else has the same."""
-    payload, usage = asyncio.run(_show(number))
+    """Show one payload: metadata, the crawl made from it, and payloads with the same content."""
+
+    async def act(_: System, conn: Connection) -> tuple[Payload, dict[str, Any]]:
+        payload = await payloads.get_payload(conn, number)
+        return payload, await payloads.get_usage(conn, payload)
+
+    payload, usage = read(act)
     if json:
-        print_json({**asdict(payload), **usage})
+        print_json({**structs.asdict(payload), **usage})
         return
-    for line in payload_sheet.lines(payload, usage):
-        console.print(plain(line), markup=False, soft_wrap=True)
+    echo(f"Payload {payload.id}: {payload.status}" + (f", {payload.reason}" if payload.reason else ""), "")
+    print_detail(payload, _detail(usage))
 
 
 @app.command("data")
@@ -95,103 +98,214 @@ def data(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write to this file instead of standard output.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")] = False,
 ) -> None:
-    """Print the archived document itself, as it was before compression: `pages` holds the platform's answers verbatim."""
+    """Print the uncompressed archived document: `pages` holds the platform's responses verbatim."""
     if overwrite and out is None:
-        raise Refused("--overwrite is for --out")
-    document = asyncio.run(_data(number))
+        raise Refused("--overwrite requires --out")
+
+    async def act(system: System) -> bytes:
+        async with system.pool.connection() as conn:
+            payload = await payloads.get_payload(conn, number)
+        return await payloads.unpacked(system.archive, payload)
+
+    document = with_system(act, read_only=True)
     if out is None or str(out) == "-":
-        sys.stdout.buffer.write(document)
-        sys.stdout.buffer.flush()
+        stdout = standard_output()
+        stdout.write(document)
+        stdout.flush()
         return
-    with whole_file(out, overwrite=overwrite) as file:
+    with atomic_file(out, overwrite=overwrite) as file:
         file.write(document)
-    errors.print(f"Wrote {len(document):,} bytes: {out}", markup=False, soft_wrap=True)
+    notice(f"Wrote {len(document):,} bytes to {out}")
 
 
 @app.command("diff")
 def diff(
     older: Annotated[
-        int | None, typer.Argument(min=1, max=2**63 - 1, metavar="[FROM]", help="Number of the older payload.")
+        int | None, typer.Argument(min=1, max=2**63 - 1, metavar="[FROM]", help="Id of the older payload.")
     ] = None,
     newer: Annotated[
         int | None,
         typer.Argument(
-            min=1, max=2**63 - 1, metavar="[TO]", help="Number of the newer one; the store's newest ok one if left out."
+            min=1, max=2**63 - 1, metavar="[TO]", help="Id of the newer payload; default: the store's newest ok one."
         ),
     ] = None,
     store: Annotated[
-        str | None, typer.Option(help="The two newest ok ones of this store: its slug, platform id or number.")
+        str | None,
+        typer.Option(help="Compare the two newest ok payloads of this store: name, slug or ID."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
     """Compare two archived menus of a store product by product."""
     if older is None and store is None:
-        raise Refused("name the payloads, or the store with --store")
-    found = shown(asyncio.run(_diff(older, newer, store)))
+        raise Refused("give one or two payloads, or --store")
+
+    async def act(system: System) -> PayloadDiff:
+        async with system.pool.connection() as conn:
+            store_id = await find_store_id(conn, store)
+            if store_id is None:
+                assert older is not None, "a payload or a store is given"
+                store_id = (await payloads.get_payload(conn, older)).dispensary_id
+            first, second = await payloads.choose_pair(conn, store_id, older, newer)
+        return archive_diff.to_response(await archive_diff.compare(system.archive, system.platforms, first, second))
+
+    result = with_system(act, read_only=True)
     if json:
-        print_json(found)
+        print_json(result)
         return
-    for line in payload_sheet.summary(found):
-        console.print(plain(line), markup=False, soft_wrap=True)
-    rows = payload_sheet.differences(found["details"])
-    if rows:
-        columns = (
-            ("what", "What"),
-            ("name", "Product"),
-            ("before", "Before"),
-            ("after", "After"),
-            ("product_id", "Id"),
-        )
-        print_rows(rows, columns, Format.TABLE, empty="", keep=("what", "name", "before", "after"))
+    echo(*_summarize(result))
+    print_list(_difference_rows(result.details), DIFF_COLUMNS, Format.TABLE)
 
 
 @app.command("release")
-def release(number: Annotated[int, typer.Argument(help="Number of the payload.")]) -> None:
-    """Take a payload out of quarantine: it is the store's true menu after all. A worker applies it."""
-    task = asyncio.run(_release(number))
-    console.print(f"Released payload {number}; task {task} applies it as soon as a worker is free.")
+def release(
+    number: Annotated[int, typer.Argument(help="Id of the payload.")],
+    note: Annotated[str | None, typer.Option(help="Note kept with the payload.")] = None,
+) -> None:
+    """Release a payload from quarantine after review. A worker applies it."""
+    task = in_transaction(lambda _, conn: payloads.release(conn, number, note))
+    echo(f"Released payload {number}; task {task} applies it as soon as a worker is free.")
 
 
-async def _show(number: int) -> tuple[Payload, dict[str, Any]]:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
-        payload = await operations.one(conn, number)
-        return payload, await operations.usage(conn, payload)
+@app.command("reject")
+def reject(
+    number: Annotated[int, typer.Argument(help="Id of the payload.")],
+    note: Annotated[str | None, typer.Option(help="Note kept with the payload.")] = None,
+) -> None:
+    """Reject a quarantined payload after review. It is kept and never applied."""
+    in_transaction(lambda _, conn: payloads.reject(conn, number, note))
+    echo(f"Rejected payload {number}.")
 
 
-async def _data(number: int) -> bytes:
-    async with bootstrap.open_system(settings()) as system:
-        async with system.pool.connection() as conn:
-            payload = await operations.one(conn, number)
-        return await operations.unpacked(system.archive, payload)
+_SHOWN = 10
+_COUNTS = {
+    "new_products": "new",
+    "changed": "changed",
+    "unchanged": "unchanged",
+    "returned": "returned",
+    "missing": "missing",
+}
 
 
-async def _diff(older: int | None, newer: int | None, store: str | None) -> Compared:
-    async with bootstrap.open_system(settings()) as system:
-        async with system.pool.connection() as conn:
-            if store is not None:
-                store_id = await _store_id(conn, store)
-            else:
-                assert older is not None, "one of them is given"
-                store_id = (await operations.one(conn, older)).dispensary_id
-            first, second = await operations.to_compare(conn, store_id, older, newer)
-        return await operations.compare(system.archive, system.platforms, first, second)
+def _detail(usage: dict[str, Any]) -> list[Column]:
+    """Lines about a payload; `usage` comes from `payloads.get_usage`."""
+    store = usage["store"]["name"] if usage["store"] else "gone"
+    return [
+        Column("Store", lambda payload: f"{payload.dispensary_id} ({store})"),
+        Column("Platform", "platform"),
+        Column(
+            "Fetched", lambda payload: _time(payload.fetched_at) + (", the store's first" if payload.is_first else "")
+        ),
+        Column("By task", "task_id"),
+        Column("Products", _products),
+        Column("Partial", lambda payload: "absent products do not count as missed" if payload.is_partial else None),
+        Column("Released", lambda payload: payload.released_at and _time(payload.released_at)),
+        Column("Notes", lambda payload: "; ".join(payload.notes) or None),
+        Column("Applied", lambda payload: _applied(payload, usage["crawl"])),
+        Column("File", "path"),
+        Column("Size", lambda payload: f"{payload.bytes:,} bytes, {payload.raw_bytes:,} uncompressed"),
+        Column("SHA-256", "sha256"),
+        Column("Same file", lambda _: _numbers(usage["same_file"])),
+        Column("Same menu", lambda _: _numbers(usage["same_answers"])),
+    ]
 
 
-async def _store_id(conn: Any, store: str) -> int:
-    found = await stores.find(conn, store)
-    if found is None:
-        raise Refused(f"--store {store}: there is no such store; `menuwatch stores list` shows those there are")
-    return found.id
+def _products(payload: Payload) -> str:
+    of = "" if payload.total_count is None else f" of {payload.total_count:,} reported by the platform"
+    return f"{payload.product_count:,}{of}, in {pluralize(payload.page_count, 'page')}"
 
 
-async def _list(store: str | None, status: str | None, limit: int) -> list[Payload]:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
-        store_id = None if store is None else await _store_id(conn, store)
-        return await payloads.page(conn, dispensary_id=store_id, status=status, limit=limit)
+def _time(moment: datetime) -> str:
+    return f"{cell(moment)} UTC"
 
 
-async def _release(number: int) -> int:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn, conn.transaction():
-        return await operations.release(conn, number)
+def _applied(payload: Payload, crawl: dict[str, Any] | None) -> str:
+    if crawl is None:
+        return "not in the catalog"
+    counts = [f"{crawl[key]:,} {word}" for key, word in _COUNTS.items() if crawl[key]]
+    when = f", applied {_time(payload.applied_at)}" if payload.applied_at else ""
+    return f"crawl of {_time(crawl['crawled_at'])}{when}: {', '.join(counts) or 'no products'}"
+
+
+def _numbers(ids: Sequence[int]) -> str | None:
+    if not ids:
+        return None
+    more = f" and {len(ids) - _SHOWN:,} more" if len(ids) > _SHOWN else ""
+    return "payload" + ("s " if len(ids) > 1 else " ") + ", ".join(map(str, ids[:_SHOWN])) + more
+
+
+def _summarize(result: PayloadDiff) -> list[str]:
+    """Which two were compared, and how much differs."""
+    sides = [
+        f"{name:<5}payload {side.id}, {_time(side.fetched_at)}, {pluralize(side.product_count, 'product')}"
+        for name, side in (("From", result.from_), ("To", result.to))
+    ]
+    counts = result.diff
+    summary = [
+        f"{counts.added:,} added",
+        f"{counts.removed:,} removed",
+        pluralize(counts.price_changes, "price change"),
+        pluralize(counts.stock_changes, "stock change"),
+        *((f"{counts.unreadable:,} unreadable",) if counts.unreadable else ()),
+    ]
+    return [*sides, ", ".join(summary) if any(structs.astuple(counts)) else "No differences."]
+
+
+def _difference_rows(details: DiffDetails) -> list[dict[str, Any]]:
+    """One row for each product and way in which it differs."""
+    rows = [_row("new", item, None, _item(item)) for item in details.added]
+    rows += [_row("gone", item, _item(item), None) for item in details.removed]
+    for change in details.price_changes:
+        rows.append(_row("price", change, *_differing(change.before, change.after, _price)))
+    for stock in details.stock_changes:
+        before, after = _differing(stock.before.options, stock.after.options, _stock)
+        if not (before or after):
+            before, after = stock.before.stock_status, stock.after.stock_status
+        rows.append(_row("stock", stock, before, after))
+    return rows + [_row("unreadable", item, item.before, item.after) for item in details.unreadable]
+
+
+def _row(what: str, item: Any, before: str | None, after: str | None) -> dict[str, Any]:
+    return {
+        "what": what,
+        "name": item.name,
+        "before": before,
+        "after": after,
+        "product_id": item.provider_product_id,
+    }
+
+
+def _item(item: DiffItem) -> str:
+    price = "no price" if item.price_rec is None else f"{item.price_rec:,.2f}"
+    return f"{price}, {_WORDS[item.stock_status]}"
+
+
+def _differing(before: Sequence[Any], after: Sequence[Any], text: Callable[[Any], str]) -> tuple[str, str]:
+    """Both sides as text, without the options that are the same on both."""
+    left = [text(option) for option in before if option not in after]
+    right = [text(option) for option in after if option not in before]
+    return ", ".join(left), ", ".join(right)
+
+
+def _price(option: DiffPrices) -> str:
+    prices = [
+        f"{price:,.2f}{word}"
+        for price, word in (
+            (option.price_rec, ""),
+            (option.price_rec_special, " special"),
+            (option.price_med, " medical"),
+            (option.price_med_special, " medical special"),
+        )
+        if price is not None
+    ]
+    return f"{option.option} {' / '.join(prices) or 'no price'}"
+
+
+_WORDS = {"in_stock": "in stock", "oos": "out of stock", "unknown": "stock unknown"}
+
+
+def _stock(option: DiffStock) -> str:
+    if option.quantity is None or option.stock_status == "oos":
+        return f"{option.option} {_WORDS[option.stock_status]}"
+    return f"{option.option} {option.quantity:,}{'+' if option.capped else ''}"

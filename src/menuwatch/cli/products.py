@@ -1,255 +1,223 @@
-"""`menuwatch products` and `menuwatch changes`: what the stores offer, and what changed."""
+"""`menuwatch products` and `menuwatch changes`: products of the stores, and their changes."""
 
 from __future__ import annotations
 
-import asyncio
-import re
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from enum import StrEnum
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
-from menuwatch import bootstrap
-from menuwatch.catalog import store as catalog
-from menuwatch.catalog.canon.kinds import CATEGORIES, SUBCATEGORIES
-from menuwatch.catalog.canon.strains import STRAINS
-from menuwatch.cli.output import Format, errors, plural, print_rows
-from menuwatch.cli.process import settings
+from menuwatch.bootstrap import System
+from menuwatch.catalog.changes import Change, ChangeFilter, ChangeSide, Kind, list_changes
+from menuwatch.catalog.service import Product, ProductFilter, Span, brand_spellings, list_products
+from menuwatch.catalog.taxonomy.categories import CATEGORIES, SUBCATEGORIES
+from menuwatch.catalog.taxonomy.strains import STRAINS
+from menuwatch.cli.options import (
+    LimitedOutput,
+    PlatformsOption,
+    SinceOption,
+    StatesOption,
+    StoreOption,
+    check_platform,
+    find_store_ids,
+    parse_since,
+    parse_states,
+)
+from menuwatch.cli.output import Column, format_potency, print_list
+from menuwatch.cli.startup import read
 from menuwatch.core.errors import Refused
-from menuwatch.operations.changes import Kind
-from menuwatch.schedules.model import parse_state
-from menuwatch.stores import store as stores
+from menuwatch.db.pool import Connection
+from menuwatch.stores.service import StoreFilter, list_stores
 
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-StoreOption = Annotated[str | None, typer.Option(help="Only this store: its slug, platform id or number.")]
-LimitOption = Annotated[
-    int | None, typer.Option(min=1, help="Print no more rows than this. Tables stop at 100 by themselves.")
+BrandsOption = Annotated[
+    list[str] | None, typer.Option("--brand", help="Only this brand, case-insensitive (repeatable).")
 ]
-FormatOption = Annotated[Format, typer.Option("--format", help="How to print.")]
-StateOption = Annotated[list[str] | None, typer.Option(help="Only stores of this state, as NM (repeatable).")]
-BrandOption = Annotated[list[str] | None, typer.Option(help="Only this brand, in any case (repeatable).")]
+CategoriesOption = Annotated[
+    list[str] | None,
+    typer.Option("--category-canon", help="Only these canonical categories: flower, edible, … (repeatable)."),
+]
+
+_PAGE = 1000
+_STOCK = {"in_stock": "in stock", "oos": "out of stock", "unknown": "unknown"}
 
 
-class Stock(StrEnum):
-    """What is known of a product's stock."""
+def _stock(product: Product) -> str:
+    if product.quantity is None or product.stock_status == "oos":
+        return _STOCK[product.stock_status]
+    return f"{product.quantity}{'+' if product.quantity_capped else ''}"
 
-    IN = "in_stock"
-    OUT = "oos"
-    UNKNOWN = "unknown"
+
+def _sides(change: Change) -> tuple[ChangeSide, ChangeSide]:
+    return msgspec.json.decode(change.before, type=ChangeSide), msgspec.json.decode(change.after, type=ChangeSide)
+
+
+def _price_change(change: Change) -> str | None:
+    if not change.price_changed:
+        return None
+    before, after = _sides(change)
+    prices, what = (before.price, after.price), ""
+    if before.price == after.price:
+        # What the cheapest option costs is as it was: the regular price behind a special moved, or another option's.
+        prices, what = (before.price_rec, after.price_rec), "regular "
+        if before.price_rec == after.price_rec:
+            return "of another option"
+    return what + " → ".join("-" if price is None else f"{price:,.2f}" for price in prices)
+
+
+def _stock_change(change: Change) -> str | None:
+    if not change.stock_changed:
+        return None
+    return " → ".join(
+        _STOCK[side.stock_status] if side.quantity is None or side.stock_status == "oos" else str(side.quantity)
+        for side in _sides(change)
+    )
+
+
+PRODUCT_COLUMNS = (
+    Column("#", "id"),
+    Column("Store", "store"),
+    Column("Product", "name"),
+    Column("Brand", "brand_name"),
+    Column("Category", "category"),
+    Column("From $", "price"),
+    Column("Stock", _stock),
+    Column("THC", lambda product: format_potency(product.thc)),
+)
+CHANGE_COLUMNS = (
+    Column("When (UTC)", "changed_at"),
+    Column("Store", "store"),
+    Column("Product", "name"),
+    Column("Price from $", _price_change),
+    Column("Stock", _stock_change),
+)
 
 
 def products(
+    out: LimitedOutput,
     store: StoreOption = None,
-    category_canon: Annotated[
-        list[str] | None,
-        typer.Option(help="Only these categories, in the words of all platforms: flower, edible, … (repeatable)."),
-    ] = None,
+    category_canon: CategoriesOption = None,
     subcategory_canon: Annotated[
         list[str] | None, typer.Option(help="Only these subcategories: gummies, cartridge, … (repeatable).")
     ] = None,
     strain_canon: Annotated[
         list[str] | None, typer.Option(help="Only these strain types: indica, sativa, hybrid, … (repeatable).")
     ] = None,
-    state: StateOption = None,
-    platform: Annotated[list[str] | None, typer.Option(help="Only of this platform (repeatable).")] = None,
-    brand: BrandOption = None,
-    stock: Annotated[list[Stock] | None, typer.Option(help="Only with this stock (repeatable).")] = None,
-    fmt: FormatOption = Format.TABLE,
-    limit: LimitOption = None,
+    state: StatesOption = None,
+    platform: PlatformsOption = None,
+    brand: BrandsOption = None,
+    stock: Annotated[
+        list[str] | None, typer.Option(help=f"Only this stock status (repeatable): {', '.join(_STOCK)}.")
+    ] = None,
+    new_since: Annotated[
+        str | None,
+        typer.Option(help="Only products seen for the first time since then: a date, a time or an age (7d)."),
+    ] = None,
+    gone_since: Annotated[
+        str | None, typer.Option(help="Only products that left the menu since then: a date, a time or an age (7d).")
+    ] = None,
 ) -> None:
-    """List products with price, stock and potency as of their store's last crawl."""
-    words = {
-        "categories_canon": _known("--category-canon", category_canon, CATEGORIES),
-        "subcategories_canon": _known("--subcategory-canon", subcategory_canon, SUBCATEGORIES),
-        "strains_canon": _known("--strain-canon", strain_canon, STRAINS),
-        "states": _states(state),
-        "platforms": platform or None,
-        "brands": brand or None,
-        "stock": [str(one) for one in stock] if stock else None,
-    }
-    rows = asyncio.run(_products(store, _limit(limit, fmt), words))
-    for row in rows:
-        row["price"] = _lowest(row, "price_rec", "price_rec_special") or _lowest(row, "price_med", "price_med_special")
-        row["thc"] = _potency(row, "thc")
-        row["stock"] = _stock(row)
-    shown = rows
-    if fmt is not Format.TABLE:
-        shown = [{k: v for k, v in row.items() if k not in ("price", "thc", "stock")} for row in rows]
-    print_rows(
-        shown,
-        (
-            ("id", "#"),
-            ("store", "Store"),
-            ("name", "Product"),
-            ("brand_name", "Brand"),
-            ("category", "Category"),
-            ("price", "From $"),
-            ("stock", "Stock"),
-            ("thc", "THC"),
-        ),
-        fmt,
-        empty="No such products."
-        if any(words.values())
+    """List products with price, stock and potency as of their store's last crawl, by name."""
+    now = datetime.now(UTC)
+    where = ProductFilter(
+        new_since=parse_since(new_since, now, "--new-since") if new_since else None,
+        gone_since=parse_since(gone_since, now, "--gone-since") if gone_since else None,
+        categories_canon=_check("--category-canon", category_canon, CATEGORIES),
+        subcategories_canon=_check("--subcategory-canon", subcategory_canon, SUBCATEGORIES),
+        strains_canon=_check("--strain-canon", strain_canon, STRAINS),
+        states=parse_states(state),
+        stock=_check("--stock", stock, _STOCK),
+    )
+
+    async def act(system: System, conn: Connection) -> tuple[list[Product], bool]:
+        stores = await find_store_ids(conn, [store] if store is not None else None)
+        if platform:
+            for name in platform:
+                check_platform(system.platforms, name)
+            by_platform = [await list_stores(conn, StoreFilter(platform=name), limit=None) for name in platform]
+            ids = [row.id for rows in by_platform for row in rows]
+            stores = ids if stores is None else [store_id for store_id in stores if store_id in ids]
+        brands = await brand_spellings(conn, brand) if brand else None
+        selected = replace(where, stores=stores, brands=brands)
+        return await _collect(lambda after, limit: list_products(conn, selected, after=after, limit=limit), out.rows)
+
+    rows, more = read(act)
+    filtered = where != ProductFilter() or platform or brand
+    print_list(
+        rows,
+        PRODUCT_COLUMNS,
+        out.format,
+        empty="No matching products."
+        if filtered
         else "No products yet. Add a store with `menuwatch stores add URL`, or try `menuwatch demo`.",
     )
-    _cut(rows, limit, fmt)
+    out.note_limit(more)
 
 
 def changes(
-    since: Annotated[
-        str | None, typer.Option(help="Only changes since then: a date, a time (ISO 8601), or an age as 90m, 6h, 7d.")
-    ] = None,
+    out: LimitedOutput,
+    since: SinceOption = None,
     store: StoreOption = None,
-    state: StateOption = None,
-    kind: Annotated[Kind | None, typer.Option(help="Only such changes.")] = None,
-    category_canon: Annotated[
-        list[str] | None, typer.Option(help="Only these categories, in the words of all platforms (repeatable).")
+    state: StatesOption = None,
+    kind: Annotated[Kind | None, typer.Option(help="Only this kind of change.")] = None,
+    category_canon: CategoriesOption = None,
+    brand: BrandsOption = None,
+    percent: Annotated[
+        float | None, typer.Option(min=0.01, help="Only prices that changed by at least this percentage.")
     ] = None,
-    brand: BrandOption = None,
-    fmt: FormatOption = Format.TABLE,
-    limit: LimitOption = None,
 ) -> None:
     """List price and stock changes, newest first."""
     now = datetime.now(UTC)
     start = parse_since(since, now) if since else None
     if start is not None and start > now:
-        raise Refused(f"--since {since!r} is still to come: it is {now:%Y-%m-%dT%H:%M} UTC")
-    wanted = {
-        "since": start,
-        "kind": None if kind is None else str(kind),
-        "states": _states(state),
-        "categories_canon": _known("--category-canon", category_canon, CATEGORIES),
-        "brands": brand or None,
-    }
-    rows = asyncio.run(_changes(store, _limit(limit, fmt), wanted))
-    shown = rows
-    if fmt is Format.TABLE:
-        shown = [row | {"price": _arrow(row, "price"), "stock": _stock_change(row)} for row in rows]
-    print_rows(
-        shown,
-        (
-            ("changed_at", "When (UTC)"),
-            ("store", "Store"),
-            ("name", "Product"),
-            ("price", "Price from $"),
-            ("stock", "Stock"),
-        ),
-        fmt,
-        empty="No such changes."
-        if any(value for name, value in wanted.items() if name != "since")
-        else "No changes in that time."
-        if since
-        else "No changes yet: a store must have been crawled twice.",
+        raise Refused(f"--since {since!r} is in the future: it is {now:%Y-%m-%dT%H:%M} UTC")
+    where = ChangeFilter(
+        kind=kind,
+        states=parse_states(state),
+        categories=_check("--category-canon", category_canon, CATEGORIES),
+        brands=brand or None,
+        percent=None if percent is None else Decimal(str(percent)),
     )
-    _cut(rows, limit, fmt)
+    filtered = where != ChangeFilter()
+    where = replace(where, span=Span(since=start))
+
+    async def act(_: System, conn: Connection) -> tuple[list[Change], bool]:
+        stores = await find_store_ids(conn, [store] if store is not None else None)
+        return await _collect(
+            lambda after, limit: list_changes(conn, replace(where, stores=stores), after=after, limit=limit), out.rows
+        )
+
+    rows, more = read(act)
+    print_list(
+        rows,
+        CHANGE_COLUMNS,
+        out.format,
+        empty="No matching changes."
+        if filtered
+        else "No changes in that period."
+        if since
+        else "No changes yet: a store must be crawled twice first.",
+    )
+    out.note_limit(more)
 
 
-def parse_since(text: str, now: datetime, option: str = "--since") -> datetime:
-    """A moment: an age before now (`90m`, `6h`, `7d`, `2w`) or an ISO 8601 date or time, in UTC unless it says otherwise.
-
-    `option` is what it was given as.
-    """
-    age = re.fullmatch(r"(\d{1,6})([mhdw])", text.strip())
-    try:
-        if age:
-            return now - timedelta(**{_UNITS[age[2]]: int(age[1])})
-        moment = datetime.fromisoformat(text.strip())
-    except (ValueError, OverflowError):
-        raise Refused(
-            f"{option} {text!r} is no time: give a date (2026-11-20), a time (2026-11-20T14:30) or an age (6h)"
-        ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+async def _collect(page: Callable[[Any, int], Awaitable[Any]], limit: int) -> tuple[list[Any], bool]:
+    """The first `limit` rows of a list that is read by pages, and whether there are more."""
+    rows: list[Any] = []
+    after = None
+    while True:
+        part = await page(after, min(limit - len(rows), _PAGE))
+        rows, after = rows + part.items, part.next
+        if after is None or len(rows) == limit:
+            return rows, after is not None
 
 
-def _known(option: str, words: list[str] | None, allowed: frozenset[str]) -> list[str] | None:
-    """The words, which raises Refused for one that there is not."""
+def _check(option: str, words: list[str] | None, allowed: Any) -> list[str] | None:
+    """The words; None for none. Raises Refused for one that is not allowed."""
     for word in words or ():
         if word not in allowed:
-            raise Refused(f"{option} {word!r}: there is no such word; it is one of {', '.join(sorted(allowed))}")
+            raise Refused(f"{option} {word!r}: unknown value; use one of: {', '.join(sorted(allowed))}")
     return words or None
-
-
-def _states(named: list[str] | None) -> list[str] | None:
-    return [parse_state(text) for text in named] if named else None
-
-
-async def _products(
-    store: str | None, limit: int | None, words: Mapping[str, Sequence[str] | None]
-) -> list[dict[str, Any]]:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
-        for name in words["platforms"] or ():
-            if name not in system.platforms:
-                raise Refused(f"--platform {name}: is not known here ({', '.join(system.platforms)})")
-        return await catalog.products(conn, dispensary_id=await _store_id(conn, store), limit=limit, **words)
-
-
-async def _changes(store: str | None, limit: int | None, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
-        return await catalog.changes(conn, dispensary_id=await _store_id(conn, store), limit=limit, **wanted)
-
-
-async def _store_id(conn: Any, store: str | None) -> int | None:
-    if store is None:
-        return None
-    found = await stores.find(conn, store)
-    if found is None:
-        raise Refused(f"--store {store}: there is no such store; `menuwatch stores list` shows those there are")
-    return found.id
-
-
-_TABLE_LIMIT = 100
-
-
-def _limit(limit: int | None, fmt: Format) -> int | None:
-    return limit if limit is not None or fmt is not Format.TABLE else _TABLE_LIMIT
-
-
-def _cut(rows: list[dict[str, Any]], limit: int | None, fmt: Format) -> None:
-    if fmt is Format.TABLE and limit is None and len(rows) == _TABLE_LIMIT:
-        errors.print(f"The first {plural(_TABLE_LIMIT, 'row')}; --limit or --format csv prints more.")
-
-
-def _lowest(row: dict[str, Any], *keys: str) -> Any:
-    return min((row[key] for key in keys if row[key] is not None), default=None)
-
-
-def _potency(row: dict[str, Any], kind: str) -> str | None:
-    low, high, unit = row[f"{kind}_lo"], row[f"{kind}_hi"], row[f"{kind}_unit"]
-    if low is None:
-        return None
-    amount = f"{low.normalize():f}" if low == high else f"{low.normalize():f}–{high.normalize():f}"
-    return f"{amount} {unit}"
-
-
-def _stock(row: dict[str, Any]) -> str:
-    if row["stock_status"] == "oos":
-        return "out"
-    if row["quantity"] is None:
-        return "unknown" if row["stock_status"] == "unknown" else "in"
-    return f"{row['quantity']}{'+' if row['quantity_capped'] else ''}"
-
-
-def _arrow(row: dict[str, Any], key: str) -> str | None:
-    if not row[f"{key}_changed"]:
-        return None
-    before, after, what = row[f"{key}_before"], row[f"{key}_after"], ""
-    if before == after:
-        # What the cheapest option costs is as it was: the regular price behind a special moved, or another option's.
-        before, after, what = row["price_rec_before"], row["price_rec_after"], "regular "
-        if before == after:
-            return "of another option"
-    return what + " → ".join("-" if value is None else f"{value:,.2f}" for value in (before, after))
-
-
-def _stock_change(row: dict[str, Any]) -> str | None:
-    if not row["stock_changed"]:
-        return None
-    words = {"in_stock": "in", "oos": "out", "unknown": "unknown"}
-
-    def say(status: str, quantity: int | None) -> str:
-        return words[status] if quantity is None or status == "oos" else str(quantity)
-
-    return " → ".join(say(row[f"stock_status_{when}"], row[f"quantity_{when}"]) for when in ("before", "after"))

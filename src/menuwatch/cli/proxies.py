@@ -1,44 +1,72 @@
-"""`menuwatch proxies`: the proxies that every request goes through."""
+"""`menuwatch proxies`: manage the proxies used for all requests."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from msgspec import structs
 
-from menuwatch import bootstrap
-from menuwatch.cli import proxy_sheet
-from menuwatch.cli.output import Format, chosen_format, console, errors, plain, plural, print_json, print_rows
-from menuwatch.cli.process import settings
+from menuwatch.alerts import secret_keys as alert_secrets
+from menuwatch.bootstrap import System
+from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, Output
+from menuwatch.cli.output import Column, Format, echo, notice, print_json, print_list, progress_bar
+from menuwatch.cli.proxy_selection import (
+    ProxySelection,
+    SearchOption,
+    StatusOption,
+    TagOption,
+    change_tag,
+    select_proxies,
+)
+from menuwatch.cli.proxy_sheet import COLUMNS, INACTIVE_COLUMNS, TEST_COLUMNS, print_sheet
+from menuwatch.cli.startup import in_transaction, load_settings, read, with_system
+from menuwatch.core.encryption import new_key
 from menuwatch.core.errors import Refused
-from menuwatch.operations import alert_secrets, proxy_passwords
-from menuwatch.operations import proxies as operations
-from menuwatch.operations.proxies import ProxyView
-from menuwatch.operations.proxy_intake import Intake, bring_in
-from menuwatch.operations.proxy_trial import Tested
-from menuwatch.proxies import sheet
+from menuwatch.core.format import pluralize
+from menuwatch.db.pool import Connection
+from menuwatch.proxies import import_file, passwords, service
+from menuwatch.proxies.bulk import ProxyAction
+from menuwatch.proxies.import_file import ParsedProxy, Rejected
+from menuwatch.proxies.importer import ImportResult, import_proxies
+from menuwatch.proxies.location import Location
 from menuwatch.proxies.parse import parse_line
-from menuwatch.proxies.sheet import Given, Rejected
-from menuwatch.proxies.vault import new_key
+from menuwatch.proxies.service import Proxy, ProxyFilter
+from menuwatch.proxies.statistics import ProxyStatistics, get_statistics
+from menuwatch.proxies.tags import split_tags
+from menuwatch.proxies.testing import ProxyTest
 
-app = typer.Typer(help="The proxies that every request goes through.", no_args_is_help=True)
+app = Commands("Manage the proxies that all requests go through.")
 
-FormatOption = Annotated[Format | None, typer.Option("--format", help="How to print: table, json or csv.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-UrlOption = Annotated[
-    str | None, typer.Option(help="What to test with; the platform's own address when none is given.")
+UrlOption = Annotated[str | None, typer.Option(help="Test URL; default: the platform's URL.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Activate without a test.")]
+Number = Annotated[int, typer.Argument(help="Id of the proxy.", metavar="NUMBER")]
+SomeNumbers = Annotated[
+    list[int] | None, typer.Argument(help="Ids of the proxies; or give a filter or --all.", metavar="NUMBER")
 ]
-Numbers = Annotated[list[int], typer.Argument(help="Numbers of the proxies.", metavar="NUMBER...")]
+TagArgument = Annotated[str, typer.Argument(help="The tag.", metavar="TAG")]
 
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LocationOptions:
+    """Where the exit IP of a proxy is."""
+
+    state: Annotated[
+        str | None, typer.Option(help="State or province of the exit IP (two letters); sets the locale.")
+    ] = None
+    city: Annotated[str | None, typer.Option(help="City of the exit IP.")] = None
+    country: Annotated[str | None, typer.Option(help="Country of the exit IP (two letters).")] = None
+    timezone: Annotated[str | None, typer.Option(help="Time zone of the exit IP, for example America/Phoenix.")] = None
+
+
+_SHOWN = 10
+"""Proxies that failed their test that are named one by one."""
 _LONG_SECONDS = 60.0
-_EMPTY = "No proxies yet. Add one with `menuwatch proxies add http://USER:PASSWORD@HOST:PORT`."
+_ADD = "Add one with `menuwatch proxies add http://USER:PASSWORD@HOST:PORT`."
 
 
 @app.command("add")
@@ -46,184 +74,228 @@ def add(
     proxies: Annotated[
         list[str],
         typer.Argument(
-            help="http://USER:PASSWORD@HOST:PORT, https://…, socks5://…, HOST:PORT or HOST:PORT:USER:PASSWORD.",
+            help="http://USER:PASSWORD@HOST:PORT, https://…, socks5://…, HOST:PORT or HOST:PORT:USER:PASSWORD. `-` "
+            "reads them from standard input, one per line: other users of this machine can see arguments, and "
+            "shells record them.",
             metavar="PROXY...",
         ),
     ],
-    state: Annotated[
-        str | None, typer.Option(help="State it stands in, two letters; decides language and headers.")
-    ] = None,
-    city: Annotated[str | None, typer.Option(help="City it stands in.")] = None,
-    country: Annotated[str | None, typer.Option(help="Country it stands in, two letters.")] = None,
-    timezone: Annotated[str | None, typer.Option(help="Its time zone, as America/Phoenix.")] = None,
+    options: LocationOptions,
+    out: Output,
     url: UrlOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Put it to work without a test.")] = False,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
+    force: ForceOption = False,
 ) -> None:
-    """Add proxies, each after a test. One that is known already gets its new password and place.
-
-    One that fails its test is added inactive, with the reason, and tried again by itself. Exit code 1 then.
-    """
-    chosen = chosen_format(json, fmt)
-    given = []
+    """Add proxies after testing each one. A known proxy gets its new password and location. A proxy that fails its test is added
+    as inactive and probed again automatically; exit code 1 then."""
+    location = Location.parse(
+        city=options.city, state=options.state, country=options.country, timezone=options.timezone
+    )
+    if proxies == ["-"]:
+        proxies = [line for line in import_file.text_of(_content("-")).splitlines() if line.strip()]
+        if not proxies:
+            raise Refused("standard input is empty: write one proxy per line, as http://USER:PASSWORD@HOST:PORT")
+    parsed = []
     for number, line in enumerate(proxies, 1):
         try:
-            proxy = sheet.placed(parse_line(line), city=city, state=state, country=country, timezone=timezone)
+            parsed.append(ParsedProxy(number=number, proxy=location.of(parse_line(line))))
         except Refused as error:
             which = f"proxy {number} of {len(proxies)}: " if len(proxies) > 1 else ""
             raise Refused(f"{which}{error}") from None
-        given.append(Given(number=number, proxy=proxy))
-    intake = asyncio.run(_bring_in(given, [], test=not force, url=url))
-    if chosen is Format.TABLE:
-        for one in intake.brought:
-            done = "Added" if one.created else "Updated"
-            console.print(f"{done} proxy {one.id}: {one.address}", markup=False, soft_wrap=True)
-            if not one.active:
-                errors.print(plain(f"  {proxy_sheet.out(one.disabled, one.reason)}"), markup=False, soft_wrap=True)
-    else:
-        proxy_sheet.brought(intake, chosen)
-    if intake.failed:
+    result = _import(parsed, [], test=not force, url=url)
+    if not out.is_table:
+        _print_import(result, out.format)
+    for proxy in result.proxies if out.is_table else ():
+        echo(f"{'Added' if proxy.created else 'Updated'} proxy {proxy.id}: {proxy.address}")
+        if not proxy.active:
+            status = "It stays disabled (by an operator)" if proxy.disabled else "Inactive, probed again automatically"
+            notice(f"  {status}: {proxy.reason}")
+    if result.failed:
         raise typer.Exit(1)
 
 
 @app.command("import")
 def import_(
     file: Annotated[
-        str, typer.Argument(help="A list of proxies, or a table (CSV) with a header; `-` reads standard input.")
+        str, typer.Argument(help="List of proxies, or a table (CSV) with a header; `-` reads standard input.")
     ],
-    no_test: Annotated[bool, typer.Option("--no-test", help="Put them to work without a test.")] = False,
+    out: Output,
+    no_test: Annotated[bool, typer.Option("--no-test", help="Activate without a test.")] = False,
     url: UrlOption = None,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
 ) -> None:
-    """Add all proxies of a list.
-
-    One proxy a line, in any form that `add` takes, `#` before comments; or a table with columns host, port, username, password,
-    protocol, city, state, country, timezone in any order. A line that is no proxy is named with its number, and the others are
-    imported. Exit code 1 where a line was no proxy, or a proxy failed its test.
-    """
-    chosen = chosen_format(json, fmt)
-    given, rejected = sheet.read(sheet.text_of(_content(file)))
-    if not given and not rejected:
-        raise Refused("the list is empty: write one proxy on each line, as http://USER:PASSWORD@HOST:PORT")
-    intake = asyncio.run(_bring_in(given, rejected, test=not no_test, url=url))
-    for line in intake.rejected:
-        errors.print(plain(f"line {line.number}: {line.reason}"), markup=False, soft_wrap=True)
-    if chosen is not Format.TABLE:
-        proxy_sheet.brought(intake, chosen)
+    """Import a list of proxies. One proxy per line, in any form that `add` accepts, `#` before comments; or a table with columns
+    host, port, username, password, protocol, city, state, country, timezone in any order. Invalid lines are reported with
+    their number, and the others are imported. Exit code 1 if a line was invalid or a proxy failed its test."""
+    parsed, rejected = import_file.read(import_file.text_of(_content(file)))
+    if not parsed and not rejected:
+        raise Refused("the list is empty: write one proxy per line, as http://USER:PASSWORD@HOST:PORT")
+    result = _import(parsed, rejected, test=not no_test, url=url)
+    notice(*(f"line {line.number}: {line.reason}" for line in result.rejected))
+    if out.is_table:
+        _print_import_summary(result)
     else:
-        proxy_sheet.intake(intake)
-    if intake.rejected or intake.failed:
+        _print_import(result, out.format)
+    if result.rejected or result.failed:
         raise typer.Exit(1)
 
 
 @app.command("list")
 def list_(
+    out: LimitedOutput,
     active: Annotated[
-        bool | None, typer.Option("--active/--inactive", help="Only those at work, or only those that are not.")
+        bool | None, typer.Option("--active/--inactive", help="Only active proxies, or only inactive ones.")
     ] = None,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
+    status: StatusOption = None,
+    tag: TagOption = None,
+    search: SearchOption = None,
 ) -> None:
     """List proxies with their health. Passwords are never shown."""
-    found = asyncio.run(_list(active))
-    if active is False:
-        proxy_sheet.idle(found, chosen_format(json, fmt))
+    where = ProxyFilter(active=active, status=status, tag=None if tag is None else tag.strip().lower(), q=search)
+    rows = read(lambda _, conn: service.list_proxies(conn, where))
+    inactive = active is False or status in ("untested", "inactive", "disabled")
+    if search or status or tag:
+        empty = "No matching proxies."
+    elif active is None:
+        empty = f"No proxies yet. {_ADD}"
     else:
-        empty = _EMPTY if active is None else "No proxy is active: `menuwatch proxies list --inactive` says why."
-        proxy_sheet.proxies(found, chosen_format(json, fmt), empty=empty)
+        empty = (
+            "No active proxies: `menuwatch proxies list --inactive` shows why." if active else "All proxies are active."
+        )
+    out.show(rows, INACTIVE_COLUMNS if inactive else COLUMNS, "proxy", "proxies", empty=empty)
+
+
+@app.command("show")
+def show(number: Number, json: JsonOption = False) -> None:
+    """Show one proxy: its health, and its requests of the last 24 hours by hour and by host."""
+
+    async def act(_: System, conn: Connection) -> tuple[Proxy, ProxyStatistics]:
+        return await service.get_proxy(conn, number), await get_statistics(conn, number)
+
+    proxy, statistics = read(act)
+    if json:
+        print_json({**structs.asdict(proxy), "last_24_hours": statistics})
+        return
+    print_sheet(proxy, statistics)
+
+
+@app.command("set")
+def set_(
+    number: Number,
+    options: LocationOptions,
+    out: Output,
+    tags: Annotated[
+        str | None, typer.Option(help="Tags instead of its present ones, separated by commas.", metavar="TAG,...")
+    ] = None,
+) -> None:
+    """Set the location and tags of a proxy. An empty value (`--city ""`) clears it."""
+    changes = {name: text.strip() or None for name, text in dataclasses.asdict(options).items() if text is not None}
+    if not changes and tags is None:
+        raise Refused("nothing to set: give --city, --state, --country, --timezone or --tags")
+    new_tags = None if tags is None else split_tags(tags)
+    proxy = in_transaction(lambda _, conn: service.set_details(conn, number, changes, tags=new_tags))
+    _print_changed([proxy], out, "Changed")
+
+
+@app.command("tag")
+def tag_(label: TagArgument, selection: ProxySelection, out: Output, numbers: SomeNumbers = None) -> None:
+    """Add a tag to proxies, given by id or by a filter."""
+    change_tag(ProxyAction.TAG, label, numbers, selection, out)
+
+
+@app.command("untag")
+def untag(label: TagArgument, selection: ProxySelection, out: Output, numbers: SomeNumbers = None) -> None:
+    """Remove a tag from proxies, given by id or by a filter."""
+    change_tag(ProxyAction.UNTAG, label, numbers, selection, out)
 
 
 @app.command("test")
-def try_out(
-    numbers: Annotated[
-        list[int] | None, typer.Argument(help="Numbers of the proxies; all of them when none is given.")
-    ] = None,
-    url: Annotated[
-        str | None, typer.Option(help="What to ask for; the platform's own address when none is given.")
-    ] = None,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
+def run_test(
+    selection: ProxySelection,
+    out: Output,
+    numbers: Annotated[list[int] | None, typer.Argument(help="Ids of the proxies; default: all.")] = None,
+    url: UrlOption = None,
 ) -> None:
-    """Make one request through each proxy and say what came back. Exit code 1 when one does not answer."""
-    chosen = chosen_format(json, fmt)
-    results = asyncio.run(_test(numbers or [], url))
-    rows: list[dict[str, Any]] = [dataclasses.asdict(result) for result in results]
-    if chosen is Format.TABLE:
-        rows = [
-            row | {"elapsed_ms": round(row["elapsed_ms"]), "ok": result.words}
-            for row, result in zip(rows, results, strict=True)
-        ]
-    print_rows(
-        rows,
-        (
-            ("id", "#"),
-            ("address", "Proxy"),
-            ("ok", "Result"),
-            ("status", "Answer"),
-            ("elapsed_ms", "ms"),
-            ("reason", "What came of it"),
-        ),
-        chosen,
-        empty="No proxies to test. Add one with `menuwatch proxies add http://USER:PASSWORD@HOST:PORT`.",
-    )
+    """Send one request through each proxy and show the result. Exit code 1 if one does not respond. A filter leaves out disabled
+    proxies."""
+    if selection.is_filter or selection.dry_run:
+        every = not numbers and not selection.is_filter
+        numbers = select_proxies(ProxyAction.TEST, numbers, dataclasses.replace(selection, everything=every), out)
+
+    async def act(system: System) -> list[ProxyTest]:
+        async with system.pool.connection() as conn:
+            total = len(numbers or await service.list_proxies(conn))
+        with progress_bar("Testing", total=total) as update:
+            return await service.run_tests(
+                system.pool, system.settings, proxy_ids=numbers or [], url=url, on_tested=update.advance
+            )
+
+    results = with_system(act)
+    print_list(results, TEST_COLUMNS, out.format, empty=f"No proxies to test. {_ADD}")
     if not all(result.ok for result in results):
         raise typer.Exit(1)
 
 
 @app.command("enable")
 def enable(
-    numbers: Numbers,
+    selection: ProxySelection,
+    out: Output,
+    numbers: SomeNumbers = None,
     url: UrlOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Put them to work without a test.")] = False,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
+    force: ForceOption = False,
 ) -> None:
-    """Put proxies to work again, each after a test, with their counters cleared.
-
-    One that fails its test stays inactive and is tried again by itself. Exit code 1 then.
-    """
-    found = asyncio.run(_enable(numbers, url, force=force))
-    proxy_sheet.enabled(found, chosen_format(json, fmt))
-    if any(proxy.status != "active" for proxy in found):
+    """Enable proxies after testing each one, and reset their counters. A proxy that fails its test is inactive and probed again
+    automatically; exit code 1 then."""
+    # Here tests are made at once: untested proxies are among those that would be enabled.
+    ids = select_proxies(ProxyAction.ENABLE, numbers, selection, out, force=True)
+    proxies = with_system(lambda system: service.enable(system.pool, system.settings, ids, force=force, url=url))
+    failed = [proxy for proxy in proxies if proxy.status != "active"]
+    _print_changed([proxy for proxy in proxies if not out.is_table or proxy not in failed], out, "Enabled")
+    for proxy in failed if out.is_table else ():
+        notice(f"Proxy {proxy.id} stays inactive and is probed again automatically: {proxy.address}: {proxy.reason}")
+    if failed:
         raise typer.Exit(1)
 
 
 @app.command("disable")
 def disable(
-    numbers: Numbers,
-    reason: Annotated[str | None, typer.Option(help="Why; shown wherever the proxy is.")] = None,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
+    selection: ProxySelection,
+    out: Output,
+    numbers: SomeNumbers = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, shown with the proxy.")] = None,
 ) -> None:
-    """Take proxies out until they are enabled again. What runs through them now comes to its end."""
-    proxy_sheet.changed(asyncio.run(_disable(numbers, reason)), chosen_format(json, fmt), "Disabled")
+    """Disable proxies until they are enabled again. Running requests finish."""
+    ids = select_proxies(ProxyAction.DISABLE, numbers, selection, out)
+    _print_changed(in_transaction(lambda _, conn: service.disable(conn, ids, reason)), out, "Disabled")
 
 
 @app.command("remove")
-def remove(numbers: Numbers, fmt: FormatOption = None, json: JsonOption = False) -> None:
-    """Delete proxies. What runs through them now comes to its end."""
-    proxy_sheet.changed(asyncio.run(_remove(numbers)), chosen_format(json, fmt), "Removed")
+def remove(selection: ProxySelection, out: Output, numbers: SomeNumbers = None) -> None:
+    """Delete proxies. Running requests finish."""
+    ids = select_proxies(ProxyAction.REMOVE, numbers, selection, out)
+    _print_changed(in_transaction(lambda _, conn: service.remove(conn, ids)), out, "Removed")
 
 
 @app.command("key")
 def key() -> None:
-    """Print a fresh key for SECRET_KEY. It is stored nowhere: keep it where you keep passwords."""
-    sys.stdout.write(new_key() + "\n")
+    """Generate a key for SECRET_KEY. It is not stored: keep it with your passwords."""
+    echo(new_key())
 
 
 @app.command("seal")
 def seal(json: JsonOption = False) -> None:
-    """Seal the passwords of all proxies in the database under the first key of SECRET_KEY."""
-    written, total, left = asyncio.run(_seal())
+    """Encrypt the passwords of all proxies in the database with the first key of SECRET_KEY."""
+
+    async def act(system: System) -> tuple[int, int, int]:
+        written, total = await passwords.encrypt_all(system.pool, system.settings)
+        return written, total, await alert_secrets.count_outdated(system.pool, system.settings)
+
+    written, total, left = with_system(act)
     if json:
         print_json({"sealed": written, "passwords": total})
-    else:
-        others = "; the others were under this key already" if written < total else ""
-        console.print(f"Sealed {written:,} of {plural(total, 'password')}{others}.")
-        if left:
-            errors.print(f"Note: {plural(left, 'alert channel')} not under this key yet: `menuwatch alerts seal`.")
+        return
+    others = "; the others already used this key" if written < total else ""
+    echo(f"Encrypted {written:,} of {pluralize(total, 'password')}{others}.")
+    if left:
+        notice(f"Note: {pluralize(left, 'alert channel')} not yet encrypted with this key: `menuwatch alerts seal`.")
 
 
 def _content(file: str) -> bytes:
@@ -235,67 +307,64 @@ def _content(file: str) -> bytes:
         raise Refused(f"{file} cannot be read: {error.strerror}") from None
 
 
-@contextlib.contextmanager
-def _progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, where it is worth one."""
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=errors,
-        transient=True,
-        disable=not errors.is_terminal or total < 2,
-    ) as progress:
-        bar = progress.add_task(what, total=total)
-        yield lambda done: progress.advance(bar, done)
-
-
-async def _bring_in(given: Sequence[Given], rejected: Sequence[Rejected], *, test: bool, url: str | None) -> Intake:
-    found = settings()
-    if test and len(given) / found.host_rate > _LONG_SECONDS:
-        minutes = round(len(given) / found.host_rate / 60)
-        errors.print(
-            f"Testing {len(given):,} proxies at {found.host_rate:g} requests a second (HOST_RATE) takes about "
-            f"{plural(minutes, 'minute')}; Ctrl-C keeps what is done, --no-test skips it.",
-            soft_wrap=True,
+def _import(
+    parsed: Sequence[ParsedProxy], rejected: Sequence[Rejected], *, test: bool, url: str | None
+) -> ImportResult:
+    rate = load_settings().host_rate
+    if test and len(parsed) / rate > _LONG_SECONDS:
+        notice(
+            f"Testing {len(parsed):,} proxies at {rate:g} requests per second (HOST_RATE) takes about "
+            f"{pluralize(round(len(parsed) / rate / 60), 'minute')}; Ctrl-C keeps finished ones, --no-test skips the test."
         )
-    async with bootstrap.open_system(found) as system:
-        with _progress(len(given), "Testing" if test else "Adding") as on_done:
-            return await bring_in(system.pool, found, given, rejected, test=test, url=url, on_done=on_done)
+
+    async def act(system: System) -> ImportResult:
+        with progress_bar("Testing" if test else "Adding", total=len(parsed)) as update:
+            return await import_proxies(
+                system.pool, system.settings, parsed, rejected, test=test, url=url, on_done=update.advance
+            )
+
+    return with_system(act)
 
 
-async def _list(active: bool | None) -> list[ProxyView]:
-    async with bootstrap.open_system(settings()) as system:
-        return await operations.listed(system.pool, active=active)
+def _print_import(result: ImportResult, fmt: Format) -> None:
+    """Prints the result of an import for programs."""
+    proxies = []
+    for proxy in result.proxies:
+        row = dataclasses.asdict(proxy)
+        proxies.append({"line": row.pop("number"), **row})
+    if fmt is not Format.JSON:
+        print_list(proxies, (Column("Line", "line"), Column("#", "id")), fmt)
+        return
+    print_json(
+        {
+            "added": result.added,
+            "updated": result.updated,
+            "inactive": result.failed,
+            "disabled": result.disabled,
+            "repeated": result.repeated,
+            "rejected": [{"line": line.number, "reason": line.reason} for line in result.rejected],
+            "proxies": proxies,
+        }
+    )
 
 
-async def _test(numbers: list[int], url: str | None) -> list[Tested]:
-    found = settings()
-    async with bootstrap.open_system(found) as system:
-        total = len(numbers) or len(await operations.listed(system.pool))
-        with _progress(total, "Testing") as on_done:
-            return await operations.test(system.pool, found, proxy_ids=numbers, url=url, on_tested=lambda: on_done(1))
+def _print_import_summary(result: ImportResult) -> None:
+    failed = [proxy for proxy in result.proxies if not proxy.active and not proxy.disabled]
+    notice(*(f"proxy {proxy.id} ({proxy.address}): {proxy.reason}" for proxy in failed[:_SHOWN]))
+    if len(failed) > _SHOWN:
+        notice(f"… and {len(failed) - _SHOWN:,} more: `menuwatch proxies list --inactive`")
+    parts = [f"{result.added:,} added", f"{result.updated:,} updated", f"{len(result.rejected):,} rejected"]
+    parts.append(f"{result.failed:,} inactive" + (" (failed their test)" if result.failed else ""))
+    if result.disabled:
+        parts.append(f"{result.disabled:,} stay disabled")
+    if result.repeated:
+        parts.append(f"{pluralize(len(result.repeated), 'line')} repeated")
+    echo(", ".join(parts))
 
 
-async def _enable(numbers: list[int], url: str | None, *, force: bool) -> list[ProxyView]:
-    found = settings()
-    async with bootstrap.open_system(found) as system:
-        return await operations.enable(system.pool, found, numbers, force=force, url=url)
-
-
-async def _disable(numbers: list[int], reason: str | None) -> list[ProxyView]:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn, conn.transaction():
-        return await operations.disable(conn, numbers, reason)
-
-
-async def _remove(numbers: list[int]) -> list[ProxyView]:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn, conn.transaction():
-        return await operations.remove(conn, numbers)
-
-
-async def _seal() -> tuple[int, int, int]:
-    found = settings()
-    async with bootstrap.open_system(found) as system:
-        written, total = await proxy_passwords.seal(system.pool, found)
-        return written, total, await alert_secrets.not_sealed(system.pool, found)
+def _print_changed(proxies: Sequence[Proxy], out: Output, done: str) -> None:
+    """Prints proxies that an action changed."""
+    if out.is_table:
+        echo(*(f"{done} proxy {proxy.id}: {proxy.address}" for proxy in proxies))
+    else:
+        print_list(proxies, COLUMNS, out.format)

@@ -1,25 +1,27 @@
-"""`menuwatch rebuild`: products and history made anew from the archive."""
+"""`menuwatch rebuild`: rebuild products and history from the archive."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from menuwatch import bootstrap
-from menuwatch.cli.output import console, errors, plain, plural, print_json
-from menuwatch.cli.process import settings
-from menuwatch.cli.products import parse_since
+from menuwatch.accounts import audit
+from menuwatch.bootstrap import System
+from menuwatch.cli.options import DryRunOption, JsonOption, SinceOption, parse_since
+from menuwatch.cli.output import echo, notice, print_json, progress_bar
+from menuwatch.cli.startup import with_system
 from menuwatch.core.errors import Refused
-from menuwatch.operations import audit
+from menuwatch.core.format import pluralize
 from menuwatch.pipeline import rebuild as pipeline
-from menuwatch.pipeline.rebuild import Counts, Rebuilt
+from menuwatch.pipeline.rebuild import RebuildResult, RowChanges
 from menuwatch.stores import store as stores
+from menuwatch.stores.service import StoreFilter, list_stores
 from menuwatch.stores.store import Store
 
 _SHOWN = 10
@@ -27,117 +29,109 @@ _Refusals = list[tuple[Store, str]]
 
 
 def rebuild(
-    store: Annotated[list[str] | None, typer.Argument(help="The stores: slug, platform id or number of each.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every store that was ever crawled.")] = False,
-    since: Annotated[
-        str | None,
-        typer.Option(help="Only what was crawled from then on: a date, a time (ISO 8601), or an age as 7d."),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would differ.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    store: Annotated[list[str] | None, typer.Argument(help="Stores: name, slug or ID of each.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All stores that were crawled.")] = False,
+    since: SinceOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
 ) -> None:
-    """Make a store's products and history anew from its archive, as if today's version had read every menu.
-
-    One transaction a store. With --since what was before stays as it is, and need not be in the archive any more. Exit code 1 when a
-    payload is not taken any more or, with --all, a store was refused.
-    """
+    """Rebuild a store's products and history from its archive with the current version. Uses one transaction per store. With
+    --since, earlier history stays and need not be archived. Payloads whose file is missing or damaged are skipped and listed
+    at the end. Exit code 1 if there are any, if a payload is not accepted any more, or if one of several stores was refused."""
     if everything == bool(store):
-        raise Refused("name the stores, or say --all")
+        raise Refused("give one or more stores, or --all")
     start = parse_since(since, datetime.now(UTC)) if since else None
-    done, refused = asyncio.run(_rebuild(store or [], since=start, dry_run=dry_run))
+    done, refused = with_system(lambda system: _rebuild(system, store or [], since=start, dry_run=dry_run))
     if json:
-        print_json({"dry_run": dry_run, "since": start, "stores": [_report(one) for one in done], "refused": [
-            {"id": one.id, "slug": one.slug, "reason": reason} for one, reason in refused
-        ]})  # fmt: skip
+        failures = [{"id": failed.id, "slug": failed.slug, "reason": reason} for failed, reason in refused]
+        results = [_report(result) for result in done]
+        print_json({"dry_run": dry_run, "since": start, "stores": results, "refused": failures})
     else:
-        for one in done:
-            _print(one, dry_run=dry_run)
-        for one_store, reason in refused:
-            errors.print(f"menuwatch: {plain(one_store.name)}: {plain(reason)}", markup=False, soft_wrap=True)
-    if refused or any(one.refused for one in done):
+        for result in done:
+            _print(result, dry_run=dry_run)
+        notice(*(f"menuwatch: {failed.name}: {reason}" for failed, reason in refused))
+        _print_damaged(done, dry_run=dry_run)
+    if refused or any(result.refused or result.damaged for result in done):
         raise typer.Exit(1)
 
 
-def _report(one: Rebuilt) -> dict[str, Any]:
+def _report(result: RebuildResult) -> dict[str, Any]:
     return {
-        "id": one.store.id,
-        "slug": one.store.slug,
-        "payloads": one.payloads,
-        "guessed": one.guessed,
-        "same": one.same,
-        "products": asdict(one.products),
-        "states": asdict(one.states),
-        "crawls": asdict(one.crawls),
-        "examples": one.examples,
-        "refused": [{"payload_id": number, "reason": reason} for number, reason in one.refused],
+        "id": result.store.id,
+        "slug": result.store.slug,
+        "payloads": result.payloads,
+        "guessed": result.approximate,
+        "same": result.same,
+        "products": asdict(result.products),
+        "states": asdict(result.states),
+        "crawls": asdict(result.crawls),
+        "examples": result.examples,
+        "damaged": [asdict(damaged) for damaged in result.damaged],
+        "refused": [{"payload_id": number, "reason": reason} for number, reason in result.refused],
     }
 
 
-def _said(counts: Counts) -> str:
-    words = [
-        f"{n:,} {word}"
-        for word, n in (("new", counts.added), ("gone", counts.removed), ("changed", counts.changed))
-        if n
-    ]
-    return ", ".join(words) or "as before"
+def _describe(counts: RowChanges) -> str:
+    numbers = (("new", counts.added), ("gone", counts.removed), ("changed", counts.changed))
+    return ", ".join(f"{n:,} {word}" for word, n in numbers if n) or "unchanged"
 
 
-def _print(one: Rebuilt, *, dry_run: bool) -> None:
-    would = "would be rebuilt" if dry_run else "rebuilt"
-    since = f" since {one.since:%Y-%m-%d %H:%M} UTC" if one.since else ""
-    what = "nothing differs" if one.same else "; ".join(
-        f"{name} {_said(counts)}" for name, counts in (("products", one.products), ("states", one.states), ("crawls", one.crawls))
-    )  # fmt: skip
-    console.print(
-        f"{plain(one.store.name)} (store {one.store.id}): {would}{since} from {plural(one.payloads, 'payload')}; {what}.",
-        markup=False,
-        soft_wrap=True,
+def _print(result: RebuildResult, *, dry_run: bool) -> None:
+    rebuilt = "would be rebuilt" if dry_run else "rebuilt"
+    since = f" since {result.since:%Y-%m-%d %H:%M} UTC" if result.since else ""
+    changes = "; ".join(
+        f"{name} {_describe(counts)}"
+        for name, counts in (("products", result.products), ("states", result.states), ("crawls", result.crawls))
     )
-    for example in one.examples[:_SHOWN]:
+    echo(
+        f"{result.store.name} (store {result.store.id}): {rebuilt}{since} from {pluralize(result.payloads, 'payload')}; "
+        f"{'no differences' if result.same else changes}."
+    )
+    for example in result.examples[:_SHOWN]:
         columns = f" ({', '.join(example['columns'])})" if example["columns"] else ""
-        text = f"  {example['what']}: {plain(example['name'])} {plain(example['provider_product_id'])}{columns}"
-        console.print(text, markup=False, soft_wrap=True)
-    if one.guessed:
-        console.print(
-            f"  No payload from before tells the name, and what else has no history, of {plural(one.guessed, 'product')}: taken to "
-            "have been as in the first payload since.",
-            markup=False,
-            soft_wrap=True,
+        echo(f"  {example['what']}: {example['name']} {example['provider_product_id']}{columns}")
+    if result.approximate:
+        echo(
+            f"  For {pluralize(result.approximate, 'product')} no earlier payload has the name and other values without "
+            "history: taken from the first payload since."
         )
-    for number, reason in one.refused:
-        console.print(f"  payload {number} is quarantined now: {plain(reason)}", markup=False, soft_wrap=True)
+    echo(*(f"  payload {number} is now quarantined: {reason}" for number, reason in result.refused))
 
 
-async def _rebuild(named: Sequence[str], *, since: datetime | None, dry_run: bool) -> tuple[list[Rebuilt], _Refusals]:
-    done: list[Rebuilt] = []
+def _print_damaged(results: Sequence[RebuildResult], *, dry_run: bool) -> None:
+    """Prints every skipped file, and what to do."""
+    files = [(result.store, damaged) for result in results for damaged in result.damaged]
+    if not files:
+        return
+    skipped = "would be skipped" if dry_run else "skipped"
+    notice(
+        f"menuwatch: {pluralize(len(files), 'payload')} {skipped}: the file is missing or damaged.",
+        *(f"  payload {file.payload_id} of {store.name}, {file.path}: {file.reason}" for store, file in files),
+        "The history has a gap there. Run `menuwatch verify --repair`, or copy the files from a backup into the "
+        "storage directory; then rebuild these stores again.",
+    )
+
+
+async def _rebuild(
+    system: System, names: Sequence[str], *, since: datetime | None, dry_run: bool
+) -> tuple[list[RebuildResult], _Refusals]:
+    done: list[RebuildResult] = []
     refused: _Refusals = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    async with bootstrap.open_system(settings()) as system:
-        parts = bootstrap.parts(system)
-        async with system.pool.connection() as conn:
-            chosen = [await _store(conn, text) for text in named]
-            if not named:
-                chosen = [one for one in await stores.page(conn, limit=1_000_000) if one.last_crawled_at is not None]
-            if not dry_run:
-                await audit.record(conn, "history_rebuilt", stores=[one.id for one in chosen], since=since)
-        with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
-            bar = progress.add_task("Rebuilding", total=None)
-            for number, one in enumerate(chosen, 1):
-
-                def told(payloads: int, of: int, said: str = f"Store {number} of {len(chosen)}, payloads") -> None:
-                    progress.update(bar, description=said, completed=payloads, total=of)
-
-                try:
-                    done.append(await pipeline.rebuild(parts, one.id, since=since, dry_run=dry_run, told=told))
-                except Refused as error:
-                    if named:
-                        raise
-                    refused.append((one, str(error)))
+    context = bootstrap.handler_context(system)
+    async with system.pool.connection() as conn:
+        selected = [await stores.resolve(conn, text) for text in names]
+        if not names:
+            every = await list_stores(conn, StoreFilter(), limit=None)
+            selected = [store for store in every if store.last_crawled_at is not None]
+        if not dry_run:
+            await audit.record(conn, "history_rebuilt", stores=[store.id for store in selected], since=since)
+    with progress_bar("Rebuilding") as update:
+        for number, store in enumerate(selected, 1):
+            progress = partial(update, description=f"Store {number} of {len(selected)}, payloads")
+            try:
+                done.append(await pipeline.rebuild(context, store.id, since=since, dry_run=dry_run, progress=progress))
+            except Refused as error:
+                if len(names) == 1:
+                    raise
+                refused.append((store, str(error)))
     return done, refused
-
-
-async def _store(conn: Any, text: str) -> Store:
-    found = await stores.find(conn, text)
-    if found is None:
-        raise Refused(f"{text}: there is no such store; `menuwatch stores list` shows those there are")
-    return found

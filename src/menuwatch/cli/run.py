@@ -1,60 +1,62 @@
-"""`menuwatch up`, `server`, `supervisor`, `worker` and `migrate`: what runs by itself."""
+"""`menuwatch up`, `server`, `supervisor`, `worker` and `migrate`: the services."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from typing import Annotated
 
 import typer
 
 from menuwatch import bootstrap
+from menuwatch.accounts import first_password as first_login
+from menuwatch.accounts import users
 from menuwatch.accounts.passwords import Passwords
-from menuwatch.backup.marker import refuse_unfinished
-from menuwatch.cli.crews import pod, supervising
-from menuwatch.cli.output import console, errors
-from menuwatch.cli.process import on_signals, settings
-from menuwatch.cluster import kubernetes
-from menuwatch.cluster.lifeline import lifeline
-from menuwatch.core import collector
-from menuwatch.core.settings import Settings
-from menuwatch.core.telemetry import get_logger
+from menuwatch.cli.output import echo, notice
+from menuwatch.cli.startup import load_settings, on_signals
+from menuwatch.cli.worker_processes import run_worker_pool, start_pod
+from menuwatch.config.settings import Settings
+from menuwatch.core import gc_tuning as collector
+from menuwatch.core.logging import get_logger
 from menuwatch.db import embedded
 from menuwatch.db import migrate as migrations
-from menuwatch.operations import accounts
+from menuwatch.ops.backup.restore import refuse_unfinished
+from menuwatch.scaling import kubernetes
+from menuwatch.scaling.worker_process import on_parent_death
+from menuwatch.storage.service import open_storage
 
 log = get_logger(__name__)
 
-_LOOK = 1.0
-"""Seconds between two looks at whether a pod that was to go may stay."""
+_SETTLE_SECONDS = 1.0
+"""From the first answered request to the address lines."""
+_POLL_SECONDS = 1.0
+"""Between two checks whether a pod marked for removal may stay."""
 
-HostOption = Annotated[str | None, typer.Option(help="Address to listen on; HOST, 127.0.0.1.")]
+HostOption = Annotated[str | None, typer.Option(help="Address to listen on; default: HOST, 127.0.0.1.")]
 PortOption = Annotated[
-    int | None, typer.Option(min=0, max=65535, help="Port to listen on; PORT, 8640. 0 takes a free one.")
+    int | None, typer.Option(min=0, max=65535, help="Port to listen on; default: PORT, 8640. 0 selects a free one.")
 ]
-CrewOption = Annotated[
+WorkersOption = Annotated[
     int | None,
     typer.Option(
-        metavar="N", help="Workers to run. Unset: as many as were ordered last, at first WORKERS_PER_POD (1).", min=0
+        metavar="N", help="Number of workers. Default: the last desired number, initially WORKERS_PER_POD (1).", min=0
     ),
 ]
 
 
-def up(host: HostOption = None, port: PortOption = None, workers: CrewOption = None) -> None:
-    """Serve and run workers on this machine until told to stop: all that Menuwatch needs.
-
-    Dashboard, API and `menuwatch workers scale` change how many workers there are.
-    """
-    asyncio.run(_server(host, port, crew=True, workers=workers))
+def up(host: HostOption = None, port: PortOption = None, workers: WorkersOption = None) -> None:
+    """Run server and workers on this machine. Scale the workers from the dashboard, the API or `menuwatch workers scale`."""
+    asyncio.run(_server(host, port, with_workers=True, workers=workers))
 
 
 def server(host: HostOption = None, port: PortOption = None) -> None:
-    """Serve the HTTP API and fire the schedules until told to stop."""
+    """Run the server: dashboard, public site, API and schedules."""
     asyncio.run(_server(host, port))
 
 
-def supervisor(workers: CrewOption = None) -> None:
-    """Run workers, as many as are ordered, for servers elsewhere. One supervisor of an installation does; another one stands by."""
+def supervisor(workers: WorkersOption = None) -> None:
+    """Run the desired number of workers, for servers on other machines. One supervisor per installation is active; others stand by."""
     asyncio.run(_supervisor(workers))
 
 
@@ -65,119 +67,135 @@ def worker(
             min=1,
             max=100,
             metavar="N",
-            help="Worker processes; WORKERS_PER_POD, 1. From 2 on, those that crash are replaced.",
+            help="Number of worker processes; default: WORKERS_PER_POD, 1. With 2 or more, crashed ones are replaced.",
         ),
     ] = None,
-    place: Annotated[int | None, typer.Option("--place-in-pod", min=0, hidden=True)] = None,
+    ordinal: Annotated[int | None, typer.Option("--place-in-pod", min=0, hidden=True)] = None,
 ) -> None:
-    """Run tasks until told to stop (Ctrl-C or SIGTERM). Refuses to start without an active proxy."""
-    found = settings(quiet=False, workers_per_pod=workers)
-    if place is not None:
-        asyncio.run(_worker(found, place))
-    elif found.workers_per_pod == 1:
-        asyncio.run(_worker(found))
-    elif code := asyncio.run(_pod(found)):
+    """Run tasks until stopped (Ctrl-C or SIGTERM). Refuses to start without an active proxy."""
+    settings = load_settings(quiet=False, workers_per_pod=workers)
+    if ordinal is not None:
+        asyncio.run(_worker(settings, ordinal))
+    elif settings.workers_per_pod == 1:
+        asyncio.run(_worker(settings))
+    elif code := asyncio.run(_pod(settings)):
         raise typer.Exit(code)
 
 
-def migrate() -> None:
-    """Bring the database to this version's schema."""
-    ours = settings()
-    refuse_unfinished(ours.storage)
-    with embedded.database_url(ours) as url:
+def migrate(
+    empty: Annotated[
+        bool,
+        typer.Option("--empty", help="Create an empty database even if the archive contains files."),
+    ] = False,
+) -> None:
+    """Migrate the database to the schema of this version."""
+    settings = load_settings()
+    refuse_unfinished(open_storage(settings))
+    with embedded.database_url(settings, empty=empty) as url:
         done = migrations.migrate(url)
     if done.changed:
-        console.print(f"Migrated from {done.before or 'an empty database'} to {done.after}.")
+        echo(f"Migrated from {done.before or 'an empty database'} to {done.after}.")
     else:
-        console.print(f"Nothing to do: the database is at {done.after}.")
+        echo(f"Nothing to do: the database is at {done.after}.")
 
 
-async def _server(host: str | None, port: int | None, *, crew: bool = False, workers: int | None = None) -> None:
-    from menuwatch.cli.serving import serve
+async def _server(
+    host: str | None, port: int | None, *, with_workers: bool = False, workers: int | None = None
+) -> None:
+    from menuwatch.cli.serving import address_lines, listening, serve
 
-    async with (
-        bootstrap.open_system(
-            settings(
-                quiet=False, host=host, port=port, scaler="local" if crew else None
-            )  # its own workers, in a cluster too
-        ) as system,
-        contextlib.AsyncExitStack() as stack,
-    ):
-        await bootstrap.recover_tasks(system)
-        await _first_login(system)
-        await stack.enter_async_context(bootstrap.scheduling(system))
-        await stack.enter_async_context(bootstrap.keeping(system))
-        if crew:
-            await stack.enter_async_context(supervising(system, asked=workers))
-            # Loading the faces takes a while, and much longer on a busy machine: the supervisor needs the event loop meanwhile.
-            await asyncio.to_thread(bootstrap.load_faces)
-        await serve(
-            system,
-            lambda address: errors.print(
-                f"Menuwatch listens on {address}  (reference: {address}/docs, Ctrl-C ends it)", soft_wrap=True
-            ),
-        )
-        if crew:
-            errors.print("Workers finish what they have; Ctrl-C again does not wait for them.", soft_wrap=True)
+    scaler = "local" if with_workers else None  # its own workers, in a cluster too
+    settings = load_settings(quiet=False, host=host, port=port, scaler=scaler)
+    # The port comes first: a second server that cannot have it must not recover tasks, create the first admin or fire schedules.
+    with listening(settings) as listener:
+        async with bootstrap.open_system(settings, goes_on=True) as system, contextlib.AsyncExitStack() as stack:
+            await bootstrap.recover_tasks(system)
+            login = await _first_login(system)
+            # Without a start, nothing else would show the first password.
+            login_shown = stack.enter_context(contextlib.ExitStack())
+            login_shown.callback(notice, *login)
+            await stack.enter_async_context(bootstrap.run_scheduler(system))
+            await stack.enter_async_context(bootstrap.run_maintenance(system))
+            if with_workers:
+                await stack.enter_async_context(run_worker_pool(system, requested=workers))
+                # Importing the apps takes a while, longer on a busy machine: the supervisor needs the event loop meanwhile.
+                await asyncio.to_thread(bootstrap.load_apps)
+
+            def on_up(address: str) -> None:
+                def show() -> None:
+                    login_shown.pop_all()
+                    lines = address_lines(settings.public_url or address, *login)
+                    notice("", f"Menuwatch is listening on {address}", *lines[1:], "Press Ctrl-C to stop.")
+
+                # After the log lines of the start, so that they are the last ones.
+                asyncio.get_running_loop().call_later(_SETTLE_SECONDS, show)
+
+            await serve(system, listener, on_up)
+            if with_workers:
+                notice("Workers finish running tasks; press Ctrl-C again to stop immediately.")
 
 
 async def _supervisor(workers: int | None) -> None:
-    async with bootstrap.open_system(settings(quiet=False)) as system:
+    async with bootstrap.open_system(load_settings(quiet=False), goes_on=True) as system:
         await bootstrap.recover_tasks(system)
-        told = asyncio.Event()
-        async with bootstrap.keeping(system), supervising(system, asked=workers):
-            with on_signals(asyncio.get_running_loop(), told.set):
-                await told.wait()
+        stopped = asyncio.Event()
+        async with bootstrap.run_maintenance(system), run_worker_pool(system, requested=workers):
+            with on_signals(asyncio.get_running_loop(), stopped.set):
+                await stopped.wait()
 
 
-async def _first_login(system: bootstrap.System) -> None:
-    """Says once, to whoever starts the very first server, how to get in. Printed, not logged: logs are kept and read by others."""
-    password = await accounts.first_admin(system.pool, Passwords.of(system.settings))
-    if password is not None:
-        errors.print(
-            f"First login: user {accounts.FIRST_NAME}, password {password}\n"
-            "It is shown this once and must be changed at the login. Lost it? `menuwatch users password admin` makes another.",
-            markup=False,
-            soft_wrap=True,
-        )
+async def _first_login(system: bootstrap.System) -> tuple[str, ...]:
+    """How to log in at the very first start; empty later. The password is never logged, nor printed to where output is kept."""
+    password = await users.first_admin(system.pool, Passwords.of(system.settings))
+    if password is None:
+        return ()
+    user = f"First login  user {users.FIRST_NAME}"
+    another = f"`menuwatch users password {users.FIRST_NAME}` creates another"
+    if sys.stderr.isatty():
+        return f"{user}, password {password}", f"             shown only once, changed at login; {another}"
+    try:
+        file = await asyncio.to_thread(first_login.write, system.settings.home, password)
+    except OSError as error:
+        return (f"{user}, no password: {system.settings.home} cannot be written ({error.strerror}); {another}",)
+    return f"{user}, password in {file}", f"             changed at login, which removes the file; {another}"
 
 
-async def _worker(found: Settings, place: int | None = None) -> None:
-    """One worker; with `place` it is one of a pod, and stops when its supervisor dies."""
-    async with bootstrap.open_system(found) as system, contextlib.AsyncExitStack() as stack:
-        if place is None and not await _may_begin(system):
+async def _worker(settings: Settings, ordinal: int | None = None) -> None:
+    """One worker; with `ordinal` it is one of a pod, and stops when its supervisor dies."""
+    async with bootstrap.open_system(settings, goes_on=True) as system, contextlib.AsyncExitStack() as stack:
+        if ordinal is None and not await _may_begin(system):
             return
-        runner = await bootstrap.worker(system, ordinal=place)
-        if place is not None:
-            await stack.enter_async_context(lifeline(runner.stop))
-        stack.enter_context(bootstrap.metrics(system, runner, ordinal=place))
-        await stack.enter_async_context(bootstrap.keeping(system))
+        runner = await bootstrap.worker(system, ordinal=ordinal)
+        if ordinal is not None:
+            await stack.enter_async_context(on_parent_death(runner.stop))
+        stack.enter_context(bootstrap.metrics(system, runner, ordinal=ordinal))
+        await stack.enter_async_context(bootstrap.run_maintenance(system))
         with on_signals(asyncio.get_running_loop(), runner.stop):
             collector.calm()
             await runner.run()
 
 
 async def _may_begin(system: bootstrap.System) -> bool:
-    """Waits while this pod is one that goes: Kubernetes starts such a pod again until it is gone. False: told to stop meanwhile."""
-    told, said = asyncio.Event(), False
-    with on_signals(asyncio.get_running_loop(), told.set):
-        while not told.is_set():
+    """Waits while this pod is marked for removal: Kubernetes restarts such a pod until it is gone. False: stopped meanwhile."""
+    stopped, logged = asyncio.Event(), False
+    with on_signals(asyncio.get_running_loop(), stopped.set):
+        while not stopped.is_set():
             async with system.pool.connection() as conn:
-                if not await kubernetes.goes(conn, system.settings):
+                if not await kubernetes.is_removed(conn, system.settings):
                     return True
-            if not said:
-                log.info("this pod is to go, and begins nothing", action="pod_stands_by")
-                said = True
+            if not logged:
+                log.info("pod is being removed, not starting workers", action="pod_stands_by")
+                logged = True
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK):
-                    await told.wait()
+                async with asyncio.timeout(_POLL_SECONDS):
+                    await stopped.wait()
     return False
 
 
-async def _pod(found: Settings) -> int:
-    async with bootstrap.open_system(found, pool_size=2) as system:
+async def _pod(settings: Settings) -> int:
+    async with bootstrap.open_system(settings, pool_size=2, goes_on=True) as system:
         if not await _may_begin(system):
             return 0
-        supervisor = await pod(system, found.workers_per_pod)
-        with on_signals(asyncio.get_running_loop(), supervisor.stop):
-            return await supervisor.run()
+        worker_pool = await start_pod(system, settings.workers_per_pod)
+        with on_signals(asyncio.get_running_loop(), worker_pool.stop):
+            return await worker_pool.run()

@@ -1,128 +1,222 @@
-"""`menuwatch schedules`: what is enqueued by itself."""
+"""`menuwatch schedules`: recurring schedules."""
 
 from __future__ import annotations
 
-import asyncio
-import dataclasses
-from datetime import datetime, timedelta
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, TypeVar
 
 import typer
 
 from menuwatch import bootstrap
-from menuwatch.cli.output import Format, chosen_format, console, errors, plain, plural, print_json, print_rows
-from menuwatch.cli.process import settings
+from menuwatch.bootstrap import System
+from menuwatch.cli.options import Commands, JsonOption, LimitedOutput
+from menuwatch.cli.output import Column, echo, notice, print_json
+from menuwatch.cli.startup import read, with_system
 from menuwatch.core.clock import SystemClock
-from menuwatch.operations import schedules as operations
-from menuwatch.schedules.model import Schedule
+from menuwatch.core.errors import Refused
+from menuwatch.core.format import duration, pluralize, timestamp
+from menuwatch.db.pool import Connection
+from menuwatch.queue.model import parse_role
+from menuwatch.queue.schedules import service as schedules
+from menuwatch.queue.schedules import timetable
+from menuwatch.queue.schedules.model import INTERVALS, PRIORITIES, ROLES, Schedule
 
-app = typer.Typer(help="What is enqueued by itself, and when.", no_args_is_help=True)
+T = TypeVar("T")
 
-NameArgument = Annotated[str, typer.Argument(help="Name or number of the schedule.", metavar="SCHEDULE")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+app = Commands("Manage recurring schedules.")
+
+NameArgument = Annotated[str, typer.Argument(help="Name or id of the schedule.", metavar="SCHEDULE")]
+
+CronOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cron", help="Time of day (02:30) or cron line (0 2 * * 1-5) instead of an interval.", metavar="LINE"
+    ),
+]
+TimezoneOption = Annotated[
+    str | None,
+    typer.Option(
+        "--timezone",
+        help="Time zone of --cron: an IANA name, or store for each store's own. Default: store for payload_fetch, else UTC.",
+        metavar="ZONE",
+    ),
+]
+
+
+def _due(schedule: Schedule, now: datetime) -> str:
+    if not schedule.enabled:
+        return "paused" if schedule.paused_at else "disabled"
+    if schedule.late_seconds:
+        return f"late by {_minutes(schedule.late_seconds)}"
+    return f"in {_minutes((schedule.next_run_at - now).total_seconds())}" if schedule.next_run_at > now else "due now"
+
+
+def _minutes(seconds: float) -> str:
+    """A duration, to the minute."""
+    return duration(max(1, round(seconds / 60)) * 60)
+
+
+COLUMNS = (
+    Column("#", "id"),
+    Column("Name", "name", rank=2),
+    Column("Role", "role"),
+    Column("Enabled", "enabled", rank=3),
+    Column("Runs", lambda schedule: schedule.timing, rank=1),
+    Column("Priority", "priority"),
+    Column("State", "state_code", rank=4),
+    Column("Last run", "last_run_at", rank=6),
+    Column("Tasks", "last_task_count", rank=7),
+    Column("Next run", "next_run_at", rank=5),
+    Column("Due", lambda schedule: _due(schedule, SystemClock().now()), rank=1),
+)
 
 
 @app.command("list")
-def list_(
+def list_(out: LimitedOutput) -> None:
+    """List schedules with their last and next run, delays and errors."""
+    rows = _in_transaction(lambda _, conn: schedules.list_schedules(conn))
+    out.show(rows, COLUMNS, "schedule", empty="No schedules.")
+    for schedule in rows if out.is_table else ():
+        if schedule.last_error is not None:
+            failing = " failed and is retried every minute" if schedule.next_run_at <= SystemClock().now() else ""
+            notice(f"{schedule.name}{failing}: {schedule.last_error}")
+
+
+@app.command("add")
+def add(
+    name: Annotated[str, typer.Argument(help="Unique name.", metavar="NAME")],
+    role: Annotated[str, typer.Option(help=f"Role of its tasks: {', '.join(ROLES)}.")],
+    every: Annotated[
+        float | None,
+        typer.Option(min=float(INTERVALS[0]), max=float(INTERVALS[1]), help="Interval in hours.", metavar="HOURS"),
+    ] = None,
+    cron: CronOption = None,
+    timezone: TimezoneOption = None,
+    state: Annotated[str | None, typer.Option(help="Only this state or province (two letters).")] = None,
+    platform: Annotated[str | None, typer.Option(help="Platform of its tasks; the first one by default.")] = None,
+    priority: Annotated[int, typer.Option(min=PRIORITIES[0], max=PRIORITIES[1], help="Priority of its tasks.")] = 0,
+    disabled: Annotated[bool, typer.Option("--disabled", help="Create it disabled.")] = False,
     json: JsonOption = False,
-    fmt: Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")] = None,
 ) -> None:
-    """List schedules with their last and next run, how late they are, and what went wrong."""
-    fmt = chosen_format(json, fmt)
-    found, now = asyncio.run(_list()), SystemClock().now()
-    rows = [_row(one, now) | ({"when": _when(one, now)} if fmt is Format.TABLE else {}) for one in found]
-    print_rows(
-        rows,
-        (
-            ("id", "#"),
-            ("name", "Name"),
-            ("role", "Role"),
-            ("enabled", "Enabled"),
-            ("interval_hours", "Hours"),
-            ("priority", "Priority"),
-            ("state_code", "State"),
-            ("last_run_at", "Last run"),
-            ("last_task_count", "Tasks"),
-            ("next_run_at", "Next run"),
-            ("when", "When"),
-        ),
-        fmt,
-        empty="No schedules.",
-        keep=("when", "name", "enabled", "state_code", "next_run_at", "last_run_at", "last_task_count"),
-    )
-    if fmt is Format.TABLE:
-        for one in found:
-            if one.last_error is not None:
-                errors.print(
-                    f"{one.name} could not be fired, and is tried again every minute: {plain(one.last_error)}",
-                    markup=False,
-                    soft_wrap=True,
-                )
+    """Create a schedule, for example one per state. With an interval its first run is due at once."""
+    fields = {
+        "name": name,
+        "role": parse_role(role),
+        "interval_hours": None if every is None else Decimal(str(every)),
+        "cron": cron,
+        "timezone": timezone,
+        "priority": priority,
+        "enabled": not disabled,
+        **({} if state is None else {"state_code": state}),
+        **({} if platform is None else {"platform": platform}),
+    }
+
+    async def act(system: System, conn: Connection) -> Schedule:
+        return await schedules.create(conn, fields, platforms=tuple(system.platforms), now=system.clock.now())
+
+    schedule = _in_transaction(act)
+    if json:
+        print_json(schedule)
+    else:
+        echo(f"Schedule {schedule.name} created (id {schedule.id}): {schedule.timing}.")
 
 
-def _row(one: Schedule, now: datetime) -> dict[str, Any]:
-    return {**dataclasses.asdict(one), "late_seconds": int(one.late(now).total_seconds())}
+@app.command("preview")
+def preview(
+    name: Annotated[str | None, typer.Argument(help="Name or id of a schedule.", metavar="[SCHEDULE]")] = None,
+    cron: CronOption = None,
+    timezone: TimezoneOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the next five runs of a schedule, or of a cron line without saving it."""
+    if (name is None) == (cron is None):
+        raise Refused("give a schedule or --cron")
+
+    async def act(system: System, conn: Connection) -> list[datetime]:
+        now = system.clock.now()
+        if name is not None:
+            return await timetable.upcoming(conn, await schedules.find_schedule(conn, name), now)
+        fields = {"role": ROLES[0], "cron": cron, "timezone": timezone}
+        return await schedules.preview(conn, fields, platforms=tuple(system.platforms), now=now)
+
+    runs = read(act)
+    if json:
+        print_json({"runs": runs})
+    else:
+        echo(*(timestamp(at) for at in runs))
 
 
-def _when(one: Schedule, now: datetime) -> str:
-    """When it fires next, as people say it."""
-    if not one.enabled:
-        return "disabled"
-    if late := one.late(now):
-        return f"late by {_span(late)}"
-    return "due now" if one.next_run_at <= now else f"in {_span(one.next_run_at - now)}"
+@app.command("pause-all")
+def pause_all() -> None:
+    """Pause all schedules: they enqueue nothing until `resume-all`."""
+    names = _in_transaction(lambda _, conn: schedules.pause_all(conn))
+    echo(f"{pluralize(len(names), 'schedule')} paused.")
 
 
-def _span(length: timedelta) -> str:
-    minutes = max(1, round(length / timedelta(minutes=1)))
-    days, hours, minutes = minutes // 1440, minutes // 60 % 24, minutes % 60
-    parts = [f"{count} {unit}" for count, unit in ((days, "d"), (hours, "h"), (minutes, "min")) if count]
-    return " ".join(parts[:2])
+@app.command("resume-all")
+def resume_all() -> None:
+    """Resume the schedules that were paused with `pause-all`."""
+    names = _in_transaction(lambda _, conn: schedules.resume_all(conn))
+    echo(f"{pluralize(len(names), 'schedule')} resumed.")
+
+
+@app.command("remove")
+def remove(name: NameArgument) -> None:
+    """Delete a schedule with its runs. Its tasks stay. Default schedules can only be disabled."""
+
+    async def act(system: System, conn: Connection) -> Schedule:
+        schedule_id = (await schedules.find_schedule(conn, name)).id
+        return await schedules.remove(conn, schedule_id, platforms=tuple(system.platforms))
+
+    echo(f"Schedule {_in_transaction(act).name} is removed.")
 
 
 @app.command("trigger")
 def trigger(name: NameArgument, json: JsonOption = False) -> None:
-    """Fire a schedule now, besides its times."""
-    found, made = asyncio.run(_trigger(name))
+    """Trigger a schedule now, in addition to its planned runs."""
+
+    async def act(system: System, conn: Connection) -> tuple[Schedule, int]:
+        schedule_id = (await schedules.find_schedule(conn, name)).id
+        return await schedules.trigger(conn, schedule_id, now=system.clock.now())
+
+    schedule, created = _in_transaction(act)
     if json:
-        print_json({"tasks_created": made, "schedule": _row(found, SystemClock().now())})
-        return
-    console.print(f"{found.name}: {plural(made, 'new task')}.", markup=False)
+        print_json({"tasks_created": created, "schedule": schedule})
+    else:
+        echo(f"{schedule.name}: {pluralize(created, 'new task')}.")
 
 
 @app.command("enable")
 def enable(name: NameArgument) -> None:
-    """Let a schedule fire. A running server fires it within a minute if its time has passed."""
-    found = asyncio.run(_switch(name, True))
-    console.print(f"{found.name} is enabled; it fires next at {found.next_run_at:%Y-%m-%d %H:%M} UTC.", markup=False)
+    """Enable a schedule. If a run is overdue, a running server starts it within a minute."""
+    schedule = _set_enabled(name, True)
+    echo(f"{schedule.name} is enabled; next run: {schedule.next_run_at:%Y-%m-%d %H:%M} UTC.")
 
 
 @app.command("disable")
 def disable(name: NameArgument) -> None:
-    """Keep a schedule from firing; it can still be triggered."""
-    console.print(f"{asyncio.run(_switch(name, False)).name} is disabled.", markup=False)
+    """Disable a schedule; it can still be triggered."""
+    echo(f"{_set_enabled(name, False).name} is disabled.")
 
 
-async def _list() -> list[Schedule]:
-    async with bootstrap.open_system(settings()) as system:
-        await bootstrap.default_schedules(system)
-        async with system.pool.connection() as conn:
-            return await operations.listed(conn)
+def _set_enabled(name: str, enabled: bool) -> Schedule:
+    async def act(system: System, conn: Connection) -> Schedule:
+        schedule_id = (await schedules.find_schedule(conn, name)).id
+        return await schedules.change(
+            conn, schedule_id, {"enabled": enabled}, platforms=tuple(system.platforms), now=system.clock.now()
+        )
+
+    return _in_transaction(act)
 
 
-async def _trigger(name: str) -> tuple[Schedule, int]:
-    async with bootstrap.open_system(settings()) as system:
-        await bootstrap.default_schedules(system)
+def _in_transaction(act: Callable[[System, Connection], Awaitable[T]]) -> T:
+    """As `in_transaction`, after adding the default schedules."""
+
+    async def run(system: System) -> T:
+        await bootstrap.ensure_default_schedules(system)
         async with system.pool.connection() as conn, conn.transaction():
-            found = await operations.find(conn, name)
-            return await operations.trigger(conn, found.id, now=system.clock.now())
+            return await act(system, conn)
 
-
-async def _switch(name: str, enabled: bool) -> Schedule:
-    async with bootstrap.open_system(settings()) as system:
-        await bootstrap.default_schedules(system)
-        async with system.pool.connection() as conn, conn.transaction():
-            found = await operations.find(conn, name)
-            return await operations.change(
-                conn, found.id, {"enabled": enabled}, platforms=tuple(system.platforms), now=system.clock.now()
-            )
+    return with_system(run)

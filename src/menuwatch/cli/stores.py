@@ -2,152 +2,260 @@
 
 from __future__ import annotations
 
-import asyncio
+import sys
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from decimal import Decimal
+from typing import Annotated, TypeVar
 
 import typer
+from msgspec import structs
 
-from menuwatch import bootstrap
-from menuwatch.cli.output import Format, ago, console, errors, print_rows
-from menuwatch.cli.process import settings
-from menuwatch.cli.products import parse_since
+from menuwatch.bootstrap import System
+from menuwatch.catalog import history
+from menuwatch.catalog.cold_storage import ParquetPartitions
+from menuwatch.catalog.history import Menu
+from menuwatch.cli.options import (
+    Commands,
+    DryRunOption,
+    JsonOption,
+    LimitedOutput,
+    StatesOption,
+    YesOption,
+    parse_since,
+)
+from menuwatch.cli.output import Column, ago, echo, notice, print_json, progress_bar
+from menuwatch.cli.startup import in_transaction, read, with_system
 from menuwatch.core.errors import Refused
-from menuwatch.exports.packs import Packs
-from menuwatch.operations import audit, history
-from menuwatch.operations.history import MenuAt
+from menuwatch.core.format import duration, pluralize
+from menuwatch.db.pool import Connection
+from menuwatch.pipeline import store_changes, store_merge
+from menuwatch.pipeline.store_changes import RemovedStore
+from menuwatch.pipeline.store_discovery import add_store
+from menuwatch.pipeline.store_merge import MergedStore
+from menuwatch.queue.enqueue import EnqueuedTask
+from menuwatch.stores import service
 from menuwatch.stores import store as stores
+from menuwatch.stores.service import CrawlSettings, Freshness, StoreFilter
 from menuwatch.stores.store import Store
-from menuwatch.tasks import store as tasks
-from menuwatch.tasks.model import PRIORITY_URGENT, NewTask, Role
 
-app = typer.Typer(help="Which stores are watched.", no_args_is_help=True)
+app = Commands("Manage stores.")
+
+StoreArgument = Annotated[str, typer.Argument(help="Store: name, slug or ID.")]
+
+COLUMNS = (
+    Column("#", "id"),
+    Column("Slug", "slug"),
+    Column("Name", "name"),
+    Column("Location", lambda store: ", ".join(part for part in (store.city, store.state) if part) or None, rank=4),
+    Column("Products", "product_count", rank=2),
+    Column("Last crawl", "last_crawled_at", ago, rank=1),
+    Column("Crawling", "crawl_enabled", rank=3),
+    Column("Last error", "last_error", rank=5),
+)
+MENU_COLUMNS = (
+    Column("Product", "name", rank=1),
+    Column("Brand", "brand_name"),
+    Column("Category", "category"),
+    Column("Price", "price", rank=2),
+    Column("Stock", "stock_status"),
+    Column("Quantity", "quantity"),
+    Column("Since", "from_"),
+)
 
 
 @app.command("add")
 def add(
-    menu_url: Annotated[
-        str, typer.Argument(help="Address of the store's menu, as https://dutchie.com/dispensary/SLUG.")
+    menu_urls: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="URL...", help="URLs of the stores' menus, for example https://dutchie.com/dispensary/SLUG."
+        ),
     ],
 ) -> None:
-    """Add a store by the address of its menu; a worker resolves it and makes its first crawl."""
-    store = asyncio.run(_add(menu_url))
-    console.print(f"Added store {store.id} ({store.slug}). A running worker will find and crawl it.", markup=False)
+    """Add stores by their menu URLs, all or none; workers resolve them and start their first crawls."""
+
+    async def act(system: System, conn: Connection) -> list[Store]:
+        return [(await add_store(conn, system.platforms, url))[0] for url in dict.fromkeys(menu_urls)]
+
+    for store in in_transaction(act):
+        echo(f"Added store {store.id} ({store.slug}). A running worker will resolve and crawl it.")
 
 
 @app.command("list")
 def list_(
-    state: Annotated[str | None, typer.Option(help="Only stores of this state or province.")] = None,
-    fmt: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
+    out: LimitedOutput,
+    state: StatesOption = None,
+    platform: Annotated[str | None, typer.Option(help="Only stores on this platform.")] = None,
+    freshness: Annotated[
+        list[Freshness] | None, typer.Option(help="Only stores with a menu of this age (repeatable).")
+    ] = None,
+    crawl: Annotated[
+        bool | None, typer.Option("--crawl/--no-crawl", help="Only stores with crawling enabled or disabled.")
+    ] = None,
+    q: Annotated[str | None, typer.Option("--search", help="Only stores with this text in name, city or slug.")] = None,
 ) -> None:
     """List stores with their last crawl."""
-    found = asyncio.run(_list(state))
-    keys = (
-        "id",
-        "slug",
-        "name",
-        "city",
-        "state",
-        "platform",
-        "platform_dispensary_id",
-        "crawl_enabled",
-        "product_count",
+    where = StoreFilter(platform=platform, states=state, crawl_enabled=crawl, freshness=freshness, q=q)
+    rows = read(lambda _, conn: service.list_stores(conn, where, limit=None))
+    empty = "No matching stores."
+    if where == StoreFilter():
+        empty = "No stores yet. Add one with `menuwatch stores add URL`."
+    elif state and where == StoreFilter(states=state[:1]):
+        empty = f"No stores in {state[0]}."
+    out.show(rows, COLUMNS, "store", empty=empty)
+
+
+@app.command("set")
+def set_(
+    store: StoreArgument,
+    crawl: Annotated[bool | None, typer.Option("--crawl/--no-crawl", help="Enable or disable crawling.")] = None,
+    interval: Annotated[float | None, typer.Option(help="Crawl interval in hours.")] = None,
+) -> None:
+    """Enable or disable crawling of a store, or set its crawl interval."""
+    if crawl is None and interval is None:
+        raise Refused("nothing to change: give --crawl, --no-crawl or --interval")
+    _set_crawling(store, enabled=crawl, hours=None if interval is None else Decimal(str(interval)))
+
+
+def _set_crawling(store: str, *, enabled: bool | None, hours: Decimal | None = None) -> None:
+    async def act(_: System, conn: Connection) -> CrawlSettings:
+        store_id = (await stores.resolve(conn, store)).id
+        return await service.change_crawl_settings(conn, store_id, enabled=enabled, interval_hours=hours)
+
+    result = in_transaction(act)
+    every = duration(float(result.interval_hours) * 3600)
+    echo(f"Crawled every {every}." if result.enabled else "Crawling disabled.")
+
+
+@app.command("crawl")
+def crawl_(store: StoreArgument, json: JsonOption = False) -> None:
+    """Crawl a store now, ahead of scheduled work."""
+
+    async def act(system: System, conn: Connection) -> EnqueuedTask:
+        return await store_changes.crawl_now(conn, system.platforms, await stores.resolve(conn, store))
+
+    queued = in_transaction(act)
+    if json:
+        print_json({"id": queued.task.id, "created": queued.created})
+    else:
+        echo(f"Crawl queued (task {queued.task.id})." if queued.created else f"Already queued (task {queued.task.id}).")
+
+
+@app.command("pause")
+def pause(store: StoreArgument) -> None:
+    """Disable crawling of a store: it is not contacted until resumed."""
+    _set_crawling(store, enabled=False)
+
+
+@app.command("resume")
+def resume(store: StoreArgument) -> None:
+    """Enable crawling of a store again."""
+    _set_crawling(store, enabled=True)
+
+
+@app.command("edit")
+def edit(
+    store: StoreArgument,
+    menu_url: Annotated[str, typer.Option("--menu-url", help="New menu URL, on the same platform.")],
+) -> None:
+    """Change the menu URL of a store. One that is not resolved yet takes the slug of the URL and is resolved again."""
+
+    async def act(system: System, conn: Connection) -> Store:
+        return await store_changes.set_menu_url(
+            conn, system.platforms, (await stores.resolve(conn, store)).id, menu_url
+        )
+
+    changed = in_transaction(act)
+    echo(f"Menu URL of store {changed.id} ({changed.slug}): {changed.menu_url}")
+
+
+@app.command("remove")
+def remove(
+    store: StoreArgument, yes: YesOption = False, dry_run: DryRunOption = False, json: JsonOption = False
+) -> None:
+    """Remove a store with its payloads, products, history and alert rules, and cancel its tasks. Finished tasks stay."""
+
+    async def act(system: System, dry: bool) -> RemovedStore:
+        async with system.pool.connection() as conn:
+            store_id = (await stores.resolve(conn, store)).id
+            return await store_changes.remove_store(conn, system.archive, store_id, dry_run=dry)
+
+    _confirm("Remove", act, yes, dry_run, json)
+
+
+@app.command("merge")
+def merge(
+    store: StoreArgument,
+    into: Annotated[str, typer.Argument(help="Store that stays: name, slug or ID.")],
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Merge a store into another row of the same shop. Payloads, products, history, finished tasks and alert rules move; the row is
+    removed. If both have a catalog, it is rebuilt from the payloads of both."""
+
+    async def act(system: System, dry: bool) -> MergedStore:
+        async with system.pool.connection() as conn:
+            ids = [(await stores.resolve(conn, text)).id for text in (store, into)]
+        with progress_bar("Rebuilding") as progress:
+            return await store_merge.merge_stores(
+                system.pool, system.archive, system.platforms, *ids, dry_run=dry, progress=progress
+            )
+
+    _confirm("Merge", act, yes, dry_run, json)
+
+
+Change = TypeVar("Change", RemovedStore, MergedStore)
+
+
+def _confirm(verb: str, act: Callable[[System, bool], Awaitable[Change]], yes: bool, dry_run: bool, json: bool) -> None:
+    """Shows what would be removed or moved, asks for confirmation, and does it."""
+    changed = with_system(lambda system: act(system, True))
+    # Finished tasks of a removed store stay.
+    silent = {"payload_bytes", "rebuilt_from"} | ({"finished_tasks"} if isinstance(changed, RemovedStore) else set())
+    counts = ", ".join(
+        pluralize(n, name.removesuffix("s").replace("_", " "))
+        for name, n in structs.asdict(changed.contents).items()
+        if n and name not in silent
     )
-    rows: list[dict[str, Any]] = [
-        {key: getattr(store, key) for key in (*keys, "last_crawled_at", "last_error", "menu_url", "timezone")}
-        for store in found
-    ]
-    if fmt is Format.TABLE:
-        rows = [row | {"last_crawled_at": ago(row["last_crawled_at"]), "place": _place(row)} for row in rows]
-    print_rows(
-        rows,
-        (
-            ("id", "#"),
-            ("slug", "Slug"),
-            ("name", "Name"),
-            ("place", "Place"),
-            ("product_count", "Products"),
-            ("last_crawled_at", "Last crawl"),
-            ("crawl_enabled", "Crawled"),
-            ("last_error", "Last error"),
-        ),
-        fmt,
-        empty=f"No stores in {state}." if state else "No stores yet. Add one with `menuwatch stores add URL`.",
-    )
-
-
-def _place(row: dict[str, Any]) -> str:
-    return ", ".join(part for part in (row["city"], row["state"]) if part) or "-"
-
-
-async def _add(menu_url: str) -> Store:
-    async with bootstrap.open_system(settings()) as system:
-        for platform in system.platforms.values():
-            slug = platform.slug_of(menu_url)
-            if slug is not None:
-                break
-        else:
-            known = ", ".join(system.platforms)
-            raise Refused(
-                f"{menu_url!r} is no menu of a platform that Menuwatch knows ({known}): "
-                "it looks like https://dutchie.com/dispensary/SLUG or …/embedded-menu/SLUG"
-            )
-        if not platform.hosts:
-            raise Refused(
-                f"{menu_url!r} is a menu of {platform.name}, which is not asked here: set {platform.name.upper()}_BASE_URL, "
-                "or put recorded answers in with `menuwatch replay`"
-            )
-        async with system.pool.connection() as conn, conn.transaction():
-            store = await stores.add_by_url(conn, platform=platform.name, slug=slug, menu_url=menu_url)
-            await audit.record(conn, "store_added", ("store", store.id), platform=platform.name, slug=slug)
-            await tasks.enqueue(
-                conn,
-                [
-                    NewTask(
-                        role=Role.ENTRY_POINT_DISCOVERY,
-                        dispensary_id=store.id,
-                        platform=platform.name,
-                        priority=PRIORITY_URGENT,
-                    )
-                ],
-            )
-        return store
+    if not json:
+        into = f" into store {changed.into}" if isinstance(changed, MergedStore) else ""
+        echo(
+            f"{verb} store {changed.id} ({changed.slug or changed.name}){into}: {counts or 'nothing else belongs to it'}."
+        )
+        if isinstance(changed, MergedStore) and (payloads := changed.contents.rebuilt_from):
+            echo(f"Both stores have a catalog: it is rebuilt from {pluralize(payloads, 'payload')} of both.")
+    if not dry_run:
+        if not yes and not json:
+            if not sys.stdin.isatty():
+                raise Refused("no terminal for confirmation; pass --yes")
+            typer.confirm("This cannot be undone. Continue?", abort=True)
+        changed = with_system(lambda system: act(system, False))
+    if json:
+        print_json(changed)
+    elif not dry_run:
+        echo("Done.")
 
 
 @app.command("menu")
 def menu(
-    store: Annotated[str, typer.Argument(help="The store: its slug, platform id or number.")],
+    store: StoreArgument,
+    out: LimitedOutput,
     at: Annotated[
-        str | None, typer.Option("--at", help="The moment: 2026-11-20, 2026-11-20T14:30 or an age (6h); left out, now.")
+        str | None,
+        typer.Option("--at", help="Point in time: 2026-11-20, 2026-11-20T14:30 or an age (6h); default: now."),
     ] = None,
-    fmt: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
 ) -> None:
-    """Show a store's menu as it was at a moment, with the prices and stock it had then."""
+    """Show a store's menu at a point in time, with prices and stock."""
     now = datetime.now(UTC)
     instant = parse_since(at, now, "--at") if at else now
-    found = asyncio.run(_menu(store, instant))
-    if fmt is Format.TABLE and found.crawl is not None:
-        errors.print(f"As the crawl of {found.crawl['crawled_at']:%Y-%m-%d %H:%M} UTC saw it.", highlight=False)
-    columns = (
-        ("name", "Product"),
-        ("brand_name", "Brand"),
-        ("category", "Category"),
-        ("price", "Price"),
-        ("stock_status", "Stock"),
-        ("quantity", "Quantity"),
-        ("from", "Since"),
-    )
-    print_rows(found.items, columns, fmt, empty="No menu: the store was not crawled by then.", keep=("name", "price"))
 
+    async def act(system: System, conn: Connection) -> Menu:
+        store_id = (await stores.resolve(conn, store)).id
+        return await history.get_menu(conn, store_id, instant, archived=ParquetPartitions(system.archive.storage))
 
-async def _menu(text: str, instant: datetime) -> MenuAt:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
-        store = await stores.find(conn, text)
-        if store is None:
-            raise Refused(f"there is no store {text!r}; `menuwatch stores list` shows those there are")
-        return await history.menu_at(conn, store.id, instant, packs=Packs(system.archive.root))
-
-
-async def _list(state: str | None) -> list[Store]:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
-        return await stores.page(conn, state=state, limit=1_000_000)
+    past = read(act)
+    if out.is_table and past.crawled_at is not None:
+        notice(f"As of the crawl of {past.crawled_at:%Y-%m-%d %H:%M} UTC.")
+    out.show(past.items, MENU_COLUMNS, "product", empty="No menu: the store had not been crawled by then.")

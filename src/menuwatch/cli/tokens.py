@@ -1,93 +1,87 @@
-"""`menuwatch tokens`: what programs are let in with."""
+"""`menuwatch tokens`: API tokens."""
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from menuwatch.accounts import tokens, users
 from menuwatch.accounts.model import ALLOWED, Permission, Token
-from menuwatch.cli.output import Format, chosen_format, console, errors, print_json, print_rows
-from menuwatch.cli.users import JsonOption, in_database
-from menuwatch.core.clock import SystemClock
-from menuwatch.core.settings import Settings
+from menuwatch.bootstrap import System
+from menuwatch.cli.options import Commands, JsonOption, LimitedOutput
+from menuwatch.cli.output import Column, Format, echo, notice, print_json
+from menuwatch.cli.startup import in_transaction, read
+from menuwatch.core.shapes import to_row
+from menuwatch.db.clock import database_now
 from menuwatch.db.pool import Connection
-from menuwatch.operations import accounts, tokens
 
-app = typer.Typer(help="What programs are let in with.", no_args_is_help=True)
+app = Commands("Manage API tokens.")
+
+COLUMNS = (
+    Column("#", "id"),
+    Column("User", "owner", rank=1),
+    Column("Name", "name", rank=2),
+    Column("Scopes", "scopes", " ".join),
+    Column("Expires", "expires_at"),
+    Column("Last used", "last_used_at"),
+    Column("Revoked", "revoked_at", rank=3),
+)
 
 
 @app.command("create")
 def create(
-    owner: Annotated[str, typer.Argument(help="Name of the user that it acts for.", metavar="USER")],
-    name: Annotated[str, typer.Option("--name", help="What it is for.")] = "made at the terminal",
+    owner: Annotated[str, typer.Argument(help="Name of the user the token acts for.", metavar="USER")],
+    name: Annotated[str, typer.Option("--name", help="Purpose of the token.")] = "created from the command line",
     scope: Annotated[
         list[Permission] | None,
-        typer.Option(
-            "--scope", help="What it may do; once for each. All that the user's role may, where none is named."
-        ),
+        typer.Option("--scope", help="Permission to grant; repeatable. Default: all permissions of the user's role."),
     ] = None,
     expires: Annotated[
-        str | None, typer.Option("--expires", help="How long it lives: 12h, 90d, 4w. For good, where nothing is said.")
+        str | None, typer.Option("--expires", help="Lifetime: 12h, 90d, 4w. Default: never expires.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Make a token for a user. It is printed once; only its hash is kept. It never may more than its user may at that moment."""
-    now = SystemClock().now()
-    ends = None if expires is None else now + tokens.parse_span(expires)
+    """Create a token for a user. It is printed once; only its hash is stored. A token never has more permissions than its user."""
+    span = None if expires is None else tokens.parse_span(expires)
 
-    async def do(_: Settings, conn: Connection) -> tuple[Token, str]:
-        user = await accounts.find(conn, owner)
+    async def act(_: System, conn: Connection) -> tuple[Token, str]:
+        now = await database_now(conn)
+        user = await users.find_user(conn, owner)
         scopes = scope or sorted(ALLOWED[user.role])
-        return await tokens.create(conn, user, name, scopes, expires_at=ends, now=now, by=None)
+        return await tokens.create(
+            conn, user, name, scopes, expires_at=None if span is None else now + span, now=now, by=None
+        )
 
-    made, text = in_database(do)
+    token, secret = in_transaction(act)
     if json:
-        print_json({"token": made, "secret": text})
+        print_json({"token": token, "secret": secret})
         return
-    until = "until it is revoked" if made.expires_at is None else f"until {made.expires_at:%Y-%m-%d %H:%M} UTC"
-    errors.print(f"Token {made.id} of {made.owner}, {until}, for: {', '.join(made.scopes)}", markup=False)
-    console.print(text, markup=False, soft_wrap=True)
+    until = "until it is revoked" if token.expires_at is None else f"until {token.expires_at:%Y-%m-%d %H:%M} UTC"
+    notice(f"Token {token.id} of {token.owner}, {until}, for: {', '.join(token.scopes)}")
+    echo(secret)
 
 
 @app.command("list")
 def list_(
-    owner: Annotated[str | None, typer.Option("--user", help="Only those of this user.")] = None,
-    json: JsonOption = False,
-    fmt: Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")] = None,
+    out: LimitedOutput, owner: Annotated[str | None, typer.Option("--user", help="Only tokens of this user.")] = None
 ) -> None:
-    """List tokens, also those that ended, without their secrets."""
+    """List tokens without their secrets, including expired and revoked ones."""
 
-    async def do(_: Settings, conn: Connection) -> list[Token]:
-        user_id = None if owner is None else (await accounts.find(conn, owner)).id
-        return await tokens.page(conn, user_id=user_id, limit=1_000_000)
+    async def act(_: System, conn: Connection) -> list[Token]:
+        user_id = None if owner is None else (await users.find_user(conn, owner)).id
+        return await tokens.list_tokens(conn, user_id=user_id, limit=1_000_000)
 
-    fmt = chosen_format(json, fmt)
-    rows = [dataclasses.asdict(token) for token in in_database(do)]
-    if fmt is not Format.JSON:
-        rows = [row | {"scopes": " ".join(row["scopes"])} for row in rows]
-    print_rows(
-        rows,
-        (
-            ("id", "#"),
-            ("owner", "User"),
-            ("name", "Name"),
-            ("scopes", "Scopes"),
-            ("expires_at", "Expires"),
-            ("last_used_at", "Last used"),
-            ("revoked_at", "Revoked"),
-        ),
-        fmt,
-        empty="No tokens yet: `menuwatch tokens create USER` makes one.",
-        keep=("owner", "name", "revoked_at"),
-    )
+    rows: list[Any] = read(act)
+    if out.format is Format.CSV:
+        rows = [to_row(token) | {"scopes": " ".join(token.scopes)} for token in rows]
+    out.show(rows, COLUMNS, "token", empty="No tokens yet. Create one with `menuwatch tokens create USER`.")
 
 
 @app.command("revoke")
 def revoke(
-    number: Annotated[int, typer.Argument(min=1, help="Number of the token: mw_<number>_…", metavar="NUMBER")],
+    number: Annotated[int, typer.Argument(min=1, help="Id of the token: mw_<id>_…", metavar="NUMBER")],
 ) -> None:
-    """Let nobody in with a token any more, from the next request on."""
-    found = in_database(lambda _, conn: tokens.revoke(conn, number))
-    console.print(f"Token {found.id} of {found.owner} is revoked.", markup=False)
+    """Revoke a token, effective from the next request on."""
+    token = in_transaction(lambda _, conn: tokens.revoke(conn, number, by=None))
+    echo(f"Revoked token {token.id} of {token.owner}.")

@@ -1,139 +1,108 @@
-"""`menuwatch users`: who may log in, and what they may do."""
+"""`menuwatch users`: users and their roles."""
 
 from __future__ import annotations
 
-import asyncio
-import dataclasses
 from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+from typing import Annotated, Any
 
 import typer
 
-from menuwatch import bootstrap
+from menuwatch.accounts import users
 from menuwatch.accounts.model import Role, User
 from menuwatch.accounts.passwords import Passwords
-from menuwatch.cli.output import Format, chosen_format, console, errors, print_json, print_rows
-from menuwatch.cli.process import settings
-from menuwatch.core.settings import Settings
-from menuwatch.db.pool import Connection, Pool
-from menuwatch.operations import accounts
+from menuwatch.bootstrap import System
+from menuwatch.cli.options import Commands, JsonOption, LimitedOutput
+from menuwatch.cli.output import Column, echo, notice, print_json
+from menuwatch.cli.startup import in_transaction, read, with_system
+from menuwatch.db.pool import Connection
 
-app = typer.Typer(help="Who may log in, and what they may do.", no_args_is_help=True)
+app = Commands("Manage users and their roles.")
 
 NameArgument = Annotated[str, typer.Argument(help="Name of the user.", metavar="NAME")]
 RoleOption = Annotated[
-    Role, typer.Option("--role", help="`viewer` looks, `operator` also acts, `admin` also has accounts in hand.")
+    Role, typer.Option("--role", help="`viewer` reads, `operator` also acts, `admin` also manages accounts.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-_R = TypeVar("_R")
 
-
-def in_database(do: Callable[[Settings, Connection], Awaitable[_R]]) -> _R:
-    async def run() -> _R:
-        async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn, conn.transaction():
-            return await do(system.settings, conn)
-
-    return asyncio.run(run())
-
-
-def with_pool(do: Callable[[Settings, Pool], Awaitable[_R]]) -> _R:
-    """For what is no single transaction: a password is hashed while none is open."""
-
-    async def run() -> _R:
-        async with bootstrap.open_system(settings()) as system:
-            return await do(system.settings, system.pool)
-
-    return asyncio.run(run())
+COLUMNS = (
+    Column("#", "id"),
+    Column("Name", "name", rank=1),
+    Column("Role", "role"),
+    Column("Password due", "must_change_password"),
+    Column("Disabled", "disabled_at"),
+    Column("Last login", "last_login_at"),
+)
 
 
 @app.command("list")
-def list_(
-    json: JsonOption = False,
-    fmt: Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")] = None,
-) -> None:
-    """List users with their roles, and when they last logged in."""
-    found = in_database(lambda _, conn: accounts.page(conn, limit=1_000_000))
-    print_rows(
-        [dataclasses.asdict(user) for user in found],
-        (
-            ("id", "#"),
-            ("name", "Name"),
-            ("role", "Role"),
-            ("must_change_password", "Password due"),
-            ("disabled_at", "Disabled"),
-            ("last_login_at", "Last login"),
-        ),
-        chosen_format(json, fmt),
-        empty="No users yet: the first start of `menuwatch server` makes the first admin, or `menuwatch users add NAME --role admin`.",
-        keep=("name",),
+def list_(out: LimitedOutput) -> None:
+    """List users with their roles and last login."""
+    out.show(
+        read(lambda _, conn: users.list_users(conn, limit=1_000_000)),
+        COLUMNS,
+        "user",
+        empty="No users yet: the first start of `menuwatch server` creates the first admin, or run `menuwatch users "
+        "add NAME --role admin`.",
     )
 
 
+# A password is hashed while no transaction is open.
 @app.command("add")
 def add(name: NameArgument, role: RoleOption = Role.VIEWER, json: JsonOption = False) -> None:
-    """Add a user, with a password for the first login that is printed once and must be changed then."""
-    user, password = with_pool(
-        lambda found, pool: accounts.add(pool, name, role, passwords=Passwords.of(found), by=None)
-    )
-    _show(user, password, json)
+    """Add a user. The one-time password is printed once and must be changed at the first login."""
+
+    async def act(system: System) -> tuple[User, str]:
+        return await users.add_user(system.pool, name, role, passwords=Passwords.of(system.settings), by=None)
+
+    _print_password(*with_system(act), json)
 
 
 @app.command("password")
 def password(name: NameArgument, json: JsonOption = False) -> None:
-    """Give a user another password for one login, when theirs is lost. Their sessions end; tokens go on until they are revoked."""
+    """Reset a user's password: prints a one-time password. The user's sessions end; tokens stay valid until revoked."""
 
-    async def do(found: Settings, pool: Pool) -> tuple[User, str]:
-        async with pool.connection() as conn:
-            user = await accounts.find(conn, name)
-        return await accounts.reset_password(pool, user.id, passwords=Passwords.of(found), by=None)
+    async def act(system: System) -> tuple[User, str]:
+        async with system.pool.connection() as conn:
+            user = await users.find_user(conn, name)
+        return await users.reset_password(system.pool, user.id, passwords=Passwords.of(system.settings), by=None)
 
-    _show(*with_pool(do), json)
+    _print_password(*with_system(act), json)
 
 
-def _show(user: User, password: str, json: bool) -> None:
+def _print_password(user: User, password: str, json: bool) -> None:
     if json:
         print_json({"user": user, "one_time_password": password})
         return
-    errors.print(f"{user.name} ({user.role}) logs in once with this password, and then chooses another:", markup=False)
-    console.print(password, markup=False)
+    notice(f"One-time password of {user.name} ({user.role}), to be changed at login:")
+    echo(password)
+
+
+def _change(name: str, change: Callable[..., Awaitable[User]], *values: Any) -> User:
+    async def act(_: System, conn: Connection) -> User:
+        return await change(conn, (await users.find_user(conn, name)).id, *values, by=None)
+
+    return in_transaction(act)
 
 
 @app.command("role")
 def role(name: NameArgument, role: Annotated[Role, typer.Argument(help="The new role.", metavar="ROLE")]) -> None:
-    """Give a user another role. It is in force at once, for sessions and tokens too."""
-
-    async def do(_: Settings, conn: Connection) -> User:
-        return await accounts.set_role(conn, (await accounts.find(conn, name)).id, role, by=None)
-
-    found = in_database(do)
-    console.print(f"{found.name} is {found.role} now.", markup=False)
+    """Change a user's role, effective immediately for sessions and tokens too."""
+    user = _change(name, users.set_role, role)
+    echo(f"{user.name} is now {user.role}.")
 
 
 @app.command("disable")
 def disable(name: NameArgument) -> None:
-    """Let a user and their tokens in no more. Their sessions end."""
-
-    async def do(_: Settings, conn: Connection) -> User:
-        return await accounts.disable(conn, (await accounts.find(conn, name)).id, by=None)
-
-    console.print(f"{in_database(do).name} is disabled.", markup=False)
+    """Disable a user and their tokens. Their sessions end."""
+    echo(f"Disabled {_change(name, users.disable).name}.")
 
 
 @app.command("enable")
 def enable(name: NameArgument) -> None:
-    """Let a user and their tokens in again."""
-
-    async def do(_: Settings, conn: Connection) -> User:
-        return await accounts.enable(conn, (await accounts.find(conn, name)).id, by=None)
-
-    console.print(f"{in_database(do).name} is enabled.", markup=False)
+    """Enable a user and their tokens."""
+    echo(f"Enabled {_change(name, users.enable).name}.")
 
 
 @app.command("remove")
 def remove(name: NameArgument) -> None:
-    """Remove a user with sessions and tokens. What they did stays on record."""
-
-    async def do(_: Settings, conn: Connection) -> User:
-        return await accounts.remove(conn, (await accounts.find(conn, name)).id, by=None)
-
-    console.print(f"{in_database(do).name} is removed.", markup=False)
+    """Remove a user with their sessions and tokens. Their audit entries stay."""
+    echo(f"Removed {_change(name, users.remove_user).name}.")

@@ -1,115 +1,105 @@
-"""`menuwatch visitors`: how many look at the public site, from where and at what."""
+"""`menuwatch visitors`: visitor statistics of the public site."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from msgspec import structs
 
-from menuwatch import bootstrap
-from menuwatch.cli.output import Format, chosen_format, errors, plural, print_json, print_rows
-from menuwatch.cli.process import settings
-from menuwatch.cli.products import parse_since
-from menuwatch.db.pool import Connection
-from menuwatch.operations import visitors as operations
-from menuwatch.operations.visitors import By, Period
-from menuwatch.visitors.model import NAMED, Kind
+from menuwatch.cli.options import Commands, Output, limit_option, parse_since
+from menuwatch.cli.output import Column, Format, notice, print_json, print_list
+from menuwatch.cli.startup import read
+from menuwatch.core.format import percent, pluralize
+from menuwatch.visitors import service
+from menuwatch.visitors.anonymous_marks import NAMED, Kind
+from menuwatch.visitors.service import By
 
-app = typer.Typer(help="How many look at the public site, from where and at what.", no_args_is_help=True)
+app = Commands("Show visitor statistics of the public site.")
 
-SinceOption = Annotated[
-    str | None, typer.Option(help="From this day on (UTC): a date (2026-11-20) or an age (7d). 30 days by themselves.")
-]
-UntilOption = Annotated[str | None, typer.Option(help="Before this day (UTC); with today by itself.")]
-LimitOption = Annotated[int, typer.Option(min=1, max=100_000, help="Print no more rows than this.")]
-FormatOption = Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+LimitOption = Annotated[int, limit_option(100_000)]
 
-_MEAN = ("daily_uniques_mean", "Daily uniques (mean)")
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """The days that are shown."""
+
+    since: Annotated[
+        str | None, typer.Option(help="First day (UTC): a date (2026-11-20) or an age (7d). Default: 30 days ago.")
+    ] = None
+    until: Annotated[str | None, typer.Option(help="Day after the last one (UTC). Default: tomorrow.")] = None
+
+    @property
+    def period(self) -> service.Period:
+        now = datetime.now(UTC)
+
+        def day(text: str | None, option: str) -> date | None:
+            return None if text is None else parse_since(text, now, option).astimezone(UTC).date()
+
+        return service.period(now.date(), day(self.since, "--since"), day(self.until, "--until"))
+
+
+_MEAN = Column("Daily uniques (mean)", "daily_uniques_mean")
+DAY_COLUMNS = (
+    Column("Day (UTC)", "day"),
+    Column("Views", "views"),
+    Column("Daily uniques", "daily_uniques"),
+    Column("Unknown location", "views_without_place"),
+)
+PAGE_COLUMNS = (Column("Kind", "kind"), Column("Page", "page"), Column("Views", "views"), _MEAN)
 
 
 @app.command("days")
-def days(
-    since: SinceOption = None, until: UntilOption = None, fmt: FormatOption = None, json: JsonOption = False
-) -> None:
-    """Views and daily uniques, day by day, and views by kind of page. Uniques of different days cannot be summed."""
-    when, form = _period(since, until), chosen_format(json, fmt)
-    found = asyncio.run(_read(lambda conn: operations.figures(conn, when)))
-    found.pop("geography")  # the server's, not ours
-    if form is Format.JSON:
-        print_json(found)
+def days(shown: Days, out: Output) -> None:
+    """Show views and daily unique visitors by day, and views by kind of page. Uniques of different days cannot be added up."""
+    period = shown.period
+    totals = read(lambda _, conn: service.visitor_totals(conn, period))
+    if out.format is Format.JSON:
+        print_json({name: value for name, value in structs.asdict(totals).items() if name != "geography"})
         return
-    columns = (
-        ("day", "Day (UTC)"),
-        ("views", "Views"),
-        ("daily_uniques", "Daily uniques"),
-        ("views_without_place", "Without a place"),
-    )
-    shown = [row for row in found["days"] if row["views"]] if form is Format.TABLE else found["days"]
-    print_rows(shown, columns, form, empty="Nobody was counted in that time.")
-    if form is Format.TABLE and shown:
-        mean = f"{found['daily_uniques_mean']:g} daily uniques on average"
-        said = f"{plural(found['views'], 'view')} in {plural(when.days, 'day')}, {mean}"
-        errors.print(f"{said}; " + ", ".join(f"{row['kind']} {row['views']}" for row in found["kinds"]), markup=False)
+    rows = [day for day in totals.days if day.views or not out.is_table]
+    print_list(rows, DAY_COLUMNS, out.format, empty="No visitors in that period.")
+    if out.is_table and rows:
+        kinds = ", ".join(f"{row.kind} {row.views}" for row in totals.kinds)
+        notice(
+            f"{pluralize(totals.views, 'view')} in {pluralize(period.days, 'day')}, {totals.daily_uniques_mean:g} daily "
+            f"uniques on average; {kinds}"
+        )
 
 
 @app.command("places")
 def places(
-    by: Annotated[By, typer.Option(help="How finely places are told apart.")] = By.COUNTRY,
-    country: Annotated[str | None, typer.Option(help="Only this country, by its two letters.")] = None,
-    region: Annotated[str | None, typer.Option(help="Only this region, by its name, as `Arizona`.")] = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    limit: LimitOption = operations.TOP,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
+    shown: Days,
+    out: Output,
+    by: Annotated[By, typer.Option(help="Level of detail.")] = By.COUNTRY,
+    country: Annotated[str | None, typer.Option(help="Only this country (two letters).")] = None,
+    region: Annotated[str | None, typer.Option(help="Only this region, by name, for example `Arizona`.")] = None,
+    limit: LimitOption = service.TOP,
 ) -> None:
-    """Where visitors were. Needs GEOIP_DATABASE at the server; without it everything is without a place."""
-    when, form = _period(since, until), chosen_format(json, fmt)
-    rows = asyncio.run(
-        _read(lambda conn: operations.places(conn, when, by, country=country, region=region, limit=limit))
-    )
-    if form is Format.TABLE:
-        rows = [row | {"share": _percent(row["share"])} for row in rows]
-    names = [(name, name.capitalize()) for name in list(By)[: list(By).index(by) + 1]]
-    columns = [*names, ("views", "Views"), ("share", "Share"), _MEAN]
-    print_rows(rows, columns, form, empty="Nobody was counted there in that time.")
+    """Show visitor locations. Requires GEOIP_DATABASE on the server; without it all locations are unknown."""
+    period = shown.period
+    rows = read(lambda _, conn: service.list_places(conn, period, by, country=country, region=region, limit=limit))
+    columns = [
+        *(Column(name.capitalize(), str(name)) for name in list(By)[: list(By).index(by) + 1]),
+        Column("Views", "views"),
+        Column("Share", "share", lambda share: percent(share, 1), align="right"),
+        _MEAN,
+    ]
+    print_list(rows, columns, out.format, empty="No visitors from there in that period.")
 
 
 @app.command("pages")
 def pages(
+    shown: Days,
+    out: Output,
     kind: Annotated[Kind | None, typer.Option(help="Only pages of this kind: product, store or brand.")] = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    limit: LimitOption = operations.TOP,
-    fmt: FormatOption = None,
-    json: JsonOption = False,
+    limit: LimitOption = service.TOP,
 ) -> None:
-    """The products, stores and brands that were looked at most."""
-    when, form = _period(since, until), chosen_format(json, fmt)
+    """Show the most viewed products, stores and brands."""
     if kind is not None and kind not in NAMED:
-        raise typer.BadParameter(f"{kind} pages are not counted one by one; name product, store or brand")
-    rows = asyncio.run(_read(lambda conn: operations.pages(conn, when, kind, limit=limit)))
-    columns = (("kind", "Kind"), ("page", "Page"), ("views", "Views"), _MEAN)
-    print_rows(rows, columns, form, empty="No page was looked at in that time.")
-
-
-def _period(since: str | None, until: str | None) -> Period:
-    now = datetime.now(UTC)
-
-    def day(text: str | None, option: str) -> date | None:
-        return None if text is None else parse_since(text, now, option).astimezone(UTC).date()
-
-    return operations.period(now.date(), day(since, "--since"), day(until, "--until"))
-
-
-async def _read(read: Callable[[Connection], Awaitable[Any]]) -> Any:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
-        return await read(conn)
-
-
-def _percent(share: float | None) -> str | None:
-    return None if share is None else f"{share:.1%}"
+        raise typer.BadParameter(f"{kind} pages are not counted individually; use product, store or brand")
+    period = shown.period
+    rows = read(lambda _, conn: service.list_pages(conn, period, kind, limit=limit))
+    print_list(rows, PAGE_COLUMNS, out.format, empty="No page views in that period.")

@@ -1,184 +1,244 @@
-"""`menuwatch workers`: who works, and telling them."""
+"""`menuwatch workers`: list, scale, pause, resume and decommission workers."""
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-from collections.abc import Sequence
-from datetime import UTC
-from typing import Annotated, Any
+import time
+from typing import Annotated, Any, get_args
 
 import msgspec
 import typer
 
 from menuwatch import bootstrap
-from menuwatch.cli.output import Format, ago, chosen_format, console, errors, print_json, print_rows
-from menuwatch.cli.process import settings
-from menuwatch.cli.scale import scale
-from menuwatch.core.errors import Refused
+from menuwatch.bootstrap import System
+from menuwatch.cli.logs import worker_logs
+from menuwatch.cli.options import Commands, JsonOption, LimitedOutput
+from menuwatch.cli.output import Column, ago, echo, notice, print_json
+from menuwatch.cli.startup import in_transaction, read, with_system
+from menuwatch.core.errors import Conflict, NotFound, Refused, Transient
+from menuwatch.core.format import percent, pluralize, timestamp
 from menuwatch.db.pool import Connection
-from menuwatch.operations import workers as operations
-from menuwatch.operations.reading import Row
-from menuwatch.operations.refusals import NotFound
-from menuwatch.operations.workers import STATUSES, WorkerFilter
-from menuwatch.workers.commands import Command, Given
+from menuwatch.scaling import service as scaling
+from menuwatch.scaling.model import ReplicaCount
+from menuwatch.workers import service as workers
+from menuwatch.workers.commands import Command, WorkerCommand
+from menuwatch.workers.service import Status, Worker, WorkerDetails, WorkerFilter
 
-app = typer.Typer(help="Who works, and telling them.", no_args_is_help=True)
+app = Commands("List and control workers.")
 
 WorkerArgument = Annotated[
-    str, typer.Argument(help="Id or name of the worker, or pod/name where several have that name.", metavar="WORKER")
+    str, typer.Argument(help="Id or name of the worker, or pod/name if several have that name.", metavar="WORKER")
 ]
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_WAIT_SECONDS = 300.0
+"""Longest time that `--wait` waits: a running task may take long."""
+_POLL_SECONDS = 0.2
+_DIGITS = 10
+ACTIVE = WorkerFilter(statuses=[status for status in get_args(Status) if status != "stopped"])
 
-_PAGE = 200
-_PRESENT = [status for status in STATUSES if status != "stopped"]
+
+def _heartbeat(worker: Worker) -> dict[str, Any]:
+    """The last heartbeat; empty for a silent worker, whose last one is out of date."""
+    return msgspec.json.decode(worker.heartbeat) if worker.alive else {}
+
+
+def _resources(worker: Worker) -> dict[str, Any]:
+    return _heartbeat(worker).get("resources") or {}
+
+
+def _cpu(worker: Worker) -> str | None:
+    """Of its process: the machine's says nothing of the worker."""
+    value = _resources(worker).get("process_cpu_percent")
+    return None if value is None else percent(value / 100)
+
+
+def _memory(worker: Worker) -> str | None:
+    value = _resources(worker).get("memory_rss_mb")
+    return None if value is None else f"{value:,.0f} MiB"
+
+
+def _status(worker: Worker) -> str:
+    return worker.status if worker.alive or worker.status == "stopped" else f"{worker.status} (silent)"
+
+
+def _tasks(worker: Worker) -> str | None:
+    heartbeat = _heartbeat(worker)
+    if "active_task_count" not in heartbeat:
+        return None
+    return f"{heartbeat['active_task_count']}/{heartbeat['max_concurrent_tasks']}"
+
+
+def _reason(worker: Worker) -> str | None:
+    """Why it does not claim, and the commands that it has not received yet."""
+    heartbeat = _heartbeat(worker)
+    reasons = [(heartbeat.get("resources") or {}).get("backoff_reason")]
+    if heartbeat.get("paused_roles"):
+        reasons.append(
+            f"{', '.join(heartbeat['paused_roles'])}: {heartbeat.get('paused_roles_reason') or 'not claimed'}"
+        )
+    if worker.pending_commands:
+        reasons.append(f"pending: {', '.join(worker.pending_commands)}")
+    return "; ".join(reason for reason in reasons if reason) or None
+
+
+COLUMNS = (
+    Column("Name", "friendly_name", rank=1),
+    Column("Pod", "pod", rank=5),
+    Column("Status", _status, rank=0),
+    Column("Tasks", _tasks, rank=3),
+    Column("Memory", _memory, align="right"),
+    Column("CPU", _cpu, align="right"),
+    Column("Tasks/min", lambda worker: f"{worker.last_hour.tasks_per_minute:.1f}", align="right", rank=8),
+    Column("Failed", lambda worker: percent(worker.last_hour.failure_rate, 1), align="right", rank=9),
+    Column("Process", lambda worker: worker.host if worker.pid is None else f"{worker.host}:{worker.pid}"),
+    Column("Roles", lambda worker: "any" if worker.roles is None else ", ".join(worker.roles), rank=7),
+    Column("Heartbeat", "last_heartbeat_at", ago, rank=4),
+    Column("Id", "worker_id", rank=2),
+    Column("Reason", _reason, rank=6),
+)
+
+
+@app.command("scale", context_settings={"ignore_unknown_options": True})
+def scale(
+    number: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[N|up|down]",
+            help="Desired number of workers, or up or down by one. Default: show the current state.",
+        ),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the desired number is reached.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Scale workers, or show how many there are. Surplus workers finish their tasks before they exit."""
+
+    async def act(system: System) -> ReplicaCount:
+        scaler = bootstrap.scaler(system.settings)
+        async with system.pool.connection() as conn:
+            if number is None:
+                count = await scaling.replicas(conn, scaler, system.settings)
+            else:
+                async with conn.transaction():
+                    count = await _set_number(system, conn, number)
+        return await _wait_reached(system) if wait and count.why_not is None else count
+
+    count = with_system(act, read_only=number is None)
+    if json:
+        print_json(count)
+    else:
+        echo(_describe(count))
+
+
+def _describe(count: ReplicaCount) -> str:
+    desired = "" if count.desired is None or count.desired == count.current else f", {count.desired:,} desired"
+    progress = f"; {count.doing}" if count.doing else ""
+    unavailable = "" if count.why_not is None else f" Cannot be scaled here: {count.why_not}."
+    return (
+        f"{pluralize(count.current, count.unit)} running{desired}{progress}. Allowed: {count.low:,} to {count.high:,}."
+        f"{unavailable}"
+    )
+
+
+async def _set_number(system: System, conn: Connection, text: str) -> ReplicaCount:
+    scaler = bootstrap.scaler(system.settings)
+    if text in ("up", "down"):
+        replicas = await scaler.replicas(conn, ordering=True)
+        if replicas.unavailable_reason is not None:
+            raise Conflict(replicas.unavailable_reason)
+        current = replicas.current if replicas.desired is None else replicas.desired
+        number = current + (1 if text == "up" else -1)
+    elif text.removeprefix("-").isdecimal() and text.isascii() and len(text) <= _DIGITS:
+        number = int(text)
+    else:
+        count = await scaling.replicas(conn, scaler, system.settings)
+        raise Refused(
+            f"{text!r} is not a valid number of {count.unit}s: allowed are {count.low:,} to {count.high:,}, or up "
+            "and down"
+        )
+    return await scaling.scale(conn, scaler, system.settings, number)
+
+
+async def _wait_reached(system: System) -> ReplicaCount:
+    scaler, deadline = bootstrap.scaler(system.settings), time.monotonic() + _WAIT_SECONDS
+    while True:
+        async with system.pool.connection() as conn:
+            count = await scaling.replicas(conn, scaler, system.settings)
+        if count.why_not is not None:
+            raise Conflict(count.why_not)
+        if count.current == count.desired and count.doing is None:
+            return count
+        if time.monotonic() > deadline:
+            raise Transient(f"not reached after {_WAIT_SECONDS:g} seconds: {_describe(count)}")
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 @app.command("list")
 def list_(
-    everyone: Annotated[bool, typer.Option("--all", help="Also those that have stopped.")] = False,
-    json: JsonOption = False,
-    fmt: Annotated[Format | None, typer.Option("--format", help="How to print.", show_default="table")] = None,
+    out: LimitedOutput, everyone: Annotated[bool, typer.Option("--all", help="Include stopped workers.")] = False
 ) -> None:
-    """List workers: what they do, on what, and when they last gave a sign."""
-    fmt = chosen_format(json, fmt)
-    rows = asyncio.run(_list(everyone))
-    print_rows(
-        rows if fmt is Format.JSON else [_cells(row) for row in rows],
-        (
-            ("name", "Name"),
-            ("pod", "Pod"),
-            ("status", "Status"),
-            ("tasks", "Tasks"),
-            ("memory", "Memory"),
-            ("cpu", "CPU"),
-            ("roles", "Roles"),
-            ("sign", "Last sign"),
-            ("worker_id", "Id"),
-            ("why", "Why"),
-        ),
-        fmt,
-        empty="No workers: `menuwatch worker` starts one."
-        if everyone
-        else "No workers at work: --all shows those that stopped.",
-        keep=("name", "worker_id", "tasks", "sign", "pod", "why", "roles"),
-    )
-
-
-def _cells(row: Row) -> dict[str, Any]:
-    beat: dict[str, Any] = row["heartbeat"]
-    # The last beat of one that is gone says what it did then, not what it does.
-    beat = beat if row["alive"] else {}
-    resources = beat.get("resources") or {}
-    roles = row["roles"]
-    return {
-        "name": row["friendly_name"],
-        "pod": row["pod"],
-        "status": row["status"] if row["alive"] or row["status"] == "stopped" else f"{row['status']} (silent)",
-        "tasks": f"{beat['active_task_count']}/{beat['max_concurrent_tasks']}" if "active_task_count" in beat else None,
-        "memory": _percent(resources.get("memory_percent")),
-        "cpu": _percent(resources.get("cpu_percent")),
-        "roles": "any" if roles is None else ", ".join(roles),
-        "sign": ago(row["last_heartbeat_at"]),
-        "worker_id": row["worker_id"],
-        "why": _why(row, beat, resources),
-    }
-
-
-def _percent(value: float | None) -> str | None:
-    return None if value is None else f"{value:.0f} %"
-
-
-def _why(row: Row, beat: dict[str, Any], resources: dict[str, Any]) -> str | None:
-    """What keeps it from claiming, and what it was told and has not taken yet."""
-    found = [resources.get("backoff_reason")]
-    if beat.get("paused_roles"):
-        found.append(f"{', '.join(beat['paused_roles'])}: {beat.get('paused_roles_reason') or 'not claimed'}")
-    if row["pending_commands"]:
-        found.append(f"told to {', '.join(row['pending_commands'])}")
-    return "; ".join(one for one in found if one) or None
+    """List workers with their status, tasks and last heartbeat."""
+    where = WorkerFilter() if everyone else ACTIVE
+    rows = read(lambda _, conn: workers.list_workers(conn, where, limit=None))
+    rows.sort(key=lambda worker: (worker.pod or "", worker.friendly_name, worker.started_at))
+    empty = "No workers. Start one with `menuwatch worker`."
+    out.show(rows, COLUMNS, "worker", empty=empty if everyone else "No running workers: --all includes stopped ones.")
 
 
 @app.command("decommission")
 def decommission(worker: WorkerArgument, json: JsonOption = False) -> None:
-    """Have a worker leave: it claims nothing more, finishes what runs, and ends."""
-    _say(worker, Command.DECOMMISSION, "finishes what it runs and leaves", json)
+    """Decommission a worker: drain, then exit."""
+    _send(worker, Command.DECOMMISSION, "finishes running tasks and exits", json)
 
 
 @app.command("pause")
 def pause(worker: WorkerArgument, json: JsonOption = False) -> None:
-    """Have a worker claim nothing until it is resumed; what runs goes on."""
-    _say(worker, Command.PAUSE, "claims nothing until `menuwatch workers resume`", json)
+    """Pause a worker: it claims no more tasks until resumed; running ones continue."""
+    _send(worker, Command.PAUSE, "claims nothing until `menuwatch workers resume`", json)
 
 
 @app.command("resume")
 def resume(worker: WorkerArgument, json: JsonOption = False) -> None:
-    """Take back a pause."""
-    _say(worker, Command.RESUME, "claims again", json)
+    """Resume a paused worker."""
+    _send(worker, Command.RESUME, "claims again", json)
 
 
-app.command("scale", context_settings={"ignore_unknown_options": True})(scale)
+app.command("logs")(worker_logs)
 
 
-def _say(text: str, command: Command, does: str, json: bool) -> None:
-    given, row = asyncio.run(_tell(text, command))
-    if json:
-        print_json({"command": dataclasses.asdict(given), "worker": row})
-        return
-    console.print(f"{_called(row)} ({row['worker_id']}) was told: it {does}.", markup=False, soft_wrap=True)
-    if not row["alive"]:
-        errors.print(
-            f"It last gave a sign {ago(row['last_heartbeat_at'])}: it may have died, and hears this only if it comes back.",
-            markup=False,
-            soft_wrap=True,
-        )
-
-
-async def _list(everyone: bool) -> list[Row]:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn:
-        found = await _all(conn, None if everyone else _PRESENT)
-    for row in found:
-        row["heartbeat"] = msgspec.json.decode(row["heartbeat"])
-    return sorted(found, key=lambda row: (row["pod"] or "", row["friendly_name"], row["started_at"]))
-
-
-async def _all(conn: Connection, statuses: Sequence[str] | None) -> list[Row]:
-    """Newest start first."""
-    found: list[Row] = []
-    after = None
-    while page := await operations.page(conn, WorkerFilter(statuses=statuses), after=after, limit=_PAGE):
-        found += page
-        after = (page[-1]["started_at"], page[-1]["worker_id"])
-    return found
-
-
-async def _tell(text: str, command: Command) -> tuple[Given, Row]:
-    async with bootstrap.open_system(settings()) as system, system.pool.connection() as conn, conn.transaction():
+def _send(text: str, command: Command, effect: str, json: bool) -> None:
+    async def act(_: System, conn: Connection) -> tuple[WorkerCommand, WorkerDetails]:
         try:
-            worker_id = await operations.find(conn, text)
+            worker_id = await workers.find_worker(conn, text)
         except NotFound:
-            await _explain(conn, text)
+            await _refuse_unknown(conn, text)
             raise
-        given = await operations.tell(conn, worker_id, command)
-        return given, await operations.one(conn, worker_id)
+        sent = await workers.send_command(conn, worker_id, command)
+        return sent, await workers.get_worker(conn, worker_id)
 
-
-async def _explain(conn: Connection, text: str) -> None:
-    """Raises Refused where there is more to say of a worker than that nobody is called so."""
-    there = await _all(conn, None)
-    if not there:
-        raise Refused(f"worker {text!r}: no worker is registered; `menuwatch worker` starts one")
-    called = [row for row in there if text.lower() in (row["friendly_name"].lower(), _called(row).lower())]
-    if called:
-        last = max(called, key=lambda row: row["last_heartbeat_at"])
-        raise Refused(
-            f"worker {text!r} ({last['worker_id']}) stopped at {last['last_heartbeat_at'].astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC: "
-            "nobody would hear it"
+    sent, worker = in_transaction(act)
+    if json:
+        print_json({"command": sent, "worker": worker})
+        return
+    echo(f"{worker.display_name} ({worker.worker_id}): command sent; it {effect}.")
+    if not worker.alive:
+        notice(
+            f"Its last heartbeat was {ago(worker.last_heartbeat_at)}: it may have died, and receives the command only "
+            "if it comes back."
         )
-    if all(row["status"] == "stopped" for row in there):
-        raise Refused(f"worker {text!r}: no worker is at work; `menuwatch workers list --all` shows those that stopped")
 
 
-def _called(row: Row) -> str:
-    return str(row["friendly_name"] if row["pod"] is None else f"{row['pod']}/{row['friendly_name']}")
+async def _refuse_unknown(conn: Connection, text: str) -> None:
+    """Raises Refused if the reason is known why there is no such worker."""
+    known = await workers.list_workers(conn, WorkerFilter(), limit=None)
+    if not known:
+        raise Refused(f"worker {text!r}: no workers are registered; start one with `menuwatch worker`")
+    stopped = [
+        worker for worker in known if text.lower() in (worker.friendly_name.lower(), worker.display_name.lower())
+    ]
+    if stopped:
+        last = max(stopped, key=lambda worker: worker.last_heartbeat_at)
+        raise Refused(
+            f"worker {text!r} ({last.worker_id}) stopped at {timestamp(last.last_heartbeat_at)} and cannot receive commands"
+        )
+    if all(worker.status == "stopped" for worker in known):
+        raise Refused(f"worker {text!r}: no workers are running; `menuwatch workers list --all` includes stopped ones")

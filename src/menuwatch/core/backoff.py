@@ -1,4 +1,4 @@
-"""How long to wait before trying again. Pure: the random source is passed in."""
+"""Delays between retries. Pure: the random source is passed in."""
 
 from __future__ import annotations
 

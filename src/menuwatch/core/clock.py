@@ -1,4 +1,4 @@
-"""Time as a value that is passed in, so that tests decide what time it is."""
+"""Clocks are passed in as values, so that tests control the time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+_UPTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Also counts the time during which the machine is suspended, if the system has such a clock."""
+
 
 class Clock(Protocol):
-    """Where the time comes from."""
+    """A source of time."""
 
     def now(self) -> datetime:
         """The current instant, aware, in UTC."""
@@ -28,7 +31,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return time.clock_gettime(_UPTIME)
 
 
 class ManualClock:

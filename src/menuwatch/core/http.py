@@ -1,6 +1,6 @@
-"""What a platform needs to know of HTTP: an answer, and someone who can ask.
+"""HTTP types shared by platforms and the fetch layer: a response, and a session that sends requests.
 
-The types live here so that `platforms` (which ask) and `fetch` (which answers) need not know each other.
+They are defined here so that `platforms` (the caller) and `fetch` (the implementation) do not depend on each other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Expect = Literal["json", "html", "image", "any"]
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One answer of a server, its body decoded (content-encoding removed) and whole.
+    """A complete response, its body decoded (content-encoding removed).
 
     `headers` has lower-case names. `elapsed_ms` counts from the first byte sent to the last received.
     """
@@ -27,7 +27,7 @@ class Response:
 
 
 class Session(Protocol):
-    """An identity at work: every request goes through its proxy, with its browser profile and cookies."""
+    """A leased identity: every request goes through its proxy, with its browser profile and cookies."""
 
     async def request(
         self,
@@ -39,10 +39,17 @@ class Session(Protocol):
         headers: Mapping[str, str] | None = None,
         expect: Expect = "json",
     ) -> Response:
-        """Asks, rotating the identity when it is refused.
+        """Sends a request, rotating the identity when it is refused.
 
-        Returns answers of any status that is not a refusal of the identity (2xx, and 4xx that mean the request itself
-        was wrong). Raises Blocked when several identities were refused, Throttled on 429 or 503 with a wait, Transient
-        on proxy, network and server faults that outlast the retries.
+        Returns responses of any status that is not a refusal of the identity (2xx, and 4xx for a wrong request). Raises Blocked
+        when several identities were refused, Throttled on 429 or 503 with a wait, Transient on proxy, network and server faults
+        that outlast the retries.
         """
         ...
+
+
+def proxy_address(protocol: str, host: str, port: int, username: str | None) -> str:
+    """A proxy's address for display, without the password."""
+    name = f"[{host}]" if ":" in host else host
+    login = f"{username}@" if username else ""
+    return f"{protocol}://{login}{name}:{port}"

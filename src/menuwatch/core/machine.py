@@ -1,4 +1,4 @@
-"""Which machine this is, as far as processes and their numbers go, and how many of them it runs at once."""
+"""Identifies the machine and process namespace, and counts available processors."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import socket
 from pathlib import Path
 
 
-def here() -> str:
-    """This machine since it was started, and the processes of it that can be seen from here."""
-    found = [socket.gethostname()]
+def machine_id() -> str:
+    """Identifies this boot of this machine and the process namespace."""
+    parts = [socket.gethostname()]
     with contextlib.suppress(OSError):
-        found.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
     with contextlib.suppress(OSError):
-        found.append(str(Path("/proc/self/ns/pid").readlink()))
-    return " ".join(found)
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return " ".join(parts)
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

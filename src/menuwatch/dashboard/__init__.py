@@ -1,1 +1,1 @@
-"""The screens of those who run it, below `/admin`."""
+"""The dashboard for operators, below `/admin`."""

@@ -1,67 +1,90 @@
-"""What messages say for the command line, said for people who look at a screen: the command becomes the screen where it is done.
-
-Operations name the command that helps, between backticks; the command line shows that. Here `menuwatch stores list` is a link to
-the stores, and `menuwatch hosts resume x` one to the host where the button is. Commands that no screen has (`menuwatch worker`) stay.
-"""
+"""Actions that the search offers: a command with its form, on an object that was found or on the whole installation."""
 
 from __future__ import annotations
 
-import re
-import shlex
-from contextvars import ContextVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from urllib.parse import quote
 
-from markupsafe import Markup
+from menuwatch.accounts.model import Permission, Principal
+from menuwatch.dashboard.navigation import SCREENS
+from menuwatch.ops.quick_search import ResultKind, SearchResult
 
-_SCREENS = {
-    "alerts": ("/alerts", "Alerts"),
-    "hosts": ("/hosts", "Hosts"),
-    "payloads": ("/payloads", "Payloads"),
-    "proxies": ("/proxies", "Proxies"),
-    "schedules": ("/schedules", "Schedules"),
-    "stores": ("/stores", "Stores"),
-    "tasks": ("/tasks", "Tasks"),
-    "users": ("/users", "Users"),
-    "workers": ("/workers", "Workers"),
-}
-_ONE_PAGE_EACH = frozenset({"hosts", "payloads", "proxies", "tasks"})
-"""Groups whose commands name what has a page of its own by what the command calls it."""
-_DONE_THERE = {
-    ("hosts", "resume"): "Resume", ("hosts", "pause"): "Pause", ("hosts", "reset"): "Reset", ("hosts", "set"): "the limits",
-    ("tasks", "retry"): "Retry", ("tasks", "cancel"): "Cancel", ("proxies", "add"): "Add", ("proxies", "enable"): "Enable",
-    ("proxies", "remove"): "Remove", ("proxies", "test"): "Test", ("workers", "resume"): "Resume", ("workers", "pause"): "Pause",
-    ("alerts", "edit"): "Edit",
+_PATHS = {
+    ResultKind.STORE: "/stores/", ResultKind.TASK: "/tasks/", ResultKind.PAYLOAD: "/payloads/", ResultKind.HOST: "/hosts/",
+    ResultKind.WORKER: "/workers/", ResultKind.PROXY: "/proxies/", ResultKind.SCHEDULE: "/schedules/", ResultKind.USER: "/users/",
 }  # fmt: skip
-"""What a screen calls what the command does."""
+VERBS = frozenset({"pause", "resume", "crawl", "disable", "enable", "run", "clone", "decommission"})
+"""First words of a search that name an action; the words after them name its object."""
 
 
-root: ContextVar[str] = ContextVar("root", default="")
-"""Where the dashboard lies, for the page that is made: macros do not see what a page was given."""
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A link, or with `fields` a form that is posted; `question` must be confirmed first."""
+
+    name: str
+    path: str
+    needs: Permission = Permission.READ
+    fields: tuple[tuple[str, str], ...] | None = None
+    question: str | None = None
 
 
-def ticked(text: str) -> Markup:
-    """Text in which what stands between backticks is a command: a link where a screen has it, else code."""
-    parts = re.split("`([^`]+)`", str(text))
-    return Markup("").join(_said(part) if index % 2 else part for index, part in enumerate(parts))
+_GENERAL = (
+    Command("Scale workers…", "/workers", Permission.WORKERS),
+    Command("Enqueue tasks…", "/job-queue/enqueue", Permission.TASKS),
+    Command("Retry failed tasks…", "/failures", Permission.TASKS),
+    Command("Add stores…", "/stores/new", Permission.STORES),
+    Command("Add a proxy…", "/proxies/add", Permission.PROXIES),
+    Command("Import proxies…", "/proxies/import", Permission.PROXIES),
+    Command("New alert rule…", "/alerts/add", Permission.ALERTS),
+    Command("Add a user…", "/users/add", Permission.ACCOUNTS),
+    Command("Check the installation (doctor)", "/system/doctor"),
+    Command("Your account and API tokens", "/account"),
+)
 
 
-def _said(command: str) -> Markup:
-    as_it_is = Markup("<code>{}</code>").format(command)
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return as_it_is
-    if len(words) < 2 or words[0] != "menuwatch" or words[1] not in _SCREENS:
-        return as_it_is
-    group, verb = words[1], words[2] if len(words) > 2 else "list"
-    path, name = _SCREENS[group]
-    if verb == "list":
-        return Markup('<a href="{}">{}</a>').format(root.get() + path, name)
-    if (group, verb) not in _DONE_THERE:
-        return as_it_is
-    named = [word for word in words[3:4] if not word.startswith("-") and "…" not in word and "://" not in word]
-    if named and group in _ONE_PAGE_EACH:
-        path, name = f"{path}/{quote(named[0], safe='')}", f"{group[:-1] if group != 'proxies' else 'proxy'} {named[0]}"
-    what = _DONE_THERE[group, verb]
-    what = what if what.islower() else f"“{what}”"
-    return Markup('{} at <a href="{}">{}</a>').format(what, root.get() + path, name)
+def path_of(result: SearchResult) -> str:
+    """The page of an object."""
+    return _PATHS[ResultKind(result.kind)] + quote(result.id, safe="")
+
+
+def general(words: Sequence[str], who: Principal) -> list[Command]:
+    """Screens and commands whose name contains every word."""
+    screens = [Command(screen.name, screen.path, screen.needs) for screen in SCREENS]
+    named = (one for one in (*screens, *_GENERAL) if who.may(one.needs))
+    return [one for one in named if all(word in one.name.lower() for word in words)]
+
+
+def on_objects(results: Sequence[SearchResult], verb: str | None, who: Principal, most: int = 6) -> list[Command]:
+    """Commands on what was found; with a verb only those that begin with it."""
+    found = [one for result in results for one in _on(result) if who.may(one.needs)]
+    return [one for one in found if verb is None or one.name.lower().startswith(verb)][:most]
+
+
+def _on(result: SearchResult) -> Iterator[Command]:
+    at, name = path_of(result), result.name
+    match result.kind:
+        case ResultKind.STORE:
+            yield Command(f"Crawl {name}", f"{at}/crawl", Permission.TASKS, ())
+            yield Command(f"All tasks of {name}", f"/tasks?q=store:{result.id}")
+        case ResultKind.HOST if result.state == "paused":
+            yield Command(f"Resume host {name}", f"{at}/resume", Permission.HOSTS, ())
+        case ResultKind.HOST:
+            yield Command(f"Pause host {name}…", f"{at}/pause", Permission.HOSTS)
+        case ResultKind.WORKER if result.state == "paused":
+            yield Command(f"Resume worker {name}", f"{at}/resume", Permission.WORKERS, ())
+        case ResultKind.WORKER if result.state not in ("stopped", "silent"):
+            yield Command(f"Pause worker {name}", f"{at}/pause", Permission.WORKERS, ())
+            yield Command(
+                f"Decommission worker {name}", f"{at}/decommission", Permission.WORKERS, (),
+                f"Decommission {name}? It finishes its tasks, stops and is not restarted automatically.",
+            )  # fmt: skip
+        case ResultKind.PROXY if result.state == "disabled":
+            yield Command(f"Enable proxy {name}", "/proxies/enable", Permission.PROXIES, (("id", result.id),))
+        case ResultKind.PROXY if result.state == "enabled":
+            yield Command(f"Disable proxy {name}", "/proxies/disable", Permission.PROXIES, (("id", result.id),))
+        case ResultKind.SCHEDULE:
+            question = f"Run {name} now? Stores that are not due are skipped; the scheduled times do not change."
+            yield Command(f"Run schedule {name} now", f"{at}/run", Permission.SCHEDULES, (), question)
+        case ResultKind.TASK:
+            yield Command(f"Clone task {result.id}…", f"{at}/clone", Permission.TASKS)

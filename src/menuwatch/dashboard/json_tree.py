@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from menuwatch.web.words import many
+from menuwatch.core.format import pluralize
 
 OPEN_TO = 2
 """Levels that are open at first."""
@@ -17,7 +17,7 @@ MOST = 400
 """Most values of a tree; the raw text beside it has them all."""
 
 DEEPEST = 40
-"""Levels that are shown: what lies deeper is in the raw text."""
+"""Levels shown; deeper values are only in the raw text."""
 
 _TEXT = 2000
 """Most characters of a text that is a value."""
@@ -25,7 +25,7 @@ _TEXT = 2000
 
 @dataclass(slots=True)
 class _Room:
-    """How many values there is room for; `cut` where there were more."""
+    """Remaining number of values; `cut` if there were more."""
 
     name: str
     open_to: int
@@ -62,7 +62,7 @@ def _branch(key: str, value: Any, depth: int, room: _Room) -> Markup:
         return Markup('<li><span class="json-key">{}</span> …</li>').format(key)
     room.opened += 1
     number = room.opened
-    size = many(len(value), "field") if isinstance(value, dict) else many(len(value), "item")
+    size = pluralize(len(value), "field") if isinstance(value, dict) else pluralize(len(value), "item")
     return Markup(
         '<li><details id="{}-{}"{}><summary><span class="json-key">{}</span> <span class="soft">{}</span></summary>{}</details></li>'
     ).format(

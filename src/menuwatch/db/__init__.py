@@ -1,4 +1,4 @@
-"""PostgreSQL: where it is, its schema, its statements."""
+"""PostgreSQL: connections, schema, queries."""
 
 MINIMUM_VERSION = 15
 """The oldest PostgreSQL that the schema works on."""

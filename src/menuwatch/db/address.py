@@ -1,4 +1,4 @@
-"""DATABASE_URL: checked before anything uses it, in words that never repeat what it holds."""
+"""Validation of DATABASE_URL, with errors that never repeat its content."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from menuwatch.core.errors import Refused
 
 _WRONG = (
-    "DATABASE_URL is no valid address: it looks like postgresql://USER:PASSWORD@HOST:PORT/DATABASE, "
+    "DATABASE_URL is not a valid URL: expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, "
     "with any special characters in user and password percent-encoded"
 )
 _SETTINGS = "-c timezone=UTC -c idle_in_transaction_session_timeout=300000 -c jit=off"
-"""For every session of ours: a session that dies between two statements must not hold locks for ever."""
+"""Session settings: a session that dies between two statements must not hold locks forever."""
 
 
 def check(url: str) -> None:
-    """Raises Refused, without a word of the address itself (it may hold a password), where it cannot be one."""
+    """Raises Refused for an invalid URL, without showing it (it may hold a password)."""
     try:
         parsed = conninfo_to_dict(url)
     except psycopg.Error:
@@ -38,6 +38,6 @@ def safe_reason(error: BaseException) -> str:
 
 
 def unreachable(error: psycopg.Error) -> bool:
-    """Whether the error means that there is no server to talk to, rather than that it refused a statement."""
+    """Whether the error means that the server is unreachable, rather than that it rejected a statement."""
     state = error.sqlstate
     return state is None or state.startswith(("08", "57P"))

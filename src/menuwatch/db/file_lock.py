@@ -17,15 +17,15 @@ class FileLock:
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
 
     def exclusive(self) -> None:
-        """Waits until nobody else holds it."""
+        """Waits for an exclusive lock."""
         fcntl.flock(self._handle, fcntl.LOCK_EX)
 
     def shared(self) -> None:
-        """Waits until nobody holds it exclusively; gives up an exclusive hold."""
+        """Waits for a shared lock; downgrades an exclusive one."""
         fcntl.flock(self._handle, fcntl.LOCK_SH)
 
     def try_exclusive(self) -> bool:
-        """Whether nobody else held it: then it is held exclusively, else not at all."""
+        """Takes an exclusive lock if no other process holds the file; returns whether it did."""
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,21 +1,21 @@
-"""Dropping the old parts of a partitioned table while others write to it.
+"""Drops expired partitions of a table while other transactions write to it.
 
-A part is marked, detached, and dropped, each step in a transaction of its own, because detaching without holding anybody up cannot be
-part of one. Whoever comes next goes on where a crash stopped:
+A partition is marked, detached and dropped, each step in its own transaction, because DETACH CONCURRENTLY cannot run inside one.
+After a crash the next call continues where the last one stopped:
 
-    attached ──mark──► marked ──detach──► detach pending ──(all who might still read it are done)──► a table apart ──► dropped
-                                              └── cut off here: nobody sees its rows any more; FINALIZE ends it
+    attached ──mark──► marked ──detach──► detach pending ──(all possible readers are done)──► separate table ──► dropped
+                                              └── interrupted here: its rows are invisible; FINALIZE completes it
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import class_row
 
 from menuwatch.db import sql as files
@@ -24,7 +24,7 @@ _q = files.load(__package__)
 _Conn = AsyncConnection[Any]
 
 MARK = "menuwatch: expired, to be dropped"
-"""The comment of a part that is on its way out; a table that somebody detached to keep does not have it."""
+"""Table comment of a partition that is being removed; a table that an operator detached to keep does not have it."""
 
 FIRST_WITH_ANALYZE_ONLY = 180_000
 
@@ -46,22 +46,31 @@ async def parts(conn: _Conn, parent: str) -> list[Part]:
 
 
 async def drop_expired(conn: _Conn, parent: str, before: datetime) -> list[str]:
-    """Drops the parts of `parent` that end at or before that time; returns the names of the tables that are gone.
+    """Drops the partitions of `parent` that end at or before `before`; returns the names of the dropped tables.
 
-    Needs a connection outside any transaction. Raises LockNotAvailable where somebody's open transaction is in the way for
-    longer than the session's lock_timeout: nothing is lost by that, and the next call goes on from there.
-    """
+    Drops none unless a newer partition holds a row: otherwise either nothing was written for that long, or `before` is wrong. Needs
+    a connection outside any transaction. Raises LockNotAvailable when an open transaction blocks it for longer than the session's
+    lock_timeout: nothing is lost, and the next call continues from there."""
     for part in await parts(conn, parent):
         if part.pending:
             await _do(conn, "ALTER TABLE {} DETACH PARTITION {} FINALIZE", parent, part.name)
     gone = await _drop_condemned(conn)
-    for part in await parts(conn, parent):
-        if part.upper is None or part.upper > before:
-            continue
+    there = await parts(conn, parent)
+    expired = [part for part in there if part.upper is not None and part.upper <= before]
+    if not expired or not await _any_row(conn, [part for part in there if part not in expired]):
+        return gone
+    for part in expired:
         await _do(conn, f"COMMENT ON TABLE {{}} IS '{MARK}'", part.name)
         await _do(conn, "ALTER TABLE {} DETACH PARTITION {} CONCURRENTLY", parent, part.name)
         gone += await _drop_condemned(conn)
     return gone
+
+
+async def _any_row(conn: _Conn, found: Sequence[Part]) -> bool:
+    for part in reversed(found):
+        if await (await _do(conn, "SELECT 1 FROM {} LIMIT 1", part.name)).fetchone() is not None:
+            return True
+    return False
 
 
 async def _drop_condemned(conn: _Conn) -> list[str]:
@@ -80,14 +89,14 @@ async def analyze_parents(conn: _Conn) -> list[str]:
     return names
 
 
-async def _do(conn: _Conn, statement: str, *names: str) -> None:
-    """`names` come from the catalogue, quoted already: they are put in as they are."""
-    await conn.execute(statement.format(*names))
+async def _do(conn: _Conn, statement: str, *names: str) -> AsyncCursor[Any]:
+    """`names` come from the catalog, quoted already: they are put in as they are."""
+    return await conn.execute(statement.format(*names))
 
 
 @asynccontextmanager
 async def patience(conn: _Conn, *, lock_seconds: float, statement_seconds: float) -> AsyncIterator[None]:
-    """For the length of the context this session waits no longer than that for a lock, and for any statement."""
+    """Limits this session's lock waits and statement times within the context."""
     for name, seconds in (("lock_timeout", lock_seconds), ("statement_timeout", statement_seconds)):
         await conn.execute("SELECT set_config(%s, %s, false)", [name, f"{int(seconds * 1000)}ms"])
     try:
@@ -100,7 +109,7 @@ async def patience(conn: _Conn, *, lock_seconds: float, statement_seconds: float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """An open transaction that keeps dead rows from being removed; `pid` is None where it is a prepared one."""
+    """An open transaction that holds back vacuum; `pid` is None for a prepared one."""
 
     pid: int | None
     state: str
@@ -109,7 +118,7 @@ class Holder:
 
 
 async def horizon(conn: _Conn) -> list[Holder]:
-    """Who holds the database's horizon back, the oldest first."""
+    """Transactions that hold back the xmin horizon, oldest first."""
     async with conn.cursor(row_factory=class_row(Holder)) as cursor:
         await cursor.execute(_q.horizon)
         return await cursor.fetchall()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import select
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,13 +17,16 @@ from menuwatch.db.address import with_settings
 Connection = AsyncConnection[TupleRow]
 Pool = AsyncConnectionPool[AsyncConnection[TupleRow]]
 
+_RECONNECT_SECONDS = 10.0
+"""The pool tries a lost connection again after 1, 2, 4 … seconds, and makes no other meanwhile. Once it gives up, the next request
+tries at once: without a limit a server that was away for minutes would be found up again only minutes later."""
+
 
 async def _check(conn: Connection) -> None:
-    """A connection may have died while it lay in the pool (server restart); find out before it is handed out.
+    """Detects connections that died while idle in the pool (server restart), before they are handed out.
 
-    A server that goes says so, and nothing else is sent to an idle connection: the round trip is made only where there is
-    something to read.
-    """
+    A server that shuts down sends a message, and nothing else is sent to an idle connection: the round trip is made only when there
+    is data to read."""
     if conn.closed or _has_something_to_read(conn):
         await AsyncConnectionPool.check_connection(conn)
 
@@ -33,16 +37,24 @@ def _has_something_to_read(conn: Connection) -> bool:
     return bool(look.poll(0))
 
 
+class _Pool(AsyncConnectionPool[AsyncConnection[TupleRow]]):
+    async def putconn(self, conn: Connection) -> None:
+        """Goes on when the task that returns the connection is cancelled meanwhile: while psycopg_pool 3.3 hands the connection to a
+        waiting client, a cancellation loses both, and the client waits for its timeout."""
+        await asyncio.shield(super().putconn(conn))
+
+
 @asynccontextmanager
 async def open_pool(url: str, *, max_size: int = 10, name: str = "menuwatch") -> AsyncIterator[Pool]:
     """A pool of autocommit connections; use `conn.transaction()` for more than one statement."""
-    pool: Pool = AsyncConnectionPool(
+    pool: Pool = _Pool(
         with_settings(url),
         kwargs={"autocommit": True, "application_name": name},
         min_size=1,
         max_size=max_size,
         open=False,
         check=_check,
+        reconnect_timeout=_RECONNECT_SECONDS,
         name=name,
     )
     await pool.open(wait=True, timeout=30)

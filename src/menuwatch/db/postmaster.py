@@ -1,4 +1,4 @@
-"""What `postmaster.pid` says of a PostgreSQL server, and what is true of it."""
+"""Reads `postmaster.pid` of a PostgreSQL server, and checks whether it is still true."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Postmaster:
             return False
 
     def answers(self) -> bool:
-        """Whether somebody listens on the server's socket."""
+        """Whether a server listens on the socket."""
         if self.socket is None:
             return False
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -60,5 +60,9 @@ def read(folder: Path) -> Postmaster | None:
 
 
 def forget(folder: Path) -> None:
-    """Removes the file of a server that is dead; without that its number, used again, would pass for a server."""
+    """Removes the pid file of a dead server. Its pid may have been reused, or belong to a zombie: PostgreSQL takes either for a
+    running server."""
+    server = read(folder)
+    if server is not None and server.socket is not None:
+        server.socket.with_name(f"{server.socket.name}.lock").unlink(missing_ok=True)
     (folder / "postmaster.pid").unlink(missing_ok=True)

@@ -9,7 +9,7 @@ SELECT c.oid::regclass::text AS name, i.inhdetachpending AS pending,
  ORDER BY upper, name;
 
 -- name: condemned
--- Tables that were partitions until somebody began to drop them.
+-- Tables that were partitions until a process began to drop them.
 SELECT c.oid::regclass::text
   FROM pg_class c JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = 0
  WHERE c.relkind = 'r' AND NOT c.relispartition AND d.description = %(mark)s::text
@@ -34,3 +34,6 @@ SELECT h.pid, h.state, h.application, h.seconds
     SELECT NULL, 'prepared', p.gid, extract(epoch FROM clock_timestamp() - p.prepared)::double precision
       FROM pg_prepared_xacts p WHERE p.database = current_database()) h
  ORDER BY h.seconds DESC LIMIT 20;
+
+-- name: now
+SELECT clock_timestamp();

@@ -1,15 +1,19 @@
-"""Lines as PostgreSQL's COPY gives them, made into the bytes of a file. Nothing here reads or writes anything.
+"""Encodes lines of PostgreSQL's COPY as the bytes of a file. Pure: no I/O.
 
-`expressions` says how the server is to write each column, so that as little as possible is left to do here.
+`expressions` defines how the server writes each column, so that as little as possible is left to do here.
 """
 
 from __future__ import annotations
 
+import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from menuwatch.exports.sheets import Column, Format, Kind
+import msgspec
+
+from menuwatch.core import csv_cells
+from menuwatch.exports.tables import Column, Format, Kind
 
 _ISO = """to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 PRECISION, SCALE = 18, 6
@@ -17,7 +21,7 @@ PRECISION, SCALE = 18, 6
 
 
 def expression(column: Column, fmt: Format) -> str:
-    """How a column is selected. Names are ours, so they are put in as they are."""
+    """The SQL expression of a column. Names are constants of ours, so they need no quoting."""
     name = f"x.{column.name}"
     match column.kind:
         case Kind.TIME:
@@ -25,35 +29,38 @@ def expression(column: Column, fmt: Format) -> str:
         case Kind.NUMBER if fmt is Format.PARQUET:
             name = f"round({name}, {SCALE})"
         case Kind.NUMBER:
-            # A month that is packed does not know any more with how many zeros a number came: one form wherever it lies.
+            # Packed months do not keep trailing zeros: the same form for all.
             name = f"trim_scale({name})"
         case Kind.FLAG | Kind.JSON if fmt is not Format.JSONL:
             name = f"{name}::text"
+        case Kind.TEXT if fmt is Format.CSV:
+            name = csv_cells.sql(name)
         case _:
             pass
     return f"{name} AS {column.name}"
 
 
 class Encoder(Protocol):
-    """Makes a file of lines. `batch` is how many lines it wants at a time."""
+    """Encodes rows as a file. `batch`: rows per call."""
 
     batch: int
 
     def begin(self) -> bytes:
-        """What the file starts with."""
+        """The start of the file."""
         ...
 
     def lines(self, lines: Sequence[bytes]) -> bytes:
-        """What can be written once these are known; each is one whole row."""
+        """The bytes for these rows, one line of COPY each."""
         ...
 
     def end(self) -> bytes:
-        """What the file ends with."""
+        """The end of the file."""
         ...
 
 
 class Csv:
-    """CSV (RFC 4180, lines end with LF) with a header. Null is nothing, an empty text is `""`."""
+    """CSV (RFC 4180, lines end with LF) with a header. Null is nothing, an empty text is `""`. Texts are safe to open in a spreadsheet
+    (core/csv_cells.py); JSON lines and Parquet hold them as they are."""
 
     batch = 2_000
 
@@ -95,7 +102,7 @@ class Parquet:
     batch = 65_536
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        # Here and not above: it takes a while, and only who exports pays for it.
+        # Imported here: it takes a while, and only exports need it.
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -114,18 +121,18 @@ class Parquet:
         )
 
     def begin(self) -> bytes:
-        return self._sink.taken()
+        return self._sink.drain()
 
     def lines(self, lines: Sequence[bytes]) -> bytes:
-        from pyarrow import csv
+        from pyarrow import csv as arrow_csv
 
-        table = csv.read_csv(
+        table = arrow_csv.read_csv(
             io.BytesIO(b"".join(lines)),
-            read_options=csv.ReadOptions(
+            read_options=arrow_csv.ReadOptions(
                 column_names=list(self._types), block_size=sum(map(len, lines)) + 1, use_threads=False
             ),
-            parse_options=csv.ParseOptions(newlines_in_values=True),
-            convert_options=csv.ConvertOptions(
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
                 column_types=self._types,
                 null_values=[""],
                 strings_can_be_null=True,
@@ -135,15 +142,15 @@ class Parquet:
             ),
         )
         self._writer.write_table(table)
-        return self._sink.taken()
+        return self._sink.drain()
 
     def end(self) -> bytes:
         self._writer.close()
-        return self._sink.taken()
+        return self._sink.drain()
 
 
 class _Sink(io.RawIOBase):
-    """Keeps what is written until it is taken."""
+    """Buffers what is written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -162,13 +169,32 @@ class _Sink(io.RawIOBase):
         self._at += len(piece)
         return len(piece)
 
-    def taken(self) -> bytes:
+    def drain(self) -> bytes:
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)
 
 
+def encode_rows(fmt: Format, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """A file of rows that are in memory, as `encoder` would write it."""
+    file = encoder(fmt, columns)
+    if fmt is Format.JSONL:
+        lines = [msgspec.json.encode(row) + b"\n" for row in rows]
+        return file.begin() + b"".join(lines) + file.end()
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for row in rows:
+        cells = [row[column.name] for column in columns]
+        writer.writerow(
+            [csv_cells.safe(cell) if fmt is Format.CSV and isinstance(cell, str) else cell for cell in cells]
+        )
+    return file.begin() + file.lines([text.getvalue().encode()]) + file.end()
+
+
 def encoder(fmt: Format, columns: Sequence[Column]) -> Encoder:
-    """A new file of that format."""
-    made: dict[Format, Any] = {Format.CSV: Csv, Format.JSONL: Jsonl, Format.PARQUET: Parquet}
-    found: Encoder = made[fmt](columns)
-    return found
+    """The encoder of a new file."""
+    kinds: dict[Format, Callable[[Sequence[Column]], Encoder]] = {
+        Format.CSV: Csv,
+        Format.JSONL: Jsonl,
+        Format.PARQUET: Parquet,
+    }
+    return kinds[fmt](columns)

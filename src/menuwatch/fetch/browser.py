@@ -1,4 +1,4 @@
-"""What one browser on one platform sends: the model of a profile. Pure."""
+"""What a browser on a platform sends: the model of a profile. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Engine = Literal["chromium", "firefox", "safari"]
 Steps = Literal["tenths", "even"]
 Status = Literal["current", "retired", "not yet released"]
 
-# Names that stand for a value of the request at hand; a template line without its value is left out.
+# Names of values that the request supplies; a template line whose value is missing is left out.
 LANGUAGE, SITE, STORAGE, GIVEN = "{accept-language}", "{sec-fetch-site}", "{sec-fetch-storage-access}", "{given}"
 
 
@@ -44,15 +44,15 @@ class Profile:
     templates: MappingProxyType[Kind, tuple[tuple[str, str], ...]]
 
     def is_current(self, today: date) -> bool:
-        """True from its release until it is retired."""
+        """Whether the profile is released and not retired on that day."""
         return self.status(today) == "current"
 
     def status(self, today: date) -> Status:
-        """Where it stands in its life on that day."""
+        """The profile's lifecycle status on that day."""
         if today < self.released:
             return "not yet released"
         return "current" if today < self.retires else "retired"
 
     def weight_in(self, country: str | None) -> float:
-        """How often it is drawn behind a proxy in that country (two letters), beside the others; dates are not looked at."""
+        """Relative weight for proxies in that country (two letters), regardless of release dates."""
         return self.weight * self.plausibility.get((country or "").upper(), 1.0)

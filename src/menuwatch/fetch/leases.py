@@ -1,4 +1,4 @@
-"""Leases and turns: who may talk to a host, and at which moments. Both are the database's to give, so they hold across all workers."""
+"""Leases and request slots: who may use a host, and when. The database grants both, so they hold across all workers."""
 
 from __future__ import annotations
 
@@ -13,54 +13,45 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
 from menuwatch.core.errors import NotNow
+from menuwatch.core.postpone import PostponeCode
 from menuwatch.db import sql
 from menuwatch.db.pool import Pool
 
 _q = sql.load(__package__)
 
-AHEAD = 0.1
-"""Seconds for which turns are taken in advance where many are needed."""
+PREFETCH_SECONDS = 0.1
+"""Seconds for which slots are reserved in advance if many are needed."""
 STALE = 0.1
-"""Seconds after its moment at which a turn is given up: turns that were saved up and used at once would be a burst that
-nobody allowed."""
-MOST = 64
-"""Turns that are taken at once."""
+"""Seconds after which an unused slot expires: unused slots that are used all at once would exceed the burst limit."""
+MAX_SLOTS = 64
+"""Most slots reserved at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A proxy on a host, ours until it is given back or not renewed in time. `turn` is the first moment to ask at, of the
-    monotonic clock. `probing`: the host's circuit is open, and this is the one identity that finds out whether it still is."""
+    """A proxy leased for a host until it is released or expires. `turn` is the time of the first slot, on the monotonic clock.
+    `probing`: the host's circuit is open, and this identity tests whether the host still refuses."""
 
     id: int
     host: str
     proxy_id: int
-    turn: float
+    first_slot: float
     probing: bool
 
 
 class Denied(NotNow):
-    """Not now. `code` is one of `unknown`, `paused`, `circuit`, `cooling`, `busy`, `no_free_proxy`, `pace`."""
+    """No lease or turn on `host` now; `code` is the reason."""
+
+    host: str
 
     def __init__(self, host: str, code: str, reason: str | None, wait: float | None) -> None:
-        super().__init__(f"{host} is not asked now ({WORDS.get(code, code)}): {reason}", wait)
-        self.host = host
-        self.code = code
+        known = PostponeCode(code)
+        super().__init__(f"requests to {host} are blocked ({known.label}): {reason}", wait, code=known, host=host)
 
     @property
     def is_brief(self) -> bool:
-        """Whether it passes by itself within moments."""
-        return self.code in ("busy", "no_free_proxy")
-
-
-WORDS = {
-    "paused": "an operator closed it",
-    "circuit": "its circuit is open",
-    "cooling": "it cools down",
-    "busy": "busy",
-    "no_free_proxy": "no proxy is free for it",
-    "pace": "its budget",
-}
+        """Whether the reason passes within moments."""
+        return self.code in (PostponeCode.BUSY, PostponeCode.NO_FREE_PROXY)
 
 
 async def lease(
@@ -69,12 +60,12 @@ async def lease(
     ranked: Sequence[int],
     *,
     task_id: int | None,
-    lasting: float,
-    patience: float,
-    give_back: int | None = None,
+    lease_seconds: float,
+    max_wait: float,
+    release_lease_id: int | None = None,
 ) -> Lease:
-    """The first of these proxies that nobody uses on the host; raises Denied. `lasting` and `patience` (how late its first
-    turn may be) are in seconds."""
+    """Lease the first of these proxies that is free at the host; raises Denied. `lasting` and `patience` (the longest wait for the
+    first slot) are in seconds."""
     async with conn.cursor(row_factory=dict_row) as cur:
         await cur.execute(
             _q.lease,
@@ -82,9 +73,9 @@ async def lease(
                 "host": host,
                 "ranked": list(ranked),
                 "task": task_id,
-                "lasting": lasting,
-                "patience": patience,
-                "give_back": give_back,
+                "lease_seconds": lease_seconds,
+                "max_wait": max_wait,
+                "release_lease_id": release_lease_id,
             },
         )
         row = await cur.fetchone()
@@ -95,33 +86,35 @@ async def lease(
         id=row["lease"],
         host=host,
         proxy_id=row["proxy_id"],
-        turn=time.monotonic() + row["slots"][0],
+        first_slot=time.monotonic() + row["slots"][0],
         probing=row["probing"],
     )
 
 
-async def renew(conn: AsyncConnection[Any], lease_id: int, *, lasting: float) -> bool:
-    """Keeps a lease for so many seconds from now; False when it lapsed and may be somebody else's."""
-    return await (await conn.execute(_q.renew, {"lease": lease_id, "lasting": lasting})).fetchone() is not None
+async def renew(conn: AsyncConnection[Any], lease_id: int, *, lease_seconds: float) -> bool:
+    """Extend a lease by so many seconds from now; False if it expired and may belong to another session."""
+    return (
+        await (await conn.execute(_q.renew, {"lease": lease_id, "lease_seconds": lease_seconds})).fetchone() is not None
+    )
 
 
 async def end(conn: AsyncConnection[Any], lease_ids: Sequence[int]) -> None:
-    """Gives leases back."""
+    """Release leases."""
     if lease_ids:
         await conn.execute(_q.end_leases, {"ids": list(lease_ids)})
 
 
 async def closed(conn: AsyncConnection[Any], host: str) -> Denied | None:
-    """Why the host may not be asked at all now; None where it may."""
+    """Why the host takes no requests now; None if it does."""
     async with conn.cursor(row_factory=dict_row) as cur:
-        await cur.execute(_q.host_closed, {"host": host})
+        await cur.execute(_q.host_block_reason, {"host": host})
         row = await cur.fetchone()
     return None if row is None else Denied(host, row["code"], row["reason"], row["wait"])
 
 
-class Turns:
-    """The moments at which this process may ask one host. A slow host gives them one at a time; where many are used, some are taken
-    in advance, about as many as were used in the same time before."""
+class SlotQueue:
+    """Request slots of this process at one host. A slow host grants one at a time; under load some are reserved in advance, about as
+    many as were used in the same time before."""
 
     def __init__(self, pool: Pool, host: str) -> None:
         self._pool = pool
@@ -133,11 +126,11 @@ class Turns:
         self._took_at = float("-inf")
 
     def clear(self) -> None:
-        """Gives up what was taken in advance: the host wants to be left alone."""
+        """Drop reserved slots, because the host asked for a pause."""
         self._moments.clear()
 
     async def next(self) -> float:
-        """The moment of the next turn, on the monotonic clock. Raises Denied where the host may not be asked at all."""
+        """Time of the next slot on the monotonic clock. Raises Denied if the host takes no requests."""
         self._waiting += 1
         try:
             while True:
@@ -160,11 +153,13 @@ class Turns:
 
     async def _take(self) -> None:
         now = time.monotonic()
-        lately = self._used if now - self._took_at < 2 * AHEAD else 0
-        want = min(max(self._waiting, lately, 1), MOST)
+        lately = self._used if now - self._took_at < 2 * PREFETCH_SECONDS else 0
+        want = min(max(self._waiting, lately, 1), MAX_SLOTS)
         self._used, self._took_at = 0, now
         async with self._pool.connection() as conn, conn.cursor(row_factory=dict_row) as cur:
-            await cur.execute(_q.take_slots, {"host": self._host, "want": want, "patience": 86_400.0, "ahead": AHEAD})
+            await cur.execute(
+                _q.acquire_slots, {"host": self._host, "count": want, "max_wait": 86_400.0, "window": PREFETCH_SECONDS}
+            )
             row = await cur.fetchone()
         assert row is not None, "the function answers with one row"
         if row["code"] is not None:

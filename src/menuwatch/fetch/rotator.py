@@ -1,7 +1,6 @@
-"""Hands out identities and turns: the composition of leases, scores, browsers, idle identities and the ledger. One per process.
+"""Provide identities and slots by combining leases, scores, browsers, idle identities and the report writer. One per process.
 
-Every write here is a short transaction of its own, never part of a task's: how a host took a request is a fact whatever
-becomes of the task.
+Every write is a short transaction of its own, never part of a task's: how a host responded is a fact regardless of the task's outcome.
 """
 
 from __future__ import annotations
@@ -17,26 +16,24 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
+from menuwatch.config.settings import Settings
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.errors import MenuwatchError
-from menuwatch.core.settings import Settings
 from menuwatch.db import sql
 from menuwatch.db.pool import Pool
 from menuwatch.fetch import leases
-from menuwatch.fetch.admission import Admission, Asker
-from menuwatch.fetch.desk import Holding, Pause, Permit, sleep
-from menuwatch.fetch.identity import assume, locale_behind
-from menuwatch.fetch.leases import Denied, Lease, Turns
-from menuwatch.fetch.ledger import Ledger, Report
+from menuwatch.fetch.choose_identity import choose_identity, locale_behind, rank_proxies
+from menuwatch.fetch.identity_pool import IdleIdentityPool, LeasedIdentity, PooledIdentity, credentials_key
+from menuwatch.fetch.leases import Denied, Lease, SlotQueue
 from menuwatch.fetch.profiles import PROFILES, Profile
-from menuwatch.fetch.robots import Policy
-from menuwatch.fetch.scores import Candidate, Score, rank
-from menuwatch.fetch.session import FetchSession
+from menuwatch.fetch.reports import Report, ReportWriter
+from menuwatch.fetch.robots import Policy, RobotsGuard
+from menuwatch.fetch.session import FetchSession, Pause, Permit
 from menuwatch.fetch.transport import Transport
-from menuwatch.fetch.wardrobe import Wardrobe, Worn, login
 from menuwatch.hosts import store as hosts
 from menuwatch.hosts.model import Limits
-from menuwatch.hosts.rules import SlowDown, Waits
+from menuwatch.hosts.rules import Delays, RateLimited
+from menuwatch.hosts.scores import Score
 from menuwatch.proxies import store as proxy_rows
 from menuwatch.proxies.health import probing
 from menuwatch.proxies.model import NoProxy, Proxy
@@ -44,20 +41,18 @@ from menuwatch.proxies.model import NoProxy, Proxy
 _q = sql.load(__package__)
 
 _VIEW_SECONDS = 2.0
-"""How old the picture of proxies and scores may be that a choice is made from; a lease is only given on what is true now."""
+"""Longest age in seconds of the proxies and scores used for a selection; leases are granted on current data only."""
 _RECHECK_SECONDS = 0.1
-"""After a wait of so many seconds for its turn a session looks whether the host may still be asked: it may have asked another one,
-in another process, to slow down."""
+"""After waiting so many seconds for its slot, a session checks again whether the host takes requests: the host may have asked another
+process to slow down."""
 _LATE_TURNS = 2
-"""Turns that a session may come too late for and get another: many that were late together would be a burst that nobody allowed."""
+"""Missed slots that a session may replace: many late requests at once would exceed the burst limit."""
 _CLOSING_SECONDS = 5.0
-_RANKED = 200
-"""Proxies that are offered for a lease: beyond them nobody looks."""
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The pool as it was, and how everybody fares at one host."""
+    """Snapshot of the pool, and the scores at one host."""
 
     at: float
     proxies: Mapping[int, Proxy]
@@ -66,8 +61,8 @@ class _View:
 
 
 class Rotator:
-    """`ca_file`: certificates to trust instead of the built-in ones, for networks and tests with their own. `unseal` turns a stored
-    password into the one to use; `robots` says what is made of a host's robots.txt."""
+    """`ca_file`: certificates to trust instead of the built-in ones, for networks and tests with their own. `unseal` decrypts a
+    stored password; `robots` says how a host's robots.txt is applied."""
 
     def __init__(
         self,
@@ -89,44 +84,46 @@ class Rotator:
         self._ca_file = ca_file
         self._profiles = profiles
         self._unseal = unseal
-        self._ledger = Ledger(
+        self._writer = ReportWriter(
             pool,
-            waits=Waits.from_settings(settings),
+            delays=Delays.from_settings(settings),
             probing=probing(settings.proxy_probe_seconds),
             on_written=on_report,
         )
         self._limits = Limits.from_settings(settings)
-        lasting = max(settings.fetch_timeout_seconds, 5.0)
-        self._admission = Admission(pool, limits=self._limits, policy=robots, lasting=lasting)
-        self._wardrobe = Wardrobe()
+        lease_seconds = max(settings.fetch_timeout_seconds, 5.0)
+        self._robots_guard = RobotsGuard(pool, limits=self._limits, policy=robots, lease_seconds=lease_seconds)
+        self._idle = IdleIdentityPool()
         self._held: set[int] = set()
-        self._unwanted: set[asyncio.Task[None]] = set()
-        """Leases of sessions that were cancelled while they got them: on their way back."""
+        self._orphaned_leases: set[asyncio.Task[None]] = set()
+        """Tasks that release leases of sessions cancelled while acquiring them."""
         self._views: dict[str, _View] = {}
-        self._turns: dict[str, Turns] = {}
-        self._rested: dict[tuple[str, int], float] = {}
-        self._lasting = 60.0 + 2 * settings.fetch_timeout_seconds
-        """Seconds that a lease lasts: longer than any request."""
+        self._slots: dict[str, SlotQueue] = {}
+        self._last_used: dict[str, dict[int, float]] = {}
+        self._lease_seconds = 60.0 + 2 * settings.fetch_timeout_seconds
+        """Duration of a lease in seconds: longer than any request."""
 
     @asynccontextmanager
     async def open(
         self,
         *,
         task_id: int | None,
+        task_attempt: int | None = None,
         dispensary_id: int | None,
         state: str | None,
         hosts: Collection[str] = (),
-        pause: Pause = sleep,
+        pause: Pause = asyncio.sleep,
         permit: Permit | None = None,
     ) -> AsyncIterator[FetchSession]:
-        """A session for one task: one identity, kept for all its requests. `state` is the store's, in two letters.
+        """Open a session for one task: one identity for all its requests. `state` is the store's, in two letters.
 
-        `hosts` are those that redirects may lead to, besides the one that was asked; `pause` is how it waits for its turn. `permit`
-        is called right before each request, which is not made where it raises.
+        `hosts` are those that redirects may lead to, besides the requested one; `pause` waits for a slot. `permit` is called right
+        before each request, which is not made if it raises.
         """
         session = FetchSession(
             self,
             task_id=task_id,
+            task_attempt=task_attempt,
             dispensary_id=dispensary_id,
             state=state,
             hosts=hosts,
@@ -143,22 +140,22 @@ class Rotator:
 
     @property
     def idle(self) -> int:
-        """Identities that are kept for later."""
-        return len(self._wardrobe)
+        """Number of idle identities."""
+        return len(self._idle)
 
     @property
     def leases(self) -> int:
-        """Identities of this process that talk to a host now."""
+        """Number of identities of this process that are in use at a host."""
         return len(self._held)
 
     async def close(self) -> None:
-        """Closes the idle identities, once what sessions told is written; call it when no session is open any more."""
-        if self._unwanted:
-            await asyncio.wait(self._unwanted, timeout=_CLOSING_SECONDS)
-        await self._ledger.close()
-        await self._wardrobe.clear()
+        """Close the idle identities after all reports are written; call it when no session is open any more."""
+        if self._orphaned_leases:
+            await asyncio.wait(self._orphaned_leases, timeout=_CLOSING_SECONDS)
+        await self._writer.close()
+        await self._idle.clear()
 
-    async def assume(
+    async def acquire(
         self,
         host: str,
         *,
@@ -166,59 +163,55 @@ class Rotator:
         state: str | None,
         avoid: Collection[int],
         profiles: Collection[str],
-        give_back: int | None,
-        patience: float,
-    ) -> Holding:
-        """An identity leased for the host; see `desk.Desk`."""
+        release_lease_id: int | None,
+        max_wait: float,
+    ) -> LeasedIdentity:
+        """Lease an identity for the host. Proxies in `avoid` and refused `profiles` only if there is no other.
+
+        `release_lease_id` is the lease to give back; `max_wait` limits the wait for the first slot, in seconds. Raises Denied and
+        NoProxy.
+        """
         view = await self._view(host)
         if not view.proxies:
             view = await self._view(host, fresh=True)
         if not view.proxies:
             async with self._pool.connection() as conn:
-                raise NoProxy(await proxy_rows.standing(conn))
-        others = [proxy_id for proxy_id in view.proxies if proxy_id not in avoid]
-        candidates = [
-            Candidate(proxy_id, view.scores.get(proxy_id, Score()), self._since(host, view.proxies[proxy_id]))
-            for proxy_id in others or view.proxies
-        ]
-        ranked = rank(candidates, self._rng)[:_RANKED]
-        self._held.discard(give_back or 0)  # it ends, whatever comes of the call
-        lease = await self._leased(host, ranked, task_id=task_id, patience=patience, give_back=give_back)
+                raise NoProxy(await proxy_rows.count(conn))
+        last_used = self._last_used.setdefault(host, {})
+        ranked = rank_proxies(view.proxies, scores=view.scores, last_used=last_used, avoid=avoid, rng=self._rng)
+        self._held.discard(release_lease_id or 0)  # runs to its end even if the call is cancelled
+        lease = await self._leased(host, ranked, task_id=task_id, max_wait=max_wait, release_lease_id=release_lease_id)
         self._held.add(lease.id)
-        self._rested[host, lease.proxy_id] = time.time()  # beside the database's last_used_at
+        last_used[lease.proxy_id] = time.time()  # in addition to the stored last_used_at
         try:
-            return self._holding(lease, view, state, profiles)
+            return self._attach_identity(lease, view, state, profiles)
         except Exception:
             await self.report(Report(leases=[lease.id]))
             raise
 
-    def _holding(self, lease: Lease, view: _View, state: str | None, refused: Collection[str]) -> Holding:
-        """What is worn with that lease: an identity that rested, or a fresh one."""
+    def _attach_identity(
+        self, lease: Lease, view: _View, state: str | None, refused: Collection[str]
+    ) -> LeasedIdentity:
+        """Attach an identity to the lease: an idle one, or a new one."""
         host, proxy = lease.host, view.proxies[lease.proxy_id]
-        worn = self._wardrobe.take(host, proxy, locale_behind(proxy, state), avoid=refused)
-        if worn is None:
-            worn = Worn(
+        pooled = self._idle.take(host, proxy, locale_behind(proxy, state), avoid=refused)
+        if pooled is None:
+            pooled = PooledIdentity(
                 host,
-                self._dress(proxy, view, state, {*refused, self._wardrobe.last(host, proxy.id) or ""}),
+                self._build_transport(proxy, view, state, {*refused, self._idle.last(host, proxy.id) or ""}),
                 time.monotonic(),
-                login(proxy),
+                credentials_key(proxy),
             )
-        identity = worn.transport.identity
-        return Holding(
+        identity = pooled.transport.identity
+        return LeasedIdentity(
             lease=lease,
-            worn=worn,
+            pooled=pooled,
             proxy_score=view.scores.get(proxy.id, Score()),
             profile_score=view.profiles.get(identity.profile.name, Score()),
         )
 
-    def _since(self, host: str, proxy: Proxy) -> float | None:
-        """When the proxy was last used, as far as this process knows, in seconds of the epoch."""
-        told = proxy.last_used_at.timestamp() if proxy.last_used_at is not None else None
-        ours = self._rested.get((host, proxy.id))
-        return max(told, ours) if told is not None and ours is not None else told or ours
-
-    def _dress(self, proxy: Proxy, view: _View, state: str | None, avoid: Collection[str]) -> Transport:
-        identity = assume(
+    def _build_transport(self, proxy: Proxy, view: _View, state: str | None, avoid: Collection[str]) -> Transport:
+        identity = choose_identity(
             self._unseal(proxy),
             store_state=state,
             rng=self._rng,
@@ -235,24 +228,23 @@ class Rotator:
         )
 
     async def _leased(self, host: str, ranked: Sequence[int], **how: Any) -> Lease:
-        """As `_lease`, for somebody who may be cancelled meanwhile: a lease that nobody knows of would keep all others from its proxy
-        until it lapses."""
+        """As `_lease`, safe against cancellation: an orphaned lease would block the proxy until it expires."""
         asking = asyncio.create_task(self._lease(host, ranked, **how))
         try:
             return await asyncio.shield(asking)
         except asyncio.CancelledError:
-            ending = asyncio.create_task(self._end_unwanted(asking))
-            self._unwanted.add(ending)
-            ending.add_done_callback(self._unwanted.discard)
+            ending = asyncio.create_task(self._end_orphaned(asking))
+            self._orphaned_leases.add(ending)
+            ending.add_done_callback(self._orphaned_leases.discard)
             raise
 
-    async def _end_unwanted(self, asking: asyncio.Task[Lease]) -> None:
+    async def _end_orphaned(self, asking: asyncio.Task[Lease]) -> None:
         with suppress(MenuwatchError, psycopg.Error):
             lease = await asking
             await self.report(Report(leases=[lease.id]))
 
     async def _lease(
-        self, host: str, ranked: Sequence[int], *, task_id: int | None, patience: float, give_back: int | None
+        self, host: str, ranked: Sequence[int], *, task_id: int | None, max_wait: float, release_lease_id: int | None
     ) -> Lease:
         async with self._pool.connection() as conn:
             for known in (False, True):
@@ -262,9 +254,9 @@ class Rotator:
                         host,
                         ranked,
                         task_id=task_id,
-                        lasting=self._lasting,
-                        patience=patience,
-                        give_back=give_back,
+                        lease_seconds=self._lease_seconds,
+                        max_wait=max_wait,
+                        release_lease_id=release_lease_id,
                     )
                 except Denied as error:
                     if error.code != "unknown" or known:
@@ -294,83 +286,84 @@ class Rotator:
             if as_of is not None:
                 scores[row["id"]] = Score(good, bad, as_of).at(now)
         view = self._views[host] = _View(time.monotonic(), proxies, scores, profiles)
-        # Nobody goes through those that were removed or taken out any more; one that comes back gets new identities.
-        await self._wardrobe.clear(but=proxies.keys())
+        # Identities of proxies that were removed or taken out are not used any more; a proxy that returns gets new ones.
+        await self._idle.clear(exclude=proxies.keys())
         return view
 
-    async def turn(self, holding: Holding, host: str, *, pause: Pause) -> float:
-        """Waits for the next moment at which the host may be asked; see `desk.Desk`."""
+    async def wait_for_slot(self, leased: LeasedIdentity, host: str, *, pause: Pause) -> float:
+        """Wait for the next request slot of `host`, which differs from the lease's after a redirect; returns the seconds waited.
+        Raises Denied."""
         began = time.monotonic()
-        moment = holding.first_turn() if host == holding.lease.host else None
+        moment = leased.take_first_slot() if host == leased.lease.host else None
         if moment is None:
-            moment = await self._next(host)
+            moment = await self._next_slot(host)
         for left in range(_LATE_TURNS, -1, -1):
             wait = max(moment - time.monotonic(), 0.0)
-            await self._keep(holding, wait)
-            if not wait or holding.lost:
+            await self._renew_lease(leased, wait)
+            if not wait or leased.lost:
                 break
-            # Whoever rests gets its slot back when one is free; the last time it waits where it is.
-            await (pause if left else sleep)(wait)
+            # `pause` frees the worker slot during the wait and regains it afterwards; the last wait keeps it.
+            await (pause if left else asyncio.sleep)(wait)
             if wait > _RECHECK_SECONDS:
                 async with self._pool.connection() as conn:
                     if (denied := await leases.closed(conn, host)) is not None:
                         raise denied
             if not left or time.monotonic() - moment <= leases.STALE:
                 break
-            moment = await self._next(host)
+            moment = await self._next_slot(host)
         return time.monotonic() - began
 
-    async def _next(self, host: str) -> float:
+    async def _next_slot(self, host: str) -> float:
         try:
-            return await self._of(host).next()
+            return await self._slots_of(host).next()
         except Denied as error:
             if error.code != "unknown":
                 raise
-        # A redirect leads to a host that was never asked before.
+        # A redirect leads to a host without a row yet.
         async with self._pool.connection() as conn:
             await hosts.add(conn, host, self._limits)
-        return await self._of(host).next()
+        return await self._slots_of(host).next()
 
-    async def _keep(self, holding: Holding, wait: float) -> None:
-        """Renews the lease where it might not outlast the wait and the request after it."""
+    async def _renew_lease(self, leased: LeasedIdentity, wait: float) -> None:
+        """Renew the lease if it might expire during the wait and the request after it."""
         until = time.monotonic() + wait
-        if until - holding.renewed <= self._lasting / 2:
+        if until - leased.renewed <= self._lease_seconds / 2:
             return
         async with self._pool.connection() as conn:
-            if not await leases.renew(conn, holding.lease.id, lasting=self._lasting + wait):
-                holding.lost = True
-        holding.renewed = until
+            if not await leases.renew(conn, leased.lease.id, lease_seconds=self._lease_seconds + wait):
+                leased.lost = True
+        leased.renewed = until
 
-    def _of(self, host: str) -> Turns:
-        turns = self._turns.get(host)
-        if turns is None:
-            turns = self._turns[host] = Turns(self._pool, host)
-        return turns
+    def _slots_of(self, host: str) -> SlotQueue:
+        slots = self._slots.get(host)
+        if slots is None:
+            slots = self._slots[host] = SlotQueue(self._pool, host)
+        return slots
 
     async def charge(self, host: str, times: int) -> None:
-        """Counts requests that were made without a turn; see `desk.Desk`."""
+        """Count requests that were made without a slot."""
         async with self._pool.connection() as conn:
             await hosts.charge(conn, host, times)
 
-    async def retire(self, holding: Holding, *, keep: bool) -> None:
-        """Puts an identity away; see `desk.Desk`."""
+    async def retire(self, leased: LeasedIdentity, *, keep: bool) -> None:
+        """Put an identity away, for reuse or not."""
         if keep:
-            await self._wardrobe.put(holding.worn)
+            await self._idle.put(leased.pooled)
         else:
-            await holding.worn.transport.close()
+            await leased.pooled.transport.close()
 
-    async def admit(self, asker: Asker, url: str) -> None:
-        """Looks at the host's robots.txt; see `desk.Desk`."""
-        await self._admission.admit(asker, url)
+    async def check_robots(self, session: FetchSession, url: str) -> None:
+        """Return if the host's robots.txt allows the URL; see `robots.RobotsGuard`."""
+        await self._robots_guard.check_robots(session, url)
 
     async def report(self, report: Report) -> None:
-        """Writes down what happened; see `desk.Desk`."""
+        """Write a report to the database."""
         self._held.difference_update(report.leases)
-        for host, item in report.news:
-            if isinstance(item, SlowDown):
-                self._of(host).clear()
-        if report.proxies or report.experiences:
+        for host, item in report.signals:
+            if isinstance(item, RateLimited):
+                self._slots_of(host).clear()
+        if report.proxies or report.observations:
             bad = any(event.error is not None for event in report.proxies)
             if bad:
                 self._views.clear()
-        await self._ledger.write(report)
+        await self._writer.write(report)

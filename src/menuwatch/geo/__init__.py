@@ -1,1 +1,1 @@
-"""Where on earth an address or a postcode is."""
+"""Locations of IP addresses and postcodes."""

@@ -1,7 +1,7 @@
-"""Where a postcode or a city of the United States is, from the list that the package `zipcodes` carries.
+"""Coordinates of a postcode or city of the United States, from the list in the package `zipcodes`.
 
-The list is unpacked at the first question: 0.4 s in which nothing else of the process runs, and 55 MB for as long as it lives.
-Whoever serves calls `warm` before the first request is taken; every other command never pays.
+The list is unpacked on first use: that blocks the process for 0.4 s and keeps 55 MB. Servers call `warm` before the first request;
+commands that do not use it do not pay.
 """
 
 from __future__ import annotations
@@ -16,14 +16,11 @@ from typing import Any
 import zipcodes
 
 from menuwatch.geo import states
-from menuwatch.geo.distance import Point, distance_km, distance_miles
 
-__all__ = ["Place", "city", "distance_km", "distance_miles", "find", "postcode", "warm"]
-
-_list: Any = zipcodes  # it says it is typed, and its functions are not
+_list: Any = zipcodes  # marked as typed, but its functions are not
 
 LONGEST_TEXT = 100
-"""Characters of a question that are looked at; nothing longer is a place."""
+"""Longest query, in characters; nothing longer is a place."""
 
 _POSTCODE = re.compile(r"(?:[^0-9]*[^0-9A-Za-z])?([0-9]{5})(?:[- ]?[0-9]{4})?")
 _FIVE_DIGITS = re.compile("[0-9]{5}")
@@ -43,8 +40,8 @@ class Place:
     longitude: float
 
     @property
-    def point(self) -> Point:
-        """Latitude and longitude, for `distance_km`."""
+    def point(self) -> tuple[float, float]:
+        """Latitude and longitude."""
         return self.latitude, self.longitude
 
     @property
@@ -59,16 +56,16 @@ def warm() -> None:
 
 
 def find(text: str) -> Place | None:
-    """What somebody typed: `85001`, `85001-1234`, `Phoenix, AZ`, `phoenix arizona`, `Phoenix, AZ 85001`. None for anything else."""
-    wanted = " ".join(_ascii(text[: LONGEST_TEXT + 1]).split())
-    if not wanted or len(wanted) > LONGEST_TEXT:
+    """Parses user input: `85001`, `85001-1234`, `Phoenix, AZ`, `phoenix arizona`, `Phoenix, AZ 85001`. None for anything else."""
+    query = " ".join(_ascii(text[: LONGEST_TEXT + 1]).split())
+    if not query or len(query) > LONGEST_TEXT:
         return None
-    if (number := _POSTCODE.fullmatch(wanted)) is not None:
+    if (number := _POSTCODE.fullmatch(query)) is not None:
         return postcode(number[1])
-    name, comma, state = wanted.rpartition(",")
+    name, comma, state = query.rpartition(",")
     if comma:
         return city(name, state)
-    words = wanted.split(" ")
+    words = query.split(" ")
     # "Charleston West Virginia": the longest state at its end is the one that is meant.
     for at in range(max(1, len(words) - 3), len(words)):
         if states.code_of(" ".join(words[at:])):
@@ -81,7 +78,7 @@ def postcode(number: str) -> Place | None:
     """The area of five digits; None where there is no such postcode, or it is nowhere on a map (a post office of the forces)."""
     if _FIVE_DIGITS.fullmatch(number) is None:
         return None
-    return next((_place(row) for row in _list.matching(number) if _somewhere(row)), None)
+    return next((_place(row) for row in _list.matching(number) if _has_coordinates(row)), None)
 
 
 def city(name: str, state: str) -> Place | None:
@@ -93,16 +90,16 @@ def city(name: str, state: str) -> Place | None:
 @functools.cache
 def _cities(state: str) -> Mapping[str, Place]:
     """The cities of a state, by plain name: their own, then those that the post accepts, then those that it does not."""
-    rows = [row for row in _list.filter_by(state=state) if _somewhere(row)]
+    rows = [row for row in _list.filter_by(state=state) if _has_coordinates(row)]
     own: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         own.setdefault(_plain(row["city"]), []).append(row)
-    found = {name: _middle(of) for name, of in own.items()}
+    cities = {name: _middle(areas) for name, areas in own.items()}
     for others in ("acceptable_cities", "unacceptable_cities"):
         for row in rows:
             for other in row[others]:
-                found.setdefault(_plain(other), found[_plain(row["city"])])
-    return found
+                cities.setdefault(_plain(other), cities[_plain(row["city"])])
+    return cities
 
 
 def _middle(rows: Iterable[Mapping[str, Any]]) -> Place:
@@ -122,7 +119,7 @@ def _place(row: Mapping[str, Any]) -> Place:
     return Place(row["zip_code"], row["city"], row["state"], float(row["lat"]), float(row["long"]))
 
 
-def _somewhere(row: Mapping[str, Any]) -> bool:
+def _has_coordinates(row: Mapping[str, Any]) -> bool:
     return float(row["lat"] or 0) != 0 or float(row["long"] or 0) != 0
 
 

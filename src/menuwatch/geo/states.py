@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from menuwatch.core.errors import Refused
+
 NAMES = {
     "AL": "Alabama", "AK": "Alaska", "AZ": "Arizona", "AR": "Arkansas", "CA": "California", "CO": "Colorado",
     "CT": "Connecticut", "DE": "Delaware", "DC": "District of Columbia", "FL": "Florida", "GA": "Georgia",
@@ -25,8 +27,22 @@ PROVINCES: dict[str, str] = {
 }  # fmt: skip
 """Provinces and territories of Canada."""
 
+CODES = frozenset(NAMES) | frozenset(PROVINCES)
+
 
 def code_of(text: str) -> str | None:
     """`AZ` for "AZ", "az" and "Arizona"; None for what is no state."""
     wanted = " ".join(text.split())
     return wanted.upper() if wanted.upper() in NAMES else _CODES.get(wanted.casefold())
+
+
+def parse_state(text: str) -> str:
+    """The code of a state or province given by its two letters, in any case; raises Refused."""
+    code = text.strip().upper()
+    if code not in CODES:
+        meant = code_of(text) or next(
+            (one for one, name in PROVINCES.items() if name.casefold() == text.strip().casefold()), None
+        )
+        hint = f"; did you mean {meant}?" if meant else ""
+        raise Refused(f"unknown state {text[:60]!r}: use two letters such as AZ or ON{hint}")
+    return code

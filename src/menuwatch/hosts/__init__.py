@@ -1,7 +1,7 @@
-"""The hosts that are asked: how often each may be, whether it is at present, and what it said to that.
+"""Hosts: rate limits, availability, and how they respond.
 
-One row per host is the budget of all workers together: a rate that grows gently and halves on trouble, a cool-down where the host
-named one, and a circuit that opens when it refuses many identities in a row.
+One row per host is the budget of all workers together: a rate that grows slowly and halves on errors, a cooldown if the host asks
+for one, and a circuit that opens when it refuses many identities in a row.
 
     closed ──refused by many identities, none let in──► open ──its time is over──► one identity tries
        ▲                                                 ▲                            │

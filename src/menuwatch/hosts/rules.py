@@ -1,13 +1,12 @@
-"""What answers mean for a host: its pace, its cool-down, its circuit. Pure.
+"""Effects of responses on the rate, cooldown and circuit of a host. Pure.
 
-- Let in: the pace grows by a tenth of the rate per minute, up to the rate; the circuit closes; refusals before it do not
-count any more.
-- Asked to slow down: the pace halves, and nobody asks until the time that the host named is over, or, where it named none,
-for a time that
-  doubles with each such answer in a row. Several such answers within one cool-down are one.
-- Trouble (it fails or does not answer): from the third time in a row on the pace halves, once in ten seconds at most.
-- Refused: when many identities in a row were refused and none was let in, the trouble is not the identities. The circuit opens: nobody
-  asks for a time, then one identity tries; if it is refused as well, the time doubles.
+- Accepted: the current rate grows by a tenth of the limit per minute, up to the limit; the circuit closes; earlier refusals no
+  longer count.
+- RateLimited: the current rate halves, and the host gets no requests for the time that it named, or for a default that doubles with
+  each such response in a row. Several such responses within one cooldown count as one.
+- ServerError (it fails or does not respond): from the third in a row the current rate halves, at most once in ten seconds.
+- IdentityBlocked: if many identities in a row were refused and none accepted, the identities are not the cause. The circuit opens:
+  no requests for a time, then one identity tries; if it is refused as well, the time doubles.
 """
 
 from __future__ import annotations
@@ -17,39 +16,40 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Self
 
-from menuwatch.core.settings import Settings
-from menuwatch.hosts.model import FIRST_TURN, Course, HostEvent, Outlook
+from menuwatch.config.settings import Settings
+from menuwatch.core.postpone import PostponeCode
+from menuwatch.hosts.model import FIRST_TURN, HostAvailability, HostEvent, HostState
 
 GROWTH = 0.1 / 60
-"""Share of the rate by which the pace grows in a second."""
+"""Growth of the current rate per second, as a share of the limit."""
 FLOOR = 0.02
-"""Share of the rate below which the pace does not fall."""
-TROUBLES = 3
-"""Failures in a row that slow it down: one broken store is not a broken host."""
-TROUBLE_PAUSE = timedelta(seconds=10)
-SAME_STORM = timedelta(seconds=1)
-"""Requests to slow down that follow each other within this time were one, also where no time was to be waited."""
+"""Minimum of the current rate, as a share of the limit."""
+ERRORS = 3
+"""Failures in a row that reduce the current rate: one broken store is not a broken host."""
+ERROR_PAUSE = timedelta(seconds=10)
+SAME_BURST = timedelta(seconds=1)
+"""Rate-limit responses within this time count as one, even without a cooldown."""
 LONGEST_COOLDOWN = timedelta(hours=1)
-"""Of those that the host did not ask for itself."""
+"""Longest cooldown, unless the host asked for a longer one."""
 LONGEST_OPEN = timedelta(hours=6)
 IDENTITIES = 6
 """Identities refused in a row that open a circuit,"""
 PROXIES = 5
-"""of at least so many proxies, or all that there are."""
+"""using at least so many proxies, or all active ones."""
 REMEMBERED = 50
-"""Refused identities that are kept in mind."""
+"""Most refused identities that are stored."""
 
 
 @dataclass(frozen=True, slots=True)
-class LetIn:
-    """It answered so many requests as asked."""
+class Accepted:
+    """The host responded to so many requests as expected."""
 
     times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class TurnedAway:
-    """It refused an identity."""
+class IdentityBlocked:
+    """The host refused an identity."""
 
     proxy_id: int
     profile: str
@@ -57,168 +57,166 @@ class TurnedAway:
 
 
 @dataclass(frozen=True, slots=True)
-class SlowDown:
-    """It asked to slow down; `retry_after` in seconds, None where it named no time."""
+class RateLimited:
+    """The host asked to slow down; `retry_after` in seconds, None if not specified."""
 
     retry_after: float | None
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """It failed, or did not answer in time."""
+class ServerError:
+    """The host failed, or did not respond in time."""
 
     reason: str
 
 
-News = LetIn | TurnedAway | SlowDown | Trouble
+HostSignal = Accepted | IdentityBlocked | RateLimited | ServerError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waits:
-    """First waits: `cooldown` after a request to slow down that named no time, `circuit` while a circuit is open."""
+class Delays:
+    """Initial delays: `cooldown` after a rate-limit response without a time, `circuit` while a circuit is open."""
 
     cooldown: timedelta = timedelta(seconds=60)
     circuit: timedelta = timedelta(minutes=15)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """As the settings have them."""
         return cls(
             cooldown=timedelta(seconds=settings.host_cooldown_seconds),
             circuit=timedelta(seconds=settings.circuit_seconds),
         )
 
 
-def after(
-    course: Course, news: Sequence[News], now: datetime, *, proxies: int, waits: Waits
-) -> tuple[Course, list[HostEvent]]:
-    """The course after these, in their order, and what people should hear of it. `proxies` is how many are active."""
+def apply_signals(
+    state: HostState, signals: Sequence[HostSignal], now: datetime, *, proxies: int, delays: Delays
+) -> tuple[HostState, list[HostEvent]]:
+    """Apply signals in order; returns the new state and the events to record. `proxies` is the number of active proxies."""
     events: list[HostEvent] = []
-    for item in news:
+    for item in signals:
         match item:
-            case LetIn():
-                course = _let_in(course, now, events)
-            case TurnedAway():
-                course = _turned_away(course, item, now, events, proxies=proxies, waits=waits)
-            case SlowDown():
-                course = _slow_down(course, item, now, events, waits=waits)
-            case Trouble():
-                course = _trouble(course, item, now, events)
-    return course, events
+            case Accepted():
+                state = _accepted(state, now, events)
+            case IdentityBlocked():
+                state = _identity_blocked(state, item, now, events, proxies=proxies, delays=delays)
+            case RateLimited():
+                state = _rate_limited(state, item, now, events, delays=delays)
+            case ServerError():
+                state = _server_error(state, item, now, events)
+    return state, events
 
 
-def _let_in(course: Course, now: datetime, events: list[HostEvent]) -> Course:
-    if course.circuit == "open":
-        events.append(HostEvent(kind="circuit_closed", reason="it let an identity in again"))
-    cooling = course.cooldown_until is not None and course.cooldown_until > now
-    grown = course.pace
+def _accepted(state: HostState, now: datetime, events: list[HostEvent]) -> HostState:
+    if state.circuit == "open":
+        events.append(HostEvent(kind="circuit_closed", reason="it accepted an identity again"))
+    cooling = state.cooldown_until is not None and state.cooldown_until > now
+    grown = state.current_rate
     if not cooling:
-        # While it cooled down nobody was let in: that is no reason to trust it more.
-        since = max(course.paced_at, course.cooldown_until or course.paced_at)
-        grown = min(course.rate, course.pace + course.rate * GROWTH * max((now - since).total_seconds(), 0.0))
+        # No request was accepted during a cooldown, so it is no reason to raise the current rate.
+        since = max(state.rate_changed_at, state.cooldown_until or state.rate_changed_at)
+        grown = min(state.rate, state.current_rate + state.rate * GROWTH * max((now - since).total_seconds(), 0.0))
     return replace(
-        course,
-        pace=grown,
-        paced_at=now,
-        # What was asked before the host lost patience may still be answered while it cools down.
-        throttles=course.throttles if cooling else 0,
-        troubles=0,
+        state,
+        current_rate=grown,
+        rate_changed_at=now,
+        # Requests sent before the cooldown may still succeed during it.
+        consecutive_throttles=state.consecutive_throttles if cooling else 0,
+        consecutive_errors=0,
         circuit="closed",
         circuit_opened_at=None,
         circuit_until=None,
-        circuit_opens=0,
+        consecutive_opens=0,
         circuit_reason=None,
-        refused=(),
+        blocked_identities=(),
         last_ok_at=now,
     )
 
 
-def _slower(course: Course, now: datetime) -> Course:
-    # Of a rate that was raised a great deal the pace may be below the floor yet.
-    pace = min(course.pace, max(course.pace / 2, course.rate * FLOOR))
-    return replace(course, pace=pace, paced_at=now, slowed_at=now)
+def _halve_rate(state: HostState, now: datetime) -> HostState:
+    # After a large increase of the limit the current rate may still be below the minimum.
+    reduced = min(state.current_rate, max(state.current_rate / 2, state.rate * FLOOR))
+    return replace(state, current_rate=reduced, rate_changed_at=now, rate_reduced_at=now)
 
 
-def _slow_down(course: Course, item: SlowDown, now: datetime, events: list[HostEvent], *, waits: Waits) -> Course:
-    cooling = course.cooldown_until is not None and course.cooldown_until > now
-    just_now = course.slowed_at is not None and now - course.slowed_at < SAME_STORM
+def _rate_limited(
+    state: HostState, item: RateLimited, now: datetime, events: list[HostEvent], *, delays: Delays
+) -> HostState:
+    cooling = state.cooldown_until is not None and state.cooldown_until > now
+    just_now = state.rate_reduced_at is not None and now - state.rate_reduced_at < SAME_BURST
     if not cooling and not just_now:
-        course = _slower(replace(course, throttles=course.throttles + 1), now)
+        state = _halve_rate(replace(state, consecutive_throttles=state.consecutive_throttles + 1), now)
     if item.retry_after is None:
-        wait = min(waits.cooldown * 2.0 ** min(max(course.throttles - 1, 0), 20), LONGEST_COOLDOWN)
+        wait = min(delays.cooldown * 2.0 ** min(max(state.consecutive_throttles - 1, 0), 20), LONGEST_COOLDOWN)
     else:
         wait = timedelta(seconds=item.retry_after)
     until = now + wait
-    if course.cooldown_until is not None and course.cooldown_until >= until:
-        return course
+    if state.cooldown_until is not None and state.cooldown_until >= until:
+        return state
     events.append(HostEvent(kind="cooldown", reason=item.reason, until=until))
-    return replace(course, cooldown_until=until, cooldown_reason=item.reason)
+    return replace(state, cooldown_until=until, cooldown_reason=item.reason)
 
 
-def _trouble(course: Course, item: Trouble, now: datetime, events: list[HostEvent]) -> Course:
-    course = replace(course, troubles=course.troubles + 1)
-    recently = course.slowed_at is not None and now - course.slowed_at < TROUBLE_PAUSE
-    if course.troubles < TROUBLES or recently:
-        return course
-    slower = _slower(course, now)
-    if slower.pace < course.pace:
-        events.append(HostEvent(kind="slower", reason=item.reason))
+def _server_error(state: HostState, item: ServerError, now: datetime, events: list[HostEvent]) -> HostState:
+    state = replace(state, consecutive_errors=state.consecutive_errors + 1)
+    recently = state.rate_reduced_at is not None and now - state.rate_reduced_at < ERROR_PAUSE
+    if state.consecutive_errors < ERRORS or recently:
+        return state
+    slower = _halve_rate(state, now)
+    if slower.current_rate < state.current_rate:
+        events.append(HostEvent(kind="rate_reduced", reason=item.reason))
     return slower
 
 
-def _turned_away(
-    course: Course, item: TurnedAway, now: datetime, events: list[HostEvent], *, proxies: int, waits: Waits
-) -> Course:
+def _identity_blocked(
+    state: HostState, item: IdentityBlocked, now: datetime, events: list[HostEvent], *, proxies: int, delays: Delays
+) -> HostState:
     pair = (item.proxy_id, item.profile)
-    refused = course.refused if pair in course.refused else (*course.refused, pair)[-REMEMBERED:]
-    course = replace(course, refused=refused, last_refused_at=now)
-    trying_again = course.circuit == "open" and course.circuit_until is not None and course.circuit_until <= now
-    if course.circuit == "open" and not trying_again:
-        return course
-    if not trying_again and not many(refused, proxies):
-        return course
-    wait = min(waits.circuit * 2.0 ** min(course.circuit_opens, 20), LONGEST_OPEN)
-    apart = len({proxy_id for proxy_id, _ in refused})
-    reason = (
-        f"it refused {len(refused)} identities of {apart} {'proxy' if apart == 1 else 'proxies'} in a row, "
-        f"the last with: {item.reason}"
+    refused = (
+        state.blocked_identities
+        if pair in state.blocked_identities
+        else (*state.blocked_identities, pair)[-REMEMBERED:]
     )
+    state = replace(state, blocked_identities=refused, last_refused_at=now)
+    trying_again = state.circuit == "open" and state.circuit_until is not None and state.circuit_until <= now
+    if state.circuit == "open" and not trying_again:
+        return state
+    if not trying_again and not threshold_reached(refused, proxies):
+        return state
+    wait = min(delays.circuit * 2.0 ** min(state.consecutive_opens, 20), LONGEST_OPEN)
+    apart = len({proxy_id for proxy_id, _ in refused})
+    reason = f"refused {len(refused)} identities on {apart} {'proxy' if apart == 1 else 'proxies'} in a row; last: {item.reason}"
     events.append(HostEvent(kind="circuit_opened", reason=reason, until=now + wait))
     return replace(
-        course,
+        state,
         circuit="open",
-        circuit_opened_at=course.circuit_opened_at or now,
+        circuit_opened_at=state.circuit_opened_at or now,
         circuit_until=now + wait,
-        circuit_opens=course.circuit_opens + 1,
+        consecutive_opens=state.consecutive_opens + 1,
         circuit_reason=reason,
     )
 
 
-def many(refused: Sequence[tuple[int, str]], proxies: int) -> bool:
-    """Whether so many identities in a row say that it is the host who refuses, not they who are bad."""
+def threshold_reached(refused: Sequence[tuple[int, str]], proxies: int) -> bool:
+    """Whether so many refused identities in a row mean that the host is the cause."""
     return len(refused) >= IDENTITIES and len({proxy_id for proxy_id, _ in refused}) >= min(PROXIES, max(proxies, 1))
 
 
-ADVICE = (
-    "open the site in a browser of your own: if it shows its menus to people, ask less often "
-    "(`menuwatch hosts set {host} --rate …`) or add proxies of another network; if it shows none, or forbids it, stop "
-    "(`menuwatch hosts pause {host}`). `menuwatch hosts reset {host}` tries again at once"
-)
-"""What a person can do about an open circuit."""
-
-
-def all_closed(asked: Collection[str], outlooks: Sequence[Outlook]) -> tuple[str, float | None] | None:
-    """Why none of these hosts can be asked now, and in how many seconds to look again where that is a matter of moments;
-    None where one can. A host that was never asked can."""
-    known = {outlook.host: outlook for outlook in outlooks}
-    if not asked or any(host not in known or known[host].is_open for host in asked):
+def all_closed(
+    hosts: Collection[str], availabilities: Sequence[HostAvailability]
+) -> tuple[str, float | None, PostponeCode] | None:
+    """Why none of these hosts takes requests now, the seconds until the next check if the reason is temporary, and its code; None if
+    one does. A host without a row takes requests."""
+    known = {availability.host: availability for availability in availabilities}
+    if not hosts or any(host not in known or known[host].is_open for host in hosts):
         return None
-    closed = [known[host] for host in sorted(asked)]
-    if brief := [outlook for outlook in closed if outlook.code is None]:
-        return "its budget is in use", max(BRIEF, min((outlook.next_turn or 0) - FIRST_TURN for outlook in brief))
-    return "; ".join(f"{outlook.host} is not asked: {outlook.reason}" for outlook in closed), None
+    closed = [known[host] for host in sorted(hosts)]
+    if brief := [availability for availability in closed if availability.code is None]:
+        wait = min((availability.next_turn or 0) - FIRST_TURN for availability in brief)
+        return "its request budget is used up", max(BRIEF, wait), PostponeCode.BUSY
+    reason = "; ".join(f"{availability.host} is blocked: {availability.reason}" for availability in closed)
+    return reason, None, PostponeCode(closed[0].code or PostponeCode.OTHER)
 
 
 BRIEF = 0.5
-"""Seconds after which to look again at a host that is only busy."""
+"""Seconds after which to check again a host that is only busy."""

@@ -1,5 +1,5 @@
-"""The work itself: one module per role. Handlers take a task and return an outcome; they never write task state, and no
-handler calls another: what follows is a task of its own.
+"""Task handlers, one module per role. A handler takes a task and returns an outcome; it never writes task state or calls another
+handler: follow-up work is a task of its own.
 
     store_discovery ──► product_discovery ──► product_refresh
     entry_point_discovery ──► product_discovery

@@ -1,4 +1,4 @@
-"""`payload_fetch` and `product_discovery`: every page of one menu, archived. Touches no product."""
+"""`payload_fetch` and `product_discovery`: fetch and archive every page of one menu. Writes no products."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from menuwatch.archive import store as payloads
 from menuwatch.archive.document import Document, bodies
 from menuwatch.archive.files import Staged
+from menuwatch.archive.store import NewPayload
 from menuwatch.core.errors import BadPayload, MenuwatchError, Permanent
-from menuwatch.payloads import store as payloads
-from menuwatch.payloads.judge import suspicion
-from menuwatch.payloads.store import NewPayload
-from menuwatch.pipeline import quarantine, trouble
-from menuwatch.pipeline.parts import Context, Parts, RecordedSession
-from menuwatch.pipeline.shelving import OneFile
-from menuwatch.platforms.base import Menu
+from menuwatch.pipeline import fetch_errors, quarantine
+from menuwatch.pipeline.archive_transaction import DeduplicatedFile
+from menuwatch.pipeline.context import AttemptContext, HandlerContext, RecordedSession
+from menuwatch.pipeline.quarantine import size_anomaly
+from menuwatch.platforms.model import Menu
+from menuwatch.queue.model import PRIORITY_CHAINED, NewTask, Role, Task
+from menuwatch.queue.outcome import Done, Fail, Outcome, Retry, Wrote
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Store
-from menuwatch.tasks.model import PRIORITY_CHAINED, NewTask, Role, Task
-from menuwatch.tasks.outcome import Done, Outcome, Retry, Wrote
 
 
 class PayloadFetch:
-    """Fetches and archives. `first` marks a store's first crawl."""
+    """Fetches and archives a menu. `first` marks a store's first crawl."""
 
-    def __init__(self, parts: Parts, *, first: bool = False) -> None:
-        self._parts = parts
+    def __init__(self, context: HandlerContext, *, first: bool = False) -> None:
+        self._context = context
         self._first = first
 
-    async def __call__(self, task: Task, ctx: Context) -> Outcome:
-        store = await self._parts.store(task)
+    async def __call__(self, task: Task, ctx: AttemptContext) -> Outcome:
+        store = await self._context.store(task)
         if not store.crawl_enabled:
-            raise Permanent(f"store {store.id} ({store.name}) has crawl_enabled = false and is never contacted")
+            raise Permanent(f"crawling of store {store.id} ({store.name}) is disabled")
         if store.platform_dispensary_id is None:
-            raise Permanent(f"store {store.id} ({store.name}) has no platform id yet: entry_point_discovery finds it")
-        platform = self._parts.platform(task)
-        async with self._parts.session(task, platform, ctx, store=store) as session:
+            raise Permanent(f"store {store.id} ({store.name}) is not resolved yet: run entry_point_discovery")
+        platform = self._context.platform(task)
+        async with self._context.session(task, platform, ctx, store=store) as session:
             try:
                 menu = await platform.fetch_menu(session, store.platform_dispensary_id)
             except BadPayload as error:
-                session.doubt(error.kind, str(error))
+                session.mark_unusable(error.kind, str(error))
                 return await self._rejected(task, store, error)
             except MenuwatchError as error:
-                return trouble.outcome_of(self._parts, error, store.id)
+                return fetch_errors.to_outcome(self._context, error, store.id)
         return await self._archived(task, store, session, menu)
 
     async def _stage(
@@ -62,12 +62,12 @@ class PayloadFetch:
         doc = Document(
             platform=store.platform,
             platform_dispensary_id=store.platform_dispensary_id,
-            fetched_at=self._parts.clock.now(),
+            fetched_at=self._context.clock.now(),
             whole=whole,
             pages=(*pages, *good),
             broken=bad,
         )
-        return doc, await asyncio.to_thread(self._parts.archive.stage, store.id, doc, strict=strict)
+        return doc, await asyncio.to_thread(self._context.archive.stage, store.id, doc, strict=strict)
 
     def _row(self, task: Task, store: Store, doc: Document, staged: Staged, **more: Any) -> NewPayload:
         return NewPayload(
@@ -88,24 +88,25 @@ class PayloadFetch:
     async def _rejected(self, task: Task, store: Store, error: BadPayload) -> Outcome:
         reason = f"{error.kind}: {error}"
         doc, staged = await self._stage(store, (), (error.body,))
-        file = OneFile(self._parts.archive, staged)
+        file = DeduplicatedFile(self._context.archive, staged)
 
         async def writes(conn: AsyncConnection[Any]) -> None:
             await file.insert(conn, self._row(task, store, doc, staged, status="rejected", reason=reason))
             await stores.attempted(conn, store.id, doc.fetched_at, reason)
 
-        return Retry(reason=reason, writes=writes, settle=file.settle)
+        end = Fail if error.final else Retry
+        return end(reason=reason, writes=writes, settle=file.settle)
 
     async def _suspect(self, store: Store, menu: Menu) -> str | None:
-        """Why the menu must wait for a person, None where it need not."""
-        async with self._parts.pool.connection() as conn:
+        """Why the menu must be quarantined, None if it need not."""
+        async with self._context.pool.connection() as conn:
             usual = await payloads.usual_counts(conn, store.id)
-            why = suspicion(menu.product_count, usual, self._parts.suspect_share, short=menu.short)
-            return None if why is None else await quarantine.reason(conn, store, why)
+            why = size_anomaly(menu.product_count, usual, self._context.suspect_share, short=menu.short)
+            return None if why is None else await quarantine.add_waiting(conn, store, why)
 
     async def _archived(self, task: Task, store: Store, session: RecordedSession, menu: Menu) -> Outcome:
         doc, staged = await self._stage(store, menu.pages, (), whole=menu.complete, strict=menu.strict)
-        file = OneFile(self._parts.archive, staged)
+        file = DeduplicatedFile(self._context.archive, staged)
         status, reason = "ok", None
         if not menu.complete:
             status, reason = "partial", "partial: " + "; ".join(menu.notes)
@@ -136,10 +137,10 @@ class PayloadFetch:
             )
             await stores.attempted(conn, store.id, doc.fetched_at, reason)
             if status == "quarantined":
-                quarantine.tell(store.id, payload_id, reason or status)
+                quarantine.log_quarantine(store.id, payload_id, reason or status)
             if status != "ok":
                 return Wrote(result={"payload_id": payload_id, "reason": reason})
-            # Each payload has its own refresh: a waiting one for an older payload must not swallow it.
+            # Each payload has its own refresh task: a waiting one for an older payload must not replace it.
             chain = NewTask(
                 role=Role.PRODUCT_REFRESH,
                 dispensary_id=store.id,

@@ -1,52 +1,58 @@
-"""`product_refresh`: one archived menu into the catalogue. Never touches the network; the same payload twice changes nothing."""
+"""`product_refresh`: applies one archived menu to the catalogue; and its dry run, in a transaction that is rolled back. Idempotent,
+without network access."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 from psycopg import AsyncConnection
 
-from menuwatch.alerts import evaluate
-from menuwatch.catalog import apply, net
+from menuwatch.alerts import evaluate_menu as evaluate
+from menuwatch.archive import store as payloads
+from menuwatch.archive.files import FileArchive
+from menuwatch.archive.store import Payload
+from menuwatch.catalog import apply, bad_row_isolation
 from menuwatch.catalog.apply import Applied, MenuToApply, SuspectMenu
-from menuwatch.core.clock import SystemClock
-from menuwatch.core.errors import BadPayload, Permanent
-from menuwatch.core.telemetry import get_logger
+from menuwatch.core.errors import BadPayload, Permanent, Refused
+from menuwatch.core.logging import get_logger
+from menuwatch.db import sql
+from menuwatch.db.clock import database_now
+from menuwatch.db.pool import Pool
 from menuwatch.images import store as images
-from menuwatch.payloads import store as payloads
-from menuwatch.payloads.extent import NOT_WHOLE, is_whole
-from menuwatch.payloads.store import Payload
-from menuwatch.pipeline import quarantine, upheaval
-from menuwatch.pipeline.logos import logos
-from menuwatch.pipeline.parts import Parts
-from menuwatch.platforms.base import Platform
+from menuwatch.images.files import slug
+from menuwatch.pipeline import quarantine
+from menuwatch.pipeline.context import HandlerContext, offline_context
+from menuwatch.platforms.base import Platform, split_pages
+from menuwatch.queue.model import Task
+from menuwatch.queue.outcome import Done, Fail, Outcome, Wrote
 from menuwatch.stores import store as stores
-from menuwatch.tasks.model import Task
-from menuwatch.tasks.outcome import Done, Fail, Outcome, Wrote
 
 log = get_logger(__name__)
+_dry = sql.load(__package__, "dry_run.sql")
 
 _WARNINGS_SHOWN = 50
 _CLOCK_TOLERANCE = timedelta(minutes=1)
 _ALERTS_FOR = timedelta(days=1)
-"""A menu older than that moves alert rules on and makes no event."""
+"""Maximum age of a menu for alert events; an older one only updates the state of alert rules."""
 
 
 class ProductRefresh:
     """Reads a payload from the archive and applies it."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: HandlerContext) -> None:
+        self._context = context
 
     async def __call__(self, task: Task, _ctx: object) -> Outcome:
         payload_id = task.payload.get("payload_id")
         if not isinstance(payload_id, int) or isinstance(payload_id, bool):
             raise Permanent(f'a product_refresh task needs the payload {{"payload_id": number}}, got {task.payload}')
-        async with self._parts.pool.connection() as conn:
+        async with self._context.pool.connection() as conn:
             payload = await payloads.get(conn, payload_id)
         if payload is None:
             raise Permanent(f"payload {payload_id} does not exist")
@@ -54,55 +60,53 @@ class ProductRefresh:
             raise Permanent(
                 f"payload {payload_id} is of store {payload.dispensary_id}, the task is for store {task.dispensary_id}"
             )
-        return await refresh(self._parts, payload)
+        return await refresh(self._context, payload)
 
 
-async def refresh(parts: Parts, payload: Payload) -> Done | Fail:
-    """Reads the payload; the outcome's `writes` apply it, in whatever transaction they are run."""
+async def refresh(context: HandlerContext, payload: Payload) -> Done | Fail:
+    """Reads the payload; the outcome's `writes` apply it in the transaction that runs them."""
     if payload.status != "ok":
         hint = ": release it first" if payload.status == "quarantined" else ""
         raise Permanent(f"payload {payload.id} is {payload.status} ({payload.reason}){hint}")
-    platform = parts.platforms[payload.platform]
-    document = await asyncio.to_thread(parts.archive.read, payload.path, payload.sha256)
+    platform = context.platforms[payload.platform]
+    document = await asyncio.to_thread(context.archive.read, payload.path, payload.sha256, payload.raw_bytes)
     try:
         if document.broken:
-            raise BadPayload("schema", "the archived answer is no menu")
-        pages = [platform.split(page) for page in document.pages]
+            raise BadPayload("schema", "the archived response is not a menu")
+        pages = await asyncio.to_thread(split_pages, platform.split, document.pages)
     except BadPayload as error:
         reason = f"{error.kind}: {error}"
 
         async def keep_out(conn: AsyncConnection[Any]) -> None:
-            await quarantine.keep_out(conn, payload, reason)
+            await quarantine.quarantine_payload(conn, payload, reason)
 
-        return Fail(reason=f"payload {payload.id} is no menu: {reason}", writes=keep_out)
-    await apply.ensure_partition(parts.pool, payload.fetched_at)
+        return Fail(reason=f"payload {payload.id} is not a menu: {reason}", writes=keep_out)
+    await apply.ensure_partition(context.pool, payload.fetched_at)
     items = [item for page in pages for item in page]
 
     async def writes(conn: AsyncConnection[Any]) -> Wrote:
-        if strange := await _strange(conn, payload, platform, pages):
-            return Wrote(result={"quarantined": await quarantine.keep_out(conn, payload, strange)})
+        if reason := await _foreign_store_reason(conn, payload, platform, pages):
+            return Wrote(result={"quarantined": await quarantine.quarantine_payload(conn, payload, reason)})
         return Wrote(result=await apply_payload(conn, payload, platform, items))
 
     return Done(result={"payload_id": payload.id}, writes=writes)
 
 
-async def _strange(
+async def _foreign_store_reason(
     conn: AsyncConnection[Any], payload: Payload, platform: Platform, pages: list[Sequence[msgspec.Raw]]
 ) -> str | None:
-    """Why this is not the store's own menu, None where it is, or where a person said that it is."""
+    """Why this is not the store's own menu; None if it is, or if a person released it as such."""
     if payload.released_at is not None or payload.applied_at is not None:
         return None
     store = await stores.lock(conn, payload.dispensary_id)
-    return None if store is None else await upheaval.strange(conn, store, platform, pages)
+    return None if store is None else await quarantine.foreign_store_reason(conn, store, platform, pages)
 
 
 def _not_from_the_future(payload: Payload) -> None:
-    """A crawl dated by a clock that runs ahead would make every later one look old. The row was dated by the database's clock."""
+    """Rejects a crawl dated in the future, which would make every later one look old. The row has the database's time."""
     if payload.fetched_at > payload.created_at + _CLOCK_TOLERANCE:
         at = f"{payload.fetched_at:%Y-%m-%d %H:%M:%S} UTC"
-        raise SuspectMenu(
-            f"it is dated {at}, which was still to come: the clock of the machine that fetched it runs ahead"
-        )
+        raise SuspectMenu(f"it is dated {at}, in the future: the clock of the machine that fetched it is ahead")
 
 
 async def apply_payload(
@@ -111,17 +115,17 @@ async def apply_payload(
     platform: Platform,
     items: list[msgspec.Raw],
     *,
-    anew: bool = False,
+    rebuilding: bool = False,
 ) -> dict[str, Any]:
-    """Applies the items of one payload in the caller's transaction; returns the task's result. Does nothing when it was applied
-    already, or when the catalogue shows a newer crawl of the store. Where it is done `anew`, nobody is told of what changed then, and
-    no picture is asked for."""
+    """Applies a payload's items in the caller's transaction; returns the task's result. Does nothing if the payload was applied
+    already, or if the catalogue shows a newer crawl of the store. With `rebuilding`, no alerts are evaluated and no images queued.
+    """
     store = await stores.lock(conn, seen.dispensary_id)
     payload = await payloads.lock(conn, seen.id)
     if store is None or payload is None:
-        raise Permanent(f"payload {seen.id} or its store was removed meanwhile")
+        raise Permanent(f"payload {seen.id} or its store was removed in the meantime")
     if payload.applied_at is not None:
-        # As the same bytes again would have it: every product known, none changed.
+        # The counts of an identical menu: every product known, none changed.
         return {
             **Applied(products=payload.product_count, unchanged=payload.product_count).counts(),
             "already_applied": True,
@@ -129,7 +133,7 @@ async def apply_payload(
     if store.last_crawled_at is not None and payload.fetched_at <= store.last_crawled_at:
         if store.last_payload_id is not None and payload.id > store.last_payload_id:
             log.warning(
-                "a payload that came later is dated before the last crawl: compare the clocks of the machines",
+                "payload is dated before the last crawl; compare the clocks of the machines",
                 action="payload_superseded",
                 payload_id=payload.id,
                 dispensary_id=store.id,
@@ -142,19 +146,19 @@ async def apply_payload(
         crawled_at=payload.fetched_at,
         previous=store.last_crawled_at,
         items=items,
-        whole=is_whole(payload.notes),
+        whole=not payload.is_partial,
         trusted=payload.released_at is not None,
     )
     try:
         _not_from_the_future(payload)
         async with conn.transaction():
-            applied = await net.apply_menu(conn, menu, platform)
-            await upheaval.look(conn, menu, applied)
+            applied = await bad_row_isolation.apply_menu(conn, menu, platform)
+            await quarantine.check_changes(conn, menu, applied)
     except SuspectMenu as error:
-        if anew:
+        if rebuilding:
             await payloads.quarantine(conn, payload.id, str(error))
             return {"quarantined": str(error)}
-        return {"quarantined": await quarantine.keep_out(conn, payload, str(error))}
+        return {"quarantined": await quarantine.quarantine_payload(conn, payload, str(error))}
     async with conn.pipeline():
         await payloads.mark_applied(conn, payload.id)
         await stores.crawled(
@@ -162,21 +166,131 @@ async def apply_payload(
         )
     shown = [msgspec.to_builtins(w) for w in applied.warnings[:_WARNINGS_SHOWN]]
     result = {**applied.counts(), "warnings": shown, "warning_count": len(applied.warnings)}
-    if anew:
+    if rebuilding:
         return result
-    await evaluate.look(
+    await evaluate.evaluate_menu(
         conn,
         evaluate.Crawl(
             dispensary_id=store.id,
             provider=payload.platform,
             crawled_at=payload.fetched_at,
-            part_note=NOT_WHOLE,
-            # Whoever replays last year's menus does not want last year's alerts.
-            live=SystemClock().now() - payload.fetched_at < _ALERTS_FOR,
+            # Replaying old menus must not send old alerts.
+            live=await database_now(conn) - payload.fetched_at < _ALERTS_FOR,
         ),
     )
     if applied.new or applied.changed or applied.returned:
         await images.queue_products(conn, store.id)
     if applied.new:
-        await images.queue_brands(conn, logos(items))
+        await images.queue_brands(conn, brand_logos(items))
     return result
+
+
+class _Brand(msgspec.Struct):
+    name: str | None = None
+    imageUrl: str | None = None  # noqa: N815 - the platform's name
+
+
+class _Item(msgspec.Struct):
+    brandName: str | None = None  # noqa: N815
+    brand: _Brand | None = None
+
+
+_decode = msgspec.json.Decoder(_Item).decode
+
+
+def brand_logos(items: Iterable[msgspec.Raw]) -> dict[str, str]:
+    """Logo URL by brand folder name, the first of each brand. Unreadable items are skipped."""
+    logos: dict[str, str] = {}
+    for raw in items:
+        try:
+            item = _decode(raw)
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        brand = item.brand
+        name = item.brandName or (brand.name if brand is not None else None)
+        if brand is not None and brand.imageUrl and name and name.strip() and "\0" not in brand.imageUrl:
+            logos.setdefault(slug(name), brand.imageUrl)
+    return logos
+
+
+PATIENCE = timedelta(seconds=20)
+"""Time limit of a dry run: it locks the store's row, so a real crawl of the store waits meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """Result of a dry run. `counts` are those of a task's result, empty if nothing was applied; `refused` says why.
+    `conn` shows the resulting catalogue while the context is open.
+    """
+
+    conn: AsyncConnection[Any]
+    counts: Mapping[str, Any]
+    refused: str | None = None
+    new: tuple[Mapping[str, Any], ...] = ()
+    gone: tuple[Mapping[str, Any], ...] = ()
+    shown: int = 0
+    """Maximum rows read of `new` and of `gone`."""
+
+
+@asynccontextmanager
+async def dry_run(
+    pool: Pool,
+    archive: FileArchive,
+    platforms: Mapping[str, Platform],
+    payload_id: int,
+    *,
+    suspect_share: float,
+    shown: int = 100,
+) -> AsyncIterator[DryRun]:
+    """Applies the payload as `product_refresh` would (a quarantined one as if released), and rolls back.
+
+    Raises Refused for a payload that cannot be applied: unknown, rejected, of an unknown platform, or without its file.
+    """
+    context = offline_context(pool, archive, platforms, suspect_share=suspect_share)
+    async with pool.connection(timeout=10) as conn, conn.transaction(force_rollback=True):
+        await conn.execute(_dry.patience, {"patience": f"{int(PATIENCE.total_seconds())}s"})
+        payload = await payloads.lock(conn, payload_id)
+        if payload is None:
+            raise Refused(f"payload {payload_id} does not exist")
+        if payload.platform not in platforms:
+            raise Refused(f"payload {payload_id} is from unknown platform {payload.platform!r}")
+        if payload.status == "quarantined":
+            await payloads.release(conn, payload_id)
+            payload = await payloads.get(conn, payload_id)
+            assert payload is not None, "it is locked"
+        try:
+            outcome = await refresh(context, payload)
+        except Permanent as error:
+            raise Refused(str(error)) from error
+        if isinstance(outcome, Fail):
+            yield DryRun(conn, {}, outcome.reason)
+            return
+        assert outcome.writes is not None, "a refresh writes"
+        wrote = await outcome.writes(conn)
+        counts = dict(wrote.result or {}) if wrote is not None else {}
+        refused = _why_not(counts)
+        if refused is not None:
+            yield DryRun(conn, {}, refused)
+            return
+        which = {"id": payload.dispensary_id, "at": payload.fetched_at, "limit": shown}
+        yield DryRun(
+            conn, counts, None, await _rows(conn, _dry.first_seen, which), await _rows(conn, _dry.missed, which), shown
+        )
+
+
+def _why_not(counts: Mapping[str, Any]) -> str | None:
+    if counts.get("already_applied"):
+        return "The catalog already has this menu: applying it again changes nothing."
+    if counts.get("superseded"):
+        return "The catalog has a newer crawl of this store: an older menu is not applied."
+    if counts.get("quarantined"):
+        return f"It would be quarantined: {counts['quarantined']}"
+    return None
+
+
+async def _rows(conn: AsyncConnection[Any], query: Any, values: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    cursor = await conn.execute(query, values)
+    return tuple(
+        {"id": product_id, "name": name, "brand_name": brand, "misses": misses}
+        for product_id, name, brand, misses in await cursor.fetchall()
+    )

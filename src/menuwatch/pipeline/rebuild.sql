@@ -1,8 +1,8 @@
--- A store's products and history made anew from its archive, in one transaction that holds the store's row; all of it, or from `since` on.
+-- A store's products and history rebuilt from its archive, in one transaction that holds the store's row; all of it, or from `since` on.
 
 -- name: keep_from_packing
--- No month is packed while a store is rebuilt (operations/history.sql, `begin_packing`).
-SELECT pg_advisory_xact_lock_shared(hashtext('past_states are packed'));
+-- No month is packed while a store is rebuilt (catalog/history.sql, `begin_packing`).
+SELECT pg_advisory_xact_lock_shared(hashtext('product_history are packed'));
 
 -- name: create_products_before
 CREATE TEMPORARY TABLE IF NOT EXISTS products_before (LIKE catalog_products) ON COMMIT DELETE ROWS;
@@ -28,11 +28,12 @@ SELECT crawled_at, payload_id, products FROM store_crawls WHERE dispensary_id = 
  ORDER BY crawled_at DESC LIMIT 1;
 
 -- name: payloads_to_apply
--- Those that are good, up to the crawl that the catalogue shows; what waits to be applied is left to its own task.
+-- Locked, so that retention (archive/retention.sql) removes none of them meanwhile. Those that are good, up to the crawl that the catalog shows; what waits to be applied is left to its own task.
 SELECT * FROM raw_crawl_payloads
  WHERE dispensary_id = %(id)s AND status = 'ok' AND fetched_at <= %(last)s
    AND (%(since)s::timestamptz IS NULL OR fetched_at >= %(since)s)
- ORDER BY fetched_at, id;
+ ORDER BY fetched_at, id
+   FOR SHARE;
 
 -- name: keep_products
 INSERT INTO products_before SELECT * FROM catalog_products WHERE dispensary_id = %(id)s;
@@ -44,7 +45,7 @@ INSERT INTO states_before SELECT s.* FROM product_states s JOIN products_before 
 INSERT INTO crawls_before SELECT * FROM store_crawls WHERE dispensary_id = %(id)s;
 
 -- name: clear_states
-DELETE FROM past_states s USING products_before p
+DELETE FROM product_history s USING products_before p
  WHERE s.product_id = p.id AND (%(since)s::timestamptz IS NULL OR s.ended_at >= %(since)s);
 
 -- name: clear_crawls
@@ -73,7 +74,7 @@ SELECT n.id, o.id FROM catalog_products n
 
 -- name: unqueue_images
 -- Pictures of products that are none any more.
-DELETE FROM image_uses u
+DELETE FROM image_references u
  WHERE u.product_id IN (SELECT b.id FROM products_before b WHERE NOT EXISTS (SELECT FROM products_renamed r WHERE r.id = b.id));
 
 -- name: free_numbers
@@ -84,7 +85,7 @@ UPDATE catalog_products n SET id = r.id, local_image_path = b.local_image_path
   FROM products_renamed r JOIN products_before b ON b.id = r.id WHERE n.id = r.made;
 
 -- name: rename_states
-UPDATE past_states s SET product_id = r.id FROM products_renamed r WHERE s.product_id = r.made AND r.made <> r.id;
+UPDATE product_history s SET product_id = r.id FROM products_renamed r WHERE s.product_id = r.made AND r.made <> r.id;
 
 -- name: remove_aside
 DELETE FROM catalog_products WHERE dispensary_id = -%(id)s::integer;
@@ -94,7 +95,7 @@ UPDATE raw_crawl_payloads p SET applied_at = w.applied_at
   FROM unnest(%(ids)s::bigint[], %(times)s::timestamptz[]) w(id, applied_at) WHERE p.id = w.id AND p.applied_at IS NOT NULL;
 
 -- name: compare_products
--- Where the picture lies is none of the rebuilding, and how a stored item is told from a new one may differ.
+-- Where the picture lies is none of the rebuilding, and how stored and new items are distinguished may differ.
 SELECT count(*) FILTER (WHERE b.id IS NULL) AS added, count(*) FILTER (WHERE a.id IS NULL) AS removed,
        count(*) FILTER (WHERE a.id IS NOT NULL AND b.id IS NOT NULL) AS changed
   FROM (SELECT * FROM catalog_products WHERE dispensary_id = %(id)s) a
@@ -130,7 +131,7 @@ SELECT coalesce(a.name, b.name) AS name, coalesce(a.provider_product_id, b.provi
        IS DISTINCT FROM (SELECT jsonb_agg(to_jsonb(s) ORDER BY s.seen_from) FROM states_before s WHERE s.product_id = b.id)
  ORDER BY 1, 2 LIMIT %(limit)s;
 
--- From here on: products as they were after one of the store's crawls, `at` (rewind.py).
+-- From here on: products as they were after one of the store's crawls, `at` (restore_state.py).
 
 -- name: create_products_then
 -- The state that each product was in; when it was last read, as far as the table knows; when it was last seen where it was absent.
@@ -142,13 +143,13 @@ CREATE TEMPORARY TABLE IF NOT EXISTS products_then (
 -- What the products were like in words, as menus read by today's normalizer say it.
 CREATE TEMPORARY TABLE IF NOT EXISTS products_read (LIKE catalog_products INCLUDING DEFAULTS) ON COMMIT DELETE ROWS;
 
--- name: look_back
+-- name: snapshot_state_at
 -- All that are not in that moment's state of being gone to this day. `later` are those that were seen since, so that their rows may say
 -- what they were like later.
 INSERT INTO products_then
 SELECT DISTINCT ON (s.product_id) s.*,
        CASE WHEN s.present THEN least(coalesce(s.seen_to, %(at)s), %(at)s)
-            ELSE (SELECT o.seen_to FROM past_states o WHERE o.product_id = s.product_id AND o.ended_at = s.seen_from) END,
+            ELSE (SELECT o.seen_to FROM product_history o WHERE o.product_id = s.product_id AND o.ended_at = s.seen_from) END,
        p.last_seen_at IS NULL OR p.last_seen_at > %(at)s,
        CASE WHEN s.present AND (s.seen_to IS NULL OR s.seen_to >= %(at)s) THEN NULL ELSE p.last_seen_at END,
        0
@@ -170,8 +171,8 @@ SELECT s.product_id, p.provider, p.provider_product_id, s.present, s.seen_from, 
 
 -- name: crawls_until
 -- What crawls say of products that they did not see: whether the menu was whole, what could not be read on it, and whether there were items
--- that nobody could tell apart.
-SELECT c.crawled_at, y.platform, y.notes IS NULL OR NOT y.notes ? %(not_whole)s AS whole,
+-- that cannot be distinguished.
+SELECT c.crawled_at, y.platform, y.is_partial IS NOT TRUE AS whole,
        EXISTS (SELECT FROM jsonb_array_elements(c.warnings) w WHERE w -> 'fatal' = 'true' AND w ->> 'product_id' IS NULL) AS nameless,
        ARRAY (SELECT w ->> 'product_id' FROM jsonb_array_elements(c.warnings) w
                WHERE w -> 'fatal' = 'true' AND w ->> 'product_id' IS NOT NULL) AS unread
@@ -183,7 +184,7 @@ UPDATE products_then s SET read_at = w.read_at, last_seen_at = w.seen, misses = 
   FROM unnest(%(ids)s::bigint[], %(read_at)s::timestamptz[], %(seen)s::timestamptz[], %(misses)s::smallint[]) w(id, read_at, seen, misses)
  WHERE s.product_id = w.id;
 
--- name: to_read
+-- name: products_to_read
 -- Products whose words must come from a menu: those of one crawl together.
 SELECT s.read_at, p.provider, jsonb_object_agg(p.provider_product_id, p.id) AS ids
   FROM products_then s JOIN products_before p ON p.id = s.product_id
@@ -201,7 +202,7 @@ SELECT r.* FROM products_before b JOIN products_then s ON s.product_id = b.id
  CROSS JOIN LATERAL jsonb_populate_record(b, CASE WHEN s.later THEN '{"content_hash": ""}' ELSE '{}' END::jsonb) r
  WHERE NOT EXISTS (SELECT FROM products_read o WHERE o.id = b.id);
 
--- name: put_back
+-- name: restore_products
 -- The state as history has it, words and weights as they were read. Where the two do not say the same of price, stock or potency the state is
 -- right, what a unit costs goes with a price that is another, and the next item is read whatever it is.
 UPDATE catalog_products p SET
@@ -234,7 +235,7 @@ UPDATE catalog_products p SET
            LEFT JOIN (SELECT e.v, row_number() OVER (PARTITION BY v -> 'option' ORDER BY n) AS k
                         FROM jsonb_array_elements(r.variants) WITH ORDINALITY e(v, n)) o ON o.v -> 'option' = t.price -> 0 AND o.k = t.k) END,
        consecutive_misses = s.misses, last_seen_at = s.last_seen_at, present = s.present, state_from = s.seen_from,
-       state_to = CASE WHEN s.present AND s.last_seen_at IS NOT NULL THEN s.seen_to END,
+       state_seen_to = CASE WHEN s.present AND s.last_seen_at IS NOT NULL THEN s.seen_to END,
        changed_at = CASE WHEN p.changed_at <= %(at)s THEN p.changed_at ELSE s.seen_from END
   FROM products_then s JOIN products_read r ON r.id = s.product_id
  WHERE p.id = s.product_id;

@@ -1,33 +1,78 @@
-"""Which handler does which role."""
+"""Handlers by role, including `analytics_refresh`, and the robots.txt policy of the hosts that they request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Protocol
 
-from menuwatch.pipeline.analytics_refresh import AnalyticsRefresh
-from menuwatch.pipeline.entry_point_discovery import EntryPointDiscovery
-from menuwatch.pipeline.parts import Context, Parts
+from menuwatch.analytics.refresh import RefreshRunning, refresh
+from menuwatch.config.settings import Settings
+from menuwatch.core.postpone import PostponeCode
+from menuwatch.fetch.robots import Policy
+from menuwatch.pipeline.context import AttemptContext, HandlerContext
 from menuwatch.pipeline.payload_fetch import PayloadFetch
 from menuwatch.pipeline.product_refresh import ProductRefresh
-from menuwatch.pipeline.store_discovery import StoreDiscovery
-from menuwatch.tasks.model import Role, Task
-from menuwatch.tasks.outcome import Outcome
+from menuwatch.pipeline.store_discovery import EntryPointDiscovery, StoreDiscovery
+from menuwatch.platforms.base import Platform
+from menuwatch.queue.model import Role, Task
+from menuwatch.queue.outcome import Done, Outcome, Postpone
+from menuwatch.search_crawl.protocols import Site
+
+_AGAIN = timedelta(minutes=1)
+
+
+class AnalyticsRefresh:
+    """Refreshes the reports. They are derived and published all at once, so a lost or repeated task does no harm; they are therefore
+    not written in the transaction that completes the task.
+    """
+
+    def __init__(self, context: HandlerContext) -> None:
+        self._context = context
+
+    async def __call__(self, task: Task, _ctx: object) -> Outcome:
+        run = await refresh(self._context.pool, window=self._context.analytics_window)
+        if isinstance(run, RefreshRunning):
+            # Data that changed since may already have been read.
+            return Postpone(
+                reason="another refresh of the figures is running", code=PostponeCode.REFRESH_RUNNING, after=_AGAIN
+            )
+        return Done(
+            result={
+                "run_id": run.run_id,
+                "seconds": round(run.seconds, 3),
+                "rows": {step.step: step.rows for step in run.steps},
+            }
+        )
 
 
 class Work(Protocol):
-    """What every handler here is: the engine's `Handler`, whose context can do more."""
+    """Handler protocol of this package: the engine's `Handler` with a richer context."""
 
-    async def __call__(self, task: Task, ctx: Context, /) -> Outcome: ...
+    async def __call__(self, task: Task, ctx: AttemptContext, /) -> Outcome: ...
 
 
-def handlers(parts: Parts) -> Mapping[Role, Work]:
-    """Role → handler, for every role that this version does."""
+def handlers(context: HandlerContext) -> Mapping[Role, Work]:
+    """Handler by role, for every role of this version."""
     return {
-        Role.STORE_DISCOVERY: StoreDiscovery(parts),
-        Role.ENTRY_POINT_DISCOVERY: EntryPointDiscovery(parts),
-        Role.PRODUCT_DISCOVERY: PayloadFetch(parts, first=True),
-        Role.PAYLOAD_FETCH: PayloadFetch(parts),
-        Role.PRODUCT_REFRESH: ProductRefresh(parts),
-        Role.ANALYTICS_REFRESH: AnalyticsRefresh(parts),
+        Role.STORE_DISCOVERY: StoreDiscovery(context),
+        Role.ENTRY_POINT_DISCOVERY: EntryPointDiscovery(context),
+        Role.PRODUCT_DISCOVERY: PayloadFetch(context, first=True),
+        Role.PAYLOAD_FETCH: PayloadFetch(context),
+        Role.PRODUCT_REFRESH: ProductRefresh(context),
+        Role.ANALYTICS_REFRESH: AnalyticsRefresh(context),
     }
+
+
+def robots_policy(
+    platforms: Mapping[str, Platform], settings: Settings, sites: Mapping[str, Site] | None = None
+) -> Callable[[str], Policy]:
+    """The robots.txt policy of each host: platforms and shop sites have a setting; all other hosts' rules are respected."""
+    by_platform = {
+        "dutchie": Policy(settings.dutchie_robots == "respect", "DUTCHIE_ROBOTS"),
+        "weedmaps": Policy(settings.weedmaps_robots == "respect", "WEEDMAPS_ROBOTS"),
+    }
+    by_host = {host: by_platform[name] for name, platform in platforms.items() for host in platform.hosts}
+    searched = {"cj": Policy(settings.cj_robots == "respect", "CJ_ROBOTS")}
+    by_host |= {host: searched.get(name, Policy()) for name, site in (sites or {}).items() for host in site.hosts}
+    return lambda host: by_host.get(host, Policy())

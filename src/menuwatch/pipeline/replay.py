@@ -1,4 +1,4 @@
-"""Recorded answers through archive, normalizer and catalogue: raw files as if crawled now, archive files as of their own time."""
+"""Replays recorded answers through archive, normalizer and catalog: raw files as crawled now, archive files at their own time."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from menuwatch.archive import document
+from menuwatch.archive import store as payloads
 from menuwatch.archive.document import Document
 from menuwatch.archive.files import Staged
+from menuwatch.archive.store import NewPayload, Payload
 from menuwatch.catalog.apply import Applied
 from menuwatch.core.errors import Refused
-from menuwatch.payloads import extent
-from menuwatch.payloads import store as payloads
-from menuwatch.payloads.judge import suspicion
-from menuwatch.payloads.store import NewPayload, Payload
-from menuwatch.pipeline.parts import Parts, details
+from menuwatch.pipeline.archive_transaction import ArchiveTransaction, archive_transaction
+from menuwatch.pipeline.context import HandlerContext, store_details
 from menuwatch.pipeline.product_refresh import refresh
-from menuwatch.pipeline.recorded import LeftOut, NoMenu, RecordedMenu, collect
-from menuwatch.pipeline.shelving import Shelf, shelving
+from menuwatch.pipeline.quarantine import size_anomaly
+from menuwatch.pipeline.recorded_files import LeftOut, NoMenu, RecordedMenu, collect
 from menuwatch.platforms.base import Platform
+from menuwatch.queue.outcome import Fail
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Details, Store
-from menuwatch.tasks.outcome import Fail
 
+_REPLAYED = "replayed from a file"
 _PLATFORM_ID = re.compile(r"[0-9a-f]{24}")
-"""What a platform's id of a store looks like, where a person gives one; a slug may look like anything else."""
+"""Format of a platform's store id, when entered by a person; slugs have no fixed format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What one menu led to. `refused` says why it was archived but not applied, `part` what part of the menu the files held
-    (None where all of it)."""
+    """Result for one menu. `refused` says why it was archived but not applied, `part` which part of the menu the files held
+    (None if complete).
+    """
 
     store: Store
     payload_id: int
@@ -49,7 +50,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a replay led to: menus, and what was left out of archives of files."""
+    """Result of a replay: menus, and members of tar archives left out."""
 
     menus: tuple[Replayed, ...]
     left_out: tuple[LeftOut, ...]
@@ -58,7 +59,7 @@ class Outcome:
 
 
 Progress = Callable[[int, int], None]
-"""Told how many menus are done, of how many."""
+"""Called with the number of menus done and the total."""
 
 
 def _silent(done: int, of: int) -> None:
@@ -66,7 +67,7 @@ def _silent(done: int, of: int) -> None:
 
 
 async def replay(
-    parts: Parts,
+    context: HandlerContext,
     platform: Platform | None,
     files: Sequence[Path],
     *,
@@ -74,26 +75,26 @@ async def replay(
     state: str | None = None,
     progress: Progress = _silent,
 ) -> Outcome:
-    """Replays files. Raw ones of one store are pages of one menu, and the same bytes again change nothing; archive files are
-    a menu each. A tar archive is the files in it. `store` names the store where the files do not, or the slug that a new store gets;
-    `state` (two letters) is where the stores are of which nobody says it; raw answers are of `platform`, or of the one whose shape
-    they have.
+    """Replays files. Raw ones of one store are pages of one menu, and identical bytes change nothing; each archive file is a menu; a
+    tar archive is replayed as the files in it. `store` names the store if the files do not, or gives the slug of a new store;
+    `state` (two letters) is the state of stores without a known one; raw answers are of `platform`, or of the one whose format
+    matches.
 
-    Raises Refused in one line for a file that cannot be used, unless it is one of several in a tar archive; the bytes of a raw answer
-    that is no menu are archived as rejected when the store is known.
+    Raises Refused in one line for an unusable file, unless it is one of several in a tar archive; a raw answer that is not a menu is
+    archived as rejected if the store is known.
     """
     try:
-        found = await asyncio.to_thread(collect, parts.platforms, platform, files, store=store)
+        found = await asyncio.to_thread(collect, context.platforms, platform, files, store=store)
     except NoMenu as error:
         if store is not None:
-            await _keep_rejected(parts, error.platform, error, store)
+            await _keep_rejected(context, error.platform, error, store)
         raise
     left_out = list(found.left_out)
     done: list[Replayed] = []
     for number, menu in enumerate(found.menus):
         progress(number, len(found.menus))
         try:
-            done.append(await _replay_menu(parts, menu, store, state))
+            done.append(await _replay_menu(context, menu, store, state))
         except Refused as error:
             if not menu.member:
                 raise
@@ -102,15 +103,15 @@ async def replay(
     return Outcome(menus=tuple(done), left_out=tuple(left_out), files=found.files, repeated=found.repeated)
 
 
-async def _replay_menu(parts: Parts, menu: RecordedMenu, text: str | None, state: str | None) -> Replayed:
-    store, payload = await _archived(parts, menu, text, state)
+async def _replay_menu(context: HandlerContext, menu: RecordedMenu, text: str | None, state: str | None) -> Replayed:
+    store, payload = await _archived(context, menu, text, state)
     part = menu.shortfall
     if payload.applied_at is not None:
-        return Replayed(store=store, payload_id=payload.id, counts=await _unchanged(parts, payload), part=part)
+        return Replayed(store=store, payload_id=payload.id, counts=await _unchanged(context, payload), part=part)
     if payload.status != "ok":
         return Replayed(store=store, payload_id=payload.id, counts={}, refused=payload.reason, part=part)
-    outcome = await refresh(parts, payload)
-    async with parts.pool.connection() as conn, conn.transaction():
+    outcome = await refresh(context, payload)
+    async with context.pool.connection() as conn, conn.transaction():
         assert outcome.writes is not None, "a refresh writes"
         wrote = await outcome.writes(conn)
     if isinstance(outcome, Fail) or wrote is None or wrote.result is None:
@@ -120,9 +121,9 @@ async def _replay_menu(parts: Parts, menu: RecordedMenu, text: str | None, state
     warnings = tuple(counts.pop("warnings", ()))
     refused = counts.get("quarantined")
     if counts.get("already_applied"):
-        counts = await _unchanged(parts, payload)
+        counts = await _unchanged(context, payload)
     elif counts.get("superseded"):
-        refused, counts = f"superseded: the catalogue shows a newer crawl of the store than {_said(payload)}", {}
+        refused, counts = f"superseded: the catalog shows a newer crawl of the store than {_said(payload)}", {}
     return Replayed(store=store, payload_id=payload.id, counts=counts, warnings=warnings, refused=refused, part=part)
 
 
@@ -130,18 +131,21 @@ def _said(payload: Payload) -> str:
     return f"the one of {payload.fetched_at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-async def _unchanged(parts: Parts, payload: Payload) -> dict[str, Any]:
-    """The figures of a menu that was applied before: all its products are there, and none changed."""
-    async with parts.pool.connection() as conn:
+async def _unchanged(context: HandlerContext, payload: Payload) -> dict[str, Any]:
+    """The counts of a menu that was applied before: all products known, none changed."""
+    async with context.pool.connection() as conn:
         applied = await payloads.products_applied(conn, payload.id)
     products = payload.product_count if applied is None else applied
     return {**Applied(products=products, unchanged=products).counts(), "already_applied": True}
 
 
-async def _archived(parts: Parts, menu: RecordedMenu, text: str | None, state: str | None) -> tuple[Store, Payload]:
-    """The menu's store and row: the row that it has already, else a new one. Holds the store's row, so that replays at the same
-    time find each other's payloads and never share an instant."""
-    async with shelving(parts.pool, parts.archive) as (conn, shelf):
+async def _archived(
+    context: HandlerContext, menu: RecordedMenu, text: str | None, state: str | None
+) -> tuple[Store, Payload]:
+    """The menu's store and payload row, existing or new. Locks the store's row, so that concurrent replays find each other's
+    payloads and never share a fetch time.
+    """
+    async with archive_transaction(context.pool, context.archive) as (conn, transaction):
         store_id = await _store(conn, menu, text)
         await stores.fill_in(conn, store_id, _said_of(menu, state))
         store = await stores.lock(conn, store_id)
@@ -149,25 +153,25 @@ async def _archived(parts: Parts, menu: RecordedMenu, text: str | None, state: s
         doc = Document(
             platform=menu.platform.name,
             platform_dispensary_id=store.platform_dispensary_id or "",
-            fetched_at=menu.fetched_at or await _instant(conn, store, parts.clock.now()),
+            fetched_at=menu.fetched_at or await _instant(conn, store, context.clock.now()),
             whole=menu.shortfall is None,
             pages=tuple(menu.pages),
         )
         known = await _known(conn, store, menu, doc)
-        return store, known or await _insert(conn, shelf, parts, store, menu, doc)
+        return store, known or await _insert(conn, transaction, context, store, menu, doc)
 
 
 def _said_of(menu: RecordedMenu, state: str | None) -> Details:
-    """What the recording says of its store, and the state where it names none. (Its names are not looked at.)"""
+    """The store data in the recording, with `state` if it has none. (Names are ignored.)"""
     if menu.found is not None and menu.found.platform_dispensary_id == menu.store:
-        known = details(menu.found)
+        known = store_details(menu.found)
     else:
         known = Details(platform_dispensary_id=menu.store or "", slug="", name="", name_raw="")
     return replace(known, state=known.state or state)
 
 
 async def _store(conn: AsyncConnection[Any], menu: RecordedMenu, text: str | None) -> int:
-    """The id of the menu's store, which is added where it is new; `text` is what a person called it."""
+    """Id of the menu's store, added if it is new; `text` is the store as a person named it."""
     chosen = await _chosen(conn, text, menu.platform) if text is not None else None
     if chosen is not None and chosen.platform != menu.platform.name:
         raise Refused(f"--store {text}: is a store of {chosen.platform}, {menu.source} is of {menu.platform.name}")
@@ -185,32 +189,32 @@ async def _store(conn: AsyncConnection[Any], menu: RecordedMenu, text: str | Non
         name = text or menu.store
         known = Details(platform_dispensary_id=menu.store, slug=name, name=name, name_raw=name)
         if menu.found is not None and menu.found.platform_dispensary_id == menu.store:
-            known = details(menu.found)
+            known = store_details(menu.found)
             if text is not None:
                 known = replace(known, slug=text, name=text, name_raw=text)
         return await _promoted(conn, menu.platform, known)
     if chosen.platform_dispensary_id is not None:
         raise Refused(f"--store {text}: is store {chosen.platform_dispensary_id}, the file is of {menu.store}")
     slug = chosen.slug or menu.store
-    known = Details(platform_dispensary_id=menu.store, slug=slug, name=chosen.name, name_raw=chosen.name_raw)
+    known = Details(platform_dispensary_id=menu.store, slug=slug, name=chosen.name, name_raw=chosen.name)
     await stores.update_details(conn, chosen.id, known)
     return chosen.id
 
 
 async def _chosen(conn: AsyncConnection[Any], text: str, platform: Platform) -> Store | None:
-    """The store that a person named: that of the platform where several have the name."""
+    """The store that a person named; if several match, the one on that platform."""
     return await stores.find(conn, text, platform.name) or await stores.find(conn, text)
 
 
 async def _added(conn: AsyncConnection[Any], platform: Platform, text: str) -> int:
-    """Adds the store that a person named and the file did not."""
+    """Adds the store that a person named, for files that name none."""
     if text.isdecimal():
-        raise Refused(f"--store {text}: there is no store with that number")
+        raise Refused(f"--store {text}: no store has that ID")
     if _PLATFORM_ID.fullmatch(text):
         known = Details(platform_dispensary_id=text, slug=text, name=text, name_raw=text)
         return await _promoted(conn, platform, known)
     try:
-        # A slug is no id: the platform's own is found before the first crawl.
+        # A slug is not an id: the platform's own is resolved before the first crawl.
         return (await stores.add_by_url(conn, platform=platform.name, slug=text)).id
     except Refused:
         found = await stores.find(conn, text, platform.name)
@@ -220,7 +224,7 @@ async def _added(conn: AsyncConnection[Any], platform: Platform, text: str) -> i
 
 
 async def _promoted(conn: AsyncConnection[Any], platform: Platform, known: Details) -> int:
-    """Adds a store. One of a platform that is not asked is never to be crawled until a person says so."""
+    """Adds a store. Crawling stays disabled on platforms without network access until a person enables it."""
     store_id = (await stores.promote(conn, platform.name, known))[0]
     if not platform.hosts:
         await stores.set_crawl_enabled(conn, store_id, False)
@@ -228,7 +232,7 @@ async def _promoted(conn: AsyncConnection[Any], platform: Platform, known: Detai
 
 
 async def _instant(conn: AsyncConnection[Any], store: Store, now: datetime) -> datetime:
-    """Now, or as soon after as makes it later than the last crawl and no other payload's instant. The caller holds the store's row."""
+    """Now, or the first later instant after the last crawl that no other payload has. The caller holds the store's row."""
     step = timedelta(microseconds=1)
     if store.last_crawled_at is not None:
         now = max(now, store.last_crawled_at + step)
@@ -239,25 +243,32 @@ async def _instant(conn: AsyncConnection[Any], store: Store, now: datetime) -> d
 
 
 async def _known(conn: AsyncConnection[Any], store: Store, menu: RecordedMenu, doc: Document) -> Payload | None:
-    """The menu's payload, if it was archived before."""
+    """The menu's payload if it is archived already."""
     if menu.fetched_at is None:
         return await payloads.same_content(conn, store.id, doc.content_sha256, crawled_at=store.last_crawled_at)
     found = await payloads.at(conn, store.id, menu.fetched_at)
     if found is not None and found.content_sha256 != doc.content_sha256:
-        raise Refused(f"{menu.source}: store {store.id} has another menu of that very instant, payload {found.id}")
+        raise Refused(
+            f"{menu.source}: store {store.id} already has a different menu with that time, payload {found.id}"
+        )
     return found
 
 
 async def _insert(
-    conn: AsyncConnection[Any], shelf: Shelf, parts: Parts, store: Store, menu: RecordedMenu, doc: Document
+    conn: AsyncConnection[Any],
+    transaction: ArchiveTransaction,
+    context: HandlerContext,
+    store: Store,
+    menu: RecordedMenu,
+    doc: Document,
 ) -> Payload:
     reason = None
     if doc.whole:
-        # A part is small by its nature, and what it lacks counts as no miss.
+        # A partial menu is expected to be small, and products that it lacks get no miss.
         usual = await payloads.usual_counts(conn, store.id)
-        reason = suspicion(menu.product_count, usual, parts.suspect_share)
+        reason = size_anomaly(menu.product_count, usual, context.suspect_share)
     part = menu.shortfall
-    staged = await shelf.put(store.id, doc)
+    staged = await transaction.put(store.id, doc)
     payload_id = await payloads.insert(
         conn,
         _row(
@@ -268,7 +279,8 @@ async def _insert(
             reason=reason,
             product_count=menu.product_count,
             total_count=menu.total_count,
-            notes=(extent.REPLAYED, part, extent.NOT_WHOLE) if part else (extent.REPLAYED,),
+            is_partial=part is not None,
+            notes=(_REPLAYED, part) if part else (_REPLAYED,),
         ),
     )
     row = await payloads.get(conn, payload_id)
@@ -293,9 +305,9 @@ def _row(store: Store, doc: Document, staged: Staged, **more: Any) -> NewPayload
     )
 
 
-async def _keep_rejected(parts: Parts, platform: Platform, error: NoMenu, text: str) -> None:
+async def _keep_rejected(context: HandlerContext, platform: Platform, error: NoMenu, text: str) -> None:
     good, bad = document.bodies((error.body,))
-    async with shelving(parts.pool, parts.archive) as (conn, shelf):
+    async with archive_transaction(context.pool, context.archive) as (conn, transaction):
         found = await _chosen(conn, text, platform)
         store = await stores.lock(conn, found.id) if found is not None else None
         if store is None:
@@ -303,12 +315,12 @@ async def _keep_rejected(parts: Parts, platform: Platform, error: NoMenu, text: 
         doc = Document(
             platform=platform.name,
             platform_dispensary_id=store.platform_dispensary_id or "",
-            fetched_at=await _instant(conn, store, parts.clock.now()),
+            fetched_at=await _instant(conn, store, context.clock.now()),
             pages=good,
             broken=bad,
         )
         if await payloads.same_rejected(conn, store.id, doc.content_sha256) is None:
-            staged = await shelf.put(store.id, doc)
+            staged = await transaction.put(store.id, doc)
             await payloads.insert(
-                conn, _row(store, doc, staged, status="rejected", reason=error.reason, notes=(extent.REPLAYED,))
+                conn, _row(store, doc, staged, status="rejected", reason=error.reason, notes=(_REPLAYED,))
             )

@@ -1,36 +1,42 @@
-"""`store_discovery`: lists a platform's stores, notes each, and makes those that can be crawled into stores of ours."""
+"""`store_discovery` and `entry_point_discovery`: find stores, add one by its menu URL, and resolve its platform id."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from psycopg import AsyncConnection
 
-from menuwatch.core.errors import MenuwatchError, Permanent
-from menuwatch.pipeline import trouble
-from menuwatch.pipeline.parts import Context, Parts, details
-from menuwatch.platforms.base import FoundStore
+from menuwatch.accounts import audit
+from menuwatch.core.errors import Conflict, InvalidField, MenuwatchError, Permanent, Refused
+from menuwatch.db.pool import Connection
+from menuwatch.pipeline import fetch_errors
+from menuwatch.pipeline.context import AttemptContext, HandlerContext, store_details
+from menuwatch.platforms.base import Platform
+from menuwatch.platforms.model import FoundStore
+from menuwatch.queue import store as tasks
+from menuwatch.queue.model import PRIORITY_CHAINED, NewTask, Role, Task
+from menuwatch.queue.outcome import Done, Fail, Outcome, Wrote
 from menuwatch.stores import store as stores
-from menuwatch.tasks.model import PRIORITY_CHAINED, NewTask, Role, Task
-from menuwatch.tasks.outcome import Done, Outcome, Wrote
+from menuwatch.stores.store import Store
 
 
 class StoreDiscovery:
-    """Payload: `{"state": …, "city": …}`, both optional. The result names `newStoreIds`."""
+    """Payload: `{"state": …, "city": …}`, both optional; `state_code` is another name of `state`. The result names `newStoreIds`."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: HandlerContext) -> None:
+        self._context = context
 
-    async def __call__(self, task: Task, ctx: Context) -> Outcome:
-        platform = self._parts.platform(task)
-        state, city = _text(task, "state"), _text(task, "city")
+    async def __call__(self, task: Task, ctx: AttemptContext) -> Outcome:
+        platform = self._context.platform(task)
+        state, city = searched_state(task), _text(task, "city")
         found: dict[str, FoundStore] = {}
-        async with self._parts.session(task, platform, ctx, state=state) as session:
+        async with self._context.session(task, platform, ctx, state=state) as session:
             try:
                 async for store in platform.discover(session, state=state, city=city):
                     found[store.platform_dispensary_id] = store
             except MenuwatchError as error:
-                return trouble.outcome_of(self._parts, error)
+                return fetch_errors.to_outcome(self._context, error)
 
         async def writes(conn: AsyncConnection[Any]) -> Wrote:
             new: list[int] = []
@@ -38,7 +44,7 @@ class StoreDiscovery:
             for store in sorted(found.values(), key=lambda s: s.platform_dispensary_id):
                 store_id = None
                 if store.problem is None:
-                    store_id, inserted = await stores.promote(conn, task.platform, details(store))
+                    store_id, inserted = await stores.promote(conn, task.platform, store_details(store))
                     if inserted:
                         new.append(store_id)
                 else:
@@ -46,7 +52,7 @@ class StoreDiscovery:
                 await stores.record_location(
                     conn,
                     task.platform,
-                    details(store),
+                    store_details(store),
                     raw=store.raw,
                     dispensary_id=store_id,
                     rejected=store.problem,
@@ -67,8 +73,115 @@ class StoreDiscovery:
         return Done(result=dict(session.figures), writes=writes)
 
 
+def searched_state(task: Task) -> str | None:
+    """The state to search; None for all. Raises Permanent for two different ones.
+
+    Tasks inserted with SQL may call it `state_code`, as the API does, which translates it.
+    """
+    state, code = _text(task, "state"), _text(task, "state_code")
+    if state is not None and code is not None and state != code:
+        raise Permanent(f"state {state!r} and state_code {code!r} in the payload are the same argument: omit one")
+    return code if state is None else state
+
+
 def _text(task: Task, key: str) -> str | None:
     value = task.payload.get(key)
     if value is not None and not isinstance(value, str):
-        raise Permanent(f"{key} in the payload must be a text, got {value!r}")
+        raise Permanent(f"{key} in the payload must be a string, not {value!r}")
     return value
+
+
+class EntryPointDiscovery:
+    """Resolves the slug in `menu_url`, then enqueues the store's first crawl."""
+
+    def __init__(self, context: HandlerContext) -> None:
+        self._context = context
+
+    async def __call__(self, task: Task, ctx: AttemptContext) -> Outcome:
+        store = await self._context.store(task)
+        if not store.crawl_enabled:
+            raise Permanent(f"crawling of store {store.id} ({store.name}) is disabled")
+        platform = self._context.platform(task)
+        slug = store.slug or (platform.slug_of(store.menu_url) if store.menu_url else None)
+        if slug is None:
+            raise Permanent(f"store {store.id} has no slug, and its menu_url {store.menu_url!r} names none")
+        async with self._context.session(task, platform, ctx, store=store) as session:
+            try:
+                found = await platform.resolve(session, slug)
+                if found is None:
+                    raise Permanent(f"store {slug!r} not found on {platform.name}")
+                if found.problem is not None:
+                    raise Permanent(f"store {slug!r} cannot be crawled: {found.problem}")
+            except MenuwatchError as error:
+                return fetch_errors.to_outcome(self._context, error, store.id)
+
+        async with self._context.pool.connection() as conn:
+            other = await stores.by_platform_id(conn, store.platform, found.platform_dispensary_id)
+        if other is not None and other.id != store.id:
+            return self._duplicate(store, other)
+
+        async def writes(conn: AsyncConnection[Any]) -> None:
+            await stores.update_details(conn, store.id, store_details(found))
+
+        return Done(
+            result={"platform_dispensary_id": found.platform_dispensary_id, **session.figures},
+            then=(
+                NewTask(
+                    role=Role.PRODUCT_DISCOVERY,
+                    dispensary_id=store.id,
+                    platform=task.platform,
+                    priority=PRIORITY_CHAINED,
+                ),
+            ),
+            writes=writes,
+        )
+
+    def _duplicate(self, store: Store, other: Store) -> Fail:
+        """Handles two rows for one shop: the one with the platform id stays, this one is never crawled."""
+        reason = (
+            f"store {store.id} ({store.slug or store.menu_url}) is a duplicate of store {other.id} ({other.name}) "
+            f"of {other.platform}, {other.platform_dispensary_id}: crawling of this one was disabled"
+        )
+
+        async def writes(conn: AsyncConnection[Any]) -> None:
+            await stores.close_duplicate(conn, store.id, self._context.clock.now(), reason)
+
+        return Fail(reason=reason, writes=writes)
+
+
+async def add_store(conn: Connection, platforms: Mapping[str, Platform], menu_url: str) -> tuple[Store, int]:
+    """Adds a store by its menu URL, and enqueues the task that resolves it; returns the store and the task's id.
+
+    Raises InvalidField for a URL that is not a menu of a configured platform, Conflict for a known store.
+    """
+    platform, slug = parse_menu_url(platforms, menu_url)
+    try:
+        store = await stores.add_by_url(conn, platform=platform, slug=slug, menu_url=menu_url)
+    except Refused as error:
+        raise Conflict(str(error)) from error
+    task = NewTask(
+        role=Role.ENTRY_POINT_DISCOVERY, dispensary_id=store.id, platform=platform, priority=PRIORITY_CHAINED
+    )
+    (enqueued,) = await tasks.enqueue(conn, [task])
+    await audit.record(conn, "store_added", ("store", store.id), platform=platform, slug=slug, task=enqueued.id)
+    return store, enqueued.id
+
+
+def parse_menu_url(platforms: Mapping[str, Platform], menu_url: str) -> tuple[str, str]:
+    """(platform, slug) of a menu URL; raises InvalidField."""
+    for platform in platforms.values():
+        slug = platform.slug_of(menu_url)
+        if slug is None:
+            continue
+        if not platform.hosts:
+            raise InvalidField(
+                "menu_url",
+                f"{menu_url!r} is a menu of {platform.name}, which is not configured: set "
+                f"{platform.name.upper()}_BASE_URL, or import recorded responses with `menuwatch replay`",
+            )
+        return platform.name, slug
+    raise InvalidField(
+        "menu_url",
+        f"{menu_url!r} is not a menu URL of a known platform ({', '.join(platforms)}): it looks like "
+        "https://dutchie.com/dispensary/<slug> or https://dutchie.com/embedded-menu/<slug>",
+    )

@@ -1,125 +1,174 @@
-"""A platform is an adapter: it knows where menus are served and what their answers mean, and nothing of our tables.
+"""Base class of platform adapters: how a platform serves menus and what its answers mean, independent of our tables.
 
-The network half (`discover`, `resolve`, `fetch_menu`) runs in tasks that hold a session; the pure half (`split`, `normalize`)
-reads archived answers and never touches the network, so any payload can be replayed.
+An adapter is a declaration: `items` says how its items are read (`items.ItemReader`), `fields` how each field is used; it implements
+`read_page`, and as far as the platform is requested at all, `menu_page`, `store_page` and `resolve`.
+
+The network part (`discover`, `resolve`, `fetch_menu`) runs in tasks that hold a session; the pure part (`split`, `normalize`)
+reads archived answers without network access, so any payload can be replayed.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Any, Protocol
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from typing import Any, ClassVar
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from menuwatch.catalog.model import Product, ProductWarning
+from menuwatch.core.errors import BadPayload, Permanent
 from menuwatch.core.http import Session
+from menuwatch.platforms.envelope import check_count
 from menuwatch.platforms.fields import Field
+from menuwatch.platforms.items import ItemReader
+from menuwatch.platforms.model import FoundStore, Menu, Normalized, Page, PageInfo
+from menuwatch.platforms.paging import whole_menu
+from menuwatch.platforms.retry import RequestRetry
+
+MAX_STORE_PAGES = 200
 
 
-class FoundStore(msgspec.Struct, frozen=True, kw_only=True):
-    """One store as a platform lists it. `latitude`, `longitude` in degrees; `timezone` an IANA name; `problem` says why it
-    cannot be crawled, None where it can."""
+class Platform(ABC):
+    """A platform adapter. One object serves any number of sessions concurrently."""
 
-    platform_dispensary_id: str
-    slug: str
-    name_raw: str
-    name: str
-    address: str | None = None
-    city: str | None = None
-    state: str | None = None
-    country: str | None = None
-    zipcode: str | None = None
-    latitude: float | None = None
-    longitude: float | None = None
-    timezone: str | None = None
-    phone: str | None = None
-    is_recreational: bool | None = None
-    is_medical: bool | None = None
-    enterprise_id: str | None = None
-    menu_url: str | None = None
-    category_counts: dict[str, int] = {}
-    problem: str | None = None
-    raw: dict[str, Any] = {}
+    name: ClassVar[str]
+    normalizer_version: ClassVar[int]
+    """Version of `normalize`; raise it when the same item would give a different product. Stored products are then rebuilt."""
+    fields: ClassVar[Sequence[Field]]
+    """How each field of its menus is used."""
+    items: ClassVar[ItemReader[Any]]
+    items_path: ClassVar[str]
+    """Path of the items of a page, for messages."""
+    per_page: ClassVar[int] = 100
+    """Products or stores requested per page."""
 
+    def __init__(
+        self,
+        *,
+        base_url: str = "",
+        retry_base_seconds: float = 1.0,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`retry_base_seconds` is the first delay before a page is retried. Without a `base_url` only recorded answers are read."""
+        self.base_url = base_url.rstrip("/")
+        self.retry = RequestRetry(retry_base_seconds, sleep)
+        self.hosts = frozenset({urlsplit(self.base_url).netloc.lower()} - {""})
+        """Its hosts, in lower case, with non-default ports."""
 
-class Menu(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole menu as it came: the bodies of its pages, verbatim, in order.
-
-    `complete` is false when pages are known to be missing: such a menu is archived, and changes no product. `notes` records
-    what was odd (`page 3 was empty before the total`), `product_count` counts distinct products. `strict` are positions of pages that
-    were found to be strict JSON (`core.strict`) when they were read, so that nobody need look again.
-    """
-
-    pages: tuple[bytes, ...]
-    product_count: int
-    total_count: int | None
-    complete: bool
-    notes: tuple[str, ...] = ()
-    strict: frozenset[int] = frozenset()
-    short: int = 0
-    """About how many rows are missing by the menu's own pages and totals, though it counts as complete: totals lie, too."""
-
-
-class Normalized(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of normalizing some raw items. Items and products need not be as many: a bad item is a warning."""
-
-    products: tuple[Product, ...]
-    warnings: tuple[ProductWarning, ...]
-
-
-class Platform(Protocol):
-    """What Menuwatch asks of a place that serves menus."""
-
-    name: str
-    hosts: frozenset[str]
-    """The hosts that serve it, in lower case, with their ports where they are not the usual ones."""
-    normalizer_version: int
-    """Raised whenever `normalize` would give another product for the same item; stored products are then made anew."""
-
-    fields: Sequence[Field]
-    """What becomes of each field of its menus."""
-
-    def discover(
+    async def discover(
         self, session: Session, *, state: str | None = None, city: str | None = None
     ) -> AsyncIterator[FoundStore]:
-        """Lists stores."""
-        ...
+        """Lists the distinct stores of a state or city, or all.
 
-    async def resolve(self, session: Session, slug: str) -> FoundStore | None:
-        """The store with that slug or id, None when the platform knows none."""
-        ...
+        Raises BadPayload of kind limits for an endless list, and the errors of `store_page`. The list ends with a repeated page (from
+        a server that ignores paging), an empty page, or one shorter than another. (A first page alone proves nothing: it may be
+        clamped.)
+        """
+        seen: set[str] = set()
+        largest = 0
+        for number in range(MAX_STORE_PAGES):
+            stores = await self.store_page(session, number, state=state, city=city)
+            new = 0
+            for store in stores:
+                if store.platform_dispensary_id in seen:
+                    continue
+                new += 1
+                seen.add(store.platform_dispensary_id)
+                check_count(len(seen), b"")
+                yield store
+            largest = max(largest, len(stores))
+            if not new or (number and len(stores) < largest):
+                return
 
     async def fetch_menu(self, session: Session, platform_dispensary_id: str) -> Menu:
-        """Every page of one store's menu. Raises BadPayload, Blocked, Throttled, Transient."""
-        ...
+        """Every page of one store's menu. Raises BadPayload (kind empty without products), Blocked, Throttled, Transient."""
+        return await whole_menu(
+            lambda number: self.menu_page(session, platform_dispensary_id, number),
+            per_page=self.per_page,
+            store=platform_dispensary_id,
+            pause=self.retry.pause,
+        )
 
-    def split(self, page: bytes) -> Sequence[msgspec.Raw]:
-        """The raw items of one page, in order, undecoded. Raises BadPayload where the page is no menu page."""
-        ...
+    async def resolve(self, session: Session, slug: str) -> FoundStore | None:
+        """The store with that slug or id, None if the platform has none."""
+        raise self._not_requested()
 
-    def totals(self, page: bytes) -> tuple[int | None, int | None]:
-        """(products, pages) of the whole menu as one of its pages tells them, None where it does not. Raises BadPayload as `split`."""
-        ...
+    async def store_page(
+        self, session: Session, number: int, *, state: str | None, city: str | None
+    ) -> Sequence[FoundStore]:
+        """One page (from 0) of a list of stores."""
+        raise self._not_requested()
+
+    async def menu_page(self, session: Session, platform_dispensary_id: str, number: int) -> tuple[bytes, PageInfo]:
+        """One page (from 0) of a menu."""
+        raise self._not_requested()
+
+    def _not_requested(self) -> Permanent:
+        return Permanent(
+            f"Platform {self.name} has recorded responses only (`menuwatch replay`); it is never requested"
+        )
+
+    @abstractmethod
+    def read_page(self, body: bytes) -> Page:
+        """Parses a page, which may be empty. Raises BadPayload if it is not a menu page."""
+
+    def split(self, body: bytes) -> list[msgspec.Raw]:
+        """The raw items of one page, in order, undecoded. Raises BadPayload if it is not a menu page, or has no items."""
+        page = self.read_page(body)
+        if not page.items:
+            total = f", the total is {page.total_count}" if page.total_count is not None else ""
+            raise BadPayload("empty", f"the menu has no products: {self.items_path} is []{total}", body)
+        return page.items
+
+    def totals(self, body: bytes) -> tuple[int | None, int | None]:
+        """(products, pages) of the whole menu according to one page, None if it does not say. Raises BadPayload as `split`."""
+        page = self.read_page(body)
+        return page.total_count, page.total_pages
 
     def identity(self, item: msgspec.Raw) -> str | None:
-        """The product id of a raw item, the same that `normalize` gives it; None when it has none that can be read."""
-        ...
-
-    def store_of(self, items: Iterable[msgspec.Raw]) -> str | None:
-        """The platform's id of the store that these items are of, None when they do not say."""
-        ...
-
-    def store_in(self, items: Iterable[msgspec.Raw]) -> FoundStore | None:
-        """What these items tell of their store, for one that is not known yet; None when they do not say which it is."""
-        ...
+        """The product id of a raw item, as `normalize` determines it; None without a readable id."""
+        return self.items.identity(item)
 
     def normalize(self, items: Iterable[msgspec.Raw]) -> Normalized:
         """Canonical products in the order of their items; of several items with one id the last wins.
 
-        When every item gives a product of its own, the n-th product is the n-th item's.
+        If every item gives a separate product, the n-th product is the n-th item's.
         """
-        ...
+        return self.items.normalize(items)
+
+    def store_of(self, items: Iterable[msgspec.Raw]) -> str | None:
+        """The platform's id of the items' store, None if they do not say."""
+        return self.items.store_of(items)
+
+    def store_in(self, items: Iterable[msgspec.Raw]) -> FoundStore | None:
+        """Store data in the items, for an unknown store; None if they do not identify one. By default only its id, also as
+        slug."""
+        store = self.store_of(items)
+        return FoundStore(platform_dispensary_id=store, slug=store, name_raw=store, name=store) if store else None
 
     def slug_of(self, menu_url: str) -> str | None:
-        """The slug in the address of a menu on this platform, None when the address is not one of this platform's."""
-        ...
+        """The slug in a menu URL of this platform, None for other URLs, and for menus on shops' own sites."""
+        return None
+
+
+def split_url(text: str) -> SplitResult | None:
+    """The parts of a URL, which may lack its scheme; None for an invalid one."""
+    address = text.strip()
+    try:
+        parts = urlsplit(address if "://" in address or address.startswith(("/", ".")) else f"//{address}")
+        _ = parts.hostname, parts.port  # these raise, too
+    except ValueError:
+        return None
+    return parts if address else None
+
+
+def split_pages(split: Callable[[bytes], Sequence[msgspec.Raw]], pages: Iterable[bytes]) -> list[Sequence[msgspec.Raw]]:
+    """The items of each page of a menu; `split` is a platform's. Raises BadPayload, of kind limits for more items than a menu has."""
+    items: list[Sequence[msgspec.Raw]] = []
+    count = 0
+    for page in pages:
+        items.append(split(page))
+        count += len(items[-1])
+        check_count(count, page)
+    return items

@@ -1,130 +1,156 @@
-"""Reading items one by one: what is wrong with one of them is a warning and stops nothing else. Pure."""
+"""Reads items one by one, as an adapter declares their types. Pure: a bad item causes a warning and does not affect others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
-from typing import TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from menuwatch.catalog.canon.bounds import MAX_ID_LENGTH, shown_id
 from menuwatch.catalog.model import Product, ProductWarning
-from menuwatch.platforms import lenient
-from menuwatch.platforms.base import Normalized
-from menuwatch.platforms.instants import instant
+from menuwatch.catalog.taxonomy.limits import MAX_ID_LENGTH, shorten_id
+from menuwatch.platforms.json_repair import JsonRepairer, read_leniently, storable
+from menuwatch.platforms.model import Normalized
+
+MAX_ITEM_BYTES = 500_000
+"""Maximum bytes of an item, whose decoded form can be many times larger. Real ones have some 20,000 at most."""
+
+
+class Identified(Protocol):
+    """A Struct of the fields of an item that identify its product."""
+
+    def product_id(self) -> str | None:
+        """The product id, None without a usable one. The fields may have any type, because of leniently parsed items."""
+        ...
+
 
 T = TypeVar("T", bound=msgspec.Struct)
+I = TypeVar("I", bound=Identified)  # noqa: E741
 
-Read = Callable[[msgspec.Raw, list[ProductWarning]], Product | None]
 
-
-class Unusable(Exception):
+class UnusableItem(Exception):
     """The item cannot be a product: (field, what is wrong)."""
 
 
-def each(
-    items: Iterable[msgspec.Raw],
-    read: Read,
-    identity: Callable[[msgspec.Raw], str | None],
-) -> Normalized:
-    """Products in the order of their items; of several items with one id the last wins and stands where the first did.
-
-    `read` adds warnings to the list that it is given; it returns None where it said already why there is no product, and may raise
-    Unusable, ArithmeticError and RecursionError for its one item.
-    """
-    products: dict[str, Product] = {}
-    warnings: list[ProductWarning] = []
-    for raw in items:
-        known = len(warnings)
-        try:
-            product = read(raw, warnings)
-        except (Unusable, ArithmeticError, RecursionError) as error:
-            # What else was wrong with it is of no use to anyone.
-            del warnings[known:]
-            field, message = _told(error)
-            warnings.append(ProductWarning(shown_id(identity(raw)), field, message, fatal=True))
-        else:
-            if product is not None:
-                products[product.provider_product_id] = product
-    return Normalized(products=tuple(products.values()), warnings=tuple(warnings))
+def oversized(raw: msgspec.Raw) -> bool:
+    """Whether an item or a store record is too large to decode."""
+    return memoryview(raw).nbytes > MAX_ITEM_BYTES
 
 
-def _told(error: Exception) -> tuple[str, str]:
-    """(field, what is wrong)"""
-    if isinstance(error, Unusable):
-        return error.args[0], error.args[1]
-    if isinstance(error, RecursionError):
-        return "", "is nested too deeply to be read"
-    return "", f"its numbers cannot be reckoned with: {type(error).__name__}"
+def usable_id(product_id: str | None) -> str:
+    """The id; raises UnusableItem if it is missing or too long."""
+    if not product_id:
+        raise UnusableItem("id", "is missing")
+    if len(product_id) > MAX_ID_LENGTH:
+        raise UnusableItem("id", f"has {len(product_id):,} characters, more than {MAX_ID_LENGTH}")
+    return product_id
 
 
-def _escaped_nul(raw: msgspec.Raw, _: msgspec.Struct) -> bool:
+def _escaped_nul(raw: msgspec.Raw, _: Any) -> bool:
     return b"\\u0000" in bytes(raw)
 
 
-def reader(
-    decoder: msgspec.json.Decoder[T],
-    product: Callable[[T, list[ProductWarning]], Product],
-    mend: Callable[[bytes], tuple[T | None, list[ProductWarning]]],
-    *,
-    has_nul: Callable[[msgspec.Raw, T], bool] = _escaped_nul,
-) -> Read:
-    """What `each` reads items with: an item that does not fit its types, has NUL in a text (which PostgreSQL refuses: one such product
-    would stop its menu) or a number out of bounds is mended first, and is no product where nothing is left to use."""
+class ItemReader(Generic[T]):
+    """Reads the items of one platform.
 
-    def read(raw: msgspec.Raw, warnings: list[ProductWarning]) -> Product | None:
-        known = len(warnings)
+    `item` is their type and `ids` that of the fields that identify them. `product` makes a product of an item and appends warnings;
+    it may raise UnusableItem, ArithmeticError and RecursionError for its one item. `essential` and `judged` are those of
+    `JsonRepairer`, `store_id` gives the platform's id of an item's store, and `has_nul` tells whether a text that is read holds NUL.
+    """
+
+    def __init__(
+        self,
+        item: type[T],
+        ids: type[I],
+        product: Callable[[T, list[ProductWarning]], Product],
+        *,
+        essential: Iterable[str],
+        judged: Iterable[str],
+        store_id: Callable[[T], str | None] = lambda _: None,
+        has_nul: Callable[[msgspec.Raw, T], bool] = _escaped_nul,
+    ) -> None:
+        def product_id_in(plain: dict[str, Any]) -> str | None:
+            """The product id of a leniently parsed item."""
+            return ids(**{name: storable(plain.get(name)) for name in id_fields}).product_id()
+
+        id_fields = ids.__struct_fields__  # type: ignore[attr-defined]
+        self._decoder = msgspec.json.Decoder(item)
+        self._ids = msgspec.json.Decoder(ids)
+        self._product = product
+        self._product_id_in = product_id_in
+        self._repairer = JsonRepairer(item, essential=essential, judged=judged, identity=product_id_in)
+        self.store_id = store_id
+        self._has_nul = has_nul
+
+    def decode(self, raw: msgspec.Raw) -> T | None:
+        """The item, None if it does not fit its types or is too large."""
+        if oversized(raw):
+            return None
         try:
-            item = decoder.decode(raw)
-            if not has_nul(raw, item):
-                return product(item, warnings)
-        except (msgspec.MsgspecError, UnicodeDecodeError, ArithmeticError):
-            del warnings[known:]  # they come again
-        mended, found = mend(bytes(raw))
-        warnings.extend(found)
-        return product(mended, warnings) if mended is not None else None
+            return self._decoder.decode(raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
 
-    return read
-
-
-def named_by(
-    decoder: msgspec.json.Decoder[T],
-    chosen: Callable[[T], str | None],
-    of_plain: Callable[[dict[str, object]], str | None],
-) -> Callable[[msgspec.Raw], str | None]:
-    """The product id of a raw item, None where it has none that can be read: by `chosen` from what the decoder reads, by `of_plain`
-    where the decoder refuses the item."""
-
-    def identity(item: msgspec.Raw) -> str | None:
+    def identity(self, raw: msgspec.Raw) -> str | None:
+        """The product id of a raw item, None without a readable one."""
         try:
-            return chosen(decoder.decode(item))
+            return self._ids.decode(raw).product_id()
         except (msgspec.MsgspecError, UnicodeDecodeError):
             pass
         except RecursionError:
             return None
+        if oversized(raw):
+            return None
         try:
-            plain = lenient.read(bytes(item))
+            plain = read_leniently(bytes(raw))
+            return self._product_id_in(plain) if isinstance(plain, dict) else None
         except (ValueError, RecursionError):
             return None
-        return of_plain(plain) if isinstance(plain, dict) else None
 
-    return identity
-
-
-def usable_id(product_id: str | None) -> str:
-    """The id, which raises Unusable where there is none or it is too long."""
-    if not product_id:
-        raise Unusable("id", "is missing")
-    if len(product_id) > MAX_ID_LENGTH:
-        raise Unusable("id", f"has {len(product_id):,} characters, more than {MAX_ID_LENGTH}")
-    return product_id
-
-
-def instant_of(value: str | int | None, product_id: str, field: str, warnings: list[ProductWarning]) -> datetime | None:
-    """The instant in a field, None with a warning where it is none."""
-    try:
-        return instant(value)
-    except ValueError as error:
-        warnings.append(ProductWarning(product_id, field, f"{error}; left out"))
+    def store_of(self, items: Iterable[msgspec.Raw]) -> str | None:
+        """The store of the first item that names one."""
+        for raw in items:
+            item = self.decode(raw)
+            if item is not None and (store := self.store_id(item)):
+                return store
         return None
+
+    def normalize(self, items: Iterable[msgspec.Raw]) -> Normalized:
+        """Products in the order of their items; of several items with one id the last wins and takes the position of the first."""
+        products: dict[str, Product] = {}
+        warnings: list[ProductWarning] = []
+        for raw in items:
+            known = len(warnings)
+            try:
+                product = self._read(raw, warnings)
+            except (UnusableItem, ArithmeticError, RecursionError) as error:
+                # Its other warnings are irrelevant then.
+                del warnings[known:]
+                if isinstance(error, UnusableItem):
+                    field, message = error.args
+                elif isinstance(error, RecursionError):
+                    field, message = "", "is nested too deeply to be read"
+                else:
+                    field, message = "", f"contains numbers that are out of range: {type(error).__name__}"
+                warnings.append(ProductWarning(shorten_id(self.identity(raw)), field, message, fatal=True))
+            else:
+                if product is not None:
+                    products[product.provider_product_id] = product
+        return Normalized(products=tuple(products.values()), warnings=tuple(warnings))
+
+    def _read(self, raw: msgspec.Raw, warnings: list[ProductWarning]) -> Product | None:
+        """An item that does not fit its types, has NUL in a text (PostgreSQL refuses it, failing the whole menu) or a number out of
+        bounds is repaired first; it gives no product if nothing usable is left, and a warning why.
+        """
+        known = len(warnings)
+        if oversized(raw):
+            raise UnusableItem("", f"has more than {MAX_ITEM_BYTES:,} bytes")
+        try:
+            item = self._decoder.decode(raw)
+            if not self._has_nul(raw, item):
+                return self._product(item, warnings)
+        except (msgspec.MsgspecError, UnicodeDecodeError, ArithmeticError):
+            del warnings[known:]  # the repaired item repeats them
+        repaired, faults = self._repairer.repair(bytes(raw))
+        warnings.extend(faults)
+        return self._product(repaired, warnings) if repaired is not None else None

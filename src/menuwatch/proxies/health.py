@@ -1,8 +1,8 @@
-"""What an event means for a proxy's counters. Pure.
+"""Effects of events on a proxy's counters. Pure.
 
 A fault of the proxy itself raises `failure_count`; a refusal by the target (403, challenge) raises `consecutive_403_count`; a success
-resets both. Five of either in a row deactivate. A refusal that several proxies met within one request is the host refusing
-everybody: it is counted, but never takes a proxy out, so that one angry host does not burn the pool.
+resets both. Five of either in a row deactivate. If several proxies are refused within one request, the host refuses
+all of them: this is counted, but deactivates no proxy, so that one host cannot exhaust the pool.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from enum import StrEnum
 from menuwatch.core.backoff import Backoff
 
 LIMIT = 5
-"""Faults, or refusals, in a row at which a proxy is deactivated (SPEC section 8)."""
+"""Faults, or refusals, in a row that deactivate a proxy (SPEC section 8)."""
 
 
 def probing(first: float) -> Backoff:
-    """Waits before a proxy that its health took out is tried again: `first` seconds, doubled with each probe that fails."""
+    """Delays before an inactive proxy is probed: `first` seconds, doubled with each failed probe."""
     return Backoff(base=first, cap=6 * 3600.0, jitter=0.2)
 
 
 PROBING = probing(60.0)
 
 _WEIGHT = 0.2
-"""Share of the newest answer in the moving average of response times."""
+"""Weight of the newest response in the moving average of response times."""
 
 
-class Event(StrEnum):
-    """What became of a request, as far as its proxy is concerned."""
+class ProxyOutcome(StrEnum):
+    """Result of a request with respect to its proxy."""
 
     SUCCESS = "success"
     FAULT = "fault"
@@ -37,11 +37,11 @@ class Event(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happened:
-    """One event of one proxy. `error` says what went wrong; it may not hold a password."""
+class ProxyEvent:
+    """One event of one proxy. `error` says what went wrong and must not hold a password."""
 
     proxy_id: int
-    event: Event
+    event: ProxyOutcome
     elapsed_ms: float | None = None
     error: str | None = None
 
@@ -57,10 +57,10 @@ class Health:
     avg_response_time_ms: float | None = None
 
 
-def after(health: Health, event: Event, *, elapsed_ms: float | None = None) -> Health:
-    """The counters after one more event. Only `fault` and `refused` deactivate; nothing here activates again."""
+def apply_event(health: Health, event: ProxyOutcome, *, elapsed_ms: float | None = None) -> Health:
+    """The counters after one more event. Only `fault` and `refused` deactivate; no event activates."""
     match event:
-        case Event.SUCCESS:
+        case ProxyOutcome.SUCCESS:
             average = health.avg_response_time_ms
             if elapsed_ms is not None:
                 average = elapsed_ms if average is None else average + _WEIGHT * (elapsed_ms - average)
@@ -71,12 +71,12 @@ def after(health: Health, event: Event, *, elapsed_ms: float | None = None) -> H
                 consecutive_403_count=0,
                 avg_response_time_ms=average,
             )
-        case Event.FAULT:
+        case ProxyOutcome.FAULT:
             count = health.failure_count + 1
             return replace(health, failure_count=count, is_active=health.is_active and count < LIMIT)
-        case Event.REFUSED:
+        case ProxyOutcome.REFUSED:
             count = health.consecutive_403_count + 1
             return replace(health, consecutive_403_count=count, is_active=health.is_active and count < LIMIT)
-        case Event.HOST_REFUSES:
-            # Not the proxy's doing, so it brings the proxy no nearer to its end either.
+        case ProxyOutcome.HOST_REFUSES:
+            # Not caused by the proxy, so it does not count towards deactivation.
             return health

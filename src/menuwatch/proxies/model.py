@@ -1,47 +1,54 @@
-"""A proxy as a value."""
+"""Values that describe a proxy."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from enum import StrEnum
+from typing import Literal, Self
 
 from menuwatch.core.errors import NotNow
+from menuwatch.core.http import proxy_address
+from menuwatch.core.postpone import PostponeCode
 
 Protocol = Literal["http", "https", "socks5"]
 Address = tuple[str, str, int, str]
-"""What makes two proxies the same one: protocol, host, port and user (empty for none)."""
+"""Key of a proxy: protocol, host, port and user (empty for none)."""
 
 PROTOCOLS: tuple[Protocol, ...] = ("http", "https", "socks5")
 
 _PAUSE_SECONDS = 5.0
-"""Workers claim nothing that needs a proxy while there is none, so that this is not how often it is tried."""
+"""Retry delay of a task without a proxy. Workers claim no such tasks while no proxy is active, so this rarely applies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """How many proxies may be picked (`active`), are out for their health (`inactive`), were taken out by an operator (`disabled`).
+class ProxyCounts:
+    """Number of proxies in use (`active`), deactivated by their health (`inactive`), not tested yet (`untested`), and disabled by an
+    operator (`disabled`).
 
-    `failing` are active ones that failed or were refused three times in a row or more. `next_probe_seconds`: until the first of the
-    inactive is tried again, None where none is.
+    `failing` are active ones that failed or were refused three times in a row or more. `next_probe_seconds`: until the first
+    inactive or untested one is probed, None if there is none.
     """
 
     active: int = 0
     inactive: int = 0
+    untested: int = 0
     disabled: int = 0
     failing: int = 0
     next_probe_seconds: float | None = None
 
     @property
     def known(self) -> int:
-        """All of them."""
-        return self.active + self.inactive + self.disabled
+        """Number of all proxies."""
+        return self.active + self.inactive + self.untested + self.disabled
 
     @property
     def shortage(self) -> str:
-        """That there is no active one, and why, as `no active proxy: 12 inactive, next probe in 40 s`."""
+        """Message that no proxy is active, and why, as `no active proxy: 12 inactive, next probe in 40 s`."""
         parts = [f"{self.inactive} inactive"] if self.inactive else []
+        parts += [f"{self.untested} untested"] if self.untested else []
         parts += [f"{self.disabled} disabled"] if self.disabled else []
         if self.next_probe_seconds is not None:
             soon = round(self.next_probe_seconds)
@@ -50,38 +57,44 @@ class Standing:
 
 
 class NoProxy(NotNow):
-    """No active proxy is left: nothing may be fetched, so network work is postponed until a person or a probe helps."""
+    """No proxy is active: tasks that need one are postponed until an operator or a probe activates one."""
 
-    def __init__(self, standing: Standing | None = None) -> None:
-        """`standing` is how the proxies are; with it the message says more."""
-        found = standing or Standing()
+    def __init__(self, standing: ProxyCounts | None = None) -> None:
+        """`standing`: the proxy counts, for a more detailed message."""
+        found = standing or ProxyCounts()
         super().__init__(
             f"{found.shortage}. Nothing is fetched without one; add one with "
             "`menuwatch proxies add http://USER:PASSWORD@HOST:PORT`",
             _PAUSE_SECONDS,
+            code=PostponeCode.NO_PROXY,
         )
 
 
-UNTESTED = "not tested: "
-"""How the reason of a proxy begins that could not be tested."""
+class ProbeState(StrEnum):
+    """Result of the last failed test or probe. `untested`: the test could not be made, which is not the proxy's fault."""
+
+    UNTESTED = "untested"
+    FAILED = "failed"
 
 
-class Untested(str):
-    """A reason for which a proxy was not tested: it speaks neither for nor against it."""
+@dataclass(frozen=True, slots=True)
+class TestFailure:
+    """Why a proxy is not activated yet. `reason` is for people and holds no password."""
 
-    __slots__ = ()
+    __test__ = False  # keeps pytest from collecting it
 
+    state: ProbeState
+    reason: str
 
-def address(protocol: str, host: str, port: int, username: str | None) -> str:
-    """A proxy's name for people: all of it but the password."""
-    name = f"[{host}]" if ":" in host else host
-    login = f"{username}@" if username else ""
-    return f"{protocol}://{login}{name}:{port}"
+    @classmethod
+    def untested(cls, reason: str) -> Self:
+        """The proxy could not be tested."""
+        return cls(ProbeState.UNTESTED, f"not tested: {reason}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewProxy:
-    """A proxy as a person gives it. `state` and `country` in two letters, `timezone` an IANA name."""
+    """A proxy to add. `state` and `country` are two-letter codes, `timezone` an IANA name."""
 
     protocol: Protocol
     host: str
@@ -95,20 +108,20 @@ class NewProxy:
 
     @property
     def key(self) -> Address:
-        """What makes it the same as another one."""
+        """Key that identifies the proxy."""
         return self.protocol, self.host, self.port, self.username or ""
 
     @property
     def address(self) -> str:
-        """Its name for people, without the password."""
-        return address(self.protocol, self.host, self.port, self.username)
+        """Its URL without the password."""
+        return proxy_address(self.protocol, self.host, self.port, self.username)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxy:
     """One row of `proxies`. `failure_count` and `consecutive_403_count` count since the last success.
 
-    `password` as it is stored: sealed where a key is configured, and opened (vault.py) only where a connection is made.
+    `password` is as stored: encrypted if a key is configured, and decrypted (passwords.py) only to connect.
     """
 
     id: int
@@ -136,15 +149,17 @@ class Proxy:
     disabled_reason: str | None = None
     probe_at: datetime | None = None
     probe_failures: int = 0
+    probe_state: ProbeState | None = None
+    tags: Sequence[str] = ()
 
     @property
     def address(self) -> str:
-        """Its name for people, without the password."""
-        return address(self.protocol, self.host, self.port, self.username)
+        """Its URL without the password."""
+        return proxy_address(self.protocol, self.host, self.port, self.username)
 
 
 def untried(new: NewProxy) -> Proxy:
-    """The proxy as if it had a row, so that a request can be made through it before it has one."""
+    """The new proxy as a Proxy, so that it can be tested before it has a row."""
     never = datetime.fromtimestamp(0, UTC)
     shared = {spec.name: getattr(new, spec.name) for spec in dataclasses.fields(NewProxy)}
     return Proxy(

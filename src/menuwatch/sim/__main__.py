@@ -14,79 +14,57 @@ import signal
 import stat
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from menuwatch.sim.manners import Manners
-from menuwatch.sim.market import IMAGE_BASE
-from menuwatch.sim.model import Rates
-from menuwatch.sim.server import SimServer, World
+from menuwatch.sim.config import SimConfig
+from menuwatch.sim.server import SimServer
 
 
 def _json(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.MsgspecError as error:
-        raise argparse.ArgumentTypeError(f"no JSON object: {error}") from error
+        raise argparse.ArgumentTypeError(f"not a JSON object: {error}") from error
 
 
-def parse(arguments: Sequence[str] | None = None) -> World:
-    """The world that the command line asks for. Ends the process with status 2 where it cannot be read."""
+def parse(arguments: Sequence[str] | None = None) -> SimConfig:
+    """The simulation that the command line describes. Ends the process with status 2 where it is invalid."""
     parser = argparse.ArgumentParser(
-        prog="python -m menuwatch.sim", description="A simulated market on loopback ports."
+        prog="python -m menuwatch.sim",
+        description="A simulated market on loopback ports.",
+        argument_default=argparse.SUPPRESS,
     )
-    parser.add_argument("--stores", type=int, default=12)
-    parser.add_argument("--weedmaps", type=int, default=0, help="stores on a second platform")
-    parser.add_argument("--products", type=int, default=150, help="products that each store begins with")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--port", type=int, default=0, help="of the GraphQL endpoint; 0 takes a free one")
-    parser.add_argument("--proxies", type=int, default=0, help="forward proxies to start")
-    parser.add_argument("--recorded", type=Path, help="folder of recorded answers to serve verbatim")
-    parser.add_argument("--misbehave", type=_json, default={}, help="kinds and rates, a JSON object")
-    parser.add_argument("--rates", type=_json, default={}, help="how the market drifts, a JSON object")
-    parser.add_argument("--image-base", default=IMAGE_BASE, help="where pictures are said to be")
-    parser.add_argument("--shop", type=int, default=0, help="products for each keyword of a shop that is searched")
-    parser.add_argument(
-        "--service", type=_json, default={}, help="how that shop's fetching service works, a JSON object"
-    )
-    parser.add_argument("--refusals", type=float, default=0.0, help="share of that shop's answers that are refusals")
+    parser.add_argument("--config", type=_json, default={}, help="all settings as a JSON object; options override it")
+    parser.add_argument("--stores", type=int)
+    parser.add_argument("--weedmaps", type=int, help="stores on a second platform")
+    parser.add_argument("--products", type=int, help="initial number of products per store")
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--port", type=int, help="of the GraphQL endpoint; 0 takes a free one")
+    parser.add_argument("--proxies", type=int, help="forward proxies to start")
+    parser.add_argument("--recorded", help="folder of recorded responses to serve verbatim")
+    parser.add_argument("--faults", "--misbehave", type=_json, help="fault kinds and rates, a JSON object")
+    parser.add_argument("--rates", type=_json, help="how the market changes per tick, a JSON object")
+    parser.add_argument("--image-base", help="base URL of images")
+    parser.add_argument("--shop", type=int, help="products for each keyword of a shop with a search")
+    parser.add_argument("--service", type=_json, help="quality of that shop's fetching service, a JSON object")
+    parser.add_argument("--refusals", type=float, help="share of that shop's responses that are refusals")
     parser.add_argument("--refuse-hashes", action="store_true", help="know no persisted query")
-    given = parser.parse_args(arguments)
+    options = vars(parser.parse_args(arguments))
     try:
-        rates = msgspec.convert(given.rates, Rates)
+        return msgspec.convert(options.pop("config") | options, SimConfig)
     except msgspec.ValidationError as error:
-        parser.error(f"--rates: {error}")
-    try:
-        service = msgspec.convert(given.service, Manners)
-    except msgspec.ValidationError as error:
-        parser.error(f"--service: {error}")
-    return World(
-        stores=given.stores,
-        weedmaps=given.weedmaps,
-        products=given.products,
-        seed=given.seed,
-        port=given.port,
-        proxies=given.proxies,
-        recorded=given.recorded,
-        misbehave=given.misbehave,
-        rates=rates,
-        image_base=given.image_base,
-        refuse_hashes=given.refuse_hashes,
-        shop=given.shop,
-        service=service,
-        refusals=given.refusals,
-    )
+        parser.error(str(error))
 
 
-async def run(world: World) -> None:
+async def run(config: SimConfig) -> None:
     """Serves until standard input ends or a signal comes."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    server = SimServer(world)
+    server = SimServer(config)
     await server.start()
     try:
         sys.stdout.write(msgspec.json.encode(server.hello()).decode() + "\n")
@@ -105,16 +83,16 @@ async def _input_ends(ended: asyncio.Event) -> None:
         while await reader.read(4096):
             pass
     except (OSError, ValueError):
-        pass  # closed before we looked
+        pass  # closed already
     ended.set()
 
 
 def _check_input() -> None:
-    """Raises ValueError where the end of standard input would tell nothing: it is how whoever started this ends it."""
+    """Raises ValueError if standard input never ends: the parent process stops the simulator by closing it."""
     kind = 0 if sys.stdin is None or sys.stdin.closed else os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or (stat.S_ISCHR(kind) and sys.stdin.isatty())):
         raise ValueError(
-            "it runs until its standard input ends, and that is no pipe or terminal: give it one, as in "
+            "it runs until its standard input ends: connect a terminal or a pipe, for example "
             "`sleep infinity | python -m menuwatch.sim`"
         )
 
@@ -122,10 +100,10 @@ def _check_input() -> None:
 def main() -> None:
     """Entry point."""
     try:
-        world = parse()
+        config = parse()
         _check_input()
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(run(world))
+            asyncio.run(run(config))
     except (OSError, ValueError) as error:
         sys.exit(f"menuwatch.sim: {error}")
 

@@ -1,12 +1,11 @@
-"""A web server that fails in one way, over TCP or TLS: what a client of the real ones meets on a bad day.
+"""A web server with one fault, over TCP or TLS.
 
-HTTP/2 is spoken in frames of our own making (RFC 9113), just enough to be refused by.
+HTTP/2 frames (RFC 9113) are written by hand, just enough to refuse requests.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gzip
 import socket
 import ssl
@@ -14,9 +13,11 @@ import struct
 from functools import cache
 from typing import Literal, get_args
 
-Ill = Literal[
+from menuwatch.sim.tcp import Reset, TcpServer
+
+TargetFault = Literal[
     "closed",  # nothing listens on the port
-    "hang",  # takes the connection and says nothing, not even in TLS
+    "hang",  # accepts the connection and sends nothing, not even a TLS handshake
     "tls_reset",  # resets the connection at the first bytes of the handshake
     "tls_alert",  # refuses every handshake
     "no_answer",  # takes the request and never answers
@@ -25,7 +26,7 @@ Ill = Literal[
     "truncated",  # promises more than it sends
     "endless",  # sends a little, and then no more
     "no_http",  # answers with something else
-    "garbled",  # says that the body is compressed, which it is not
+    "garbled",  # declares a compressed body, but it is not compressed
     "large",  # a body above any limit, its length declared
     "large_chunked",  # the same with no word of its length
     "large_headers",  # headers without end
@@ -40,7 +41,7 @@ Ill = Literal[
 
 BOMB_BYTES = 200 * 1024 * 1024
 _LARGE = 8 * 1024 * 1024
-_OVER_HTTP2 = {"calm", "calm_goaway", "refused_stream", "stream_error", "goaway"}
+_HTTP2_FAULTS = {"calm", "calm_goaway", "refused_stream", "stream_error", "goaway"}
 
 _HEADERS, _RST_STREAM, _SETTINGS, _GOAWAY = 1, 3, 4, 7
 _END_STREAM = 1
@@ -49,84 +50,67 @@ _PREFACE = len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 
 
 class FaultTarget:
-    """Ill from `start` to `close`. `seen` counts the connections that were taken."""
+    """Faulty from `start` to `close`. `seen` counts the connections accepted."""
 
-    def __init__(self, ill: Ill, tls: ssl.SSLContext | None = None) -> None:
-        """`tls` is needed for what happens in TLS or HTTP/2; the context is told here which protocols to offer."""
-        if ill not in get_args(Ill):
-            raise ValueError(f"{ill!r} is no illness: it is one of {', '.join(get_args(Ill))}")
-        if tls is None and ill in _OVER_HTTP2:
-            raise ValueError(f"{ill!r} needs a certificate: no browser speaks HTTP/2 without TLS")
-        self.ill = ill
+    def __init__(self, fault: TargetFault, tls: ssl.SSLContext | None = None) -> None:
+        """`tls` is needed for faults in TLS or HTTP/2; its ALPN protocols are set here."""
+        if fault not in get_args(TargetFault):
+            raise ValueError(f"{fault!r} is not a fault; use one of: {', '.join(get_args(TargetFault))}")
+        if tls is None and fault in _HTTP2_FAULTS:
+            raise ValueError(f"{fault!r} needs a certificate: no browser speaks HTTP/2 without TLS")
+        self.fault = fault
         self.port = 0
         self.seen = 0
         self._scheme = "http" if tls is None else "https"
-        # These two never get as far as TLS.
-        self._tls = None if ill in ("hang", "tls_reset", "tls_alert") else tls
         if tls is not None:
-            tls.set_alpn_protocols(["h2"] if ill in _OVER_HTTP2 else ["http/1.1"])
-        self._server: asyncio.Server | None = None
-        self._held: socket.socket | None = None
-        self._clients: set[asyncio.Task[None]] = set()
+            tls.set_alpn_protocols(["h2"] if fault in _HTTP2_FAULTS else ["http/1.1"])
+        before_tls = fault in ("hang", "tls_reset", "tls_alert")
+        self._server = TcpServer(self._serve, tls=None if before_tls else tls)
+        self._reserved: socket.socket | None = None
 
     def url(self, name: str = "127.0.0.1") -> str:
         """Where it is, by that name."""
         return f"{self._scheme}://{name}:{self.port}/"
 
     async def start(self) -> None:
-        """Listens on a free port, or holds one on which nobody listens."""
-        if self.ill == "closed":
-            self._held = socket.socket()
-            self._held.bind(("127.0.0.1", 0))
-            self.port = int(self._held.getsockname()[1])
+        """Listens on a free port, or reserves one without listening."""
+        if self.fault == "closed":
+            self._reserved = socket.socket()
+            self._reserved.bind(("127.0.0.1", 0))
+            self.port = int(self._reserved.getsockname()[1])
             return
-        self._server = await asyncio.start_server(self._accepted, "127.0.0.1", 0, ssl=self._tls)
-        self.port = int(self._server.sockets[0].getsockname()[1])
+        await self._server.start()
+        self.port = self._server.port
 
     async def close(self) -> None:
-        """Stops to listen and drops every client."""
-        if self._held is not None:
-            self._held.close()
-        if self._server is not None:
-            self._server.close()
-        clients = list(self._clients)
-        for client in clients:
-            client.cancel()
-        await asyncio.gather(*clients, return_exceptions=True)
-
-    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(self._serve(reader, writer))
-        self._clients.add(task)
-        task.add_done_callback(self._clients.discard)
+        """Stops listening and drops every client."""
+        if self._reserved is not None:
+            self._reserved.close()
+        await self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.seen += 1
-        try:
-            if self.ill == "hang":
-                await reader.read()
-            elif self.ill == "tls_reset":
-                await reader.read(1)
-                _reset(writer)
-            elif self.ill == "tls_alert":
-                await reader.read(1)
-                writer.write(b"\x15\x03\x03\x00\x02\x02\x28")  # RFC 8446 section 6: fatal, handshake_failure
-                await writer.drain()
-            elif self.ill in _OVER_HTTP2:
-                await self._http2(reader, writer)
-            else:
-                await reader.readuntil(b"\r\n\r\n")
-                await self._http1(reader, writer)
-        except (OSError, EOFError, asyncio.LimitOverrunError):
-            pass  # a client that has had enough
-        finally:
-            writer.close()
+        if self.fault == "hang":
+            await reader.read()
+        elif self.fault == "tls_reset":
+            await reader.read(1)
+            raise Reset
+        elif self.fault == "tls_alert":
+            await reader.read(1)
+            writer.write(b"\x15\x03\x03\x00\x02\x02\x28")  # RFC 8446 section 6: fatal, handshake_failure
+            await writer.drain()
+        elif self.fault in _HTTP2_FAULTS:
+            await self._http2(reader, writer)
+        else:
+            await reader.readuntil(b"\r\n\r\n")
+            await self._http1(reader, writer)
 
     async def _http1(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        match self.ill:
+        match self.fault:
             case "no_answer":
                 await reader.read()
             case "reset":
-                _reset(writer)
+                raise Reset
             case "truncated":
                 writer.write(_answer("Content-Length: 1000") + b'{"data":')
             case "endless":
@@ -169,7 +153,7 @@ class FaultTarget:
                 writer.write(_frame(_SETTINGS, 0, b"", flags=1))
             if kind == _HEADERS and flags & _END_STREAM:
                 break
-        match self.ill:
+        match self.fault:
             case "calm":
                 writer.write(_frame(_RST_STREAM, stream, struct.pack("!I", _ENHANCE_YOUR_CALM)))
             case "refused_stream":
@@ -181,13 +165,13 @@ class FaultTarget:
             case _:
                 writer.write(_frame(_GOAWAY, 0, struct.pack("!II", 0, _NO_ERROR)))
         await writer.drain()
-        if self.ill not in ("goaway", "calm_goaway"):
+        if self.fault not in ("goaway", "calm_goaway"):
             await reader.read()
 
 
 @cache
 def bomb(size: int = BOMB_BYTES) -> bytes:
-    """So many bytes of nothing, a thousandth of that in gzip."""
+    """`size` zero bytes, gzipped to about a thousandth."""
     return gzip.compress(b"\0" * size, 9)
 
 
@@ -198,10 +182,3 @@ def _answer(*headers: str, status: str = "200 OK") -> bytes:
 
 def _frame(kind: int, stream: int, payload: bytes, *, flags: int = 0) -> bytes:
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
-
-
-def _reset(writer: asyncio.StreamWriter) -> None:
-    """Closes with a TCP reset."""
-    with contextlib.suppress(OSError):
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    writer.transport.abort()

@@ -1,18 +1,18 @@
-"""A small HTTP/1.1 server for loopback: keep-alive, Content-Length and chunked requests, answers written in parts as they are.
+"""A small HTTP/1.1 server for loopback: keep-alive, Content-Length and chunked requests.
 
-Not for the open: it trusts its clients to be no worse than clumsy, which those of a simulator are.
+It is written by hand because responses must be truncated and reset at a given byte. Not for public use: it trusts its clients.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
-import struct
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import parse_qs, urlsplit
+
+from menuwatch.sim.tcp import Reset, TcpServer
 
 _HEAD_LIMIT = 256 * 1024
 _BODY_LIMIT = 16 * 1024 * 1024
@@ -31,7 +31,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """`wait` seconds pass before it is sent; with `cut`, only so many bytes of the body are, and then the connection is reset."""
 
     status: int = 200
@@ -42,63 +42,32 @@ class Answer:
     cut: int | None = None
 
 
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
-class HttpServer:
+class HttpServer(TcpServer):
     """One listening socket on 127.0.0.1."""
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, *, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(self._serve_requests, limit=_HEAD_LIMIT, tls=tls)
         self._handler = handler
-        self._server: asyncio.Server | None = None
-        self._clients: set[asyncio.Task[None]] = set()
-
-    @property
-    def port(self) -> int:
-        """The port it listens on."""
-        assert self._server is not None, "started"
-        return int(self._server.sockets[0].getsockname()[1])
+        self._scheme = "http" if tls is None else "https"
 
     @property
     def url(self) -> str:
         """Scheme, address and port."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
 
-    async def start(self, port: int = 0) -> None:
-        """Listens; 0 takes a free port. Raises OSError where the port is taken."""
-        self._server = await asyncio.start_server(self._accepted, "127.0.0.1", port, limit=_HEAD_LIMIT, backlog=1024)
-
-    async def close(self) -> None:
-        """Stops to listen and drops every client."""
-        if self._server is not None:
-            self._server.close()
-        clients = list(self._clients)
-        for client in clients:
-            client.cancel()
-        await asyncio.gather(*clients, return_exceptions=True)
-
-    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(self._serve(reader, writer))
-        self._clients.add(task)
-        task.add_done_callback(self._clients.discard)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer_port = int(writer.get_extra_info("peername")[1])
-        try:
-            while True:
-                request = await _read(reader, writer, peer_port)
-                if request is None:
-                    break
-                answer = await self._handler(request)
-                if answer.wait:
-                    await asyncio.sleep(answer.wait)
-                keep = request.headers.get("connection", "").lower() != "close"
-                if not await _write(writer, request.method, answer, keep=keep) or not keep:
-                    break
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
-            pass  # a client that breaks off or talks nonsense is its own business
-        finally:
-            writer.close()
+        while (request := await _read(reader, writer, peer_port)) is not None:
+            response = await self._handler(request)
+            if response.wait:
+                await asyncio.sleep(response.wait)
+            keep = request.headers.get("connection", "").lower() != "close"
+            await _write(writer, request.method, response, keep=keep)
+            if not keep:
+                break
 
 
 async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer_port: int) -> Request | None:
@@ -137,27 +106,14 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
     return b"".join(parts)
 
 
-async def _write(writer: asyncio.StreamWriter, method: str, answer: Answer, *, keep: bool) -> bool:
-    """Whether the connection can be used again."""
-    extra = "".join(f"{name}: {value}\r\n" for name, value in answer.headers.items())
+async def _write(writer: asyncio.StreamWriter, method: str, response: Response, *, keep: bool) -> None:
+    """Raises Reset after the part of a response that is to be cut off."""
+    extra = "".join(f"{name}: {value}\r\n" for name, value in response.headers.items())
     head = (
-        f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\nContent-Type: {answer.content_type}\r\n"
-        f"Content-Length: {len(answer.body)}\r\n{extra}Connection: {'keep-alive' if keep else 'close'}\r\n\r\n"
+        f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\nContent-Type: {response.content_type}\r\n"
+        f"Content-Length: {len(response.body)}\r\n{extra}Connection: {'keep-alive' if keep else 'close'}\r\n\r\n"
     )
-    body = b"" if method == "HEAD" else answer.body
-    if answer.cut is not None:
-        writer.write(head.encode("latin-1") + body[: answer.cut])
-        await writer.drain()
-        _reset(writer)
-        return False
-    writer.writelines((head.encode("latin-1"), body))
+    writer.writelines((head.encode("latin-1"), b"" if method == "HEAD" else response.body[: response.cut]))
     await writer.drain()
-    return True
-
-
-def _reset(writer: asyncio.StreamWriter) -> None:
-    """Closes with a TCP reset, once what was written has left."""
-    sock = writer.get_extra_info("socket")
-    with contextlib.suppress(OSError):
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    writer.transport.abort()
+    if response.cut is not None:
+        raise Reset

@@ -1,6 +1,6 @@
-"""What the simulated market is made of, in plain terms: nothing here knows how a platform writes it down.
+"""Data model of the simulated market, independent of how a platform encodes it.
 
-Money is in whole cents. `Good` is what never changes of a product, `Shelf` is how it stands at one tick.
+Money is in whole cents. `SimProduct` is the constant part of a product, `ProductState` its state at one tick.
 """
 
 from __future__ import annotations
@@ -18,24 +18,6 @@ Platform = Literal["dutchie", "weedmaps"]
 """Where a store's menu is served."""
 
 MenuType = Literal["both", "recreational", "medical"]
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """How much happens from one tick to the next, as shares of a store's products.
-
-    `unchanged`, where given, is the share that is left entirely alone; price and stock moves then happen among the rest, at least
-    one each, and vanishing and new products shrink with it.
-    """
-
-    price: float = 0.08
-    stock: float = 0.45
-    vanish: float = 0.03
-    gone_for_good: float = 0.12
-    new: float = 0.01
-    status: float = 0.004
-    batch: float = 0.005
-    unchanged: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +110,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Good:
+class SimProduct:
     """What never changes of one product at one store.
 
     `counting` is how this product's stock is written; `childless` options have no entry at the point of sale, `strays` are
@@ -166,11 +148,11 @@ class Good:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
-    """One product at one tick. `stock` is what is really there, per option; `away_until` is the tick of its return while it is
-    absent (-1: it never returns), None while it is on the menu."""
+class ProductState:
+    """One product at one tick. `stock` is the true stock per option; `away_until` is the tick of its return while it is absent
+    (-1: never), None while it is on the menu."""
 
-    good: Good
+    product: SimProduct
     prices: tuple[int, ...]
     offers: tuple[Offer, ...]
     stock: tuple[int, ...]
@@ -179,12 +161,12 @@ class Shelf:
     updated_ms: int
     away_until: int | None = None
     listed: tuple[int, ...] = ()
-    """What each option cost when it was new: prices stay around that."""
+    """Initial price of each option; prices vary around it."""
 
 
-def special_prices(shelf: Shelf, regular: tuple[int, ...], menu: MenuType) -> tuple[int, ...]:
+def special_prices(state: ProductState, regular: tuple[int, ...], menu: MenuType) -> tuple[int, ...]:
     """What each option costs with the best of the sales that hold for that menu, in cents; empty where none holds."""
-    sales = [o for o in shelf.offers if o.kind in ("percent", "dollar", "target") and o.menu in ("both", menu)]
+    sales = [o for o in state.offers if o.kind in ("percent", "dollar", "target") and o.menu in ("both", menu)]
     if not sales:
         return ()
     return tuple(min(_reduced(price, sale) for sale in sales) for price in regular)
@@ -198,17 +180,17 @@ def _reduced(price: int, sale: Offer) -> int:
     return min(price, sale.value)
 
 
-def percent_off(shelf: Shelf, store: SimStore) -> int | None:
+def percent_off(state: ProductState, store: SimStore) -> int | None:
     """The best percentage off that holds for a shop with one kind of menu, in percent; None where none does."""
     menu: MenuType = "recreational" if store.recreational else "medical"
-    return max((o.value for o in shelf.offers if o.kind == "percent" and o.menu in ("both", menu)), default=None)
+    return max((o.value for o in state.offers if o.kind == "percent" and o.menu in ("both", menu)), default=None)
 
 
-def medical_prices(shelf: Shelf, store: SimStore) -> tuple[int, ...]:
-    """Regular medical prices, in cents: those of everybody, unless the store gives patients a discount."""
+def medical_prices(state: ProductState, store: SimStore) -> tuple[int, ...]:
+    """Regular medical prices, in cents: the recreational ones, unless the store gives patients a discount."""
     if not store.medical_percent:
-        return shelf.prices
-    return tuple((price * (100 - store.medical_percent) + 50) // 100 for price in shelf.prices)
+        return state.prices
+    return tuple((price * (100 - store.medical_percent) + 50) // 100 for price in state.prices)
 
 
 def available(raw: int, reserve: int) -> int:
@@ -216,13 +198,13 @@ def available(raw: int, reserve: int) -> int:
     return min(POS_CAP, max(0, raw - reserve))
 
 
-def below_threshold(shelf: Shelf, store: SimStore) -> tuple[int, ...]:
+def below_threshold(state: ProductState, store: SimStore) -> tuple[int, ...]:
     """Places of the options that the store holds to be too few to sell online. Counts by hand know no threshold."""
-    good = shelf.good
-    if good.counting != "pos":
+    product = state.product
+    if product.counting != "pos":
         return ()
     return tuple(
         i
-        for i, raw in enumerate(shelf.stock)
-        if i not in good.childless and available(raw, store.reserve) <= store.threshold
+        for i, raw in enumerate(state.stock)
+        if i not in product.childless and available(raw, store.reserve) <= store.threshold
     )

@@ -1,7 +1,7 @@
-"""The simulator as a child process, and a handle to steer it.
+"""The simulator as a child process, and a handle that controls it.
 
-The child ends with its standard input, so it never outlives whoever started it, killed or not. The truth about the market is
-worked out here, from the same seed, and not asked of the child.
+The child ends with its standard input, so it never outlives its parent, even a killed one. The expected state of the market is
+computed here, from the same seed, not requested from the child.
 """
 
 from __future__ import annotations
@@ -10,19 +10,17 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
-from urllib.parse import quote, urlsplit
+from typing import Any, Self
 
+import httpx
 import msgspec
 
-from menuwatch.sim.arrivals import Arrival
-from menuwatch.sim.ledger import Counts, Known, Ledger
-from menuwatch.sim.market import IMAGE_BASE, Market
-from menuwatch.sim.model import Rates
-from menuwatch.sim.server import World
+from menuwatch.sim.config import SimConfig
+from menuwatch.sim.expected import Counts, ExpectedState, Known
+from menuwatch.sim.market import Market
+from menuwatch.sim.proxies import ProxyInfo
+from menuwatch.sim.stats import Arrival
 
 _START_SECONDS = 30.0
 _STOP_SECONDS = 5.0
@@ -32,82 +30,35 @@ class SimulatorError(Exception):
     """The simulator did not start, refused a command or is gone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proxy:
-    """One forward proxy of the simulator."""
-
-    protocol: Literal["http", "https", "socks5"]
-    host: str
-    port: int
-    username: str
-    password: str = field(repr=False)
-    state: str
-    timezone: str
-
-    @property
-    def url(self) -> str:
-        """The proxy as one address, user and password in it."""
-        return (
-            f"{self.protocol}://{quote(self.username, safe='')}:{quote(self.password, safe='')}@{self.host}:{self.port}"
-        )
-
-
 class Simulator:
     """A running simulator: `async with Simulator(stores=3, products=50) as simulator: …`."""
 
-    def __init__(
-        self,
-        *,
-        stores: int = 12,
-        products: int = 150,
-        weedmaps: int = 0,
-        seed: int = 1,
-        proxies: int = 0,
-        port: int = 0,
-        recorded: Path | None = None,
-        rates: Rates | None = None,
-        misbehave: Mapping[str, Any] | None = None,
-        image_base: str = IMAGE_BASE,
-        refuse_hashes: bool = False,
-    ) -> None:
-        self._world = World(
-            stores=stores,
-            weedmaps=weedmaps,
-            products=products,
-            seed=seed,
-            port=port,
-            proxies=proxies,
-            recorded=recorded,
-            rates=rates if rates is not None else Rates(),
-            misbehave=dict(misbehave or {}),
-            image_base=image_base,
-            refuse_hashes=refuse_hashes,
-        )
-        self.market: Market = self._world.market()
-        self.truth = Ledger(self.market)
+    def __init__(self, **config: Any) -> None:
+        """`config`: fields of `SimConfig`."""
+        self._config = SimConfig(**config)
+        self.market = Market.of(self._config)
+        self.expected = ExpectedState(self.market)
         self.now = 0
         """The present tick."""
         self._child: asyncio.subprocess.Process | None = None
-        self._control = ("127.0.0.1", 0)
+        self._control = ""
         self.base_url = ""
         self.weedmaps_url = ""
         self.graphql_url = ""
         self.image_url = ""
-        self.proxies: tuple[Proxy, ...] = ()
+        self.proxies: tuple[ProxyInfo, ...] = ()
 
     async def __aenter__(self) -> Self:
-        world = self._world
-        command = [
-            sys.executable, "-m", "menuwatch.sim",
-            "--stores", str(world.stores), "--weedmaps", str(world.weedmaps), "--products", str(world.products),
-            "--seed", str(world.seed), "--port", str(world.port), "--proxies", str(world.proxies),
-            "--misbehave", msgspec.json.encode(world.misbehave).decode(),
-            "--rates", msgspec.json.encode(asdict(world.rates)).decode(), "--image-base", world.image_base,
-            *(["--recorded", str(world.recorded)] if world.recorded is not None else []),
-            *(["--refuse-hashes"] if world.refuse_hashes else []),
-        ]  # fmt: skip
+        config = msgspec.json.encode(self._config).decode()
         self._child = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=64 * 1024 * 1024
+            sys.executable,
+            "-m",
+            "menuwatch.sim",
+            "--config",
+            config,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=64 * 1024 * 1024,
         )
         assert self._child.stdout is not None, "asked for a pipe"
         try:
@@ -122,9 +73,8 @@ class Simulator:
         self.weedmaps_url = hello["weedmaps_url"]
         self.graphql_url = hello["graphql_url"]
         self.image_url = hello["image_url"]
-        self.proxies = tuple(Proxy(**info) for info in hello["proxies"])
-        control = urlsplit(hello["control_url"])
-        self._control = (str(control.hostname), int(control.port or 0))
+        self.proxies = tuple(ProxyInfo(**info) for info in hello["proxies"])
+        self._control = hello["control_url"]
         return self
 
     async def __aexit__(
@@ -151,13 +101,13 @@ class Simulator:
             await child.wait()
 
     async def tick(self, by: int = 1) -> int:
-        """Lets the market move on and returns the tick that it is now."""
+        """Advances the market and returns the present tick."""
         self.now = int((await self._call("POST", "/tick", {"by": by}))["tick"])
         return self.now
 
-    async def misbehave(self, wanted: Mapping[str, Any] | None) -> None:
-        """Replaces all misbehaviour; None ends it. Kinds: `menuwatch.sim.misbehave`."""
-        await self._call("POST", "/misbehave", dict(wanted or {}))
+    async def inject_faults(self, faults: Mapping[str, Any] | None) -> None:
+        """Replaces all faults; None ends them. Kinds: `menuwatch.sim.fault_injection`."""
+        await self._call("POST", "/faults", dict(faults or {}))
 
     async def accept_hashes(self, accepted: Mapping[str, str] | None) -> None:
         """The persisted queries (hash → operation) that are known from now on; None for the usual ones."""
@@ -166,7 +116,7 @@ class Simulator:
     async def break_proxy(
         self, index: int, kind: str | None, *, times: int | None = None, after_bytes: int = 300
     ) -> None:
-        """Breaks a proxy, or mends it (None). Kinds: `menuwatch.sim.proxies.Fault`."""
+        """Breaks a proxy, or repairs it (None). Kinds: `menuwatch.sim.proxies.Fault`."""
         await self._call("POST", "/proxy", {"index": index, "kind": kind, "times": times, "after_bytes": after_bytes})
 
     async def robots(self, body: str = "", *, status: int = 200) -> None:
@@ -179,17 +129,17 @@ class Simulator:
         return [Arrival(**row) for row in await self._call("GET", f"/arrivals?since={since}")]
 
     async def stats(self) -> dict[str, Any]:
-        """What was asked and served since the last reset; see `menuwatch.sim.stats`."""
-        found: dict[str, Any] = await self._call("GET", "/stats")
-        return found
+        """Requests and responses since the last reset; see `menuwatch.sim.stats`."""
+        document: dict[str, Any] = await self._call("GET", "/stats")
+        return document
 
     async def reset_stats(self) -> None:
-        """Begins to count anew."""
+        """Resets the statistics."""
         await self._call("POST", "/reset", {})
 
     async def crawls(self) -> dict[str, list[int]]:
-        """By slug, the ticks at which the whole menu was served, page by page. Readings of one menu at one tick that follow each
-        other count once: a menu is read again after a fault."""
+        """By slug, the ticks at which the whole menu was served, page by page. Consecutive readings of one menu at one tick
+        count once: a menu is read again after a fault."""
         ticks: dict[str, list[int]] = {}
         for slug, tick in (await self.stats())["crawls"]:
             listed = ticks.setdefault(slug, [])
@@ -197,8 +147,8 @@ class Simulator:
                 listed.append(tick)
         return ticks
 
-    async def ledger(self) -> tuple[dict[str, dict[str, Known]], Counts]:
-        """The truth about everything served whole so far: by slug how the products stand, and what it all amounts to."""
+    async def expected_state(self) -> tuple[dict[str, dict[str, Known]], Counts]:
+        """The expected state of everything served completely so far: products by slug, and the totals."""
         return self.expect(await self.crawls())
 
     def expect(self, crawls: Mapping[str, Sequence[int]]) -> tuple[dict[str, dict[str, Known]], Counts]:
@@ -206,26 +156,17 @@ class Simulator:
         known: dict[str, dict[str, Known]] = {}
         total = Counts()
         for store, ticks in crawls.items():
-            known[store], counts = self.truth.follow(store, ticks)
+            known[store], counts = self.expected.follow(store, ticks)
             total += counts
         return known, total
 
     async def _call(self, method: str, path: str, body: Any = None) -> Any:
         try:
-            reader, writer = await asyncio.open_connection(*self._control, limit=64 * 1024 * 1024)
-        except OSError as error:
+            async with httpx.AsyncClient(trust_env=False, timeout=600) as client:
+                response = await client.request(method, self._control + path, json=body)
+        except httpx.TransportError as error:
             raise SimulatorError(f"the simulator is gone: {error}") from error
-        try:
-            data = b"" if body is None else msgspec.json.encode(body)
-            head = (
-                f"{method} {path} HTTP/1.1\r\nHost: control\r\nContent-Length: {len(data)}\r\nConnection: close\r\n\r\n"
-            )
-            writer.write(head.encode() + data)
-            whole = await reader.read()
-        finally:
-            writer.close()
-        head_bytes, _, answer = whole.partition(b"\r\n\r\n")
-        found = msgspec.json.decode(answer) if answer else {"error": "no answer"}
-        if not head_bytes.startswith(b"HTTP/1.1 200"):
-            raise SimulatorError(found["error"])
-        return found
+        document = msgspec.json.decode(response.content)
+        if response.status_code != 200:
+            raise SimulatorError(document["error"])
+        return document

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from menuwatch.sim.model import Offer, Shelf
+from menuwatch.sim.model import Offer, ProductState
 
 
-def special_data(shelf: Shelf) -> dict[str, Any] | None:
+def special_data(state: ProductState) -> dict[str, Any] | None:
     """Sales and bogos apart, either null where there is none; null as a whole without any."""
-    if not shelf.offers:
+    if not state.offers:
         return None
-    sales = [_sale(o, shelf) for o in shelf.offers if o.kind in ("percent", "dollar", "target")]
-    bogos = [_bogo(o) for o in shelf.offers if o.kind in ("bogo", "bundle")]
+    sales = [_sale(o, state) for o in state.offers if o.kind in ("percent", "dollar", "target")]
+    bogos = [_bogo(o) for o in state.offers if o.kind in ("bogo", "bundle")]
     return {"bogoSpecials": bogos or None, "saleSpecials": sales or None, "__typename": "Products_specialData"}
 
 
@@ -36,7 +36,7 @@ def _discount(offer: Offer, kind: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _sale(offer: Offer, shelf: Shelf) -> dict[str, Any]:
+def _sale(offer: Offer, state: ProductState) -> dict[str, Any]:
     kind = _TYPES[offer.kind]
     return {
         "createdBy": "ArmageddonDiscountSync" if offer.from_pos else "5f5ac69c4508af00b350ce1d",
@@ -61,7 +61,7 @@ def _sale(offer: Offer, shelf: Shelf) -> dict[str, Any]:
         "specialId": offer.id,
         "specialName": offer.name,
         "specialType": "sale",
-        "specialRestrictions": {offer.scope: {"discountType": kind}, shelf.good.id: {"discountType": kind}},
+        "specialRestrictions": {offer.scope: {"discountType": kind}, state.product.id: {"discountType": kind}},
         "stackingBehavior": "cumulative",
         "stackingMode": None,
         "targetPrice": offer.kind == "target",

@@ -1,95 +1,57 @@
-"""The whole outside world in one process: GraphQL, Weedmaps' discovery API, images, forward proxies, and a control port for whoever
-runs it.
+"""The simulated outside world in one process: GraphQL, Weedmaps' discovery API, images, forward proxies, and a control port.
 
-Control: `GET /stats`, `/ledger?store&tick`, `/arrivals?since`, `POST /tick`, `/misbehave`, `/reset`, `/hashes`, `/proxy`, `/robots`;
-bodies and answers JSON. Both web sites also have `/health` and `/robots.txt` (none unless told).
+Control: `GET /stats`, `/expected?store&tick`, `/arrivals?since`, `POST /tick`, `/faults`, `/reset`, `/hashes`, `/proxy`, `/robots`;
+bodies and responses JSON. Both web sites also have `/health` and `/robots.txt` (none unless configured).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from menuwatch.sim.arrivals import Arrivals
-from menuwatch.sim.graphql import HASHES, Endpoint
-from menuwatch.sim.http import Answer, HttpServer, Request
-from menuwatch.sim.images import picture
-from menuwatch.sim.ledger import Ledger
-from menuwatch.sim.manners import Manners
-from menuwatch.sim.market import IMAGE_BASE, Market
-from menuwatch.sim.misbehave import Identity, Mischief
-from menuwatch.sim.model import Rates
-from menuwatch.sim.pages import Menus
+from menuwatch.sim.config import SimConfig
+from menuwatch.sim.expected import ExpectedState
+from menuwatch.sim.fault_injection import Faults, Identity
+from menuwatch.sim.fetching_service import FetchingService
+from menuwatch.sim.graphql import HASHES, GraphQLEndpoint
+from menuwatch.sim.http import HttpServer, Request, Response
+from menuwatch.sim.images import image_response
+from menuwatch.sim.market import Market
 from menuwatch.sim.proxies import ProxyFarm, start_proxies
 from menuwatch.sim.recorded import Recorded
-from menuwatch.sim.stats import Stats
-from menuwatch.sim.weedmaps import Discovery
-
-if TYPE_CHECKING:
-    from menuwatch.sim.shop_stand import ShopStand
+from menuwatch.sim.shop import KEYWORDS, Refusals, Shop
+from menuwatch.sim.shop_catalog import ShopCatalog
+from menuwatch.sim.stats import Arrivals, Stats
+from menuwatch.sim.weedmaps import DiscoveryEndpoint
 
 GRAPHQL_PATH = "/api-3/graphql"
 _GRAPHQL = re.compile(r"(/api-\d+)?/graphql/?")
-_NO_PAGE = Answer(404, b"<html><body>Not found</body></html>", "text/html")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """Everything that a simulation depends on."""
-
-    stores: int = 12
-    products: int = 150
-    seed: int = 1
-    port: int = 0
-    proxies: int = 0
-    recorded: Path | None = None
-    rates: Rates = field(default_factory=Rates)
-    image_base: str = IMAGE_BASE
-    misbehave: dict[str, Any] = field(default_factory=dict)
-    refuse_hashes: bool = False
-    weedmaps: int = 0
-    """Stores on the second platform, beside the `stores` on the first."""
-    shop: int = 0
-    """Products for each keyword of a shop that is searched, with a service that fetches for it; 0: no such shop."""
-    service: Manners = field(default_factory=Manners)
-    refusals: float = 0.0
-    """Share of that shop's answers that are refusals."""
-
-    def market(self) -> Market:
-        """The market of this world."""
-        return Market(
-            seed=self.seed,
-            stores=self.stores,
-            products=self.products,
-            weedmaps=self.weedmaps,
-            rates=self.rates,
-            image_base=self.image_base,
-        )
+TOKEN = "simulated-serpwatch-token"  # noqa: S105 - the service is a simulated one
+_NO_PAGE = Response(404, b"<html><body>Not found</body></html>", "text/html")
 
 
 class SimServer:
-    """The servers of one world. `start`, then `hello` says where they are."""
+    """The servers of one simulation. `start`, then `hello` returns their addresses."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._market = world.market()
-        self._mischief = Mischief(world.seed)
-        self._mischief.set(world.misbehave)
+    def __init__(self, config: SimConfig) -> None:
+        self._config = config
+        self._market = Market.of(config)
+        self._faults = Faults(config.seed)
+        self._faults.set(config.faults)
         self._stats = Stats()
-        recorded = Recorded(world.recorded) if world.recorded is not None else None
-        menus = Menus(self._market)
-        self._endpoint = Endpoint(menus, self._mischief, self._stats, recorded)
-        self._discovery = Discovery(menus, self._mischief, self._stats)
-        if world.refuse_hashes:
-            self._endpoint.hashes.clear()
-        self._ledger = Ledger(self._market)
+        recorded = Recorded(Path(config.recorded)) if config.recorded is not None else None
+        self._graphql = GraphQLEndpoint(self._market, self._faults, self._stats, recorded)
+        self._discovery = DiscoveryEndpoint(self._market, self._faults, self._stats)
+        if config.refuse_hashes:
+            self._graphql.hashes.clear()
+        self._expected = ExpectedState(self._market)
         self._data = HttpServer(self._answer)
         self._listings = HttpServer(self._list)
         self._images = HttpServer(self._image)
@@ -97,31 +59,34 @@ class SimServer:
         self._farm = ProxyFarm()
         self._arrivals = Arrivals()
         self._robots = _NO_PAGE
-        self._stand: ShopStand | None = None
-        if world.shop:
-            from menuwatch.sim.shop_stand import ShopStand  # its HTTP client takes a while to load
-
-            self._stand = ShopStand(world.shop, manners=world.service, refusals=world.refusals, seed=world.seed)
+        self._shop: Shop | None = None
+        self._service: FetchingService | None = None
+        if config.shop:
+            catalog = ShopCatalog(KEYWORDS, products=config.shop, seed=config.seed)
+            self._shop = Shop(catalog, refusals=Refusals(rate=config.refusals), seed=config.seed)
+            self._service = FetchingService(TOKEN, quality=config.service, seed=config.seed)
 
     async def start(self) -> None:
         """Starts to listen. Raises OSError where the port is taken."""
-        await self._data.start(self._world.port)
+        await self._data.start(self._config.port)
         await self._listings.start()
         await self._images.start()
         await self._control.start()
-        if self._stand is not None:
-            await self._stand.start()
-        # Pictures are said to be on a host that exists nowhere: only the proxies know where it is.
-        names = {urlsplit(self._world.image_base).hostname or "": f"127.0.0.1:{self._images.port}"}
-        self._farm = await start_proxies(self._world.proxies, seed=self._world.seed, names=names)
+        if self._shop is not None and self._service is not None:
+            await self._shop.start()
+            await self._service.start()
+        # The host name of images does not exist: only the proxies know its address.
+        names = {urlsplit(self._config.image_base).hostname or "": f"127.0.0.1:{self._images.port}"}
+        self._farm = await start_proxies(self._config.proxies, seed=self._config.seed, names=names)
 
     async def close(self) -> None:
         """Stops everything."""
         await self._farm.close()
         for server in (self._data, self._listings, self._images, self._control):
             await server.close()
-        if self._stand is not None:
-            await self._stand.close()
+        if self._shop is not None and self._service is not None:
+            await self._service.close()
+            await self._shop.close()
 
     def hello(self) -> dict[str, Any]:
         """Addresses and proxies."""
@@ -132,41 +97,55 @@ class SimServer:
             "image_url": self._images.url,
             "control_url": self._control.url,
             "proxies": [asdict(info) for info in self._farm.infos],
-            "shop": None if self._stand is None else self._stand.hello(),
+            "shop": self._shop_settings(),
             "stores": [
                 {"platform": s.platform, "id": s.id, "slug": s.slug, "name": s.name, "state": s.state}
                 for s in self._market.stores
             ],
         }
 
-    async def _answer(self, request: Request) -> Answer:
+    def _shop_settings(self) -> dict[str, Any] | None:
+        """The settings with which Menuwatch crawls the shop, and its keywords."""
+        if self._shop is None or self._service is None:
+            return None
+        return {
+            "keywords": list(KEYWORDS),
+            "CJ_BASE_URL": self._shop.url,
+            "SERPWATCH_URL": self._service.url,
+            "SERPWATCH_TOKEN": TOKEN,
+            "CRAWL_RESULT_HOSTS": self._service.url.removeprefix("http://"),
+        }
+
+    async def _answer(self, request: Request) -> Response:
         return self._logged(request, self._data, self._page)
 
-    def _page(self, request: Request, identity: Identity) -> Answer:
+    def _page(self, request: Request, identity: Identity) -> Response:
         if _GRAPHQL.fullmatch(request.path):
-            return self._endpoint.answer(request, identity)
+            return self._graphql.respond(request, identity)
         return self._plain(request)
 
-    async def _list(self, request: Request) -> Answer:
+    async def _list(self, request: Request) -> Response:
         return self._logged(
             request,
             self._listings,
-            lambda asked, identity: self._discovery.answer(asked, identity) or self._plain(asked),
+            lambda r, identity: self._discovery.respond(r, identity) or self._plain(r),
         )
 
-    def _plain(self, request: Request) -> Answer:
+    def _plain(self, request: Request) -> Response:
         """What every web site has."""
         if request.path == "/robots.txt":
             return self._robots
         if request.path == "/health":
-            return Answer(200, b"ok\n", "text/plain")
+            return Response(200, b"ok\n", "text/plain")
         return _NO_PAGE
 
-    async def _image(self, request: Request) -> Answer:
+    async def _image(self, request: Request) -> Response:
         self._stats.images += 1
-        return self._logged(request, self._images, lambda asked, _identity: picture(asked))
+        return self._logged(request, self._images, lambda r, _identity: image_response(r))
 
-    def _logged(self, request: Request, server: HttpServer, answers: Callable[[Request, Identity], Answer]) -> Answer:
+    def _logged(
+        self, request: Request, server: HttpServer, answers: Callable[[Request, Identity], Response]
+    ) -> Response:
         """The answer, once the arrival of the request is on record."""
         identity = (self._farm.origin_of(request.peer_port), request.headers.get("user-agent", ""))
         arrival = self._arrivals.note(server.url.removeprefix("http://"), request.path, *identity)
@@ -174,23 +153,23 @@ class SimServer:
         arrival.status = answer.status
         return answer
 
-    async def _steer(self, request: Request) -> Answer:
+    async def _steer(self, request: Request) -> Response:
         try:
             body = msgspec.json.decode(request.body) if request.body else {}
             found = await self._command(request.method, request.path, request.query, body)
         except (ValueError, KeyError, IndexError, TypeError, msgspec.MsgspecError) as error:
-            return Answer(400, msgspec.json.encode({"error": str(error)}))
+            return Response(400, msgspec.json.encode({"error": str(error)}))
         if found is None:
-            return Answer(404, msgspec.json.encode({"error": f"{request.method} {request.path} does nothing"}))
-        return Answer(200, msgspec.json.encode(found))
+            return Response(404, msgspec.json.encode({"error": f"{request.method} {request.path} does nothing"}))
+        return Response(200, msgspec.json.encode(found))
 
     async def _command(self, method: str, path: str, query: Any, body: dict[str, Any]) -> Any:
         if method == "GET" and path == "/stats":
             counts = [asdict(c) for c in self._farm.counts()]
-            fetched = None if self._stand is None else self._stand.service.document()
-            return {"tick": self._endpoint.tick, **self._stats.document(), "proxies": counts, "service": fetched}
-        if method == "GET" and path == "/ledger":
-            return {i: asdict(row) for i, row in self._ledger.rows(query["store"], int(query["tick"])).items()}
+            fetched = None if self._service is None else self._service.document()
+            return {"tick": self._graphql.tick, **self._stats.document(), "proxies": counts, "service": fetched}
+        if method == "GET" and path == "/expected":
+            return {i: asdict(row) for i, row in self._expected.rows(query["store"], int(query["tick"])).items()}
         if method == "GET" and path == "/arrivals":
             return [asdict(arrival) for arrival in self._arrivals.since(int(query.get("since", 0)))]
         if method != "POST":
@@ -199,22 +178,22 @@ class SimServer:
             by = int(body.get("by", 1))
             if by < 0:
                 raise ValueError(f"the market only goes forward, got {by}")
-            self._endpoint.tick += by
+            self._graphql.tick += by
             self._discovery.tick += by
-        elif path == "/misbehave":
-            self._mischief.set(body)
+        elif path in ("/faults", "/misbehave"):
+            self._faults.set(body)
         elif path == "/reset":
             self._stats.reset()
         elif path == "/hashes":
-            self._endpoint.hashes = dict(HASHES) if body["accept"] is None else dict(body["accept"])
+            self._graphql.hashes = dict(HASHES) if body["accept"] is None else dict(body["accept"])
         elif path == "/proxy":
             await self._farm.fault(
                 int(body["index"]), body["kind"], times=body.get("times"), after_bytes=int(body.get("after_bytes", 300))
             )
         elif path == "/robots":
-            self._robots = Answer(
+            self._robots = Response(
                 HTTPStatus(body.get("status", 200)), str(body.get("body", "")).encode(), "text/plain; charset=utf-8"
             )
         else:
             return None
-        return {"tick": self._endpoint.tick}
+        return {"tick": self._graphql.tick}

@@ -1,12 +1,19 @@
-"""What was asked and served: requests by kind, what spoiled them, and which menus were read from end to end."""
+"""Statistics of requests: arrivals, counts by operation and fault, and which menus were read completely."""
 
 from __future__ import annotations
 
+import time
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from menuwatch.sim.misbehave import Asked
+from menuwatch.sim.fault_injection import ApiRequest
 from menuwatch.sim.model import SimStore
+
+KEPT = 100_000
+"""Arrivals kept; the oldest are dropped first."""
 
 
 @dataclass(slots=True)
@@ -27,7 +34,7 @@ class Stats:
         self.reset()
 
     def reset(self) -> None:
-        """Begins to count anew."""
+        """Resets the counters."""
         self.requests: dict[str, int] = {}
         self.statuses: dict[int, int] = {}
         self.spoiled: dict[str, int] = {}
@@ -44,7 +51,7 @@ class Stats:
         self.requests[operation] = self.requests.get(operation, 0) + 1
         return self._number
 
-    def end(self, asked: Asked, status: int, kind: str | None) -> None:
+    def end(self, asked: ApiRequest, status: int, kind: str | None) -> None:
         """How a request was answered."""
         self.statuses[status] = self.statuses.get(status, 0) + 1
         if kind is not None:
@@ -84,3 +91,45 @@ class Stats:
             "direct": self.direct,
             "crawls": self.crawls,
         }
+
+
+@dataclass(slots=True, kw_only=True)
+class Arrival:
+    """When a request arrived and how it was answered. `at` is on the monotonic clock, in seconds; `host` is the requested address,
+    `proxy` the number of the proxy, None for none of ours; `status` is 0 until the response."""
+
+    number: int
+    at: float
+    host: str
+    path: str
+    proxy: int | None
+    agent: str
+    status: int = 0
+
+
+class Arrivals:
+    """Log of requests in the order of arrival; numbers begin with 1."""
+
+    def __init__(self) -> None:
+        self._kept: deque[Arrival] = deque(maxlen=KEPT)
+        self._number = 0
+
+    def note(self, host: str, path: str, proxy: int | None, agent: str) -> Arrival:
+        """Log a request; the handler sets its status."""
+        self._number += 1
+        arrival = Arrival(number=self._number, at=time.monotonic(), host=host, path=path, proxy=proxy, agent=agent)
+        self._kept.append(arrival)
+        return arrival
+
+    def since(self, number: int) -> list[Arrival]:
+        """Arrivals after this number. Raises ValueError if some of them were dropped."""
+        oldest = self._number - len(self._kept) + 1
+        if number + 1 < oldest:
+            raise ValueError(f"arrivals before {oldest} were dropped: read more often than every {KEPT} requests")
+        return [arrival for arrival in self._kept if arrival.number > number]
+
+
+def busiest(arrivals: Iterable[Arrival], seconds: float) -> int:
+    """Most arrivals within any span of that length."""
+    times = sorted(arrival.at for arrival in arrivals)
+    return max((bisect_right(times, start + seconds) - index for index, start in enumerate(times)), default=0)

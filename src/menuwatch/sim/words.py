@@ -7,7 +7,7 @@ STRAINS = (
     "Sugar Lantern", "Velvet Mango", "Winter Pear", "Amber Drift", "Cherry Static", "Ghost Papaya", "Honey Signal",
     "Iron Peach", "Juniper Fog", "Kettle Kush", "Lunar Melon", "Mossy Gelato", "North Fig", "Opal Cake", "Pepper Cloud",
     "Quince Diesel", "River Zkittle", "Salt Flat Sour", "Tiger Custard", "Umber OG", "Violet Engine", "Walnut Sherb",
-    "Yuzu Bomb", "Zinc Cookies", "Banana Ledger", "Cactus Truffle", "Dune Runtz", "Echo Grape", "Fuzzy Atlas",
+    "Yuzu Bomb", "Zinc Cookies", "Banana Anchor", "Cactus Truffle", "Dune Runtz", "Echo Grape", "Fuzzy Atlas",
     "Granite Mint", "Hollow Berry", "Indigo Rain", "Jolly Quartz", "Maple Comet", "Neon Guava", "Olive Jet", "Plaid Pie",
 )  # fmt: skip
 
@@ -94,64 +94,19 @@ ONTARIO = (
 )
 
 SHOP_NAMES = (
-    "Green Lantern",
-    "Four Corners",
-    "The Daily Leaf",
-    "Canopy House",
-    "Mile Marker",
-    "High Tide",
-    "Juniper & Co.",
-    "Slow Burn",
-    "North Star Provisions",
-    "The Potting Shed",
-    "Copper Kettle",
-    "Second Story",
-)
+    "Green Lantern", "Four Corners", "The Daily Leaf", "Canopy House", "Mile Marker", "High Tide", "Juniper & Co.",
+    "Slow Burn", "North Star Provisions", "The Potting Shed", "Copper Kettle", "Second Story",
+)  # fmt: skip
 
 DISTRICTS = (
-    "Midtown",
-    "Riverside",
-    "Old Town",
-    "Eastgate",
-    "Harbor Street",
-    "University",
-    "Mill Creek",
-    "Westfield",
-    "Depot Square",
-    "Orchard Park",
-    "Lakeview",
-    "Union Station",
-    "Fairgrounds",
-    "South End",
-    "Ironworks",
-    "Canal Street",
-    "Highland",
-    "Cedar Hill",
-    "Market Street",
-    "Stone Bridge",
-    "Northgate",
-    "Prospect",
-    "Railyard",
-    "Sunnyside",
-    "Airport Road",
-    "Foothills",
-    "Greenway",
-    "Hillcrest",
-    "Parkside",
-    "Quarry Lane",
-    "Rosewood",
-    "Summit",
-    "Theater Row",
-    "Valley View",
-    "Waterfront",
-    "Willow Bend",
-    "Arts District",
-    "Brickyard",
-    "Crosstown",
-    "Garden City",
-)
+    "Midtown", "Riverside", "Old Town", "Eastgate", "Harbor Street", "University", "Mill Creek", "Westfield", "Depot Square",
+    "Orchard Park", "Lakeview", "Union Station", "Fairgrounds", "South End", "Ironworks", "Canal Street", "Highland",
+    "Cedar Hill", "Market Street", "Stone Bridge", "Northgate", "Prospect", "Railyard", "Sunnyside", "Airport Road",
+    "Foothills", "Greenway", "Hillcrest", "Parkside", "Quarry Lane", "Rosewood", "Summit", "Theater Row", "Valley View",
+    "Waterfront", "Willow Bend", "Arts District", "Brickyard", "Crosstown", "Garden City",
+)  # fmt: skip
 CORNERS = ("", "North", "South", "East", "West", "Plaza", "Commons", "Village", "Center", "Annex")
-"""Told apart by these are stores of one chain in one district."""
+"""Suffixes that distinguish stores of one chain in one district."""
 
 REGIONS = {
     "AZ": "arizona", "PA": "pennsylvania", "MI": "michigan", "MA": "massachusetts", "WA": "washington", "IL": "illinois",

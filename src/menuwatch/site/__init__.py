@@ -1,1 +1,1 @@
-"""The public site: what shoppers see."""
+"""The public site for shoppers."""

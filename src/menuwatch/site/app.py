@@ -1,4 +1,4 @@
-"""The public site: what shoppers look at, on the parts it is given."""
+"""The public site for shoppers, built from the components passed in."""
 
 from __future__ import annotations
 
@@ -16,38 +16,37 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import RedirectResponse, Response
 
-from menuwatch.core.telemetry import get_logger
-from menuwatch.operations.refusals import NotFound
-from menuwatch.operations.shopping_keys import words as words_in
-from menuwatch.site import screen, words
+from menuwatch.core.errors import NotFound
+from menuwatch.core.logging import get_logger
+from menuwatch.site import format as words
+from menuwatch.site import pages, screen
 from menuwatch.site.limits import Limits
-from menuwatch.site.pages import ROUTERS
+from menuwatch.storefront.item_keys import words as words_in
 from menuwatch.web.assets import HERE as WEB
 from menuwatch.web.assets import Assets
 from menuwatch.web.csrf import CrossSite
-from menuwatch.web.head import Head
-from menuwatch.web.headers import PageHeaders
-from menuwatch.web.observe import Observe, Traffic
+from menuwatch.web.dependencies import AppContext
 from menuwatch.web.pages import Pages
-from menuwatch.web.system import System
+from menuwatch.web.request_middleware import Observe, Traffic
+from menuwatch.web.routing import Head, include_package
 from menuwatch.web.visits import CountVisits
 
 log = get_logger(__name__)
 
 HERE = Path(__file__).parent
 _SMALL = 600
-"""Bytes below which compressing gains nothing."""
+"""Minimum size in bytes for compression."""
 _MOST_SENT = 50_000
-"""Bytes of the largest form that is read: those of the site have a few short fields."""
+"""Maximum size of a form in bytes; the site's forms have a few short fields."""
 
 
 def assets() -> Assets:
-    """Styles of the site; it has no scripts."""
+    """Style sheets of the site; it has no scripts."""
     return Assets({"site.css": [HERE / "static" / "site.css"], "icon.svg": [WEB / "static" / "icon.svg"]})
 
 
-def create_site(system: System, traffic: Traffic) -> FastAPI:
-    """The site on its parts, to be mounted at `/`. They stay the caller's."""
+def create_site(system: AppContext, traffic: Traffic) -> FastAPI:
+    """Creates the site on the components of `system`, to be mounted at `/`. The caller closes the components."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.state.system = system
     app.state.limits = Limits()
@@ -62,9 +61,8 @@ def create_site(system: System, traffic: Traffic) -> FastAPI:
         picture=screen.picture,
         srcset=screen.srcset,
     )
-    app.add_api_route("/static/{mark}/{name}", _static, methods=["GET"])
-    for router in ROUTERS:
-        app.include_router(router)
+    app.state.pages.assets.install(app)
+    include_package(app, pages)
     handlers: dict[Any, Any] = {
         NotFound: _not_found,
         CrossSite: _cross_site,
@@ -77,19 +75,10 @@ def create_site(system: System, traffic: Traffic) -> FastAPI:
         app.add_exception_handler(kind, handler)
     app.add_middleware(GZipMiddleware, minimum_size=_SMALL, compresslevel=5)
     app.add_middleware(Head)
-    app.add_middleware(PageHeaders)
     app.add_middleware(Observe, traffic=traffic, on_fault=_fault, most=_MOST_SENT)
     if system.visits is not None:
         app.add_middleware(CountVisits, log=system.visits, trusted=system.settings.trusted_proxies)
     return app
-
-
-async def _static(request: Request, mark: str, name: str) -> Response:
-    pages: Pages = request.app.state.pages
-    found = pages.assets.answer(request, mark, name)
-    if found is None:
-        raise HTTPException(404)
-    return found
 
 
 def _problem(
@@ -101,11 +90,11 @@ def _problem(
         "again": _words_of(request.scope["path"]) if status == 404 else "",
         "trace": getattr(request.state, "trace_id", None) if status >= 500 else None,
     }
-    return screen.show(request, "problem.html", context, status=status, keep=0, headers=headers)
+    return screen.render(request, "problem.html", context, status=status, keep=0, headers=headers)
 
 
 def _words_of(path: str) -> str:
-    """What an address of ours that leads nowhere speaks of: `blue dream` of `/p/17-blue-dream`."""
+    """Search words from a path that was not found: `blue dream` for `/p/17-blue-dream`."""
     kind, _, name = path.rstrip("/").rpartition("/")
     if kind.rpartition("/")[2] not in ("p", "s", "b"):
         return ""
@@ -113,47 +102,45 @@ def _words_of(path: str) -> str:
 
 
 async def _not_found(request: Request, error: NotFound) -> Response:
-    return _problem(request, 404, "We can’t find that page", str(error))
+    return _problem(request, 404, "Page not found", str(error))
 
 
 async def _cross_site(request: Request, error: CrossSite) -> Response:
-    return _problem(request, 403, "That came from another site", "Open the page here and send the form again.")
+    return _problem(request, 403, "Cross-site request refused", "Open the page on this site and send the form again.")
 
 
 async def _http(request: Request, error: HTTPException) -> Response:
     root: str = request.scope.get("root_path", "")
     own: str = request.scope["path"].removeprefix(root)
     if error.status_code == 404 and request.method == "GET" and own.endswith("/") and "//" not in own:
-        # By path alone: what Host says, and whether a proxy took TLS off, is nothing to build an address from.
+        # Redirect by path alone: Host and scheme may be wrong behind a proxy.
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(quote(root + own.rstrip("/")) + query, status_code=308)
     if error.status_code == 404:
-        said = "It may have moved, or the address has a typing error. Search for what you were after:"
-        return _problem(request, 404, "We can’t find that page", said)
+        said = "It may have moved, or the address has a typo. Search for what you were looking for:"
+        return _problem(request, 404, "Page not found", said)
     if error.status_code == 405:
-        return _problem(request, 405, "That does not work here", "This address is where a form is sent to.")
-    return _problem(request, error.status_code, "That cannot be done", str(error.detail))
+        return _problem(request, 405, "Method not allowed", "This address only accepts form submissions.")
+    return _problem(request, error.status_code, "Request failed", str(error.detail))
 
 
 async def _invalid(request: Request, error: RequestValidationError) -> Response:
     if any(one["loc"][0] == "path" for one in error.errors()):
         return await _http(request, HTTPException(404))
-    return _problem(request, 422, "That cannot be used", "Something in the form is missing or too long.")
+    return _problem(request, 422, "Invalid request", "A form field is missing or too long.")
 
 
 async def _database(request: Request, error: Exception) -> Response:
     if isinstance(error, psycopg.errors.QueryCanceled):
-        return _problem(
-            request, 503, "That takes too long", "Narrow the search a little and try again.", {"Retry-After": "10"}
-        )
+        return _problem(request, 503, "Search timed out", "Narrow the search and try again.", {"Retry-After": "10"})
     if isinstance(error, psycopg.DataError):
-        return _problem(request, 400, "That cannot be shown", "The address holds a value that cannot exist.")
+        return _problem(request, 400, "Invalid address", "The address contains an invalid value.")
     if isinstance(error, psycopg.OperationalError | PoolTimeout):
-        log.warning("the database did not answer", action="site_database", error=type(error).__name__)
+        log.warning("database did not respond", action="site_database", error=type(error).__name__)
         said = "We are busy right now. Please try again in a moment."
-        return _problem(request, 503, "Back in a moment", said, {"Retry-After": "10"})
+        return _problem(request, 503, "Temporarily unavailable", said, {"Retry-After": "10"})
     raise error
 
 
 def _fault(request: Request) -> Response:
-    return _problem(request, 500, "Something went wrong on our side", "It has been noted. Please try again.")
+    return _problem(request, 500, "Something went wrong", "The error has been logged. Please try again.")

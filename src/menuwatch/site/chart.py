@@ -1,15 +1,17 @@
-"""A product's price over time as a drawing made on the server: what was paid, what it regularly costs where it is on special, and
-gaps where nothing is known. Pure; numbers only, so nothing that a menu says gets into it."""
+"""Price chart as server-side SVG: price paid, regular price while on special, and gaps without data. Pure. Numbers only, so no
+text of a menu gets into the SVG.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from menuwatch.site import words
+from menuwatch.catalog.history import Gap, ProductState
+from menuwatch.site import format as words
 
 WIDTH, HEIGHT = 720, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 14, 28
@@ -18,7 +20,7 @@ _YOUNG = timedelta(hours=1)
 
 
 class Line(NamedTuple):
-    """A text with where it stands."""
+    """A label with its position."""
 
     at: float
     text: str
@@ -26,19 +28,19 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Paths of an SVG of WIDTH × HEIGHT, and the same as rows of a table, newest first."""
+    """Paths of an SVG of WIDTH × HEIGHT, and the same data as table rows, newest first."""
 
     price: str
     regular: str
     bands: list[tuple[float, float]]
-    """x and width of each time without any knowledge."""
+    """x and width of each period without data."""
     rules: list[Line]
     ticks: list[Line]
     dot: tuple[float, float] | None
     rows: list[dict[str, Any]]
     summary: str
     young: bool
-    """Nothing could be seen in the drawing yet."""
+    """There is too little data for a visible line."""
     now: int
     lowest: int
     highest: int
@@ -58,14 +60,14 @@ class _Piece(NamedTuple):
 
 
 def draw(
-    states: Sequence[Mapping[str, Any]],
-    gaps: Sequence[Mapping[str, Any]],
+    states: Sequence[ProductState],
+    gaps: Sequence[Gap],
     *,
     until: datetime,
     timezone: str | None,
     state: str | None = None,
 ) -> Chart | None:
-    """The drawing of some states, newest first; None where there was no price."""
+    """Draws the chart of some states, newest first; None if there was no price."""
     pieces = [piece for one in reversed(states) if (piece := _piece(one, until)) is not None]
     if not pieces:
         return None
@@ -83,8 +85,8 @@ def draw(
     last = pieces[-1]
     prices = [p.price for p in pieces]
     summary = (
-        f"{words.dollars(last.price, state)} when last seen;"
-        f" between {words.dollars(min(prices), state)} and {words.dollars(max(prices), state)}"
+        f"Now {words.dollars(last.price, state)}."
+        f" Low {words.dollars(min(prices), state)}, high {words.dollars(max(prices), state)}"
         f" since {words.local(pieces[0].since, timezone)}."
     )
     return Chart(
@@ -103,23 +105,23 @@ def draw(
     )
 
 
-def _piece(state: Mapping[str, Any], until: datetime) -> _Piece | None:
-    price: Decimal | None = state["price"]
-    if price is None or not state["present"]:
+def _piece(state: ProductState, until: datetime) -> _Piece | None:
+    price: Decimal | None = state.price
+    if price is None or not state.present:
         return None
-    regular: Decimal | None = state["price_rec"] if state["price_rec"] is not None else state["price_med"]
+    regular: Decimal | None = state.price_rec if state.price_rec is not None else state.price_med
     special = regular is not None and regular > price
     return _Piece(
-        since=state["from"],
-        until=max(state["to"] or until, state["from"]),
+        since=state.from_,
+        until=max(state.to or until, state.from_),
         price=round(price * 100),
         regular=round(regular * 100) if special and regular is not None else None,
-        stock=state["stock_status"],
+        stock=state.stock_status,
     )
 
 
 def _steps(pieces: list[tuple[datetime, datetime, int | None]], x: Any, y: Any) -> str:
-    """A line of steps; it is lifted where one piece does not reach the next."""
+    """SVG path of a step line, interrupted where a piece does not meet the next."""
     path: list[str] = []
     before: datetime | None = None
     for since, until, cents in pieces:
@@ -129,10 +131,10 @@ def _steps(pieces: list[tuple[datetime, datetime, int | None]], x: Any, y: Any) 
     return "".join(path)
 
 
-def _bands(gaps: Sequence[Mapping[str, Any]], start: datetime, end: datetime, x: Any) -> list[tuple[float, float]]:
+def _bands(gaps: Sequence[Gap], start: datetime, end: datetime, x: Any) -> list[tuple[float, float]]:
     found = []
     for gap in gaps:
-        since, until = max(gap["from"], start), min(gap["to"] or end, end)
+        since, until = max(gap.from_, start), min(gap.to or end, end)
         if until > since:
             found.append((x(since), round(x(until) - x(since), 1)))
     return found
@@ -164,5 +166,5 @@ def _row(piece: _Piece, timezone: str | None) -> dict[str, Any]:
         "until": words.local(piece.until, timezone),
         "price": piece.price,
         "regular": piece.regular,
-        "stock": {"in_stock": "In stock", "oos": "Out of stock"}.get(piece.stock, "Not stated"),
+        "stock": {"in_stock": "In stock", "oos": "Out of stock"}.get(piece.stock, "Unknown"),
     }

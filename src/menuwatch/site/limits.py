@@ -1,4 +1,4 @@
-"""How often one client may ask for an alert. Kept in memory, by a mark that means nothing after a restart: no address is stored."""
+"""Rate limit per client for creating alerts. In memory, keyed by a hash that is meaningless after a restart: no address is stored."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 
 WINDOWS = ((10, 3600.0), (30, 86_400.0))
-"""How often, in how many seconds."""
+"""(maximum requests, seconds)."""
 AROUND = 4
-"""How many times as often all that a network of networks holds may."""
+"""Multiple of the limit that applies to the surrounding network as a whole."""
 _MOST_CLIENTS = 10_000
 
 
 class Limits:
-    """Windows that slide: of each, so many times in so many seconds for each client."""
+    """Sliding windows, each with a maximum number of requests per client."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Limits:
         self._times: OrderedDict[bytes, deque[float]] = OrderedDict()
 
     def allows(self, client: str, around: str | None = None) -> bool:
-        """Whether the client, and all `around` it together, may once more, which then counts."""
+        """Whether the client and its network `around` are below their limits; if so, the request is counted."""
         now = self._clock()
         asked = [(self._mark(client), 1), *([] if around is None else [(self._mark(around), AROUND)])]
         if not all(self._has_room(mark, times, now) for mark, times in asked):

@@ -1,4 +1,4 @@
-"""What every page of the site needs: rendering, the place that somebody looks from, addresses."""
+"""Shared parts of all pages: rendering, the visitor's location, URLs."""
 
 from __future__ import annotations
 
@@ -15,50 +15,49 @@ from starlette.responses import RedirectResponse, Response
 from menuwatch.db.pool import Connection
 from menuwatch.geo import postcodes
 from menuwatch.geo.postcodes import Place
-from menuwatch.operations import shopping
-from menuwatch.operations.shopping import Here
-from menuwatch.operations.shopping_keys import slug
-from menuwatch.operations.visitors import visitor_place
+from menuwatch.storefront.item_keys import slug
+from menuwatch.storefront.page_queries import NearbyStores
+from menuwatch.storefront.search import find_nearby_stores
+from menuwatch.visitors.service import visitor_place
 from menuwatch.web.client import client_address
+from menuwatch.web.dependencies import AppContext
 from menuwatch.web.pages import Pages
-from menuwatch.web.system import System
 
 WIDTHS = (200, 400, 800)
-"""Widths in which pictures are asked for, in pixels; presets that need no signature (IMAGE_PRESETS)."""
+"""Image widths in pixels; presets that need no signature (IMAGE_PRESETS)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """Where somebody looks from. `typed` is as they wrote it; without a `place` nobody knows where that is."""
+    """The visitor's location. `typed` is their text; `place` is None if it is unknown."""
 
     typed: str = ""
     miles: int = 25
     place: Place | None = None
-    here: Here | None = None
+    nearby: NearbyStores | None = None
     guessed: bool = False
-    """Nobody said it: it is where the visitor's network seems to be."""
+    """Derived from the visitor's network, not entered."""
 
     @property
     def unknown(self) -> bool:
-        """Something was typed that is no place."""
+        """The typed text matches no place."""
         return bool(self.typed) and self.place is None
 
 
 async def around(conn: Connection, typed: str, miles: int = 25) -> Around:
-    """The place that was typed and the stores around it."""
+    """Resolves the typed location and the stores around it."""
     if not typed:
         return Around(miles=miles)
-    # The first question unpacks a list, which takes its time.
+    # The first call loads a list of places, which takes a while.
     place = await run_in_threadpool(postcodes.find, typed)
     if place is None:
         return Around(typed=typed, miles=miles)
-    here = await shopping.near(conn, place.point, miles)
-    return Around(typed=typed, miles=miles, place=place, here=here)
+    nearby = await find_nearby_stores(conn, place.point, miles)
+    return Around(typed=typed, miles=miles, place=place, nearby=nearby)
 
 
 async def around_visitor(request: Request, conn: Connection, miles: int = 50) -> Around:
-    """The stores around the city that the visitor's network is in, where a database of that is set (GEOIP_DATABASE). Nothing of it is
-    kept or written down."""
+    """The stores around the city of the visitor's network, if GEOIP_DATABASE is set. Nothing of it is stored or logged."""
     system = system_of(request)
     if system.geo is None:
         return Around()
@@ -66,13 +65,13 @@ async def around_visitor(request: Request, conn: Connection, miles: int = 50) ->
     place = await run_in_threadpool(visitor_place, system.geo, address)
     if place is None:
         return Around()
-    here = await shopping.near(conn, place.point, miles)
-    if not here.stores:
+    nearby = await find_nearby_stores(conn, place.point, miles)
+    if not nearby.stores:
         return Around()
-    return Around(miles=miles, place=place, here=here, guessed=True)
+    return Around(miles=miles, place=place, nearby=nearby, guessed=True)
 
 
-def show(
+def render(
     request: Request,
     template: str,
     context: Mapping[str, Any],
@@ -81,39 +80,40 @@ def show(
     keep: int = 60,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """A page. Browsers may keep it for `keep` seconds: menus change every few hours."""
+    """Renders a page. Browsers may cache it for `keep` seconds: menus change every few hours."""
     pages: Pages = request.app.state.pages
     given = {"place": Around(), "query": "", "canonical": None, "description": None, "index": status == 200, **context}
     kept = "no-store" if keep == 0 else f"private, max-age={keep}"
     return pages.render(request, template, given, status=status, **{"Cache-Control": kept, **(headers or {})})
 
 
-def system_of(request: Request) -> System:
-    """What the site stands on."""
-    system: System = request.app.state.system
+def system_of(request: Request) -> AppContext:
+    """The components that the site was created with."""
+    system: AppContext = request.app.state.system
     return system
 
 
 def absolute(request: Request, path: str) -> str:
-    """The whole address of a page of ours where PUBLIC_URL says what that is, else its path: clients may say anything of the host."""
+    """The absolute URL of a page if PUBLIC_URL is set, else its path: the Host header of a request cannot be trusted."""
     public = system_of(request).settings.public_url
     return public.rstrip("/") + path if public else request.scope.get("root_path", "") + path
 
 
 def whole(request: Request, path: str) -> str:
-    """The same where only a whole address is of use: without PUBLIC_URL by the host that the client asked. Nobody but that client may
-    keep such an answer: see `kept`."""
+    """The same as an absolute URL. Without PUBLIC_URL it uses the Host header of the request; only this client may cache such a
+    response: see `kept`.
+    """
     said = absolute(request, path)
     return said if "://" in said else f"{request.url.scheme}://{request.url.netloc}{said}"
 
 
 def kept(request: Request, seconds: int) -> str:
-    """Cache-Control of an answer with whole addresses."""
+    """Cache-Control of a response with absolute URLs."""
     return f"{'public' if system_of(request).settings.public_url else 'private'}, max-age={seconds}"
 
 
 def moved(request: Request, path: str) -> Response | None:
-    """Leads from another address to the one of the page; None where it was asked for by that one."""
+    """Redirect to the page's canonical URL; None if the request used it."""
     root = request.scope.get("root_path", "")
     if request.scope["path"].removeprefix(root) == unquote(path):
         return None
@@ -122,17 +122,15 @@ def moved(request: Request, path: str) -> Response | None:
 
 
 def item_path(item_id: int, name: str) -> str:
-    """The address of an item; what follows the number is for people."""
+    """URL path of an item; the text after the id is for readability only."""
     return _named(f"/p/{item_id}", name)
 
 
 def store_path(store_id: int, name: str) -> str:
-    """The address of a store."""
     return _named(f"/s/{store_id}", name)
 
 
 def brand_path(brand_slug: str) -> str:
-    """The address of a brand."""
     return f"/b/{quote(brand_slug)}"
 
 
@@ -142,7 +140,7 @@ def _named(path: str, name: str) -> str:
 
 
 def with_place(path: str, place: Around) -> str:
-    """The same address, still looking from there."""
+    """The same URL with the visitor's location."""
     if not place.typed:
         return path
     query = urlencode({"near": place.typed, **({"within": place.miles} if place.miles != 25 else {})})
@@ -150,15 +148,14 @@ def with_place(path: str, place: Around) -> str:
 
 
 def picture(path: str, width: int) -> str:
-    """The address of a picture in a width, relative to the server's root."""
+    """URL of an image at a width, relative to the server's root."""
     return f"/img/{quote(path)}?w={width}"
 
 
 def srcset(home: Any, path: str) -> str:
-    """Every width of a picture."""
+    """`srcset` of an image with all widths."""
     return ", ".join(f"{home(picture(path, width))} {width}w" for width in WIDTHS)
 
 
 def now() -> datetime:
-    """The present moment."""
     return datetime.now(UTC)

@@ -1,29 +1,43 @@
 -- Stores and where they were found.
 
+-- piece: store_columns
+id, platform, platform_dispensary_id, slug, name, menu_url, address, city, state, country, zipcode, latitude, longitude,
+timezone, phone, is_recreational, is_medical, crawl_enabled, crawl_interval_hours, first_crawled_at, last_crawled_at,
+last_payload_id, last_attempt_at, last_error, product_count, created_at, updated_at
+
 -- name: get_store
-SELECT * FROM dispensaries WHERE id = %(id)s;
+SELECT {store_columns} FROM dispensaries WHERE id = %(id)s;
 
 -- name: lock_store
--- Whoever applies a menu holds this row, so one menu of a store is applied at a time.
-SELECT * FROM dispensaries WHERE id = %(id)s FOR NO KEY UPDATE;
+-- A transaction that applies a menu locks this row, so one menu of a store is applied at a time.
+SELECT {store_columns} FROM dispensaries WHERE id = %(id)s FOR NO KEY UPDATE;
 
 -- name: find_store
 -- By slug, number or platform's id, whichever the text is; `rank` says which, and those of one platform come together.
-SELECT d.*, CASE WHEN d.slug = %(text)s THEN 1 WHEN d.id = %(id)s::integer THEN 2 ELSE 3 END AS rank
+SELECT {store_columns}, CASE WHEN d.slug = %(text)s THEN 1 WHEN d.id = %(id)s::integer THEN 2 ELSE 3 END AS rank
   FROM dispensaries d
  WHERE (d.slug = %(text)s OR d.platform_dispensary_id = %(text)s OR d.id = %(id)s::integer)
    AND (%(platform)s::text IS NULL OR d.platform = %(platform)s)
  ORDER BY rank, d.id;
 
--- name: by_platform_id
-SELECT * FROM dispensaries WHERE platform = %(platform)s AND platform_dispensary_id = %(platform_dispensary_id)s;
+-- name: find_store_by_name
+-- By name, or slug in any case, as no index has it: there are some thousand stores.
+SELECT {store_columns} FROM dispensaries d
+ WHERE (lower(d.name) = lower(%(text)s) OR lower(d.slug) = lower(%(text)s)) AND (%(platform)s::text IS NULL OR d.platform = %(platform)s)
+ ORDER BY d.id LIMIT %(limit)s;
 
--- name: list_stores
-SELECT * FROM dispensaries
- WHERE (%(state)s::text IS NULL OR state = %(state)s)
-   AND (%(crawl_enabled)s::boolean IS NULL OR crawl_enabled = %(crawl_enabled)s)
-   AND (%(after)s::integer IS NULL OR id > %(after)s)
- ORDER BY id LIMIT %(limit)s;
+-- name: similar_stores
+-- Stores whose name or slug shares more than half of its three-letter parts with the text, or whose name contains it.
+SELECT s.id, s.name, s.slug
+  FROM (SELECT d.id, d.name, d.slug, t.parts, greatest(
+                 (SELECT count(*) FROM unnest(trigrams(lower(d.name))) x WHERE x = ANY (t.parts)) / greatest(length(d.name) - 2, cardinality(t.parts), 1)::float,
+                 (SELECT count(*) FROM unnest(trigrams(lower(d.slug))) x WHERE x = ANY (t.parts)) / greatest(length(d.slug) - 2, cardinality(t.parts), 1)::float,
+                 CASE WHEN length(%(text)s::text) > 2 AND strpos(lower(d.name), lower(%(text)s::text)) > 0 THEN 0.6 END) AS shared
+          FROM dispensaries d CROSS JOIN (SELECT trigrams(lower(left(%(text)s::text, 200))) AS parts) t) s
+ WHERE s.shared > 0.5 ORDER BY s.shared DESC, s.id LIMIT 3;
+
+-- name: by_platform_id
+SELECT {store_columns} FROM dispensaries WHERE platform = %(platform)s AND platform_dispensary_id = %(platform_dispensary_id)s;
 
 -- name: crawlable_stores
 SELECT id FROM dispensaries WHERE crawl_enabled AND platform_dispensary_id IS NOT NULL ORDER BY id;
@@ -31,7 +45,7 @@ SELECT id FROM dispensaries WHERE crawl_enabled AND platform_dispensary_id IS NO
 -- name: insert_by_url
 INSERT INTO dispensaries (platform, slug, name, name_raw, menu_url)
 VALUES (%(platform)s, %(slug)s, %(slug)s, %(slug)s, %(menu_url)s)
-RETURNING *;
+RETURNING {store_columns};
 
 -- name: update_details
 -- What the platform says of a store that is known; a value it no longer gives is kept.
@@ -82,7 +96,7 @@ ON CONFLICT (platform, platform_dispensary_id) DO UPDATE SET
        dispensary_id = coalesce(EXCLUDED.dispensary_id, dutchie_discovery_locations.dispensary_id);
 
 -- name: fill_in
--- What a recording, or a person who has it, says of a store, where nothing is known yet: nobody's word is overwritten.
+-- Fills in details that are unknown; known values stay.
 UPDATE dispensaries SET
        menu_url = coalesce(menu_url, %(menu_url)s), address = coalesce(address, %(address)s), city = coalesce(city, %(city)s),
        state = coalesce(state, %(state)s), country = coalesce(country, %(country)s), zipcode = coalesce(zipcode, %(zipcode)s),
@@ -99,7 +113,9 @@ UPDATE dispensaries SET
         coalesce(is_medical, %(is_medical)s), coalesce(enterprise_id, %(enterprise_id)s));
 
 -- name: attempted
-UPDATE dispensaries SET last_attempt_at = %(at)s, last_error = %(error)s WHERE id = %(id)s;
+UPDATE dispensaries SET last_attempt_at = %(at)s, last_error = %(error)s,
+       last_fetch_at = CASE WHEN %(error)s::text IS NULL THEN %(at)s ELSE last_fetch_at END
+ WHERE id = %(id)s;
 
 -- name: close_duplicate
 UPDATE dispensaries SET crawl_enabled = false, last_attempt_at = %(at)s, last_error = %(error)s, updated_at = now() WHERE id = %(id)s;

@@ -6,57 +6,64 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
-from psycopg import AsyncConnection
+from msgspec import Struct
 from psycopg.errors import UniqueViolation
-from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
 from menuwatch.core.errors import Refused
+from menuwatch.core.shapes import Instant, doc
 from menuwatch.db import sql
+from menuwatch.db.pool import Connection
+from menuwatch.db.query import fetch_all, fetch_struct, fetch_structs
 
 _q = sql.load(__package__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
-    """One shop with a menu. Without a `platform_dispensary_id` it is known by address alone and cannot be crawled yet."""
+class Store(Struct, kw_only=True, frozen=True):
+    """A store with a menu. Without a `platform_dispensary_id` it is known by its menu URL alone and cannot be crawled yet."""
 
     id: int
-    platform: str
-    platform_dispensary_id: str | None
-    slug: str | None
+    platform: Annotated[str, doc("Platform that serves the menu.")]
+    platform_dispensary_id: Annotated[str | None, doc("Id of the store on the platform; null until it is resolved.")]
+    slug: Annotated[str | None, doc("Name of the store in URLs.")]
     name: str
-    name_raw: str
     menu_url: str | None
-    address: str | None
+    address: Annotated[str | None, doc("Street and number; null if unknown.")]
     city: str | None
-    state: str | None
+    state: Annotated[str | None, doc("State or province; null if unknown.")]
     country: str | None
     zipcode: str | None
-    latitude: float | None
-    longitude: float | None
-    timezone: str | None
+    latitude: Annotated[float | None, doc("Latitude in degrees; null if unknown.")]
+    longitude: Annotated[float | None, doc("Longitude in degrees; null if unknown.")]
+    timezone: Annotated[str | None, doc("IANA time zone; null if unknown.")]
     phone: str | None
-    is_recreational: bool | None
-    is_medical: bool | None
-    enterprise_id: str | None
+    is_recreational: Annotated[bool | None, doc("Whether it sells to adults; null if unknown.")]
+    is_medical: Annotated[bool | None, doc("Whether it sells to patients; null if unknown.")]
     crawl_enabled: bool
     crawl_interval_hours: Decimal
-    first_crawled_at: datetime | None
-    last_crawled_at: datetime | None
-    last_payload_id: int | None
-    last_attempt_at: datetime | None
-    last_error: str | None
-    product_count: int | None
-    created_at: datetime
-    updated_at: datetime
+    first_crawled_at: Annotated[Instant | None, doc("Time of the first crawl in the catalog; null before it.")]
+    last_crawled_at: Annotated[
+        Instant | None, doc("Time of the newest crawl in the catalog; null before the first one.")
+    ]
+    last_payload_id: Annotated[int | None, doc("Id of the payload of that crawl; null before the first one.")]
+    last_attempt_at: Annotated[Instant | None, doc("Time of the last crawl attempt; null before the first one.")]
+    last_error: Annotated[str | None, doc("Why the last attempt failed; null if it succeeded.")]
+    product_count: Annotated[int | None, doc("Number of products in its last crawl; null before the first one.")]
+    created_at: Instant
+    updated_at: Instant
+
+
+class _Match(Store, kw_only=True, frozen=True):
+    """A store that a text may refer to, with the rank of the match."""
+
+    rank: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
-    """What a platform says of one store."""
+    """What a platform says about a store."""
 
     platform_dispensary_id: str
     slug: str
@@ -80,108 +87,111 @@ class Details:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-async def _one(conn: AsyncConnection[Any], query: Any, values: Mapping[str, Any]) -> Store | None:
-    async with conn.cursor(row_factory=class_row(Store)) as cur:
-        await cur.execute(query, values)
-        return await cur.fetchone()
+async def get(conn: Connection, store_id: int) -> Store | None:
+    return await fetch_struct(conn, Store, _q.get_store, {"id": store_id})
 
 
-async def get(conn: AsyncConnection[Any], store_id: int) -> Store | None:
-    """The store of that id."""
-    return await _one(conn, _q.get_store, {"id": store_id})
+async def lock(conn: Connection, store_id: int) -> Store | None:
+    """The store with that id, locked until the transaction ends."""
+    return await fetch_struct(conn, Store, _q.lock_store, {"id": store_id})
 
 
-async def lock(conn: AsyncConnection[Any], store_id: int) -> Store | None:
-    """The store of that id, locked until the transaction ends."""
-    return await _one(conn, _q.lock_store, {"id": store_id})
+_CANDIDATES = 5
+"""Maximum number of stores that an error about an ambiguous name lists."""
 
 
-async def find(conn: AsyncConnection[Any], text: str, platform: str | None = None) -> Store | None:
-    """The store with that slug, number or platform's id, in this order; on that platform alone where one is named.
+async def find(conn: Connection, text: str, platform: str | None = None, *, by_name: bool = True) -> Store | None:
+    """The store with that slug, number, platform id or (`by_name`) name, in this order; only on `platform` if given. Names, and slugs
+    that none has as written, match in any case.
 
-    Raises Refused where the text is a slug, or an id, of stores on several platforms.
+    Raises Refused if the text refers to several stores; the message lists them.
     """
+    text = " ".join(text.split())
     number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
-    found = await _found(conn, text, number, platform)
-    if not found:
-        return None
-    best, rank = found[0]
-    others = [store for store, its in found if its == rank and store.platform != best.platform]
+    matches = await _matches(conn, text, number, platform)
+    if not matches:
+        return await _find_by_name(conn, text, platform) if by_name else None
+    best = matches[0]
+    others = [store for store in matches if store.rank == best.rank and store.platform != best.platform]
     if others:
         each = ", ".join(f"{store.id} on {store.platform}" for store in (best, *others))
-        raise Refused(f"store {text!r} is on several platforms: name it by its number ({each})")
+        raise Refused(f"store {text!r} exists on several platforms: use its id ({each})")
     return best
 
 
-async def _found(
-    conn: AsyncConnection[Any], text: str, number: int | None, platform: str | None
-) -> list[tuple[Store, int]]:
-    """The stores that the text may be, with how well it fits, the best first."""
-    async with conn.cursor(row_factory=dict_row) as cur:
-        await cur.execute(_q.find_store, {"text": text, "id": number, "platform": platform})
-        rows = await cur.fetchall()
-    return [(Store(**{name: row[name] for name in Store.__slots__}), row["rank"]) for row in rows]
-
-
-async def by_platform_id(conn: AsyncConnection[Any], platform: str, platform_dispensary_id: str) -> Store | None:
-    """The store that the platform knows by that id."""
-    return await _one(conn, _q.by_platform_id, {"platform": platform, "platform_dispensary_id": platform_dispensary_id})
-
-
-async def page(
-    conn: AsyncConnection[Any],
-    *,
-    state: str | None = None,
-    crawl_enabled: bool | None = None,
-    after: int | None = None,
-    limit: int = 50,
-) -> list[Store]:
-    """Stores by id; `after` is the id of the last one already shown."""
-    async with conn.cursor(row_factory=class_row(Store)) as cur:
-        await cur.execute(
-            _q.list_stores, {"state": state, "crawl_enabled": crawl_enabled, "after": after, "limit": limit}
+async def _find_by_name(conn: Connection, text: str, platform: str | None) -> Store | None:
+    values = {"text": text, "platform": platform, "limit": _CANDIDATES + 1}
+    matches = await fetch_structs(conn, Store, _q.find_store_by_name, values)
+    if len(matches) > 1:
+        each = ", ".join(
+            f"{store.slug or 'no slug'} (ID {store.id}{f', {store.city}' if store.city else ''})"
+            for store in matches[:_CANDIDATES]
         )
-        return await cur.fetchall()
+        more = ", …" if len(matches) > _CANDIDATES else ""
+        raise Refused(f"several stores are called {text!r}: use the slug or ID of one: {each}{more}")
+    return matches[0] if matches else None
 
 
-async def crawlable(conn: AsyncConnection[Any]) -> list[int]:
-    """Ids of every store that may be crawled."""
+async def resolve(conn: Connection, text: str) -> Store:
+    """The store with that slug, number, platform id or name, wherever a person names one. Raises Refused if there is none, with
+    similar names, or if there are several.
+    """
+    store = await find(conn, text)
+    if store is None:
+        similar = await fetch_all(conn, _q.similar_stores, {"text": text})
+        named = " or ".join(f"{row['name']!r} ({row['slug'] or row['id']})" for row in similar)
+        hint = f"did you mean {named}?" if named else "enter its name, slug or ID"
+        raise Refused(f"store {text[:200]!r} does not exist: {hint}")
+    return store
+
+
+async def _matches(conn: Connection, text: str, number: int | None, platform: str | None) -> list[_Match]:
+    """Stores that match the text, best match first."""
+    return await fetch_structs(conn, _Match, _q.find_store, {"text": text, "id": number, "platform": platform})
+
+
+async def by_platform_id(conn: Connection, platform: str, platform_dispensary_id: str) -> Store | None:
+    values = {"platform": platform, "platform_dispensary_id": platform_dispensary_id}
+    return await fetch_struct(conn, Store, _q.by_platform_id, values)
+
+
+async def crawlable(conn: Connection) -> list[int]:
+    """Ids of all stores that may be crawled."""
     cursor = await conn.execute(_q.crawlable_stores)
     return [int(row[0]) for row in await cursor.fetchall()]
 
 
-async def add_by_url(conn: AsyncConnection[Any], *, platform: str, slug: str, menu_url: str | None = None) -> Store:
-    """Adds a store that is known by its slug and its menu's address alone; raises Refused when the slug is known already."""
+async def add_by_url(conn: Connection, *, platform: str, slug: str, menu_url: str | None = None) -> Store:
+    """Adds a store known only by slug and menu URL; raises Refused if the slug exists."""
     values = {"platform": platform, "slug": slug, "menu_url": menu_url}
     known = await _known(conn, slug, platform)
     if known is None:
         try:
             async with conn.transaction():
-                added = await _one(conn, _q.insert_by_url, values)
+                added = await fetch_struct(conn, Store, _q.insert_by_url, values)
         except UniqueViolation:
-            # Somebody else added it a moment ago.
+            # Another transaction added it concurrently.
             known = await _known(conn, slug, platform)
         else:
             assert added is not None, "INSERT … RETURNING gives a row"
             return added
-    raise Refused(f"store {slug!r} is known already" + (f", as number {known.id}" if known else ""))
+    raise Refused(f"store {slug!r} already exists" + (f", with id {known.id}" if known else ""))
 
 
-async def _known(conn: AsyncConnection[Any], slug: str, platform: str) -> Store | None:
-    """The store with that slug or platform's id."""
-    found = await _found(conn, slug, None, platform)
-    return found[0][0] if found else None
+async def _known(conn: Connection, slug: str, platform: str) -> Store | None:
+    matches = await _matches(conn, slug, None, platform)
+    return matches[0] if matches else None
 
 
-async def update_details(conn: AsyncConnection[Any], store_id: int, details: Details) -> None:
-    """Takes over what the platform says of a known store."""
+async def update_details(conn: Connection, store_id: int, details: Details) -> None:
+    """Updates a store with what the platform says about it."""
     await conn.execute(_q.update_details, {"id": store_id, **details.values()})
 
 
-async def promote(conn: AsyncConnection[Any], platform: str, details: Details) -> tuple[int, bool]:
-    """Makes a found store one that is crawled; returns its id and whether its first crawl is to be made.
+async def promote(conn: Connection, platform: str, details: Details) -> tuple[int, bool]:
+    """Inserts a discovered store as one to crawl; returns its id and whether it needs its first crawl.
 
-    A store that was added by its address alone and has this slug becomes the found one, instead of a second row for one shop.
+    A store that was added by URL and has this slug gets the platform id, instead of a second row for one shop.
     """
     values = {"platform": platform, **details.values()}
     adopted = await _adopt(conn, values)
@@ -190,28 +200,28 @@ async def promote(conn: AsyncConnection[Any], platform: str, details: Details) -
     return int(row[0]), bool(row[1]) or adopted
 
 
-async def _adopt(conn: AsyncConnection[Any], values: Mapping[str, Any]) -> bool:
-    """Whether a store without an id was given this one, and may be crawled."""
+async def _adopt(conn: Connection, values: Mapping[str, Any]) -> bool:
+    """Sets the platform id of a store without one; returns whether the store may be crawled."""
     try:
         async with conn.transaction():
             row = await (await conn.execute(_q.adopt, values)).fetchone()
     except UniqueViolation:
-        return False  # another process has just written the id: the row that has it is the one
+        return False  # another process has just written the id, and owns the row
     return row is not None and bool(row[0])
 
 
-async def close_duplicate(conn: AsyncConnection[Any], store_id: int, at: datetime, error: str) -> None:
-    """Keeps a row from being crawled that turned out to be a second one for the same shop, and says why."""
+async def close_duplicate(conn: Connection, store_id: int, at: datetime, error: str) -> None:
+    """Disables crawling of a row that duplicates another shop, with the reason."""
     await conn.execute(_q.close_duplicate, {"id": store_id, "at": at, "error": error})
 
 
-async def fill_in(conn: AsyncConnection[Any], store_id: int, details: Details) -> None:
-    """Takes over what these say of a known store where nothing is known of it; its ids and names stay."""
+async def fill_in(conn: Connection, store_id: int, details: Details) -> None:
+    """Fills in a store's unknown details; ids and names stay."""
     await conn.execute(_q.fill_in, {"id": store_id, **details.values()})
 
 
 async def record_location(
-    conn: AsyncConnection[Any],
+    conn: Connection,
     platform: str,
     details: Details,
     *,
@@ -219,7 +229,7 @@ async def record_location(
     dispensary_id: int | None,
     rejected: str | None,
 ) -> None:
-    """Notes that discovery saw this store, and why it was not promoted where it was not."""
+    """Records that discovery saw this store, and why it was not promoted, if so."""
     await conn.execute(
         _q.record_location,
         {
@@ -233,22 +243,22 @@ async def record_location(
     )
 
 
-async def attempted(conn: AsyncConnection[Any], store_id: int, at: datetime, error: str | None) -> None:
-    """Notes the time of a crawl's end and, where it failed, why."""
+async def attempted(conn: Connection, store_id: int, at: datetime, error: str | None) -> None:
+    """Records the time of a crawl's end and its error, if it failed."""
     await conn.execute(_q.attempted, {"id": store_id, "at": at, "error": error})
 
 
 async def crawled(
-    conn: AsyncConnection[Any], store_id: int, *, crawled_at: datetime, payload_id: int | None, products: int
+    conn: Connection, store_id: int, *, crawled_at: datetime, payload_id: int | None, products: int
 ) -> None:
-    """Notes that the catalogue now shows this crawl. The only place that moves `last_crawled_at`."""
+    """Records that the catalog shows this crawl. The only place that changes `last_crawled_at`."""
     await conn.execute(
         _q.crawled, {"id": store_id, "crawled_at": crawled_at, "payload_id": payload_id, "products": products}
     )
 
 
-async def set_crawl_enabled(conn: AsyncConnection[Any], store_id: int, enabled: bool) -> None:
-    """Whether the store may be contacted; raises Refused when there is no such store."""
+async def set_crawl_enabled(conn: Connection, store_id: int, enabled: bool) -> None:
+    """Sets whether the store may be crawled; raises Refused for an unknown store."""
     row = await (await conn.execute(_q.set_crawl_enabled, {"id": store_id, "enabled": enabled})).fetchone()
     if row is None:
         raise Refused(f"store {store_id} does not exist")

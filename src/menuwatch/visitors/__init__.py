@@ -1,4 +1,4 @@
-"""How many people look at the public site, from where and at what, without a note of who they are.
+"""Visitor statistics of the public site (how many, from where, which pages) without storing who they are.
 
-request ── page of ours, asked by a person who does not object? ──▶ Visit (memory only) ──▶ marks of the day's salt ──▶ sums
+request ── page of ours, requested by a person who does not object? ──▶ Visit (memory only) ──▶ marks of the day's salt ──▶ sums
 """

@@ -1,7 +1,7 @@
 -- Visitors of the public site.
 
 -- name: offer_salt
--- Whoever is first that day sets it; everybody else's is thrown away.
+-- The first caller of the day sets it; the salts of later ones are discarded.
 INSERT INTO visitor_salts (day, salt) VALUES (%(day)s, %(salt)s) ON CONFLICT DO NOTHING;
 
 -- name: salt_of

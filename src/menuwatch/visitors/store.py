@@ -12,15 +12,15 @@ from psycopg import AsyncConnection
 
 from menuwatch.core.errors import Transient
 from menuwatch.db import sql
-from menuwatch.visitors.model import Counted
+from menuwatch.visitors.anonymous_marks import Counted
 
 _q = sql.load(__package__)
 
 SALT_BYTES = 32
 KEPT = timedelta(hours=46)
-"""From the beginning of its day; upkeep comes at least every hour, so no salt is 48 hours old."""
+"""From the beginning of its day; maintenance comes at least every hour, so no salt is 48 hours old."""
 PAGES_KEPT = timedelta(days=400)
-"""How long views of single pages are kept; sums by place are kept for good."""
+"""How long views of single pages are kept; sums by place are kept forever."""
 
 
 async def salt_of(conn: AsyncConnection[Any], day: date) -> bytes:
@@ -33,7 +33,8 @@ async def salt_of(conn: AsyncConnection[Any], day: date) -> bytes:
 
 
 async def record(conn: AsyncConnection[Any], visits: Sequence[Counted]) -> None:
-    """Adds the visits to the sums, within the caller's transaction. A visitor who was counted is not counted again, whoever did."""
+    """Adds the visits to the sums, within the caller's transaction. Visitors that any process has counted already are not counted
+    again."""
     marks = {(visit.day, mark) for visit in visits for mark in visit.marks if mark is not None}
     cursor = await conn.execute(_q.add_marks, {"days": [day for day, _ in marks], "marks": [mark for _, mark in marks]})
     new = {(day, bytes(mark)) for day, mark in await cursor.fetchall()}
@@ -78,12 +79,15 @@ async def record(conn: AsyncConnection[Any], visits: Sequence[Counted]) -> None:
         )
 
 
-async def prune(conn: AsyncConnection[Any], now: datetime) -> tuple[int, int]:
-    """Forgets salts past their time, each with its marks, and old views of single pages; returns how many of (salts, pages)."""
+async def forget_salts(conn: AsyncConnection[Any], now: datetime) -> int:
+    """Deletes salts past their time, each with its marks; returns how many."""
     # A salt of day D is past its time from D 46:00 on: every day that began before that.
-    salts = await conn.execute(_q.forget_salts, {"before": _day_after(now - KEPT)})
-    pages = await conn.execute(_q.forget_pages, {"before": _day_after(now - PAGES_KEPT)})
-    return salts.rowcount, pages.rowcount
+    return (await conn.execute(_q.forget_salts, {"before": _day_after(now - KEPT)})).rowcount
+
+
+async def forget_pages(conn: AsyncConnection[Any], now: datetime) -> int:
+    """Deletes old views of single pages; returns how many rows."""
+    return (await conn.execute(_q.forget_pages, {"before": _day_after(now - PAGES_KEPT)})).rowcount
 
 
 def _day_after(at: datetime) -> date:

@@ -1,1 +1,1 @@
-"""What the faces share: the parts they stand on, who asks, what is counted of requests, pages and their assets, what is live."""
+"""Shared by the API, dashboard and storefront: dependencies, authentication, request metrics, pages and assets, live updates."""

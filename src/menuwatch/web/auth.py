@@ -1,16 +1,16 @@
-"""Who asks, and whether they may. `Authenticate` finds out for every request; a route says what it takes by `allowed`.
+"""Authentication and authorization. `Authenticate` finds the principal of every request; a route declares its permission by
+`require`.
 
-    @router.post("", dependencies=[allowed(Permission.TASKS)])
+    @router.post("", dependencies=[require(Permission.TASKS)])
 
-A request comes with a token (`Authorization: Bearer mw_…`), or with the cookie of a login. Where there is a token the cookie is not
-looked at, so a page of somebody else can never make use of both.
+A request has a token (`Authorization: Bearer mw_…`) or a session cookie. If it has a token the cookie is ignored, so a page of
+another site can never make use of both.
 """
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -19,22 +19,21 @@ from starlette._utils import get_route_path
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from menuwatch.accounts import store as accounts
+from menuwatch.accounts import audit, credentials
 from menuwatch.accounts.model import Permission, Principal
 from menuwatch.accounts.secrets import hashed
-from menuwatch.operations import audit
 from menuwatch.web import csrf
 from menuwatch.web.cookie import cookie_of
-from menuwatch.web.system import System
+from menuwatch.web.dependencies import AppContext
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_OPEN = ("/img/", "/static/")
+_OPEN = ("/img/", "/static/", "/healthz", "/readyz")
 _LONGEST = 200
-"""Characters of a token or cookie that are looked at; ours have fewer."""
+"""Longest token or cookie that is checked, in characters; ours are shorter."""
 
 
 class NotSignedIn(Exception):
-    """Nobody is known to ask. The message says why; `shown` whether a token was shown that is no good."""
+    """The request is not authenticated. The message says why; `shown`: it had an invalid token."""
 
     def __init__(self, message: str, *, shown: bool = False) -> None:
         super().__init__(message)
@@ -42,60 +41,61 @@ class NotSignedIn(Exception):
 
 
 class NotAllowed(Exception):
-    """They may not do this; `permission` is what it takes."""
+    """The principal lacks `permission`."""
 
     def __init__(self, permission: Permission | None, message: str | None = None) -> None:
-        super().__init__(message or f"this takes the permission {permission}")
+        super().__init__(message or f"this requires the permission {permission}")
         self.permission = permission
 
 
-class PasswordDue(NotAllowed):
-    """Their password was given to them: until they have chosen their own they may do nothing else."""
+class PasswordChangeRequired(NotAllowed):
+    """The user has an initial password and must change it before doing anything else."""
 
     def __init__(self) -> None:
-        super().__init__(None, "your password was given to you: choose your own first")
+        super().__init__(None, "you have a temporary password: change it first")
 
 
 class Authenticate:
-    """ASGI middleware of one face: sets `request.state.principal`, None where nobody is known, and says who acts (the audit).
+    """ASGI middleware of one app: sets `request.state.principal` (None if unauthenticated) and the actor of audit entries.
 
-    It refuses nobody: what a route takes it says itself. What is wrong with a token is kept for whoever asks for a principal."""
+    Refuses no request: routes declare what they require. An error in a token is raised when a route asks for the principal.
+    """
 
     def __init__(self, app: ASGIApp, via: audit.Via = "api") -> None:
         self._app = app
         self._via: audit.Via = via
-        self._seen = _Seen()
+        self._recent = RecentTokens()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
-        state["principal"], state["why_not"] = None, None
+        state["principal"], state["auth_error"] = None, None
         if get_route_path(scope).startswith(_OPEN):
-            # A page has dozens of these, and they are anybody's: nobody is looked up for them.
+            # Pictures and styles, dozens a page, and probes, which must answer while the database does not: all of them are public.
             await self._app(scope, receive, send)
             return
         token, cookie = _shown(scope)
         try:
             state["principal"] = await _principal(scope["app"].state.system, token, cookie)
-            self._seen.note(token, state["principal"])
-        except accounts.BadCredentials as error:
-            self._seen.note(token, None)
-            state["why_not"] = NotSignedIn(str(error), shown=True)
+            self._recent.note(token, state["principal"])
+        except credentials.BadCredentials as error:
+            self._recent.note(token, None)
+            state["auth_error"] = NotSignedIn(str(error), shown=True)
         except psycopg.Error as error:  # the database is away; open routes do without
-            state["principal"], state["why_not"] = self._seen.of(token), error
+            state["principal"], state["auth_error"] = self._recent.of(token), error
         principal: Principal | None = state["principal"]
         if principal is None:
             await self._app(scope, receive, send)
             return
-        with audit.acting(audit.Actor.of(principal, via=self._via, request_id=state.get("trace_id"))):
+        with audit.actor_context(audit.Actor.of(principal, via=self._via, request_id=state.get("trace_id"))):
             await self._app(scope, receive, send)
 
 
-class _Seen:
-    """Tokens that were good a moment ago. Looked at only while the database is away: then nothing can be done with them but to
-    read the metrics, which say that it is."""
+class RecentTokens:
+    """Recently valid tokens. Used only while the database is down, when they allow nothing but reading the metrics, which report
+    the outage."""
 
     _SECONDS, _MOST = 900.0, 100
 
@@ -103,7 +103,7 @@ class _Seen:
         self._by_hash: dict[bytes, tuple[float, Principal]] = {}
 
     def note(self, token: str | None, principal: Principal | None) -> None:
-        """What became of a token."""
+        """Records the principal of a token, or that it is invalid."""
         if token is None:
             return
         self._by_hash.pop(hashed(token), None)
@@ -113,7 +113,7 @@ class _Seen:
             self._by_hash[hashed(token)] = time.monotonic(), principal
 
     def of(self, token: str | None) -> Principal | None:
-        """Who it stood for."""
+        """The principal of a recently valid token."""
         at, principal = self._by_hash.get(hashed(token), (0.0, None)) if token is not None else (0.0, None)
         return principal if time.monotonic() - at < self._SECONDS else None
 
@@ -130,25 +130,25 @@ def _shown(scope: Scope) -> tuple[str | None, str | None]:
     return token, cookies
 
 
-async def _principal(system: System, token: str | None, cookies: str | None) -> Principal | None:
+async def _principal(system: AppContext, token: str | None, cookies: str | None) -> Principal | None:
     if token is not None:
         async with system.pool.connection(timeout=10) as conn:
-            return await accounts.of_token(conn, token)
+            return await credentials.of_token(conn, token)
     if cookies is None:
         return None
     secret = cookie_parser(cookies).get(cookie_of(system.settings).name)
     if not secret or len(secret) > _LONGEST:
         return None
     async with system.pool.connection(timeout=10) as conn:
-        return await accounts.of_session(conn, secret)
+        return await credentials.of_session(conn, secret)
 
 
 def principal_of(request: Request) -> Principal:
-    """Who asks; raises NotSignedIn, and CrossSite for a change by a cookie that no page of ours asks for."""
+    """The principal; raises NotSignedIn, and CrossSite for a cookie-authenticated change from another site."""
     found: Principal | None = getattr(request.state, "principal", None)
     if found is None:
-        why: Exception | None = getattr(request.state, "why_not", None)
-        raise why or NotSignedIn("log in, or send a token: Authorization: Bearer mw_…")
+        error: Exception | None = getattr(request.state, "auth_error", None)
+        raise error or NotSignedIn("log in, or send a token: Authorization: Bearer mw_…")
     if found.session is not None and request.method not in _SAFE:
         csrf.check(request)
     return found
@@ -159,61 +159,55 @@ async def _signed_in(request: Request) -> Principal:
 
 
 signed_in: Any = Depends(_signed_in)
-"""Whoever is known, also who must change their password first. For a parameter: `Annotated[Principal, signed_in]`."""
+"""Any authenticated principal, including one that must change its password first. For a parameter: `Annotated[Principal,
+signed_in]`."""
 
 
 def _may(found: Principal, permission: Permission) -> Principal:
     if found.must_change_password:
-        raise PasswordDue
+        raise PasswordChangeRequired
     if not found.may(permission):
         raise NotAllowed(permission)
     return found
 
 
-@functools.cache
-def _check(permission: Permission) -> Callable[[Request], Awaitable[Principal]]:
-    async def check(request: Request) -> Principal:
-        return _may(principal_of(request), permission)
+@dataclass(frozen=True, slots=True)
+class _Requires:
+    """Dependency: the principal must have `reading` for safe methods, `writing` for others."""
 
-    return check
+    reading: Permission
+    writing: Permission
 
+    def permission(self, method: str) -> Permission:
+        return self.reading if method in _SAFE else self.writing
 
-@functools.cache
-def _check_by_method(writing: Permission) -> Callable[[Request], Awaitable[Principal]]:
-    async def check(request: Request) -> Principal:
-        return _may(principal_of(request), Permission.READ if request.method in _SAFE else writing)
-
-    return check
+    async def __call__(self, request: Request) -> Principal:
+        return _may(principal_of(request), self.permission(request.method))
 
 
 async def _own(request: Request) -> Principal:
     found = principal_of(request)
     if found.must_change_password:
-        raise PasswordDue
+        raise PasswordChangeRequired
     return found if found.session is not None else _may(found, Permission.ACCOUNTS)
 
 
 own_account: Any = Depends(_own)
-"""Whoever is logged in, for what is theirs. A token may that only with the permission for accounts: else it could outlive itself."""
+"""The principal, for its own account. A token needs the accounts permission: otherwise it could outlive itself."""
 
 
-def allowed(permission: Permission) -> Any:
-    """The dependency of a route that takes that permission. For a parameter as well: `Annotated[Principal, allowed(…)]`."""
-    return Depends(_check(permission))
+def require(permission: Permission) -> Any:
+    """The dependency of a route that takes that permission. For a parameter as well: `Annotated[Principal, require(…)]`."""
+    return Depends(_Requires(permission, permission))
 
 
-def allowed_by_method(writing: Permission) -> Any:
-    """The same for a router: looking takes the permission to read, everything else that one."""
-    return Depends(_check_by_method(writing))
+def require_by_method(writing: Permission) -> Any:
+    """The same for a router: GET takes the permission to read, every other method `writing`."""
+    return Depends(_Requires(Permission.READ, writing))
 
 
 def permission_of(dependency: object, method: str) -> Permission | str | None:
-    """What a route's dependency asks for: a permission, `signed in`, `own account`, or None where it is about something else."""
+    """The permission that a route's dependency requires, `signed in`, `own account`, or None if it is not about authorization."""
     if dependency in (_signed_in, _own):
         return "signed in" if dependency is _signed_in else "own account"
-    for permission in Permission:
-        if dependency is _check(permission):
-            return permission
-        if dependency is _check_by_method(permission):
-            return Permission.READ if method in _SAFE else permission
-    return None
+    return dependency.permission(method) if isinstance(dependency, _Requires) else None

@@ -1,7 +1,7 @@
-"""Whose request it is: the address of the client, also behind proxies.
+"""The client's address, also behind proxies.
 
-X-Forwarded-For is a list to which every proxy adds, at its right end, the address that it was asked from. Anybody may send one, so
-it is read from the right, and only as long as the one who wrote the entry is a proxy that we trust (TRUSTED_PROXIES).
+X-Forwarded-For is a list to which every proxy appends the address of its client. Any client may send one, so it is read from the
+right, and only as long as the entry was written by a trusted proxy (TRUSTED_PROXIES).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _LONGEST_HOP = 64
 
 
 def client_address(scope: Scope, trusted: Sequence[Network]) -> Address | None:
-    """The address of whoever asks. An entry of a trusted proxy that is no address ("unknown") ends the walk: the proxy itself is
-    then the nearest that is known. None where there is no address at all, as on a Unix socket."""
+    """The client's address. An invalid entry of a trusted proxy ("unknown") ends the walk: that proxy is then the nearest known
+    address. None if there is no address at all, as on a Unix socket."""
     peer = scope.get("client")
     known = parsed(peer[0]) if peer else None
     if known is None:
@@ -36,20 +36,19 @@ def client_address(scope: Scope, trusted: Sequence[Network]) -> Address | None:
 
 
 def network_of(address: Address | None) -> str:
-    """What is counted where somebody may do something so often: the address. Whoever has an IPv6 address has 2^64 of them, so of those
-    it is the network."""
+    """Key for rate limits: the IPv4 address, or the /64 network of an IPv6 address, since each customer has 2^64 of them."""
     if isinstance(address, IPv6Address):
         return str(ip_network((address, 64), strict=False))
     return str(address)
 
 
 def wider_network_of(address: Address | None) -> str | None:
-    """The network that a customer of a provider may have of IPv6, with 2^16 of those that are counted; None where there is none."""
+    """The /48 network of an IPv6 address, which one customer may hold (2^16 of the networks counted); None for IPv4."""
     return str(ip_network((address, 48), strict=False)) if isinstance(address, IPv6Address) else None
 
 
 def is_trusted(address: Address, trusted: Iterable[Network]) -> bool:
-    """Whether what this address says about others is believed."""
+    """Whether the X-Forwarded-For entries of this address are trusted."""
     return any(address in network for network in trusted)
 
 

@@ -1,8 +1,8 @@
-"""The cookie of a login: its name and where it goes. It is kept as close as the server's address allows.
+"""The session cookie: its name and scope, as narrow as PUBLIC_URL allows.
 
 | PUBLIC_URL | name | sent to |
 |---|---|---|
-| https, no path | `__Host-menuwatch` | that host alone, over TLS; nobody else can set it |
+| https, no path | `__Host-menuwatch` | that host alone, over TLS; no other host can set it |
 | https, with a path | `__Secure-menuwatch` | below that path, over TLS |
 | http, or unset | `menuwatch` | below that path |
 """
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
-from menuwatch.core.settings import Settings
+from menuwatch.config.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,8 @@
-"""Requests that a page of somebody else makes a browser send, with our cookie: refused.
+"""CSRF protection: refuses requests that another site makes a browser send with our cookie.
 
-Browsers say where a request comes from, and pages cannot change that: by Sec-Fetch-Site, older ones by Origin or Referer. A request
-that changes something and says nothing of the kind is not from one of our pages. Programs send a token and no cookie: of them nothing
-is asked here (auth.py).
-"""
+Browsers state where a request comes from, and pages cannot change that: in Sec-Fetch-Site, older ones in Origin or Referer. An
+unsafe request without any of these is not from one of our pages. Programs send a token and no cookie and are not checked here
+(auth.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from menuwatch.web.system import System
+from menuwatch.web.dependencies import AppContext
 
 
 class CrossSite(Exception):
@@ -19,8 +18,8 @@ class CrossSite(Exception):
 
 
 def check(request: Request, *, programs: bool = False) -> None:
-    """Raises CrossSite for a request that was not made by one of our pages. One that says nothing of where it comes from is refused
-    too; with `programs` it passes: no browser made it, and JSON from another site would have been asked about first (CORS)."""
+    """Raises CrossSite for a request that was not made by one of our pages, or has no origin headers. With `programs` the latter
+    passes: no browser made it, and JSON from another site would have needed a CORS preflight."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         if site not in ("same-origin", "none"):
@@ -30,13 +29,11 @@ def check(request: Request, *, programs: bool = False) -> None:
     if given is None:
         if programs:
             return
-        raise CrossSite(
-            "a request with a login's cookie must say which page it comes from (Sec-Fetch-Site or Origin); programs send a token"
-        )
-    system: System = request.app.state.system
+        raise CrossSite("requests with a session cookie need Sec-Fetch-Site or Origin; programs should send a token")
+    system: AppContext = request.app.state.system
     host = request.headers.get("host", "")
     if not _same(given, host, system.settings.public_url):
-        raise CrossSite("this request comes from another site; where that is ours, PUBLIC_URL must name it")
+        raise CrossSite("this request comes from another site; if that site is yours, set PUBLIC_URL to it")
 
 
 async def same_site(request: Request) -> None:

@@ -1,4 +1,5 @@
-"""What every page tells the browser to refuse: scripts and styles that are not ours, frames around it, guessing of types."""
+"""Security headers of every response: content security policy, no framing, no MIME sniffing, and HSTS when the server is reached
+over HTTPS."""
 
 from __future__ import annotations
 
@@ -18,21 +19,29 @@ POLICY = "; ".join((
 ))  # fmt: skip
 """The content security policy of pages. Names on menus are written by strangers: nothing in a page runs but our own files."""
 
+BARE_POLICY = "default-src 'none'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+"""The policy of answers for programs, which load nothing."""
+
 _HEADERS = (
-    (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
+# A year. Other names below ours and browsers' built-in lists are not ours to decide on: no includeSubDomains, no preload.
+_HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
 
 
-class PageHeaders:
-    """ASGI middleware: sets them on every answer that has none of its own."""
+class SecurityHeaders:
+    """ASGI middleware, the outermost of a face: sets them on every answer, faults and redirects too, that has none of its own."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, policy: str = POLICY, *, https: bool = False) -> None:
+        """`https`: people reach the server over HTTPS alone."""
         self._app = app
+        self._headers = [*_HEADERS, (b"content-security-policy", policy.encode())]
+        if https:
+            self._headers.append(_HTTPS_ONLY)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -42,7 +51,7 @@ class PageHeaders:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 there = {name.lower() for name, _ in message.get("headers", ())}
-                more = [(name, value) for name, value in _HEADERS if name not in there]
+                more = [(name, value) for name, value in self._headers if name not in there]
                 message["headers"] = [*message.get("headers", ()), *more]
             await send(message)
 

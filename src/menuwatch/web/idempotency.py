@@ -1,10 +1,8 @@
-"""Idempotency-Key: a POST that is sent twice with one key is carried out once, and gets one answer.
+"""Idempotency-Key: a POST sent twice with the same key is executed once and gets the same response.
 
-A key belongs to who sends it: the same one from another user, or from another token, is another key. It is kept for a day with a hash
-of the request and with the answer. An answer that holds a secret (`Cache-Control: no-store`) is not kept: who sends that again is told
-that it was done, and must look what came of it. Faults of ours are not kept either, so that the same may be tried again. Logging in
-and changing one's password take no notice of a key.
-"""
+Keys are per user and token. A key is stored for a day with a hash of the request and with the response. A response that holds a
+secret (`Cache-Control: no-store`) is not stored: a repeated request gets an error saying that it was done already. Server errors are
+not stored either, so that the request can be retried. Login and password change ignore the key."""
 
 from __future__ import annotations
 
@@ -20,11 +18,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from menuwatch.accounts import repeats
+from menuwatch.accounts import idempotency
+from menuwatch.accounts.idempotency import Key, StoredResponse
 from menuwatch.accounts.model import Principal
-from menuwatch.accounts.repeats import Kept, Key
-from menuwatch.core.telemetry import get_logger
-from menuwatch.web.system import System
+from menuwatch.core.logging import get_logger
+from menuwatch.web.dependencies import AppContext
 
 log = get_logger(__name__)
 
@@ -43,7 +41,7 @@ class AnswerNotKept(Exception):
 
 
 class Idempotency:
-    """ASGI middleware behind `Authenticate`. `refuse` makes the answer of BadKey, UnderWay, OtherRequest, AnswerNotKept, of a body
+    """ASGI middleware behind `Authenticate`. `refuse` makes the answer of BadKey, InProgress, KeyMismatch, AnswerNotKept, of a body
     that is too large, and of faults of the database."""
 
     def __init__(self, app: ASGIApp, refuse: Callable[[Request, Exception], Response]) -> None:
@@ -61,25 +59,34 @@ class Idempotency:
             return
         try:
             if len(given) > 1 or not _KEY.fullmatch(given[0]):
-                raise BadKey("Idempotency-Key is one text of 1 to 255 printable ASCII characters, as a UUID")
+                raise BadKey("Idempotency-Key must be 1 to 255 printable ASCII characters, for example a UUID")
             key = Key(_actor(principal), given[0])
             body = await _whole(receive)
             if body is None:
                 return  # the client went away in the middle: half a request is none
-            system: System = scope["app"].state.system
+            system: AppContext = scope["app"].state.system
             async with system.pool.connection(timeout=10) as conn:
-                found = await repeats.claim(conn, key, _fingerprint(scope, body))
-            if isinstance(found, Kept):
+                found = await idempotency.claim(conn, key, _fingerprint(scope, body))
+            if isinstance(found, StoredResponse):
                 if not found.body and found.status == 0:
                     raise AnswerNotKept
                 await _again(found)(scope, receive, send)
                 return
-        except (BadKey, AnswerNotKept, repeats.UnderWay, repeats.OtherRequest, HTTPException, psycopg.Error) as error:
+        except (
+            BadKey,
+            AnswerNotKept,
+            idempotency.InProgress,
+            idempotency.KeyMismatch,
+            HTTPException,
+            psycopg.Error,
+        ) as error:
             await self._refuse(Request(scope), error)(scope, receive, send)
             return
         await self._first(scope, _replayed(body, receive), send, system, key, found)
 
-    async def _first(self, scope: Scope, receive: Receive, send: Send, system: System, key: Key, number: str) -> None:
+    async def _first(
+        self, scope: Scope, receive: Receive, send: Send, system: AppContext, key: Key, number: str
+    ) -> None:
         heard = _Heard(send)
         try:
             await self._app(scope, receive, heard)
@@ -108,30 +115,30 @@ class _Heard:
             self._whole = not message.get("more_body", False)
         await self._send(message)
 
-    def kept(self) -> Kept | None:
+    def kept(self) -> StoredResponse | None:
         """The answer as it is kept; None for one that was none, or a fault of ours."""
         if not self._status or self._status >= 500 or self._status in (401, 403, 429):
             return None
         said = dict(self._headers)
         if "no-store" in said.get("cache-control", "") or len(self._body) > _MOST or not self._whole:
-            return Kept(0, [], b"")
+            return StoredResponse(0, [], b"")
         headers = [(name, value) for name, value in self._headers if name.lower() not in _LEFT_OUT]
-        return Kept(self._status, headers, bytes(self._body))
+        return StoredResponse(self._status, headers, bytes(self._body))
 
 
-async def _settle(system: System, key: Key, number: str, kept: Kept | None) -> None:
+async def _settle(system: AppContext, key: Key, number: str, kept: StoredResponse | None) -> None:
     try:
         async with system.pool.connection(timeout=10) as conn:
             if kept is None:
-                await repeats.give_back(conn, key, number)
+                await idempotency.give_back(conn, key, number)
             else:
-                await repeats.settle(conn, key, number, kept)
+                await idempotency.settle(conn, key, number, kept)
     except psycopg.Error:
-        log.warning("the answer to a key could not be kept", action="idempotency_lost", exc_info=True)
+        log.warning("idempotent response could not be stored", action="idempotency_lost", exc_info=True)
 
 
 def _holds_password(scope: Scope) -> bool:
-    """Whether the body has a password in it: fingerprints are quickly made, so whoever reads the table could guess it."""
+    """Whether the body contains a password: fingerprints are fast hashes, so a reader of the table could guess it."""
     path: str = scope["path"].removeprefix(scope.get("root_path", ""))
     return path in ("/api/session", "/api/session/password")
 
@@ -141,10 +148,10 @@ def _actor(principal: Principal) -> str:
 
 
 def _fingerprint(scope: Scope, body: bytes) -> bytes:
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in (scope["method"].encode(), scope["path"].encode(), scope.get("query_string", b""), body):
-        told.update(len(part).to_bytes(8, "big") + part)
-    return told.digest()
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.digest()
 
 
 async def _whole(receive: Receive) -> bytes | None:
@@ -171,6 +178,6 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-def _again(kept: Kept) -> Response:
+def _again(kept: StoredResponse) -> Response:
     headers: dict[str, Any] = dict(kept.headers)
     return Response(kept.body, status_code=kept.status, headers={**headers, "Idempotent-Replayed": "true"})

@@ -9,17 +9,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from menuwatch.web import words
+from menuwatch.core import format as text_format
 from menuwatch.web.assets import HERE, Assets
 
 FRAGMENT = "X-Fragment"
-"""Request header of a page that is there already and wants its content anew: the answer is the content without the frame."""
+"""Request header of a page that reloads its content: the response is the content without the frame."""
 
 
 def _url(root: str) -> Callable[[str], str]:
@@ -30,16 +31,32 @@ def _url(root: str) -> Callable[[str], str]:
 
 
 @pass_context
-def _clock(context: Context, value: datetime | None) -> Markup:
-    return words.clock(value, context["now"])
+def _time_tag(context: Context, value: datetime | None) -> Markup:
+    """A `<time>` with the age, and the full time on hover or focus; times.js keeps the text current."""
+    if value is None:
+        return Markup('<span class="none">never</span>')
+    return Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(
+        value.astimezone(UTC).isoformat(timespec="seconds"),
+        text_format.timestamp(value),
+        text_format.ago(value, context["now"]),
+    )
+
+
+def stamp_tag(value: datetime | None) -> Markup:
+    """A `<time>` with the full time; times.js shows it in the zone that the user chose."""
+    if value is None:
+        return Markup('<span class="none">never</span>')
+    return Markup('<time datetime="{}" data-time="stamp">{}</time>').format(
+        value.astimezone(UTC).isoformat(timespec="seconds"), text_format.timestamp(value)
+    )
 
 
 @pass_context
 def _ago(context: Context, value: datetime | None) -> str:
-    return words.ago(value, context["now"])
+    return text_format.ago(value, context["now"])
 
 
-def _ticked(text: str) -> Markup:
+def _code_spans(text: str) -> Markup:
     """Text in which what stands between backticks is code, as messages for the command line have it."""
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(Markup.escape(text))))  # noqa: S704 - escaped before
 
@@ -69,8 +86,8 @@ class Pages:
         filters: Mapping[str, Callable[..., Any]] | None = None,
         **more: Any,
     ) -> None:
-        """`folders` of templates, the first that has one wins; those of all faces (web/templates) come last. `filters` of this face
-        go before those of all; `more`: what every template of it may use."""
+        """`folders` of templates, in order of precedence; the shared ones (web/templates) come last. `filters` take precedence
+        over the shared ones; `more`: globals of every template."""
         self.assets = assets
         self._env = Environment(
             loader=FileSystemLoader([*folders, HERE / "templates"]),
@@ -80,19 +97,21 @@ class Pages:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._env.globals.update(many=words.many, **more)
+        self._env.globals.update(pluralize=text_format.pluralize, **more)
         self._env.filters.update(
-            number=words.number,
-            money=words.money,
-            percent=words.percent,
-            size=words.size,
-            moment=words.moment,
-            span=words.span,
-            rough=words.rough,
-            clock=_clock,
+            number=text_format.number,
+            money=text_format.money,
+            percent=text_format.percent,
+            size=text_format.size,
+            timestamp=text_format.timestamp,
+            stamp=stamp_tag,
+            duration=text_format.duration,
+            approx_duration=text_format.approx_duration,
+            time_tag=_time_tag,
             ago=_ago,
             script_json=_script_json,
-            ticked=_ticked,
+            plain_json=lambda value: msgspec.json.encode(value).decode(),
+            code_spans=_code_spans,
         )
         self._env.filters.update(filters or {})
 

@@ -1,4 +1,4 @@
-"""What visitors looked at, on its way to the sums: offered by requests, written in batches by a loop of the server."""
+"""Buffers visits offered by requests; a background loop writes them to the sums in batches."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from typing import ClassVar
 
 import psycopg
 from prometheus_client import CollectorRegistry, Counter
-from psycopg_pool import PoolTimeout
 
 from menuwatch.core.clock import Clock, SystemClock
-from menuwatch.core.telemetry import get_logger
+from menuwatch.core.logging import get_logger
+from menuwatch.db.items import log_refused, write_in_halves
+from menuwatch.db.loop import Loop
 from menuwatch.db.pool import Pool
-from menuwatch.engine.loop import Loop
 from menuwatch.geo.database import GeoDatabase
-from menuwatch.visitors import model, store
-from menuwatch.visitors.model import Counted, Visit, Where
+from menuwatch.visitors import anonymous_marks as model
+from menuwatch.visitors import store
+from menuwatch.visitors.anonymous_marks import Counted, Visit, Where
 
 log = get_logger(__name__)
 
@@ -32,14 +33,13 @@ STALE = timedelta(hours=1)
 """A visit that could not be written for so long is given up: an address stays no longer than that, in memory neither."""
 _SECONDS = 5.0
 """Longest wait for a connection, and at a stop for what is left."""
-_UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
 
 
 def results(registry: CollectorRegistry) -> Counter:
     """The metric of what became of visits."""
     return Counter(
         "menuwatch_visits",
-        "Pages of the public site by what became of the visit: counted, lost, or why it does not count.",
+        "Page views of the public site: counted, lost, or the reason for exclusion.",
         ("result",),
         registry=registry,
     )
@@ -60,7 +60,7 @@ class VisitLog(Loop):
         interval: float = 2.0,
         room: int = ROOM,
     ) -> None:
-        """`geo` places visitors; without it nobody is placed. `interval` in seconds. `registry` counts what became of visits."""
+        """`geo` locates visitors; None disables it. `interval` in seconds. `registry` counts visits by result."""
         super().__init__(interval=interval)
         self._pool = pool
         self._geo = geo
@@ -103,27 +103,30 @@ class VisitLog(Loop):
                 await self.step()
         except Exception as error:
             log.warning(
-                "the last visits were not counted", action="visits_lost", count=self.waiting, error=type(error).__name__
+                "last visits were not counted", action="visits_lost", count=self.waiting, error=type(error).__name__
             )
 
     async def step(self) -> float | None:
-        """Writes everything that waits. What cannot be written because the database is away stays; anything else that is wrong
-        with a batch loses that batch, not all that come after it."""
+        """Writes everything that waits, in order. What cannot be written because the database is away stays; a visit that cannot be
+        written for another reason is lost, and no other with it."""
         self._give_up_stale()
         yesterday = self.clock.now().date() - timedelta(days=1)
         self._salts = {day: salt for day, salt in self._salts.items() if day >= yesterday}
         while batch := list(itertools.islice(self._waiting, BATCH)):
-            try:
-                await self._write(batch)
-            except _UNREACHABLE:
-                raise
-            except Exception:
-                self._salts = {}  # one that is not in the database any more is good for nothing
-                log.exception("visits could not be counted", action="visits_lost", count=len(batch))
-                self._leave(batch, "lost")
-            else:
-                self._leave(batch, "counted")
+            await write_in_halves(batch, self._count, self._lose)
         return None
+
+    async def _count(self, batch: Sequence[Visit]) -> None:
+        try:
+            await self._write(batch)
+        except Exception:
+            self._salts = {}  # one that is not in the database any more is good for nothing
+            raise
+        self._leave(batch, "counted")
+
+    def _lose(self, visit: Visit, error: Exception) -> None:
+        log_refused(self.name, "visit", visit.page[:200], error)
+        self._leave([visit], "lost")
 
     async def _write(self, batch: Sequence[Visit]) -> None:
         async with self._pool.connection(timeout=_SECONDS) as conn, conn.transaction():
@@ -162,4 +165,4 @@ class VisitLog(Loop):
         stale = list(itertools.takewhile(lambda visit: visit.at < before, self._waiting))
         if stale:
             self._leave(stale, "lost")
-            log.warning("visits waited for too long and are not counted", action="visits_lost", count=len(stale))
+            log.warning("visits waited too long and were dropped", action="visits_lost", count=len(stale))

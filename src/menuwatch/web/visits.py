@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Sequence
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from menuwatch.core.telemetry import get_logger
-from menuwatch.visitors.bots import is_bot
-from menuwatch.visitors.model import LONGEST_AGENT, NAMED, Kind, Visit, named
+from menuwatch.core.logging import get_logger
+from menuwatch.visitors.anonymous_marks import LONGEST_AGENT, NAMED, Kind, Visit, named
 from menuwatch.web.client import Network, client_address
 from menuwatch.web.visit_log import VisitLog
 
@@ -24,7 +25,7 @@ _KINDS = {
     "s": Kind.STORE,
     "b": Kind.BRAND,
 }
-"""What the first part of an address says of the page, where the page itself says nothing."""
+"""Kind of page by the first segment of the path, where the route does not set it."""
 
 
 def shows(scope: Scope, kind: Kind, page: str = "") -> None:
@@ -60,7 +61,7 @@ class CountVisits:
             try:
                 self._count(scope)
             except Exception:
-                log.exception("a visit could not be counted", action="visits_lost", count=1)
+                log.exception("visit could not be counted", action="visits_lost", count=1)
 
     def _count(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -81,7 +82,7 @@ class CountVisits:
 
 
 def reason(headers: Headers) -> str | None:
-    """Why a page that was asked for with these headers is not counted; None: it is."""
+    """Why a page requested with these headers is not counted; None if it is."""
     if headers.get("dnt") == "1" or headers.get("sec-gpc") == "1":
         return "objected"
     if _ahead(headers):
@@ -97,7 +98,7 @@ def reason(headers: Headers) -> str | None:
 
 
 def _ahead(headers: Headers) -> bool:
-    """Whether a browser asks for a page that nobody looks at yet, and perhaps never will."""
+    """Whether the browser prefetches a page that may never be viewed."""
     said = " ".join(headers.get(name, "") for name in ("sec-purpose", "purpose", "x-purpose", "x-moz")).lower()
     return any(word in said for word in ("prefetch", "prerender", "preview"))
 
@@ -111,8 +112,35 @@ def page_of(path: str, root: str = "") -> tuple[Kind, str]:
 
 
 def _is_page(start: Message) -> bool:
-    """A page that was shown; one that the browser had already (304) has no type, but was asked for as one."""
+    """Whether the response is a page; a 304 has no content type, but the request asked for a page."""
     if start["status"] == 304:
         return True
     kinds = [value for name, value in start.get("headers", ()) if name.lower() == b"content-type"]
     return start["status"] == 200 and any(value.lower().startswith(b"text/html") for value in kinds)
+
+
+BROWSERS = ("Mozilla/", "Opera/")
+"""How the user agent of every browser in use begins; libraries and tools (curl, Python, Go, Java, feed readers) begin otherwise."""
+
+PATTERNS: tuple[tuple[str, str], ...] = (
+    (r"(?<!cu)bots?\b", "Googlebot, bingbot, GPTBot, AdsBot-Google, UptimeRobot…; not the phones of the brand CUBOT"),
+    (r"robot|spider|crawl|slurp|scrap(?:er|y|ing)|archiver|fetcher|harvest", "what such programs call what they do"),
+    (r"\+?https?://|www\.", "browsers carry no address; programs name the page on which they explain themselves"),
+    (r"@[\w-]+\.\w", "…or an e-mail address to complain to"),
+    (r"headless|phantomjs|puppeteer|playwright|selenium|electron-?fetch|cypress", "browsers that no person looks at"),
+    (r"lighthouse|pagespeed|ptst/|gtmetrix|pingdom|statuscake|site24x7|uptime|monitor|checkly|catchpoint", "measure and watch sites"),
+    (r"preview|externalhit|facebookcatalog|embedly|vkshare|whatsapp/|skypeuripreview", "make the little pictures of shared links"),
+    (r"mediapartners|google-inspectiontool|googleother|google-extended|feedfetcher|read-aloud|google web preview", "Google's own"),
+    (r"chatgpt|perplexity|cohere-|bytespider|ccbot|meta-external|diffbot", "gather for language models"),
+    (r"\b(?:python|java|curl|wget|libwww|okhttp|axios|node-fetch|go-http|\w*httpclient|perl|ruby)\b", "libraries behind a mask"),
+    (r"validator|linkcheck|nikto|nmap|zgrab|masscan|nuclei|sqlmap|qualys|censys|expanse", "look for faults"),
+)  # fmt: skip
+"""(pattern, what it finds), matched anywhere and in any case."""
+
+_ANY = re.compile("|".join(f"(?:{pattern})" for pattern, _ in PATTERNS), re.IGNORECASE)
+
+
+@functools.lru_cache(maxsize=2048)
+def is_bot(agent: str) -> bool:
+    """Whether this user agent is a program's rather than a person's browser; an empty one is."""
+    return not agent.startswith(BROWSERS) or _ANY.search(agent) is not None

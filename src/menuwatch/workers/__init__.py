@@ -1,1 +1,1 @@
-"""Workers: who they are and that they live (`worker_registry`), and what they say of themselves."""
+"""Workers: registry (`worker_registry`), heartbeats, commands and availability."""

@@ -1,26 +1,27 @@
-"""`worker_commands` from Python: what an operator tells a worker, and that the worker took it."""
+"""Commands of operators to workers: send, receive and acknowledge them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
 from psycopg import AsyncConnection
-from psycopg.rows import class_row
 
+from menuwatch.core.shapes import Instant, doc
 from menuwatch.db import sql
+from menuwatch.db.query import fetch_struct, fetch_structs
 
 _SQL = sql.load(__package__)
 _Conn = AsyncConnection[Any]
 
 NOTICE = "command "
-"""How the notice of a command begins, on the channel of tasks; the worker's id follows."""
+"""Prefix of a command's notification on the tasks channel; the worker's id follows."""
 
 
 class Command(StrEnum):
-    """What a worker can be told."""
+    """Worker command."""
 
     DECOMMISSION = "decommission"
     """Claim nothing more, finish what runs, end."""
@@ -29,52 +30,37 @@ class Command(StrEnum):
     RESUME = "resume"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """One row of `worker_commands`."""
+class WorkerCommand(Struct, kw_only=True, frozen=True):
+    """A command to a worker."""
 
     id: int
-    worker_id: str
     command: Command
-    created_at: datetime
-    created_by: str | None
-    acknowledged_at: datetime | None
+    created_at: Instant
+    created_by: Annotated[str | None, doc("Who sent the command; null if unknown.")]
+    acknowledged_at: Annotated[Instant | None, doc("When the worker acknowledged it; null before.")]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "command", Command(self.command))
+        force_setattr(self, "command", Command(self.command))
 
 
-async def give(conn: _Conn, worker_id: str, command: Command, by: str | None = None) -> Given:
-    """Tells a worker. One that was told the same and has not taken it yet is not told twice.
+async def send(conn: _Conn, worker_id: str, command: Command, by: str | None = None) -> WorkerCommand:
+    """Sends a command to a registered worker. While an equal one is pending, that one is returned and no other is created.
 
-    Two callers at once may both tell it, which does no harm. The worker must be in the registry.
+    Two concurrent callers may both create one, which is harmless.
     """
-    return await _one(conn, _SQL.give_command, {"worker": worker_id, "command": str(command), "by": by})
+    sent = await fetch_struct(
+        conn, WorkerCommand, _SQL.send_command, {"worker": worker_id, "command": str(command), "by": by}
+    )
+    assert sent is not None, "it is created, or was before"
+    return sent
 
 
-async def take(conn: _Conn, worker_id: str) -> list[Given]:
-    """What the worker was told since it last asked, in that order; from now on it counts as acknowledged."""
-    async with conn.cursor(row_factory=class_row(Given)) as cursor:
-        await cursor.execute(_SQL.take_commands, {"worker": worker_id})
-        return sorted(await cursor.fetchall(), key=lambda given: given.id)
+async def receive(conn: _Conn, worker_id: str) -> list[WorkerCommand]:
+    """The pending commands of a worker, oldest first; from now on they count as acknowledged."""
+    commands = await fetch_structs(conn, WorkerCommand, _SQL.receive_commands, {"worker": worker_id})
+    return sorted(commands, key=lambda command: command.id)
 
 
-async def untaken(conn: _Conn, worker_id: str) -> list[Given]:
-    """What the worker was told and has not taken yet, in that order."""
-    async with conn.cursor(row_factory=class_row(Given)) as cursor:
-        await cursor.execute(_SQL.untaken_commands, {"worker": worker_id})
-        return await cursor.fetchall()
-
-
-async def acknowledge(conn: _Conn, worker_id: str, ids: list[int]) -> int:
-    """The worker says that it took these; returns how many of them were its own and open."""
-    cursor = await conn.execute(_SQL.acknowledge_commands, {"worker": worker_id, "ids": ids})
-    return cursor.rowcount
-
-
-async def _one(conn: _Conn, statement: Any, values: dict[str, Any]) -> Given:
-    async with conn.cursor(row_factory=class_row(Given)) as cursor:
-        await cursor.execute(statement, values)
-        found = await cursor.fetchone()
-    assert found is not None, "it is told, or was told already"
-    return found
+async def pending(conn: _Conn, worker_id: str) -> list[WorkerCommand]:
+    """The commands that the worker has not acknowledged, oldest first."""
+    return await fetch_structs(conn, WorkerCommand, _SQL.pending_commands, {"worker": worker_id})

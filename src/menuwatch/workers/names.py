@@ -64,6 +64,6 @@ def pod_name(host: str, *, ordinal: int | None = None, name: str | None = None) 
     pods (`scraper-worker-3`); a name without one stands as it is, and a host without one is always called the same."""
     if ordinal is not None:
         return friendly_name(ordinal)
-    if found := _ORDINAL.search(name or host):
-        return friendly_name(int(found[1]))
+    if match := _ORDINAL.search(name or host):
+        return friendly_name(int(match[1]))
     return name or friendly_name(zlib.crc32(host.encode()) % len(NAMES))

@@ -1,135 +1,141 @@
-"""Figures for analysts: prices per gram, brands, discounts, time out of stock, what came and went, and what all of it rests on."""
+"""Analytics: prices per gram, brands, categories, discounts, time out of stock, new and removed products, freshness and coverage."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
+from msgspec import structs
+from pydantic import AfterValidator, Field, create_model
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api import paging
-from menuwatch.api.answers import answer
-from menuwatch.api.answers import page as listed
+from menuwatch.analytics import service as analytics
+from menuwatch.analytics.reports import Overview, RunInfo
+from menuwatch.analytics.service import ALL, SOURCES, UNKNOWN, DayGroup, ExpiredRun, Report, ReportFilter, StockGroup
+from menuwatch.api.inputs import BigId, Input, NoQuery, PageQuery, StoreId, Text
+from menuwatch.api.paging import Keyset
 from menuwatch.api.problems import BadCursor
-from menuwatch.api.schemas.analytics import (
-    BrandsPage,
-    BrandsQuery,
-    CoveragePage,
-    CoverageQuery,
-    DaysPage,
-    DaysQuery,
-    DiscountsPage,
-    DiscountsQuery,
-    OutProductsPage,
-    OutProductsQuery,
-    Overview,
-    PricesPage,
-    PricesQuery,
-    StockPage,
-    StockQuery,
-    StoresPage,
-    StoresQuery,
-)
-from menuwatch.api.schemas.common import NoQuery, PageQuery
+from menuwatch.api.responses import answer, members_of, page, returns, returns_page
+from menuwatch.catalog.taxonomy.categories import Category
+from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Connection
-from menuwatch.operations import analytics
-from menuwatch.operations.analytics import By, Days, Figure, Level, Page, Renewed, Where
-from menuwatch.web.auth import allowed
-from menuwatch.web.system import Reading
+from menuwatch.geo.states import parse_state
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import ReadConn
 
-router = APIRouter(prefix="/api/analytics", tags=["analytics"], dependencies=[allowed(Permission.READ)])
+router = APIRouter(prefix="/api/analytics", tags=["analytics"], dependencies=[require(Permission.READ)])
 
 
-async def _shown(request: Request, mark: str, reading: Awaitable[Page]) -> Response:
+def _state(text: str) -> str:
     try:
-        found = await reading
-    except Renewed as error:
-        raise BadCursor(str(error)) from error
-    cursor = paging.encode(mark, *found.next) if found.next is not None else None
-    return listed(request, found.rows, cursor, **found.head)
+        return UNKNOWN if text == UNKNOWN else parse_state(text)
+    except Refused as error:
+        raise ValueError(str(error)) from None
 
 
-async def _figure(request: Request, conn: Connection, query: PageQuery, figure: Figure, where: Where) -> Response:
-    mark = paging.mark(f"analytics {figure}", where)
-    after = None if query.cursor is None else paging.decode(query.cursor, mark, tuple[int, int])
-    return await _shown(request, mark, analytics.page(conn, figure, where, after=after, limit=query.limit))
+def _scope(text: str) -> str:
+    word = text.strip().lower()
+    try:
+        return word if word in (ALL, UNKNOWN) else _state(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; or `all` for all states together, or `unknown`") from None
 
 
-@router.get("", response_model=Overview, summary="What figures there are")
-async def show_analytics(request: Request, conn: Reading, _query: Annotated[NoQuery, Query()]) -> Response:
-    """When the figures were made, and how much there is of each. `analytics_refresh` makes them anew, by schedule every 6 hours."""
+_SCOPE = Annotated[
+    Annotated[Text, AfterValidator(_scope)] | None,
+    Field(
+        description="Two-letter state, `all` for all states together, or `unknown` for stores without a known state; all of "
+        "these if omitted."
+    ),
+]
+_STATE = Annotated[
+    Annotated[Text, AfterValidator(_state)] | None,
+    Field(description="Only stores in this state (two letters), or `unknown`."),
+]
+_CATEGORY = Annotated[
+    Literal[Category, "unknown"] | None,
+    Field(description="Canonical category, or `unknown`; all categories if omitted."),
+]
+_ANY_CATEGORY = Annotated[
+    Literal[Category, "all", "unknown"] | None,
+    Field(description="Canonical category, `all` for all of them together, or `unknown`; all of these if omitted."),
+]
+_BRAND = Annotated[Text | None, Field(description="Only this brand, case-insensitive.")]
+_STORES = Annotated[list[StoreId] | None, Field(description="Only these stores (repeatable).")]
+_PRODUCT = Annotated[BigId | None, Field(description="Only this product.")]
+_SINCE = Annotated[date | None, Field(description="First day (UTC), for example 2026-11-20.")]
+_UNTIL = Annotated[date | None, Field(description="Day after the last one (UTC).")]
+_PLATFORM = Annotated[Text | None, Field(description="Only stores on this platform.")]
+_STALE = Annotated[
+    bool | None, Field(description="Only stale stores (`true`), or only stores that are not stale (`false`).")
+]
+_STOCK_GROUP = Annotated[StockGroup, Field(description="Dimension to aggregate by.")]
+_DAY_GROUP = Annotated[DayGroup, Field(description="Dimension to aggregate each day by.")]
+
+_FILTERS: dict[Report, tuple[str, dict[str, Any]]] = {
+    Report.PRICES: ("list_prices_per_gram", {"state": _SCOPE, "category": _CATEGORY}),
+    Report.BRANDS: ("list_brand_shares", {"state": _SCOPE, "brand": _BRAND}),
+    Report.CATEGORIES: ("list_category_shares", {"state": _SCOPE, "category": _CATEGORY}),
+    Report.DISCOUNTS: ("list_discounts", {"state": _SCOPE, "category": _ANY_CATEGORY}),
+    Report.STOCK: (
+        "list_times_out_of_stock", {"by": _STOCK_GROUP, "state": _STATE, "category": _CATEGORY, "store": _STORES}
+    ),
+    Report.OUT_PRODUCTS: (
+        "list_products_out_of_stock",
+        {"state": _STATE, "category": _CATEGORY, "store": _STORES, "brand": _BRAND, "product": _PRODUCT},
+    ),
+    Report.DAYS: (
+        "list_new_and_gone",
+        {"by": _DAY_GROUP, "since": _SINCE, "until": _UNTIL, "state": _STATE, "store": _STORES},
+    ),
+    Report.STORES: (
+        "list_store_freshness", {"state": _STATE, "platform": _PLATFORM, "stale": _STALE, "store": _STORES}
+    ),
+    Report.COVERAGE: ("list_coverage", {"state": _SCOPE}),
+}  # fmt: skip
+"""Operation id and filters of each report."""
+_DEFAULTS = {_STOCK_GROUP: StockGroup.STATE_CATEGORY, _DAY_GROUP: DayGroup.STATE}
+_UNPAGED = (Report.COVERAGE,)
+
+
+@router.get("", **returns(Overview), summary="List available reports")
+async def show_analytics(request: Request, conn: ReadConn, _query: Annotated[NoQuery, Query()]) -> Response:
+    """Returns the time of the last refresh and the size of each report. `analytics_refresh` recomputes them, by default every 6
+    hours."""
     return answer(request, await analytics.overview(conn))
 
 
-@router.get("/price-per-gram", response_model=PricesPage, summary="Price per gram by category and state")
-async def list_prices_per_gram(request: Request, conn: Reading, query: Annotated[PricesQuery, Query()]) -> Response:
-    """Of what is on offer: options in stock of products that were in their store's last crawl."""
-    return await _figure(request, conn, query, Figure.PRICES, Where(scope=query.state, category=query.category))
+async def _answer_report(request: Request, conn: Connection, report: Report, query: Input) -> Response:
+    paged = query if isinstance(query, PageQuery) else PageQuery(limit=200, cursor=None)
+    filters = ReportFilter(**query.model_dump(exclude={"limit", "cursor"}))
+    keys: Keyset[tuple[Any, ...]] = Keyset(paged, analytics.cursor_type(report, filters), "analytics", report, filters)
+    try:
+        rows = await analytics.read_report(conn, report, filters, after=keys.after, limit=paged.limit)
+    except ExpiredRun as error:
+        raise BadCursor(str(error)) from error
+    return page(request, rows.rows, keys.cursor(rows.next), **structs.asdict(rows.info))
 
 
-@router.get("/brands", response_model=BrandsPage, summary="Brand distribution by state")
-async def list_brand_shares(request: Request, conn: Reading, query: Annotated[BrandsQuery, Query()]) -> Response:
-    """How many products of each brand are on the menus, and at how many stores; in each state the largest first."""
-    return await _figure(request, conn, query, Figure.BRANDS, Where(scope=query.state, brand=query.brand))
+def _add_route(report: Report) -> None:
+    name, filters = _FILTERS[report]
+    base = Input if report in _UNPAGED else PageQuery
+    fields: Any = {field: (kind, _DEFAULTS.get(kind)) for field, kind in filters.items()}
 
+    async def read(request: Request, conn: ReadConn, query: Any) -> Response:
+        return await _answer_report(request, conn, report, query)
 
-@router.get("/discounts", response_model=DiscountsPage, summary="Share and depth of discounts")
-async def list_discounts(request: Request, conn: Reading, query: Annotated[DiscountsQuery, Query()]) -> Response:
-    """How many products on offer have an option below its regular price, and by how much of it, by state and category."""
-    return await _figure(request, conn, query, Figure.DISCOUNTS, Where(scope=query.state, category=query.category))
-
-
-@router.get("/out-of-stock", response_model=StockPage, summary="Time out of stock by group")
-async def list_times_out_of_stock(request: Request, conn: Reading, query: Annotated[StockQuery, Query()]) -> Response:
-    """Of the time in the window in which stores were observed. Times in which a store was not crawled for twice its interval count
-    neither as in nor as out of stock, and neither does the time after the last crawl that saw a product."""
-    where = Where(scope=query.state, category=query.category, stores=query.store, level=Level(query.by))
-    return await _figure(request, conn, query, Figure.STOCK, where)
-
-
-@router.get("/out-of-stock/products", response_model=OutProductsPage, summary="Products out of stock, longest first")
-async def list_products_out_of_stock(
-    request: Request, conn: Reading, query: Annotated[OutProductsQuery, Query()]
-) -> Response:
-    """Products that were listed as out of stock at some time of the window. One that is not here never was."""
-    where = Where(
-        scope=query.state,
-        category=query.category,
-        stores=query.store,
-        brand=query.brand,
-        product=query.product,
+    read.__annotations__["query"] = Annotated[create_model(name, __base__=base, **fields), Query()]
+    source = SOURCES[report]
+    router.add_api_route(
+        f"/{report}",
+        read,
+        name=name,
+        summary=source.summary,
+        description=source.description,
+        **returns_page(source.row, **members_of(RunInfo)),
     )
-    return await _figure(request, conn, query, Figure.OUT_PRODUCTS, where)
 
 
-@router.get("/new-and-gone", response_model=DaysPage, summary="New and gone products by day")
-async def list_new_and_gone(request: Request, conn: Reading, query: Annotated[DaysQuery, Query()]) -> Response:
-    """Each day (UTC) of the last 30, newest first: what stores had for the first time and for the last."""
-    wanted = Days(
-        since=query.since,
-        until=query.until,
-        by=By(query.by),
-        where=Where(scope=query.state, stores=query.store),
-    )
-    mark = paging.mark("analytics days", wanted)
-    kind: Any = tuple[int, date, int] if wanted.by is By.STORE else tuple[int, date, str]
-    after = None if query.cursor is None else paging.decode(query.cursor, mark, kind)
-    return await _shown(request, mark, analytics.days(conn, wanted, after=after, limit=query.limit))
-
-
-@router.get("/stores", response_model=StoresPage, summary="Freshness and coverage by store")
-async def list_store_freshness(request: Request, conn: Reading, query: Annotated[StoresQuery, Query()]) -> Response:
-    """When each store was seen last, and what became of the crawls that were scheduled for it."""
-    where = Where(scope=query.state, stores=query.store)
-    mark = paging.mark("analytics stores", where, query.platform, query.stale)
-    after = None if query.cursor is None else paging.decode(query.cursor, mark, tuple[int, int])
-    found = analytics.stores(conn, where, platform=query.platform, stale=query.stale, after=after, limit=query.limit)
-    return await _shown(request, mark, found)
-
-
-@router.get("/coverage", response_model=CoveragePage, summary="Coverage by state")
-async def list_coverage(request: Request, conn: Reading, query: Annotated[CoverageQuery, Query()]) -> Response:
-    """Of all states together, and of each: how many stores are known and seen, and how many scheduled crawls succeeded."""
-    return await _shown(request, "", analytics.coverage(conn, query.state))
+for _report in Report:
+    _add_route(_report)

@@ -1,46 +1,40 @@
-"""Capacity: what there is to do, how fast it gets done, and the workers that it takes."""
+"""Capacity: backlog, throughput and required workers."""
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
+from msgspec import Struct
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api.answers import answer
-from menuwatch.api.schemas.schedules import Capacity, CapacityList
-from menuwatch.api.schemas.tasks import AnyRole
-from menuwatch.tasks import capacity as found
-from menuwatch.tasks.capacity import HOURS, workers_needed
-from menuwatch.web.auth import allowed
-from menuwatch.web.system import Reading
+from menuwatch.api.inputs import AnyRole
+from menuwatch.api.responses import answer, returns
+from menuwatch.queue.capacity import Capacity, capacity
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import ReadConn
 
-router = APIRouter(prefix="/api/tasks/capacity", tags=["tasks"], dependencies=[allowed(Permission.READ)])
+router = APIRouter(prefix="/api/tasks/capacity", tags=["tasks"], dependencies=[require(Permission.READ)])
 
 
-def _shown(one: found.Capacity) -> dict[str, Any]:
-    needed = {
-        f"for_{hours}_hour{'s' if hours > 1 else ''}": workers_needed(
-            one.pending_tasks, one.tasks_per_worker_hour, hours
-        )
-        for hours in HOURS
-    }
-    return {**dataclasses.asdict(one), "workers_needed": needed}
+class CapacityList(Struct, frozen=True):
+    """The capacity of every role."""
+
+    items: list[Capacity]
 
 
-@router.get("", response_model=CapacityList, summary="Capacity of every role")
-async def list_capacity(request: Request, conn: Reading) -> Response:
-    """What waits, how long it takes, and how many workers would get it done in one, four and eight hours."""
-    return answer(request, {"items": [_shown(one) for one in await found.capacity(conn)]})
+@router.get("", **returns(CapacityList), summary="Get the capacity of every role")
+async def list_capacity(request: Request, conn: ReadConn) -> Response:
+    """Backlog, throughput, and the number of workers that would finish the backlog in one, four and eight hours."""
+    return answer(request, CapacityList(items=await capacity(conn)))
 
 
-@router.get("/{role}", response_model=Capacity, summary="Capacity of one role")
+@router.get("/{role}", **returns(Capacity), summary="Get the capacity of one role")
 async def get_capacity(
     request: Request,
-    conn: Reading,
-    role: Annotated[AnyRole, Path(description="The kind of work, by its present or former name.")],
+    conn: ReadConn,
+    role: Annotated[AnyRole, Path(description="Role of the tasks, by its current or former name.")],
 ) -> Response:
     """The same for one role."""
-    (one,) = await found.capacity(conn, role)
-    return answer(request, _shown(one))
+    (of_role,) = await capacity(conn, role)
+    return answer(request, of_role)

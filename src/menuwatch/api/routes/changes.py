@@ -1,56 +1,88 @@
-"""What changed: newest first, and as a feed."""
+"""Price and stock changes: newest first, and as a feed."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api import paging
-from menuwatch.api.answers import page
-from menuwatch.api.schemas.changes import ChangeFeed, ChangePage, ChangesQuery
-from menuwatch.operations import changes
-from menuwatch.operations.changes import ChangeFilter, Kind
-from menuwatch.operations.products import Span
-from menuwatch.web.auth import allowed
-from menuwatch.web.system import Reading
+from menuwatch.api.inputs import SpanQuery, State, StoreId, Text
+from menuwatch.api.paging import Keyset
+from menuwatch.api.responses import page, returns_page
+from menuwatch.catalog import changes
+from menuwatch.catalog.changes import Change, ChangeFilter, Kind
+from menuwatch.catalog.service import Span
+from menuwatch.catalog.taxonomy.categories import Category
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import ReadConn
 
-router = APIRouter(prefix="/api/changes", tags=["catalogue"], dependencies=[allowed(Permission.READ)])
+router = APIRouter(prefix="/api/changes", tags=["catalog"], dependencies=[require(Permission.READ)])
+
+
+class ChangesQuery(SpanQuery):
+    """Filter of changes."""
+
+    kind: Kind | None = Field(
+        None,
+        description="Only price or only stock changes; or price drops and rises of the cheapest option, or products "
+        "that went out of stock or came back.",
+    )
+    store: list[StoreId] | None = Field(None, description="Only these stores (repeatable).")
+    state: list[State] | None = Field(None, description="Only stores in these states, for example NM (repeatable).")
+    category_canon: list[Category] | None = Field(None, description="Only these canonical categories (repeatable).")
+    brand: list[Text] | None = Field(None, description="Only these brands, case-insensitive (repeatable).")
+    percent: Decimal | None = Field(
+        None,
+        gt=0,
+        le=10_000,
+        description="Only prices that changed by at least this much, in percent of the price before.",
+    )
 
 
 def _filter(query: ChangesQuery) -> ChangeFilter:
     return ChangeFilter(
         span=Span(since=query.since, until=query.until),
-        kind=None if query.kind is None else Kind(query.kind),
+        kind=query.kind,
         stores=query.store,
         states=query.state,
         categories=query.category_canon,
         brands=query.brand,
+        percent=query.percent,
     )
 
 
-@router.get("", response_model=ChangePage, summary="What changed, newest first")
-async def list_changes(request: Request, conn: Reading, query: Annotated[ChangesQuery, Query()]) -> Response:
-    """Each change of price or stock between two crawls of a store, with the product before and after it, by the later crawl's date.
+@router.get("", **returns_page(Change), summary="List changes, newest first")
+async def list_changes(request: Request, conn: ReadConn, query: Annotated[ChangesQuery, Query()]) -> Response:
+    """Lists each price or stock change between two crawls of a store, with the product before and after it, by the time of the
+    later crawl.
 
-    A crawl that is taken in late stands further down, where its date belongs. A program that must not miss anything reads the feed.
-    A page of what is rare may be short, or empty, and have a `next`: there may be more further back."""
+    A crawl that is accepted late appears further down, at its own time. A program that must not miss anything reads the feed.
+    With rare matches a page may be short or empty and still have a `next`.
+    """
     where = _filter(query)
-    mark = paging.mark("changes", where)
-    after = paging.decode(query.cursor, mark, tuple[datetime, int]) if query.cursor is not None else None
-    found = await changes.newest(conn, where, after=after, limit=query.limit)
-    return page(request, found.rows, paging.encode(mark, *found.next) if found.next else None)
+    keys = Keyset(query, tuple[datetime, int], "changes", where)
+    rows = await changes.list_changes(conn, where, after=keys.after, limit=query.limit)
+    return page(request, rows.items, keys.cursor(rows.next))
 
 
-@router.get("/feed", response_model=ChangeFeed, summary="What changed, as a feed to follow")
-async def follow_changes(request: Request, conn: Reading, query: Annotated[ChangesQuery, Query()]) -> Response:
-    """The same changes in the order in which crawls were taken into the catalogue, and by product within a crawl. Keep `next` and ask
-    with it again: everything that was taken in since follows, once, also from crawls with older dates. Without a cursor it begins with
-    the first crawl that there is. A store that is rebuilt from its archive comes again: a change is known by its product and date."""
+_NEXT = {"type": "string", "description": "Cursor for the next request. Always present: use it again later."}
+_MORE = {
+    "type": "boolean",
+    "description": "Whether more changes are available now. A page may be short or empty and still have more behind it.",
+}
+
+
+@router.get("/feed", **returns_page(Change, next=_NEXT, more=_MORE), summary="Get the change feed")
+async def follow_changes(request: Request, conn: ReadConn, query: Annotated[ChangesQuery, Query()]) -> Response:
+    """Returns the same changes in the order in which crawls were accepted, and by product within a crawl. Store `next` and use it
+    for the next request: it returns everything accepted since, once, including crawls with older times. Without a cursor the
+    feed starts with the first crawl. A store that is rebuilt from its archive appears again: a change is identified by its
+    product and time."""
     where = _filter(query)
-    mark = paging.mark("change feed", where)
-    after = paging.decode(query.cursor, mark, tuple[int, int]) if query.cursor is not None else (0, 0)
-    found = await changes.feed(conn, where, after=after, limit=query.limit)
-    return page(request, found.rows, paging.encode(mark, *found.next), more=found.more)
+    keys = Keyset(query, tuple[int, int], "change feed", where)
+    rows = await changes.read_feed(conn, where, after=keys.after or (0, 0), limit=query.limit)
+    return page(request, rows.items, keys.cursor(rows.next), more=rows.more)

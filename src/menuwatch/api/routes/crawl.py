@@ -1,184 +1,298 @@
-"""Search crawls: starting, looking, ending; and the door for what fetching services bring."""
+"""Search crawls, and the webhooks of crawl providers."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import asyncio
+from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from msgspec import Struct
+from pydantic import AfterValidator, Field, Strict, WithJsonSchema
 from starlette.requests import ClientDisconnect
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api import paging
-from menuwatch.api.access import LoginNeeded
-from menuwatch.api.answers import answer, page
-from menuwatch.api.problems import BodyTooLarge, MalformedBody
-from menuwatch.api.schemas.common import BIGINT_MAX, NoQuery
-from menuwatch.api.schemas.crawl import (
+from menuwatch.api.inputs import BIGINT_MAX, Input, NoQuery, PageQuery, Search, Text, between
+from menuwatch.api.paging import Keyset
+from menuwatch.api.problems import BodyTooLarge, LoginNeeded, MalformedBody
+from menuwatch.api.responses import answer, returns, returns_page
+from menuwatch.core.shapes import doc
+from menuwatch.db.clock import database_now
+from menuwatch.search_crawl import service as crawls
+from menuwatch.search_crawl import views, webhook
+from menuwatch.search_crawl.model import ItemStatus, JobStatus
+from menuwatch.search_crawl.pages import PageArchive
+from menuwatch.search_crawl.protocols import UrlType
+from menuwatch.search_crawl.reparse import MAX_PAGES as MAX_REPARSED
+from menuwatch.search_crawl.reparse import CrawlReparse, reparse
+from menuwatch.search_crawl.rules import PACING_BOUNDS
+from menuwatch.search_crawl.service import MAX_KEYWORD_CHARS, MAX_KEYWORDS, MAX_PAGES, PAGES_BOUNDS
+from menuwatch.search_crawl.setup import default_pacing
+from menuwatch.search_crawl.views import (
     Crawl,
-    CrawlAttemptPage,
-    CrawlAttemptQuery,
+    CrawlAttempt,
     CrawlDetail,
+    CrawledProduct,
     CrawledProductDetail,
-    CrawledProductPage,
-    CrawlItemPage,
-    CrawlItemQuery,
-    CrawlPage,
-    CrawlProductQuery,
-    CrawlQuery,
-    CrawlRetried,
-    NewCrawl,
-    WebhookTaken,
+    CrawlItem,
+    ItemFilter,
+    ProductFilter,
 )
-from menuwatch.operations import crawl_views, crawl_webhook, crawls
-from menuwatch.operations.crawl_views import ItemFilter
-from menuwatch.web.auth import allowed_by_method
-from menuwatch.web.system import Reading, Sys, Writing
+from menuwatch.search_crawl.webhook import WebhookResult
+from menuwatch.web.auth import require_by_method
+from menuwatch.web.dependencies import AppDep, ReadConn, WriteConn
 
-router = APIRouter(prefix="/api/crawl/jobs", tags=["crawls"], dependencies=[allowed_by_method(Permission.TASKS)])
+router = APIRouter(prefix="/api/crawl/jobs", tags=["crawls"], dependencies=[require_by_method(Permission.TASKS)])
 webhooks = APIRouter(prefix="/api/crawl/webhook", tags=["crawls"])
 
-JobPath = Annotated[int, Path(ge=1, le=BIGINT_MAX, description="Number of the crawl.")]
-NumberPath = Annotated[int, Path(ge=1, le=BIGINT_MAX, description="Number of the product.")]
-SecretPath = Annotated[str, Path(description="What we gave to the service, and nobody else.")]
+JobPath = Annotated[int, Path(ge=1, le=BIGINT_MAX, description="Id of the crawl.")]
+ProductPath = Annotated[int, Path(ge=1, le=BIGINT_MAX, description="Id of the product.")]
+SecretPath = Annotated[str, Path(description="Secret that the provider received from this server.")]
 
 
-@router.post("", response_model=Crawl, status_code=201, summary="Start a search crawl")
-async def start_crawl(request: Request, system: Sys, conn: Writing, asked: NewCrawl) -> Response:
-    """Searches a shop for keywords and reads the products that it finds. The first page is submitted at once; the others follow 5
-    to 15 seconds apart."""
+def _bounds(name: str) -> Any:
+    low, high = PACING_BOUNDS[name]
+    return Field(ge=low, le=high)
+
+
+class NewCrawl(Input):
+    """A search crawl to start."""
+
+    keywords: list[Text] = Field(
+        description=f"Keywords to search for: 1 to {MAX_KEYWORDS}, each of up to {MAX_KEYWORD_CHARS} characters. Duplicates "
+        "count once, case-insensitive.",
+    )
+    site: Text | None = Field(None, max_length=100, description="Site to search; the first available one if omitted.")
+    provider: Text | None = Field(
+        None,
+        max_length=100,
+        description="Provider of the pages: `serpwatch` (requires its token) or `identities`, our own workers. The "
+        "first available one if omitted.",
+    )
+    max_pages: Annotated[
+        int,
+        Strict(),
+        AfterValidator(between(*PAGES_BOUNDS)),
+        WithJsonSchema({"type": "integer", "minimum": PAGES_BOUNDS[0], "maximum": PAGES_BOUNDS[1]}),
+    ] = Field(MAX_PAGES, description="Pages of results per keyword.")
+    country: Text | None = Field(
+        None,
+        min_length=2,
+        max_length=2,
+        description="Country from which the site is requested (two letters); the provider's choice if omitted.",
+    )
+    gap_min_seconds: Annotated[float, Strict(), _bounds("gap_min_seconds")] | None = Field(
+        None, description="Shortest time between two submissions, in seconds; the server's setting if omitted."
+    )
+    gap_max_seconds: Annotated[float, Strict(), _bounds("gap_max_seconds")] | None = Field(
+        None, description="Longest time between two submissions, in seconds; the server's setting if omitted."
+    )
+    mixing_threshold: Annotated[int, Strict(), _bounds("mixing_threshold")] | None = Field(
+        None,
+        description="Number of ready pages from which pages are submitted without waiting for more candidates; the "
+        "server's setting if omitted.",
+    )
+    max_retries: Annotated[int, Strict(), _bounds("max_retries")] | None = Field(
+        None, description="Retries of a page after its first attempt; the server's setting if omitted."
+    )
+    retry_base_minutes: Annotated[float, Strict(), _bounds("retry_base_minutes")] | None = Field(
+        None,
+        description="Wait before the first retry, in minutes. Doubles each time; up to a third of this value is added at random. "
+        "The server's setting if omitted.",
+    )
+
+
+class CrawlQuery(PageQuery):
+    """Which crawls."""
+
+    status: JobStatus | None = Field(None, description="Only these statuses.")
+
+
+class CrawlItemQuery(PageQuery):
+    """Which pages."""
+
+    status: ItemStatus | None = Field(None, description="Only these statuses.")
+    url_type: UrlType | None = Field(None, description="Only pages of this kind.")
+    keyword: Search | None = Field(None, description="Only pages found by this keyword.")
+
+
+class CrawlProductQuery(PageQuery):
+    """Which products."""
+
+    keyword: Search | None = Field(None, description="Only products found by this keyword.")
+    search: Search | None = Field(None, description="Only products whose name contains this text.")
+
+
+class ReparseCrawl(Input):
+    """How to read archived pages again."""
+
+    dry_run: Annotated[bool, Strict()] = Field(False, description="Only report what would change.")
+    follow: Annotated[bool, Strict()] = Field(
+        False, description="Add new URLs found on the pages; an ended crawl resumes to fetch them."
+    )
+    after: Annotated[int, Strict(), Field(ge=0, le=BIGINT_MAX)] = Field(
+        0, description="`next` of the previous answer, to continue."
+    )
+    limit: Annotated[int, Strict(), Field(ge=1, le=MAX_REPARSED)] = Field(
+        MAX_REPARSED, description="Maximum number of pages to read in this call."
+    )
+
+
+class CrawlRetryResult(Struct, kw_only=True, frozen=True):
+    """Result of a retry."""
+
+    pages: Annotated[int, doc("Number of pages that will be retried.")]
+    job: Crawl
+
+
+@router.post("", **returns(Crawl, 201), summary="Start a search crawl")
+async def start_crawl(request: Request, system: AppDep, conn: WriteConn, new: NewCrawl) -> Response:
+    """Searches a shop for keywords and reads the products found. The first page is submitted immediately, the others with
+    a random gap (`gap_min_seconds` to `gap_max_seconds`)."""
     job = await crawls.start(
         conn,
-        keywords=asked.keywords,
+        keywords=new.keywords,
         sites=system.sites,
         providers=system.providers,
-        now=datetime.now(UTC),
-        site=asked.site,
-        provider=asked.provider,
-        max_pages=asked.max_pages,
-        country=asked.country,
+        now=await database_now(conn),
+        site=new.site,
+        provider=new.provider,
+        max_pages=new.max_pages,
+        country=new.country,
+        defaults=default_pacing(system.settings),
+        pacing={name: getattr(new, name) for name in PACING_BOUNDS},
     )
-    shown = await crawl_views.job(conn, job.id)
-    return answer(request, shown, status=201, headers={"Location": f"/api/crawl/jobs/{job.id}"})
+    crawl = await views.get_crawl(conn, job.id)
+    return answer(request, crawl, status=201, headers={"Location": f"/api/crawl/jobs/{job.id}"})
 
 
-@router.get("", response_model=CrawlPage, summary="List search crawls, newest first")
-async def list_crawls(request: Request, conn: Reading, query: Annotated[CrawlQuery, Query()]) -> Response:
-    """Search crawls, and how far they are."""
-    mark = paging.mark("crawls", query.status)
-    after = None if query.cursor is None else paging.decode(query.cursor, mark, tuple[int])[0]
-    found = await crawl_views.jobs(conn, status=query.status, after=after, limit=query.limit + 1)
-    return _page(request, found, query.limit, mark, "id")
+@router.get("", **returns_page(Crawl), summary="List search crawls, newest first")
+async def list_crawls(request: Request, conn: ReadConn, query: Annotated[CrawlQuery, Query()]) -> Response:
+    """Lists search crawls with their progress."""
+    keys = Keyset(query, int, "crawls", query.status)
+    rows = await views.list_crawls(conn, status=query.status, after=keys.after, limit=keys.limit)
+    return keys.page(request, rows, lambda crawl: crawl.id)
 
 
-def _page(request: Request, found: list[dict[str, Any]], limit: int, mark: str, *keys: str) -> Response:
-    """The first `limit` rows, and where the next ones start."""
-    shown = found[:limit]
-    behind = paging.encode(mark, *(shown[-1][key] for key in keys)) if len(found) > limit else None
-    return page(request, shown, behind)
+@router.get("/{job_id}", **returns(CrawlDetail), summary="Get a search crawl")
+async def get_crawl(request: Request, conn: ReadConn, job_id: JobPath, query: Annotated[NoQuery, Query()]) -> Response:
+    """Returns progress and statistics."""
+    return answer(request, await views.get_statistics(conn, job_id))
 
 
-@router.get("/{job_id}", response_model=CrawlDetail, summary="One search crawl with its figures")
-async def get_crawl(request: Request, conn: Reading, job_id: JobPath, query: Annotated[NoQuery, Query()]) -> Response:
-    """How far it is, and what came of it so far."""
-    return answer(request, await crawl_views.figures(conn, job_id))
-
-
-@router.get("/{job_id}/items", response_model=CrawlItemPage, summary="A crawl's pages, as they were found")
+@router.get("/{job_id}/items", **returns_page(CrawlItem), summary="List a crawl's pages")
 async def list_crawl_items(
-    request: Request, conn: Reading, job_id: JobPath, query: Annotated[CrawlItemQuery, Query()]
+    request: Request, conn: ReadConn, job_id: JobPath, query: Annotated[CrawlItemQuery, Query()]
 ) -> Response:
-    """Every address of the crawl, once."""
-    await crawl_views.job(conn, job_id)
+    """Lists every URL of the crawl once, in the order found."""
+    await views.get_crawl(conn, job_id)
     where = ItemFilter(status=query.status, url_type=query.url_type, keyword=query.keyword)
-    mark = paging.mark("crawl items", job_id, where)
-    after = 0 if query.cursor is None else paging.decode(query.cursor, mark, tuple[int])[0]
-    found = await crawl_views.items(conn, job_id, where, after=after, limit=query.limit + 1)
-    return _page(request, found, query.limit, mark, "id")
+    keys = Keyset(query, int, "crawl items", job_id, where)
+    rows = await views.list_items(conn, job_id, where, after=keys.after or 0, limit=keys.limit)
+    return keys.page(request, rows, lambda item: item.id)
 
 
-@router.get("/{job_id}/attempts", response_model=CrawlAttemptPage, summary="A crawl's submissions, newest first")
+@router.get("/{job_id}/attempts", **returns_page(CrawlAttempt), summary="List a crawl's submissions, newest first")
 async def list_crawl_attempts(
-    request: Request, conn: Reading, job_id: JobPath, query: Annotated[CrawlAttemptQuery, Query()]
+    request: Request, conn: ReadConn, job_id: JobPath, query: Annotated[PageQuery, Query()]
 ) -> Response:
-    """What was submitted when, and what came of it."""
-    await crawl_views.job(conn, job_id)
-    mark = paging.mark("crawl attempts", job_id)
-    after = None if query.cursor is None else paging.decode(query.cursor, mark, tuple[datetime, int])
-    found = await crawl_views.attempts(conn, job_id, after=after, limit=query.limit + 1)
-    return _page(request, found, query.limit, mark, "submitted_at", "item_id")
+    """Lists submissions with their outcomes."""
+    await views.get_crawl(conn, job_id)
+    keys = Keyset(query, tuple[datetime, int], "crawl attempts", job_id)
+    rows = await views.list_attempts(conn, job_id, after=keys.after, limit=keys.limit)
+    return keys.page(request, rows, lambda attempt: (attempt.submitted_at, attempt.item_id))
 
 
-@router.get("/{job_id}/products", response_model=CrawledProductPage, summary="A crawl's products, the best first")
+@router.get(
+    "/{job_id}/products", **returns_page(CrawledProduct), summary="List a crawl's products, highest score first"
+)
 async def list_crawl_products(
-    request: Request, conn: Reading, job_id: JobPath, query: Annotated[CrawlProductQuery, Query()]
+    request: Request, conn: ReadConn, job_id: JobPath, query: Annotated[CrawlProductQuery, Query()]
 ) -> Response:
-    """Products that it found, each once, by their score."""
-    await crawl_views.job(conn, job_id)
-    mark = paging.mark("crawl products", job_id, query.keyword, query.search)
-    after = None if query.cursor is None else paging.decode(query.cursor, mark, tuple[Decimal, int])
-    found = await crawl_views.products(
-        conn, job_id, keyword=query.keyword, search=query.search, after=after, limit=query.limit + 1
-    )
-    return _page(request, found, query.limit, mark, "score", "id")
+    """Lists each product once, by score."""
+    await views.get_crawl(conn, job_id)
+    where = ProductFilter(keyword=query.keyword, search=query.search)
+    keys = Keyset(query, tuple[Decimal, int], "crawl products", job_id, where)
+    rows = await views.list_products(conn, job_id, where, after=keys.after, limit=keys.limit)
+    return keys.page(request, rows, lambda product: (product.score, product.id))
 
 
-@router.get("/{job_id}/products/{product_id}", response_model=CrawledProductDetail, summary="One product of a crawl")
+@router.get("/{job_id}/products/{product_id}", **returns(CrawledProductDetail), summary="Get a product of a crawl")
 async def get_crawl_product(
-    request: Request, conn: Reading, job_id: JobPath, product_id: NumberPath, query: Annotated[NoQuery, Query()]
+    request: Request, conn: ReadConn, job_id: JobPath, product_id: ProductPath, query: Annotated[NoQuery, Query()]
 ) -> Response:
-    """A product with its variants."""
-    return answer(request, await crawl_views.product(conn, job_id, product_id))
+    """Returns a product with its variants."""
+    return answer(request, await views.get_product(conn, job_id, product_id))
 
 
-@router.post("/{job_id}/cancel", response_model=Crawl, summary="Cancel a search crawl")
-async def cancel_crawl(request: Request, conn: Writing, job_id: JobPath) -> Response:
-    """Submits nothing more; pages that have not ended fail, and what still comes is ignored."""
-    await crawls.cancel(conn, job_id, now=datetime.now(UTC))
-    return answer(request, await crawl_views.job(conn, job_id))
+@router.post("/{job_id}/cancel", **returns(Crawl), summary="Cancel a search crawl")
+async def cancel_crawl(request: Request, conn: WriteConn, job_id: JobPath) -> Response:
+    """Stops submitting; unfinished pages fail, and later results are ignored."""
+    await crawls.cancel(conn, job_id, now=await database_now(conn))
+    return answer(request, await views.get_crawl(conn, job_id))
 
 
-@router.post("/{job_id}/retry", response_model=CrawlRetried, summary="Retry a crawl's failed pages")
-async def retry_crawl(request: Request, conn: Writing, job_id: JobPath) -> Response:
-    """Puts its failed pages back, each with all its retries, also those of a cancelled crawl; it runs again."""
-    _, pages = await crawls.retry_failed(conn, job_id, now=datetime.now(UTC))
-    return answer(request, {"pages": pages, "job": await crawl_views.job(conn, job_id)})
+@router.post("/{job_id}/retry", **returns(CrawlRetryResult), summary="Retry a crawl's failed pages")
+async def retry_crawl(request: Request, conn: WriteConn, job_id: JobPath) -> Response:
+    """Retries all failed pages with a full number of retries. A cancelled crawl resumes."""
+    _, pages = await crawls.retry_failed(conn, job_id, now=await database_now(conn))
+    return answer(request, CrawlRetryResult(pages=pages, job=await views.get_crawl(conn, job_id)))
+
+
+@router.post("/{job_id}/reparse", **returns(CrawlReparse), summary="Read a crawl's archived pages again")
+async def reparse_crawl(request: Request, system: AppDep, job_id: JobPath, body: ReparseCrawl) -> Response:
+    """Parses archived pages again after a parser was corrected, without requests. Pages that cannot be read keep their result.
+    Repeat with `after` until `next` is null."""
+    archive = PageArchive(system.archive.storage)
+    result = await reparse(
+        system.pool,
+        archive,
+        system.sites,
+        job_id,
+        after=body.after,
+        limit=body.limit,
+        dry_run=body.dry_run,
+        follow=body.follow,
+    )
+    return answer(request, result)
 
 
 @webhooks.post(
     "/{secret}",
-    response_model=WebhookTaken,
-    summary="What a fetching service brings",
+    **returns(WebhookResult),
+    summary="Receive a crawl webhook",
     openapi_extra={
         "requestBody": {
-            "description": "As the service sends it: a list of results, one result, or results in an envelope.",
+            "description": "Body as the provider sends it: a list of results, one result, or results in an envelope.",
             "required": True,
             "content": {"application/json": {"schema": {}}},
         }
     },
 )
-async def take_webhook(request: Request, system: Sys, secret: SecretPath) -> Response:
-    """Kept, and answered at once; it is read a moment later. The same may come twice, late, and in any order. The secret in the
-    address is all that it takes."""
-    # Before a byte of the body is read; and nobody who sends slowly keeps a connection to the database meanwhile.
+async def take_webhook(request: Request, system: AppDep, secret: SecretPath) -> Response:
+    """Stores the results and returns immediately; they are processed a moment later. Results may arrive twice, late, and in any
+    order. The secret in the URL is the only authentication."""
+    # Before a byte of the body is read, and so that a slow sender holds no connection to the database.
     async with system.pool.connection(timeout=10) as conn:
         try:
-            provider = await crawl_webhook.caller(
+            provider = await webhook.caller(
                 conn, secret, configured=system.settings.secret_key, providers=system.providers
             )
-        except crawl_webhook.WrongSecret as error:
+        except webhook.WrongSecret as error:
             raise LoginNeeded(str(error), headers={"WWW-Authenticate": 'Bearer realm="menuwatch"'}) from None
     try:
         body = await request.body()
     except ClientDisconnect:
-        raise MalformedBody("the body ended before its end") from None
+        raise MalformedBody("the body ended prematurely") from None
     try:
-        told = crawl_webhook.decoded(provider, request.headers.get("content-encoding", ""), body)
+        # Not on the event loop: the body may be large, and is from outside.
+        encoding = request.headers.get("content-encoding", "")
+        results = await asyncio.to_thread(webhook.read, provider, encoding, body)
         async with system.pool.connection(timeout=10) as conn, conn.transaction():
-            taken = await crawl_webhook.take(conn, provider, told, now=datetime.now(UTC))
-    except crawl_webhook.TooLarge as error:
+            result = await webhook.take(conn, provider, results, now=await database_now(conn))
+    except webhook.TooLarge as error:
         raise BodyTooLarge(str(error)) from None
-    except crawl_webhook.BrokenBody as error:
+    except webhook.BrokenBody as error:
         raise MalformedBody(str(error)) from None
-    return answer(request, {"taken": taken.taken, "ignored": taken.ignored, "unknown": taken.unknown})
+    return answer(request, result)

@@ -1,18 +1,54 @@
-"""What has just changed, as a stream."""
+"""The stream of change events."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
 from starlette.responses import StreamingResponse
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api.schemas.events import EventQuery
-from menuwatch.web.auth import allowed
-from menuwatch.web.live import TOPICS, Live
+from menuwatch.api.inputs import Input
+from menuwatch.web.auth import require
+from menuwatch.web.live import STREAM_SECONDS, TOPICS, Live
 
-router = APIRouter(prefix="/api/events", tags=["events"], dependencies=[allowed(Permission.READ)])
+
+class Topic(StrEnum):
+    """Topic of change events."""
+
+    ACCOUNTS = "accounts"
+    ALERTS = "alerts"
+    CRAWLS = "crawls"
+    HOSTS = "hosts"
+    IMAGES = "images"
+    LOGS = "logs"
+    PAYLOADS = "payloads"
+    PRODUCTS = "products"
+    PROXIES = "proxies"
+    SCHEDULES = "schedules"
+    STORES = "stores"
+    TASKS = "tasks"
+    VISITORS = "visitors"
+    WORKERS = "workers"
+
+
+assert frozenset(Topic) == TOPICS, "the description names every topic that there is"
+
+
+class EventQuery(Input):
+    """Which topics, and for how long."""
+
+    topics: list[Topic] | None = Field(
+        None, description="Topics to subscribe to (repeatable); all of them if omitted.", max_length=len(TOPICS)
+    )
+    seconds: float = Field(
+        STREAM_SECONDS, ge=0, le=STREAM_SECONDS, description="Maximum duration of the stream, in seconds."
+    )
+
+
+router = APIRouter(prefix="/api/events", tags=["events"], dependencies=[require(Permission.READ)])
 
 
 @router.get(
@@ -20,17 +56,14 @@ router = APIRouter(prefix="/api/events", tags=["events"], dependencies=[allowed(
     response_class=StreamingResponse,
     responses={
         200: {
-            "description": "Server-sent events, each named after the topic that changed.",
+            "description": "Server-sent events, each named after its topic.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         }
     },
-    summary="Hear what changes",
+    summary="Stream change events (SSE)",
 )
 async def stream_events(request: Request, query: Annotated[EventQuery, Query()]) -> Response:
-    """Server-sent events. An event is a hint that something of that topic changed: ask for what you show anew. `hello` comes first,
-    `beat` when it has been quiet for a while. A stream ends after ten minutes; come again, and ask once for what was missed."""
+    """Server-sent events. An event says that something of its topic changed: fetch the data again. `hello` is the first event,
+    `beat` a keep-alive. A stream ends after ten minutes; reconnect and fetch the data once."""
     live: Live = request.app.state.live
-    seconds = 0.0 if request.scope.get("head") else query.seconds
-    stream = live.events(query.topics or TOPICS, seconds=seconds)
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+    return live.stream(request, query.topics or TOPICS, query.seconds)

@@ -1,92 +1,144 @@
-"""Hosts: look at them, set limits, pause, resume, reset."""
+"""Target hosts: list, set limits, pause, resume, reset."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Query, Request, Response
+from fastapi import APIRouter, Body, Path, Query, Request, Response
+from pydantic import Field, Strict, model_validator
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api import paging
-from menuwatch.api.answers import answer, page
+from menuwatch.api.inputs import Input, Instant, NoQuery, PageQuery, Text
+from menuwatch.api.paging import Keyset
 from menuwatch.api.problems import InvalidRequest
-from menuwatch.api.schemas.common import NoQuery
-from menuwatch.api.schemas.hosts import (
-    Host,
-    HostChange,
-    HostDetail,
-    HostEventPage,
-    HostEventQuery,
-    HostList,
-    HostPath,
-    PauseHost,
-)
-from menuwatch.operations import hosts
-from menuwatch.operations.refusals import Unusable
-from menuwatch.web.auth import allowed_by_method
-from menuwatch.web.system import Reading, Sys, Writing
+from menuwatch.api.responses import answer, returns, returns_page
+from menuwatch.core.errors import InvalidField
+from menuwatch.hosts import service as hosts
+from menuwatch.hosts.service import LONGEST_PAUSE, Host, HostDetail, HostEvent, HostList
+from menuwatch.queue import service as tasks
+from menuwatch.web.auth import require_by_method
+from menuwatch.web.dependencies import AppDep, ReadConn, WriteConn
 
-router = APIRouter(prefix="/api/hosts", tags=["hosts"], dependencies=[allowed_by_method(Permission.HOSTS)])
+HostPath = Annotated[str, Path(max_length=260, description="Host name, with the port if its URLs contain one.")]
+SECOND = timedelta(seconds=1)
+Finite = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+
+
+class HostChange(Input):
+    """Limits to set; omitted fields keep their value."""
+
+    rate: Annotated[Finite, Field(ge=1e-6, le=1_000_000)] | None = Field(
+        None, description="Rate limit, in requests per second."
+    )
+    burst: Annotated[int, Strict(), Field(ge=1, le=10_000)] | None = Field(
+        None, description="Maximum number of requests in a burst."
+    )
+    concurrency: Annotated[int, Strict(), Field(ge=1, le=10_000)] | None = Field(
+        None, description="Maximum number of concurrent identities."
+    )
+    min_gap: Annotated[Finite, Field(ge=0, le=86_400)] | None = Field(
+        None, description="Minimum time between two requests, in seconds."
+    )
+
+    @model_validator(mode="after")
+    def _says_something(self) -> HostChange:
+        if all(getattr(self, name) is None for name in HostChange.model_fields):
+            raise ValueError(f"nothing to change: give at least one of {', '.join(HostChange.model_fields)}")
+        return self
+
+
+class PauseHost(Input):
+    """Why and for how long a host is paused: without an end, until it is resumed."""
+
+    reason: Annotated[Text, Field(min_length=1, max_length=500)] | None = Field(
+        None, description="Reason, shown with the host."
+    )
+    until: Instant | None = Field(None, description="Requests resume at this time; within a year.")
+    seconds: Annotated[int, Strict(), Field(ge=1, le=LONGEST_PAUSE // SECOND)] | None = Field(
+        None, description="Requests resume after so many seconds."
+    )
+
+    @model_validator(mode="after")
+    def _one_end(self) -> PauseHost:
+        if self.until is not None and self.seconds is not None:
+            raise ValueError("give until or seconds, not both")
+        return self
+
+    def end(self) -> datetime | timedelta | None:
+        """When the pause ends."""
+        return self.until if self.seconds is None else timedelta(seconds=self.seconds)
+
+
+router = APIRouter(prefix="/api/hosts", tags=["hosts"], dependencies=[require_by_method(Permission.HOSTS)])
 
 
 def _named(host: str) -> str:
     try:
-        return hosts.named(host)
-    except Unusable as error:
-        raise InvalidRequest(f"host: {error}", [{"parameter": "host", "in": "path", "detail": str(error)}]) from None
+        return hosts.parse_host(host)
+    except InvalidField as error:
+        raise InvalidRequest.parameter("host", str(error), "path") from None
 
 
-@router.get("", response_model=HostList, summary="List hosts")
-async def list_hosts(request: Request, conn: Reading, query: Annotated[NoQuery, Query()]) -> Response:
-    """Every host that was ever asked or given limits, by name: state, pace, limits."""
-    return answer(request, {"items": await hosts.all_of(conn)})
+@router.get("", **returns(HostList), summary="List hosts")
+async def list_hosts(request: Request, conn: ReadConn, query: Annotated[NoQuery, Query()]) -> Response:
+    """Lists every host that was requested or configured, by name, with state, current rate and limits."""
+    return answer(request, HostList(items=await hosts.list_hosts(conn)))
 
 
-@router.get("/{host}", response_model=HostDetail, summary="One host")
-async def get_host(request: Request, conn: Reading, host: HostPath) -> Response:
-    """Why it is asked as it is and what can be done, who talks to it, what became of requests, who fares how, and its last
+@router.get("/{host}", **returns(HostDetail), summary="Get a host")
+async def get_host(request: Request, system: AppDep, conn: ReadConn, host: HostPath) -> Response:
+    """Returns its state with reason and remedy, active leases, request outcomes, requests by hour, best and worst proxies, and recent
     events."""
-    return answer(request, await hosts.detail(conn, _named(host)))
+    return answer(request, await hosts.detail(conn, _named(host), book=system.host_hours))
 
 
-@router.patch("/{host}", response_model=Host, summary="Set a host's limits")
-async def change_host(request: Request, system: Sys, conn: Writing, host: HostPath, new: HostChange) -> Response:
-    """In force at once for all workers. A host that was never asked gets the limits that are left out from the server's settings. A
-    higher rate is grown into, by a tenth of it a minute."""
+@router.patch("/{host}", **returns(Host), summary="Set a host's limits")
+async def change_host(request: Request, system: AppDep, conn: WriteConn, host: HostPath, new: HostChange) -> Response:
+    """Effective immediately for all workers. For a new host, omitted limits come from the server's settings. The current rate
+    rises to a higher limit by a tenth of it per minute."""
     return answer(request, await hosts.change(conn, _named(host), system.settings, **new.model_dump()))
 
 
-@router.post("/{host}/pause", response_model=Host, summary="Pause a host")
+@router.delete("/{host}", **returns(Host), summary="Delete a host")
+async def delete_host(request: Request, conn: WriteConn, host: HostPath) -> Response:
+    """Deletes its limits, events and scores, and returns it as it was. Refused while it is paused or an identity uses it."""
+    return answer(request, await hosts.remove(conn, _named(host)))
+
+
+@router.post("/{host}/pause", **returns(Host), summary="Pause a host")
 async def pause_host(
-    request: Request, system: Sys, conn: Writing, host: HostPath, why: Annotated[PauseHost | None, Body()] = None
+    request: Request,
+    system: AppDep,
+    conn: WriteConn,
+    host: HostPath,
+    body: Annotated[PauseHost | None, Body(title="Reason")] = None,
 ) -> Response:
-    """Nobody asks it until it is resumed. Tasks wait, and use up no retry."""
-    reason = why.reason if why is not None else None
-    return answer(request, await hosts.pause(conn, _named(host), system.settings, reason))
+    """Stops all requests until the host is resumed, or until the given time. Tasks wait without using retries."""
+    given = body or PauseHost.model_validate({})
+    return answer(request, await hosts.pause(conn, _named(host), system.settings, given.reason, until=given.end()))
 
 
-@router.post("/{host}/resume", response_model=Host, summary="Take back a pause")
-async def resume_host(request: Request, conn: Writing, host: HostPath) -> Response:
-    """It is asked again, unless it cools down or its circuit is open."""
-    return answer(request, await hosts.resume(conn, _named(host)))
+@router.post("/{host}/resume", **returns(Host), summary="Resume a host")
+async def resume_host(request: Request, conn: WriteConn, host: HostPath) -> Response:
+    """Allows requests again, unless the host cools down or its circuit is open. Tasks that the pause postponed become due within a
+    minute."""
+    resumed, _ = await tasks.resume_host(conn, _named(host))
+    return answer(request, resumed)
 
 
-@router.post("/{host}/reset", response_model=Host, summary="Forget what a host said")
-async def reset_host(request: Request, conn: Writing, host: HostPath) -> Response:
-    """Cool-down, circuit and slower pace are over: it is asked again at once. A pause stays."""
+@router.post("/{host}/reset", **returns(Host), summary="Reset a host's cool-down and circuit breaker")
+async def reset_host(request: Request, conn: WriteConn, host: HostPath) -> Response:
+    """Ends cool-down, open circuit and reduced rate: requests resume immediately. A pause stays."""
     return answer(request, await hosts.reset(conn, _named(host)))
 
 
-@router.get("/{host}/events", response_model=HostEventPage, summary="What befell a host")
+@router.get("/{host}/events", **returns_page(HostEvent), summary="List host events")
 async def list_host_events(
-    request: Request, conn: Reading, host: HostPath, query: Annotated[HostEventQuery, Query()]
+    request: Request, conn: ReadConn, host: HostPath, query: Annotated[PageQuery, Query()]
 ) -> Response:
-    """The newest first, as long as they are kept."""
-    name = (await hosts.one(conn, _named(host))).host
-    mark = paging.mark("host events", name)
-    after = None if query.cursor is None else paging.decode(query.cursor, mark, tuple[datetime, int])
-    found = await hosts.happened(conn, name, after=after, limit=query.limit + 1)
-    shown = found[: query.limit]
-    more = len(found) > query.limit
-    return page(request, shown, paging.encode(mark, shown[-1]["happened_at"], shown[-1]["id"]) if more else None)
+    """Lists events within the retention period, newest first."""
+    name = (await hosts.get_host(conn, _named(host))).host
+    keys = Keyset(query, tuple[datetime, int], "host events", name)
+    events = await hosts.list_events(conn, name, after=keys.after, limit=keys.limit)
+    return keys.page(request, events, lambda event: (event.happened_at, event.id))

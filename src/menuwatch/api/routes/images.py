@@ -1,4 +1,4 @@
-"""Pictures of products and logos of brands: cut, resized and encoded as the address says."""
+"""Product images and brand logos, cropped, resized and encoded as the URL says."""
 
 from __future__ import annotations
 
@@ -10,41 +10,49 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
 
-from menuwatch.api.answers import matches
-from menuwatch.api.problems import BrokenPicture, Missing, NotSigned, RefusedRequest, Unavailable, respond
-from menuwatch.core.settings import Settings
-from menuwatch.imaging import signing
-from menuwatch.imaging.accept import names_images
-from menuwatch.imaging.derived import Derived
-from menuwatch.imaging.files import FOLDER, BadPath, ImageFiles, NoFile
-from menuwatch.imaging.params import BadParameters, Params, parse
-from menuwatch.imaging.pictures import Busy, Picture, Pictures
-from menuwatch.imaging.signing import Gatekeeper
-from menuwatch.imaging.vips import NoImage
+from menuwatch.api.problems import BrokenPicture, InvalidValue, Missing, NotSigned, RefusedRequest, Unavailable, respond
+from menuwatch.api.responses import matches
+from menuwatch.config.settings import Settings
+from menuwatch.images import signing
+from menuwatch.images.accept import names_images
+from menuwatch.images.cache import OTHER_SIZES, ImageCache
+from menuwatch.images.files import FOLDER, BadPath, ImageFiles, NoFile
+from menuwatch.images.params import BadParameters, Params, parse
+from menuwatch.images.serving import ImageServer, Overloaded, ServedImage
+from menuwatch.images.signing import UrlSigner
+from menuwatch.images.vips import InvalidImage
+from menuwatch.storage.service import open_storage
 
 router = APIRouter(tags=["images"])
 
 _PLACEHOLDER = "placeholder"
-_NEVER_KEPT = {"Cache-Control": "no-store"}
-_FOREVER = "public, max-age=31536000, immutable"
-_A_WHILE = "public, max-age=300"
+_NO_STORE = {"Cache-Control": "no-store"}
+_IMMUTABLE = "public, max-age=31536000, immutable"
+_SHORT_LIVED = "public, max-age=300"
 _SAFE = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'"}
 _ESCAPED = re.compile(rb"%(2f|5c|00)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Gallery:
-    """What this route stands on."""
+class ImageParts:
+    """The parts that the route uses."""
 
-    pictures: Pictures
-    gate: Gatekeeper
+    server: ImageServer
+    signer: UrlSigner
 
     @classmethod
-    def of(cls, settings: Settings) -> Gallery:
-        """Made of the settings, without touching a disk. Raises Refused for presets that mean nothing."""
-        derived = Derived(settings.storage / "cache" / FOLDER, settings.image_cache_mb * 1_000_000)
-        pictures = Pictures(ImageFiles(settings.storage), derived, threads=settings.image_threads)
-        return cls(pictures, Gatekeeper(settings.image_url_key, settings.image_presets))
+    def of(cls, settings: Settings) -> ImageParts:
+        """Raises Refused for an invalid IMAGE_PRESETS. Touches no disk."""
+        room = settings.image_cache_mb * 1_000_000
+        # Without a key anyone can request other sizes than the presets: these have a share of the cache of their own.
+        free_room = 0 if settings.image_url_key else room // 4
+        server = ImageServer(
+            ImageFiles(open_storage(settings)),
+            ImageCache(settings.storage / "cache" / FOLDER, room - free_room),
+            free_cache=ImageCache(settings.storage / "cache" / OTHER_SIZES, free_room),
+            threads=settings.image_threads,
+        )
+        return cls(server, UrlSigner(settings.image_url_key, settings.image_presets))
 
 
 def _query(name: str, schema: Mapping[str, Any], description: str) -> dict[str, Any]:
@@ -53,24 +61,28 @@ def _query(name: str, schema: Mapping[str, Any], description: str) -> dict[str, 
 
 _SIDE = {"type": "integer", "minimum": 1, "maximum": 4000}
 _PARAMETERS = [
-    _query("w", _SIDE, "Width in pixels; in proportion to the height when left out."),
-    _query("h", _SIDE, "Height in pixels; in proportion to the width when left out."),
-    _query("q", {"type": "integer", "minimum": 1, "maximum": 100, "default": 80}, "Quality; PNG knows none."),
+    _query("w", _SIDE, "Width in pixels; proportional to the height if omitted."),
+    _query("h", _SIDE, "Height in pixels; proportional to the width if omitted."),
+    _query("q", {"type": "integer", "minimum": 1, "maximum": 100, "default": 80}, "Quality; not for PNG."),
     _query(
         "fit",
         {"type": "string", "enum": ["cover", "contain", "fill", "inside", "outside"], "default": "cover"},
-        "With both `w` and `h`: `cover` fills both and cuts what is over, `contain` shows all with a margin, `fill` distorts, "
-        "`inside` is the largest in proportion that fits in, `outside` the smallest that covers.",
+        "With both `w` and `h`: `cover` fills both and crops, `contain` fits with margins, `fill` distorts, `inside` "
+        "is the largest proportional size that fits, `outside` the smallest that covers.",
     ),
-    _query("blur", {"type": "number", "minimum": 0.3, "maximum": 1000}, "Blurs; the sigma in pixels of the result."),
-    _query("gray", {"type": "string", "enum": ["1", "0"]}, "`1`: without colours."),
+    _query(
+        "blur",
+        {"type": "number", "minimum": 0.3, "maximum": 1000},
+        "Sigma of a Gaussian blur, in pixels of the result.",
+    ),
+    _query("gray", {"type": "string", "enum": ["1", "0"]}, "`1` for grayscale."),
     _query(
         "format",
         {"type": "string", "enum": ["webp", "jpeg", "png", "avif"]},
-        "Format of the answer; by the Accept header when left out.",
+        "Format of the result; chosen by the Accept header if omitted.",
     ),
-    _query("s", {"type": "string"}, "Signature, where the server asks for one (docs/explanation/images.md)."),
-    _query("expires", {"type": "integer"}, "Until when the signature holds, seconds since 1970; it is signed too."),
+    _query("s", {"type": "string"}, "Signature, if the server requires one (docs/explanation/images.md)."),
+    _query("expires", {"type": "integer"}, "Expiry of the signature, in seconds since 1970; part of the signed URL."),
 ]
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _CONTENT: dict[str, Any] = {f"image/{name}": _BINARY for name in ("webp", "jpeg", "png", "avif")}
@@ -78,55 +90,61 @@ _CONTENT: dict[str, Any] = {f"image/{name}": _BINARY for name in ("webp", "jpeg"
 
 @router.get(
     "/img/{path:path}",
-    summary="A picture, as large and in the format that you want",
+    summary="Get an image in a given size and format",
     response_class=Response,
     openapi_extra={"parameters": _PARAMETERS},
     responses={
-        200: {"description": "The picture.", "content": _CONTENT},
-        304: {"description": "The client has it already."},
+        200: {"description": "The image.", "content": _CONTENT},
+        304: {"description": "Not modified."},
     },
 )
 async def get_image(
     request: Request,
     path: Annotated[
         str,
-        Path(description="A product's `local_image_path`, with or without `images/`; `placeholder` for a stand-in."),
+        Path(
+            description="The product's `local_image_path`, with or without `images/`; `placeholder` for the "
+            "placeholder image."
+        ),
     ],
 ) -> Response:
-    """Made once and kept. Where there is no such picture the status is 404, with a grey stand-in of that size for whoever asks for
-    pictures (`Accept: image/…`). Nothing but pictures is ever sent."""
-    gallery: Gallery = request.app.state.gallery
+    """The result is cached on disk. A missing image returns status 404, with a gray placeholder of that size for clients that
+    accept images (`Accept: image/…`). The response is always an image or a problem."""
+    parts: ImageParts = request.app.state.images
     try:
-        params = _params(request, gallery, path)
+        params, free = _params(request, parts, path)
         if path == _PLACEHOLDER:
-            return await _sent(request, gallery.pictures, await gallery.pictures.stand_in(params, _accept(request)))
+            return await _sent(
+                request, parts.server, await parts.server.placeholder(params, _accept(request), free=free)
+            )
         if _ESCAPED.search(request.scope.get("raw_path") or b""):
-            raise BadPath("an escaped slash, backslash or NUL is no part of a path")
+            raise BadPath("a path must not contain an escaped slash, backslash or NUL")
         try:
-            found = await gallery.pictures.find(path, params, _accept(request))
-            return await _sent(request, gallery.pictures, found)
+            image = await parts.server.find(path, params, _accept(request), free=free)
+            return await _sent(request, parts.server, image)
         except NoFile as error:
-            return await _missing(request, gallery.pictures, params, str(error))
+            return await _missing(request, parts.server, params, str(error), free=free)
     except BadPath as error:
-        said = f"the path cannot be used: {error}"
-        raise RefusedRequest(said, [{"parameter": "path", "in": "path", "detail": str(error)}], _NEVER_KEPT) from error
+        value = InvalidValue(parameter="path", in_="path", detail=str(error))
+        raise RefusedRequest(f"invalid path: {error}", [value], _NO_STORE) from error
     except BadParameters as error:
-        wrong = [{"parameter": name, "in": "query", "detail": said} for name, said in error.errors]
-        raise RefusedRequest(str(error), wrong, _NEVER_KEPT) from error
+        values = [InvalidValue(parameter=name, in_="query", detail=detail) for name, detail in error.errors]
+        raise RefusedRequest(str(error), values, _NO_STORE) from error
     except signing.NotSigned as error:
-        raise NotSigned(str(error), headers=_NEVER_KEPT) from error
-    except NoImage as error:
-        raise BrokenPicture(str(error), headers=_NEVER_KEPT) from error
-    except Busy as error:
-        raise Unavailable(str(error), headers={**_NEVER_KEPT, "Retry-After": "2"}) from error
+        raise NotSigned(str(error), headers=_NO_STORE) from error
+    except InvalidImage as error:
+        raise BrokenPicture(str(error), headers=_NO_STORE) from error
+    except Overloaded as error:
+        raise Unavailable(str(error), headers={**_NO_STORE, "Retry-After": "2"}) from error
 
 
 def _accept(request: Request) -> str | None:
-    found = request.headers.getlist("accept")
-    return ",".join(found) if found else None
+    values = request.headers.getlist("accept")
+    return ",".join(values) if values else None
 
 
-def _params(request: Request, gallery: Gallery, path: str) -> Params:
+def _params(request: Request, parts: ImageParts, path: str) -> tuple[Params, bool]:
+    """The parameters, and whether the address is free: neither signed nor a preset."""
     pairs = request.query_params.multi_items()
     proof: dict[str, str] = {}
     for name, value in pairs:
@@ -136,29 +154,29 @@ def _params(request: Request, gallery: Gallery, path: str) -> Params:
             proof[name] = value
     params = parse((name, value) for name, value in pairs if name not in proof)
     bare = path.removeprefix(f"{FOLDER}/")
-    gallery.gate.check(bare, params, s=proof.get("s"), expires=proof.get("expires"), now=time.time())
-    return params
+    known = parts.signer.check(bare, params, s=proof.get("s"), expires=proof.get("expires"), now=time.time())
+    return params, not known
 
 
-async def _sent(request: Request, pictures: Pictures, picture: Picture, *, status: int = 200) -> Response:
-    headers = {**_SAFE, "ETag": picture.etag, "Cache-Control": _FOREVER if picture.forever else _A_WHILE}
-    if picture.negotiated:
+async def _sent(request: Request, server: ImageServer, image: ServedImage, *, status: int = 200) -> Response:
+    headers = {**_SAFE, "ETag": image.etag, "Cache-Control": _IMMUTABLE if image.immutable else _SHORT_LIVED}
+    if image.negotiated:
         headers["Vary"] = "Accept"
     if status != 200:
-        headers |= _NEVER_KEPT
+        headers |= _NO_STORE
         del headers["ETag"]
-    elif matches(request.headers.get("if-none-match"), picture.etag):
+    elif matches(request.headers.get("if-none-match"), image.etag):
         return Response(status_code=304, headers=headers)
-    body = await pictures.data(picture)
-    return Response(body, status_code=status, headers=headers, media_type=picture.media_type)
+    body = await server.data(image)
+    return Response(body, status_code=status, headers=headers, media_type=image.media_type)
 
 
-async def _missing(request: Request, pictures: Pictures, params: Params, reason: str) -> Response:
+async def _missing(request: Request, server: ImageServer, params: Params, reason: str, *, free: bool) -> Response:
     if names_images(_accept(request)):
-        stand_in = await pictures.stand_in(params, _accept(request))
-        answer = await _sent(request, pictures, stand_in, status=404)
+        placeholder = await server.placeholder(params, _accept(request), free=free)
+        answer = await _sent(request, server, placeholder, status=404)
     else:
-        answer = respond(request, Missing(reason, headers=_NEVER_KEPT))
-    # Whether it is a picture or a text depends on the header, whatever the format.
+        answer = respond(request, Missing(reason, headers=_NO_STORE))
+    # Whether it is an image or a text depends on the header, whatever the format.
     answer.headers["Vary"] = "Accept"
     return answer

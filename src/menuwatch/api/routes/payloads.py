@@ -1,62 +1,81 @@
-"""The archive: list, look at, download, compare, release."""
+"""The archive: list, get, download, compare, release."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api import paging
-from menuwatch.api.answers import answer, matches, page
-from menuwatch.api.schemas.common import PayloadPath, StorePath
-from menuwatch.api.schemas.payloads import (
-    DiffQuery,
-    LatestQuery,
-    Payload,
-    PayloadDiff,
-    PayloadPage,
-    PayloadQuery,
-    Released,
-    StorePayloadQuery,
-)
-from menuwatch.operations import payloads
-from menuwatch.operations.payload_diff import shown
-from menuwatch.web.auth import allowed_by_method
-from menuwatch.web.system import Reading, Sys, Writing
-
-router = APIRouter(prefix="/api/payloads", tags=["payloads"], dependencies=[allowed_by_method(Permission.PAYLOADS)])
+from menuwatch.api.inputs import BIGINT_MAX, Input, PageQuery, PayloadPath, StoreId, StorePath
+from menuwatch.api.paging import Keyset
+from menuwatch.api.responses import answer, matches, returns, returns_page
+from menuwatch.archive import diff
+from menuwatch.archive import service as payloads
+from menuwatch.archive.diff import PayloadDiff
+from menuwatch.archive.service import PayloadFilter, ReleasedPayload
+from menuwatch.archive.store import Payload, Status
+from menuwatch.db.pool import Connection
+from menuwatch.web.auth import require_by_method
+from menuwatch.web.dependencies import AppDep, ReadConn, WriteConn
 
 
-def _page(request: Request, mark: str, found: list[Any], limit: int) -> Response:
-    shown = found[:limit]
-    last = shown[-1] if len(found) > limit else None
-    return page(request, shown, paging.encode(mark, last.fetched_at, last.id) if last else None)
+class StorePayloadQuery(PageQuery):
+    """Which payloads of a store."""
+
+    status: Status | None = Field(None, description="Only payloads with this status.")
 
 
-def _before(cursor: str | None, mark: str) -> tuple[datetime, int] | None:
-    return None if cursor is None else paging.decode(cursor, mark, tuple[datetime, int])
+class PayloadQuery(StorePayloadQuery):
+    """Which payloads."""
+
+    dispensary_id: StoreId | None = Field(None, description="Only payloads of this store.")
 
 
-@router.get("", response_model=PayloadPage, summary="List archived payloads, newest first")
-async def list_payloads(request: Request, conn: Reading, query: Annotated[PayloadQuery, Query()]) -> Response:
-    """Every answer of a platform that was archived, with what is known of it."""
-    mark = paging.mark("payloads", query.dispensary_id, query.status)
-    found = await payloads.page(
-        conn,
-        dispensary_id=query.dispensary_id,
-        status=query.status,
-        before=_before(query.cursor, mark),
-        limit=query.limit + 1,
+class LatestQuery(Input):
+    """Which payload counts as the latest."""
+
+    status: Status | None = Field(
+        None, description="The newest payload with this status; the newest of all if omitted."
     )
-    return _page(request, mark, found, query.limit)
 
 
-@router.get("/{payload_id}", response_model=Payload, summary="One payload's metadata")
-async def get_payload(request: Request, conn: Reading, payload_id: PayloadPath) -> Response:
-    """What is known of one archived answer; its content is at `/api/payloads/{id}/data`."""
-    return answer(request, await payloads.one(conn, payload_id))
+class DiffQuery(Input):
+    """Which payloads are compared."""
+
+    from_: int | None = Field(
+        None,
+        alias="from",
+        ge=1,
+        le=BIGINT_MAX,
+        description="Id of the older payload; if omitted, the ok one before `to`.",
+    )
+    to: int | None = Field(
+        None, ge=1, le=BIGINT_MAX, description="Id of the newer payload; if omitted, the newest ok one."
+    )
+
+
+router = APIRouter(prefix="/api/payloads", tags=["payloads"], dependencies=[require_by_method(Permission.PAYLOADS)])
+
+
+async def _list(request: Request, conn: Connection, query: PageQuery, filters: PayloadFilter) -> Response:
+    keys = Keyset(query, tuple[datetime, int], "payloads", filters)
+    rows = await payloads.list_payloads(conn, filters, before=keys.after, limit=keys.limit)
+    return keys.page(request, rows, lambda payload: (payload.fetched_at, payload.id))
+
+
+@router.get("", **returns_page(Payload), summary="List archived payloads, newest first")
+async def list_payloads(request: Request, conn: ReadConn, query: Annotated[PayloadQuery, Query()]) -> Response:
+    """Lists all archived responses of the platforms."""
+    return await _list(request, conn, query, PayloadFilter(dispensary_id=query.dispensary_id, status=query.status))
+
+
+@router.get("/{payload_id}", **returns(Payload), summary="Get a payload's metadata")
+async def get_payload(request: Request, conn: ReadConn, payload_id: PayloadPath) -> Response:
+    """Returns the metadata of one archived response; its content is at `/api/payloads/{id}/data`."""
+    return answer(request, await payloads.get_payload(conn, payload_id))
 
 
 def takes_gzip(header: str | None) -> bool:
@@ -78,22 +97,22 @@ def takes_gzip(header: str | None) -> bool:
 
 @router.get(
     "/{payload_id}/data",
-    summary="The archived document itself",
+    summary="Download an archived document",
     response_class=Response,
     responses={
         200: {
-            "description": "The document: `pages` holds the platform's answers verbatim, in order; `broken` holds answers that are "
-            "not JSON, Base64-encoded.",
+            "description": "The document: `pages` holds the platform's responses verbatim, in order; `broken` holds "
+            "responses that are not JSON, Base64-encoded.",
             "content": {"application/json": {"schema": {"type": "object"}}},
         },
-        304: {"description": "The client has it already."},
+        304: {"description": "Not modified."},
     },
 )
-async def get_payload_data(request: Request, system: Sys, payload_id: PayloadPath) -> Response:
-    """The file as it was archived, compressed for clients that take gzip. It never changes: its ETag is the SHA-256 of the document,
-    with `-gzip` behind it where it is sent compressed."""
+async def get_payload_data(request: Request, system: AppDep, payload_id: PayloadPath) -> Response:
+    """Returns the file as archived, compressed for clients that accept gzip. It never changes: its ETag is the SHA-256 of the
+    document, with the suffix `-gzip` if sent compressed."""
     async with system.pool.connection(timeout=10) as conn:
-        payload = await payloads.one(conn, payload_id)
+        payload = await payloads.get_payload(conn, payload_id)
     packed = takes_gzip(request.headers.get("accept-encoding"))
     headers = {
         # Other bytes are another representation, and need another strong tag.
@@ -111,45 +130,57 @@ async def get_payload_data(request: Request, system: Sys, payload_id: PayloadPat
     return Response(body, headers=headers, media_type="application/json")
 
 
-@router.get("/store/{dispensary_id}", response_model=PayloadPage, summary="One store's payloads, newest first")
+@router.get("/store/{dispensary_id}", **returns_page(Payload), summary="List a store's payloads, newest first")
 async def list_store_payloads(
-    request: Request, conn: Reading, dispensary_id: StorePath, query: Annotated[StorePayloadQuery, Query()]
+    request: Request, conn: ReadConn, dispensary_id: StorePath, query: Annotated[StorePayloadQuery, Query()]
 ) -> Response:
-    """Every answer that was archived for one store."""
-    mark = paging.mark("store payloads", dispensary_id, query.status)
-    found = await payloads.of_store(
-        conn, dispensary_id, status=query.status, before=_before(query.cursor, mark), limit=query.limit + 1
-    )
-    return _page(request, mark, found, query.limit)
+    """Lists all archived responses for one store."""
+    await payloads.check_store(conn, dispensary_id)
+    return await _list(request, conn, query, PayloadFilter(dispensary_id=dispensary_id, status=query.status))
 
 
-@router.get("/store/{dispensary_id}/latest", response_model=Payload, summary="One store's newest payload")
+@router.get("/store/{dispensary_id}/latest", **returns(Payload), summary="Get a store's newest payload")
 async def get_latest_payload(
-    request: Request, conn: Reading, dispensary_id: StorePath, query: Annotated[LatestQuery, Query()]
+    request: Request, conn: ReadConn, dispensary_id: StorePath, query: Annotated[LatestQuery, Query()]
 ) -> Response:
-    """The newest archived answer of a store, whatever its status unless one is asked for. `Content-Location` is its own address."""
-    found = await payloads.latest(conn, dispensary_id, query.status)
-    return answer(request, found, headers={"Content-Location": f"/api/payloads/{found.id}"})
+    """Returns the newest archived response of a store, of any status unless one is given. `Content-Location` is its own URL."""
+    payload = await payloads.latest_payload(conn, dispensary_id, query.status)
+    return answer(request, payload, headers={"Content-Location": f"/api/payloads/{payload.id}"})
 
 
-@router.get(
-    "/store/{dispensary_id}/diff", response_model=PayloadDiff, summary="What differs between two of a store's menus"
-)
+@router.get("/store/{dispensary_id}/diff", **returns(PayloadDiff), summary="Compare two menus of a store")
 async def diff_payloads(
-    request: Request, system: Sys, dispensary_id: StorePath, query: Annotated[DiffQuery, Query()]
+    request: Request, system: AppDep, dispensary_id: StorePath, query: Annotated[DiffQuery, Query()]
 ) -> Response:
-    """Compares two archived menus product by product, as if they followed each other. Without parameters these are the two newest
-    ok ones; naming a quarantined one shows what it would change. `Content-Location` is the address of this very comparison."""
+    """Compares two archived menus product by product, as if they were consecutive. Without parameters these are the two newest ok
+    ones; a quarantined one shows what it would change. `Content-Location` is the URL of this comparison."""
     async with system.pool.connection(timeout=10) as conn:
-        first, second = await payloads.to_compare(conn, dispensary_id, query.from_, query.to)
+        first, second = await payloads.choose_pair(conn, dispensary_id, query.from_, query.to)
     # Normalizing takes a while: no connection is held meanwhile.
-    found = shown(await payloads.compare(system.archive, system.platforms, first, second))
-    place = f"/api/payloads/store/{dispensary_id}/diff?from={first.id}&to={second.id}"
-    return answer(request, found, headers={"Content-Location": place})
+    comparison = diff.to_response(await diff.compare(system.archive, system.platforms, first, second))
+    url = f"/api/payloads/store/{dispensary_id}/diff?from={first.id}&to={second.id}"
+    return answer(request, comparison, headers={"Content-Location": url})
 
 
-@router.post("/{payload_id}/release", response_model=Released, summary="Take a payload out of quarantine")
-async def release_payload(request: Request, conn: Writing, payload_id: PayloadPath) -> Response:
-    """A person has looked at a suspect menu and it is right: it counts as `ok` from now on, and is applied ahead of other work."""
-    task_id = await payloads.release(conn, payload_id)
-    return answer(request, {"payload": await payloads.one(conn, payload_id), "task_id": task_id})
+class Review(Input):
+    """The result of a review."""
+
+    note: str | None = Field(None, max_length=payloads.LONGEST_NOTE, description="Note kept with the payload.")
+
+
+@router.post("/{payload_id}/release", **returns(ReleasedPayload), summary="Release a payload from quarantine")
+async def release_payload(
+    request: Request, conn: WriteConn, payload_id: PayloadPath, review: Review | None = None
+) -> Response:
+    """Accepts a suspicious menu after review: its status becomes `ok`, and it is applied with raised priority."""
+    task_id = await payloads.release(conn, payload_id, review.note if review else None)
+    return answer(request, ReleasedPayload(payload=await payloads.get_payload(conn, payload_id), task_id=task_id))
+
+
+@router.post("/{payload_id}/reject", **returns(Payload), summary="Reject a quarantined payload")
+async def reject_payload(
+    request: Request, conn: WriteConn, payload_id: PayloadPath, review: Review | None = None
+) -> Response:
+    """Refuses a suspicious menu after review: its status becomes `rejected`. It is kept and never applied."""
+    await payloads.reject(conn, payload_id, review.note if review else None)
+    return answer(request, await payloads.get_payload(conn, payload_id))

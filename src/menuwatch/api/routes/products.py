@@ -1,36 +1,87 @@
-"""The catalogue: products, their history, brands and categories."""
+"""The catalog: products, their history, brands and categories."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api import paging
-from menuwatch.api.answers import answer, page
-from menuwatch.api.schemas.common import ProductPath, SpanQuery
-from menuwatch.api.schemas.products import (
-    NameCountPage,
-    NamesQuery,
-    ProductDetail,
-    ProductHistory,
-    ProductPage,
-    ProductQuery,
-    SnapshotPage,
-    StoreProductQuery,
-)
+from menuwatch.api.inputs import Instant, PageQuery, ProductPath, Search, SpanQuery, StoreId, Text
+from menuwatch.api.paging import Keyset
+from menuwatch.api.responses import answer, page, returns, returns_page
+from menuwatch.catalog import history
+from menuwatch.catalog import service as products
+from menuwatch.catalog.cold_storage import ParquetPartitions
+from menuwatch.catalog.history import Gap, ProductState, Snapshot
+from menuwatch.catalog.model import StockStatus
+from menuwatch.catalog.service import Key, NameCount, Order, Product, ProductDetail, ProductFilter, Span
+from menuwatch.catalog.taxonomy.categories import Category, Subcategory
+from menuwatch.catalog.taxonomy.strains import Strain
+from menuwatch.core.shapes import REF, embedded_schemas
 from menuwatch.db.pool import Connection
-from menuwatch.exports.packs import Packs
-from menuwatch.operations import products
-from menuwatch.operations.products import Key, Order, ProductFilter, Span
-from menuwatch.web.auth import allowed
-from menuwatch.web.system import Reading, Sys
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import AppDep, ReadConn
 
-router = APIRouter(prefix="/api", tags=["catalogue"], dependencies=[allowed(Permission.READ)])
+router = APIRouter(prefix="/api", tags=["catalog"], dependencies=[require(Permission.READ)])
+
+
+class StoreProductQuery(PageQuery):
+    """Product filters and order. Repeatable filters match any of their values."""
+
+    brand: list[Text] | None = Field(None, description="Only these brands, as /api/brands lists them (repeatable).")
+    category: list[Text] | None = Field(
+        None, description="Only these categories, as the platform names them (repeatable)."
+    )
+    strain_type: list[Text] | None = Field(
+        None, description="Only these strain types, as the platform names them (repeatable)."
+    )
+    category_canon: list[Category] | None = Field(None, description="Only these canonical categories (repeatable).")
+    subcategory_canon: list[Subcategory] | None = Field(
+        None, description="Only these canonical subcategories (repeatable)."
+    )
+    strain_canon: list[Strain] | None = Field(None, description="Only these canonical strain types (repeatable).")
+    stock: list[StockStatus] | None = Field(None, description="Only this stock status (repeatable).")
+    present: bool | None = Field(
+        None, description="Only products in (`true`) or missing from (`false`) their store's last crawl."
+    )
+    q: Search | None = Field(None, description="Only products whose name contains this text, case-insensitive.")
+    price_min: Decimal | None = Field(
+        None, ge=0, le=10_000_000, description="Minimum price of the cheapest option, in US dollars."
+    )
+    price_max: Decimal | None = Field(
+        None, ge=0, le=10_000_000, description="Maximum price of the cheapest option, in US dollars."
+    )
+    new_since: Instant | None = Field(
+        None,
+        description="Only products seen for the first time at or after this time (ISO 8601 with offset), other than in the first "
+        "crawl of their store.",
+    )
+    gone_since: Instant | None = Field(
+        None, description="Only products that left the menu at or after this time (ISO 8601 with offset)."
+    )
+    order: Literal["name", "price", "-price", "updated"] = Field(
+        "name", description="`updated` is most recently changed first; products without a price come last."
+    )
+
+
+class ProductQuery(StoreProductQuery):
+    """Which products of which stores."""
+
+    store: list[StoreId] | None = Field(None, description="Only these stores (repeatable).")
+
+
+class NamesQuery(PageQuery):
+    """Filter of names."""
+
+    store: list[StoreId] | None = Field(None, description="Only names that occur in these stores (repeatable).")
+    q: Search | None = Field(None, description="Only names that contain this text, case-insensitive.")
+
 
 _KEYS: dict[Order, Any] = {
     Order.NAME: tuple[str, int],
@@ -40,7 +91,7 @@ _KEYS: dict[Order, Any] = {
 }
 
 
-async def listing(
+async def answer_products(
     request: Request, conn: Connection, query: StoreProductQuery, stores: Sequence[int] | None
 ) -> Response:
     """One page of products of those stores."""
@@ -57,90 +108,83 @@ async def listing(
         q=query.q,
         price_min=query.price_min,
         price_max=query.price_max,
+        new_since=query.new_since,
+        gone_since=query.gone_since,
     )
     order = Order(query.order)
-    mark = paging.mark("products", order, where)
-    after: tuple[Key, int] | None = None
-    if query.cursor is not None:
-        after = paging.decode(query.cursor, mark, _KEYS[order])
-    found = await products.page(conn, where, order=order, after=after, limit=query.limit)
-    return page(request, found.rows, paging.encode(mark, *found.next) if found.next else None)
+    keys: Keyset[tuple[Key, int]] = Keyset(query, _KEYS[order], "products", order, where)
+    rows = await products.list_products(conn, where, order=order, after=keys.after, limit=query.limit)
+    return page(request, rows.items, keys.cursor(rows.next))
 
 
-@router.get("/products", response_model=ProductPage, summary="Search products across stores")
-async def list_products(request: Request, conn: Reading, query: Annotated[ProductQuery, Query()]) -> Response:
-    """Products of every store, as their stores' last crawls saw them, with what used to be there."""
-    return await listing(request, conn, query, query.store)
+@router.get("/products", **returns_page(Product), summary="Search products across stores")
+async def list_products(request: Request, conn: ReadConn, query: Annotated[ProductQuery, Query()]) -> Response:
+    """Searches all stores, as of their last crawls, including products no longer on the menu."""
+    return await answer_products(request, conn, query, query.store)
 
 
-@router.get("/products/{product_id}", response_model=ProductDetail, summary="One product")
-async def get_product(request: Request, conn: Reading, product_id: ProductPath) -> Response:
-    """Everything that is known of one item at one store."""
-    return answer(request, await products.one(conn, product_id))
+@router.get("/products/{product_id}", **returns(ProductDetail), summary="Get a product")
+async def get_product(request: Request, conn: ReadConn, product_id: ProductPath) -> Response:
+    """Returns all details of one product at one store."""
+    return answer(request, await products.get_product(conn, product_id))
 
 
-def _time_after(cursor: str | None, mark: str) -> datetime | None:
-    return None if cursor is None else paging.decode(cursor, mark, tuple[datetime])[0]
+(_GAP,), _components = msgspec.json.schema_components([Gap], ref_template=REF)
+embedded_schemas.update(_components)
+_GAPS = {"type": "array", "items": _GAP, "description": "Gaps in the period of this page, newest first."}
 
 
-@router.get("/products/{product_id}/history", response_model=ProductHistory, summary="One product's states over time")
+@router.get(
+    "/products/{product_id}/history", **returns_page(ProductState, gaps=_GAPS), summary="Get a product's history"
+)
 async def get_product_history(
-    request: Request, system: Sys, conn: Reading, product_id: ProductPath, query: Annotated[SpanQuery, Query()]
+    request: Request, app: AppDep, conn: ReadConn, product_id: ProductPath, query: Annotated[SpanQuery, Query()]
 ) -> Response:
-    """What it cost, how much there was and how strong it was: a row per change, newest first. Times of which nothing is known are in
-    `gaps`."""
-    mark = paging.mark("history", product_id, query.since, query.until)
-    found = await products.history(
+    """Prices, stock and potency: one row per change, newest first. Periods without observations are in `gaps`."""
+    keys = Keyset(query, datetime, "history", product_id, query.since, query.until)
+    past = await history.get_history(
         conn,
         product_id,
         Span(since=query.since, until=query.until),
-        after=_time_after(query.cursor, mark),
+        after=keys.after,
         limit=query.limit,
-        packs=Packs(system.archive.root),
+        archived=ParquetPartitions(app.archive.storage),
     )
-    cursor = paging.encode(mark, found.next) if found.next is not None else None
-    return page(request, found.states, cursor, gaps=found.gaps)
+    return page(request, past.states, keys.cursor(past.next), gaps=past.gaps)
 
 
-@router.get("/products/{product_id}/snapshots", response_model=SnapshotPage, summary="One product, crawl by crawl")
+@router.get("/products/{product_id}/snapshots", **returns_page(Snapshot), summary="List a product's snapshots")
 async def list_product_snapshots(
-    request: Request, system: Sys, conn: Reading, product_id: ProductPath, query: Annotated[SpanQuery, Query()]
+    request: Request, app: AppDep, conn: ReadConn, product_id: ProductPath, query: Annotated[SpanQuery, Query()]
 ) -> Response:
-    """The product as each crawl saw it, newest first. The same as its history, looked at another way."""
-    mark = paging.mark("snapshots", product_id, query.since, query.until)
-    found = await products.snapshots(
+    """The product as of each crawl, newest first: its history with one row per crawl."""
+    keys = Keyset(query, datetime, "snapshots", product_id, query.since, query.until)
+    rows = await history.list_snapshots(
         conn,
         product_id,
         Span(since=query.since, until=query.until),
-        after=_time_after(query.cursor, mark),
-        limit=query.limit + 1,
-        packs=Packs(system.archive.root),
+        after=keys.after,
+        limit=keys.limit,
+        archived=ParquetPartitions(app.archive.storage),
     )
-    shown = found[: query.limit]
-    return page(request, shown, paging.encode(mark, shown[-1]["crawled_at"]) if len(found) > query.limit else None)
+    return keys.page(request, rows, lambda snapshot: snapshot.crawled_at)
 
 
-async def _names(
-    request: Request,
-    conn: Connection,
-    query: NamesQuery,
-    name: str,
-    read: Callable[..., Awaitable[list[dict[str, Any]]]],
+async def _answer_names(
+    request: Request, conn: Connection, query: NamesQuery, name: str, read: Callable[..., Awaitable[list[NameCount]]]
 ) -> Response:
-    mark = paging.mark(name, query.store, query.q)
-    after = paging.decode(query.cursor, mark, tuple[str])[0] if query.cursor is not None else None
-    found = await read(conn, stores=query.store, q=query.q, after=after, limit=query.limit + 1)
-    shown = found[: query.limit]
-    return page(request, shown, paging.encode(mark, shown[-1]["name"]) if len(found) > query.limit else None)
+    keys = Keyset(query, str, name, query.store, query.q)
+    rows = await read(conn, stores=query.store, q=query.q, after=keys.after, limit=keys.limit)
+    return keys.page(request, rows, lambda row: row.name)
 
 
-@router.get("/brands", response_model=NameCountPage, summary="List brands")
-async def list_brands(request: Request, conn: Reading, query: Annotated[NamesQuery, Query()]) -> Response:
-    """Brands by name, with how much there is of each. Products without a brand are in none."""
-    return await _names(request, conn, query, "brands", products.brands)
+@router.get("/brands", **returns_page(NameCount), summary="List brands")
+async def list_brands(request: Request, conn: ReadConn, query: Annotated[NamesQuery, Query()]) -> Response:
+    """Lists brands by name, with the number of products. Products without a brand are not counted."""
+    return await _answer_names(request, conn, query, "brands", products.list_brands)
 
 
-@router.get("/categories", response_model=NameCountPage, summary="List categories")
-async def list_categories(request: Request, conn: Reading, query: Annotated[NamesQuery, Query()]) -> Response:
-    """Categories by name, with how much there is of each. Products without a category are in none."""
-    return await _names(request, conn, query, "categories", products.categories)
+@router.get("/categories", **returns_page(NameCount), summary="List categories")
+async def list_categories(request: Request, conn: ReadConn, query: Annotated[NamesQuery, Query()]) -> Response:
+    """Lists categories by name, with the number of products. Products without a category are not counted."""
+    return await _answer_names(request, conn, query, "categories", products.list_categories)

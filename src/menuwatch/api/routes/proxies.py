@@ -1,157 +1,314 @@
-"""Proxies: list, add, test, take out, put back, remove."""
+"""Proxies: list, add, locate, tag, test, disable, enable, remove."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Body, Query, Request, Response
+from fastapi import APIRouter, Body, Path, Query, Request, Response
+from msgspec import Struct, structs
+from pydantic import Field, model_validator
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api import paging
-from menuwatch.api.answers import answer, page
-from menuwatch.api.problems import InvalidRequest
-from menuwatch.api.schemas.proxies import (
-    DisableProxy,
-    EnableProxy,
-    NewProxies,
-    Proxy,
-    ProxyPage,
-    ProxyPath,
-    ProxyQuery,
-    ProxyResults,
-    ProxyTest,
-)
-from menuwatch.core.errors import Refused
-from menuwatch.operations import proxies
-from menuwatch.operations.proxy_intake import Intake, bring_in
-from menuwatch.operations.refusals import Unusable
+from menuwatch.api.inputs import INTEGER_MAX, Input, PageQuery, Search, Text
+from menuwatch.api.paging import Keyset
+from menuwatch.api.problems import InvalidRequest, InvalidValue
+from menuwatch.api.responses import answer, returns, returns_page
+from menuwatch.core.errors import PreconditionFailed, Refused
+from menuwatch.core.shapes import doc
+from menuwatch.proxies import bulk
+from menuwatch.proxies import service as proxies
+from menuwatch.proxies.bulk import IDS_MAX, ProxyAction, ProxyBulkResult
+from menuwatch.proxies.import_file import ParsedProxy, Rejected
+from menuwatch.proxies.importer import ImportResult, import_proxies
+from menuwatch.proxies.location import LOCATION, Location
 from menuwatch.proxies.parse import parse_line
-from menuwatch.proxies.place import country_code, state_code, time_zone
-from menuwatch.proxies.sheet import Given, Rejected, placed
-from menuwatch.web.auth import allowed_by_method
-from menuwatch.web.system import Reading, Sys, Writing
+from menuwatch.proxies.service import Proxy, ProxyFilter, Status
+from menuwatch.proxies.statistics import ProxyStatistics, get_statistics
+from menuwatch.proxies.testing import ProxyTest
+from menuwatch.web.auth import require_by_method
+from menuwatch.web.dependencies import AppDep, ReadConn, WriteConn
 
-router = APIRouter(prefix="/api/proxies", tags=["proxies"], dependencies=[allowed_by_method(Permission.PROXIES)])
+router = APIRouter(prefix="/api/proxies", tags=["proxies"], dependencies=[require_by_method(Permission.PROXIES)])
+
+ProxyPath = Annotated[int, Path(ge=1, le=INTEGER_MAX, description="Id of the proxy.")]
 
 
-@router.get("", response_model=ProxyPage, summary="List proxies")
-async def list_proxies(request: Request, conn: Reading, query: Annotated[ProxyQuery, Query()]) -> Response:
-    """Every proxy with its health, by number."""
-    mark = paging.mark("proxies", query.active)
-    after = paging.decode(query.cursor, mark, tuple[int])[0] if query.cursor is not None else 0
-    found = await proxies.page(conn, active=query.active, after=after, limit=query.limit + 1)
-    shown = found[: query.limit]
-    return page(request, shown, paging.encode(mark, shown[-1].id) if len(found) > query.limit else None)
+Tag = Annotated[Text, Field(min_length=1, max_length=40)]
+
+
+class ProxyQuery(PageQuery):
+    """Which proxies."""
+
+    active: bool | None = Field(None, description="Only active proxies (`true`), or only inactive ones (`false`).")
+    status: Status | None = Field(
+        None, description="Only this status; `failing`: active, with three failures or refusals in a row."
+    )
+    tag: Tag | None = Field(None, description="Only proxies with this tag.")
+    q: Search | None = Field(None, description="Only proxies with this text in address or location.")
+
+
+class LocationInput(Input):
+    """Location of the exit IP."""
+
+    city: Text | None = Field(None, max_length=200, description="City.")
+    state: Text | None = Field(None, description="State or province (two letters).")
+    country: Text | None = Field(None, description="Country (two letters).")
+    timezone: Text | None = Field(None, description="IANA time zone, for example America/Phoenix.")
+
+
+class NewProxies(LocationInput):
+    """Proxies to add, and the location of all of them."""
+
+    proxies: list[Text] = Field(
+        min_length=1,
+        max_length=100,
+        description="Proxies, each as http://USER:PASSWORD@HOST:PORT (or https, socks5), HOST:PORT or "
+        "HOST:PORT:USER:PASSWORD.",
+        examples=[["http://user:password@203.0.113.7:8080"]],
+    )
+    force: bool = Field(False, strict=True, description="Activate them without a test.")
+
+
+class ProxyChange(LocationInput):
+    """Location and tags to set: omitted fields keep their value, null clears them."""
+
+    tags: list[Tag] | None = Field(
+        None, max_length=100, description="Tags, at most ten: lower-case letters, digits, `.`, `_`, `:` and `-`."
+    )
+
+    @model_validator(mode="after")
+    def _has_changes(self) -> ProxyChange:
+        if not self.model_fields_set:
+            raise ValueError(f"nothing to change: give at least one of {', '.join((*LOCATION, 'tags'))}")
+        return self
+
+
+class BulkProxies(Input):
+    """Which proxies, and how: give `ids`, a filter, or `all: true`."""
+
+    ids: list[Annotated[int, Field(ge=1, le=INTEGER_MAX)]] | None = Field(
+        None, min_length=1, max_length=IDS_MAX, description="Ids of the proxies, instead of a filter."
+    )
+    status: Status | None = Field(
+        None, description="Only this status; `failing`: active, with three failures or refusals in a row."
+    )
+    tag: Tag | None = Field(None, description="Only proxies with this tag.")
+    q: Search | None = Field(None, description="Only proxies with this text in address or location.")
+    all: bool = Field(
+        False, strict=True, description="Select all proxies; required if neither filters nor ids are given."
+    )
+    dry_run: bool = Field(False, strict=True, description="Only count the proxies that would change.")
+    version: Text | None = Field(
+        None,
+        max_length=40,
+        description="`version` of a preview: nothing is done (409) if other proxies would change by now.",
+    )
+    reason: Annotated[Text, Field(min_length=1, max_length=500)] | None = Field(
+        None, description="For `disable`: reason, shown with the proxies."
+    )
+    force: bool = Field(False, strict=True, description="For `enable`: activate them without a test.")
+    new_tag: Text | None = Field(None, max_length=200, description="For `tag` and `untag`: the tag to add or remove.")
+
+    @model_validator(mode="after")
+    def _selects(self) -> BulkProxies:
+        filters = [name for name in ("status", "tag", "q") if getattr(self, name) is not None]
+        if self.ids is not None and (filters or self.all):
+            raise ValueError(f"`ids` cannot be combined with {', '.join(filters) or 'all'}")
+        if self.all and filters:
+            raise ValueError(f"`all` selects all proxies: omit it, or omit {', '.join(filters)}")
+        if self.ids is None and not filters and not self.all:
+            raise ValueError("this selects all proxies: give `ids` or a filter (status, tag, q), or `all: true`")
+        return self
+
+    @property
+    def where(self) -> ProxyFilter:
+        return ProxyFilter(ids=self.ids, status=self.status, tag=_lower(self.tag), q=self.q)
+
+
+def _lower(tag: str | None) -> str | None:
+    return None if tag is None else tag.lower()
+
+
+class EnableProxy(Input):
+    """How to enable a proxy."""
+
+    force: bool = Field(False, strict=True, description="Enable it without a test.")
+
+
+class DisableProxy(Input):
+    """Reason for disabling a proxy."""
+
+    reason: Annotated[Text, Field(min_length=1, max_length=500)] | None = Field(
+        None, description="Reason, shown with the proxy."
+    )
+
+
+class ProxyResult(Struct, frozen=True, kw_only=True):
+    """Result for one of the given proxies."""
+
+    index: Annotated[int, doc("Index in `proxies`, from 0.")]
+    outcome: Annotated[
+        Literal["added", "updated", "repeated", "rejected"],
+        doc(
+            "`updated`: already known, its password and location were updated; `repeated`: it occurs again later in the list."
+        ),
+    ]
+    id: Annotated[int | None, doc("Id of the proxy; null if it was rejected.")] = None
+    address: Annotated[str | None, doc("Address without the password; null if it could not be parsed.")] = None
+    active: Annotated[bool, doc("Whether the proxy is active now.")] = False
+    reason: Annotated[str | None, doc("Why it was rejected or is not active: it failed its test, or is disabled.")]
+
+
+class ProxyResults(Struct, frozen=True, kw_only=True):
+    """Results for all given proxies."""
+
+    added: int
+    updated: Annotated[int, doc("Number of proxies already known.")]
+    rejected: Annotated[int, doc("Number of invalid entries.")]
+    inactive: Annotated[int, doc("Number of proxies that failed their test; they are probed again automatically.")]
+    results: Annotated[list[ProxyResult], doc("One result per given proxy, in the same order.")]
+
+
+@router.get("", **returns_page(Proxy), summary="List proxies")
+async def list_proxies(request: Request, conn: ReadConn, query: Annotated[ProxyQuery, Query()]) -> Response:
+    """Lists proxies with their health, by id."""
+    where = ProxyFilter(active=query.active, status=query.status, tag=_lower(query.tag), q=query.q)
+    keys = Keyset(query, int, "proxies", where)
+    rows = await proxies.list_proxies(conn, where, after=keys.after or 0, limit=keys.limit)
+    return keys.page(request, rows, lambda proxy: proxy.id)
 
 
 @router.post(
     "",
-    response_model=ProxyResults,
-    status_code=201,
-    responses={200: {"model": ProxyResults, "description": "None is new: they were known, or are no proxies."}},
+    **returns(ProxyResults, 201, also={200: "No proxy is new: all were known or invalid."}),
     summary="Add proxies",
 )
-async def add_proxies(request: Request, system: Sys, new: NewProxies) -> Response:
-    """Each is tested first, with one request to the platform through it. One that fails is added inactive, and tried again by itself.
-    A text that is no proxy is named by its place, and the others are added."""
-    _check_place(new)
-    given, rejected = _read(new)
-    if not given:
-        errors = [{"pointer": f"#/proxies/{line.number}", "detail": line.reason} for line in rejected]
+async def add_proxies(request: Request, system: AppDep, new: NewProxies) -> Response:
+    """Tests each proxy with one request to the platform. A proxy that fails is added as inactive and probed again automatically.
+    Invalid entries are reported by index; the others are added."""
+    location = Location.parse(**{name: getattr(new, name) for name in LOCATION})
+    parsed, rejected = _parse(new.proxies, location)
+    if not parsed:
+        errors = [InvalidValue(pointer=f"#/proxies/{line.number}", detail=line.reason) for line in rejected]
         raise InvalidRequest("; ".join(f"proxies[{line.number}]: {line.reason}" for line in rejected), errors)
-    intake = await bring_in(system.pool, system.settings, given, rejected, test=not new.force)
-    return answer(request, _results(intake, given), status=201 if intake.added else 200)
+    result = await import_proxies(system.pool, system.settings, parsed, rejected, test=not new.force)
+    return answer(request, _results(result, parsed), status=201 if result.added else 200)
 
 
-@router.get("/{proxy_id}", response_model=Proxy, summary="One proxy")
-async def get_proxy(request: Request, conn: Reading, proxy_id: ProxyPath) -> Response:
-    """One proxy with its health."""
-    return answer(request, await proxies.one(conn, proxy_id))
+@router.post("/bulk/{action}", **returns(ProxyBulkResult), summary="Change many proxies")
+async def bulk_change_proxies(
+    request: Request,
+    conn: WriteConn,
+    action: Annotated[ProxyAction, Path(description="What to do.")],
+    selection: BulkProxies,
+) -> Response:
+    """Acts on all matching proxies at once. Workers make the tests of `test` and `enable` within minutes: a proxy that fails is
+    inactive, and probed again automatically. With `dry_run` it only counts them."""
+    result = await bulk.apply(
+        conn,
+        action,
+        selection.where,
+        dry_run=selection.dry_run,
+        tag=selection.new_tag,
+        reason=selection.reason,
+        force=selection.force,
+        version=selection.version,
+    )
+    if selection.version not in (None, result.version):
+        raise PreconditionFailed(f"the proxies changed since that preview: {result.would:,} would change now")
+    return answer(request, result)
 
 
-@router.post("/{proxy_id}/enable", response_model=Proxy, summary="Put a proxy back to work")
+@router.get("/{proxy_id}/statistics", **returns(ProxyStatistics), summary="Get a proxy's statistics")
+async def get_proxy_statistics(request: Request, system: AppDep, conn: ReadConn, proxy_id: ProxyPath) -> Response:
+    """Returns its requests of the last 24 hours: by hour with response times, and by host with block rates."""
+    return answer(request, await get_statistics(conn, proxy_id, system.host_hours))
+
+
+@router.get("/{proxy_id}", **returns(Proxy), summary="Get a proxy")
+async def get_proxy(request: Request, conn: ReadConn, proxy_id: ProxyPath) -> Response:
+    """Returns one proxy with its health."""
+    return answer(request, await proxies.get_proxy(conn, proxy_id))
+
+
+@router.patch("/{proxy_id}", **returns(Proxy), summary="Set a proxy's location and tags")
+async def change_proxy(request: Request, conn: WriteConn, proxy_id: ProxyPath, new: ProxyChange) -> Response:
+    """The location of its exit IP determines the request language and the browser profiles."""
+    location = new.model_dump(exclude_unset=True, exclude={"tags"})
+    tags = (new.tags or []) if "tags" in new.model_fields_set else None
+    return answer(request, await proxies.set_details(conn, proxy_id, location, tags=tags))
+
+
+@router.post("/{proxy_id}/enable", **returns(Proxy), summary="Enable a proxy")
 async def enable_proxy(
-    request: Request, system: Sys, proxy_id: ProxyPath, how: Annotated[EnableProxy | None, Body()] = None
+    request: Request, system: AppDep, proxy_id: ProxyPath, options: Annotated[EnableProxy | None, Body()] = None
 ) -> Response:
-    """Clears its counters. It is tested first: one that fails is no longer disabled, but inactive, and tried again by itself."""
-    force = how is not None and how.force
-    (found,) = await proxies.enable(system.pool, system.settings, [proxy_id], force=force)
-    return answer(request, found)
+    """Resets its counters and tests it. If the test fails it is inactive instead of disabled, and is probed again automatically."""
+    force = options is not None and options.force
+    (proxy,) = await proxies.enable(system.pool, system.settings, [proxy_id], force=force)
+    return answer(request, proxy)
 
 
-@router.post("/{proxy_id}/disable", response_model=Proxy, summary="Take a proxy out")
+@router.post("/{proxy_id}/disable", **returns(Proxy), summary="Disable a proxy")
 async def disable_proxy(
-    request: Request, conn: Writing, proxy_id: ProxyPath, why: Annotated[DisableProxy | None, Body()] = None
+    request: Request,
+    conn: WriteConn,
+    proxy_id: ProxyPath,
+    body: Annotated[DisableProxy | None, Body(title="Reason")] = None,
 ) -> Response:
-    """Until somebody enables it: nothing else brings it back. What runs through it now comes to its end."""
-    (found,) = await proxies.disable(conn, [proxy_id], why.reason if why is not None else None)
-    return answer(request, found)
+    """It stays disabled until it is enabled again. Running requests through it finish."""
+    (proxy,) = await proxies.disable(conn, [proxy_id], body.reason if body is not None else None)
+    return answer(request, proxy)
 
 
-@router.post("/{proxy_id}/test", response_model=ProxyTest, summary="Test a proxy")
-async def test_proxy(request: Request, system: Sys, proxy_id: ProxyPath) -> Response:
-    """Makes one request to the platform through it, and says what came back. Counts nothing."""
-    (found,) = await proxies.test(system.pool, system.settings, proxy_ids=[proxy_id])
-    return answer(request, found)
+@router.post("/{proxy_id}/test", **returns(ProxyTest), summary="Test a proxy")
+async def test_proxy(request: Request, system: AppDep, proxy_id: ProxyPath) -> Response:
+    """Sends one request to the platform through the proxy and returns the result. Does not affect its counters."""
+    (result,) = await proxies.run_tests(system.pool, system.settings, proxy_ids=[proxy_id])
+    return answer(request, result)
 
 
-@router.delete("/{proxy_id}", response_model=Proxy, summary="Remove a proxy")
-async def remove_proxy(request: Request, conn: Writing, proxy_id: ProxyPath) -> Response:
-    """Deletes it; answers with what it was."""
-    (found,) = await proxies.remove(conn, [proxy_id])
-    return answer(request, found)
+@router.delete("/{proxy_id}", **returns(Proxy), summary="Remove a proxy")
+async def remove_proxy(request: Request, conn: WriteConn, proxy_id: ProxyPath) -> Response:
+    """Deletes the proxy; returns the deleted proxy."""
+    (proxy,) = await proxies.remove(conn, [proxy_id])
+    return answer(request, proxy)
 
 
-def _check_place(new: NewProxies) -> None:
-    country = _usable("country", lambda: country_code(new.country))
-    _usable("state", lambda: state_code(new.state, country))
-    _usable("timezone", lambda: time_zone(new.timezone))
-
-
-def _usable(field: str, check: Callable[[], str | None]) -> str | None:
-    try:
-        return check()
-    except Refused as error:
-        raise Unusable(field, str(error)) from None
-
-
-def _read(new: NewProxies) -> tuple[list[Given], list[Rejected]]:
-    """Their numbers are places in the request."""
-    given: list[Given] = []
+def _parse(lines: list[str], location: Location) -> tuple[list[ParsedProxy], list[Rejected]]:
+    """Numbered by their index in the request."""
+    parsed: list[ParsedProxy] = []
     rejected: list[Rejected] = []
-    for place, text in enumerate(new.proxies):
+    for index, text in enumerate(lines):
         try:
-            proxy = placed(parse_line(text), city=new.city, state=new.state, country=new.country, timezone=new.timezone)
+            parsed.append(ParsedProxy(number=index, proxy=location.of(parse_line(text))))
         except Refused as error:
-            rejected.append(Rejected(number=place, reason=str(error)))
-        else:
-            given.append(Given(number=place, proxy=proxy))
-    return given, rejected
+            rejected.append(Rejected(number=index, reason=str(error)))
+    return parsed, rejected
 
 
-def _results(intake: Intake, given: list[Given]) -> dict[str, object]:
-    nothing = {"id": None, "address": None, "active": False, "reason": None}
-    by_place: dict[int, dict[str, object]] = {
-        one.number: {
-            "outcome": "added" if one.created else "updated",
-            "id": one.id,
-            "address": one.address,
-            "active": one.active,
-            "reason": one.reason,
-        }
-        for one in intake.brought
+def _results(result: ImportResult, parsed: list[ParsedProxy]) -> ProxyResults:
+    results = {
+        proxy.number: ProxyResult(
+            index=proxy.number,
+            outcome="added" if proxy.created else "updated",
+            id=proxy.id,
+            address=proxy.address,
+            active=proxy.active,
+            reason=proxy.reason,
+        )
+        for proxy in result.proxies
     }
-    by_key = {one.proxy.key: by_place[one.number] for one in given if one.number in by_place}
-    for one in given:
-        if one.number not in by_place:
-            by_place[one.number] = by_key[one.proxy.key] | {"outcome": "repeated"}
-    for line in intake.rejected:
-        by_place[line.number] = nothing | {"outcome": "rejected", "reason": line.reason}
-    return {
-        "added": intake.added,
-        "updated": intake.updated,
-        "rejected": len(intake.rejected),
-        "inactive": intake.failed,
-        "results": [{"index": place, **by_place[place]} for place in sorted(by_place)],
-    }
+    by_key = {line.proxy.key: results[line.number] for line in parsed if line.number in results}
+    for line in parsed:
+        if line.number not in results:
+            results[line.number] = structs.replace(by_key[line.proxy.key], index=line.number, outcome="repeated")
+    for rejected in result.rejected:
+        results[rejected.number] = ProxyResult(index=rejected.number, outcome="rejected", reason=rejected.reason)
+    return ProxyResults(
+        added=result.added,
+        updated=result.updated,
+        rejected=len(result.rejected),
+        inactive=result.failed,
+        results=[results[index] for index in sorted(results)],
+    )

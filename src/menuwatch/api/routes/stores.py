@@ -1,103 +1,220 @@
-"""Stores: list, look at, add, switch on and off."""
+"""Stores: list, get, add, change, and their menus."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from msgspec import Struct
+from pydantic import Field, model_validator
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api import paging, versions
-from menuwatch.api.answers import answer, page, tag_of
-from menuwatch.api.routes.products import listing
-from menuwatch.api.schemas.common import StorePath
-from menuwatch.api.schemas.products import ProductPage, StoreProductQuery
-from menuwatch.api.schemas.stores import (
-    AddedStore,
-    Menu,
-    MenuQuery,
-    NewStore,
-    StoreChange,
-    StoreDetail,
-    StorePage,
-    StoreQuery,
-)
-from menuwatch.api.versions import IfMatch
-from menuwatch.exports.packs import Packs
-from menuwatch.operations import history, stores
-from menuwatch.web.auth import allowed_by_method
-from menuwatch.web.system import Reading, Sys, Writing
+from menuwatch.api.inputs import INTEGER_MAX, Input, Instant, PageQuery, Search, StorePath, Text
+from menuwatch.api.paging import Keyset
+from menuwatch.api.responses import IfMatch, answer, check_if_match, returns, returns_page, tag_of
+from menuwatch.api.routes.job_queue import ALREADY_PENDING, enqueued
+from menuwatch.api.routes.products import StoreProductQuery, answer_products
+from menuwatch.catalog import history
+from menuwatch.catalog.cold_storage import ParquetPartitions
+from menuwatch.catalog.history import Menu
+from menuwatch.catalog.service import Product
+from menuwatch.core.shapes import doc
+from menuwatch.pipeline import store_changes, store_merge
+from menuwatch.pipeline.store_changes import RemovedStore
+from menuwatch.pipeline.store_discovery import add_store as add_store_by_url
+from menuwatch.pipeline.store_merge import MergedStore
+from menuwatch.queue.enqueue import EnqueuedTask
+from menuwatch.stores import service as stores
+from menuwatch.stores.service import Freshness, StoreDetail, StoreFilter
+from menuwatch.stores.store import Store
+from menuwatch.web.auth import require_by_method
+from menuwatch.web.dependencies import AppDep, ReadConn, WriteConn
 
-router = APIRouter(prefix="/api/stores", tags=["stores"], dependencies=[allowed_by_method(Permission.STORES)])
+router = APIRouter(prefix="/api/stores", tags=["stores"], dependencies=[require_by_method(Permission.STORES)])
 
 
-@router.get("", response_model=StorePage, summary="List stores")
-async def list_stores(request: Request, conn: Reading, query: Annotated[StoreQuery, Query()]) -> Response:
-    """Every store that is watched or could be, by number."""
-    mark = paging.mark("stores", query.platform, query.state, query.crawl_enabled, query.q)
-    after = paging.decode(query.cursor, mark, tuple[int])[0] if query.cursor is not None else None
-    found = await stores.page(
-        conn,
+class StoreQuery(PageQuery):
+    """Which stores."""
+
+    platform: Text | None = Field(None, description="Only stores on this platform.")
+    state: list[Text] | None = Field(None, description="Only stores in these states or provinces (repeatable).")
+    crawl_enabled: bool | None = Field(
+        None, description="Only stores with crawling enabled (`true`) or disabled (`false`)."
+    )
+    freshness: list[Freshness] | None = Field(
+        None,
+        description="Only stores with a menu of this age (repeatable). `late`: overdue by a quarter of the crawl interval; "
+        "`stale`: twice as old as the interval; `off`: crawling disabled.",
+    )
+    q: Search | None = Field(
+        None, description="Only stores whose name, city or slug contains this text, case-insensitive."
+    )
+
+
+class NewStore(Input):
+    """A store to add."""
+
+    menu_url: Text = Field(
+        min_length=1,
+        max_length=2000,
+        description="URL of the menu.",
+        examples=["https://dutchie.com/dispensary/green-leaf"],
+    )
+
+
+class StoreChange(Input):
+    """Changes to a store; omitted fields keep their value."""
+
+    crawl_enabled: bool | None = Field(None, strict=True, description="Whether crawling is enabled.")
+    crawl_interval_hours: Decimal | None = Field(
+        None,
+        ge=stores.SHORTEST_HOURS,
+        le=stores.LONGEST_HOURS,
+        description="Crawl interval in hours, rounded to hundredths.",
+    )
+    menu_url: Text | None = Field(
+        None,
+        min_length=1,
+        max_length=2000,
+        description="URL of the menu, on the same platform. A store that is not resolved yet takes its slug and is resolved again.",
+    )
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> StoreChange:
+        if self.crawl_enabled is None and self.crawl_interval_hours is None and self.menu_url is None:
+            raise ValueError("nothing to change: give crawl_enabled, crawl_interval_hours or menu_url")
+        return self
+
+
+class RemovalQuery(Input):
+    """How to remove a store."""
+
+    dry_run: bool = Field(False, description="Only count what would be removed.")
+
+
+class Merge(Input):
+    """Which store a store is merged into."""
+
+    into: int = Field(ge=1, le=INTEGER_MAX, strict=True, description="Id of the store that stays.")
+    dry_run: bool = Field(False, strict=True, description="Only count what would be moved and removed.")
+
+
+class MenuQuery(Input):
+    """Which moment."""
+
+    at: Instant | None = Field(None, description="Point in time (ISO 8601 with offset); now if omitted.")
+
+
+class AddedStore(Struct, frozen=True):
+    """A store that was added."""
+
+    store: Annotated[StoreDetail, doc("The store; its details follow after the platform was requested.")]
+    task_id: Annotated[int, doc("The `entry_point_discovery` task that resolves the store.")]
+
+
+@router.get("", **returns_page(Store), summary="List stores")
+async def list_stores(request: Request, conn: ReadConn, query: Annotated[StoreQuery, Query()]) -> Response:
+    """Lists all known stores by id."""
+    where = StoreFilter(
         platform=query.platform,
         states=query.state,
         crawl_enabled=query.crawl_enabled,
+        freshness=query.freshness,
         q=query.q,
-        after=after,
-        limit=query.limit + 1,
     )
-    shown = found[: query.limit]
-    return page(request, shown, paging.encode(mark, shown[-1]["id"]) if len(found) > query.limit else None)
+    keys = Keyset(query, int, "stores", where)
+    rows = await stores.list_stores(conn, where, after=keys.after, limit=keys.limit)
+    return keys.page(request, rows, lambda store: store.id)
 
 
-@router.post("", response_model=AddedStore, status_code=201, summary="Add a store by the address of its menu")
-async def add_store(request: Request, system: Sys, conn: Writing, new: NewStore) -> Response:
-    """The store is there at once; a worker then asks the platform which store it is, and makes its first crawl."""
-    store_id, task_id = await stores.add_by_url(conn, system.platforms, new.menu_url)
-    store = await stores.one(conn, store_id)
-    headers = {"Location": f"/api/stores/{store_id}"}
-    return answer(request, {"store": store, "task_id": task_id}, status=201, headers=headers)
+@router.post("", **returns(AddedStore, 201), summary="Add a store by its menu URL")
+async def add_store(request: Request, app: AppDep, conn: WriteConn, new: NewStore) -> Response:
+    """Creates the store immediately; a worker then resolves it on the platform and starts its first crawl."""
+    added, task_id = await add_store_by_url(conn, app.platforms, new.menu_url)
+    store = await stores.get_store(conn, added.id)
+    headers = {"Location": f"/api/stores/{added.id}"}
+    return answer(request, AddedStore(store, task_id), status=201, headers=headers)
 
 
-@router.get("/{store_id}", response_model=StoreDetail, summary="One store")
-async def get_store(request: Request, conn: Reading, store_id: StorePath) -> Response:
-    """One store with what its last crawl changed."""
-    return answer(request, await stores.one(conn, store_id))
+@router.get("/{store_id}", **returns(StoreDetail), summary="Get a store")
+async def get_store(request: Request, conn: ReadConn, store_id: StorePath) -> Response:
+    """Returns one store with the changes of its last crawl."""
+    return answer(request, await stores.get_store(conn, store_id))
 
 
-@router.patch("/{store_id}", response_model=StoreDetail, summary="Change a store")
+@router.patch("/{store_id}", **returns(StoreDetail), summary="Change a store")
 async def change_store(
-    request: Request,
-    conn: Writing,
-    store_id: StorePath,
-    change: StoreChange,
-    if_match: IfMatch = None,
+    request: Request, app: AppDep, conn: WriteConn, store_id: StorePath, change: StoreChange, if_match: IfMatch = None
 ) -> Response:
-    """Switches crawling on or off. A store that is off is never contacted."""
-    await stores.lock(conn, store_id)
-    versions.check(if_match, await stores.one(conn, store_id), f"store {store_id}")
-    await stores.set_crawl_enabled(conn, store_id, change.crawl_enabled)
-    now = await stores.one(conn, store_id)
+    """Enables or disables crawling, or sets the crawl interval or the menu URL. A disabled store is never contacted."""
+    await stores.lock_store(conn, store_id)
+    check_if_match(if_match, await stores.get_store(conn, store_id), f"store {store_id}")
+    await stores.change_crawl_settings(
+        conn, store_id, enabled=change.crawl_enabled, interval_hours=change.crawl_interval_hours
+    )
+    if change.menu_url is not None:
+        await store_changes.set_menu_url(conn, app.platforms, store_id, change.menu_url)
+    now = await stores.get_store(conn, store_id)
     return answer(request, now, headers={"ETag": tag_of(now)})
 
 
-@router.get("/{store_id}/products", response_model=ProductPage, summary="One store's products")
+@router.delete("/{store_id}", **returns(RemovedStore), summary="Remove a store")
+async def remove_store(
+    request: Request, app: AppDep, store_id: StorePath, query: Annotated[RemovalQuery, Query()]
+) -> Response:
+    """Removes the store with its payloads, products, history and alert rules, cancels its tasks, and returns what was removed.
+    Finished tasks and the audit log stay."""
+    async with app.pool.connection(timeout=10) as conn:
+        return answer(request, await store_changes.remove_store(conn, app.archive, store_id, dry_run=query.dry_run))
+
+
+@router.post("/{store_id}/merge", **returns(MergedStore), summary="Merge a store into another one")
+async def merge_store(request: Request, app: AppDep, store_id: StorePath, merge: Merge) -> Response:
+    """For two rows of one shop: payloads, products, history, finished tasks and alert rules move to the store that stays, and this one
+    is removed. If both have a catalog, it is rebuilt from the payloads of both. Refused (409) where history would be lost."""
+    merged = await store_merge.merge_stores(
+        app.pool, app.archive, app.platforms, store_id, merge.into, dry_run=merge.dry_run
+    )
+    return answer(request, merged)
+
+
+@router.post("/{store_id}/crawl", **returns(EnqueuedTask, 201, ALREADY_PENDING), summary="Crawl a store now")
+async def crawl_store(request: Request, app: AppDep, conn: WriteConn, store_id: StorePath) -> Response:
+    """Enqueues a crawl ahead of scheduled work; a store that is not resolved yet is resolved first."""
+    queued = await store_changes.crawl_now(conn, app.platforms, await stores.get_store(conn, store_id))
+    return enqueued(request, queued)
+
+
+@router.post("/{store_id}/pause", **returns(StoreDetail), summary="Pause a store")
+async def pause_store(request: Request, conn: WriteConn, store_id: StorePath) -> Response:
+    """Disables crawling: the store is not contacted until it is resumed. Idempotent."""
+    await stores.change_crawl_settings(conn, store_id, enabled=False)
+    return answer(request, await stores.get_store(conn, store_id))
+
+
+@router.post("/{store_id}/resume", **returns(StoreDetail), summary="Resume a store")
+async def resume_store(request: Request, conn: WriteConn, store_id: StorePath) -> Response:
+    """Enables crawling again. Idempotent."""
+    await stores.change_crawl_settings(conn, store_id, enabled=True)
+    return answer(request, await stores.get_store(conn, store_id))
+
+
+@router.get("/{store_id}/products", **returns_page(Product), summary="List a store's products")
 async def list_store_products(
-    request: Request, conn: Reading, store_id: StorePath, query: Annotated[StoreProductQuery, Query()]
+    request: Request, conn: ReadConn, store_id: StorePath, query: Annotated[StoreProductQuery, Query()]
 ) -> Response:
-    """The menu of one store, with what was on it before."""
-    await stores.one(conn, store_id)
-    return await listing(request, conn, query, [store_id])
+    """Lists the menu of one store, including products no longer on it."""
+    await stores.get_store(conn, store_id)
+    return await answer_products(request, conn, query, [store_id])
 
 
-@router.get("/{store_id}/menu", response_model=Menu, summary="One store's menu at a moment")
+@router.get("/{store_id}/menu", **returns(Menu), summary="Get a store's menu at a point in time")
 async def get_menu(
-    request: Request, system: Sys, conn: Reading, store_id: StorePath, query: Annotated[MenuQuery, Query()]
+    request: Request, app: AppDep, conn: ReadConn, store_id: StorePath, query: Annotated[MenuQuery, Query()]
 ) -> Response:
-    """Every product that the newest crawl before the moment saw, at the prices and stock it had then."""
-    await stores.one(conn, store_id)
-    at = query.at or datetime.now(UTC)
-    found = await history.menu_at(conn, store_id, at, packs=Packs(system.archive.root))
-    crawl = found.crawl or {"crawled_at": None, "payload_id": None}
-    told = {"crawled_at": crawl["crawled_at"], "payload_id": crawl["payload_id"]}
-    return answer(request, {"store_id": store_id, "at": at, **told, "items": found.items})
+    """Lists all products of the last crawl before that time, with their prices and stock."""
+    await stores.get_store(conn, store_id)
+    archived = ParquetPartitions(app.archive.storage)
+    return answer(request, await history.get_menu(conn, store_id, query.at or datetime.now(UTC), archived=archived))

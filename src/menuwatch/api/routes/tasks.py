@@ -1,234 +1,388 @@
-"""The queue: list, count, look at, enqueue, recover, cancel."""
+"""The task queue: list, count, get, explain, retry, change, clone, recover, cancel."""
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Annotated, Any
+from dataclasses import replace
+from datetime import datetime
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response
+from pydantic import AfterValidator, Field, Strict, WithJsonSchema, model_validator
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api import paging
-from menuwatch.api.answers import answer, page
-from menuwatch.api.problems import InvalidRequest
-from menuwatch.api.schemas.common import PageQuery, StorePath, TaskPath
-from menuwatch.api.schemas.stories import ExplanationWithStory
-from menuwatch.api.schemas.tasks import (
-    ActiveTask,
+from menuwatch.api.inputs import (
     AnyRole,
-    BulkCancel,
-    BulkDone,
-    BulkRetry,
-    EnqueuedTask,
-    LastCompletion,
-    NewTask,
-    Recovered,
-    RecoverStale,
-    Retried,
-    RetryTask,
-    Task,
-    TaskCountQuery,
-    TaskCounts,
-    TaskPage,
-    TaskQuery,
-    TaskWithReason,
+    BigId,
+    Input,
+    Instant,
+    JsonObject,
+    PageQuery,
+    Priority,
+    Search,
+    StartTime,
+    StoreId,
+    StorePath,
+    TaskPath,
+    Text,
 )
+from menuwatch.api.paging import Keyset
+from menuwatch.api.problems import InvalidRequest, InvalidValue
+from menuwatch.api.responses import answer, returns, returns_page
+from menuwatch.api.routes.job_queue import ALREADY_PENDING, NewTask, enqueue_task, enqueued
+from menuwatch.core.errors import InvalidField, Refused
 from menuwatch.db.pool import Connection
-from menuwatch.operations import explain, story, task_control, task_counts, task_search, tasks, wishes
-from menuwatch.operations.refusals import Unusable
-from menuwatch.operations.task_search import Unreadable
-from menuwatch.operations.tasks import TaskFilter
-from menuwatch.operations.wishes import Wish
-from menuwatch.web.auth import allowed_by_method
-from menuwatch.web.system import Reading, Sys, System, Writing
+from menuwatch.queue import enqueue, service
+from menuwatch.queue.counts import TaskCounts, count_by_status
+from menuwatch.queue.enqueue import EnqueuedTask
+from menuwatch.queue.explain.service import (
+    ExplanationWithTrace,
+    TaskWithReason,
+    explain_with_trace,
+    get_task_with_reason,
+)
+from menuwatch.queue.model import PRIORITY_CHAINED, Status, parse_state, split_states
+from menuwatch.queue.search import InvalidQuery, apply_query
+from menuwatch.queue.service import RECOVERY_MAX_MINUTES, BulkResult, RecoveryResult, RetryResult
+from menuwatch.queue.task_list import (
+    ActiveTask,
+    LastCompletion,
+    TaskFilter,
+    TaskRow,
+    check_filter,
+    find_workers,
+    get_active_task,
+    get_last_completion,
+    get_task,
+    list_recent,
+    list_tasks,
+)
+from menuwatch.web.auth import require_by_method
+from menuwatch.web.dependencies import AppContext, AppDep, ReadConn, WriteConn
 
-router = APIRouter(prefix="/api/tasks", tags=["tasks"], dependencies=[allowed_by_method(Permission.TASKS)])
+IDS_MAX = 10_000
+"""Most tasks that one request names by id."""
 
-RolePath = Annotated[AnyRole, Path(description="The kind of work, by its present or former name.")]
+
+_State = Literal[
+    "pending", "claimed", "running", "completed", "failed", "stale", "cancelled", "ready", "blocked", "scheduled"
+]
+
+
+class _Filters(Input):
+    role: list[AnyRole] | None = Field(None, description="Only these roles (repeatable).")
+    status: list[_State] | None = Field(
+        None, description="Only these statuses (repeatable); `ready`, `blocked` and `scheduled` select pending tasks."
+    )
+    dispensary_id: StoreId | None = Field(None, description="Only tasks for this store.")
+    platform: Text | None = Field(None, description="Only tasks for this platform.")
+    created_after: Instant | None = Field(
+        None, description="Only tasks enqueued at or after this time (ISO 8601 with offset)."
+    )
+    created_before: Instant | None = Field(
+        None, description="Only tasks enqueued before this time (ISO 8601 with offset)."
+    )
+    worker_id: Text | None = Field(
+        None, description="Only tasks claimed by this worker (id, name or pod/name), now or when they ended."
+    )
+    error: Search | None = Field(
+        None, description="Only tasks whose reason (`error_message`) contains this text, case-insensitive."
+    )
+    q: Annotated[Text, Field(max_length=2000)] | None = Field(
+        None,
+        description="Search expression as in the dashboard: `role:payload_fetch state:failed,cancelled "
+        "store:green-leaf worker:NAME platform:dutchie id:12,13 priority:>=10 created:>2026-11-01 "
+        'created:>=-24h ended:>=-24h args.payload_id:5 cause:3f2a91c04d7e error:"HTTP 403" timeout`. It '
+        "is combined with the other parameters; a filter may be given only once.",
+    )
+
+
+class TaskCountQuery(_Filters):
+    """Which tasks are counted."""
+
+
+class TaskQuery(_Filters, PageQuery):
+    """Which tasks."""
+
+
+class RecentQuery(PageQuery):
+    """Which finished tasks."""
+
+    status: list[Literal[Status.COMPLETED, Status.FAILED, Status.CANCELLED]] | None = Field(
+        None, description="Only these outcomes (repeatable); `completed` if omitted."
+    )
+
+
+class CloneTask(Input):
+    """Fields that differ from the cloned task; omitted fields are copied."""
+
+    dispensary_id: StoreId | None = Field(None, description="Id of the store.")
+    priority: Priority = Field(
+        PRIORITY_CHAINED, description="The cloned task's priority if omitted, at least 10 (on demand)."
+    )
+    scheduled_for: StartTime | None = Field(
+        None, description="Earliest start (ISO 8601 with offset); immediately if omitted."
+    )
+    payload: JsonObject | None = Field(None, description="Arguments of the task, instead of all of the cloned task.")
+
+
+class ChangeTask(Input):
+    """New values of a pending task."""
+
+    priority: Priority = Field(description="Higher runs first: 0 scheduled, 10 on demand, 20 and more urgent.")
+
+
+class RetryTask(Input):
+    """Options of a retry."""
+
+    priority: Priority = Field(PRIORITY_CHAINED, description="Minimum priority of the task; a higher priority is kept.")
+
+
+class _Bulk(_Filters):
+    ids: list[BigId] | None = Field(
+        None, min_length=1, max_length=IDS_MAX, description="Ids of the tasks, instead of a filter."
+    )
+    all: bool = Field(
+        False, strict=True, description="Select all tasks; required if neither filters nor ids are given."
+    )
+    dry_run: bool = Field(False, strict=True, description="Only count the tasks that would change.")
+
+    @model_validator(mode="after")
+    def _selects(self) -> _Bulk:
+        filters = [name for name in _Filters.model_fields if getattr(self, name) is not None]
+        if self.ids is not None and (filters or self.all):
+            raise ValueError(f"`ids` cannot be combined with {', '.join(filters) or 'all'}")
+        if self.all and filters:
+            raise ValueError(f"`all` selects all tasks: omit it, or omit {', '.join(filters)}")
+        if self.ids is None and not filters and not self.all:
+            raise ValueError(
+                f"this selects all tasks: give `ids` or a filter ({', '.join(_Filters.model_fields)}), or `all: true`"
+            )
+        return self
+
+
+class BulkRetry(_Bulk):
+    """Tasks to retry. Without `status` and `ids`: failed tasks and tasks that wait for a retry."""
+
+    priority: Priority = Field(
+        PRIORITY_CHAINED, description="Minimum priority of the tasks; a higher priority is kept."
+    )
+
+
+class BulkCancel(_Bulk):
+    """Tasks to cancel."""
+
+    reason: Search | None = Field(None, description="Reason, stored in `error_message`.")
+
+
+def _exceeds_heartbeats(minutes: float) -> float:
+    if minutes < 1:
+        raise ValueError("must be at least 1: workers send a heartbeat every 30 seconds")
+    if minutes > RECOVERY_MAX_MINUTES:
+        raise ValueError(f"must be at most {RECOVERY_MAX_MINUTES} (one day)")
+    return minutes
+
+
+class RecoverStale(Input):
+    """Threshold for stale tasks."""
+
+    threshold_minutes: (
+        Annotated[
+            float,
+            Strict(),
+            Field(allow_inf_nan=False),
+            AfterValidator(_exceeds_heartbeats),
+            WithJsonSchema({"type": "number", "minimum": 1, "maximum": RECOVERY_MAX_MINUTES}),
+        ]
+        | None
+    ) = Field(
+        None, description="Minutes without a heartbeat of the worker; STALE_AFTER_MINUTES of the server if omitted."
+    )
+
+
+router = APIRouter(prefix="/api/tasks", tags=["tasks"], dependencies=[require_by_method(Permission.TASKS)])
+
+RolePath = Annotated[AnyRole, Path(description="Role of the tasks, by its current or former name.")]
 
 
 async def _filter(
-    system: System, conn: Connection, query: TaskCountQuery | TaskQuery | BulkRetry | BulkCancel
+    system: AppContext, conn: Connection, query: TaskCountQuery | TaskQuery | BulkRetry | BulkCancel
 ) -> TaskFilter:
-    """What was asked for; raises InvalidRequest for a store or platform that does not exist."""
+    """The filter of a request; raises InvalidRequest for a store or platform that does not exist."""
+    statuses, waits = split_states([parse_state(state) for state in query.status or ()])
     where = TaskFilter(
         roles=query.role,
-        statuses=query.status,
+        statuses=statuses or None,
+        waits=waits,
         dispensary_id=query.dispensary_id,
         platform=query.platform,
         created_after=query.created_after,
         created_before=query.created_before,
-        worker_id=query.worker_id,
         error=query.error,
     )
     try:
-        where = await task_search.narrowed(conn, where, query.q) if query.q else where
-        await tasks.check(conn, where, platforms=tuple(system.platforms))
-    except Unusable as error:
+        if query.worker_id is not None:
+            where = replace(where, worker_ids=await _workers(conn, query.worker_id))
+        where = await apply_query(conn, where, query.q) if query.q else where
+        await check_filter(conn, where, platforms=tuple(system.platforms))
+    except InvalidField as error:
         field = error.field if getattr(query, error.field) is not None else "q"
-        inside = isinstance(query, (BulkRetry, BulkCancel))
-        place = {"pointer": f"#/{field}"} if inside else {"parameter": field, "in": "query"}
-        each = error.faults if isinstance(error, Unreadable) else [error]
-        raise InvalidRequest(f"{field}: {error}", [{**place, "detail": str(one)} for one in each]) from None
+        in_body = isinstance(query, (BulkRetry, BulkCancel))
+        location = {"pointer": f"#/{field}"} if in_body else {"parameter": field, "in_": "query"}
+        faults = error.faults if isinstance(error, InvalidQuery) else [error]
+        values = [InvalidValue(**location, detail=str(fault)) for fault in faults]
+        raise InvalidRequest(f"{field}: {error}", values) from None
     return where
+
+
+async def _workers(conn: Connection, text: str) -> list[str]:
+    try:
+        return await find_workers(conn, text)
+    except Refused as error:
+        raise InvalidField("worker_id", str(error)) from None
 
 
 async def _page(request: Request, conn: Connection, where: TaskFilter, query: PageQuery) -> Response:
     # Times ago are other times at each page, and the list is the same.
-    asked = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
-    mark = paging.mark("tasks", where.roles, asked)
-    after = paging.decode(query.cursor, mark, tuple[int])[0] if query.cursor is not None else None
-    found = await tasks.page(conn, where, after=after, limit=query.limit + 1)
-    shown = found[: query.limit]
-    return page(request, shown, paging.encode(mark, shown[-1]["id"]) if len(found) > query.limit else None)
+    parameters = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
+    keys = Keyset(query, int, "tasks", where.roles, parameters)
+    tasks = await list_tasks(conn, where, after=keys.after, limit=keys.limit)
+    return keys.page(request, tasks, lambda task: task.id)
 
 
-@router.get("", response_model=TaskPage, summary="List tasks, newest first")
-async def list_tasks(request: Request, system: Sys, conn: Reading, query: Annotated[TaskQuery, Query()]) -> Response:
-    """Tasks that wait, run or are over, as long as they are kept."""
+@router.get("", **returns_page(TaskRow), summary="List tasks, newest first")
+async def get_tasks(request: Request, system: AppDep, conn: ReadConn, query: Annotated[TaskQuery, Query()]) -> Response:
+    """Lists all tasks within the retention period."""
     return await _page(request, conn, await _filter(system, conn, query), query)
 
 
-@router.post(
-    "",
-    response_model=EnqueuedTask,
-    status_code=201,
-    responses={200: {"model": EnqueuedTask, "description": "Such a task was waiting already: it is that one."}},
-    summary="Enqueue a task",
-)
-async def create_task(request: Request, system: Sys, conn: Writing, new: NewTask) -> Response:
-    """Has work done. Of the same work for the same store only one task waits: asking again gives that one, and may raise its
+@router.post("", **returns(EnqueuedTask, 201, ALREADY_PENDING), summary="Enqueue a task")
+async def create_task(request: Request, system: AppDep, conn: WriteConn, new: NewTask) -> Response:
+    """Only one task per store and task type is pending at a time: a second request returns that task and may raise its
     priority."""
-    return await enqueued(request, system, conn, new)
+    return await enqueue_task(request, system, conn, new)
 
 
-def asked(new: NewTask) -> Wish:
-    """The task as it was asked for."""
-    return Wish(
-        role=new.role,
-        dispensary_id=new.dispensary_id,
-        platform=new.platform,
-        priority=new.priority,
-        scheduled_for=new.scheduled_for,
-        payload=new.payload,
-    )
-
-
-async def enqueued(request: Request, system: System, conn: Connection, new: NewTask) -> Response:
-    """The answer to who asks for a task."""
-    task_id, created = await wishes.enqueue(conn, asked(new), platforms=tuple(system.platforms))
-    body = {"task": await tasks.one(conn, task_id), "created": created}
-    return answer(request, body, status=201 if created else 200, headers={"Location": f"/api/tasks/{task_id}"})
-
-
-@router.get("/counts", response_model=TaskCounts, summary="Count tasks")
+@router.get("/counts", **returns(TaskCounts), summary="Count tasks")
 async def count_tasks(
-    request: Request, system: Sys, conn: Reading, query: Annotated[TaskCountQuery, Query()]
+    request: Request, system: AppDep, conn: ReadConn, query: Annotated[TaskCountQuery, Query()]
 ) -> Response:
-    """How many tasks there are by status, of those that the filters select."""
-    found = await task_counts.counts(conn, await _filter(system, conn, query))
-    by_status = {str(status): n for status, n in found.by_status.items()}
-    return answer(request, {"total": found.total, "exact": found.exact, **by_status, "by_role": found.by_role})
+    """Counts the selected tasks by status."""
+    return answer(request, await count_by_status(conn, await _filter(system, conn, query)))
 
 
-@router.post("/recover-stale", response_model=Recovered, summary="Take tasks back from silent workers")
+@router.post("/recover-stale", **returns(RecoveryResult), summary="Recover stale tasks")
 async def recover_stale_tasks(
-    request: Request, system: Sys, conn: Writing, which: Annotated[RecoverStale | None, Body()] = None
+    request: Request, system: AppDep, conn: WriteConn, options: Annotated[RecoverStale | None, Body()] = None
 ) -> Response:
-    """Tasks whose worker has been silent for that long wait again, or fail where no retry is left. Workers do so by themselves all the
-    time; this is for who cannot wait."""
-    threshold = which.threshold_minutes if which is not None and which.threshold_minutes is not None else None
-    minutes = threshold if threshold is not None else system.settings.stale_after_minutes
-    return answer(request, {"recovered": await task_control.recover_stale(conn, minutes), "threshold_minutes": minutes})
-
-
-@router.get("/role/{role}/last-completion", response_model=LastCompletion, summary="When a role last succeeded")
-async def get_last_completion(request: Request, conn: Reading, role: RolePath) -> Response:
-    """The newest task of that role that was completed."""
-    task = await tasks.last_completion(conn, role)
-    return answer(request, {"role": role, "completed_at": task["completed_at"] if task else None, "task": task})
-
-
-@router.get("/role/{role}/recent", response_model=TaskPage, summary="A role's newest tasks")
-async def list_recent_tasks(
-    request: Request, conn: Reading, role: RolePath, query: Annotated[PageQuery, Query()]
-) -> Response:
-    """Tasks of one role in any state, newest first."""
-    return await _page(request, conn, TaskFilter(roles=[role]), query)
-
-
-@router.get("/store/{dispensary_id}/active", response_model=ActiveTask, summary="What is being done for a store")
-async def get_active_task(request: Request, conn: Reading, dispensary_id: StorePath) -> Response:
-    """The task that a worker holds for this store: there is at most one."""
-    task = await tasks.active_of_store(conn, dispensary_id)
-    return answer(request, {"dispensary_id": dispensary_id, "active": task is not None, "task": task})
-
-
-@router.post("/bulk/retry", response_model=BulkDone, summary="Have many tasks done again")
-async def bulk_retry_tasks(request: Request, system: Sys, conn: Writing, which: BulkRetry) -> Response:
-    """What the filter selects is retried, each as by itself, and all of it or nothing. Without `status` and `ids` these are the tasks
-    that failed and those that wait for another try. At most 100,000 at once."""
-    where = await _filter(system, conn, which)
-    found = await task_control.bulk_retry(conn, where, ids=which.ids, dry_run=which.dry_run, priority=which.priority)
-    return answer(request, dataclasses.asdict(found))
-
-
-@router.post("/bulk/cancel", response_model=BulkDone, summary="Cancel many tasks")
-async def bulk_cancel_tasks(request: Request, system: Sys, conn: Writing, which: BulkCancel) -> Response:
-    """What the filter selects and is not over is cancelled, all of it or nothing. Workers lose those that they are at, and stop."""
-    where = await _filter(system, conn, which)
-    found = await task_control.bulk_cancel(conn, where, ids=which.ids, dry_run=which.dry_run, reason=which.reason)
-    return answer(request, dataclasses.asdict(found))
-
-
-async def _explained(system: System, conn: Connection, task_id: int) -> dict[str, Any]:
-    found = await explain.explain(
-        conn,
-        task_id,
-        heartbeat_seconds=system.settings.heartbeat_interval_ms / 1000,
-        stale_minutes=system.settings.stale_after_minutes,
-        asked={name: platform.hosts for name, platform in system.platforms.items()},
+    """Returns tasks to the queue whose worker has sent no heartbeat for that long, or fails them if no retry is left. Workers do
+    this continuously; this endpoint does it now."""
+    minutes = options.threshold_minutes if options is not None else None
+    return answer(
+        request,
+        await service.recover_stale(conn, system.settings.stale_after_minutes if minutes is None else minutes),
     )
-    return dataclasses.asdict(found)
 
 
-@router.get("/{task_id}", response_model=TaskWithReason, summary="One task")
-async def get_task(request: Request, system: Sys, conn: Reading, task_id: TaskPath) -> Response:
-    """Where one task stands, and why."""
-    task = await tasks.one(conn, task_id)
-    return answer(request, {**task, "explanation": await _explained(system, conn, task_id)})
+@router.get("/role/{role}/last-completion", **returns(LastCompletion), summary="Get the last success of a role")
+async def get_role_last_completion(request: Request, conn: ReadConn, role: RolePath) -> Response:
+    """Returns the newest completed task of that role."""
+    return answer(request, await get_last_completion(conn, role))
 
 
-@router.get("/{task_id}/explain", response_model=ExplanationWithStory, summary="Why a task is where it is")
-async def explain_task(request: Request, system: Sys, conn: Reading, task_id: TaskPath) -> Response:
-    """What keeps a waiting task from running: its time, its turn, its store, the host that it asks, or the workers. Of a task at work,
-    who has it; of one that is over, how it ended. Then its story: what enqueued it, its requests, what followed."""
-    found = await _explained(system, conn, task_id)
-    return answer(request, {**found, "story": await story.story(conn, task_id)})
+@router.get("/role/{role}/recent", **returns_page(TaskRow), summary="List a role's recent completions")
+async def list_recent_tasks(
+    request: Request, conn: ReadConn, role: RolePath, query: Annotated[RecentQuery, Query()]
+) -> Response:
+    """Lists tasks of one role that completed, or that ended with the given statuses, latest end first."""
+    statuses = query.status or [Status.COMPLETED]
+    keys = Keyset(query, tuple[datetime, int], "recent", role, statuses)
+    tasks = await list_recent(conn, role, statuses, after=keys.after, limit=keys.limit)
+    return keys.page(request, tasks, _end_of)
 
 
-@router.post("/{task_id}/cancel", response_model=Task, summary="Cancel a task")
-async def cancel_task(request: Request, conn: Writing, task_id: TaskPath) -> Response:
-    """It is not done any more. A worker that is at it loses it and stops."""
-    await task_control.cancel(conn, task_id)
-    return answer(request, await tasks.one(conn, task_id))
+def _end_of(task: TaskRow) -> tuple[datetime, int]:
+    assert task.completed_at is not None, "only finished tasks are listed"
+    return task.completed_at, task.id
+
+
+@router.get("/store/{dispensary_id}/active", **returns(ActiveTask), summary="Get the store's active task")
+async def get_store_active_task(request: Request, conn: ReadConn, dispensary_id: StorePath) -> Response:
+    """Returns the task that a worker holds for this store; there is at most one."""
+    return answer(request, await get_active_task(conn, dispensary_id))
+
+
+@router.post("/bulk/retry", **returns(BulkResult), summary="Bulk retry tasks")
+async def bulk_retry_tasks(request: Request, system: AppDep, conn: WriteConn, selection: BulkRetry) -> Response:
+    """Retries all selected tasks in one transaction, each as if retried alone. Without `status` and `ids`: failed tasks and tasks
+    that wait for a retry. At most 100,000 at once."""
+    where = await _filter(system, conn, selection)
+    result = await service.bulk_retry(
+        conn, where, ids=selection.ids, dry_run=selection.dry_run, priority=selection.priority
+    )
+    return answer(request, result)
+
+
+@router.post("/bulk/cancel", **returns(BulkResult), summary="Bulk cancel tasks")
+async def bulk_cancel_tasks(request: Request, system: AppDep, conn: WriteConn, selection: BulkCancel) -> Response:
+    """Cancels all selected tasks that have not ended, in one transaction. Workers stop running ones."""
+    where = await _filter(system, conn, selection)
+    result = await service.bulk_cancel(
+        conn, where, ids=selection.ids, dry_run=selection.dry_run, reason=selection.reason
+    )
+    return answer(request, result)
+
+
+@router.get("/{task_id}", **returns(TaskWithReason), summary="Get a task")
+async def get_one_task(request: Request, system: AppDep, conn: ReadConn, task_id: TaskPath) -> Response:
+    """Returns one task and why it is in its current state."""
+    return answer(request, await get_task_with_reason(conn, task_id))
+
+
+@router.patch("/{task_id}", **returns(TaskRow), summary="Change a task's priority")
+async def change_task(request: Request, conn: WriteConn, task_id: TaskPath, change: ChangeTask) -> Response:
+    """Changes the priority of a pending task, up or down."""
+    await service.set_priority(conn, task_id, change.priority)
+    return answer(request, await get_task(conn, task_id))
+
+
+@router.get("/{task_id}/explain", **returns(ExplanationWithTrace), summary="Explain a task")
+async def explain_task(request: Request, system: AppDep, conn: ReadConn, task_id: TaskPath) -> Response:
+    """For a pending task: what keeps it from running (time, queue position, store, host or workers). For a running one its
+    worker, for a finished one its outcome. With its trace: what enqueued it, its requests, follow-up tasks."""
+    return answer(request, await explain_with_trace(conn, task_id))
+
+
+@router.post("/{task_id}/cancel", **returns(TaskRow), summary="Cancel a task")
+async def cancel_task(request: Request, conn: WriteConn, task_id: TaskPath) -> Response:
+    """Cancels the task. A worker that runs it stops."""
+    return answer(request, await service.cancel(conn, task_id))
 
 
 @router.post(
     "/{task_id}/retry",
-    response_model=Retried,
-    status_code=201,
-    responses={200: {"model": Retried, "description": "No new task was needed: it waits, or the same work does."}},
-    summary="Have a task done again",
+    **returns(RetryResult, 201, {200: "No new task was needed: this one or an equal one is pending."}),
+    summary="Retry a task",
 )
 async def retry_task(
-    request: Request, conn: Writing, task_id: TaskPath, how: Annotated[RetryTask | None, Body()] = None
+    request: Request, conn: WriteConn, task_id: TaskPath, options: Annotated[RetryTask | None, Body()] = None
 ) -> Response:
-    """A task that is over is enqueued anew and stays in the history as it was; where the same work waits already, that one is the
-    answer. A task that waits for its time or for another try is due at once; one that is due already may only become more urgent
-    (`outcome` says what changed). While a worker is at it, this is a conflict."""
-    wanted = how or RetryTask.model_validate({})
-    number, outcome = await task_control.retry(conn, task_id, priority=wanted.priority)
-    created = outcome == "created"
-    body = {"task": await tasks.one(conn, number), "created": created, "retried": task_id, "outcome": outcome}
-    return answer(request, body, status=201 if created else 200, headers={"Location": f"/api/tasks/{number}"})
+    """A finished task is enqueued again and stays in the history; if an equal task is already pending, that one is returned. A
+    scheduled task, or one that waits for a retry, becomes due immediately; a due task can only get a higher priority
+    (`outcome` says what changed). If a worker is running the task, the response is a conflict."""
+    priority = PRIORITY_CHAINED if options is None else options.priority
+    result = await service.retry(conn, task_id, priority=priority)
+    headers = {"Location": f"/api/tasks/{result.task.id}"}
+    return answer(request, result, status=201 if result.created else 200, headers=headers)
+
+
+@router.post("/{task_id}/clone", **returns(EnqueuedTask, 201, ALREADY_PENDING), summary="Clone a task")
+async def clone_task(
+    request: Request,
+    system: AppDep,
+    conn: WriteConn,
+    task_id: TaskPath,
+    changes: Annotated[CloneTask | None, Body()] = None,
+) -> Response:
+    """Enqueues a task like that one, with the given differences. If an equal task is already pending, that one is returned."""
+    overrides = {} if changes is None else changes.model_dump(exclude_unset=True)
+    return enqueued(request, await enqueue.clone(conn, task_id, overrides, platforms=tuple(system.platforms)))

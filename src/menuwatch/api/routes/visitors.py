@@ -1,51 +1,85 @@
-"""How many look at the public site, from where and at what."""
+"""Visitor statistics of the public site."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Annotated, Any
+from datetime import UTC, date, datetime
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import AfterValidator, Field
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api.answers import answer
-from menuwatch.api.schemas.visitors import PagesQuery, PeriodQuery, PlacesQuery, VisitedPages, VisitorPlaces, Visitors
-from menuwatch.operations import visitors
-from menuwatch.operations.visitors import By, Period
-from menuwatch.visitors.model import Kind
-from menuwatch.web.auth import allowed
-from menuwatch.web.system import Reading, Sys
+from menuwatch.api.inputs import Input, Text
+from menuwatch.api.responses import answer, returns
+from menuwatch.visitors import service as visitors
+from menuwatch.visitors.anonymous_marks import Kind
+from menuwatch.visitors.service import By, Period, VisitedPages, VisitorPlaces, Visitors
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import AppDep, ReadConn
 
-router = APIRouter(prefix="/api/visitors", tags=["visitors"], dependencies=[allowed(Permission.READ)])
+
+def _country(text: str) -> str:
+    code = text.strip().upper()
+    if len(code) != 2 or not (code.isascii() and code.isalpha()):
+        raise ValueError("must be a two-letter country code (ISO 3166-1), for example US")
+    return code
+
+
+Country = Annotated[Text, AfterValidator(_country)]
+
+
+class PeriodQuery(Input):
+    """Which days."""
+
+    since: date | None = Field(None, description="First day (UTC), for example 2026-11-20; 30 days ago if omitted.")
+    until: date | None = Field(None, description="Day after the last one (UTC); tomorrow if omitted. At most 400 days.")
+
+
+class PlacesQuery(PeriodQuery):
+    """Which places."""
+
+    by: Literal["country", "region", "city"] = Field("country", description="Level of detail.")
+    country: Country | None = Field(None, description="Only this country (two letters).")
+    region: Text | None = Field(None, max_length=100, description="Only this region, by name, for example `Arizona`.")
+    limit: int = Field(20, ge=1, le=200, description="Maximum number of places.")
+
+
+class PagesQuery(PeriodQuery):
+    """Which pages."""
+
+    kind: Literal["product", "store", "brand"] | None = Field(None, description="Only pages of this kind.")
+    limit: int = Field(20, ge=1, le=200, description="Maximum number of pages.")
+
+
+router = APIRouter(prefix="/api/visitors", tags=["visitors"], dependencies=[require(Permission.READ)])
 
 
 def _period(query: PeriodQuery) -> Period:
     return visitors.period(datetime.now(UTC).date(), query.since, query.until)
 
 
-def _listed(request: Request, when: Period, items: list[dict[str, Any]]) -> Response:
-    return answer(request, {"since": when.since, "until": when.until, "items": items})
-
-
-@router.get("", response_model=Visitors, summary="Views and daily uniques")
+@router.get("", **returns(Visitors), summary="Get views and daily unique visitors")
 async def show_visitors(
-    request: Request, conn: Reading, system: Sys, query: Annotated[PeriodQuery, Query()]
+    request: Request, conn: ReadConn, system: AppDep, query: Annotated[PeriodQuery, Query()]
 ) -> Response:
-    """Of the public site, day by day and by kind of page. Programs are left out, and whoever asks not to be counted (DNT, GPC)."""
-    return answer(request, await visitors.figures(conn, _period(query), system.geo))
+    """Views of the public site by day and by kind of page. Bots and visitors who opt out (DNT, GPC) are not counted."""
+    return answer(request, await visitors.visitor_totals(conn, _period(query), system.geo))
 
 
-@router.get("/places", response_model=VisitorPlaces, summary="Where visitors were")
-async def list_visitor_places(request: Request, conn: Reading, query: Annotated[PlacesQuery, Query()]) -> Response:
-    """By country, region or city, as the database of GEOIP_DATABASE had it when they came."""
+@router.get("/places", **returns(VisitorPlaces), summary="List visitor locations")
+async def list_visitor_places(request: Request, conn: ReadConn, query: Annotated[PlacesQuery, Query()]) -> Response:
+    """By country, region or city, as the GEOIP_DATABASE resolved them at the time of the visit."""
     when = _period(query)
-    found = visitors.places(conn, when, By(query.by), country=query.country, region=query.region, limit=query.limit)
-    return _listed(request, when, await found)
+    places = await visitors.list_places(
+        conn, when, By(query.by), country=query.country, region=query.region, limit=query.limit
+    )
+    return answer(request, VisitorPlaces(since=when.since, until=when.until, items=places))
 
 
-@router.get("/pages", response_model=VisitedPages, summary="What was looked at")
-async def list_visited_pages(request: Request, conn: Reading, query: Annotated[PagesQuery, Query()]) -> Response:
-    """Products, stores and brands of the last 400 days, those with most views first."""
+@router.get("/pages", **returns(VisitedPages), summary="List the most viewed pages")
+async def list_visited_pages(request: Request, conn: ReadConn, query: Annotated[PagesQuery, Query()]) -> Response:
+    """Products, stores and brands within the last 400 days, most views first."""
     when = _period(query)
     kind = None if query.kind is None else Kind(query.kind)
-    return _listed(request, when, await visitors.pages(conn, when, kind, limit=query.limit))
+    pages = await visitors.list_pages(conn, when, kind, limit=query.limit)
+    return answer(request, VisitedPages(since=when.since, until=when.until, items=pages))

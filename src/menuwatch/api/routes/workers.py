@@ -1,144 +1,151 @@
-"""The worker registry: who works, telling them, and the door for workers that somebody else wrote."""
+"""The worker registry, commands to workers, and scaling. Endpoints for third-party workers: worker_protocol.py."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated
 
-import msgspec
-from fastapi import APIRouter, Body, Query, Request, Response
+from fastapi import APIRouter, Body, Path, Query, Request, Response
+from msgspec import Struct
+from pydantic import AfterValidator, Field
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api import paging
-from menuwatch.api.answers import answer, page
-from menuwatch.api.schemas.workers import (
-    HeartbeatAnswer,
-    HeartbeatBody,
-    Leave,
-    Registered,
-    Registration,
-    RoleList,
-    Teller,
-    Told,
-    WorkerDetails,
-    WorkerPage,
-    WorkerPath,
-    WorkerQuery,
-)
+from menuwatch.api.inputs import AnyRole, Input, PageQuery, Text
+from menuwatch.api.paging import Keyset
+from menuwatch.api.responses import answer, returns, returns_page
+from menuwatch.core.shapes import doc
 from menuwatch.db.pool import Connection
-from menuwatch.operations import workers
-from menuwatch.operations.workers import WorkerFilter
-from menuwatch.web.auth import allowed_by_method
-from menuwatch.web.system import Reading, Writing
-from menuwatch.workers.commands import Command, Given
+from menuwatch.scaling import service as scaling
+from menuwatch.scaling.model import ReplicaCount
+from menuwatch.web.auth import require_by_method
+from menuwatch.web.dependencies import AppDep, ReadConn, WriteConn
+from menuwatch.workers import service as workers
+from menuwatch.workers.commands import Command, WorkerCommand
+from menuwatch.workers.service import RoleWorkers, Status, Worker, WorkerDetails, WorkerFilter
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable() or text != text.strip():
+        raise ValueError("must contain printable characters only, without leading or trailing spaces")
+    return text
+
+
+def _addressable(text: str) -> str:
+    if "/" in text:
+        raise ValueError("must not contain a slash: it is part of URLs")
+    return text
+
+
+Name = Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(_printable)]
+
+NewId = Annotated[Name, AfterValidator(_addressable)]
+
+WorkerPath = Annotated[Name, Path(description="Id of the worker.")]
+
+
+class WorkerQuery(PageQuery):
+    """Which workers."""
+
+    status: list[Status] | None = Field(None, description="Only these statuses (repeatable).")
+    alive: bool | None = Field(
+        None, description="Only workers with (`true`) or without (`false`) a heartbeat in the last two minutes."
+    )
+    role: AnyRole | None = Field(None, description="Only workers that accept this role.")
+    pod: Text | None = Field(None, description="Only workers of this pod.")
+
+
+class CommandActor(Input):
+    """The sender of a command."""
+
+    by: Name | None = Field(None, description="Name of the sender, shown in the worker's log and the registry.")
+
+
+class Scale(Input):
+    """The desired number of workers."""
+
+    replicas: int = Field(description="Desired number of workers, from `low` to `high`.", examples=[8])
+
+
+class RoleList(Struct, frozen=True):
+    """All roles."""
+
+    items: list[RoleWorkers]
+
+
+class CommandResult(Struct, kw_only=True, frozen=True):
+    """Result of sending a command."""
+
+    command: WorkerCommand
+    worker: Annotated[WorkerDetails, doc("The worker after the command was created.")]
+
 
 router = APIRouter(
-    prefix="/api/worker-registry", tags=["workers"], dependencies=[allowed_by_method(Permission.WORKERS)]
+    prefix="/api/worker-registry", tags=["workers"], dependencies=[require_by_method(Permission.WORKERS)]
 )
 
-TellerBody = Annotated[Teller | None, Body()]
+scaling_router = APIRouter(
+    prefix="/api/workers/k8s", tags=["workers"], dependencies=[require_by_method(Permission.WORKERS)]
+)
+
+ActorBody = Annotated[CommandActor | None, Body()]
 
 
-@router.get("", response_model=WorkerPage, summary="List workers, newest first")
-async def list_workers(request: Request, conn: Reading, query: Annotated[WorkerQuery, Query()]) -> Response:
-    """Who works, what on, and who has stopped or fallen silent."""
+@router.get("", **returns_page(Worker), summary="List workers, newest first")
+async def list_workers(request: Request, conn: ReadConn, query: Annotated[WorkerQuery, Query()]) -> Response:
+    """Lists workers with their current tasks, including stopped and silent ones."""
     where = WorkerFilter(statuses=query.status, alive=query.alive, role=query.role, pod=query.pod)
-    mark = paging.mark("workers", where)
-    after = paging.decode(query.cursor, mark, tuple[datetime, str]) if query.cursor is not None else None
-    found = await workers.page(conn, where, after=after, limit=query.limit + 1)
-    shown = found[: query.limit]
-    more = len(found) > query.limit
-    return page(request, shown, paging.encode(mark, shown[-1]["started_at"], shown[-1]["worker_id"]) if more else None)
+    keys = Keyset(query, tuple[datetime, str], "workers", where)
+    rows = await workers.list_workers(conn, where, after=keys.after, limit=keys.limit)
+    return keys.page(request, rows, lambda worker: (worker.started_at, worker.worker_id))
 
 
-@router.get("/roles", response_model=RoleList, summary="Workers by role")
-async def list_worker_roles(request: Request, conn: Reading) -> Response:
-    """How many workers there are for each role: a role without any is not worked on."""
-    return answer(request, {"items": await workers.by_role(conn)})
+@router.get("/roles", **returns(RoleList), summary="List roles and their workers")
+async def list_worker_roles(request: Request, conn: ReadConn) -> Response:
+    """Each role with its description and number of workers; tasks of a role without workers wait."""
+    return answer(request, RoleList(items=await workers.count_by_role(conn)))
 
 
-@router.post(
-    "/register",
-    response_model=Registered,
-    status_code=201,
-    responses={200: {"model": Registered, "description": "The id was known: that worker starts anew."}},
-    summary="Register a worker",
-)
-async def register_worker(request: Request, conn: Writing, who: Registration) -> Response:
-    """For workers that somebody else wrote; Menuwatch's own register themselves."""
-    worker_id, created = await workers.register(
-        conn,
-        worker_id=who.worker_id,
-        friendly_name=who.friendly_name,
-        host=who.host,
-        pid=who.pid,
-        pod=who.pod,
-        roles=who.roles,
-        version=who.version,
-    )
-    body = {"worker": await workers.one(conn, worker_id), "created": created}
-    return answer(request, body, status=201 if created else 200)
+@router.get("/{worker_id}", **returns(WorkerDetails), summary="Get a worker")
+async def get_worker(request: Request, conn: ReadConn, worker_id: WorkerPath) -> Response:
+    """Returns one worker with its commands."""
+    return answer(request, await workers.get_worker(conn, worker_id))
 
 
-@router.post("/heartbeat", response_model=HeartbeatAnswer, summary="Take a worker's heartbeat")
-async def beat_worker(request: Request, conn: Writing, beat: HeartbeatBody) -> Response:
-    """Keeps the worker and the tasks it runs alive, and tells it what it has lost and what it was told."""
-    lost, told = await workers.beat(
-        conn,
-        beat.worker_id,
-        status=beat.status,
-        body=msgspec.json.encode(beat.said()),
-        task_ids=beat.task_ids(),
-        acknowledged=beat.acknowledged_commands,
-    )
-    return answer(
-        request, {"worker_id": beat.worker_id, "lost_task_ids": lost, "commands": [_command(one) for one in told]}
-    )
-
-
-@router.post("/deregister", response_model=WorkerDetails, summary="Take a worker out of the registry")
-async def deregister_worker(request: Request, conn: Writing, who: Leave) -> Response:
-    """For workers that somebody else wrote, at their end. Its row stays for a while, as stopped."""
-    await workers.leave(conn, who.worker_id)
-    return answer(request, await workers.one(conn, who.worker_id))
-
-
-@router.get("/{worker_id}", response_model=WorkerDetails, summary="One worker")
-async def get_worker(request: Request, conn: Reading, worker_id: WorkerPath) -> Response:
-    """One worker with what it was told."""
-    return answer(request, await workers.one(conn, worker_id))
-
-
-@router.post("/{worker_id}/decommission", response_model=Told, summary="Have a worker leave")
+@router.post("/{worker_id}/decommission", **returns(CommandResult), summary="Decommission a worker")
 async def decommission_worker(
-    request: Request, conn: Writing, worker_id: WorkerPath, who: TellerBody = None
+    request: Request, conn: WriteConn, worker_id: WorkerPath, sender: ActorBody = None
 ) -> Response:
-    """It claims nothing more, finishes what runs, leaves the registry and ends."""
-    return await _tell(request, conn, worker_id, Command.DECOMMISSION, who)
+    """The worker claims no more tasks, finishes the running ones, deregisters and exits."""
+    return await _send(request, conn, worker_id, Command.DECOMMISSION, sender)
 
 
-@router.post("/{worker_id}/pause", response_model=Told, summary="Have a worker claim nothing")
-async def pause_worker(request: Request, conn: Writing, worker_id: WorkerPath, who: TellerBody = None) -> Response:
-    """It finishes what runs and claims nothing until it is resumed."""
-    return await _tell(request, conn, worker_id, Command.PAUSE, who)
+@router.post("/{worker_id}/pause", **returns(CommandResult), summary="Pause a worker")
+async def pause_worker(request: Request, conn: WriteConn, worker_id: WorkerPath, sender: ActorBody = None) -> Response:
+    """The worker finishes running tasks and claims no more until it is resumed."""
+    return await _send(request, conn, worker_id, Command.PAUSE, sender)
 
 
-@router.post("/{worker_id}/resume", response_model=Told, summary="Have a worker claim again")
-async def resume_worker(request: Request, conn: Writing, worker_id: WorkerPath, who: TellerBody = None) -> Response:
-    """Takes back a pause."""
-    return await _tell(request, conn, worker_id, Command.RESUME, who)
+@router.post("/{worker_id}/resume", **returns(CommandResult), summary="Resume a worker")
+async def resume_worker(request: Request, conn: WriteConn, worker_id: WorkerPath, sender: ActorBody = None) -> Response:
+    """Ends a pause."""
+    return await _send(request, conn, worker_id, Command.RESUME, sender)
 
 
-async def _tell(request: Request, conn: Connection, worker_id: str, command: Command, who: Teller | None) -> Response:
-    given = await workers.tell(conn, worker_id, command, who.by if who is not None else None)
-    return answer(request, {"command": _command(given), "worker": await workers.one(conn, worker_id)})
+async def _send(
+    request: Request, conn: Connection, worker_id: str, command: Command, sender: CommandActor | None
+) -> Response:
+    command_sent = await workers.send_command(conn, worker_id, command, sender.by if sender is not None else None)
+    return answer(request, CommandResult(command=command_sent, worker=await workers.get_worker(conn, worker_id)))
 
 
-def _command(given: Given) -> dict[str, object]:
-    return {
-        "id": given.id,
-        "command": given.command,
-        "created_at": given.created_at,
-        "created_by": given.created_by,
-        "acknowledged_at": given.acknowledged_at,
-    }
+@scaling_router.get("/replicas", **returns(ReplicaCount), summary="Get replica counts")
+async def get_replicas(request: Request, system: AppDep, conn: ReadConn) -> Response:
+    """Independent of what runs the workers; the path is that of the legacy system."""
+    return answer(request, await scaling.replicas(conn, system.scaler, system.settings))
+
+
+@scaling_router.post("/scale", **returns(ReplicaCount), summary="Scale workers")
+async def scale_workers(request: Request, system: AppDep, conn: WriteConn, target: Scale) -> Response:
+    """Sets the desired number; workers start and stop afterwards. 400 outside the limits; 409 if nothing that can scale workers
+    is connected."""
+    return answer(request, await scaling.scale(conn, system.scaler, system.settings, target.replicas))

@@ -1,40 +1,44 @@
-"""The audit: who did what, when, and through which face."""
+"""The audit log."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from menuwatch.accounts import audit
+from menuwatch.accounts.audit import AuditFilter
 from menuwatch.accounts.model import Permission
-from menuwatch.dashboard import screen
-from menuwatch.dashboard.saved import saved
-from menuwatch.operations import audit
-from menuwatch.web import paging
-from menuwatch.web.auth import allowed
-from menuwatch.web.forms import Form as Filled
-from menuwatch.web.system import Reading
+from menuwatch.core.errors import InvalidField, Refused
+from menuwatch.dashboard import screen, tables
+from menuwatch.dashboard.pages.exports import export_list
+from menuwatch.dashboard.pages.views import saved
+from menuwatch.db.pool import Connection
+from menuwatch.exports.tables import AUDIT_COLUMNS, Format
+from menuwatch.ops.export import RowExport
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import AppDep, ReadConn
+from menuwatch.web.forms import FormInput
 
-router = APIRouter(prefix="/audit", dependencies=[allowed(Permission.ACCOUNTS)])
+router = APIRouter(prefix="/audit", dependencies=[require(Permission.ACCOUNTS)])
 
-SHOWN = 100
 Text = Annotated[str, Query(max_length=200)]
 _PAGES = {
     "task": "/tasks/", "proxy": "/proxies/", "host": "/hosts/", "alert_rule": "/alerts/", "store": "/stores/",
     "schedule": "/schedules/", "payload": "/payloads/", "worker": "/workers/",
 }  # fmt: skip
-"""Where what was changed is looked at, by its kind."""
+"""Page of an object, by its kind."""
 
 
 @router.get("")
 async def listed(
     request: Request,
-    conn: Reading,
+    conn: ReadConn,
     actor: Text = "",
     action: Text = "",
     kind: Text = "",
@@ -43,52 +47,74 @@ async def listed(
     until: Text = "",
     cursor: str = "",
 ) -> Response:
-    """What was done, newest first."""
-    seen = await audit.seen(conn)
-    # Links of old, and people who type an address, may write a name in other letters.
-    actor = next((one for one in seen.actors if one.lower() == actor.strip().lower()), actor)
+    """Entries, newest first."""
+    options = await audit.filter_options(conn)
+    # Old links and typed URLs may use another case.
+    actor = next((name for name in options.actors if name.lower() == actor.strip().lower()), actor)
     action = "_".join(action.lower().split())
-    form = Filled({"actor": actor, "action": action, "kind": kind, "id": id, "since": since, "until": until})
-    begin, end = _day(form, "since"), _day(form, "until")
-    if begin and end and end < begin:
-        form.refuse("until", "this is before the first day")
-    after = screen.place(request, cursor, tuple[int])
-    found = []
-    if form.ok:
-        found = await audit.page(
-            conn,
-            actor=form.text("actor"),
-            action=form.text("action"),
-            subject_kind=form.text("kind"),
-            subject_id=form.text("id"),
-            since=begin,
-            until=end + timedelta(days=1) if end else None,
-            after=after[0] if after else None,
-            limit=SHOWN + 1,
-        )
-    shown = found[:SHOWN]
-    more = paging.encode(shown[-1]["id"]) if len(found) > SHOWN else None
+    form = FormInput({"actor": actor, "action": action, "kind": kind, "id": id, "since": since, "until": until})
+    where = _where(form)
+    after = screen.parse_number_cursor(request, cursor)
+    entries = await audit.list_entries(conn, where, after=after, limit=tables.page_size(request) + 1) if where else []
+    shown, page = tables.page(request, entries, "id")
     context = {
         "form": form,
         "filtered": any(form.value(name) for name in form.values),
-        "shown": [(one, told(msgspec.json.decode(bytes(one["details"])))) for one in shown],
-        "actors": [(one, one) for one in seen.actors],
-        "actions": [(one, _words(one).capitalize()) for one in seen.actions],
-        "kinds": [(one, _words(one).capitalize()) for one in seen.kinds],
+        "shown": [(entry, describe_details(msgspec.json.decode(entry.details))) for entry in shown],
+        "actors": [(name, name) for name in options.actors],
+        "actions": [(code, _words(code).capitalize()) for code in options.actions],
+        "kinds": [(code, _words(code).capitalize()) for code in options.kinds],
         "pages": _PAGES,
-        "next_href": screen.query(request, cursor=more) if more else None,
-        "first_href": screen.query(request) if after else None,
-        **await saved(request, conn, "/audit"),
+        "page": page,
+        **await saved(request, conn),
     }
-    return screen.show(request, "audit.html", context, live="accounts", status=200 if form.ok else 422)
+    return screen.render(request, "audit.html", context, live="accounts")
+
+
+@router.get("/export", dependencies=[require(Permission.EXPORT)])
+async def export_entries(request: Request, system: AppDep) -> Response:
+    """The list as a file, with the same filters."""
+
+    async def rows(_: Connection, fmt: Format) -> RowExport:
+        names = ("actor", "action", "kind", "id", "since", "until")
+        form = FormInput({name: request.query_params.get(name, "").replace("\x00", "")[:200] for name in names})
+        where = _where(form)
+        if where is None:
+            raise Refused("; ".join(form.errors.values()))
+        statement, values = audit.select_entries(where)
+        return RowExport(columns=AUDIT_COLUMNS, statement=statement, parameters=values, fmt=fmt)
+
+    return await export_list(request, system, "audit", rows)
+
+
+def _where(form: FormInput) -> AuditFilter | None:
+    """The filter of a form; None if it has errors."""
+    begin, end = form.parse_date("since"), form.parse_date("until")
+    try:
+        where = AuditFilter(
+            actor=form.text("actor"),
+            action="_".join(form.value("action").lower().split()) or None,
+            subject_kind=form.text("kind"),
+            subject_id=form.text("id"),
+            since=_midnight(begin),
+            until=_midnight(end + timedelta(days=1)) if end else None,
+        )
+    except InvalidField:
+        form.add_error("until", "the end date is before the start date")
+        return None
+    return where if form.ok else None
+
+
+def _midnight(day: date | None) -> datetime | None:
+    return None if day is None else datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def told(details: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Details as people read them: the name of each and its value in words. What it was and what it is now are one."""
+def describe_details(details: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Details for display: label and value of each. Old and new value share a row."""
     if {"before", "after"} <= details.keys():
         before, after = details["before"], details["after"]
         rest = {name: value for name, value in details.items() if name not in ("before", "after")}
@@ -97,8 +123,8 @@ def told(details: Mapping[str, Any]) -> list[tuple[str, str]]:
             changed = [
                 (n, f"{_value(before.get(n))} → {_value(after.get(n))}") for n in names if before.get(n) != after.get(n)
             ]
-            return [(_words(name), text) for name, text in changed] + told(rest)
-        return [("changed", f"{_value(before)} → {_value(after)}"), *told(rest)]
+            return [(_words(name), text) for name, text in changed] + describe_details(rest)
+        return [("changed", f"{_value(before)} → {_value(after)}"), *describe_details(rest)]
     return [(_words(name), _value(value)) for name, value in details.items()]
 
 
@@ -119,18 +145,3 @@ def _value(value: Any) -> str:
 
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)")
-
-
-def _day(form: Filled, name: str) -> datetime | None:
-    text = form.text(name)
-    if text is None:
-        return None
-    try:
-        found = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError:
-        form.refuse(name, f"{text[:20]!r} is no day: write it as 2026-11-21")
-        return None
-    if found.year >= 9999:  # the day after it would be no date any more
-        form.refuse(name, f"{text[:20]} is too late a day: write it as 2026-11-21")
-        return None
-    return found

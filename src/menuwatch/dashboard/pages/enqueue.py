@@ -1,201 +1,185 @@
-"""Enqueueing work by hand: what and for whom, how many tasks that would be, and then the deed."""
+"""Enqueue tasks by hand: a form, a preview with the number of tasks, and the action."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
-from menuwatch.core.errors import Refused
+from menuwatch.core.errors import InvalidField, Refused
+from menuwatch.core.format import pluralize
 from menuwatch.dashboard import screen
 from menuwatch.db.pool import Connection
-from menuwatch.operations import ask_many, tasks, wishes
-from menuwatch.operations.ask_many import Reach
-from menuwatch.operations.refusals import Unusable
-from menuwatch.operations.wishes import STATE_ROLES, Wish
+from menuwatch.queue import enqueue as queue
+from menuwatch.queue.enqueue import STATE_ROLES, EnqueuePreview, StoreSelection, TaskRequest
+from menuwatch.queue.model import PRIORITY_CHAINED, PRIORITY_MAX, PRIORITY_MIN, ROLE_INFO, Role, Status
+from menuwatch.queue.task_list import TaskFilter, list_tasks
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Store
-from menuwatch.tasks.model import PRIORITY_CHAINED, Role, Status
-from menuwatch.web.auth import allowed
-from menuwatch.web.forms import Form
-from menuwatch.web.system import Reading, Sys, System, Writing
-from menuwatch.web.words import many
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import AppContext, AppDep, ReadConn, WriteConn
+from menuwatch.web.forms import FormInput, fields
 
-router = APIRouter(prefix="/job-queue/enqueue", dependencies=[allowed(Permission.TASKS)])
+router = APIRouter(prefix="/job-queue/enqueue", dependencies=[require(Permission.TASKS)])
 
-ROLES: Mapping[Role, str] = {
-    Role.PAYLOAD_FETCH: "fetch the menu and bring the catalogue up to date",
-    Role.PRODUCT_DISCOVERY: "the first crawl of a store: its menu and details",
-    Role.ENTRY_POINT_DISCOVERY: "find a store on its platform by its address",
-    Role.STORE_DISCOVERY: "look for stores that are not known yet",
-    Role.ANALYTICS_REFRESH: "reckon brands, prices and changes anew",
-}
-"""What can be asked for here, in words. A refresh of one payload is asked for where that payload is shown."""
+ROLES = (
+    Role.PAYLOAD_FETCH,
+    Role.PRODUCT_DISCOVERY,
+    Role.ENTRY_POINT_DISCOVERY,
+    Role.STORE_DISCOVERY,
+    Role.ANALYTICS_REFRESH,
+)
+"""Roles of the form. A refresh of one payload is enqueued on the payload's page."""
 
 SCOPES = {
     "store": "One store",
-    "state": "Every store of a state",
-    "due": "Every store that is due",
-    "all": "The whole installation",
+    "state": "All stores of a state",
+    "due": "All due stores",
+    "all": "All stores",
 }
-ALONE = (Role.STORE_DISCOVERY, Role.ANALYTICS_REFRESH)
-"""Roles that are for no single store."""
+STORELESS_ROLES = (Role.STORE_DISCOVERY, Role.ANALYTICS_REFRESH)
 
-PRIORITIES = {0: "0: as scheduled work", 10: "10: as work on demand", 20: "20: urgent"}
+PRIORITIES = {0: "0 – scheduled", 10: "10 – on demand", 20: "20: urgent"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A form that can be carried out. `store` where it is for one; `reach` where it is for many."""
+class Submission:
+    """A valid form. `store` for a single store; `preview` for many."""
 
     role: Role
     scope: str
     priority: int
     store: Store | None = None
     state: str | None = None
-    reach: Reach | None = None
-    doubles: int | None = None
-    """The task that waits already and does the same."""
+    preview: EnqueuePreview | None = None
+    duplicate: int | None = None
+    """Id of an equal pending task."""
 
     @property
     def count(self) -> int:
-        """How many tasks it makes."""
-        return len(self.reach.ids) if self.reach is not None else 0 if self.doubles else 1
+        """Number of new tasks."""
+        return self.preview.created if self.preview is not None else 0 if self.duplicate else 1
+
+    @property
+    def selection(self) -> StoreSelection:
+        """The stores that get a task, if there are many."""
+        return StoreSelection(role=self.role, state=self.state, only_due=self.scope == "due")
 
 
-async def _typed(request: Request) -> Form:
-    given = request.query_params if request.method == "GET" else await request.form()
-    names = ("role", "scope", "store", "state", "priority")
-    return Form({name: str(given.get(name, ""))[:200] for name in names})
-
-
-Typed = Annotated[Form, Depends(_typed)]
-"""What was typed. It stands before a route's connection, so that whoever sends slowly keeps none from others."""
+Typed = Annotated[FormInput, fields("role", "scope", "store", "state", "priority", longest=200)]
 
 
 @router.get("")
-async def form(request: Request, typed: Typed, conn: Reading) -> Response:
-    """The form, and, once it is filled in, what it would do."""
-    asked = await _asked(conn, typed) if typed.text("role") else None
-    return await _show(request, conn, typed, asked)
+async def form(request: Request, typed: Typed, conn: ReadConn) -> Response:
+    """The form, and its preview once it is filled in."""
+    submission = await _parse(conn, typed) if typed.text("role") else None
+    return await _show(request, conn, typed, submission)
 
 
 @router.post("")
-async def enqueue(request: Request, typed: Typed, system: Sys, conn: Writing) -> Response:
-    """Does it."""
-    asked = await _asked(conn, typed)
-    if asked is None:
+async def enqueue(request: Request, typed: Typed, system: AppDep, conn: WriteConn) -> Response:
+    submission = await _parse(conn, typed)
+    if submission is None:
         return await _show(request, conn, typed, None)
     try:
-        said = await _do(conn, system, asked)
-    except Unusable as error:
-        typed.refuse(_FIELDS.get(error.field, ""), str(error))
-        return await _show(request, conn, typed, asked)
-    return screen.back(request, "/job-queue", said)
+        message = await _enqueue(conn, system, submission)
+    except InvalidField as error:
+        typed.add_error(_FIELDS.get(error.field, ""), str(error))
+        return await _show(request, conn, typed, submission)
+    return screen.flash_to(request, "/job-queue", message)
 
 
 _FIELDS = {"dispensary_id": "store", "state_code": "state", "role": "role", "priority": "priority"}
 
 
-async def _asked(conn: Connection, typed: Form) -> Asked | None:
-    """What the form asks for; None, with the reasons noted in it, where that cannot be done."""
-    role = typed.one_of("role", [str(one) for one in ROLES])
-    scope = typed.one_of("scope", SCOPES) or ("all" if role in ALONE else "store")
-    priority = typed.whole("priority", low=-1000, high=1000)
+async def _parse(conn: Connection, typed: FormInput) -> Submission | None:
+    """Parses the form; None if invalid, with the errors added to it."""
+    role = typed.parse_choice("role", [str(one) for one in ROLES])
+    scope = typed.parse_choice("scope", SCOPES) or ("all" if role in STORELESS_ROLES else "store")
+    priority = typed.parse_int("priority", low=PRIORITY_MIN, high=PRIORITY_MAX)
     if role is None or not typed.ok:
-        typed.refuse("role", "choose the kind of work")
+        typed.add_error("role", "choose a task type")
         return None
     kind = Role(role)
-    asked = Asked(role=kind, scope=scope, priority=PRIORITY_CHAINED if priority is None else priority)
-    if kind in ALONE and scope != "all":
-        typed.refuse("scope", f"{kind} is for the whole installation, not for single stores")
-    elif kind not in ALONE and scope == "all":
-        typed.refuse("scope", f"{kind} is for stores: choose which")
+    submission = Submission(role=kind, scope=scope, priority=PRIORITY_CHAINED if priority is None else priority)
+    if kind in STORELESS_ROLES and scope != "all":
+        typed.add_error("scope", f"{kind} does not work on single stores: choose “{SCOPES['all']}”")
+    elif kind not in STORELESS_ROLES and scope == "all":
+        typed.add_error("scope", f"{kind} needs a store or a group of stores")
     elif scope == "store":
-        return await _for_store(conn, typed, asked)
+        return await _for_store(conn, typed, submission)
     elif scope in ("state", "due"):
-        return await _for_many(conn, typed, asked)
-    return asked if typed.ok else None
+        return await _for_many(conn, typed, submission)
+    return submission if typed.ok else None
 
 
-async def _for_store(conn: Connection, typed: Form, asked: Asked) -> Asked | None:
+async def _for_store(conn: Connection, typed: FormInput, submission: Submission) -> Submission | None:
     text = typed.text("store")
     if text is None:
-        typed.refuse("store", "name the store: its number, its slug, or its id on the platform")
+        typed.add_error("store", "enter the store's name, slug or ID")
         return None
     try:
-        found = await stores.find(conn, text)
+        store = await stores.resolve(conn, text)
     except Refused as error:
-        typed.refuse("store", str(error))
+        typed.add_error("store", str(error))
         return None
-    if found is None:
-        typed.refuse("store", f"no store has the number, slug or id {text[:60]!r}: the list of stores has them")
-        return None
-    waiting = await tasks.page(
-        conn, tasks.TaskFilter(roles=[asked.role], dispensary_id=found.id, statuses=_WAITING), limit=1
-    )
-    return Asked(
-        role=asked.role,
-        scope=asked.scope,
-        priority=asked.priority,
-        store=found,
-        doubles=waiting[0]["id"] if waiting else None,
-    )
+    equal = TaskFilter(roles=[submission.role], dispensary_id=store.id, statuses=[Status.PENDING])
+    pending = await list_tasks(conn, equal, limit=1)
+    return replace(submission, store=store, duplicate=pending[0].id if pending else None)
 
 
-_WAITING = [Status.PENDING]
-
-
-async def _for_many(conn: Connection, typed: Form, asked: Asked) -> Asked | None:
+async def _for_many(conn: Connection, typed: FormInput, submission: Submission) -> Submission | None:
     state = (typed.text("state") or "").upper() or None
-    known = [name for name, _ in await ask_many.states(conn)]
-    if asked.scope == "state" and state is None:
-        typed.refuse("state", "choose the state")
+    known = list(await queue.states_with_stores(conn))
+    if submission.scope == "state" and state is None:
+        typed.add_error("state", "choose a state")
     elif state is not None and state not in known:
-        typed.refuse(
-            "state", f"there is no store in {state[:20]!r}: there are stores in {', '.join(known) or 'no state yet'}"
-        )
-    elif asked.role not in STATE_ROLES:
-        typed.refuse("role", f"for many stores it is one of {', '.join(STATE_ROLES)}")
+        exist = f"stores exist in {', '.join(known)}" if known else "no state has stores yet"
+        typed.add_error("state", f"no stores in {state[:20]!r}: {exist}")
+    elif submission.role not in STATE_ROLES:
+        typed.add_error("role", f"for several stores, use one of: {', '.join(STATE_ROLES)}")
     if not typed.ok:
         return None
-    found = await ask_many.reach(conn, asked.role, state=state, only_due=asked.scope == "due")
-    return Asked(role=asked.role, scope=asked.scope, priority=asked.priority, state=state, reach=found)
+    submission = replace(submission, state=state)
+    return replace(submission, preview=await queue.preview_stores(conn, submission.selection))
 
 
-async def _do(conn: Connection, system: System, asked: Asked) -> str:
-    platforms = tuple(system.platforms)
-    if asked.reach is not None:
-        made = await ask_many.enqueue(
-            conn,
-            asked.role,
-            state=asked.state,
-            only_due=asked.scope == "due",
-            priority=asked.priority,
-            platforms=platforms,
+async def _enqueue(conn: Connection, system: AppContext, submission: Submission) -> str:
+    """Returns the message for the person."""
+    platforms, role = tuple(system.platforms), submission.role
+    if submission.preview is not None:
+        result = await queue.enqueue_stores(
+            conn, submission.selection, platforms=platforms, priority=submission.priority, skip_pending=True
         )
-        return f"{many(made, 'task')} enqueued: {asked.role}."
-    wish = Wish(role=asked.role, dispensary_id=asked.store.id if asked.store else None, priority=asked.priority)
-    number, created = await wishes.enqueue(conn, wish, platforms=platforms)
-    return f"Task {number} enqueued: {asked.role}." if created else f"Task {number} waits for the same already."
+        return f"{pluralize(result.created, 'task')} enqueued: {role}."
+    store_id = submission.store.id if submission.store else None
+    request = TaskRequest(role=role, dispensary_id=store_id, priority=submission.priority)
+    enqueued = await queue.enqueue(conn, request, platforms=platforms)
+    task_id = enqueued.task.id
+    return (
+        f"Task {task_id} enqueued: {role}."
+        if enqueued.created
+        else f"Task {task_id} is already queued for the same work."
+    )
 
 
-async def _show(request: Request, conn: Connection, typed: Form, asked: Asked | None) -> Response:
+async def _show(request: Request, conn: Connection, typed: FormInput, submission: Submission | None) -> Response:
     context = {
         "form": typed,
-        "asked": asked,
-        "roles": [(str(role), f"{role}: {text}") for role, text in ROLES.items()],
+        "submission": submission,
+        "roles": [(str(role), f"{role}: {ROLE_INFO[role].description}") for role in ROLES],
         "scopes": list(SCOPES.items()),
         "priorities": list(PRIORITIES.items()),
-        "states": [(name, f"{name} ({many(n, 'store')})") for name, n in await ask_many.states(conn)],
+        "states": [
+            (name, f"{name} ({pluralize(n, 'store')})") for name, n in (await queue.states_with_stores(conn)).items()
+        ],
         "query": urlencode({name: value for name, value in typed.values.items() if value}),
         "may_enqueue": True,
         "tab": "enqueue",
     }
     status = 200 if typed.ok else 422
-    return screen.show(request, "job_queue/enqueue.html", context, status=status)
+    return screen.render(request, "job_queue/enqueue.html", context, status=status)

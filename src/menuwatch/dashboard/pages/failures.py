@@ -1,70 +1,122 @@
-"""What fails and why: failed tasks by cause and role, and each group done again at once."""
+"""Failures by cause, role and platform: open, muted or resolved, with links to retry and forms to mute them."""
 
 from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
+from menuwatch.core.format import pluralize, timestamp
 from menuwatch.dashboard import screen
-from menuwatch.dashboard.saved import saved
-from menuwatch.dashboard.svg.bars import bars
-from menuwatch.operations import failures
-from menuwatch.operations.failures import Failures, Window
-from menuwatch.operations.wording import many
-from menuwatch.tasks.model import Role
-from menuwatch.web.auth import allowed
-from menuwatch.web.forms import Form
-from menuwatch.web.system import Reading, Sys
+from menuwatch.dashboard.charts.bars import count_bars
+from menuwatch.dashboard.pages.views import saved
+from menuwatch.queue.failures import MAX_GROUPS, FailureGroup, FailureStatus, FailureWindow, list_failures, mute, unmute
+from menuwatch.queue.model import Role
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import AppDep, ReadConn, WriteConn
+from menuwatch.web.forms import FormInput, fields
 
-router = APIRouter(dependencies=[allowed(Permission.READ)])
+router = APIRouter(dependencies=[require(Permission.READ)])
 
-MOST = 100
-"""Groups of one page: those with the most failures."""
+MUTES = {"3600": "1 hour", "86400": "1 day", "604800": "1 week", "2592000": "30 days"}
+"""Lengths of a mute, in seconds; without one it lasts until it is ended."""
 NAMES = {
-    Window.HOUR: "Last hour",
-    Window.DAY: "Last 24 hours",
-    Window.WEEK: "Last 7 days",
-    Window.KEPT: "All",
+    FailureWindow.HOUR: "Last hour",
+    FailureWindow.DAY: "Last 24 hours",
+    FailureWindow.WEEK: "Last 7 days",
+    FailureWindow.KEPT: "All",
 }
 
 
 @router.get("/failures")
-async def listing(request: Request, system: Sys, conn: Reading, window: str = Window.DAY, role: str = "") -> Response:
-    """The groups. A window or role that does not exist is said beside its field."""
-    form = Form({"window": window, "role": role})
-    chosen = form.one_of("window", tuple(Window))
-    of = form.one_of("role", tuple(Role))
+async def list_failure_groups(
+    request: Request, system: AppDep, conn: ReadConn, window: str = FailureWindow.DAY, role: str = "", status: str = ""
+) -> Response:
+    """A window, role or status that does not exist is marked at its field."""
+    form = FormInput({"window": window, "role": role, "status": status})
+    selected = form.parse_choice("window", tuple(FailureWindow))
+    only_role = form.parse_choice("role", tuple(Role))
+    only_status = form.parse_choice("status", tuple(FailureStatus))
     context = {
         "form": form,
-        "windows": [(str(one), name, str(one) == window) for one, name in NAMES.items()],
-        "roles": [(str(one), str(one)) for one in Role],
-        "may": screen.principal(request).may(Permission.TASKS),
-        "most": MOST,
+        "windows": [(str(value), name) for value, name in NAMES.items()],
+        "roles": [(str(name), str(name)) for name in Role],
+        "statuses": [],
+        "mutes": MUTES,
+        "may": screen.may(request, Permission.TASKS),
+        "most": MAX_GROUPS,
         "groups": (),
         "name": "",
-        **await saved(request, conn, "/failures"),
+        **await saved(request, conn),
     }
     if not form.ok:
-        return screen.show(request, "failures.html", context, status=422)
-    span = Window(chosen or Window.DAY)
-    found = await failures.failures(
+        return screen.render(request, "failures.html", context, status=422)
+    length = FailureWindow(selected or FailureWindow.DAY)
+    groups = await list_failures(
         conn,
-        span,
-        roles=None if of is None else [Role(of)],
-        limit=MOST,
+        length,
+        roles=None if only_role is None else [Role(only_role)],
+        limit=MAX_GROUPS,
         kept_days=system.settings.task_history_days,
     )
+    counts = Counter(group.status for group in groups)
+    shown = [group for group in groups if only_status is None or group.status == only_status]
     context |= {
-        "groups": [(one, bars(one.bars, _label(one))) for one in found],
-        "name": NAMES[span].lower(),
-        "total": sum(one.count for one in found),
-        "windows": [(str(one), name, one is span) for one, name in NAMES.items()],
+        "groups": [(group, count_bars(group.histogram, _label(group))) for group in shown],
+        "name": NAMES[length].lower(),
+        "total": sum(group.count for group in shown),
+        "statuses": [
+            ("All", screen.query(request, status=None), len(groups), only_status is None),
+            *(
+                (str(one).capitalize(), screen.query(request, status=str(one)), counts[one], only_status == one)
+                for one in FailureStatus
+            ),
+        ],
+        "more": len(groups) == MAX_GROUPS,
     }
-    return screen.show(request, "failures.html", context, live="tasks")
+    return screen.render(request, "failures.html", context, live="tasks")
 
 
-def _label(group: Failures) -> str:
-    """What the bars show, in words."""
-    top = max(group.bars, default=0)
-    return f"{many(group.count, 'failure')} over the window, at most {top:,} in a twenty-fourth of it"
+@router.post("/failures/mute", dependencies=[require(Permission.TASKS)])
+async def mute_failure(
+    request: Request,
+    form: Annotated[FormInput, fields("cause", "role", "platform", "reason", "length", longest=500)],
+    conn: WriteConn,
+) -> Response:
+    """Leaves a failure out of health checks for a time, or until it is unmuted."""
+    length, role = form.parse_choice("length", MUTES), form.parse_choice("role", tuple(Role))
+    if not form.text("reason"):
+        form.add_error("reason", "give a reason for the mute")
+    if not form.ok or role is None:
+        return screen.flash_back(request, f"Not muted: {next(iter(form.errors.values()), 'role is missing')}.", "bad")
+    muted = await mute(
+        conn,
+        cause=form.value("cause"),
+        role=Role(role),
+        platform=form.value("platform"),
+        reason=form.value("reason"),
+        until=timedelta(seconds=int(length)) if length else None,
+    )
+    end = f" until {timestamp(muted.until)}" if muted.until else ""
+    return screen.flash_back(request, f"Failure muted{end}: it no longer counts in health checks.")
+
+
+@router.post("/failures/unmute", dependencies=[require(Permission.TASKS)])
+async def unmute_failure(
+    request: Request, form: Annotated[FormInput, fields("cause", "role", "platform", longest=500)], conn: WriteConn
+) -> Response:
+    """Counts a failure in health checks again."""
+    if (role := form.parse_choice("role", tuple(Role))) is None:
+        return screen.flash_back(request, f"Not unmuted: role {form.error('role') or 'is missing'}.", "bad")
+    await unmute(conn, cause=form.value("cause"), role=Role(role), platform=form.value("platform"))
+    return screen.flash_back(request, "Failure unmuted.")
+
+
+def _label(group: FailureGroup) -> str:
+    """Text alternative of the bars."""
+    top = max(group.histogram, default=0)
+    return f"{pluralize(group.count, 'failure')} in the window, at most {top:,} per interval"

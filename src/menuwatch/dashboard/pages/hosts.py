@@ -1,108 +1,140 @@
-"""Hosts: how often each may be asked, whether it lets anybody in, and what a person can do about it."""
+"""Hosts: rate limits, circuit state, and actions."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Path, Query, Request
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
-from menuwatch.core.errors import Refused
-from menuwatch.dashboard import screen
-from menuwatch.dashboard.svg.host_hours import host_hours
-from menuwatch.fetch.verdict import Verdict
-from menuwatch.operations import attempts, hosts, put_off
-from menuwatch.operations.attempts import AttemptFilter
-from menuwatch.operations.host_hours import Day, HourBook
-from menuwatch.operations.hosts import CLOSED, HostView
-from menuwatch.operations.wording import plain
+from menuwatch.core.errors import InvalidField, Refused
+from menuwatch.core.format import decimal, pluralize, timestamp
+from menuwatch.dashboard import screen, tables
+from menuwatch.dashboard.charts.bars import host_hours
+from menuwatch.dashboard.charts.requests import request_counts, request_rate
+from menuwatch.dashboard.pages.task import ACTIONS
+from menuwatch.fetch import attempts
+from menuwatch.fetch.attempts import AttemptFilter
+from menuwatch.fetch.classify import Verdict
+from menuwatch.hosts import service as hosts
+from menuwatch.hosts.hourly import Day, HourBook
+from menuwatch.hosts.model import State
+from menuwatch.hosts.service import Host
+from menuwatch.queue import service as tasks_service
+from menuwatch.queue.service import PostponedTasks, count_postponed
 from menuwatch.web import paging
-from menuwatch.web.auth import allowed
-from menuwatch.web.forms import Form as Filled
-from menuwatch.web.system import Reading, Sys, Writing
-from menuwatch.web.words import many
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import AppContext, AppDep, ReadConn, WriteConn
+from menuwatch.web.forms import FormInput, fields
 
-router = APIRouter(prefix="/hosts", dependencies=[allowed(Permission.READ)])
-may = allowed(Permission.HOSTS)
+router = APIRouter(prefix="/hosts", dependencies=[require(Permission.READ)])
+may = require(Permission.HOSTS)
 
 SHOWN = 25
 """Requests on a page."""
-_MOST = 200
 PERIODS = {"1": "Last hour", "24": "Last 24 hours", "168": "Last 7 days"}
 LIMITS = ("rate", "burst", "concurrency", "min_gap")
 HostPath = Annotated[str, Path(max_length=260)]
 
-STATES = {
-    "open": ("open", "good", "it is asked as often as its limits allow", ""),
-    "slow": (
-        "slower",
-        "warn",
-        "it failed or asked to slow down lately: it is asked less often for a while",
-        "nothing; the pace grows by a tenth of the rate a minute while it answers. Reset goes back to full pace at once",
-    ),
-    "trying": (
-        "half open",
-        "amber",
-        "it refused everybody; one identity finds out whether it still does",
-        "wait; if that one is let in, everybody is",
-    ),
-    "cooling": (
-        "cooling down",
-        "amber",
-        "it asked to be left alone: nobody asks it until then",
-        "wait; it is asked again by itself, more slowly. If it cools down often, lower its rate. Reset asks at once",
-    ),
-    "circuit": (
-        "circuit open",
-        "bad",
-        "it refused everybody: nobody asks it until then",
-        (
-            "open the site in a browser of your own. If it shows its menus to people, lower the rate or add proxies of another "
-            "network; if it shows none, or forbids it, stop: Pause. Reset tries again at once"
-        ),
-    ),
-    "paused": ("paused", "", "an operator has everybody kept away", "Resume has it asked again"),
+TONES = {
+    State.HEALTHY: "good",
+    State.THROTTLED: "warn",
+    State.COOLING: "amber",
+    State.CIRCUIT: "bad",
+    State.HALF_OPEN: "amber",
+    State.PAUSED: "",
 }
-"""Each state's word, its colour, what it means and what a person can do about it."""
+"""Colour of each state."""
+FIXES = {
+    State.THROTTLED: (
+        "nothing: the rate recovers by a tenth of the limit per minute while requests succeed. Reset restores it immediately"
+    ),
+    State.HALF_OPEN: "wait; the circuit closes if that request succeeds",
+    State.COOLING: (
+        "wait; requests continue automatically at a lower rate. If this happens often, lower the limit. Reset resumes immediately"
+    ),
+    State.CIRCUIT: (
+        "open the site in your own browser. If it shows its menus to visitors, lower the rate or add proxies on another "
+        "network; if it does not, or forbids crawling, pause the host. Reset resumes requests immediately"
+    ),
+    State.PAUSED: "resume the host",
+}
+"""What to do on this page; the command line names its commands instead."""
+PAUSES = {"900": "15 minutes", "3600": "1 hour", "14400": "4 hours", "86400": "1 day", "until": "Until a time"}
+"""Lengths of a pause, in seconds; without one it lasts until the host is resumed."""
 
 
 def _book(request: Request) -> HourBook:
     """Counts of hours that are over, kept as long as the server runs."""
-    state = request.app.state
-    if not hasattr(state, "host_hours"):
-        state.host_hours = HourBook()
-    book: HourBook = state.host_hours
-    return book
+    system: AppContext = request.app.state.system
+    return system.host_hours
 
 
 @router.get("")
-async def listed(request: Request, conn: Reading, q: Annotated[str, Query(max_length=200)] = "") -> Response:
-    """All of them."""
-    everyone = await hosts.all_of(conn)
+async def listed(
+    request: Request, conn: ReadConn, q: Annotated[str, Query(max_length=200)] = "", cursor: str = ""
+) -> Response:
+    """The list."""
+    everyone = await hosts.list_hosts(conn)
     word = q.strip().lower()
     found = [one for one in everyone if word in one.host]
     days = await _book(request).day(conn)
+    sort, size = tables.sorting(request, _ORDERS), tables.page_size(request)
+    found = _sorted(found, days, sort)
+    offset = max(screen.parse_number_cursor(request, cursor) or 0, 0)
+    shown = found[offset : offset + size]
+    after = paging.encode(offset + size) if len(found) > offset + size else None
     context = {
         "total": len(everyone),
         "found": len(found),
-        "shown": found[:_MOST],
-        "hours": {name: host_hours(day.hours, small=True) for name, day in days.items()},
-        "refused": {name: sum(one.refused for one in day.hours) for name, day in days.items()},
-        "form": Filled({"q": q}),
-        "states": STATES,
-        "closed": [one for one in everyone if one.state in CLOSED],
-        "may": screen.principal(request).may(Permission.HOSTS),
+        "shown": shown,
+        "sort": sort,
+        "page": tables.page_of(request, len(shown), after),
+        "hours": {name: host_hours(day.hours) for name, day in days.items()},
+        "days": days,
+        "form": FormInput({"q": q}),
+        "tones": TONES,
+        "closed": [one for one in everyone if one.state.is_closed],
+        "may": screen.may(request, Permission.HOSTS),
     }
-    return screen.show(request, "hosts/list.html", context, live="hosts")
+    return screen.render(request, "hosts/list.html", context, live="hosts")
+
+
+_ORDERS = (
+    "host", "-host", "state", "-state", "-flight", "flight", "-day", "day", "-blocked", "blocked", "-total", "total",
+    "-success", "success",
+)  # fmt: skip
+"""Orders of the list; by state those that get no requests come first."""
+
+
+def _sorted(found: Sequence[Host], days: Mapping[str, Day], sort: tables.Sort) -> list[Host]:
+    """In the order of a column, then by name. Hosts without a value come last."""
+    states = list(reversed(State))
+
+    def value(one: Host) -> Any:
+        day = days.get(one.host)
+        return {
+            "host": one.host,
+            "state": states.index(one.state),
+            "flight": one.leases,
+            "day": None if day is None else day.sum("total"),
+            "blocked": None if day is None else day.block_rate,
+            "total": one.requests,
+            "success": one.last_ok_at,
+        }[sort.key]
+
+    known = [one for one in found if value(one) is not None]
+    return sorted(known, key=value, reverse=sort.descending) + [one for one in found if value(one) is None]
 
 
 @router.get("/{host}")
 async def one(
     request: Request,
-    conn: Reading,
+    conn: ReadConn,
     host: HostPath,
     verdict: str = "",
     proxy: str = "",
@@ -110,64 +142,61 @@ async def one(
     cursor: str = "",
 ) -> Response:
     """One host."""
-    return await _one(request, conn, host, Filled({"verdict": verdict, "proxy": proxy, "hours": hours}), cursor)
+    return await _one(request, conn, host, FormInput({"verdict": verdict, "proxy": proxy, "hours": hours}), cursor)
 
 
 async def _one(
     request: Request,
-    conn: Reading,
+    conn: ReadConn,
     name: str,
-    filters: Filled,
+    filters: FormInput,
     cursor: str = "",
     *,
-    limits: Filled | None = None,
+    limits: FormInput | None = None,
     stale: bool = False,
-    status: int = 200,
+    status: int | None = None,
 ) -> Response:
-    known = await hosts.one(conn, name)
-    day = (await _book(request).day(conn)).get(known.host, Day(verdicts={}))
-    found = await hosts.detail(conn, known.host, events=12, lately=day.verdicts)
+    found = await hosts.detail(conn, name, events=12, book=_book(request))
     host = found.host
-    verdict = filters.one_of("verdict", [str(one) for one in Verdict])
-    proxy_id = filters.whole("proxy", low=1, high=2_147_483_647)
-    hours = filters.one_of("hours", PERIODS) or "24"
+    verdict = filters.parse_choice("verdict", [str(one) for one in Verdict])
+    proxy_id = filters.parse_int("proxy", low=1, high=2_147_483_647)
+    hours = filters.parse_choice("hours", PERIODS) or "24"
     where = AttemptFilter(
         host=host.host,
         verdicts=[Verdict(verdict)] if verdict else None,
         proxy_id=proxy_id,
         since=datetime.now(UTC) - timedelta(hours=int(hours)),
     )
-    after = screen.place(request, cursor, tuple[datetime, int])
-    some = await attempts.page(conn, where, after=after, limit=SHOWN + 1) if filters.ok else []
-    shown = some[:SHOWN]
-    more = paging.encode(shown[-1].attempted_at, shown[-1].id) if len(some) > SHOWN else None
+    after = screen.parse_cursor(request, cursor, tuple[datetime, int])
+    some = await attempts.list_attempts(conn, where, after=after, limit=SHOWN + 1) if filters.ok else []
+    shown, links = screen.paginate(request, some, SHOWN, "attempted_at", "id")
     now = _limits(host)
     context = {
+        "actions": ACTIONS,
         "detail": found,
         "host": host,
-        "state": STATES[host.state],
-        "chart": host_hours(day.hours),
-        "put_off": await put_off.by(conn, host.host),
-        "day_total": sum(one.day for one in found.verdicts),
+        "tone": TONES[host.state],
+        "fix": FIXES.get(host.state),
+        "counts": request_counts(found.hours),
+        "rate": request_rate(found.hours, host.rate, datetime.now(UTC)),
+        "put_off": await count_postponed(conn, host.host, by_pause=host.state is not State.PAUSED),
+        "day_total": sum(one.total for one in found.hours),
         "verdicts": [(str(one), str(one).replace("_", " ")) for one in Verdict],
         "periods": list(PERIODS.items()),
-        "filters": filters,
-        "limits": limits or Filled(now),
+        "form": filters,
+        "limits": limits or FormInput(now),
         "present": now,
         "edited_from": _version(now),
         "stale": stale,
         "attempts": shown,
-        "next_href": screen.query(request, cursor=more) if more else None,
-        "first_href": screen.query(request) if after else None,
-        "may": screen.principal(request).may(Permission.HOSTS),
+        **links,
+        "may": screen.may(request, Permission.HOSTS),
     }
-    if not filters.ok and status == 200:
-        status = 422
-    return screen.show(request, "hosts/one.html", context, live="hosts", status=status)
+    return screen.render(request, "hosts/one.html", context, live="hosts", status=status)
 
 
-def _limits(host: HostView) -> dict[str, str]:
-    return {name: plain(getattr(host, name)) for name in LIMITS}
+def _limits(host: Host) -> dict[str, str]:
+    return {name: decimal(getattr(host, name)) for name in LIMITS}
 
 
 def _version(limits: dict[str, str]) -> str:
@@ -177,99 +206,119 @@ def _version(limits: dict[str, str]) -> str:
 @router.post("/{host}", dependencies=[may])
 async def change(
     request: Request,
-    system: Sys,
-    conn: Writing,
+    form: Annotated[FormInput, fields("version", *LIMITS, longest=200)],
+    system: AppDep,
+    conn: WriteConn,
     host: HostPath,
-    version: Annotated[str, Form(max_length=200)] = "",
-    rate: Annotated[str, Form(max_length=40)] = "",
-    burst: Annotated[str, Form(max_length=40)] = "",
-    concurrency: Annotated[str, Form(max_length=40)] = "",
-    min_gap: Annotated[str, Form(max_length=40)] = "",
 ) -> Response:
-    """New limits, in force at once for all workers."""
-    form = Filled({"rate": rate, "burst": burst, "concurrency": concurrency, "min_gap": min_gap})
-    before = _limits(await hosts.one(conn, host))
-    none = Filled({})
-    if version != _version(before):
+    """Sets limits, which apply to all workers immediately."""
+    before = _limits(await hosts.get_host(conn, host))
+    none = FormInput({})
+    if form.value("version") != _version(before):
         return await _one(request, conn, host, none, limits=form, stale=True, status=412)
     given: dict[str, Any] = {
-        "rate": _number(form, "rate", 1e-6, 1e6),
-        "burst": form.whole("burst", low=1, high=10_000),
-        "concurrency": form.whole("concurrency", low=1, high=10_000),
-        "min_gap": _number(form, "min_gap", 0, 86_400),
+        "rate": form.parse_decimal("rate", "a number from 0.000001 to 1,000,000", 1e-6, 1e6),
+        "burst": form.parse_int("burst", low=1, high=10_000),
+        "concurrency": form.parse_int("concurrency", low=1, high=10_000),
+        "min_gap": form.parse_decimal("min_gap", "a number from 0 to 86,400", 0, 86_400),
     }
     for name in LIMITS:
         if form.text(name) is None:
-            form.refuse(name, "a host has a limit of each kind: give a number")
+            form.add_error(name, "required: enter a number")
     if form.ok:
-        changed = {name: value for name, value in given.items() if plain(value) != before[name]}
+        changed = {
+            name: float(value) if isinstance(value, Decimal) else value
+            for name, value in given.items()
+            if decimal(value) != before[name]
+        }
         try:
             async with conn.transaction():
                 if changed:
                     await hosts.change(conn, host, system.settings, **changed)
         except Refused as error:
-            form.refuse("rate", str(error))
+            form.add_error("rate", str(error))
         else:
-            said = "The limits are in force for all workers." if changed else "The limits are as they were."
-            return screen.back(request, f"/hosts/{host}", said)
+            said = "Limits saved; they apply to all workers." if changed else "No changes."
+            return screen.flash_to(request, f"/hosts/{host}", said)
     return await _one(request, conn, host, none, limits=form, status=422)
 
 
-def _number(form: Filled, name: str, low: float, high: float) -> float | None:
-    text = form.text(name)
-    if text is None:
-        return None
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not low <= found <= high:
-        form.refuse(name, f"a number from {plain(low)} to {high:,.0f}, not {text!r}")
-        return None
-    return found
+@router.get("/{host}/pause", dependencies=[may])
+async def pausing(request: Request, conn: ReadConn, host: HostPath) -> Response:
+    """The form that pauses a host."""
+    return await _pausing(request, conn, host, FormInput({"length": "3600"}))
+
+
+async def _pausing(request: Request, conn: ReadConn, host: str, form: FormInput) -> Response:
+    context = {
+        "host": await hosts.get_host(conn, host),
+        "form": form,
+        "lengths": list(PAUSES.items()),
+    }
+    return screen.render(request, "hosts/pause.html", context)
 
 
 @router.post("/{host}/pause", dependencies=[may])
 async def pause(
-    request: Request, system: Sys, conn: Writing, host: HostPath, reason: Annotated[str, Form(max_length=500)] = ""
+    request: Request,
+    form: Annotated[FormInput, fields("length", "until", "reason", longest=500)],
+    system: AppDep,
+    conn: WriteConn,
+    host: HostPath,
 ) -> Response:
-    """Nobody asks it until somebody resumes it."""
-    await hosts.pause(conn, host, system.settings, reason.strip() or f"paused by {screen.principal(request).name}")
-    return screen.back(request, f"/hosts/{host}", f"{host} is paused: nobody asks it. Tasks wait, and use up no retry.")
+    """Pause all requests to the host: for a time, until a time, or until it is resumed."""
+    length, until = form.parse_choice("length", PAUSES), form.parse_time("until")
+    if length == "until" and until is None:
+        form.add_error("until", "required: enter the time at which requests resume")
+    if form.ok:
+        end = until if length == "until" else timedelta(seconds=int(length)) if length else None
+        reason = form.text("reason") or f"paused by {screen.principal(request).name}"
+        try:
+            async with conn.transaction():
+                paused = await hosts.pause(conn, host, system.settings, reason, until=end)
+        except InvalidField as error:
+            form.add_error(error.field, str(error))
+        else:
+            for_how_long = f" until {timestamp(paused.until)}" if paused.until else ""
+            said = f"{paused.host} is paused{for_how_long}. Its tasks wait without using retries."
+            undo = screen.Undo(f"/hosts/{paused.host}/resume")
+            return screen.flash_to(request, f"/hosts/{paused.host}", said, undo=undo)
+    return await _pausing(request, conn, host, form)
 
 
 @router.post("/{host}/resume", dependencies=[may])
 async def resume(
-    request: Request, conn: Writing, host: HostPath, tasks: Annotated[str, Form(max_length=10)] = ""
+    request: Request, conn: WriteConn, host: HostPath, tasks: Annotated[str, Form(max_length=10)] = ""
 ) -> Response:
-    """It is asked again."""
-    return await _again(request, conn, await hosts.resume(conn, host), bool(tasks), "resumed")
+    """Resume requests to the host."""
+    resumed, postponed = await tasks_service.resume_host(conn, host, every=bool(tasks))
+    return _again(request, resumed, postponed, "resumed")
 
 
 @router.post("/{host}/reset", dependencies=[may])
 async def reset(
-    request: Request, conn: Writing, host: HostPath, tasks: Annotated[str, Form(max_length=10)] = ""
+    request: Request, conn: WriteConn, host: HostPath, tasks: Annotated[str, Form(max_length=10)] = ""
 ) -> Response:
-    """Cool-down, circuit and slower pace are over."""
-    return await _again(request, conn, await hosts.reset(conn, host), bool(tasks), "reset")
+    """Reset cool-down, circuit and reduced rate."""
+    opened, postponed = await tasks_service.reset_host(conn, host, every=bool(tasks))
+    return _again(request, opened, postponed, "reset")
 
 
-async def _again(request: Request, conn: Writing, host: HostView, tasks: bool, done: str) -> Response:
-    said = f"{host.host} is {done}"
-    if host.state in CLOSED:
-        return screen.back(
-            request, f"/hosts/{host.host}", f"{said}, but is not asked yet: {STATES[host.state][2]}.", "warn"
+def _again(request: Request, host: Host, tasks: PostponedTasks, done: str) -> Response:
+    said = f"{host.host} was {done}"
+    if host.state.is_closed:
+        return screen.flash_to(
+            request, f"/hosts/{host.host}", f"{said}, but is still blocked: {host.state.meaning}.", "warn"
         )
-    made = await put_off.make_due(conn, host.host) if tasks else await put_off.by(conn, host.host)
-    if tasks:
-        said += f"; {many(made.made_due, 'task')} that it had put off made due now"
-    elif made.waiting:
-        said += f"; {many(made.waiting, 'task')} that it had put off keep their time"
-    return screen.back(request, f"/hosts/{host.host}", said + ".")
+    if tasks.made_due:
+        said += f"; {pluralize(tasks.made_due, 'postponed task')} rescheduled to now"
+    if tasks.waiting:
+        said += f"; {pluralize(tasks.waiting, 'postponed task')} {'keeps its' if tasks.waiting == 1 else 'keep their'} retry time"
+    return screen.flash_to(request, f"/hosts/{host.host}", said + ".")
 
 
 @router.post("/{host}/remove", dependencies=[may])
-async def remove(request: Request, conn: Writing, host: HostPath) -> Response:
-    """Forgets it."""
+async def remove(request: Request, conn: WriteConn, host: HostPath) -> Response:
+    """Delete the host's limits and state."""
     await hosts.remove(conn, host)
-    return screen.back(request, "/hosts", f"{host} is forgotten, with its limits and all that it said.")
+    return screen.flash_to(request, "/hosts", f"{host} was deleted with its limits and history.")

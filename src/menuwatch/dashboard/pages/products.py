@@ -1,9 +1,10 @@
-"""Products: what is on the menus, found by words and kind, and what one cost over time."""
+"""Products: search, and price history."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -11,28 +12,31 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
+from menuwatch.catalog import changes, history
+from menuwatch.catalog import service as products
+from menuwatch.catalog.changes import ChangeFilter
+from menuwatch.catalog.cold_storage import ParquetPartitions
+from menuwatch.catalog.history import MOST_STEPS, Gap, PriceSeries, PriceStep, price_series
+from menuwatch.catalog.service import Order, ProductFilter, Span
 from menuwatch.core.errors import Refused
-from menuwatch.dashboard import screen
-from menuwatch.dashboard.price_chart import potency_chart, price_chart
-from menuwatch.dashboard.reading import decoded
-from menuwatch.dashboard.saved import saved
+from menuwatch.dashboard import screen, tables
+from menuwatch.dashboard.charts.time_chart import Series, TimeChart
+from menuwatch.dashboard.decode import decoded
+from menuwatch.dashboard.pages.exports import export_list
+from menuwatch.dashboard.pages.views import saved
 from menuwatch.db.pool import Connection
-from menuwatch.exports.packs import Packs
-from menuwatch.operations import changes, history, products, store_crawling
-from menuwatch.operations import stores as store_operations
-from menuwatch.operations.changes import ChangeFilter
-from menuwatch.operations.price_series import STEPS, series_of
-from menuwatch.operations.product_facets import facets
-from menuwatch.operations.products import Order, ProductFilter, Span
+from menuwatch.exports.tables import Format
+from menuwatch.ops import export
+from menuwatch.ops.export import RowExport
+from menuwatch.stores import service as store_service
 from menuwatch.stores import store as stores
 from menuwatch.web import paging
-from menuwatch.web.auth import allowed
-from menuwatch.web.forms import Form
-from menuwatch.web.system import Reading, Sys
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import AppDep, ReadConn
+from menuwatch.web.forms import FormInput
 
-router = APIRouter(dependencies=[allowed(Permission.READ)])
+router = APIRouter(dependencies=[require(Permission.READ)])
 
-_ON_PAGE = 50
 _SHOWN = 10
 _IN_TABLE = 200
 _ON_MENU = 500
@@ -44,8 +48,13 @@ _KEYS: dict[Order, Any] = {
     Order.PRICE_DESCENDING: tuple[Decimal, int],
     Order.UPDATED: tuple[datetime, int],
 }
-SORTS = (("name", "Name"), ("price", "Cheapest first"), ("-price", "Dearest first"), ("updated", "Changed lately"))
-STOCK = {"in_stock": "In stock", "oos": "Out of stock", "unknown": "Not said"}
+SORTS = (
+    ("name", "Name"),
+    ("price", "Price: low to high"),
+    ("-price", "Price: high to low"),
+    ("updated", "Recently changed"),
+)
+STOCK = {"in_stock": "In stock", "oos": "Out of stock", "unknown": "Unknown"}
 DAYS = {"30": "30 days", "90": "90 days", "365": "A year", "all": "All"}
 ProductPath = Annotated[int, Path(ge=1, le=2**63 - 1)]
 
@@ -57,21 +66,25 @@ def picture(path: str | None, width: int = _THUMB) -> str | None:
 
 @router.get("/products")
 async def list_products(
-    request: Request, conn: Reading, cursor: Annotated[str, Query(max_length=4000)] = ""
+    request: Request, conn: ReadConn, cursor: Annotated[str, Query(max_length=4000)] = ""
 ) -> Response:
     """Products by filters, a page at a time, and how many there are of each kind."""
-    form = Form({name: value.replace("\x00", "")[:300] for name, value in request.query_params.items()})
+    form = FormInput({name: value.replace("\x00", "")[:300] for name, value in request.query_params.items()})
     where, store = await _where(conn, form)
-    order = Order(form.one_of("sort", [str(one) for one in Order]) or Order.NAME)
-    shown, counted, following = [], None, None
+    order = Order(form.parse_choice("sort", [str(one) for one in Order]) or Order.NAME)
+    shown, counted, after = [], None, None
     if form.ok:
-        found = await products.page(
-            conn, where, order=order, after=screen.place(request, cursor, _KEYS[order]), limit=_ON_PAGE
+        page = await products.list_products(
+            conn,
+            where,
+            order=order,
+            after=screen.parse_cursor(request, cursor, _KEYS[order]),
+            limit=tables.page_size(request),
         )
-        shown = decoded(found.rows)
-        following = paging.encode(*found.next) if found.next else None
-        counted = await facets(conn, where)
-    _, states = await store_crawling.platforms_and_states(conn)
+        shown = decoded(page.items)
+        after = paging.encode(*page.next) if page.next else None
+        counted = await products.count_facets(conn, where)
+    _, states = await store_service.platforms_and_states(conn)
     filters = ("q", "store", "state", "category", "strain", "stock", "special", "brand", "min", "max", "on")
     context = {
         "form": form,
@@ -85,37 +98,48 @@ async def list_products(
         "sorts": SORTS,
         "filtered": any(form.text(name) for name in filters),
         "picture": picture,
-        "next": following,
-        "first": bool(cursor),
-        "query": lambda **changed: screen.query(request, **changed),
-        **await saved(request, conn, "/products"),
+        "sort": tables.sorting(request, list(map(str, Order)), falling=[Order.UPDATED]),
+        "page": tables.page_of(request, len(shown), after),
+        **await saved(request, conn),
     }
-    return screen.show(request, "products/list.html", context, live="products", status=200 if form.ok else 422)
+    return screen.render(request, "products/list.html", context, live="products")
+
+
+@router.get("/products/export", dependencies=[require(Permission.EXPORT)])
+async def export_products(request: Request, system: AppDep) -> Response:
+    """The list as a file, with the same filters."""
+
+    async def rows(conn: Connection, fmt: Format) -> RowExport:
+        form = FormInput({name: value.replace("\x00", "")[:300] for name, value in request.query_params.items()})
+        where, _ = await _where(conn, form)
+        if not form.ok:
+            raise Refused("; ".join(form.errors.values()))
+        return export.products_of(where, fmt)
+
+    return await export_list(request, system, "products", rows)
 
 
 def _options(counted: Any, chosen: str | None, names: dict[str, str] | None = None) -> list[tuple[str, str, int]]:
-    """(value, name, count); what is chosen is there also where nothing has it."""
+    """(value, label, count); the selected value is included even with a count of zero."""
     found = [(value, (names or {}).get(value, value), n) for value, n in counted.items()]
     if chosen is not None and chosen not in counted:
         found.append((chosen, (names or {}).get(chosen, chosen), 0))
     return found
 
 
-async def _where(conn: Connection, form: Form) -> tuple[ProductFilter, stores.Store | None]:
+async def _where(conn: Connection, form: FormInput) -> tuple[ProductFilter, stores.Store | None]:
     store = None
     if (text := form.text("store")) is not None:
         try:
-            store = await stores.find(conn, text)
+            store = await stores.resolve(conn, text)
         except Refused as error:
-            form.refuse("store", str(error))
-        if store is None:
-            form.refuse("store", f"no store has the number or slug {text[:60]!r}")
-    form.one_of("stock", STOCK)
-    form.one_of("special", ("yes", "no"))
-    form.one_of("on", ("menu", "gone"))
-    low, high = _price(form, "min"), _price(form, "max")
+            form.add_error("store", str(error))
+    form.parse_choice("stock", STOCK)
+    form.parse_choice("special", ("yes", "no"))
+    form.parse_choice("on", ("menu", "gone"))
+    low, high = (form.parse_decimal(name, "an amount such as 25 or 12.50", 0, 1_000_000) for name in ("min", "max"))
     if low is not None and high is not None and low > high:
-        form.refuse("max", f"less than {low}: nothing costs that")
+        form.add_error("max", f"less than {low}: no product matches")
 
     def only(name: str) -> list[str] | None:
         text = form.text(name)
@@ -137,39 +161,25 @@ async def _where(conn: Connection, form: Form) -> tuple[ProductFilter, stores.St
     return where, store
 
 
-def _price(form: Form, name: str) -> Decimal | None:
-    text = form.text(name)
-    if text is None:
-        return None
-    try:
-        found = Decimal(text.lstrip("$"))
-    except InvalidOperation:
-        found = Decimal("NaN")
-    if not found.is_finite() or not 0 <= found <= 1_000_000:
-        form.refuse(name, f"an amount as 25 or 12.50, not {text[:40]!r}")
-        return None
-    return found
-
-
 @router.get("/products/{product_id}")
 async def one_product(
     request: Request,
-    system: Sys,
-    conn: Reading,
+    system: AppDep,
+    conn: ReadConn,
     product_id: ProductPath,
     days: Annotated[str, Query(max_length=4)] = "90",
 ) -> Response:
-    """One product: what it is and costs, and how that came about."""
+    """One product: details, prices, and history."""
     now = datetime.now(UTC)
     days = days if days in DAYS else "90"
     span = Span(since=None if days == "all" else now - timedelta(days=int(days)))
-    packs = Packs(system.archive.root)
-    (product,) = decoded([await products.one(conn, product_id)])
-    found = await products.history(conn, product_id, span, limit=STEPS, packs=packs)
-    series = series_of(found)
-    states = decoded(found.states)
-    seen = decoded(await products.snapshots(conn, product_id, span, limit=_SHOWN, packs=packs))
-    newest = await changes.newest(
+    archived = ParquetPartitions(system.archive.storage)
+    (product,) = decoded([await products.get_product(conn, product_id)])
+    past = await history.get_history(conn, product_id, span, limit=MOST_STEPS, archived=archived)
+    series = price_series(past)
+    states = decoded(past.states)
+    seen = decoded(await history.list_snapshots(conn, product_id, span, limit=_SHOWN, archived=archived))
+    newest = await changes.list_changes(
         conn, ChangeFilter(stores=[product["dispensary_id"]], products=[product_id]), limit=_SHOWN
     )
     potency = potency_chart(states[::-1], now)
@@ -181,26 +191,25 @@ async def one_product(
         "spans": DAYS,
         "chart": price_chart(series, now),
         "potency": potency if potency is not None and len(states) > 1 else None,
-        "told": _told(series.steps, series.gaps)[:_IN_TABLE],
+        "history": _history_rows(series.steps, series.gaps)[:_IN_TABLE],
         "cut": series.cut,
-        "changes": decoded(newest.rows),
+        "changes": decoded(newest.items),
         "seen": seen,
         "raw": _raw(product),
-        "query": lambda **changed: screen.query(request, **changed),
     }
-    return screen.show(request, "products/one.html", context, live="products")
+    return screen.render(request, "products/one.html", context, live="products")
 
 
-def _told(steps: Any, gaps: Any) -> list[dict[str, Any]]:
-    """The chart as rows, newest first: what it cost, and the stretches of which nothing is known."""
+def _history_rows(steps: Any, gaps: Any) -> list[dict[str, Any]]:
+    """The chart as rows, newest first: prices, and gaps in the data."""
     rows = [{"start": one.start, "end": one.end, "step": one, "gap": None} for one in steps]
-    rows += [{"start": one.start, "end": one.end, "step": None, "gap": one.reason} for one in gaps]
-    # Of what begins at the same time the gap came later: it is what followed.
+    rows += [{"start": gap.from_, "end": gap.to, "step": None, "gap": gap.reason} for gap in gaps]
+    # If a step and a gap begin at the same time, the gap came later.
     return sorted(rows, key=lambda row: (row["start"], row["step"] is None), reverse=True)
 
 
 def _raw(product: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    """(what, our word, the platform's word) of what is told in both."""
+    """(label, our value, the platform's value) of fields that exist in both."""
     return [
         ("Name", product["name"], product["name_raw"]),
         ("Brand", product["brand_name"], product["brand_name_raw"]),
@@ -214,39 +223,108 @@ def _raw(product: dict[str, Any]) -> list[tuple[str, Any, Any]]:
 @router.get("/stores/{store_id}/menu")
 async def menu(
     request: Request,
-    system: Sys,
-    conn: Reading,
+    system: AppDep,
+    conn: ReadConn,
     store_id: Annotated[int, Path(ge=1, le=2**31 - 1)],
     at: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
-    """What a store offered at a moment, as the newest crawl before it saw it."""
-    store = await store_operations.one(conn, store_id)
-    form = Form({"at": at})
-    moment = _moment(form)
-    found = await history.menu_at(conn, store_id, moment, packs=Packs(system.archive.root)) if form.ok else None
-    items = decoded(found.items) if found else []
+    """A store's menu at a given time, from the newest crawl before it."""
+    store = await store_service.get_store(conn, store_id)
+    form = FormInput({"at": at})
+    now = datetime.now(UTC)
+    moment = form.parse_time("at") or now
+    if moment > now + timedelta(minutes=1):
+        form.add_error("at", "the time is in the future")
+    archived = ParquetPartitions(system.archive.storage)
+    past = await history.get_menu(conn, store_id, moment, archived=archived) if form.ok else None
+    items = past.items if past else []
     context = {
         "store": store,
         "form": form,
         "moment": moment,
-        "crawl": found.crawl if found else None,
+        "crawl": past if past and past.crawled_at else None,
         "items": items[:_ON_MENU],
         "total": len(items),
     }
-    return screen.show(request, "products/menu.html", context, status=200 if form.ok else 422)
+    return screen.render(request, "products/menu.html", context)
 
 
-def _moment(form: Form) -> datetime:
-    text = form.text("at")
-    now = datetime.now(UTC)
-    if text is None:
-        return now
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        form.refuse("at", f"a time as 2026-11-21T18:00, not {text[:40]!r}")
-        return now
-    found = found if found.tzinfo else found.replace(tzinfo=UTC)
-    if found > now + timedelta(minutes=1):
-        form.refuse("at", "that is still to come")
+_A_MOMENT = 1.0
+"""Seconds after which a line is broken where a gap begins: its last point stands at the beginning."""
+
+
+def price_chart(series: PriceSeries, now: datetime) -> TimeChart:
+    """The list price, the price paid, and that again while out of stock."""
+    times, usual, costs, out = [], [], [], []
+    for at, step in _points(series, now):
+        times.append(datetime.fromtimestamp(at, UTC))
+        shown = step if step is not None and step.listed else None
+        usual.append(None if shown is None or shown.regular is None else float(shown.regular))
+        costs.append(None if shown is None or shown.price is None else float(shown.price))
+        out.append(costs[-1] if shown is not None and shown.in_stock is False else None)
+    return TimeChart(
+        "price",
+        "Price over time",
+        times,
+        [
+            Series("List price", usual, "none", steps=True, dash=True),
+            Series("Price", costs, "info", steps=True),
+            Series("Out of stock", out, "bad", steps=True, fill=True),
+        ],
+        unit="money",
+        height=280,
+        bands=[(1, 2)],
+    )
+
+
+def _points(series: PriceSeries, now: datetime) -> list[tuple[float, PriceStep | None]]:
+    """(second, what was then): each from its time until the next one's."""
+    if not series.steps:
+        return []
+    starts = {step.start for step in series.steps}
+    edges = {gap.from_ for gap in series.gaps} | {gap.to for gap in series.gaps if gap.to is not None}
+    first = series.steps[0].start
+    found: list[tuple[float, PriceStep | None]] = []
+    for moment in sorted(one for one in starts | edges | {now} if first <= one <= now):
+        at = moment.timestamp()
+        step, gap = _at(series.steps, moment), _in(series.gaps, moment)
+        if gap is None or (gap.from_ == moment and moment < now):
+            # What was until now lasts until now, also where nothing of it is drawn from here on.
+            if found and found[-1][1] is not None and at - found[-1][0] > _A_MOMENT:
+                found.append((at - _A_MOMENT, found[-1][1]))
+            found.append((at, step))
+        if gap is not None:
+            # A gap begins where it was seen for the last time.
+            found.append((at + _A_MOMENT if gap.from_ == moment else at, None))
     return found
+
+
+def _at(steps: Sequence[PriceStep], at: datetime) -> PriceStep | None:
+    last = None
+    for step in steps:
+        if step.start > at:
+            break
+        last = step
+    return last
+
+
+def _in(gaps: Sequence[Gap], at: datetime) -> Gap | None:
+    return next((gap for gap in gaps if gap.from_ <= at and (gap.to is None or at < gap.to)), None)
+
+
+def potency_chart(states: Sequence[dict[str, Any]], now: datetime) -> TimeChart | None:
+    """THC and CBD of the states, oldest first; None if there is nothing to draw. Units other than percent are left out."""
+    times = [state["from"] for state in states]
+    percents = [[_percent(state[name]) if state["present"] else None for state in states] for name in ("thc", "cbd")]
+    if all(value is None for values in percents for value in values):
+        return None
+    thc, cbd = ([*values, values[-1]] for values in percents)
+    series = [Series("THC", thc, "good", steps=True), Series("CBD", cbd, "warn", steps=True)]
+    return TimeChart("potency", "Potency over time", [*times, now], series, unit="percent")
+
+
+def _percent(content: dict[str, Any] | None) -> float | None:
+    if content is None or str(content.get("unit")).upper() not in ("PERCENTAGE", "PERCENT", "%"):
+        return None
+    found = content["hi"] if content.get("hi") is not None else content["lo"]
+    return float(found) / 100

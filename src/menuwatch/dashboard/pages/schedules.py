@@ -1,10 +1,9 @@
-"""The schedules: what is enqueued by itself, when next, how that went last; run, switched and changed from here."""
+"""Schedules: list with the next 24 hours, add, run, enable, disable, edit, remove; run history."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
@@ -12,72 +11,80 @@ from fastapi import Form as Field
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
+from menuwatch.core.errors import Conflict, InvalidField
+from menuwatch.core.format import pluralize
 from menuwatch.dashboard import screen
-from menuwatch.dashboard.svg.day_strip import Lane, day_strip
+from menuwatch.dashboard.charts.timelines import ScheduleLane, day_strip
+from menuwatch.db.clock import database_now
 from menuwatch.db.pool import Connection
-from menuwatch.operations import schedule_day, schedules
-from menuwatch.operations.refusals import Unusable
-from menuwatch.operations.schedules import Overtaken
-from menuwatch.operations.wording import many, span
-from menuwatch.schedules.model import INTERVALS, PRIORITIES, ROLES, Schedule
-from menuwatch.web import paging
-from menuwatch.web.auth import allowed
-from menuwatch.web.forms import Form
-from menuwatch.web.system import Reading, Sys, Writing
+from menuwatch.queue.schedules import service as schedules
+from menuwatch.queue.schedules import timetable
+from menuwatch.queue.schedules.model import INTERVALS, PRIORITIES, ROLES, Schedule
+from menuwatch.queue.schedules.service import ScheduleChanged
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import AppDep, ReadConn, WriteConn
+from menuwatch.web.forms import FormInput, fields
 
-router = APIRouter(dependencies=[allowed(Permission.READ)])
+router = APIRouter(dependencies=[require(Permission.READ)])
 
 RUNS = 30
 """Firings of one page of the history."""
-_writes: Any = [allowed(Permission.SCHEDULES)]
-_HOUR = 3600
+_writes: Any = [require(Permission.SCHEDULES)]
 _FIELDS = {
     "interval_hours": "Interval (hours)",
+    "cron": "Cron line",
+    "timezone": "Time zone",
     "priority": "Priority",
     "role": "Role",
     "platform": "Platform",
     "state_code": "State",
     "enabled": "Enabled",
 }
-"""What can be changed, by the names that people see."""
-
-
-def _every(schedule: Schedule) -> str:
-    return span(float(schedule.interval_hours) * _HOUR)
+"""Editable fields with their labels."""
 
 
 @router.get("/schedules")
-async def listing(request: Request, conn: Reading) -> Response:
+async def listing(request: Request, conn: ReadConn) -> Response:
     """All of them, and the next 24 hours."""
     now = datetime.now(UTC)
-    found = await schedules.listed(conn)
-    planned = await schedule_day.planned(conn, now)
+    found = await schedules.list_schedules(conn)
+    planned = await timetable.planned_batches(conn, now)
     lanes = [
-        Lane(name=one.name, moments=[(at, None) for at in schedule_day.firings(one, now)], off=not one.enabled)
+        ScheduleLane(
+            name=one.name,
+            moments=[(at, None) for at in await timetable.next_runs(conn, one, now)],
+            off=not one.enabled,
+        )
         for one in found
     ]
     if planned:
-        lanes.append(Lane(name="planned crawls", moments=[(one.start, one.count) for one in planned]))
+        lanes.append(ScheduleLane(name="planned crawls", moments=[(one.start, one.count) for one in planned]))
     context = {
-        "schedules": [(one, _every(one), one.late(now).total_seconds()) for one in found],
+        "schedules": [(one, one.late_seconds) for one in found],
+        "paused": sum(one.paused_at is not None for one in found),
+        "enabled": sum(one.enabled for one in found),
         "strip": day_strip(lanes, now) if lanes else None,
         "planned": sum(one.count for one in planned),
-        "may": screen.principal(request).may(Permission.SCHEDULES),
+        "may": screen.may(request, Permission.SCHEDULES),
     }
-    return screen.show(request, "schedules/list.html", context, live="schedules")
+    return screen.render(request, "schedules/list.html", context, live="schedules")
 
 
 @router.get("/schedules/{schedule_id:int}")
-async def one(request: Request, system: Sys, conn: Reading, schedule_id: int, cursor: str | None = None) -> Response:
+async def one(
+    request: Request, system: AppDep, conn: ReadConn, schedule_id: int, cursor: str | None = None
+) -> Response:
     """One of them: its form and how it fired before."""
-    schedule = await schedules.find(conn, str(schedule_id))
-    return await _page(request, conn, schedule, Form(_values(schedule)), tuple(system.platforms), cursor=cursor)
+    schedule = await schedules.find_schedule(conn, str(schedule_id))
+    return await _page(request, conn, schedule, FormInput(_values(schedule)), tuple(system.platforms), cursor=cursor)
 
 
 def _values(schedule: Schedule) -> dict[str, str]:
-    """What the form holds of a schedule."""
+    """Form values of a schedule."""
     return {
-        "interval_hours": f"{schedule.interval_hours.normalize():f}",
+        "interval_hours": "" if schedule.cron else f"{schedule.interval_hours.normalize():f}",
+        "cron": schedule.cron or "",
+        "timezone": schedule.timezone or "",
         "priority": str(schedule.priority),
         "role": schedule.role,
         "platform": schedule.platform,
@@ -90,116 +97,195 @@ async def _page(
     request: Request,
     conn: Connection,
     schedule: Schedule,
-    form: Form,
+    form: FormInput,
     platforms: tuple[str, ...],
     *,
     cursor: str | None = None,
     theirs: Mapping[str, str] | None = None,
+    preview: Sequence[datetime] = (),
     status: int = 200,
 ) -> Response:
-    after = screen.place(request, cursor, tuple[datetime])
-    runs = await schedule_day.runs(conn, schedule.id, before=after[0] if after else None, limit=RUNS + 1)
-    shown = runs[:RUNS]
+    after = screen.parse_cursor(request, cursor, tuple[datetime])
+    runs = await timetable.recent_runs(conn, schedule.id, before=after[0] if after else None, limit=RUNS + 1)
+    shown, links = screen.paginate(request, runs, RUNS, "fire_at")
     differing = [] if theirs is None else [name for name in _FIELDS if form.value(name) != theirs[name]]
     context = {
         "schedule": schedule,
-        "every": _every(schedule),
-        "late": schedule.late(datetime.now(UTC)).total_seconds(),
+        "late": schedule.late_seconds,
+        "upcoming": await timetable.upcoming(conn, schedule, datetime.now(UTC)),
+        "counts": await timetable.run_counts(conn, schedule.id),
+        "preview": preview,
         "form": form,
-        "edition": schedules.edition(schedule),
+        "edition": schedules.version(schedule),
         "theirs": theirs,
         "differing": [(_FIELDS[name], form.value(name), theirs[name]) for name in differing] if theirs else [],
         "roles": [(role, role) for role in ROLES],
         "platforms": [(name, name) for name in platforms],
+        "removable": schedules.is_removable(schedule, platforms),
         "runs": shown,
-        "next": screen.query(request, cursor=paging.encode(shown[-1].fire_at)) if len(runs) > RUNS else None,
-        "first": screen.query(request) if after else None,
-        "may": screen.principal(request).may(Permission.SCHEDULES),
+        **links,
+        "may": screen.may(request, Permission.SCHEDULES),
     }
-    # Not live for who may change it: news must not mix with what is being typed, nor renew the version that it was made from.
+    # No live updates for editors: they must not disturb input, nor replace the version that it is based on.
     live = "" if context["may"] else "schedules"
-    return screen.show(request, "schedules/schedule.html", context, status=status, live=live)
+    return screen.render(request, "schedules/schedule.html", context, status=status, live=live)
+
+
+def _parse(form: FormInput, platforms: tuple[str, ...]) -> dict[str, Any]:
+    """The fields of a schedule; errors are added to the form."""
+    values = {
+        "interval_hours": form.parse_decimal(
+            "interval_hours",
+            f"a number of hours from {INTERVALS[0]} (36 seconds) to {INTERVALS[1]:,} (a year), such as 4 or 0.5",
+            *INTERVALS,
+        ),
+        "priority": form.parse_int("priority", low=PRIORITIES[0], high=PRIORITIES[1]),
+        "role": form.parse_choice("role", ROLES),
+        "platform": form.parse_choice("platform", platforms),
+        "cron": form.text("cron"),
+        "timezone": form.text("timezone"),
+        "state_code": form.text("state_code"),
+        "enabled": bool(form.value("enabled")),
+    }
+    for name in ("priority", "role", "platform"):
+        if values[name] is None:
+            form.add_error(name, "required")
+    if values["interval_hours"] is None and values["cron"] is None:
+        form.add_error("interval_hours", "required: an interval or a cron line")
+    return values
+
+
+async def _preview(
+    conn: Connection, form: FormInput, values: Mapping[str, Any], platforms: tuple[str, ...]
+) -> list[datetime]:
+    """The next runs with these values; errors are added to the form."""
+    if form.ok:
+        try:
+            return await schedules.preview(conn, values, platforms=platforms, now=await database_now(conn))
+        except InvalidField as error:
+            form.add_error(error.field if error.field in _FIELDS else "", str(error))
+    return []
+
+
+@router.get("/schedules/add", dependencies=_writes)
+async def new(request: Request, system: AppDep) -> Response:
+    """The form for a new schedule."""
+    form = FormInput({"interval_hours": "4", "priority": "0", "role": ROLES[0], "enabled": "1"})
+    return _new(request, form, tuple(system.platforms))
+
+
+def _new(request: Request, form: FormInput, platforms: tuple[str, ...], preview: Sequence[datetime] = ()) -> Response:
+    context = {
+        "form": form,
+        "preview": preview,
+        "roles": [(role, role) for role in ROLES],
+        "platforms": [(name, name) for name in platforms],
+    }
+    return screen.render(request, "schedules/add.html", context, status=200 if form.ok else 422)
+
+
+@router.post("/schedules/add", dependencies=_writes)
+async def create(
+    request: Request,
+    form: Annotated[FormInput, fields("name", "preview", *_FIELDS, longest=200)],
+    system: AppDep,
+    conn: WriteConn,
+) -> Response:
+    """Creates a schedule."""
+    platforms = tuple(system.platforms)
+    values = {**_parse(form, platforms), "name": form.value("name")}
+    if form.value("preview"):
+        return _new(request, form, platforms, await _preview(conn, form, values, platforms))
+    if form.ok:
+        try:
+            created = await schedules.create(conn, values, platforms=platforms, now=await database_now(conn))
+        except InvalidField as error:
+            form.add_error(error.field, str(error))
+        except Conflict as error:
+            form.add_error("name", str(error))
+        else:
+            return screen.flash_to(request, "/schedules", f"{created.name} created: {created.timing}.")
+    return _new(request, form, platforms)
+
+
+@router.post("/schedules/{schedule_id:int}/remove", dependencies=_writes)
+async def remove(request: Request, system: AppDep, conn: WriteConn, schedule_id: int) -> Response:
+    """Deletes it with its runs."""
+    removed = await schedules.remove(conn, schedule_id, platforms=tuple(system.platforms))
+    return screen.flash_to(request, "/schedules", f"{removed.name} removed.")
 
 
 @router.post("/schedules/{schedule_id:int}", dependencies=_writes)
 async def change(
     request: Request,
-    system: Sys,
-    conn: Writing,
+    form: Annotated[FormInput, fields("version", "preview", *_FIELDS, longest=200)],
+    system: AppDep,
+    conn: WriteConn,
     schedule_id: int,
-    version: Annotated[str, Field(max_length=40)] = "",
-    interval_hours: Annotated[str, Field(max_length=40)] = "",
-    priority: Annotated[str, Field(max_length=40)] = "",
-    role: Annotated[str, Field(max_length=80)] = "",
-    platform: Annotated[str, Field(max_length=80)] = "",
-    state_code: Annotated[str, Field(max_length=80)] = "",
-    enabled: Annotated[str, Field(max_length=8)] = "",
 ) -> Response:
-    """Changes it. Where somebody was quicker, both versions are shown and nothing is changed."""
-    typed = (interval_hours, priority, role, platform, state_code, "1" if enabled else "")
-    form = Form(dict(zip(_FIELDS, typed, strict=True)))
+    """Changes a schedule. On a concurrent change, both versions are shown and nothing is saved."""
     platforms = tuple(system.platforms)
-    changes = {
-        "interval_hours": _hours(form),
-        "priority": form.whole("priority", low=PRIORITIES[0], high=PRIORITIES[1]),
-        "role": form.one_of("role", ROLES),
-        "platform": form.one_of("platform", platforms),
-        "state_code": form.text("state_code"),
-        "enabled": bool(enabled),
-    }
-    for name in ("interval_hours", "priority", "role", "platform"):
-        if changes[name] is None:
-            form.refuse(name, "this is needed")
-    now = datetime.now(UTC)
+    changes = _parse(form, platforms)
+    if form.value("preview"):
+        schedule = await schedules.find_schedule(conn, str(schedule_id))
+        runs = await _preview(conn, form, changes, platforms)
+        return await _page(request, conn, schedule, form, platforms, preview=runs, status=200 if form.ok else 422)
+    now = await database_now(conn)
     if form.ok:
+        if changes["interval_hours"] is None:
+            del changes["interval_hours"]
+        # What is disabled because all are paused stays paused, unless the box is ticked.
+        if changes["enabled"] == (await schedules.get_schedule(conn, schedule_id)).enabled:
+            del changes["enabled"]
         try:
             changed = await schedules.change(
-                conn, schedule_id, changes, platforms=platforms, now=now, made_from=version
+                conn, schedule_id, changes, platforms=platforms, now=now, expected_version=form.value("version")
             )
-        except Overtaken as error:
+        except ScheduleChanged as error:
             theirs = _values(error.current)
             return await _page(request, conn, error.current, form, platforms, theirs=theirs, status=412)
-        except Unusable as error:
-            form.refuse(error.field if error.field in _FIELDS else "", str(error))
+        except InvalidField as error:
+            form.add_error(error.field if error.field in _FIELDS else "", str(error))
         else:
-            return screen.back(request, "/schedules", f"{changed.name} is changed: every {_every(changed)}.")
-    schedule = await schedules.find(conn, str(schedule_id))
+            return screen.flash_to(request, "/schedules", f"{changed.name} saved: {changed.timing}.")
+    schedule = await schedules.find_schedule(conn, str(schedule_id))
     return await _page(request, conn, schedule, form, platforms, status=422)
 
 
-def _hours(form: Form) -> Decimal | None:
-    text = form.text("interval_hours")
-    if text is None:
-        return None
-    low, high = INTERVALS
-    try:
-        found = Decimal(text)
-    except InvalidOperation:
-        form.refuse("interval_hours", f"{text!r} is no number of hours: write it as 4 or 0.5")
-        return None
-    if not found.is_finite() or not low <= found <= high:
-        form.refuse("interval_hours", f"from {low} (36 seconds) to {high:,} (a year)")
-        return None
-    return found
+@router.post("/schedules/pause", dependencies=_writes)
+async def pause_all(request: Request, conn: WriteConn) -> Response:
+    """Disables all of them until they are resumed."""
+    return screen.flash_to(
+        request, "/schedules", f"{pluralize(len(await schedules.pause_all(conn)), 'schedule')} paused."
+    )
+
+
+@router.post("/schedules/resume", dependencies=_writes)
+async def resume_all(request: Request, conn: WriteConn) -> Response:
+    """Enables those that were paused together."""
+    return screen.flash_to(
+        request, "/schedules", f"{pluralize(len(await schedules.resume_all(conn)), 'schedule')} resumed."
+    )
 
 
 @router.post("/schedules/{schedule_id:int}/switch", dependencies=_writes)
 async def switch(
-    request: Request, system: Sys, conn: Writing, schedule_id: int, on: Annotated[bool, Field()]
+    request: Request, system: AppDep, conn: WriteConn, schedule_id: int, on: Annotated[bool, Field()]
 ) -> Response:
     """Enables or disables it."""
     changed = await schedules.change(
-        conn, schedule_id, {"enabled": on}, platforms=tuple(system.platforms), now=datetime.now(UTC)
+        conn, schedule_id, {"enabled": on}, platforms=tuple(system.platforms), now=await database_now(conn)
     )
-    said = f"{changed.name} is {'enabled' if on else 'disabled: it enqueues nothing until it is enabled again'}."
-    return screen.back(request, screen.came_from(request), said)
+    said = f"{changed.name} is {'enabled' if on else 'disabled: it enqueues nothing while disabled'}."
+    undo = screen.Undo(f"/schedules/{schedule_id}/switch", [("on", "0" if on else "1")])
+    return screen.flash_back(request, said, undo=undo)
 
 
 @router.post("/schedules/{schedule_id:int}/run", dependencies=_writes)
-async def run(request: Request, conn: Writing, schedule_id: int) -> Response:
+async def run(request: Request, conn: WriteConn, schedule_id: int) -> Response:
     """Fires it now, besides its times."""
-    schedule, made = await schedules.trigger(conn, schedule_id, now=datetime.now(UTC))
-    if made:
-        return screen.back(request, screen.came_from(request), f"{schedule.name} enqueued {many(made, 'task')}.")
-    why = "stores that are not due, or have such a task waiting, get none"
-    return screen.back(request, screen.came_from(request), f"{schedule.name} enqueued nothing: {why}.", "warn")
+    schedule, created = await schedules.trigger(conn, schedule_id, now=await database_now(conn))
+    if created:
+        return screen.flash_back(request, f"{schedule.name} enqueued {pluralize(created, 'task')}.")
+    why = "stores that are not due or already have this task queued are skipped"
+    return screen.flash_back(request, f"{schedule.name} enqueued no tasks: {why}.", "warn")

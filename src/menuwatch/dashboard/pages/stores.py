@@ -1,55 +1,65 @@
-"""Stores: how fresh each menu is, how its crawls went, and what can be done about it."""
+"""Stores: age of each menu, crawl results, and actions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
-from menuwatch.dashboard import screen
-from menuwatch.dashboard.reading import decoded
-from menuwatch.dashboard.saved import saved
-from menuwatch.dashboard.svg.crawl_strip import strip
-from menuwatch.dashboard.svg.outcomes import outcomes
-from menuwatch.operations import changes, payloads, store_crawling, store_health, stores, wishes
-from menuwatch.operations.changes import ChangeFilter
-from menuwatch.operations.refusals import Conflict, Unusable
-from menuwatch.operations.store_crawling import LONGEST_HOURS, SHORTEST_HOURS, Crawling, Stale
-from menuwatch.operations.store_health import Freshness, StoreFilter
-from menuwatch.operations.wishes import Wish
-from menuwatch.tasks.model import PRIORITY_URGENT, Role
+from menuwatch.archive import service as payloads
+from menuwatch.archive.service import PayloadFilter
+from menuwatch.catalog import changes
+from menuwatch.catalog.changes import ChangeFilter
+from menuwatch.core.errors import Conflict, InvalidField
+from menuwatch.core.format import duration, pluralize
+from menuwatch.dashboard import screen, tables
+from menuwatch.dashboard.charts.timelines import draw_crawls, draw_outcomes
+from menuwatch.dashboard.decode import decoded
+from menuwatch.dashboard.pages.views import saved
+from menuwatch.geo.states import NAMES, PROVINCES
+from menuwatch.pipeline import store_changes
+from menuwatch.pipeline.store_discovery import add_store as add_store_by_url
+from menuwatch.queue.enqueue import TaskRequest, enqueue
+from menuwatch.queue.model import Role
+from menuwatch.storefront import page_queries
+from menuwatch.stores import service as stores
+from menuwatch.stores.service import CrawlSettings, CrawlSettingsChanged, Freshness, StoreFilter
 from menuwatch.web import paging
-from menuwatch.web.auth import allowed
-from menuwatch.web.forms import Form
-from menuwatch.web.system import Reading, Sys, Writing
-from menuwatch.web.words import span
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import AppDep, ReadConn, WriteConn
+from menuwatch.web.forms import FormInput, fields
 
-router = APIRouter(dependencies=[allowed(Permission.READ)])
+router = APIRouter(dependencies=[require(Permission.READ)])
 
-_ON_PAGE = 50
 _SHOWN = 8
+_MOST_ADDED = 500
 StorePath = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 FRESHNESS: Mapping[Freshness, tuple[str, str, str]] = {
-    Freshness.FRESH: ("Fresh", "good", "The menu is younger than the time between two crawls"),
-    Freshness.LATE: ("Late", "warn", "A crawl is overdue by a quarter of the time between two"),
-    Freshness.STALE: ("Stale", "bad", "No menu for more than twice the time between two crawls"),
-    Freshness.NEVER: ("Never crawled", "info", "No menu yet: the first crawl is still to come"),
-    Freshness.UNRESOLVED: ("Not found yet", "amber", "Known by its address alone: the platform has yet to say which store it is"),
-    Freshness.OFF: ("Off", "none", "Crawling is switched off: the store is not contacted"),
+    Freshness.FRESH: ("Fresh", "good", "Up to date"),
+    Freshness.LATE: ("Late", "warn", "Late: the crawl is overdue by a quarter of the interval"),
+    Freshness.STALE: ("Stale", "bad", "Stale: no successful crawl in twice the interval"),
+    Freshness.NEVER: ("Never crawled", "info", "Never crawled: the first crawl is pending"),
+    Freshness.UNRESOLVED: ("Not found yet", "amber", "Not yet resolved on the platform"),
+    Freshness.OFF: ("Off", "none", "Crawling disabled: the store is not contacted"),
 }  # fmt: skip
-"""What each is called here, its colour, and what it means."""
+"""Label, colour and meaning of each state."""
+
+
+def _total(by_freshness: dict[Freshness, int], where: StoreFilter) -> int:
+    return sum(n for one, n in by_freshness.items() if where.freshness is None or one in where.freshness)
 
 
 @router.get("/stores")
 async def list_stores(
     request: Request,
-    conn: Reading,
+    conn: ReadConn,
     q: Annotated[str, Query(max_length=200)] = "",
     state: Annotated[str, Query(max_length=8)] = "",
     platform: Annotated[str, Query(max_length=60)] = "",
@@ -58,21 +68,25 @@ async def list_stores(
     cursor: Annotated[str, Query(max_length=400)] = "",
 ) -> Response:
     """Every store, the one that is due longest first."""
-    form = Form({"q": q, "state": state, "platform": platform, "freshness": freshness, "crawl": crawl})
-    platforms, states = await store_crawling.platforms_and_states(conn)
-    form.one_of("crawl", ("on", "off"))
-    form.one_of("freshness", [str(one) for one in Freshness])
+    form = FormInput({"q": q, "state": state, "platform": platform, "freshness": freshness, "crawl": crawl})
+    platforms, states = await stores.platforms_and_states(conn)
+    form.parse_choice("crawl", ("on", "off"))
+    form.parse_choice("freshness", [str(one) for one in Freshness])
     where = StoreFilter(
         states=[state] if state else None,
         platform=form.text("platform"),
-        freshness=_wanted(form),
+        crawl_enabled=form.value("crawl") == "on" if form.text("crawl") else None,
+        freshness=[Freshness(form.value("freshness"))] if form.text("freshness") and form.ok else None,
         q=(form.text("q") or "").replace("\x00", "") or None,
     )
-    after = screen.place(request, cursor, tuple[datetime, int])
-    found = await store_health.page(conn, where, after=after, limit=_ON_PAGE + 1) if form.ok else []
-    counted = await store_health.counts(conn, platform=where.platform)
-    by_freshness = {one: sum(n.get(one, 0) for s, n in counted.items() if state in ("", s)) for one in Freshness}
-    shown = found[:_ON_PAGE]
+    sort = tables.sorting(request, stores.SORTS)
+    size = tables.page_size(request)
+    offset = max(screen.parse_number_cursor(request, cursor) or 0, 0)
+    rows = await stores.list_health(conn, where, sort=sort.code, offset=offset, limit=size + 1) if form.ok else []
+    counts = await stores.count_by_freshness(conn, platform=where.platform)
+    by_freshness = {one: sum(n.get(one, 0) for s, n in counts.items() if state in ("", s)) for one in Freshness}
+    shown = rows[:size]
+    after = paging.encode(offset + size) if len(rows) > size else None
     context = {
         "form": form,
         "stores": shown,
@@ -81,172 +95,190 @@ async def list_stores(
         "freshness": FRESHNESS,
         "counts": by_freshness,
         "total": sum(by_freshness.values()),
-        "outcomes": outcomes,
+        "outcomes": draw_outcomes,
         "filtered": any((q, state, platform, freshness, crawl)),
-        "query": lambda **changed: screen.query(request, **changed),
-        "next": paging.encode(shown[-1].due_at, shown[-1].id) if len(found) > _ON_PAGE else None,
-        "first": bool(cursor),
-        **await saved(request, conn, "/stores"),
+        "sort": sort,
+        "page": tables.page_of(request, len(shown), after),
+        "matched": None if where.q or where.crawl_enabled is not None else _total(by_freshness, where),
+        **await saved(request, conn),
     }
-    return screen.show(request, "stores/list.html", context, live="stores,tasks", status=200 if form.ok else 422)
+    return screen.render(request, "stores/list.html", context, live="stores,tasks")
 
 
-def _wanted(form: Form) -> list[Freshness] | None:
-    wanted = set(Freshness)
-    if form.text("freshness"):
-        wanted &= {one for one in Freshness if one == form.value("freshness")}
-    if form.text("crawl"):
-        wanted &= {Freshness.OFF} if form.value("crawl") == "off" else set(Freshness) - {Freshness.OFF}
-    return None if wanted == set(Freshness) else sorted(wanted)
-
-
-@router.get("/stores/new", dependencies=[allowed(Permission.STORES)])
-async def new_store(request: Request, system: Sys) -> Response:
+@router.get("/stores/new", dependencies=[require(Permission.STORES)])
+async def new_store(request: Request, system: AppDep) -> Response:
     """Two ways to more stores: one by its address, many by looking where they are."""
-    return _new(request, system, Form({}), 200)
+    return _new(request, system, FormInput({}), 200)
 
 
-def _new(request: Request, system: Sys, form: Form, status: int) -> Response:
+def _new(
+    request: Request,
+    system: AppDep,
+    form: FormInput,
+    status: int,
+    *,
+    added: Sequence[int] = (),
+    links: Mapping[str, int] = MappingProxyType({}),
+) -> Response:
+    """`added`: ids of the stores that were added; `links`: ids of known stores by the name of the error that says so."""
     asked = [name for name, one in system.platforms.items() if one.hosts]
-    return screen.show(request, "stores/new.html", {"form": form, "asked": asked}, status=status)
+    places = sorted((NAMES | PROVINCES).items(), key=lambda place: place[1])
+    context = {"form": form, "asked": asked, "places": places, "added": added, "links": links}
+    return screen.render(request, "stores/new.html", context, status=status)
 
 
-async def _sent(request: Request) -> Form:
-    return Form({name: value for name, value in (await request.form()).items() if isinstance(value, str)})
-
-
-Sent = Annotated[Form, Depends(_sent)]
-"""What was typed. It stands before a route's connection, so that whoever sends slowly keeps none from others."""
-
-
-@router.post("/stores/new", dependencies=[allowed(Permission.STORES)])
-async def add_store(request: Request, form: Sent, system: Sys, conn: Writing) -> Response:
-    """Adds a store by the address of its menu; a worker finds out the rest."""
-    address = form.text("menu_url")
-    if address is None:
-        form.refuse("menu_url", "the address of the store's menu, as https://dutchie.com/dispensary/<slug>")
-        return _new(request, system, form, 422)
-    try:
-        store_id, _ = await stores.add_by_url(conn, system.platforms, address.replace("\x00", "")[:2000])
-    except Unusable as error:
-        form.refuse("menu_url", str(error))
-    except Conflict as error:
-        form.refuse("menu_url", str(error))
+@router.post("/stores/new", dependencies=[require(Permission.STORES)])
+async def add_store(
+    request: Request, form: Annotated[FormInput, fields("menu_url", longest=200_000)], system: AppDep, conn: WriteConn
+) -> Response:
+    """Adds stores by their menu URLs, one per line; workers resolve and crawl them. Lines that cannot be added stay in the form."""
+    lines = list(dict.fromkeys(form.value("menu_url").split()))
+    if not lines:
+        form.add_error("menu_url", "enter the menu URL, e.g. https://dutchie.com/dispensary/<slug>")
+    elif len(lines) > _MOST_ADDED:
+        form.add_error("menu_url", f"{len(lines):,} URLs: at most {_MOST_ADDED} can be added at once")
     if not form.ok:
         return _new(request, system, form, 422)
-    return screen.back(
-        request, f"/stores/{store_id}", "The store is added. A worker now asks the platform which it is, and crawls it."
+    added: list[int] = []
+    wrong: dict[str, str] = {}
+    for line in lines:
+        try:
+            async with conn.transaction():
+                added.append((await add_store_by_url(conn, system.platforms, line[:2000]))[0].id)
+        except (InvalidField, Conflict) as error:
+            wrong[line] = str(error)
+    if wrong:
+        rest = FormInput({"menu_url": "\n".join(wrong)})
+        for number, why in enumerate(wrong.values(), 1):
+            rest.add_error(f"line {number}", why if len(lines) == 1 else f"{list(wrong)[number - 1]}: {why}")
+        rest.add_error(
+            "menu_url", f"{pluralize(len(added), 'store')} added, {len(wrong)} not:" if added else "Not added:"
+        )
+        known = {f"line {n}": re.search(r"with id (\d+)$", why) for n, why in enumerate(wrong.values(), 1)}
+        links = {name: int(found[1]) for name, found in known.items() if found}
+        return _new(request, system, rest, 422, added=added, links=links)
+    if len(added) > 1:
+        return screen.flash_to(request, "/stores", f"{len(added)} stores added. Workers resolve and crawl them.")
+    return screen.flash_to(
+        request, f"/stores/{added[0]}", "Store added. A worker resolves it on its platform and crawls it."
     )
 
 
-@router.post("/stores/discover", dependencies=[allowed(Permission.TASKS)])
-async def discover(request: Request, form: Sent, system: Sys, conn: Writing) -> Response:
-    """Has a platform asked for its stores, of one place or wherever there are any."""
+@router.post("/stores/discover", dependencies=[require(Permission.TASKS)])
+async def discover(
+    request: Request,
+    form: Annotated[FormInput, fields("platform", "state_code", "city")],
+    system: AppDep,
+    conn: WriteConn,
+) -> Response:
+    """Starts store discovery on a platform, for one place or everywhere."""
     place = {name: form.text(name) for name in ("state_code", "city")}
-    wish = Wish(
+    requested = TaskRequest(
         role=Role.STORE_DISCOVERY,
         platform=form.text("platform"),
         payload={name: value for name, value in place.items() if value is not None} or None,
     )
     try:
-        task_id, created = await wishes.enqueue(conn, wish, platforms=list(system.platforms))
-    except Unusable as error:
-        form.refuse("platform" if error.field == "platform" else "state_code", str(error))
+        enqueued = await enqueue(conn, requested, platforms=list(system.platforms))
+    except InvalidField as error:
+        form.add_error("platform" if error.field == "platform" else "state_code", str(error))
         return _new(request, system, form, 422)
-    said = "A worker will look for stores." if created else "That search waits already."
-    return screen.back(request, f"/tasks/{task_id}", said)
+    said = "Store discovery enqueued." if enqueued.created else "Store discovery is already queued."
+    return screen.flash_to(request, f"/tasks/{enqueued.task.id}", said)
 
 
 @router.get("/stores/{store_id}")
-async def one_store(request: Request, conn: Reading, store_id: StorePath) -> Response:
-    """One store: how it is crawled, what it offers, what changed."""
+async def one_store(request: Request, conn: ReadConn, store_id: StorePath) -> Response:
+    """One store: crawl settings, menu, changes."""
     return await _one(request, conn, store_id, None)
 
 
 async def _one(
-    request: Request, conn: Reading, store_id: int, form: Form | None, *, stale: tuple[Crawling, Crawling] | None = None
+    request: Request,
+    conn: ReadConn,
+    store_id: int,
+    form: FormInput | None,
+    *,
+    stale: tuple[CrawlSettings, CrawlSettings] | None = None,
 ) -> Response:
-    store = await stores.one(conn, store_id)
-    health = await store_health.one(conn, store_id)
-    crawls = await store_crawling.recent(conn, store_id)
-    newest = await changes.newest(conn, ChangeFilter(stores=[store_id]), limit=_SHOWN)
-    crawling = Crawling(enabled=store["crawl_enabled"], interval_hours=store["crawl_interval_hours"])
+    store = await stores.get_store(conn, store_id)
+    health = await stores.get_health(conn, store_id)
+    crawls = await stores.recent_crawls(conn, store_id)
+    newest = await changes.list_changes(conn, ChangeFilter(stores=[store_id]), limit=_SHOWN)
+    crawling = CrawlSettings(enabled=store.crawl_enabled, interval_hours=store.crawl_interval_hours)
     now = datetime.now(UTC)
     root: str = request.scope.get("root_path", "")
-    kept = await payloads.page(conn, dispensary_id=store_id, limit=_SHOWN + 1)
+    kept = await payloads.list_payloads(conn, PayloadFilter(dispensary_id=store_id), limit=_SHOWN + 1)
     status = 412 if stale else 200 if form is None or form.ok else 422
     context: dict[str, Any] = {
         "store": store,
         "health": health,
-        "freshness": FRESHNESS[health.freshness],
-        "outcomes": outcomes,
+        "freshness": FRESHNESS[Freshness(health.freshness)],
+        "outcomes": draw_outcomes,
         "crawling": crawling,
         "form": form
-        or Form({
+        or FormInput({
             "enabled": "on" if crawling.enabled else "",
             "interval_hours": f"{crawling.interval_hours.normalize():f}",
             "version": crawling.version,
         }),
         "stale": stale,
+        "public": await page_queries.get_store(conn, store_id) is not None,
+        "failure": next((one for one in crawls[::-1] if one.outcome != "ok"), None) if health.last_error else None,
         "crawls": crawls,
-        "strip": strip(
+        "most": max((one.products or 0 for one in crawls), default=0),
+        "strip": draw_crawls(
             crawls, now=now, interval=timedelta(hours=float(crawling.interval_hours)), address=root
         ),
-        "summary": await store_crawling.summary(conn, store_id),
+        "summary": await stores.count_by_category(conn, store_id),
         "payloads": kept[:_SHOWN],
         "older": kept[1:],
-        "changes": decoded(newest.rows),
+        "changes": decoded(newest.items),
     }  # fmt: skip
-    return screen.show(request, "stores/one.html", context, live="stores,tasks,payloads,products", status=status)
+    return screen.render(request, "stores/one.html", context, live="stores,tasks,payloads,products", status=status)
 
 
-@router.post("/stores/{store_id}/crawl", dependencies=[allowed(Permission.TASKS)])
-async def crawl_now(request: Request, system: Sys, conn: Writing, store_id: StorePath) -> Response:
+@router.post("/stores/{store_id}/crawl", dependencies=[require(Permission.TASKS)])
+async def crawl_now(request: Request, system: AppDep, conn: WriteConn, store_id: StorePath) -> Response:
     """Asks for a crawl ahead of all that is scheduled."""
-    store = await stores.one(conn, store_id)
-    role = Role.PAYLOAD_FETCH if store["platform_dispensary_id"] else Role.ENTRY_POINT_DISCOVERY
-    wish = Wish(role=role, dispensary_id=store_id, priority=PRIORITY_URGENT)
-    task_id, created = await wishes.enqueue(conn, wish, platforms=list(system.platforms))
+    store = await stores.get_store(conn, store_id)
+    enqueued = await store_changes.crawl_now(conn, system.platforms, store)
+    task_id = enqueued.task.id
     said = (
-        f"Task {task_id} crawls it ahead of other work."
-        if created
-        else f"Task {task_id} was waiting already, and now goes first."
+        f"Crawl queued ahead of other tasks: task {task_id}."
+        if enqueued.created
+        else f"Task {task_id} was already queued and now goes first."
     )
-    return screen.back(request, f"/stores/{store_id}", said)
+    return screen.flash_to(request, f"/stores/{store_id}", said)
 
 
-@router.post("/stores/{store_id}", dependencies=[allowed(Permission.STORES)])
-async def change_store(request: Request, form: Sent, conn: Writing, store_id: StorePath) -> Response:
-    """Sets whether and how often it is crawled. What somebody else set meanwhile is not overwritten: both are shown."""
-    hours = _hours(form)
+@router.post("/stores/{store_id}", dependencies=[require(Permission.STORES)])
+async def change_store(
+    request: Request,
+    form: Annotated[FormInput, fields("enabled", "interval_hours", "version")],
+    conn: WriteConn,
+    store_id: StorePath,
+) -> Response:
+    """Sets whether and how often a store is crawled. A concurrent change is not overwritten: both versions are shown."""
+    hours = form.parse_decimal("interval_hours", "the crawl interval in hours, e.g. 4")
+    if hours is None and form.ok:
+        form.add_error("interval_hours", "enter the crawl interval in hours, e.g. 4")
     if hours is None or not form.ok:
         return await _one(request, conn, store_id, form)
-    wanted = Crawling(enabled=form.value("enabled") == "on", interval_hours=hours)
+    wanted = CrawlSettings(enabled=form.value("enabled") == "on", interval_hours=hours)
     try:
-        await store_crawling.change(conn, store_id, wanted, version=form.value("version"))
-    except Stale as error:
-        again = Form({**form.values, "version": error.now.version})
+        new = await stores.change_crawl_settings(
+            conn, store_id, enabled=wanted.enabled, interval_hours=hours, version=form.value("version")
+        )
+    except InvalidField as error:
+        form.add_error("interval_hours", str(error))
+        return await _one(request, conn, store_id, form)
+    except CrawlSettingsChanged as error:
+        again = FormInput({**form.values, "version": error.now.version})
         return await _one(request, conn, store_id, again, stale=(error.now, wanted))
     said = (
-        f"Crawled every {span(float(wanted.interval_hours) * 3600)} from now on."
-        if wanted.enabled
-        else "Crawling is off: this store is not contacted any more."
+        f"Crawled every {duration(float(new.interval_hours) * 3600)} from now on."
+        if new.enabled
+        else "Crawling disabled: this store is no longer contacted."
     )
-    return screen.back(request, f"/stores/{store_id}", said)
-
-
-def _hours(form: Form) -> Decimal | None:
-    text = form.text("interval_hours")
-    if text is None:
-        form.refuse("interval_hours", "how many hours lie between two crawls, as 4")
-        return None
-    try:
-        found = Decimal(text)
-    except InvalidOperation:
-        found = Decimal("NaN")
-    if found.is_finite() and form.value("version").partition(":")[2] == f"{found.normalize():f}":
-        return found  # as it is, however it came to be
-    if not found.is_finite() or not SHORTEST_HOURS <= found <= LONGEST_HOURS:
-        form.refuse("interval_hours", f"a number of hours from {SHORTEST_HOURS} to {LONGEST_HOURS}, not {text[:40]!r}")
-        return None
-    return round(found, 2)
+    return screen.flash_to(request, f"/stores/{store_id}", said)

@@ -1,66 +1,100 @@
-"""The installation: versions, sizes, upkeep, settings, and the doctor."""
+"""The installation: versions, sizes, maintenance, settings, and the doctor."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from itertools import groupby
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
 from menuwatch.dashboard import screen
 from menuwatch.db.pool import Connection
-from menuwatch.operations import doctor, installation
-from menuwatch.operations.legacy import tables
-from menuwatch.web.auth import allowed
-from menuwatch.web.system import Reading, Sys
+from menuwatch.ops import doctor, installation
+from menuwatch.ops.assessment import Level
+from menuwatch.ops.legacy.sources import find_tables
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import AppDep, ReadConn
 
-router = APIRouter(prefix="/system", dependencies=[allowed(Permission.READ)])
+router = APIRouter(prefix="/system", dependencies=[require(Permission.READ)])
 
-DUTIES = {
-    "names": "keeps the list of names that searches and filters are made of",
-    "totals": "counts the brands and categories of a large catalogue",
-    "days": "counts the tasks of days that are over",
-    "horizon": "looks for transactions that hold old rows back",
-    "history": "drops tasks, requests and states that are past their time, and makes the next partitions",
-    "records": "drops old runs, workers, messages, sessions, keys and entries of the audit",
+MAINTENANCE_JOBS = {
+    "names": "updates the list of names for search and filters",
+    "totals": "counts the brands and categories of a large catalog",
+    "horizon": "warns of long transactions that block vacuum",
+    "history": "drops expired tasks, requests and states; creates new partitions; counts the tasks of past days",
+    "records": "drops expired runs, workers, messages, sessions, keys and audit entries",
+    "payloads": "deletes expired payloads except the first and last of each day and store",
+    "crawls": "deletes expired search crawls with their archived pages",
     "visitors": "deletes salts of visitors before they are 48 hours old",
-    "statistics": "renews the planner's statistics",
+    "statistics": "updates the statistics of the query planner",
 }
-"""What each duty of the janitor does."""
+"""Description of each job of the janitor."""
 
 
 @router.get("")
-async def about(request: Request, conn: Reading, system: Sys) -> Response:
-    """Versions, sizes and upkeep."""
+async def about(request: Request, conn: ReadConn, system: AppDep) -> Response:
+    """Versions, sizes and maintenance."""
     settings = system.settings
     kept = (
-        ("Ended tasks", "TASK_HISTORY_DAYS", settings.task_history_days),
-        ("Requests, one by one", "FETCH_ATTEMPT_DAYS", settings.fetch_attempt_days),
-        ("Runs of schedules", "SCHEDULE_RUN_DAYS", settings.schedule_run_days),
-        ("The audit", "AUDIT_DAYS", settings.audit_days),
-        ("Past prices and stock", "PRODUCT_HISTORY_DAYS", settings.product_history_days),
+        ("Finished tasks", "TASK_HISTORY_DAYS", settings.task_history_days),
+        ("Requests", "FETCH_ATTEMPT_DAYS", settings.fetch_attempt_days),
+        ("Schedule runs", "SCHEDULE_RUN_DAYS", settings.schedule_run_days),
+        ("Audit log", "AUDIT_DAYS", settings.audit_days),
+        ("Price and stock history", "PRODUCT_HISTORY_DAYS", settings.product_history_days),
+        ("All raw payloads", "PAYLOAD_DAYS", settings.payload_days),
+        ("Search crawls", "CRAWL_HISTORY_DAYS", settings.crawl_history_days),
     )
-    context = {"about": await installation.about(conn, settings), "kept": kept, "duties": DUTIES, **await _former(conn)}
-    return screen.show(request, "system/about.html", context)
+    context = {
+        "about": await installation.about(conn, settings),
+        "kept": kept,
+        "jobs": MAINTENANCE_JOBS,
+        **await _former(conn),
+    }
+    return screen.render(request, "system/about.html", context)
 
 
 @router.get("/settings")
-async def settings(request: Request, conn: Reading, system: Sys) -> Response:
-    """Every setting, without what is secret."""
+async def settings(
+    request: Request,
+    conn: ReadConn,
+    system: AppDep,
+    q: Annotated[str, Query(max_length=200)] = "",
+    changed: Literal["", "1"] = "",
+) -> Response:
+    """All settings by group, without secrets; those that contain the search text, or that were changed."""
     found = installation.settings_shown(system.settings)
-    context = {"settings": found, "changed": sum(one.changed for one in found), **await _former(conn)}
-    return screen.show(request, "system/settings.html", context)
+    words = q.casefold().split()
+    shown = [
+        one
+        for one in found
+        if (one.changed or not changed)
+        and all(word in f"{one.variable} {one.group} {one.meaning} {one.value}".casefold() for word in words)
+    ]
+    context = {
+        "groups": [(name, list(rows)) for name, rows in groupby(shown, key=lambda one: one.group)],
+        "count": len(shown),
+        "total": len(found),
+        "changed": sum(one.changed for one in found),
+        "only_changed": changed,
+        "q": q,
+        "env": installation.settings_as_env(system.settings),
+        **await _former(conn),
+    }
+    return screen.render(request, "system/settings.html", context)
 
 
 @router.get("/doctor")
-async def examine(request: Request, system: Sys) -> Response:
-    """The checks, made anew. They take connections of their own, so none is held meanwhile."""
+async def examine(request: Request, system: AppDep) -> Response:
+    """Runs the checks. They open their own connections, so the route holds none."""
     found = await doctor.everything(system.pool, system.settings)
-    count = {level: sum(one.level == level for one in found) for level in ("problem", "warning", "ok")}
+    count = {level: sum(one.level == level for one in found) for level in Level}
     async with system.pool.connection() as conn:
         former = await _former(conn)
-    return screen.show(request, "system/doctor.html", {"findings": found, "count": count, **former})
+    return screen.render(request, "system/doctor.html", {"findings": found, "count": count, **former})
 
 
 async def _former(conn: Connection) -> dict[str, bool]:
     """Whether there is a tab for the former system."""
-    return {"former": bool(await tables.find(conn))}
+    return {"former": bool(await find_tables(conn))}

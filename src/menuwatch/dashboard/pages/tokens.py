@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Path, Request
 from starlette.responses import Response
 
+from menuwatch.accounts import tokens, users
 from menuwatch.accounts.model import Permission, Principal
+from menuwatch.core.errors import InvalidField
 from menuwatch.dashboard import screen
+from menuwatch.db.clock import database_now
 from menuwatch.db.pool import Connection
-from menuwatch.operations import accounts, tokens
-from menuwatch.operations.refusals import NotFound, Unusable
-from menuwatch.web import paging
-from menuwatch.web.auth import allowed, own_account
-from menuwatch.web.forms import Form as Filled
-from menuwatch.web.system import Reading, Writing
+from menuwatch.web.auth import own_account, require
+from menuwatch.web.dependencies import ReadConn, WriteConn
+from menuwatch.web.forms import FormInput
 
 router = APIRouter()
 
@@ -25,43 +24,39 @@ Who = Annotated[Principal, own_account]
 TokenPath = Annotated[int, Path(ge=1, le=2_147_483_647)]
 SPANS = {"30d": "30 days", "90d": "90 days", "365d": "A year", "12h": "12 hours", "never": "Never"}
 MEANING = {
-    Permission.READ: "look at everything but accounts",
-    Permission.TASKS: "make, retry and cancel tasks",
-    Permission.SCHEDULES: "change schedules and run them",
-    Permission.WORKERS: "stop, quiet and scale workers",
+    Permission.READ: "read everything except accounts",
+    Permission.TASKS: "create, retry and cancel tasks",
+    Permission.SCHEDULES: "change and run schedules",
+    Permission.WORKERS: "pause, decommission and scale workers",
+    Permission.RUN_TASKS: "work on tasks as a worker",
     Permission.STORES: "add and change stores",
-    Permission.PAYLOADS: "replay and judge payloads",
-    Permission.PROXIES: "add, test and take out proxies",
-    Permission.HOSTS: "set budgets, pause and reset hosts",
-    Permission.ALERTS: "make and change alert rules",
-    Permission.IMAGES: "download images anew",
+    Permission.PAYLOADS: "replay and release payloads",
+    Permission.PROXIES: "add, test and disable proxies",
+    Permission.HOSTS: "set limits, pause and reset hosts",
+    Permission.ALERTS: "create and change alert rules",
+    Permission.IMAGES: "retry image downloads",
     Permission.EXPORT: "export products and history",
-    Permission.ACCOUNTS: "users, tokens of others, the audit",
+    Permission.ACCOUNTS: "users, all tokens, audit log",
 }
-"""What each scope lets a token do."""
+"""What each scope allows."""
 
 
 @router.get("/account/tokens")
-async def own(request: Request, conn: Reading, who: Who, cursor: str = "") -> Response:
+async def own(request: Request, conn: ReadConn, who: Who, cursor: str = "") -> Response:
     """One's own, and the form for another."""
-    return await _own(request, conn, who, Filled({"expires": "90d"}), cursor=cursor)
+    return await _own(request, conn, who, FormInput({"expires": "90d"}), cursor=cursor)
 
 
 async def paged(request: Request, conn: Connection, cursor: str, *, user_id: int | None = None) -> dict[str, Any]:
     """A page of tokens by number, of one user or of all, as templates take it."""
-    after = screen.place(request, cursor, tuple[int])
-    found = await tokens.page(conn, user_id=user_id, after=after[0] if after else 0, limit=SHOWN + 1)
-    shown = found[:SHOWN]
-    more = paging.encode(shown[-1].id) if len(found) > SHOWN else None
-    return {
-        "tokens": shown,
-        "next_href": screen.query(request, cursor=more) if more else None,
-        "first_href": screen.query(request) if after else None,
-    }
+    after = screen.parse_number_cursor(request, cursor)
+    found = await tokens.list_tokens(conn, user_id=user_id, after=after or 0, limit=SHOWN + 1)
+    shown, links = screen.paginate(request, found, SHOWN, "id")
+    return {"tokens": shown, **links}
 
 
 async def _own(
-    request: Request, conn: Connection, who: Principal, form: Filled, *, cursor: str = "", status: int = 200
+    request: Request, conn: Connection, who: Principal, form: FormInput, *, cursor: str = "", status: int = 200
 ) -> Response:
     context = {
         "form": form,
@@ -70,52 +65,48 @@ async def _own(
         "scopes": [(one, MEANING[one]) for one in Permission if who.may(one)],
         "spans": list(SPANS.items()),
     }
-    return screen.show(request, "tokens/own.html", context, status=status)
+    return screen.render(request, "tokens/own.html", context, status=status)
 
 
 @router.post("/account/tokens")
 async def create(
     request: Request,
-    conn: Writing,
+    conn: WriteConn,
     who: Who,
     name: Annotated[str, Form(max_length=400)] = "",
     scope: Annotated[list[str], Form(max_length=50)] = [],  # noqa: B006
     expires: Annotated[str, Form(max_length=20)] = "90d",
 ) -> Response:
     """Makes one; its text is shown in this answer and never again."""
-    form = Filled({"name": name, "expires": expires, "scopes": " ".join(scope)})
+    form = FormInput({"name": name, "expires": expires, "scopes": " ".join(scope)})
     unknown = [one for one in scope if one not in list(Permission)]
     if unknown:
-        form.refuse("scopes", f"{unknown[0][:40]!r} is no scope")
-    span = form.one_of("expires", SPANS)
+        form.add_error("scopes", f"{unknown[0][:40]!r} is not a scope")
+    span = form.parse_choice("expires", SPANS)
     if form.ok:
-        now = datetime.now(UTC)
+        now = await database_now(conn)
         ends = None if span in (None, "never") else now + tokens.parse_span(span)
         assert who.user_id is not None, "every principal of ours is a user"
         try:
             async with conn.transaction():
-                owner = await accounts.one(conn, who.user_id)
+                owner = await users.get_user(conn, who.user_id)
                 scopes = [Permission(one) for one in scope]
                 made, text = await tokens.create(conn, owner, name, scopes, expires_at=ends, now=now, by=who)
-        except Unusable as error:
-            form.refuse(error.field, str(error))
+        except InvalidField as error:
+            form.add_error(error.field, str(error))
         else:
-            return screen.show(request, "tokens/once.html", {"token": made, "text": text})
+            return screen.render(request, "tokens/once.html", {"token": made, "text": text})
     return await _own(request, conn, who, form, status=422)
 
 
 @router.post("/account/tokens/{token_id}/revoke")
-async def revoke(request: Request, conn: Writing, who: Who, token_id: TokenPath) -> Response:
-    """It lets nobody in any more."""
-    found = await tokens.one(conn, token_id)
-    if found.user_id != who.user_id and not who.may(Permission.ACCOUNTS):
-        # Whether others have a token of that number is nobody's business.
-        raise NotFound(f"token {token_id} does not exist")
-    await tokens.revoke(conn, token_id)
-    return screen.back(request, screen.came_from(request), f"Token {token_id} ({found.name}) is revoked.")
+async def revoke(request: Request, conn: WriteConn, who: Who, token_id: TokenPath) -> Response:
+    """Revokes a token."""
+    token = await tokens.revoke(conn, token_id, by=who)
+    return screen.flash_back(request, f"Token {token_id} ({token.name}) revoked.")
 
 
-@router.get("/users/tokens", dependencies=[allowed(Permission.ACCOUNTS)])
-async def everybodys(request: Request, conn: Reading, cursor: str = "") -> Response:
-    """Those of everybody."""
-    return screen.show(request, "tokens/all.html", await paged(request, conn, cursor), live="accounts")
+@router.get("/users/tokens", dependencies=[require(Permission.ACCOUNTS)])
+async def everybodys(request: Request, conn: ReadConn, cursor: str = "") -> Response:
+    """Tokens of all users."""
+    return screen.render(request, "tokens/all.html", await paged(request, conn, cursor), live="accounts")

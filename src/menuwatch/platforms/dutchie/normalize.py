@@ -1,80 +1,73 @@
-"""A Dutchie item as a canonical product. Pure: bytes in, values out.
+"""Normalizes a Dutchie item to a canonical product. Pure: bytes in, values out.
 
-What it decides, where the payload leaves a choice (the reasons are in the modules named):
+Rules for ambiguous payloads (the modules named give the reasons):
 
 | matter     | rule |
 |------------|------|
-| identity   | `id`, else `_id` (`identity`); a warning where they differ. Names repeat and slugs change: neither is a key |
-| options    | the variants, in order; prices by place, stock by text (`stock`), weights (`options`) |
+| identity   | `id`, else `_id` (`Ids`); a warning where they differ. Names repeat and slugs change: neither is a key |
+| options    | the variants, in order; prices by position, stock by text, weights by `weights` (`options`) |
 | prices     | `recPrices` and `medicalPrices`; `Prices` only for a list of these that is absent or empty |
-| alignment  | a price list that is not as long as `Options` says nothing of any of them: ignored with a warning |
-| specials   | the special price lists as they are, never computed; `specialData` only for showing (`specials`) |
+| alignment  | a price list that is not as long as `Options` is ignored with a warning |
+| specials   | the special price lists unchanged, never computed; `specialData` only for display (`specials`) |
 | headline   | the lowest of the variants' prices; of the special prices the lowest there is |
 | out of stock | option named in `optionsBelowThreshold`, product `isBelowThreshold`, `Status` not Active, or none available |
 | `weight`   | is a rank in the menu's order, not grams: kept as `extra.weight_rank` |
-| strain and other enums | as they come; unknown words pass through |
+| strain and other enums | unchanged; unknown words pass through |
 
-An item that cannot be a product (no object, no id, or a name, price or stock that cannot be read) is a fatal warning and stops
-nothing else; any other bad value is left out of its product with a warning that names the field (`repair`). Bad is as well
-what no database takes: numbers and ids out of bounds (`bounds`), and NUL.
+An item that cannot be a product (no object, no id, or an unreadable name, price or stock) gives a fatal warning and does not
+affect others; any other bad value is left out of its product with a warning that names the field (`json_repair`). Values that the
+database refuses are bad too: numbers and ids out of bounds (`taxonomy.limits`), and NUL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, TypeVar
 
 import msgspec
 
-from menuwatch.catalog.canon.bounds import MAX_ID_LENGTH, bounded, shown
-from menuwatch.catalog.canon.kinds import DOSED, kind
-from menuwatch.catalog.canon.strains import strain
-from menuwatch.catalog.canon.unit_price import effective, unit_prices
-from menuwatch.catalog.model import Potency, Product, ProductWarning, Variant
-from menuwatch.platforms.base import Normalized
-from menuwatch.platforms.dutchie.identity import chosen, identity
-from menuwatch.platforms.dutchie.options import weights
-from menuwatch.platforms.dutchie.payload import Content, Item
-from menuwatch.platforms.dutchie.potency import cannabinoids, potency, terpenes
-from menuwatch.platforms.dutchie.repair import repair
-from menuwatch.platforms.dutchie.specials import specials
-from menuwatch.platforms.dutchie.stock import is_active, levels, option_status, total
-from menuwatch.platforms.dutchie.text import clean, describes, effect_name, enum, label
-from menuwatch.platforms.items import Unusable, each, instant_of, reader, usable_id
-from menuwatch.platforms.prices import check, lowest
-from menuwatch.platforms.stock import is_in_stock, product_status
+from menuwatch.catalog.model import Potency, Product, ProductWarning, Special, Variant
+from menuwatch.catalog.taxonomy.categories import DOSED, kind
+from menuwatch.catalog.taxonomy.limits import MAX_ID_LENGTH, bounded, shorten
+from menuwatch.catalog.taxonomy.text import enum, label
+from menuwatch.platforms.dutchie.lab_results import cannabinoids, effect_name, terpenes
+from menuwatch.platforms.dutchie.options import is_active, kiosk_levels, stock_levels, total, weights
+from menuwatch.platforms.dutchie.payload import (
+    BogoCondition,
+    BogoReward,
+    BogoSpecial,
+    Content,
+    Ids,
+    Item,
+    SaleSpecial,
+    SpecialData,
+    TotalQuantity,
+)
+from menuwatch.platforms.items import ItemReader
+from menuwatch.platforms.products import (
+    check_price,
+    instant_field,
+    make_product,
+    make_variant,
+    option_status,
+    parse_instant,
+    potency,
+    required,
+)
 
-VERSION = 3
-"""Raised whenever another product would be made of the same item."""
+VERSION = 4
+"""Raise it when the same item would give a different product."""
 
 _Value = TypeVar("_Value")
 
-_decoder = msgspec.json.Decoder(Item)
-
-
-def normalize(items: Iterable[msgspec.Raw]) -> Normalized:
-    """Products in the order of their items; of several items with one id the last wins and stands where the first did."""
-    return each(items, _READ, identity)
-
-
-def store_of(items: Iterable[msgspec.Raw]) -> str | None:
-    """The `DispensaryID` of the first item that names one."""
-    for raw in items:
-        try:
-            item = _decoder.decode(raw)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            continue
-        if item.DispensaryID:
-            return item.DispensaryID
-    return None
-
 
 def _has_nul(_: msgspec.Raw, item: Item) -> bool:
-    """Whether a text that goes through no cache holds NUL. (Where nobody reads it, it may stand.)"""
+    """Whether a text that is not cached holds NUL. (NUL in unread fields is harmless.)"""
     text = (
         f"{item.Name}{item.id}{item._id}{item.description}{item.Image}{item.cName}{item.brandId}{item.DispensaryID}"
         f"{item.enterpriseProductId}{item.libraryProductId}{item.duplicatedProductId}"
+        f"{item.brand.description if item.brand is not None else None}"
     )
     if item.images:
         text += "".join([ref.url for ref in item.images if ref is not None and ref.url])
@@ -86,64 +79,47 @@ def _has_nul(_: msgspec.Raw, item: Item) -> bool:
 
 
 def _product(item: Item, warnings: list[ProductWarning]) -> Product:
-    product_id = usable_id(chosen(item.id, item._id))
-    if not item.Name or item.Name.isspace():
-        raise Unusable("Name", "is missing")
+    product_id, name = required(item.product_id(), item.Name, "Name")
     if item._id and item.id and item._id != item.id:
-        said = f"is {shown(item._id, MAX_ID_LENGTH)!r}, while id is {item.id!r}; id is used"
-        warnings.append(ProductWarning(product_id, "_id", said))
+        message = f"is {shorten(item._id, MAX_ID_LENGTH)!r}, while id is {item.id!r}; id is used"
+        warnings.append(ProductWarning(product_id, "_id", message))
 
     category = enum(item.type) if item.type else None
-    meant = kind(category, item.subcategory)
+    canonical = kind(category, item.subcategory)
     active = is_active(item.Status)
-    dosed = meant.category in DOSED
-    variants, quantity, capped = _variants(item, product_id, category, active, warnings, dosed=dosed)
-    status = product_status([variant.stock_status for variant in variants], active=active)
-    price, price_special, med, med_special = _headline(variants)
-    brand_raw = item.brandName or (item.brand.name if item.brand is not None else None)
-    images = _images(item)
-    description = item.description
-    return Product(
-        provider_product_id=product_id,
-        name_raw=item.Name,
-        name=clean(item.Name),
-        brand_name_raw=brand_raw.replace("\0", "") if brand_raw else None,
-        brand_name=(label(brand_raw) or None) if brand_raw else None,
+    variants, quantity = _variants(item, product_id, category, active, warnings, dosed=canonical.category in DOSED)
+    brand = item.brandName or (item.brand.name if item.brand is not None else None)
+    return make_product(
+        product_id,
+        name,
+        brand=brand,
         category=category,
-        subcategory=enum(item.subcategory) if item.subcategory else None,
-        strain_type=enum(item.strainType) if item.strainType else None,
+        subcategory=item.subcategory,
+        kind=canonical,
+        strain_type=item.strainType,
         status_raw=enum(item.Status) if item.Status else None,
         variants=variants,
-        price_rec=price,
-        price_rec_special=price_special,
-        price_med=med,
-        price_med_special=med_special,
-        stock_status=status,
-        is_in_stock=is_in_stock(status),
+        active=active,
         quantity=quantity,
-        quantity_capped=capped,
         thc=_potency(item.THCContent, product_id, "THCContent", warnings),
         cbd=_potency(item.CBDContent, product_id, "CBDContent", warnings),
         cannabinoids=cannabinoids(item.cannabinoidsV2),
         specials=specials(item.specialData),
-        image_url=(item.Image or "").strip() or (images[0] if images else None),
-        images=images,
-        description=clean(description) if description and describes(description) else None,
-        platform_created_at=instant_of(item.createdAt, product_id, "createdAt", warnings),
-        platform_updated_at=instant_of(item.updatedAt, product_id, "updatedAt", warnings),
-        extra=_extra(item, brand_raw),
-        category_canon=meant.category,
-        subcategory_canon=meant.subcategory,
-        strain_canon=strain(item.strainType),
+        image=item.Image,
+        images=_images(item),
+        description=item.description,
+        created_at=instant_field(item.createdAt, product_id, "createdAt", warnings),
+        updated_at=instant_field(item.updatedAt, product_id, "updatedAt", warnings),
+        extra=_extra(item, brand),
     )
 
 
 def _variants(
     item: Item, product_id: str, category: str | None, active: bool, warnings: list[ProductWarning], *, dosed: bool
-) -> tuple[tuple[Variant, ...], int | None, bool]:
-    """(variants, packages of all of them, whether any count is capped)."""
-    named = item.Options or []
-    count = len(named)
+) -> tuple[tuple[Variant, ...], int | None]:
+    """(variants, packages of all of them)."""
+    options = [option or "" for option in item.Options or ()]
+    count = len(options)
     rec = _prices(item.recPrices, "recPrices", count, product_id, warnings)
     med = _prices(item.medicalPrices, "medicalPrices", count, product_id, warnings)
     if rec is None or med is None:
@@ -151,13 +127,11 @@ def _variants(
         rec = rec if rec is not None else either
         med = med if med is not None else either
     if not count:
-        return (), None, False
+        return (), None
     special_rec = _prices(item.recSpecialPrices, "recSpecialPrices", count, product_id, warnings)
     special_med = _prices(item.medicalSpecialPrices, "medicalSpecialPrices", count, product_id, warnings)
-
-    options = [option or "" for option in named]
     measure = item.measurements.netWeight if item.measurements is not None else None
-    grams = weights(
+    masses = weights(
         category,
         options,
         item.rawOptions,
@@ -165,82 +139,61 @@ def _variants(
         measure.values if measure is not None else None,
     )
     pos = item.POSMetaData
-    found = levels(options, pos.children if pos is not None else None, item.manualInventory)
-    down = not active or item.isBelowThreshold is True
+    levels = stock_levels(options, pos.children if pos is not None else None, item.manualInventory)
+    withdrawn = not active or item.isBelowThreshold is True
     below = item.optionsBelowThreshold or ()
     variants = []
     kept = []
-    capped = False
     for i, option in enumerate(options):
         if not option:
             warnings.append(ProductWarning(product_id, f"Options[{i}]", "is empty; the option is left out"))
             continue
-        level = found[i]
-        special = special_rec[i] if special_rec is not None else None
-        price = rec[i] if rec is not None else None
-        medical = med[i] if med is not None else None
-        medical_special = special_med[i] if special_med is not None else None
-        paid = effective(price, special, medical, medical_special)
+        level = levels[i]
         kept.append(level)
-        if level is not None and level.capped:
-            capped = True
+        quantity = level.available if level is not None else None
         variants.append(
-            Variant(
-                label(option),
-                price,
-                medical,
-                special,
-                medical_special,
-                level.available if level is not None else None,
-                level is not None and level.capped,
-                option_status(level, below_threshold=down or option in below),
-                grams[i],
-                *unit_prices(paid, grams[i], option, dosed=dosed),
+            make_variant(
+                option,
+                rec[i] if rec is not None else None,
+                med[i] if med is not None else None,
+                special_rec[i] if special_rec is not None else None,
+                special_med[i] if special_med is not None else None,
+                quantity=quantity,
+                capped=level is not None and level.capped,
+                status=option_status(quantity, withdrawn=withdrawn or option in below),
+                weight=masses[i],
+                dosed=dosed,
             )
         )
-    return tuple(variants), total(kept), capped
+    return tuple(variants), total(kept)
 
 
 def _prices(
     values: list[Decimal | None] | None, field: str, count: int, product_id: str, warnings: list[ProductWarning]
 ) -> list[Decimal | None] | None:
-    """The list if it is aligned to the options, None where it is absent, empty or not aligned."""
+    """The list if it is aligned to the options, None if it is absent, empty or not aligned."""
     if not values:
         return None
     if len(values) != count:
-        said = f"has {len(values)} values for {count} options; ignored"
-        warnings.append(ProductWarning(product_id, field, said))
+        warnings.append(ProductWarning(product_id, field, f"has {len(values)} values for {count} options; ignored"))
         return None
     for i, value in enumerate(values):
-        check(value, f"{field}[{i}]")
+        check_price(value, f"{field}[{i}]")
     return values
-
-
-def _headline(variants: Sequence[Variant]) -> tuple[Decimal | None, Decimal | None, Decimal | None, Decimal | None]:
-    """The lowest recreational price and special price, and medical price and special price."""
-    if len(variants) == 1:
-        only = variants[0]
-        return only.price_rec, only.special_rec, only.price_med, only.special_med
-    return (
-        lowest([variant.price_rec for variant in variants]),
-        lowest([variant.special_rec for variant in variants]),
-        lowest([variant.price_med for variant in variants]),
-        lowest([variant.special_med for variant in variants]),
-    )
 
 
 def _potency(content: Content | None, product_id: str, field: str, warnings: list[ProductWarning]) -> Potency | None:
     if content is None or not content.range:
         return None
     try:
-        return potency(content)
+        return potency(content.range, content.unit)
     except ValueError as error:
         warnings.append(ProductWarning(product_id, field, f"{error}; left out"))
         return None
 
 
 def _images(item: Item) -> tuple[str, ...]:
-    """Addresses of the images that are shown, in order, each once."""
+    """Distinct URLs of the displayed images, in order."""
     if not item.images:
         return ()
     urls = [ref.url.strip() for ref in item.images if ref is not None and ref.url and ref.active is not False]
@@ -248,7 +201,7 @@ def _images(item: Item) -> tuple[str, ...]:
 
 
 def _by_option(values: list[_Value], options: list[str | None] | None) -> list[_Value]:
-    """A list that stands beside the options in the order of their texts, because menus list options in no fixed one."""
+    """A list parallel to the options, sorted by option text, because menus list options in no fixed order."""
     if options is None or len(values) < 2 or len(values) != len(options):
         return values
     texts = [label(option or "") for option in options]
@@ -256,7 +209,7 @@ def _by_option(values: list[_Value], options: list[str | None] | None) -> list[_
 
 
 def _extra(item: Item, brand_raw: str | None) -> dict[str, Any]:
-    """What has no column, only where there is something; flags only where they are true."""
+    """Values without a column, only those present; flags only if true."""
     extra: dict[str, Any] = {}
     if item.DispensaryID:
         extra["dispensary_id"] = item.DispensaryID
@@ -272,6 +225,10 @@ def _extra(item: Item, brand_raw: str | None) -> dict[str, Any]:
         extra["brand_id"] = label(brand_id)
     if brand is not None and brand.name and brand.name != brand_raw:
         extra["brand_record_name"] = label(brand.name)
+    if brand is not None and brand.description and (about := brand.description.strip()):
+        extra["brand_description"] = about
+    if item.POSMetaData is not None and (kiosk := kiosk_levels(item.Options, item.POSMetaData.children)):
+        extra["kiosk_quantity"] = {label(option): quantity for option, quantity in kiosk.items()}
     if item.cName:
         extra["slug"] = item.cName
     if item.pastCNames:
@@ -299,4 +256,111 @@ def _extra(item: Item, brand_raw: str | None) -> dict[str, Any]:
     return extra
 
 
-_READ = reader(_decoder, _product, repair, has_nul=_has_nul)
+_KIND_OF_TYPE = {"percentDiscount": "percent", "dollarDiscount": "amount", "targetPrice": "target_price"}
+
+
+def specials(data: SpecialData | None) -> tuple[Special, ...]:
+    """All promotions that name the product, sales first, in the order of the payload. Raises ArithmeticError for a value out
+    of bounds."""
+    if data is None:
+        return ()
+    sales = [_sale(special) for special in data.saleSpecials or () if special is not None]
+    return (*sales, *(_bogo(special) for special in data.bogoSpecials or () if special is not None))
+
+
+def _special(
+    special: SaleSpecial | BogoSpecial,
+    kind: str,
+    value: Decimal | None,
+    *,
+    needed: int | None = None,
+    reward: int | None = None,
+) -> Special:
+    try:
+        ends_at = parse_instant(special.endStamp)
+    except ValueError:
+        ends_at = None  # harmless: the special price ends with the special
+    return Special(
+        name=label(special.specialName or ""),
+        kind=kind,
+        value=bounded(value) if value is not None else None,
+        required_quantity=needed,
+        reward_quantity=reward,
+        special_id=label(special.specialId) if special.specialId else None,
+        menu_type=enum(special.menuType or ""),
+        ends_at=ends_at,
+    )
+
+
+def _sale(special: SaleSpecial) -> Special:
+    """`discount` is percent, money off or the price reached; three booleans say which, `saleDiscounts` repeats it as a word."""
+    first = next((d for d in special.saleDiscounts or () if d is not None), None)
+    value = special.discount
+    if special.percentDiscount:
+        kind = "percent"
+    elif special.dollarDiscount:
+        kind = "amount"
+    elif special.targetPrice:
+        kind = "target_price"
+    else:
+        kind = _KIND_OF_TYPE.get(first.discountType or "", "other") if first is not None else "other"
+    if value is None and first is not None:
+        value = first.discountAmount
+    return _special(special, kind, value)
+
+
+def _bogo(special: BogoSpecial) -> Special:
+    """Buy some, get some. "5 for $75" is a bundle: its price is `discountBundle.value` (or `itemsForAPrice.value`, null in everything
+    seen) and its number stands in the conditions. Else the value is the percentage off what is rewarded; a reward in money
+    has none here, because nothing would tell it from a percentage.
+    """
+    needed = _quantity(special.bogoConditions)
+    bundle, items = special.discountBundle, special.itemsForAPrice
+    kind = "bogo"
+    value: Decimal | None = None
+    if bundle is not None and bundle.value is not None:
+        kind, value = "bundle", bundle.value
+    elif items is not None and items.value is not None:
+        kind, value = "bundle", items.value
+        needed = _count(items.quantity) or needed
+    else:
+        value = next((v for v in map(_percent_off, special.bogoRewards or ()) if v is not None), None)
+    return _special(special, kind, value, needed=needed, reward=_quantity(special.bogoRewards))
+
+
+def _percent_off(reward: BogoReward | None) -> Decimal | None:
+    if reward is None:
+        return None
+    if isinstance(reward.percentDiscount, Decimal):
+        return reward.percentDiscount
+    return reward.discountAmount if reward.discountType == "percentDiscount" or reward.percentDiscount else None
+
+
+def _count(value: int | float | None) -> int | None:
+    return int(value) if value else None
+
+
+def _quantity(parts: Sequence[BogoCondition | None] | Sequence[BogoReward | None] | None) -> int | None:
+    """The first number of items that a condition or reward names."""
+    for part in parts or ():
+        if part is None:
+            continue
+        whole: TotalQuantity | None = part.totalQuantity
+        count = _count(whole.quantity if whole is not None else None) or _count(part.quantity)
+        if count is not None:
+            return count
+    return None
+
+
+ITEMS = ItemReader(
+    Item,
+    Ids,
+    _product,
+    # Of its two ids, one will do; `Prices` only stands in for others.
+    essential=("Name", "Options", "recPrices", "medicalPrices", "recSpecialPrices", "medicalSpecialPrices", "POSMetaData",
+               "manualInventory", "isBelowThreshold", "optionsBelowThreshold", "Status"),
+    # A list that is not aligned is ignored, whatever it contains.
+    judged=("Prices", "recPrices", "medicalPrices", "recSpecialPrices", "medicalSpecialPrices"),
+    store_id=lambda item: item.DispensaryID,
+    has_nul=_has_nul,
+)  # fmt: skip

@@ -1,8 +1,8 @@
-"""The GraphQL operations that we ask of Dutchie, and the persisted-query hashes that stand for them.
+"""The GraphQL operations sent to Dutchie, and their persisted-query hashes.
 
 A hash belongs to a build of Dutchie's front end and is refused some time after the next one (13 different ones were seen for
-FilteredProducts alone), so hashes are configuration (`DUTCHIE_HASHES`) and these are only the defaults. Where a hash is
-refused, the text below is sent instead: it asks for the fields that the normalizer reads, and no others.
+FilteredProducts alone), so hashes are configuration (`DUTCHIE_HASHES`) and these are only the defaults. If a hash is
+refused, the query text below is sent instead: it requests only the fields that are read (`brand.imageUrl` for the brand's logo).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 PER_PAGE = 100
-"""Products asked for per page. The server clamps it (50 and 100 were seen), which paging lives with."""
+"""Products requested per page. The server clamps it (50 and 100 were seen), which paging handles."""
 
 DEFAULT_HASHES: Mapping[str, str] = {
     "FilteredProducts": "ee29c060826dc41c527e470e9ae502c9b2c169720faa0a9f5d25e1b9a530a4a0",
@@ -37,7 +37,7 @@ query FilteredProducts(
     products {{
       _id id DispensaryID duplicatedProductId libraryProductId enterpriseProductId
       cName pastCNames
-      Name description brandId brandName brand {{ id name }}
+      Name description brandId brandName brand {{ id name description imageUrl }}
       type subcategory strainType Status special medicalOnly recOnly weight effects
       Image images {{ url active }}
       Options rawOptions
@@ -89,7 +89,7 @@ query ConsumerDispensaries($dispensaryFilter: dispensariesFilterInput!) {
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One GraphQL operation: its name, and its full text for where the hash is refused."""
+    """One GraphQL operation: its name, and its full text for when the hash is refused."""
 
     name: str
     text: str
@@ -102,8 +102,8 @@ CONSUMER_DISPENSARIES = Operation("ConsumerDispensaries", _CONSUMER_DISPENSARIES
 def menu_variables(dispensary_id: str, page: int, per_page: int = PER_PAGE) -> dict[str, Any]:
     """Variables of FilteredProducts for one page (from 0) of a store's whole menu.
 
-    `Status: "All"` (null returns nothing) with the threshold filters off also returns inactive and below-threshold items:
-    they are wanted, and never count as in stock. `pricingType: "rec"` returns both price lists.
+    `Status: "All"` (null returns nothing) with the threshold filters off also returns inactive and below-threshold items,
+    which are stored and never count as in stock. `pricingType: "rec"` returns both price lists.
     """
     return {
         "includeEnterpriseSpecials": False,

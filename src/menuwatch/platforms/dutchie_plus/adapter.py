@@ -1,71 +1,174 @@
-"""Dutchie Plus as a platform that is read, and not asked."""
+"""The Dutchie Plus adapter. It reads recorded pages and sends no requests.
+
+A page is `{"success": true, "data": {"products_list": [...], "products_count": 101, "prods_per_page": 20, ...}}`; the HTML beside the
+products repeats them and is not read.
+
+| matter     | rule |
+|------------|------|
+| identity   | `id`, which is the one that the same product has in Dutchie's own menus |
+| options    | `variants[]`; prices and special prices as they are, never computed |
+| stock      | `quantity`, where 25 means 25 or more; null is unknown |
+| weights    | from the option's text; of what is sold by content ("10pk/100mg", "1g" of gummies) none, but pieces and milligrams |
+| potency    | `range` in its `unit`; "%" of an edible is of its mass (0.38 % beside 3.82 mg/g) |
+| enums      | as they come; what they mean is in the canonical columns |
+| repeated   | `descriptionHtml`, `formatted`, variants' `id` and `flowerEquivalent` say nothing more |
+
+An item that cannot be a product is a fatal warning and stops nothing else; any other bad value is left out with a warning.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+import re
+from typing import Any
 
 import msgspec
 
-from menuwatch.core.errors import Permanent
-from menuwatch.core.http import Session
-from menuwatch.platforms.base import FoundStore, Menu, Normalized
-from menuwatch.platforms.dutchie import identity
-from menuwatch.platforms.dutchie_plus import normalize as normalizer
-from menuwatch.platforms.dutchie_plus import page
-from menuwatch.platforms.dutchie_plus.fields import FIELDS
-from menuwatch.platforms.fields import Field
+from menuwatch.catalog.model import Potency, Product, ProductWarning, Variant
+from menuwatch.catalog.taxonomy.categories import DOSED, WEIGHED, kind
+from menuwatch.catalog.taxonomy.limits import MAX_TOTAL
+from menuwatch.catalog.taxonomy.package import package
+from menuwatch.catalog.taxonomy.text import label
+from menuwatch.platforms.base import Platform
+from menuwatch.platforms.dutchie.lab_results import cannabinoids, effect_name, terpenes
+from menuwatch.platforms.dutchie.options import POS_CAP, packages
+from menuwatch.platforms.dutchie.payload import Content
+from menuwatch.platforms.dutchie_plus.payload import FIELDS, Ids, Item
+from menuwatch.platforms.envelope import check_count, decode, parse_count, short_value
+from menuwatch.platforms.items import ItemReader
+from menuwatch.platforms.model import Page
+from menuwatch.platforms.products import check_price, make_product, make_variant, option_status, potency, required
+
+_LAST = re.compile(r"/\s*(\d{1,6})\s*$")
 
 
-class DutchiePlus:
-    """Implements `platforms.base.Platform`; what would need the network raises Permanent."""
+class _Data(msgspec.Struct):
+    products_list: list[msgspec.Raw]
+    products_count: msgspec.Raw = msgspec.Raw()
+    prods_per_page: msgspec.Raw = msgspec.Raw()
+    pagination_show_current_page_text: msgspec.Raw = msgspec.Raw()
+
+
+class _Answer(msgspec.Struct):
+    data: _Data
+
+
+_decoder = msgspec.json.Decoder(_Answer)
+
+
+def _product(item: Item, warnings: list[ProductWarning]) -> Product:
+    product_id, name = required(item.product_id(), item.name, "name")
+    canonical = kind(item.category, item.subcategory)
+    variants = _variants(item, product_id, canonical.category, warnings)
+    quantities = [variant.quantity for variant in variants if variant.quantity is not None]
+    return make_product(
+        product_id,
+        name,
+        brand=item.brand.name if item.brand is not None else None,
+        category=item.category,
+        subcategory=item.subcategory,
+        kind=canonical,
+        strain_type=item.strainType,
+        status_raw=None,
+        variants=variants,
+        quantity=min(sum(quantities), MAX_TOTAL) if quantities else None,
+        thc=_potency(item.potencyThc),
+        cbd=_potency(item.potencyCbd),
+        cannabinoids=cannabinoids(item.cannabinoids),
+        image=item.image,
+        images=tuple(dict.fromkeys(ref.url.strip() for ref in item.images or () if ref is not None and ref.url)),
+        description=item.description,
+        extra=_extra(item),
+    )
+
+
+def _variants(item: Item, product_id: str, category: str | None, warnings: list[ProductWarning]) -> tuple[Variant, ...]:
+    dosed = category in DOSED
+    variants = []
+    for i, variant in enumerate(item.variants or ()):
+        if variant is None:
+            continue
+        if not variant.option or not label(variant.option):
+            warnings.append(ProductWarning(product_id, f"variants[{i}].option", "is empty; the option is left out"))
+            continue
+        for field in ("priceRec", "priceMed", "specialPriceRec", "specialPriceMed"):
+            check_price(getattr(variant, field), f"variants[{i}].{field}")
+        content = package(variant.option)
+        by_content = dosed or (content.milligrams is not None and category not in WEIGHED)
+        quantity = None if variant.quantity is None else packages(variant.quantity)
+        variants.append(
+            make_variant(
+                variant.option,
+                variant.priceRec,
+                variant.priceMed,
+                variant.specialPriceRec,
+                variant.specialPriceMed,
+                quantity=quantity,
+                capped=quantity is not None and quantity >= POS_CAP,
+                status=option_status(quantity, withdrawn=False),
+                weight=None if by_content else content.grams,
+                dosed=dosed,
+            )
+        )
+    return tuple(variants)
+
+
+def _potency(content: Content | None) -> Potency | None:
+    """The range, None without one or without a unit."""
+    unit = label(content.unit) if content is not None and content.unit else ""
+    return potency(content.range, unit) if content is not None and unit else None
+
+
+def _extra(item: Item) -> dict[str, Any]:
+    """Values without a column, only those present; flags only if true."""
+    pos = item.posMetaData
+    brand = item.brand
+    promotions = {
+        entry
+        for variant in item.variants or ()
+        if variant is not None
+        for entry in (*(variant.specialConditionIds or ()), *(variant.specialRewardIds or ()))
+        if entry
+    }
+    extra: dict[str, Any] = {
+        "enterprise_product_id": item.enterpriseProductId,
+        "batch_id": item.productBatchId,
+        "pos_id": item.posId,
+        "pos_category": pos.category if pos is not None else None,
+        "sku": pos.sku if pos is not None else None,
+        "brand_id": brand.id if brand is not None else None,
+        "brand_description": brand.description.strip() if brand is not None and brand.description else None,
+        "slug": item.slug,
+        "menu_types": [entry for entry in item.menuTypes or () if entry],
+        "tags": [entry for entry in item.tags or () if entry],
+        "effects": [effect_name(entry.lower()) for entry in item.effects or () if entry],
+        "staff_pick": item.staffPick or None,
+        "special_ids": sorted(promotions),
+        "terpenes": terpenes(item.terpenes),
+    }
+    return {name: value for name, value in extra.items() if value not in (None, "", [])}
+
+
+_ITEMS = ItemReader(Item, Ids, _product, essential=("name", "variants"), judged=("variants",))
+
+
+class DutchiePlus(Platform):
+    """Its menus are on shops' own sites, and do not say which store they are of."""
 
     name = "dutchie_plus"
-    normalizer_version = normalizer.VERSION
-    fields: Sequence[Field] = FIELDS
-    hosts: frozenset[str] = frozenset()
+    normalizer_version = 2
+    fields = FIELDS
+    items = _ITEMS
+    items_path = "data.products_list"
 
-    def discover(
-        self, session: Session, *, state: str | None = None, city: str | None = None
-    ) -> AsyncIterator[FoundStore]:
-        """Raises Permanent."""
-        raise _not_asked()
+    def __init__(self) -> None:
+        super().__init__()
 
-    async def resolve(self, session: Session, slug: str) -> FoundStore | None:
-        """Raises Permanent."""
-        raise _not_asked()
-
-    async def fetch_menu(self, session: Session, platform_dispensary_id: str) -> Menu:
-        """Raises Permanent."""
-        raise _not_asked()
-
-    def split(self, page_body: bytes) -> list[msgspec.Raw]:
-        """The raw items of one page. Raises BadPayload where the page is no menu page, or holds no items."""
-        return page.split(page_body)
-
-    def totals(self, page_body: bytes) -> tuple[int | None, int | None]:
-        """(products, pages) of the list that the page is of."""
-        return page.totals(page_body)
-
-    def identity(self, item: msgspec.Raw) -> str | None:
-        """The product id of a raw item."""
-        return identity.identity(item)
-
-    def store_of(self, items: Iterable[msgspec.Raw]) -> str | None:
-        """None: the answers do not say."""
-        return None
-
-    def store_in(self, items: Iterable[msgspec.Raw]) -> FoundStore | None:
-        """None: the answers do not say."""
-        return None
-
-    def normalize(self, items: Iterable[msgspec.Raw]) -> Normalized:
-        """Canonical products; see `normalize` for the rules."""
-        return normalizer.normalize(items)
-
-    def slug_of(self, menu_url: str) -> str | None:
-        """None: its menus stand on shops' own sites."""
-        return None
-
-
-def _not_asked() -> Permanent:
-    return Permanent("Dutchie Plus is read from recorded answers (`menuwatch replay`) and not asked for more")
+    def read_page(self, body: bytes) -> Page:
+        """The totals are those of the page's list; the number of pages is in "Page 1 / 6"."""
+        data = decode(body, _decoder).data
+        check_count(len(data.products_list), body)
+        total, size = parse_count(data.products_count), parse_count(data.prods_per_page)
+        text = short_value(data.pagination_show_current_page_text, 1000)
+        match = _LAST.search(text) if isinstance(text, str) else None
+        pages = int(match[1]) if match else -(-total // size) if total is not None and size else None
+        return Page(data.products_list, total, pages)

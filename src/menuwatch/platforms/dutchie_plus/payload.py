@@ -1,4 +1,5 @@
-"""A product as Dutchie Plus sends it: only the fields that are read, every one of them optional."""
+"""A product as Dutchie Plus sends it: only the fields that are read, every one of them optional; and what becomes of
+each field of a page (`FIELDS`)."""
 
 from __future__ import annotations
 
@@ -6,7 +7,15 @@ from decimal import Decimal
 
 import msgspec
 
-from menuwatch.platforms.dutchie.payload import Brand, CannabinoidRow, Quantity, TerpeneRow
+from menuwatch.platforms.dutchie.payload import (
+    Brand,
+    CannabinoidRow,
+    Content,
+    Quantity,
+    TerpeneRow,
+    first_text,
+)
+from menuwatch.platforms.fields import declare
 
 
 class Image(msgspec.Struct, gc=False):
@@ -26,22 +35,24 @@ class PlusVariant(msgspec.Struct, gc=False):
     specialRewardIds: list[str | None] | None = None  # noqa: N815
 
 
-class Potency(msgspec.Struct, gc=False):
-    """`formatted` repeats it as text and is not read."""
-
-    range: list[Decimal | None] | None = None
-    unit: str | None = None
-
-
 class PosMetaData(msgspec.Struct, gc=False):
     sku: str | None = None
     category: str | None = None
 
 
-class Item(msgspec.Struct, gc=False):
-    """One element of `products_list[]`."""
+class Ids(msgspec.Struct, gc=False):
+    """The id of an item, which is the one that the same product has in Dutchie's own menus."""
 
     id: str | None = None
+
+    def product_id(self) -> str | None:
+        """The id, None if it is empty."""
+        return first_text(self.id)
+
+
+class Item(Ids, gc=False):
+    """One element of `products_list[]`."""
+
     name: str | None = None
     image: str | None = None
     images: list[Image | None] | None = None
@@ -59,8 +70,77 @@ class Item(msgspec.Struct, gc=False):
     posId: str | None = None  # noqa: N815
     variants: list[PlusVariant | None] | None = None
     brand: Brand | None = None
-    potencyThc: Potency | None = None  # noqa: N815
-    potencyCbd: Potency | None = None  # noqa: N815
+    potencyThc: Content | None = None  # noqa: N815
+    potencyCbd: Content | None = None  # noqa: N815
     posMetaData: PosMetaData | None = None  # noqa: N815
     terpenes: list[TerpeneRow | None] | None = None
     cannabinoids: list[CannabinoidRow | None] | None = None
+
+
+_SITE = "how the shop's site shows the list"
+_AGAIN = "repeats another field"
+
+FIELDS = declare(
+    "",
+    used={
+        "data.products_count data.prods_per_page data.pagination_show_current_page_text": "whether this is all of the menu"
+    },
+    kept={},
+    ignored={
+        "success": "always true in the samples; a response without products gives the reason",
+        "data.products_html": _AGAIN + ": the products as HTML",
+        "data.specials_filter_html.** data.prod_filter_attrs.** data.available_filters.** data.filter data.testprod_categories.** "
+        "data.pagination_show_current_page_with_no data.pagination_style data.prod_slider data.menutype": _SITE,
+        "data.current_products_set data.products_list_count data.current_page data.prods_pageNumber": "says which page this is",
+        "data.excluded_specials_products_count": "always 0 in the samples",
+    },
+) + declare(
+    "data.products_list[]",
+    used={
+        "id": "provider_product_id",
+        "name": "name_raw, name",
+        "brand.name": "brand_name_raw, brand_name",
+        "category": "category, category_canon",
+        "subcategory": "subcategory, subcategory_canon",
+        "strainType": "strain_type, strain_canon",
+        "image": "image_url",
+        "images[].url": "images, image_url",
+        "description": "description",
+        "variants[].option": "variants.option, weight_g, pieces, content_mg",
+        "variants[].priceRec variants[].priceMed": "variants: price",
+        "variants[].specialPriceRec variants[].specialPriceMed": "variants: special price",
+        "variants[].quantity": "variants.quantity, stock_status",
+        "potencyThc.range[] potencyThc.unit": "thc",
+        "potencyCbd.range[] potencyCbd.unit": "cbd",
+        "cannabinoids[].value cannabinoids[].unit cannabinoids[].cannabinoid.name": "cannabinoids",
+        "effects[]": "extra.effects",
+    },
+    kept={
+        "enterpriseProductId": "extra.enterprise_product_id",
+        "productBatchId": "extra.batch_id",
+        "posId": "extra.pos_id",
+        "posMetaData.category": "extra.pos_category",
+        "posMetaData.sku": "extra.sku",
+        "brand.id": "extra.brand_id",
+        "brand.description": "extra.brand_description",
+        "slug": "extra.slug",
+        "menuTypes[]": "extra.menu_types",
+        "tags[]": "extra.tags",
+        "staffPick": "extra.staff_pick",
+        "variants[].specialConditionIds[] variants[].specialRewardIds[]": "extra.special_ids",
+        "terpenes[].value terpenes[].unit terpenes[].libraryTerpene.name": "extra.terpenes",
+    },
+    ignored={
+        "descriptionHtml": _AGAIN + ": description",
+        "potencyThc.formatted potencyCbd.formatted": _AGAIN + ": range",
+        "variants[].id": _AGAIN + ": product id and option",
+        "variants[].flowerEquivalent.unit variants[].flowerEquivalent.value": "for purchase limits; not a weight",
+        "images[].id images[].label images[].description": "always null or empty in the samples",
+        "brand.imageUrl": "of the brand, not of the product",
+        "posMetaData.id": _AGAIN + ": posId",
+        "posMetaData.labResultUrl": "always null in the samples",
+        "cannabinoids[].cannabinoidId cannabinoids[].cannabinoid.id cannabinoids[].cannabinoid.description "
+        "terpenes[].id terpenes[].terpeneId terpenes[].unitSymbol "
+        "terpenes[].libraryTerpene.**": "of the substance, not of the product",
+    },
+)

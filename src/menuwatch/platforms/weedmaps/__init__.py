@@ -1,4 +1,4 @@
 """The Weedmaps platform.
 
-What is known of it comes from 133 recorded answers (New Mexico, May 2024) and from public callers of its discovery API.
+Based on 133 recorded answers (New Mexico, May 2024) and on public callers of its discovery API.
 """

@@ -1,35 +1,122 @@
-"""The Weedmaps platform: what Menuwatch asks of it, put together from this package's parts."""
+"""The Weedmaps adapter: its requests, its answers and regions.
+
+A page of a menu is `{"meta": {"page", "per_page", "total"}, "data": [items]}`, a page of a list of stores
+`{"meta": {"total_listings"}, "data": {"listings": [records]}}`.
+
+A listing's record is flat: `id, slug, name, address, city, state, zip_code, latitude, longitude, phone_number, timezone, license_type,
+web_url`. No such answer was recorded: the names are those that public callers read. Of the recorded menus only the items tell of their
+store: `relationships.listing` has its id, `links` its slug and its address.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
-from urllib.parse import quote, urlsplit
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
+from menuwatch.catalog.taxonomy.text import clean
+from menuwatch.core import strict_json as strict
 from menuwatch.core.errors import Permanent
 from menuwatch.core.http import Response, Session
-from menuwatch.platforms.asking import Asking
-from menuwatch.platforms.base import FoundStore, Menu, Normalized
-from menuwatch.platforms.fields import Field
-from menuwatch.platforms.walk import Survey, all_stores, whole_menu
-from menuwatch.platforms.weedmaps import identity, page, stores
-from menuwatch.platforms.weedmaps import normalize as normalizer
-from menuwatch.platforms.weedmaps.fields import FIELDS
-from menuwatch.platforms.weedmaps.regions import region_slug
+from menuwatch.platforms.base import Platform, split_url
+from menuwatch.platforms.envelope import check_count, check_list, decode, missing, parse_count
+from menuwatch.platforms.model import FoundStore, Page, PageInfo
+from menuwatch.platforms.store_records import iana_timezone, read_record, valid_coordinates
+from menuwatch.platforms.weedmaps import normalize
+from menuwatch.platforms.weedmaps.normalize import ITEMS
+from menuwatch.platforms.weedmaps.payload import FIELDS, Ids, id_text
 
-PER_PAGE = 100
 _LISTINGS = "/discovery/v1/listings"
+_PATH = re.compile(r"/(?P<kind>dispensaries|deliveries|stores)/(?P<slug>[A-Za-z0-9][A-Za-z0-9._~-]*)(?:/|$)")
+KEPT = (
+    "type",
+    "license_type",
+    "menu_items_count",
+    "rating",
+    "reviews_count",
+    "web_url",
+    "avatar_image",
+    "online_ordering",
+)
+"""Fields of a record that are stored beside the columns."""
 
 Answer = TypeVar("Answer")
 
 
-class Weedmaps:
-    """Implements `platforms.base.Platform`. One object serves any number of sessions at once.
+class _Meta(msgspec.Struct, gc=False):
+    per_page: msgspec.Raw = msgspec.Raw()
+    total: msgspec.Raw = msgspec.Raw()
 
-    Without a `base_url` it reads recorded answers alone: it has no hosts, and what would need one raises Permanent.
+
+class _Menu(msgspec.Struct):
+    meta: _Meta
+    data: list[msgspec.Raw] | None
+
+
+class _Plain(msgspec.Struct):
+    """A page without anything odd in it: nearly all are."""
+
+    meta: _Meta
+    data: list[Ids]
+
+
+class _Listings(msgspec.Struct):
+    listings: list[msgspec.Raw] | None = None
+    listing: msgspec.Raw = msgspec.Raw()
+
+
+class _Stores(msgspec.Struct):
+    data: _Listings | None = None
+    meta: _Meta | None = None
+
+
+_menu = msgspec.json.Decoder(_Menu)
+_plain = strict.Decoder(_Plain)
+_stores = msgspec.json.Decoder(_Stores)
+
+
+def inspect(body: bytes, status: int = 200) -> PageInfo:
+    """Like `read`, without the items: one pass over a page without anomalies. Raises the same errors."""
+    try:
+        answer = _plain.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return read(body, status).inspect(ITEMS.identity)
+    check_count(len(answer.data), body)
+    return PageInfo(tuple([item.product_id() for item in answer.data]), *_totals(answer.meta), strict=True)
+
+
+def read(body: bytes, status: int = 200) -> Page:
+    """Parses a page, which may be empty. Raises BadPayload of kind html, truncated, schema, limits or no_data."""
+    answer = decode(body, _menu, status)
+    if answer.data is None:
+        raise missing("menu", "data", status, body)
+    check_count(len(answer.data), body)
+    return Page(answer.data, *_totals(answer.meta))
+
+
+def _totals(meta: _Meta) -> tuple[int | None, int | None]:
+    """(products, pages) of the whole menu."""
+    total, size = parse_count(meta.total), parse_count(meta.per_page)
+    return total, -(-total // size) if total is not None and size else None
+
+
+def read_stores(body: bytes, status: int = 200) -> list[msgspec.Raw]:
+    """The raw records of a listing answer, of one store or of many. Raises BadPayload as `read` does."""
+    check_list(body)
+    data = decode(body, _stores, status).data
+    if data is not None and data.listings is not None:
+        check_count(len(data.listings), body)
+        return data.listings
+    if data is not None and bytes(data.listing).startswith(b"{"):
+        return [data.listing]
+    raise missing("stores", "data.listings", status, body)
+
+
+class Weedmaps(Platform):
+    """Without a `base_url`, what would need one raises Permanent.
 
     Verified on recorded answers: the shape of a menu and its paging (`meta.page` from 1, 100 items a page). As public callers ask: the
     list of stores and its filter by region, the record of one store by its slug. Assumptions: that a region is called by the name of
@@ -38,58 +125,39 @@ class Weedmaps:
     """
 
     name = "weedmaps"
-    normalizer_version = normalizer.VERSION
-    fields: Sequence[Field] = FIELDS
+    normalizer_version = normalize.VERSION
+    fields = FIELDS
+    items = ITEMS
+    items_path = "data"
 
-    def __init__(
-        self,
-        *,
-        base_url: str = "",
-        retry_base_seconds: float = 1.0,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._base_url = base_url.rstrip("/")
-        self._asking = Asking(retry_base_seconds, sleep)
-        self.hosts = frozenset({urlsplit(self._base_url).netloc.lower()}) if self._base_url else frozenset[str]()
+    def read_page(self, body: bytes) -> Page:
+        return read(body)
 
-    async def discover(
-        self, session: Session, *, state: str | None = None, city: str | None = None
-    ) -> AsyncIterator[FoundStore]:
-        """Lists the storefronts of a region, or all."""
+    async def menu_page(self, session: Session, platform_dispensary_id: str, number: int) -> tuple[bytes, PageInfo]:
+        path = f"{_LISTINGS}/dispensaries/{quote(platform_dispensary_id, safe='')}/menu_items"
+        params = {"page": str(number + 1), "page_size": str(self.per_page)}
+        return await self._request(session, path, params, inspect)
+
+    async def store_page(
+        self, session: Session, number: int, *, state: str | None, city: str | None
+    ) -> list[FoundStore]:
+        """Storefronts only."""
+        params = {"filter[any_retailer_services][]": "storefront", "size": str(self.per_page)}
         region = region_slug(state=state, city=city)
-        where = {"filter[any_retailer_services][]": "storefront", "size": str(PER_PAGE)}
         if region is not None:
-            where["filter[region_slug[dispensaries]]"] = region
-
-        async def page_of(number: int) -> list[FoundStore]:
-            params = {**where, "page": str(number + 1), "page_size": str(PER_PAGE)}
-            _, records = await self._ask(session, _LISTINGS, params, page.read_stores)
-            return [stores.found_store(record) for record in records]
-
-        async for store in all_stores(page_of):
-            yield store
+            params["filter[region_slug[dispensaries]]"] = region
+        params |= {"page": str(number + 1), "page_size": str(self.per_page)}
+        _, records = await self._request(session, _LISTINGS, params, read_stores)
+        return [found_store(record) for record in records]
 
     async def resolve(self, session: Session, slug: str) -> FoundStore | None:
-        """The store with that slug, None when Weedmaps knows none."""
+        """The store with that slug, None if Weedmaps has none."""
         path = f"{_LISTINGS}/dispensaries/{quote(slug, safe='')}"
         none: list[msgspec.Raw] = []
-        _, records = await self._ask(session, path, {}, page.read_stores, absent=none)
-        return stores.found_store(records[0]) if records else None
+        _, records = await self._request(session, path, {}, read_stores, absent=none)
+        return found_store(records[0]) if records else None
 
-    async def fetch_menu(self, session: Session, platform_dispensary_id: str) -> Menu:
-        """Every page of one store's menu.
-
-        Raises BadPayload (kind empty where there are no products), Blocked, Throttled, Transient.
-        """
-        path = f"{_LISTINGS}/dispensaries/{quote(platform_dispensary_id, safe='')}/menu_items"
-
-        async def page_of(number: int) -> tuple[bytes, Survey]:
-            params = {"page": str(number + 1), "page_size": str(PER_PAGE)}
-            return await self._ask(session, path, params, page.survey)
-
-        return await whole_menu(page_of, per_page=PER_PAGE, store=platform_dispensary_id, pause=self._asking.pause)
-
-    async def _ask(
+    async def _request(
         self,
         session: Session,
         path: str,
@@ -98,48 +166,122 @@ class Weedmaps:
         *,
         absent: Answer | None = None,
     ) -> tuple[bytes, Answer]:
-        """The body of an answer and what `read` makes of it; `absent` stands for 404, where it is given."""
-        if not self._base_url:
-            raise Permanent("Weedmaps is not asked: WEEDMAPS_BASE_URL is not set")
+        """The body of an answer and the result of `read`; `absent`, if given, is returned for a 404."""
+        if not self.base_url:
+            raise Permanent("Weedmaps is not crawled: WEEDMAPS_BASE_URL is not set")
 
-        def read_it(response: Response) -> Answer:
+        def read_answer(response: Response) -> Answer:
             if response.status == 404 and absent is not None:
                 return absent
             return read(response.body, response.status)
 
-        return await self._asking.answer(
-            lambda: session.request(
-                "GET", self._base_url + path, params=params, headers={"accept": "application/json"}
-            ),
-            read_it,
+        return await self.retry.answer(
+            lambda: session.request("GET", self.base_url + path, params=params, headers={"accept": "application/json"}),
+            read_answer,
             what=path,
         )
 
-    def split(self, page_body: bytes) -> list[msgspec.Raw]:
-        """The raw items of one page. Raises BadPayload where the page is no menu page, or holds no items."""
-        return page.split(page_body)
-
-    def totals(self, page_body: bytes) -> tuple[int | None, int | None]:
-        """(products, pages) of the whole menu as its `meta` has them."""
-        found = page.read(page_body)
-        return found.total_count, found.total_pages
-
-    def identity(self, item: msgspec.Raw) -> str | None:
-        """The product id of a raw item."""
-        return identity.identity(item)
-
-    def store_of(self, items: Iterable[msgspec.Raw]) -> str | None:
-        """The listing that the first item which says so is of."""
-        return stores.store_of(items)
-
     def store_in(self, items: Iterable[msgspec.Raw]) -> FoundStore | None:
-        """What the items tell of their store: id, slug, address, licences."""
-        return stores.store_in(items)
-
-    def normalize(self, items: Iterable[msgspec.Raw]) -> Normalized:
-        """Canonical products; see `normalize` for the rules."""
-        return normalizer.normalize(items)
+        """Store data in the items: id, slug, address, licences."""
+        return store_in(items)
 
     def slug_of(self, menu_url: str) -> str | None:
-        """The slug in the address of a Weedmaps menu, None when it is none."""
-        return stores.slug_of(menu_url)
+        """The slug in the URL of a Weedmaps store or menu, None for other URLs."""
+        parts = split_url(menu_url)
+        if parts is None or not f".{parts.hostname or ''}".lower().endswith(".weedmaps.com"):
+            return None
+        match = _PATH.match(parts.path)
+        return match["slug"] if match else None
+
+
+def store_in(items: Iterable[msgspec.Raw]) -> FoundStore | None:
+    """What the items tell of their store, None where none names it: the first that does, its id and address; all of its items, whether
+    it sells under a recreational or a medical licence (what none of them is sold under may be sold elsewhere, so that is unknown).
+    Its name is in no menu: the slug stands for it."""
+    store_id: str | None = None
+    path: re.Match[str] | None = None
+    licences: set[str] = set()
+    for raw in items:
+        item = ITEMS.decode(raw)
+        listing = ITEMS.store_id(item) if item is not None else None
+        if item is None or listing is None or listing != (store_id or listing):
+            continue
+        if store_id is None:
+            store_id = listing
+            path = _PATH.match(item.links.self) if item.links is not None and item.links.self else None
+        if item.attributes is not None and item.attributes.license_type:
+            licences.add(item.attributes.license_type.strip().lower())
+    if store_id is None:
+        return None
+    slug = path["slug"] if path else store_id
+    return FoundStore(
+        platform_dispensary_id=store_id,
+        slug=slug,
+        name_raw=slug,
+        name=slug,
+        is_recreational=True if "recreational" in licences else None,
+        is_medical=True if "medical" in licences else None,
+        menu_url=f"https://weedmaps.com/{path['kind']}/{slug}" if path else None,
+    )
+
+
+def found_store(raw: msgspec.Raw) -> FoundStore:
+    """Parses a listing's record. `problem` says why it cannot be crawled: no id, no slug, not an object."""
+    record = read_record(raw)
+    if isinstance(record, FoundStore):
+        return record
+    store_id = id_text(record.value("id")) or ""
+    slug = record.text("slug") or store_id
+    name = record.name(slug)
+    latitude, longitude = valid_coordinates(_degrees(record.value("latitude")), _degrees(record.value("longitude")))
+    licence = (record.text("license_type") or "").lower()
+    return FoundStore(
+        platform_dispensary_id=store_id,
+        slug=slug,
+        name_raw=name,
+        name=clean(name),
+        address=record.text("address"),
+        city=record.text("city"),
+        state=record.text("state"),
+        country=record.text("country"),
+        zipcode=record.text("zip_code"),
+        latitude=latitude,
+        longitude=longitude,
+        timezone=iana_timezone(record.text("timezone")),
+        phone=record.text("phone_number"),
+        is_recreational=licence in {"recreational", "hybrid"} if licence else None,
+        is_medical=licence in {"medical", "hybrid"} if licence else None,
+        menu_url=record.text("web_url"),
+        problem=None if store_id else "the record has no id",
+        raw=record.kept(KEPT),
+    )
+
+
+def _degrees(value: Any) -> float | None:
+    """A number or its text."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+_NAMES = {
+    "AL": "Alabama", "AK": "Alaska", "AZ": "Arizona", "AR": "Arkansas", "CA": "California", "CO": "Colorado",
+    "CT": "Connecticut", "DE": "Delaware", "DC": "District of Columbia", "FL": "Florida", "GA": "Georgia", "HI": "Hawaii",
+    "ID": "Idaho", "IL": "Illinois", "IN": "Indiana", "IA": "Iowa", "KS": "Kansas", "KY": "Kentucky", "LA": "Louisiana",
+    "ME": "Maine", "MD": "Maryland", "MA": "Massachusetts", "MI": "Michigan", "MN": "Minnesota", "MS": "Mississippi",
+    "MO": "Missouri", "MT": "Montana", "NE": "Nebraska", "NV": "Nevada", "NH": "New Hampshire", "NJ": "New Jersey",
+    "NM": "New Mexico", "NY": "New York", "NC": "North Carolina", "ND": "North Dakota", "OH": "Ohio", "OK": "Oklahoma",
+    "OR": "Oregon", "PA": "Pennsylvania", "PR": "Puerto Rico", "RI": "Rhode Island", "SC": "South Carolina",
+    "SD": "South Dakota", "TN": "Tennessee", "TX": "Texas", "UT": "Utah", "VT": "Vermont", "VA": "Virginia",
+    "VI": "US Virgin Islands", "GU": "Guam", "WA": "Washington", "WV": "West Virginia", "WI": "Wisconsin", "WY": "Wyoming",
+    "AB": "Alberta", "BC": "British Columbia", "MB": "Manitoba", "NB": "New Brunswick", "NL": "Newfoundland and Labrador",
+    "NS": "Nova Scotia", "NT": "Northwest Territories", "NU": "Nunavut", "ON": "Ontario", "PE": "Prince Edward Island",
+    "QC": "Quebec", "SK": "Saskatchewan", "YT": "Yukon",
+}  # fmt: skip
+
+
+def region_slug(*, state: str | None, city: str | None) -> str | None:
+    """`new-mexico` for "NM" and "New Mexico", `las-cruces` for a city, which takes precedence; None without either."""
+    name = city or _NAMES.get((state or "").strip().upper(), state)
+    return "-".join(name.lower().replace(".", "").split()) if name else None

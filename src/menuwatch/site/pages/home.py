@@ -1,4 +1,4 @@
-"""The front page: a search, what there is, what became cheaper."""
+"""The home page: search, totals, price drops."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from datetime import timedelta
 
 from fastapi import APIRouter, Request, Response
 
-from menuwatch.operations import shopping
-from menuwatch.operations import shopping_places as places
-from menuwatch.site import linked, screen, words
-from menuwatch.site.wishes import Asked
-from menuwatch.web.system import Reading
+from menuwatch.site import format as words
+from menuwatch.site import json_ld as linked
+from menuwatch.site import screen
+from menuwatch.site.search_query import SearchQuery
+from menuwatch.storefront import page_queries
+from menuwatch.web.dependencies import ReadConn
 
 router = APIRouter()
 
@@ -19,25 +20,25 @@ _SHOWN = 8
 
 
 @router.get("/")
-async def home(request: Request, conn: Reading) -> Response:
-    """The front page; with `near`, of that place."""
-    asked = Asked.of(request.query_params)
+async def home(request: Request, conn: ReadConn) -> Response:
+    """The home page; with `near`, for that location."""
+    asked = SearchQuery.parse(request.query_params)
     place = await screen.around(conn, asked.near, asked.within)
     if not asked.near:
         place = await screen.around_visitor(request, conn)
-    here = place.here
-    categories = {one["name"]: one for one in await shopping.totals(conn, "category")}
-    total = await shopping.totals(conn, "all")
+    nearby = place.nearby
+    categories = {one["name"]: one for one in await page_queries.list_totals(conn, "category")}
+    total = await page_queries.list_totals(conn, "all")
     context = {
         "place": place,
         "total": total[0] if total else None,
         "categories": [categories[name] for name in words.CATEGORIES if name in categories and name != "other"],
-        "brands": await shopping.totals(conn, "brand", 12),
-        "drops": await shopping.drops(conn, screen.now() - DROPS_FOR, here=here, limit=_SHOWN),
-        "specials": await shopping.specials(conn, here=here, limit=_SHOWN),
-        "stores": await places.stores(conn, here=here, limit=4) if here is not None else [],
+        "brands": await page_queries.list_totals(conn, "brand", 12),
+        "drops": await page_queries.list_drops(conn, screen.now() - DROPS_FOR, nearby=nearby, limit=_SHOWN),
+        "specials": await page_queries.list_specials(conn, nearby=nearby, limit=_SHOWN),
+        "stores": await page_queries.list_stores(conn, nearby=nearby, limit=4) if nearby is not None else [],
         "canonical": screen.absolute(request, "/"),
         "description": "Compare prices, potency and stock on the menus of cannabis stores near you, with price history and alerts.",
         "linked": linked.site(screen.absolute(request, "/"), screen.absolute(request, "/search")),
     }
-    return screen.show(request, "home.html", context)
+    return screen.render(request, "home.html", context)

@@ -1,4 +1,4 @@
-"""What a search finds, with what it can be narrowed to."""
+"""The search results page, with its facets."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from menuwatch.db import partitions
-from menuwatch.operations import shopping
-from menuwatch.operations import shopping_places as places
-from menuwatch.operations.shopping import PRICE_STEPS, THC_STEPS, Here, Order, Spread
-from menuwatch.site import screen, words
-from menuwatch.site.wishes import MILES, SORTS, Asked
-from menuwatch.web.system import Reading
+from menuwatch.site import format as words
+from menuwatch.site import screen
+from menuwatch.site.search_query import MILES, SORTS, SearchQuery
+from menuwatch.storefront import page_queries
+from menuwatch.storefront.page_queries import ListedStore, NearbyStores
+from menuwatch.storefront.search import PRICE_STEPS, THC_STEPS, Order, ResultCounts, list_brands, search
+from menuwatch.web.dependencies import ReadConn
 
 router = APIRouter()
 
@@ -32,70 +33,70 @@ class Option:
 
 
 @router.get("/search")
-async def search(request: Request, conn: Reading) -> Response:
-    """Items that a query finds."""
-    asked = Asked.of(request.query_params)
+async def search_page(request: Request, conn: ReadConn) -> Response:
+    """Items that match a query."""
+    asked = SearchQuery.parse(request.query_params)
     place = await screen.around(conn, asked.near, asked.within)
     if place.unknown:
         asked.errors["near"] = f"We don’t know “{place.typed[:60]}”. Try a ZIP code, or a city with its state."
-    store = await places.store(conn, asked.store) if asked.store is not None else None
+    store = await page_queries.get_store(conn, asked.store) if asked.store is not None else None
     if asked.store is not None and store is None:
-        asked.errors["store"] = "We don’t know that store any more, so this looks in all of them."
-    if asked.sort is Order.DISTANCE and place.here is None:
+        asked.errors["store"] = "That store is no longer listed; showing results from all stores."
+    if asked.sort is Order.DISTANCE and place.nearby is None:
         asked = replace(asked, sort=Order.RELEVANCE)
-    here = place.here
+    nearby = place.nearby
     if store is not None:
-        at = dict(zip(here.stores, here.meters, strict=True)).get(store["id"], 0) if here else 0
-        here = Here(stores=(store["id"],), meters=(at,))
-    brands = await shopping.brands(conn, asked.brands)
-    wish = asked.wish(brands=[one["id"] for one in brands], here=here)
-    # A search that nobody has thought of gets an answer in time too, if only that it takes too long.
+        at = dict(zip(nearby.stores, nearby.meters, strict=True)).get(store.id, 0) if nearby else 0
+        nearby = NearbyStores(stores=(store.id,), meters=(at,))
+    brands = await list_brands(conn, asked.brands)
+    search_request = asked.request(brands=[brand["id"] for brand in brands], nearby=nearby)
+    # Answers in time even for an expensive search, if only with a timeout message.
     async with partitions.patience(conn, lock_seconds=_PATIENCE_SECONDS, statement_seconds=_PATIENCE_SECONDS):
-        found = await shopping.search(conn, wish, order=asked.sort, after=asked.after, limit=_ON_PAGE)
-    named = {one["slug"]: one["name"] for one in brands}
+        results = await search(conn, search_request, order=asked.sort, after=asked.after, limit=_ON_PAGE)
+    brand_names = {brand["slug"]: brand["name"] for brand in brands}
     context: dict[str, Any] = {
         "asked": asked,
         "place": place,
         "store": store,
         "query": asked.q,
-        "found": found,
-        "heading": _heading(asked, store, named),
-        "facets": _facets(asked, found.spread, named),
-        "chips": _chips(asked, named, store, place),
+        "results": results,
+        "heading": _heading(asked, store, brand_names),
+        "facets": _facets(asked, results.counts, brand_names),
+        "chips": _chips(asked, brand_names, store, place),
         "sorts": [
             Option(label=label, items=None, link=asked.link(sort=order), chosen=asked.sort is order)
             for order, label in SORTS.items()
-            if order is not Order.DISTANCE or place.here is not None
+            if order is not Order.DISTANCE or place.nearby is not None
         ],
-        "next": None if found.next is None else asked.link(after=found.next),
+        "next": None if results.next is None else asked.link(after=results.next),
         "first": asked.link() if asked.after is not None else None,
         "miles": MILES,
         "canonical": screen.absolute(request, _canonical(asked)),
-        "description": f"{_heading(asked, store, named)}: prices, potency and stock at every store that carries it.",
-        # Of the countless ways to narrow a search, those of a category alone are worth a place in an index.
-        "index": asked == Asked(category=asked.category),
+        "description": f"{_heading(asked, store, brand_names)}: prices, potency and stock at every store that carries it.",
+        # Of all filter combinations, only those of a single category may be indexed by search engines.
+        "index": asked == SearchQuery(category=asked.category),
     }
-    return screen.show(request, "results.html", context, status=200)
+    return screen.render(request, "results.html", context, status=200)
 
 
-def _canonical(asked: Asked) -> str:
-    return Asked(q=asked.q, category=asked.category, brands=asked.brands, store=asked.store).link()
+def _canonical(asked: SearchQuery) -> str:
+    return SearchQuery(q=asked.q, category=asked.category, brands=asked.brands, store=asked.store).link()
 
 
-def _heading(asked: Asked, store: Any, brands: dict[str, str]) -> str:
+def _heading(asked: SearchQuery, store: ListedStore | None, brands: dict[str, str]) -> str:
     if asked.q:
         return f"“{asked.q}”"
     of = " and ".join(brands.values()) if 0 < len(brands) <= 2 else ""
     kind = words.category(asked.category) if asked.category else "Everything"
     said = f"{of} {kind.lower()}" if of and asked.category else of or kind
-    return f"{said} at {store['name']}" if store is not None else said
+    return f"{said} at {store.name}" if store is not None else said
 
 
-def _chips(asked: Asked, brands: dict[str, str], store: Any, place: screen.Around) -> list[Option]:
-    """What is chosen, each with the address without it."""
+def _chips(asked: SearchQuery, brands: dict[str, str], store: ListedStore | None, place: screen.Around) -> list[Option]:
+    """Active filters, each with the URL that removes it."""
     found: list[tuple[str, str]] = []
     if store is not None:
-        found.append((store["name"], asked.link(store=None)))
+        found.append((store.name, asked.link(store=None)))
     if asked.category:
         found.append((words.category(asked.category), asked.link(category="")))
     found += [(words.strain(one), asked.toggled("strains", one)) for one in asked.strains]
@@ -105,11 +106,11 @@ def _chips(asked: Asked, brands: dict[str, str], store: Any, place: screen.Aroun
         found.append(("In stock", asked.link(stock=False)))
     if asked.special:
         found.append(("On special", asked.link(special=False)))
-    if (asked.low or asked.high) and not (asked.wrong("min") or asked.wrong("max")):
+    if (asked.low or asked.high) and not (asked.error("min") or asked.error("max")):
         found.append((_range(asked.low, asked.high, "$", ""), asked.link(low="", high="")))
-    if asked.gram and not asked.wrong("gram"):
+    if asked.gram and not asked.error("gram"):
         found.append((f"up to ${asked.gram.lstrip('$')} per gram", asked.link(gram="")))
-    if (asked.thc_low or asked.thc_high) and not (asked.wrong("thc_min") or asked.wrong("thc_max")):
+    if (asked.thc_low or asked.thc_high) and not (asked.error("thc_min") or asked.error("thc_max")):
         found.append((f"THC {_range(asked.thc_low, asked.thc_high, '', ' %')}", asked.link(thc_low="", thc_high="")))
     if place.place is not None:
         found.append((f"within {place.miles} mi of {place.place.label}", asked.link(near="")))
@@ -123,9 +124,9 @@ def _range(low: str, high: str, before: str, after: str) -> str:
     return f"under {before}{high}{after}" if high else f"{before}{low}{after} and more"
 
 
-def _facets(asked: Asked, spread: Spread, brands: dict[str, str]) -> list[tuple[str, list[Option]]]:
-    """Headings with their choices. What is chosen stays, also where it leaves nothing."""
-    got = {name: {one.value: one for one in choices} for name, choices in spread.facets.items()}
+def _facets(asked: SearchQuery, counts: ResultCounts, brands: dict[str, str]) -> list[tuple[str, list[Option]]]:
+    """Facets with their options. Selected options stay listed even without results."""
+    got = {name: {one.value: one for one in choices} for name, choices in counts.facets.items()}
     order = list(words.CATEGORIES)
     categories = sorted(got.get("category", {}), key=lambda one: order.index(one) if one in order else 99)
     strains = [one for one in words.STRAINS if one in got.get("strain", {}) or one in asked.strains]
@@ -172,20 +173,20 @@ def _facets(asked: Asked, spread: Spread, brands: dict[str, str]) -> list[tuple[
             link=asked.link(special=not asked.special),
         ),
     ]
-    available = [one for one in available if spread.items or one.chosen]
-    # Where nothing is found there is nothing to choose from, save what was typed.
+    available = [one for one in available if counts.items or one.chosen]
+    # Without results there are no options, except those selected.
     typed = asked.low or asked.high or asked.gram
-    shown = [(name, options) for name, options in found if options or (name == "Price" and (typed or spread.items))]
+    shown = [(name, options) for name, options in found if options or (name == "Price" and (typed or counts.items))]
     return [("Show only", available), *shown] if available else shown
 
 
-def _steps(asked: Asked, got: Any, steps: tuple[int, ...], fields: tuple[str, str], label: Any) -> list[Option]:
-    """Ranges between steps."""
+def _steps(asked: SearchQuery, got: Any, steps: tuple[int, ...], fields: tuple[str, str], label: Any) -> list[Option]:
+    """Options for numeric ranges."""
     options = []
     for at in range(len(steps) + 1):
         low, high = (steps[at - 1] if at else None), (steps[at] if at < len(steps) else None)
         items = got[str(at)].items if str(at) in got else 0
-        # A range ends a hundredth below the next one's beginning.
+        # A range ends a hundredth below the start of the next.
         bounds = (f"{low // 100}" if low else "", f"{(high - 1) / 100:.2f}" if high else "")
         chosen = (getattr(asked, fields[0]), getattr(asked, fields[1])) == bounds
         if not items and not chosen:

@@ -1,19 +1,20 @@
-"""Stores: all of them, those of a state, those around a place, and one with its menu."""
+"""Store pages: all states, one state, stores around a location, and one store with its menu."""
 
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 
-from menuwatch.operations import shopping_places as places
-from menuwatch.operations.refusals import NotFound
-from menuwatch.site import linked, screen, words
+from menuwatch.core.errors import NotFound
+from menuwatch.site import format as words
+from menuwatch.site import json_ld as linked
+from menuwatch.site import screen
 from menuwatch.site.pages.items import number_of
-from menuwatch.site.wishes import Asked
-from menuwatch.web.system import Reading
+from menuwatch.site.search_query import SearchQuery
+from menuwatch.storefront import page_queries
+from menuwatch.web.dependencies import ReadConn
 
 router = APIRouter()
 
@@ -22,30 +23,32 @@ _OF_EACH = 4
 
 
 @router.get("/stores")
-async def every(request: Request, conn: Reading) -> Response:
-    """All states that have stores, or the stores around a place."""
-    asked = Asked.of(request.query_params)
+async def every(request: Request, conn: ReadConn) -> Response:
+    """All states that have stores, or the stores around a location."""
+    asked = SearchQuery.parse(request.query_params)
     place = await screen.around(conn, asked.near, asked.within)
     context = {
         "place": place,
-        "states": [dict(one, label=words.state(one["state"])) for one in await places.states(conn)],
-        "stores": await places.stores(conn, here=place.here, limit=200) if place.here is not None else [],
+        "states": [dict(one, label=words.state(one["state"])) for one in await page_queries.list_states(conn)],
+        "stores": await page_queries.list_stores(conn, nearby=place.nearby, limit=200)
+        if place.nearby is not None
+        else [],
         "state": None,
         "label": None,
         "next": None,
         "canonical": screen.absolute(request, "/stores"),
-        "description": "Every store whose menu we watch, by state and by distance.",
+        "description": "All stores, by state and by distance.",
     }
-    return screen.show(request, "stores.html", context)
+    return screen.render(request, "stores.html", context)
 
 
 @router.get("/stores/{state}")
-async def of_state(request: Request, conn: Reading, state: str, after: int | None = None) -> Response:
+async def of_state(request: Request, conn: ReadConn, state: str, after: int | None = None) -> Response:
     """The stores of a state, by city."""
     code = words.state_code(state)
-    found = await places.stores(conn, state=code[:20], after=after, limit=_ON_PAGE + 1)
+    found = await page_queries.list_stores(conn, state=code[:20], after=after, limit=_ON_PAGE + 1)
     if not found and after is None:
-        raise NotFound(f"We watch no store in {state[:40]} yet.")
+        raise NotFound(f"No stores in {state[:40]} yet.")
     if (elsewhere := screen.moved(request, f"/stores/{quote(code)}")) is not None:
         return elsewhere
     context = {
@@ -53,35 +56,35 @@ async def of_state(request: Request, conn: Reading, state: str, after: int | Non
         "stores": found[:_ON_PAGE],
         "state": code,
         "label": words.state(code),
-        "next": f"/stores/{code}?after={found[_ON_PAGE - 1]['id']}" if len(found) > _ON_PAGE else None,
+        "next": f"/stores/{code}?after={found[_ON_PAGE - 1].id}" if len(found) > _ON_PAGE else None,
         "canonical": screen.absolute(request, f"/stores/{code}"),
-        "description": f"Every store in {words.state(code)} whose menu we watch.",
+        "description": f"All stores in {words.state(code)}.",
     }
-    return screen.show(request, "stores.html", context)
+    return screen.render(request, "stores.html", context)
 
 
 @router.get("/s/{address}")
-async def one(request: Request, conn: Reading, address: str) -> Response:
-    """A store and the beginning of each part of its menu."""
-    store = await places.store(conn, number_of(address))
+async def one(request: Request, conn: ReadConn, address: str) -> Response:
+    """A store and the first items of each category of its menu."""
+    store = await page_queries.get_store(conn, number_of(address))
     if store is None:
-        raise NotFound("We don’t watch that store, or not any more. Search for something else:")
-    path = screen.store_path(store["id"], store["name"])
+        raise NotFound("Store not found or no longer listed. Search for something else:")
+    path = screen.store_path(store.id, store.name)
     if (elsewhere := screen.moved(request, path)) is not None:
         return elsewhere
-    place = await screen.around(conn, Asked.of(request.query_params).near)
-    menu = await places.store_menu(conn, store["id"], _OF_EACH)
-    categories = await places.store_categories(conn, store["id"])
-    shelves: dict[str, list[Any]] = {name: list(rows) for name, rows in groupby(menu, lambda row: str(row["category"]))}
+    place = await screen.around(conn, SearchQuery.parse(request.query_params).near)
+    menu = await page_queries.list_store_menu(conn, store.id, _OF_EACH)
+    categories = await page_queries.list_store_categories(conn, store.id)
+    items = {category: list(cards) for category, cards in groupby(menu, lambda item: item.category)}
     context = {
         "place": place,
         "store": store,
         "categories": categories,
-        "shelves": [
-            (c["category"], c["items"], shelves[c["category"]]) for c in categories if c["category"] in shelves
+        "menu": [
+            (category, row["items"], items[category]) for row in categories if (category := row["category"]) in items
         ],
         "canonical": screen.absolute(request, path),
-        "description": f"The menu of {store['name']}: prices, potency and stock, as last seen, with price history.",
+        "description": f"The menu of {store.name}: prices, potency and stock, with price history.",
         "linked": linked.store(store, screen.absolute(request, path)),
     }
-    return screen.show(request, "store.html", context)
+    return screen.render(request, "store.html", context)

@@ -104,6 +104,6 @@
     event.preventDefault();
     take([...option.parentElement.children].indexOf(option));
   });
-  // The content came anew: what was open stays so.
+  // The content was replaced: an open list stays open.
   document.addEventListener("shown", () => found.length && draw());
 })();

@@ -1,0 +1,231 @@
+"""Rows of the reports: the response shapes of `/api/analytics`, and what the command line prints."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Annotated
+
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from menuwatch.core.shapes import Instant, doc, json_of
+
+_State = Annotated[str | None, doc("Two-letter state; null if unknown or not grouped by state.")]
+_Category = Annotated[str | None, doc("Canonical category; null if unknown or not grouped by category.")]
+_BrandName = Annotated[str | None, doc("Null for products without a brand.")]
+
+
+class Window(Struct, kw_only=True, frozen=True):
+    """A time window."""
+
+    from_: Instant = field(name="from")
+    to: Instant
+
+
+class Failure(Struct, kw_only=True, frozen=True):
+    """The last refresh failed; the reports are older."""
+
+    at: Instant
+    error: str
+
+
+class RunInfo(Struct, kw_only=True, frozen=True):
+    """When the reports were computed, and the time window they cover. All null before the first refresh."""
+
+    run_id: Annotated[int | None, doc("Id of the refresh.")]
+    refreshed_at: Instant | None
+    window: Annotated[Window | None, doc("Time window of coverage and out-of-stock times.")]
+    failed: Annotated[Failure | None, doc("The failure of the last refresh; null if it succeeded.")]
+
+
+class ReportSize(Struct, kw_only=True, frozen=True):
+    """A report and its size."""
+
+    figure: Annotated[str, doc("Path below `/api/analytics/`.")]
+    rows: int
+
+
+class Overview(RunInfo, kw_only=True, frozen=True):
+    """Available reports."""
+
+    seconds: Annotated[float | None, doc("Duration of the last refresh in seconds; null before the first one.")]
+    figures: list[ReportSize]
+
+
+class Coverage(Struct, kw_only=True, frozen=True):
+    """The data that a row is based on."""
+
+    stores: Annotated[int, doc("Stores that the row is based on.")]
+    known_stores: Annotated[int, doc("Known stores in the same scope, crawled or not.")]
+    stale_stores: Annotated[int, doc("Of `stores`, those not crawled for more than twice their interval.")]
+    scheduled: Annotated[int, doc("Crawls scheduled for these stores in the window (or on that day).")]
+    succeeded: Annotated[
+        int, doc("Of `scheduled`, those whose menu was accepted; quarantined and partial menus do not count.")
+    ]
+    share: Annotated[Decimal | None, doc("`succeeded` divided by `scheduled`, 0 to 1; null if none was scheduled.")]
+    oldest_crawl_at: Annotated[
+        Instant | None, doc("The oldest of the last crawls of these stores; null if there is none.")
+    ]
+
+
+class Distribution(Struct, kw_only=True, frozen=True):
+    """Distribution of values, to 4 decimal places; all null if there are no values."""
+
+    n: Annotated[int, doc("Number of values.")]
+    p10: Annotated[Decimal | None, doc("10th percentile.")]
+    median: Decimal | None
+    p90: Annotated[Decimal | None, doc("90th percentile.")]
+    mean: Decimal | None
+
+
+_Coverage = Annotated[Raw, json_of(Coverage)]
+_Distribution = Annotated[Raw, json_of(Distribution)]
+
+
+class PricePerGram(Struct, kw_only=True, frozen=True):
+    """Price per gram of products on offer in one category, in US dollars."""
+
+    all_states: bool
+    state: _State
+    category: _Category
+    products: Annotated[int, doc("Products with such options.")]
+    options: Annotated[int, doc("Options with a price and a known weight.")]
+    without_weight: Annotated[int, doc("Options left out because their weight is unknown.")]
+    without_price: Annotated[int, doc("Options left out because they have no price.")]
+    regular: Annotated[_Distribution, doc("Regular price per gram, before specials.")]
+    effective: Annotated[_Distribution, doc("Price per gram that a customer pays, specials included.")]
+    coverage: _Coverage
+
+
+class _MenuShare(Struct, kw_only=True, frozen=True):
+    all_states: bool
+    state: _State
+    products: Annotated[int, doc("Products on the menus.")]
+    in_stock: Annotated[int, doc("Of `products`, those in stock.")]
+    share: Annotated[Decimal | None, doc("`products` divided by `of_products`, 0 to 1.")]
+    of_products: Annotated[int, doc("All products on the menus in that scope.")]
+    store_share: Annotated[Decimal | None, doc("Share of the stores with a menu that carry it, 0 to 1.")]
+    of_stores: Annotated[int, doc("Stores with a menu in that scope.")]
+    coverage: _Coverage
+
+
+class BrandShare(_MenuShare, kw_only=True, frozen=True):
+    """Share of one brand on the menus."""
+
+    brand: _BrandName
+
+
+class CategoryShare(_MenuShare, kw_only=True, frozen=True):
+    """Share of one category on the menus."""
+
+    category: _Category
+
+
+class Discounts(Struct, kw_only=True, frozen=True):
+    """Number of discounted products on offer and the depth of their discounts."""
+
+    all_states: bool
+    state: _State
+    all_categories: bool
+    category: _Category
+    products: Annotated[int, doc("Products on offer with a price.")]
+    on_special: Annotated[int, doc("Of `products`, those with an option below its regular price.")]
+    special_share: Annotated[Decimal | None, doc("`on_special` divided by `products`, 0 to 1.")]
+    named_only: Annotated[int, doc("Products named by a special (two for one, bundles) whose price is not reduced.")]
+    depth_median: Annotated[Decimal | None, doc("Median discount, 0 to 1: 0.25 is a quarter off.")]
+    depth_p90: Annotated[Decimal | None, doc("90th percentile of the discount, 0 to 1.")]
+    depth_mean: Annotated[Decimal | None, doc("Mean discount, 0 to 1.")]
+    coverage: _Coverage
+
+
+class _StockHours(Struct, kw_only=True, frozen=True):
+    in_hours: Annotated[Decimal, doc("Hours in stock within the window.")]
+    out_hours: Annotated[Decimal, doc("Hours out of stock within the window.")]
+    absent_hours: Annotated[Decimal, doc("Hours in which the store was observed and the product was not on its menu.")]
+    unknown_hours: Annotated[Decimal, doc("Hours on a menu without stock information.")]
+    out_share: Annotated[Decimal | None, doc("`out_hours` divided by the sum of `in_hours` and `out_hours`, 0 to 1.")]
+    coverage: _Coverage
+
+
+class StockTimes(_StockHours, kw_only=True, frozen=True):
+    """Time out of stock of a group of products, in product hours."""
+
+    state: _State
+    category: _Category
+    dispensary_id: Annotated[int | None, doc("Id of the store; null if not grouped by store.")]
+    store: Annotated[str | None, doc("Name of the store; null if not grouped by store.")]
+    products: Annotated[int, doc("Products observed in the window.")]
+    out_products: Annotated[int, doc("Of `products`, those that were out of stock at some time.")]
+
+
+class OutProduct(_StockHours, kw_only=True, frozen=True):
+    """Time out of stock of one product."""
+
+    product_id: int
+    dispensary_id: int
+    store: str
+    state: _State
+    name: Annotated[str | None, doc("Null if the product was removed since.")]
+    brand_name: _BrandName
+    category: _Category
+    times_out: Annotated[int, doc("How often the product went out of stock in the window.")]
+
+
+class NewAndGone(Struct, kw_only=True, frozen=True):
+    """New and removed products of one day (UTC)."""
+
+    day: date
+    all_states: bool | UnsetType = UNSET
+    dispensary_id: Annotated[int | UnsetType, doc("Id of the store; only if grouped by store.")] = UNSET
+    store: Annotated[str | UnsetType, doc("Name of the store; only if grouped by store.")] = UNSET
+    state: _State
+    new_products: Annotated[int, doc("Products seen for the first time, at stores with earlier crawls.")]
+    gone_products: Annotated[int, doc("Products seen for the last time and missed by three crawls since.")]
+    returned: Annotated[int, doc("Products that returned after they had been missing.")]
+    price_changes: int
+    stock_changes: int
+    crawls: Annotated[int, doc("Menus accepted, including unscheduled crawls.")]
+    coverage: _Coverage
+
+
+class _CrawlOutcomes(Struct, kw_only=True, frozen=True):
+    failed: Annotated[int, doc("Crawls in the window that failed.")]
+    quarantined: Annotated[int, doc("Crawls in the window whose menu was quarantined.")]
+    never_begun: Annotated[int, doc("Crawls that were due in the window and never started.")]
+    undecided: Annotated[int, doc("Crawls that are not yet accepted; not included in the other numbers.")]
+    observed_share: Annotated[
+        Decimal | None, doc("Share of the window in which the offer was known, 0 to 1; null if never crawled.")
+    ]
+    coverage: _Coverage
+
+
+class StoreFreshness(_CrawlOutcomes, kw_only=True, frozen=True):
+    """Freshness of a store and outcome of its crawls."""
+
+    dispensary_id: int
+    store: str
+    platform: str
+    state: _State
+    crawl_enabled: bool
+    is_scheduled: Annotated[bool, doc("Whether an enabled schedule crawls the store.")]
+    interval_hours: Annotated[Decimal, doc("Crawl interval in hours.")]
+    last_crawled_at: Annotated[Instant | None, doc("Crawl that the catalog shows; null before the first one.")]
+    age_hours: Annotated[
+        Decimal | None,
+        doc("Age of that crawl in hours when the report was computed; null before the first one."),
+    ]
+    is_stale: Annotated[bool, doc("True if that age exceeds twice the interval, or there was no crawl.")]
+    products: Annotated[int | None, doc("Products in that crawl.")]
+
+
+class StateCoverage(_CrawlOutcomes, kw_only=True, frozen=True):
+    """Crawl coverage of a state."""
+
+    all_states: bool
+    state: _State
+    known_stores: int
+    crawled_stores: Annotated[int, doc("Stores crawled at least once.")]
+    never_crawled: Annotated[int, doc("Stores never crawled.")]
+    stale_stores: Annotated[int, doc("Stores not crawled for more than twice their interval.")]
+    not_scheduled: Annotated[int, doc("Stores that no schedule crawls.")]
+    median_age_hours: Annotated[Decimal | None, doc("Median age of the last crawls in hours; null if there are none.")]

@@ -1,0 +1,219 @@
+"""Reads the analytics reports: one page of rows, with the time they were computed.
+
+A list is read from one run to its end, even if newer reports are published meanwhile: the cursor names the run. The reports of the
+previous run are kept for that; a list that takes longer must be restarted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from enum import StrEnum
+from typing import Any, LiteralString, NamedTuple
+
+from msgspec import Struct, structs
+
+from menuwatch.analytics.reports import (
+    BrandShare,
+    CategoryShare,
+    Discounts,
+    Failure,
+    NewAndGone,
+    OutProduct,
+    Overview,
+    PricePerGram,
+    ReportSize,
+    RunInfo,
+    StateCoverage,
+    StockTimes,
+    StoreFreshness,
+    Window,
+)
+from menuwatch.core.errors import Refused
+from menuwatch.db import sql
+from menuwatch.db.pool import Connection
+from menuwatch.db.query import Row, fetch_all, fetch_one, fetch_struct, fetch_structs
+
+_q = sql.load(__package__, "service.sql")
+
+ALL = "all"
+"""All states, or all categories, together."""
+UNKNOWN = "unknown"
+"""Stores without a known state, or products without a known category."""
+
+
+class ExpiredRun(Refused):
+    """The run that a list was started with is deleted: newer reports were published twice since."""
+
+
+class Report(StrEnum):
+    """The reports, by their path below `/api/analytics/`."""
+
+    PRICES = "price-per-gram"
+    BRANDS = "brands"
+    CATEGORIES = "categories"
+    DISCOUNTS = "discounts"
+    STOCK = "out-of-stock"
+    OUT_PRODUCTS = "out-of-stock/products"
+    DAYS = "new-and-gone"
+    STORES = "stores"
+    COVERAGE = "coverage"
+
+
+class StockGroup(StrEnum):
+    """Dimension to aggregate by."""
+
+    ALL = "all"
+    CATEGORY = "category"
+    STATE = "state"
+    STATE_CATEGORY = "state_category"
+    STORE = "store"
+    STORE_CATEGORY = "store_category"
+
+
+class DayGroup(StrEnum):
+    """Dimension to aggregate each day by."""
+
+    ALL = "all"
+    STATE = "state"
+    STORE = "store"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportFilter:
+    """Which rows of a report; None takes all. Each report knows some of these. `state` is a state, ALL or UNKNOWN; `category` is of
+    the taxonomy, ALL or UNKNOWN; `by` is the dimension to group by; days are UTC, from `since` on, before `until`."""
+
+    state: str | None = None
+    category: str | None = None
+    brand: str | None = None
+    store: Sequence[int] | None = None
+    platform: str | None = None
+    product: int | None = None
+    stale: bool | None = None
+    by: StockGroup | DayGroup | None = None
+    since: date | None = None
+    until: date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some rows of a report. `next` is where the next page starts, None at the end: the run and the last row's sort values."""
+
+    info: RunInfo
+    rows: list[Any]
+    next: tuple[Any, ...] | None = None
+
+
+class ReportSource(NamedTuple):
+    """Where a report comes from. `order` are the columns that order the rows, with their types."""
+
+    row: type[Struct]
+    query: LiteralString
+    order: dict[str, type]
+    summary: str
+    description: str
+
+
+_PLACE: dict[str, type] = {"place": int}
+SOURCES = {
+    Report.PRICES: ReportSource(
+        PricePerGram, _q.price_per_gram, _PLACE, "Price per gram by category and state",
+        "Covers products on offer: options in stock of products that were in their store's last crawl.",
+    ),
+    Report.BRANDS: ReportSource(
+        BrandShare, _q.brands, _PLACE, "Brand distribution by state",
+        "Number of products and stores per brand; within each state the largest first.",
+    ),
+    Report.CATEGORIES: ReportSource(
+        CategoryShare, _q.categories, _PLACE, "Category distribution by state",
+        "Number of products and stores per canonical category; within each state the largest first.",
+    ),
+    Report.DISCOUNTS: ReportSource(
+        Discounts, _q.discounts, _PLACE, "Share and depth of discounts",
+        "Number of products on offer with an option below its regular price, and the discount, by state and category.",
+    ),
+    Report.STOCK: ReportSource(
+        StockTimes, _q.out_of_stock, _PLACE, "Time out of stock by group",
+        "Share of the observed time in the window. Gaps of more than twice the crawl interval count neither as in nor as out of\n"
+        "stock, nor does the time after the last crawl that found a product.",
+    ),
+    Report.OUT_PRODUCTS: ReportSource(
+        OutProduct, _q.out_of_stock_products, _PLACE, "Products out of stock, longest first",
+        "Lists products that were out of stock at some time in the window; others are not listed.",
+    ),
+    Report.DAYS: ReportSource(
+        NewAndGone, _q.new_and_gone_by_state, {"day": date, "state_key": str}, "New and removed products by day",
+        "Each of the last 30 days (UTC), newest first: products seen for the first and for the last time.",
+    ),
+    Report.STORES: ReportSource(
+        StoreFreshness, _q.stores, {"dispensary_id": int}, "Freshness and coverage by store",
+        "Last crawl of each store, and the outcome of its scheduled crawls.",
+    ),
+    Report.COVERAGE: ReportSource(
+        StateCoverage, _q.coverage, {}, "Coverage by state",
+        "For all states together and for each state: known and crawled stores, and the success rate of scheduled crawls.",
+    ),
+}  # fmt: skip
+_DAYS_BY_STORE = SOURCES[Report.DAYS]._replace(
+    query=_q.new_and_gone_by_store, order={"day": date, "dispensary_id": int}
+)
+_DEFAULT_BY = {Report.STOCK: StockGroup.STATE_CATEGORY, Report.DAYS: DayGroup.STATE}
+
+
+def _source(report: Report, filters: ReportFilter) -> ReportSource:
+    return _DAYS_BY_STORE if report is Report.DAYS and filters.by == DayGroup.STORE else SOURCES[report]
+
+
+def cursor_type(report: Report, filters: ReportFilter) -> Any:
+    """The type of `Page.next` of a report."""
+    return tuple[(int, *_source(report, filters).order.values())]  # type: ignore[misc]
+
+
+async def _run(conn: Connection, run_id: int | None) -> tuple[RunInfo, Row | None]:
+    run = await fetch_one(conn, _q.current_run, {})
+    failed = await fetch_struct(conn, Failure, _q.failed_since, {"run": run["id"] if run else None})
+    if run_id is not None and (run is None or run["id"] != run_id):
+        run = await fetch_one(conn, _q.kept_run, {"run": run_id})
+        if run is None:
+            raise ExpiredRun("analytics were refreshed twice since the first page: start again without `cursor`")
+    info = RunInfo(
+        run_id=run["id"] if run else None,
+        refreshed_at=run["refreshed_at"] if run else None,
+        window=Window(from_=run["window_from"], to=run["window_to"]) if run else None,
+        failed=failed,
+    )
+    return info, run
+
+
+async def overview(conn: Connection) -> Overview:
+    """When the reports were computed, how long it took, and how many rows each has."""
+    info, run = await _run(conn, None)
+    sizes = await fetch_structs(conn, ReportSize, _q.report_sizes, {"run": run["id"]}) if run else []
+    return Overview(**structs.asdict(info), seconds=run["seconds"] if run else None, figures=sizes)
+
+
+async def read_report(
+    conn: Connection,
+    report: Report,
+    filters: ReportFilter,
+    *,
+    after: tuple[Any, ...] | None = None,
+    limit: int = 50,
+) -> Page:
+    """One page of a report, after the `next` of an earlier one; raises ExpiredRun."""
+    info, run = await _run(conn, after[0] if after else None)
+    if run is None:
+        return Page(info=info, rows=[])
+    source = _source(report, filters)
+    last = after[1:] if after else (None,) * len(source.order)
+    values = asdict(filters) | {f"after_{name}": value for name, value in zip(source.order, last, strict=True)}
+    values |= {"run": run["id"], "limit": limit + 1, "by": filters.by or _DEFAULT_BY.get(report)}
+    rows = await fetch_all(conn, source.query, values, prepare=False)
+    fields = frozenset(source.row.__struct_fields__)
+    return Page(
+        info=info,
+        rows=[source.row(**{name: row[name] for name in row if name in fields}) for row in rows[:limit]],
+        next=(run["id"], *(rows[limit - 1][name] for name in source.order)) if len(rows) > limit else None,
+    )

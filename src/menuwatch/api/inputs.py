@@ -1,0 +1,211 @@
+"""Types of parameters and bodies that several endpoints share."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Path
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    WithJsonSchema,
+)
+
+from menuwatch.core.errors import Refused
+from menuwatch.geo.states import parse_state
+from menuwatch.queue.model import PRIORITY_MAX, PRIORITY_MIN, ROLE_ALIASES, Role, parse_role
+
+INTEGER_MAX = 2**31 - 1
+BIGINT_MAX = 2**63 - 1
+
+_BLANK_OFFSET = re.compile(r" (\d\d:?\d\d)$")
+
+
+def _clean(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("a text must not contain a NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("a text must not contain an unpaired surrogate") from None
+    return text
+
+
+_DEEPEST = 50
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    if depth > _DEEPEST:
+        raise ValueError(f"must not be nested deeper than {_DEEPEST} levels")
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from _texts(inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, depth + 1)
+
+
+def _storable(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        for text in _texts(value):
+            _clean(text)
+        json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        raise ValueError(f"cannot be stored: {error}") from None
+    return value
+
+
+def _plus(value: Any) -> Any:
+    # A plus sign that was not percent-encoded arrives as a blank: "2026-11-20T10:00:00 02:00".
+    return _BLANK_OFFSET.sub(r"+\1", value) if isinstance(value, str) else value
+
+
+def _number(value: Any) -> Any:
+    # In Python true is 1, which is never intended.
+    if isinstance(value, bool):
+        raise ValueError("must be an integer")
+    return value
+
+
+N = TypeVar("N", int, Decimal)
+
+
+def between(lowest: N, highest: N) -> Callable[[N], N]:
+    """Validator for an inclusive range of integers; the message names both bounds."""
+
+    def check(value: N) -> N:
+        if not lowest <= value <= highest:
+            raise ValueError(f"must be between {lowest} and {highest}")
+        return value
+
+    return check
+
+
+Text = Annotated[str, AfterValidator(_clean)]
+"""Text that the database can hold."""
+
+
+def state_code(text: str) -> str:
+    """State in the form stores use; raises ValueError listing the valid states."""
+    try:
+        return parse_state(text)
+    except Refused as error:
+        raise ValueError(str(error)) from None
+
+
+State = Annotated[Text, AfterValidator(state_code)]
+"""A state or province by its two letters."""
+
+Search = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_clean)]
+"""Text that is looked for."""
+
+Cursor = Annotated[str, Field(max_length=4000)]
+"""Where a page starts, as paging.py writes it."""
+
+JsonObject = Annotated[dict[str, Any], AfterValidator(_storable)]
+"""A JSON object that the database can hold."""
+
+
+_NONE, _LARGEST_OFFSET = timedelta(), timedelta(hours=16)
+
+
+def _in_utc(moment: datetime) -> datetime:
+    """The same moment in UTC. PostgreSQL accepts offsets below 16 hours only."""
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        if abs(moment.utcoffset() or _NONE) >= _LARGEST_OFFSET:
+            raise ValueError("this time is out of range: years are 1 to 9999 in UTC") from None
+        return moment  # the database knows years beyond these
+
+
+Instant = Annotated[AwareDatetime, BeforeValidator(_plus), AfterValidator(_in_utc)]
+"""A time with its offset from UTC."""
+
+Amount = Annotated[Decimal, WithJsonSchema({"type": "number"})]
+"""An exact decimal number, written as a JSON number."""
+
+BigId = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_number)]
+StoreId = Annotated[int, Field(ge=1, le=INTEGER_MAX), BeforeValidator(_number)]
+
+StorePath = Annotated[int, Path(ge=1, le=INTEGER_MAX, description="Id of the store.")]
+ProductPath = Annotated[int, Path(ge=1, le=BIGINT_MAX, description="Id of the product.")]
+PayloadPath = Annotated[int, Path(ge=1, le=BIGINT_MAX, description="Id of the payload.")]
+TaskPath = Annotated[int, Path(ge=1, le=BIGINT_MAX, description="Id of the task.")]
+
+_EARLIEST_START, _LATEST_START = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+
+
+def _start(moment: datetime) -> datetime:
+    if not _EARLIEST_START <= moment < _LATEST_START:
+        raise ValueError("must be between the years 2000 and 2100")
+    return moment
+
+
+StartTime = Annotated[Instant, AfterValidator(_start)]
+"""A time that tasks can be scheduled for."""
+
+Priority = Annotated[
+    int,
+    Strict(),
+    AfterValidator(between(PRIORITY_MIN, PRIORITY_MAX)),
+    WithJsonSchema({"type": "integer", "minimum": PRIORITY_MIN, "maximum": PRIORITY_MAX}),
+]
+"""Priority of a task: higher runs first."""
+
+
+def _role(value: Any) -> Role:
+    if value is None or value == "":
+        raise ValueError(f"needs a role: one of {', '.join([*Role, *ROLE_ALIASES])}")
+    try:
+        return parse_role(str(value))
+    except Refused as error:
+        raise ValueError(str(error)) from None
+
+
+AnyRole = Annotated[
+    Role,
+    BeforeValidator(_role),
+    WithJsonSchema({"type": "string", "enum": [*Role, *ROLE_ALIASES]}, mode="validation"),
+]
+"""A role by its name or former name."""
+
+
+class Input(BaseModel):
+    """A request body or query. Unknown names are rejected, so that a misspelt filter does not select everything."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class NoQuery(Input):
+    """Nothing to choose."""
+
+
+class PageQuery(Input):
+    """How a list is walked."""
+
+    limit: int = Field(50, ge=1, le=200, description="Maximum number of items per page.")
+    cursor: Cursor | None = Field(
+        None,
+        description="`next` of the previous page, unchanged; omit it for the first page.",
+    )
+
+
+class SpanQuery(PageQuery):
+    """A list over time."""
+
+    since: Instant | None = Field(None, description="Only entries at or after this time (ISO 8601 with offset).")
+    until: Instant | None = Field(None, description="Only entries before this time (ISO 8601 with offset).")

@@ -1,0 +1,138 @@
+"""Encodes responses: JSON with exact numbers, an ETag, and `304` for a matching `If-None-Match`.
+
+Amounts are JSON numbers written digit by digit as they are stored (`43.10` stays `43.10`), never through binary floating point.
+Clients that need exact values parse them as decimals. Times are ISO 8601 in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Annotated, Any
+from urllib.parse import parse_qsl, urlencode
+
+import msgspec
+from fastapi import Header, Request, Response
+
+from menuwatch.api.problems import Changed
+from menuwatch.core.shapes import REF, embedded_schemas
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def etag_of(body: bytes) -> str:
+    """A strong entity tag of those bytes."""
+    return f'"{blake2b(body, digest_size=16).hexdigest()}"'
+
+
+def tag_of(value: Any) -> str:
+    """The entity tag that `answer` would give this value."""
+    return etag_of(_encode(value))
+
+
+def matches(header: str | None, etag: str) -> bool:
+    """Whether an If-None-Match or If-Match header names this entity tag (weak comparison, as RFC 9110 section 13.1.2 has it)."""
+    if header is None:
+        return False
+    if header.strip() == "*":
+        return True
+    return etag in {part.strip().removeprefix("W/") for part in header.split(",")}
+
+
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match",
+        description="ETag of the resource as you read it; the request is refused if the resource was changed since.",
+    ),
+]
+
+
+def check_if_match(if_match: str | None, current: Any, name: str) -> None:
+    """Raises Changed, with the current representation, if that is another version. The caller has locked the resource."""
+    if if_match is not None and not matches(if_match, tag_of(current)):
+        raise Changed(f"{name} was changed since you read it: fetch it again", current=current)
+
+
+_PLACES = frozenset({"Location", "Content-Location"})
+
+
+def _at(request: Request, path: str) -> str:
+    """The path below the prefix of PUBLIC_URL, where there is one."""
+    root: str = request.scope.get("root_path", "")
+    return root + path
+
+
+def answer(request: Request, value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """The value as JSON."""
+    body = _encode(value)
+    more = {name: _at(request, text) if name in _PLACES else text for name, text in (headers or {}).items()}
+    if request.method == "GET" and status == 200:
+        etag = etag_of(body)
+        more |= {"ETag": etag, "Cache-Control": "private, no-cache"}
+        if matches(request.headers.get("if-none-match"), etag):
+            return Response(status_code=304, headers=more)
+    return Response(body, status_code=status, headers=more, media_type="application/json")
+
+
+def page(request: Request, items: Sequence[Any], cursor: str | None, **more: Any) -> Response:
+    """One page of a list: `items`, and `next` to ask for the page behind it; the same as a Link header."""
+    headers = {}
+    if cursor is not None:
+        query = [(k, v) for k, v in parse_qsl(request.url.query, keep_blank_values=True) if k != "cursor"]
+        headers["Link"] = f'<{request.url.path}?{urlencode([*query, ("cursor", cursor)])}>; rel="next"'
+    return answer(request, {"items": items, "next": cursor, **more}, headers=headers)
+
+
+_shapes: dict[str, type] = {}
+
+
+def returns(shape: type, status: int = 200, also: Mapping[int, str] | None = None) -> dict[str, Any]:
+    """Arguments for a route: it answers `status` with this Struct or dataclass, from which its OpenAPI schema is made. `also`: other
+    statuses that come with the same shape, and when."""
+    assert _shapes.setdefault(shape.__name__, shape) is shape, f"two response shapes are named {shape.__name__}"
+    return _documented({"$ref": REF.format(name=shape.__name__)}, status, also)
+
+
+def returns_page(item: type, **more: Any) -> dict[str, Any]:
+    """Arguments for a route that answers with `page(…)` of these items; `more` are JSON schemas of further members."""
+    assert _shapes.setdefault(item.__name__, item) is item, f"two response shapes are named {item.__name__}"
+    members = {
+        "items": {"type": "array", "items": {"$ref": REF.format(name=item.__name__)}},
+        "next": {
+            "anyOf": [{"type": "string"}, {"type": "null"}],
+            "description": "Cursor of the next page; null on the last page.",
+        },
+        **more,
+    }
+    return _documented({"type": "object", "required": list(members), "properties": members}, 200)
+
+
+def members_of(shape: type) -> dict[str, Any]:
+    """The JSON schemas of a shape's members, for a page that has them beside its items."""
+    _, components = msgspec.json.schema_components([shape], ref_template=REF)
+    return dict(_as_encoded(components[shape.__name__]["properties"]))
+
+
+def _documented(schema: dict[str, Any], status: int, also: Mapping[int, str] | None = None) -> dict[str, Any]:
+    content = {"application/json": {"schema": schema}}
+    described = {status: "Successful response.", **(also or {})}
+    responses = {code: {"description": text, "content": content} for code, text in described.items()}
+    return {"response_model": None, "status_code": status, "responses": responses}
+
+
+def response_schemas(*others: type) -> dict[str, Any]:
+    """The JSON schema of `others` and of every shape that a route returns, by component name."""
+    _, components = msgspec.json.schema_components([*_shapes.values(), *others], ref_template=REF)
+    return {name: _as_encoded(schema) for name, schema in (embedded_schemas | components).items()}
+
+
+def _as_encoded(schema: Any) -> Any:
+    """`answer` encodes decimals as numbers, while msgspec's own schema declares strings."""
+    if isinstance(schema, Mapping):
+        if schema.get("format") == "decimal":
+            return {k: v for k, v in schema.items() if k != "format"} | {"type": "number"}
+        return {k: _as_encoded(v) for k, v in schema.items()}
+    if isinstance(schema, list):
+        return [_as_encoded(part) for part in schema]
+    return schema

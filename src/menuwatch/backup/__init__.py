@@ -1,1 +1,0 @@
-"""An installation as a folder, and back: every row, every file, each with its hash."""

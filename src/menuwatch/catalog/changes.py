@@ -1,0 +1,280 @@
+"""Price and stock changes: a list with the newest first, and a feed for programs that must not miss any.
+
+The feed is ordered by when crawls were committed to the catalog (`crawl_feed`), and within a crawl by product. A reader at some
+position has received everything before it: a crawl that commits late comes later, whatever its date. A store that is rebuilt
+from its archive appears again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Any, LiteralString
+
+from msgspec import Raw, Struct
+
+from menuwatch.catalog.model import StockStatus
+from menuwatch.catalog.service import Span
+from menuwatch.catalog.shapes import (
+    OptionPrices,
+    OptionStock,
+    Price,
+    PriceMed,
+    PriceMedSpecial,
+    PriceRec,
+    PriceRecSpecial,
+    Quantity,
+)
+from menuwatch.core.shapes import Instant, doc, json_of
+from menuwatch.db import sql
+from menuwatch.db.pool import Connection
+from menuwatch.db.query import Row, fetch_all, fetch_structs
+
+_q = sql.load(__package__, "changes.sql")
+
+CRAWLS_AT_ONCE = 500
+"""Maximum crawls that one page of the feed reads; limits the cost of rare matches, so a page may be short."""
+
+PATIENCE = 0.05
+"""Seconds that a page of the newest changes searches for rare matches."""
+
+_REACH = 1000
+"""Changes scanned in the first step; doubles with each step."""
+
+_FEW = 500
+"""Maximum products of a brand whose changes are read by product index; above it all changes are scanned."""
+
+_FIRST = 0
+"""Sorts before every product."""
+
+_NEVER = 2**63 - 1
+"""Sorts after every product of a crawl."""
+
+
+class Kind(StrEnum):
+    """Kind of change. Drops and rises refer to the price of the cheapest option, specials included."""
+
+    PRICE = "price"
+    PRICE_DROP = "price_drop"
+    PRICE_RISE = "price_rise"
+    STOCK = "stock"
+    OUT_OF_STOCK = "out_of_stock"
+    BACK_IN_STOCK = "back_in_stock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeFilter:
+    """Which changes; None takes all. `categories` are those of all platforms, `brands` in any case; `span` is of the crawls' dates."""
+
+    span: Span = field(default_factory=Span)
+    kind: Kind | None = None
+    stores: Sequence[int] | None = None
+    states: Sequence[str] | None = None
+    categories: Sequence[str] | None = None
+    brands: Sequence[str] | None = None
+    products: Sequence[int] | None = None
+    percent: Decimal | None = None
+    """Only prices that changed by at least this share, in percent of the price before."""
+
+    @property
+    def indexed(self) -> bool:
+        """Whether the filter names stores, brands or products, whose changes an index finds."""
+        return any(given is not None for given in (self.stores, self.brands, self.products))
+
+    def values(self) -> dict[str, Any]:
+        """The filter as query parameters."""
+        return {
+            "kind": self.kind,
+            "store": self.stores[0] if self.stores is not None and len(self.stores) == 1 else None,
+            "stores": self.stores,
+            "states": self.states,
+            "products": self.products,
+            "categories": self.categories,
+            "brands": None if self.brands is None else [brand.lower() for brand in self.brands],
+            "percent": self.percent,
+            "since": self.span.since,
+            "until": self.span.until,
+        }
+
+
+class ChangeSide(Struct, kw_only=True, frozen=True):
+    """A product before or after a change."""
+
+    price: Price
+    price_rec: PriceRec
+    price_rec_special: PriceRecSpecial
+    price_med: PriceMed
+    price_med_special: PriceMedSpecial
+    prices: Annotated[list[OptionPrices], doc("Prices of each option.")]
+    stock_status: Annotated[StockStatus, doc("Stock of the product as a whole.")]
+    quantity: Quantity
+    stock: Annotated[list[OptionStock], doc("Stock of each option.")]
+
+
+class Change(Struct, kw_only=True, frozen=True):
+    """A price or stock change of one product."""
+
+    product_id: int
+    dispensary_id: Annotated[int, doc("Id of the store.")]
+    store: Annotated[str, doc("Name of the store.")]
+    state: Annotated[str | None, doc("Two-letter state of the store; null if unknown.")]
+    provider_product_id: Annotated[str, doc("Id of the product on the platform.")]
+    name: str
+    brand_name: str | None
+    category: Annotated[str | None, doc("Category as the platform names it; null if it has none.")]
+    category_canon: Annotated[str | None, doc("Canonical category; null if unknown.")]
+    changed_at: Annotated[Instant, doc("Time of the crawl that found the change.")]
+    price_changed: bool
+    stock_changed: bool
+    present: Annotated[bool, doc("False if the product is out of stock because three crawls missed it.")]
+    before: Annotated[Raw, json_of(ChangeSide)]
+    after: Annotated[Raw, json_of(ChangeSide)]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """Changes, newest first, and the key of the next page (None at the end). A page may be shorter than the limit although
+    more follow.
+    """
+
+    items: list[Change]
+    next: tuple[datetime, int] | None
+
+
+async def list_changes(
+    conn: Connection,
+    where: ChangeFilter,
+    *,
+    after: tuple[datetime, int] | None = None,
+    limit: int = 50,
+    patience: float = PATIENCE,
+) -> ChangePage:
+    """Lists changes by the date of their crawl, after the one whose (changed_at, product_id) is `after`.
+
+    Each row has the product `before` and `after` the change. The search for rare matches stops after `patience` seconds: the page may
+    then be short or empty, and `next` is where it stopped.
+    """
+    if where.states is not None and not await _any_store_in(conn, where.states):
+        return ChangePage([], None)
+    started = time.monotonic()
+    rows: list[Row] = []
+    span, begun = where.span, after
+    reach = _REACH
+    many = where.brands is not None and await _has_many_products(conn, where)
+    indexed = where.indexed and not (many and where.stores is None and where.products is None)
+    while True:
+        low = None if indexed else await _reach(conn, begun[0] if begun is not None else span.until, reach)
+        last = low is None or (span.since is not None and low <= span.since)
+        step = where if last else replace(where, span=Span(since=low, until=span.until))
+        rows += await _page(conn, step, begun, limit + 1 - len(rows), many=many)
+        if len(rows) > limit:
+            shown = rows[:limit]
+            return ChangePage(await _read_changes(conn, shown), (shown[-1]["changed_at"], shown[-1]["product_id"]))
+        if last:
+            return ChangePage(await _read_changes(conn, rows), None)
+        assert low is not None, "else it is the last"
+        begun = (low, _FIRST)
+        # The next step takes about twice as long as this one.
+        if time.monotonic() - started > patience / 3:
+            return ChangePage(await _read_changes(conn, rows), begun)
+        reach *= 2
+
+
+async def _page(
+    conn: Connection, where: ChangeFilter, after: tuple[datetime, int] | None, limit: int, *, many: bool
+) -> list[Row]:
+    at, product_id = after if after is not None else (None, None)
+    values = {**where.values(), "brands_of_many": None, "after_at": at, "after_id": product_id, "limit": limit}
+    if many:
+        values |= {"brands": None, "brands_of_many": values["brands"]}
+    # Planned with the actual values, so that an unset filter does not prevent the use of an index.
+    return await fetch_all(conn, _q.newest, values, prepare=False)
+
+
+def select_keys(where: ChangeFilter) -> tuple[LiteralString, dict[str, Any]]:
+    """A statement that gives the `product_id` and `changed_at` of every change that the filter selects, and its parameters."""
+    every = {"brands_of_many": None, "after_at": None, "after_id": None, "limit": None}
+    return _q.newest, {**where.values(), **every}
+
+
+async def _reach(conn: Connection, until: datetime | None, n: int) -> datetime | None:
+    """The time of the n-th change back; None if there are fewer."""
+    rows = await fetch_all(conn, _q.reach, {"until": until, "n": n}, prepare=False)
+    return rows[0]["at"] if rows else None
+
+
+async def _has_many_products(conn: Connection, where: ChangeFilter) -> bool:
+    (row,) = await fetch_all(conn, _q.more_of_brands, {"brands": where.values()["brands"], "n": _FEW}, prepare=False)
+    return bool(row["found"])
+
+
+async def _any_store_in(conn: Connection, states: Sequence[str]) -> bool:
+    (row,) = await fetch_all(conn, _q.any_store_in, {"states": list(states)})
+    return bool(row["found"])
+
+
+async def price_trends(
+    conn: Connection, products: Sequence[int], since: datetime
+) -> dict[int, list[tuple[datetime, Decimal]]]:
+    """(time, price) of each state that the products were in at `since` or later, oldest first, by product. States without a price, and
+    those on no menu, are left out."""
+    found: dict[int, list[tuple[datetime, Decimal]]] = {}
+    for row in await fetch_all(conn, _q.price_trends, {"ids": list(products), "since": since}, prepare=False):
+        found.setdefault(row["product_id"], []).append((row["at"], row["price"]))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedPage:
+    """Changes in feed order, and the key of the next page, which always exists because the feed has no end. `more`: further changes
+    exist already.
+    """
+
+    items: list[Change]
+    next: tuple[int, int]
+    more: bool
+
+
+async def read_feed(
+    conn: Connection, where: ChangeFilter, *, after: tuple[int, int] = (0, 0), limit: int = 50
+) -> FeedPage:
+    """Reads changes after `after`, the (position, product_id) at which an earlier page ended."""
+    await conn.execute(_q.number_crawls)
+    values = where.values()
+    crawls = await fetch_all(
+        conn, _q.crawls_fed, {**values, "position": after[0], "limit": CRAWLS_AT_ONCE + 1}, prepare=False
+    )
+    scanned = crawls[:CRAWLS_AT_ONCE]
+    rows: list[Row] = []
+    # Few crawls fill a page, unless matches are rare.
+    start, many = 0, 10
+    while start < len(scanned) and len(rows) <= limit:
+        part = scanned[start : start + many]
+        start, many = start + many, many * 4
+        page = {
+            "positions": [crawl["position"] for crawl in part],
+            "dispensaries": [crawl["dispensary_id"] for crawl in part],
+            "times": [crawl["crawled_at"] for crawl in part],
+            "after_position": after[0],
+            "after_id": after[1],
+            "limit": limit + 1 - len(rows),
+        }
+        rows += await fetch_all(conn, _q.fed, {**values, **page}, prepare=False)
+    shown = rows[:limit]
+    if len(rows) > limit:
+        end = (shown[-1]["position"], shown[-1]["product_id"])
+    else:
+        end = (scanned[-1]["position"], _NEVER) if scanned else after
+    more = len(rows) > limit or len(crawls) > CRAWLS_AT_ONCE
+    return FeedPage(items=await _read_changes(conn, shown), next=end, more=more)
+
+
+async def _read_changes(conn: Connection, keys: Sequence[Row]) -> list[Change]:
+    if not keys:
+        return []
+    values = {"ids": [key["product_id"] for key in keys], "times": [key["changed_at"] for key in keys]}
+    return await fetch_structs(conn, Change, _q.in_full, values)

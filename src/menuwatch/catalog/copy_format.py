@@ -1,0 +1,143 @@
+"""Formats products as lines of PostgreSQL's COPY text format. Pure.
+
+Lines are built by hand because adapting thirty values per row individually costs more than everything else a crawl does to a
+product (bench/refresh.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from menuwatch.catalog.diff import prices_of, stock_of
+from menuwatch.catalog.model import Potency, Product, Variant
+
+_SPECIAL = re.compile(r"[\\\t\n\r\x00]")
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\x00": "\ufffd"})
+_NUL = re.compile(r"\\u0000|\\.")
+_json = msgspec.json.Encoder(decimal_format="number").encode
+_option = attrgetter("option")
+
+PRODUCT_COLUMNS = (
+    "id, content_hash, name_raw, name, brand_name_raw, brand_name, category, subcategory, strain_type, status_raw, "
+    "price_rec, price_rec_special, price_med, price_med_special, stock_status, is_in_stock, quantity, quantity_capped, "
+    "thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, variants, cannabinoids, specials, image_url, images, description, "
+    "platform_created_at, platform_updated_at, extra, category_canon, subcategory_canon, strain_canon"
+)
+"""The columns of `product_line`, in order."""
+
+IDENTITY_COLUMNS = "dispensary_id, provider, provider_product_id, first_seen_at, state_from, changed_at"
+"""Additional columns of a new product, in the order of `identity_line`."""
+
+
+def text(value: str | None) -> str:
+    """One text field. A NUL, which PostgreSQL cannot hold, becomes U+FFFD."""
+    if value is None:
+        return "\\N"
+    if _SPECIAL.search(value) is None:
+        return value
+    return value.translate(_ESCAPES)
+
+
+def json(value: Any) -> str:
+    """One jsonb field; numbers stay exact, because Decimals are written as JSON numbers."""
+    encoded = _json(value).decode()
+    if "\\" not in encoded:
+        return encoded
+    return _without_nul(encoded).replace("\\", "\\\\")
+
+
+def dump(value: Any) -> str:
+    """JSON for a query parameter (not for COPY), numbers exact."""
+    return _without_nul(_json(value).decode())
+
+
+def _without_nul(encoded: str) -> str:
+    """The same JSON with U+FFFD for NUL, which jsonb refuses. (The u0000 behind an escaped backslash is no NUL.)"""
+    if "\\u0000" not in encoded:
+        return encoded
+    return _NUL.sub(lambda escape: "\\ufffd" if escape[0] == "\\u0000" else escape[0], encoded)
+
+
+def _number(value: Decimal | int | None) -> str:
+    return "\\N" if value is None else str(value)
+
+
+def _flag(value: bool | None) -> str:
+    return "\\N" if value is None else ("t" if value else "f")
+
+
+def _time(value: datetime | None) -> str:
+    return "\\N" if value is None else value.isoformat()
+
+
+def _potency(value: Potency | None) -> tuple[str, str, str]:
+    if value is None:
+        return ("\\N", "\\N", "\\N")
+    return (str(value.lo), str(value.hi), text(value.unit))
+
+
+def _by_option(variants: tuple[Variant, ...]) -> Sequence[Variant]:
+    """Sorts options, which menus list in no fixed order: another order alone must give the same line, or it looks like a change."""
+    return variants if len(variants) < 2 else sorted(variants, key=_option)
+
+
+def _json_or_null(value: tuple[Any, ...]) -> str:
+    return json(value) if value else "\\N"
+
+
+def product_line(product_id: int, content_hash: bytes, product: Product) -> str:
+    """The fields of PRODUCT_COLUMNS, tab-separated, without the newline."""
+    p = product
+    return "\t".join(
+        (
+            str(product_id),
+            "\\\\x" + content_hash.hex(),
+            text(p.name_raw),
+            text(p.name),
+            text(p.brand_name_raw),
+            text(p.brand_name),
+            text(p.category),
+            text(p.subcategory),
+            text(p.strain_type),
+            text(p.status_raw),
+            _number(p.price_rec),
+            _number(p.price_rec_special),
+            _number(p.price_med),
+            _number(p.price_med_special),
+            p.stock_status,
+            _flag(p.is_in_stock),
+            _number(p.quantity),
+            "t" if p.quantity_capped else "f",
+            *_potency(p.thc),
+            *_potency(p.cbd),
+            json(_by_option(p.variants)),
+            _json_or_null(p.cannabinoids),
+            _json_or_null(p.specials),
+            text(p.image_url),
+            _json_or_null(p.images),
+            text(p.description),
+            _time(p.platform_created_at),
+            _time(p.platform_updated_at),
+            json(p.extra),
+            text(p.category_canon),
+            text(p.subcategory_canon),
+            text(p.strain_canon),
+        )
+    )
+
+
+def identity_line(dispensary_id: int, provider: str, product: Product, crawled_at: str) -> str:
+    """The fields of IDENTITY_COLUMNS, tab-separated; `crawled_at` in ISO 8601."""
+    return f"{dispensary_id}\t{provider}\t{text(product.provider_product_id)}\t{crawled_at}\t{crawled_at}\t{crawled_at}"
+
+
+def state_json(product: Product) -> tuple[str, str]:
+    """The `prices` and `stock` fields of the staging table: what `option_prices` and `option_stock` make of the product's variants."""
+    return json(prices_of(product)), json(stock_of(product))

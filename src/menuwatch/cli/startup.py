@@ -1,0 +1,91 @@
+"""Start-up code of every command."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from menuwatch.config.settings import Settings
+from menuwatch.core import logging as telemetry
+from menuwatch.core.errors import Refused
+from menuwatch.db import address
+from menuwatch.db.pool import Connection
+from menuwatch.queue.model import parse_role
+
+if TYPE_CHECKING:
+    from menuwatch.bootstrap import System
+
+T = TypeVar("T")
+
+
+def load_settings(*, quiet: bool = True, **overrides: Any) -> Settings:
+    """The settings of this process, with logging set up. One-shot commands are `quiet`: only warnings are logged."""
+    settings = Settings.from_env(**overrides)
+    if settings.database_url:
+        address.check(settings.database_url)
+    try:
+        for role in settings.worker_role:
+            parse_role(role)
+    except Refused as error:
+        raise Refused(f"invalid WORKER_ROLE={','.join(settings.worker_role)!r}: {error}") from None
+    level = "warning" if quiet and settings.log_level == "info" else settings.log_level
+    telemetry.configure(settings.log_format, level)
+    return settings
+
+
+def with_system(act: Callable[[System], Awaitable[T]], *, read_only: bool = False) -> T:
+    """Opens the installation, calls `act` and closes it again."""
+    from menuwatch import bootstrap  # half of a start, which commands without a database do not need
+
+    async def run() -> T:
+        async with bootstrap.open_system(load_settings(), read_only=read_only) as system:
+            return await act(system)
+
+    return asyncio.run(run())
+
+
+def in_connection(act: Callable[[System, Connection], Awaitable[T]], *, read_only: bool = False) -> T:
+    """Opens the installation and calls `act` with a connection, for actions with transactions of their own."""
+
+    async def run(system: System) -> T:
+        async with system.pool.connection() as conn:
+            return await act(system, conn)
+
+    return with_system(run, read_only=read_only)
+
+
+def read(act: Callable[[System, Connection], Awaitable[T]]) -> T:
+    """As `in_connection`, without writing: an old schema is refused instead of migrated."""
+    return in_connection(act, read_only=True)
+
+
+def in_transaction(act: Callable[[System, Connection], Awaitable[T]]) -> T:
+    """Opens the installation and calls `act` in one transaction, which is rolled back if it raises."""
+
+    async def run(system: System, conn: Connection) -> T:
+        async with conn.transaction():
+            return await act(system, conn)
+
+    return in_connection(run)
+
+
+@contextlib.contextmanager
+def on_signals(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> Iterator[None]:
+    """The first SIGTERM or SIGINT asks for a graceful stop; a second one has its usual effect."""
+    handled = (signal.SIGTERM, signal.SIGINT)
+
+    def once() -> None:
+        for number in handled:
+            loop.remove_signal_handler(number)
+        act()
+
+    for number in handled:
+        loop.add_signal_handler(number, once)
+    try:
+        yield
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)

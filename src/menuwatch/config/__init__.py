@@ -1,0 +1,1 @@
+"""Settings: declared as fields, read once from the environment."""

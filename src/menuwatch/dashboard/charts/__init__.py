@@ -1,0 +1,1 @@
+"""Charts as SVG made on the server, by pure functions."""

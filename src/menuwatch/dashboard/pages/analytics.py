@@ -1,0 +1,176 @@
+"""Analytics as of the last refresh: brands and categories of a state, and the other reports as tables."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from menuwatch.accounts.model import Permission
+from menuwatch.analytics.service import (
+    ALL,
+    SOURCES,
+    UNKNOWN,
+    DayGroup,
+    ExpiredRun,
+    Report,
+    ReportFilter,
+    StockGroup,
+    cursor_type,
+    read_report,
+)
+from menuwatch.dashboard import screen
+from menuwatch.dashboard.decode import decoded
+from menuwatch.db.pool import Connection
+from menuwatch.web import paging
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import ReadConn
+from menuwatch.web.forms import FormInput
+
+router = APIRouter(prefix="/analytics", dependencies=[require(Permission.READ)])
+
+_MOST = 50
+_MOST_STATES = 200
+
+
+class _Column(NamedTuple):
+    """A column of a report: `path` leads to its value, with dots into what is nested."""
+
+    label: str
+    path: str
+    kind: str = "number"
+
+
+_STATE, _CATEGORY, _STORE = (
+    _Column("State", "state", "state"),
+    _Column("Category", "category", "category"),
+    _Column("Store", "store", "store"),
+)
+_OUT = (
+    _Column("Hours out", "out_hours", "hours"),
+    _Column("Hours in", "in_hours", "hours"),
+    _Column("Share out", "out_share", "share"),
+)
+_CRAWLS = (
+    _Column("Scheduled", "coverage.scheduled"),
+    _Column("Succeeded", "coverage.succeeded"),
+    _Column("Success", "coverage.share", "share"),
+    _Column("Failed", "failed"), _Column("Quarantined", "quarantined"), _Column("Never started", "never_begun"),
+)  # fmt: skip
+REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
+    Report.PRICES: ("Price per gram", (
+        _STATE, _CATEGORY, _Column("Products", "products"), _Column("Median", "effective.median", "money"),
+        _Column("10th percentile", "effective.p10", "money"), _Column("90th percentile", "effective.p90", "money"),
+        _Column("Median before specials", "regular.median", "money"), _Column("Without weight", "without_weight"),
+    )),
+    Report.DISCOUNTS: ("Discounts", (
+        _STATE, _CATEGORY, _Column("Products", "products"), _Column("On special", "on_special"),
+        _Column("Share", "special_share", "share"), _Column("Median discount", "depth_median", "share"),
+        _Column("90th percentile", "depth_p90", "share"),
+    )),
+    Report.STOCK: ("Out of stock", (
+        _STATE, _CATEGORY, _Column("Products", "products"), _Column("Out at some time", "out_products"), *_OUT,
+    )),
+    Report.OUT_PRODUCTS: ("Out longest", (
+        _Column("Product", "name", "product"), _STORE, _STATE, _CATEGORY, _Column("Times out", "times_out"), *_OUT,
+    )),
+    Report.DAYS: ("New and gone", (
+        _Column("Day (UTC)", "day", "text"), _STATE, _Column("New", "new_products"), _Column("Gone", "gone_products"),
+        _Column("Returned", "returned"), _Column("Price changes", "price_changes"), _Column("Stock changes", "stock_changes"),
+        _Column("Crawls", "crawls"),
+    )),
+    Report.STORES: ("Freshness", (
+        _STORE, _STATE, _Column("Last crawl", "last_crawled_at", "time"), _Column("Stale", "is_stale", "flag"),
+        _Column("Products", "products"), *_CRAWLS,
+    )),
+    Report.COVERAGE: ("Coverage", (
+        _STATE, _Column("Stores", "known_stores"), _Column("Crawled", "crawled_stores"), _Column("Stale", "stale_stores"),
+        _Column("Not scheduled", "not_scheduled"), _Column("Median age, hours", "median_age_hours", "hours"), *_CRAWLS,
+    )),
+}  # fmt: skip
+"""Tab and columns of the reports that are tables."""
+
+
+async def _states(conn: Connection) -> list[tuple[str, str]]:
+    rows = (await read_report(conn, Report.COVERAGE, ReportFilter(), limit=_MOST_STATES)).rows
+    known = [(one.state or UNKNOWN, one.state or "Unknown") for one in rows if not one.all_states]
+    return [(ALL, "All states"), *known]
+
+
+def _filter(report: Report, state: str) -> ReportFilter:
+    """All states are rows of their own where a report has such, and else all rows."""
+    every = state == ALL
+    match report:
+        case Report.STOCK:
+            return ReportFilter(
+                by=StockGroup.CATEGORY if every else StockGroup.STATE_CATEGORY, state=None if every else state
+            )
+        case Report.DAYS:
+            return ReportFilter(by=DayGroup.ALL if every else DayGroup.STATE, state=None if every else state)
+        case Report.PRICES | Report.DISCOUNTS:
+            return ReportFilter(state=state)
+        case _:
+            return ReportFilter(state=None if every else state)
+
+
+@router.get("/{report:path}")
+async def show_report(
+    request: Request,
+    conn: ReadConn,
+    report: Report,
+    state: Annotated[str, Query(max_length=20)] = ALL,
+    cursor: Annotated[str, Query(max_length=400)] = "",
+) -> Response:
+    """One report as a table."""
+    if report not in REPORTS:
+        return screen.redirect(request, "/analytics")
+    where = _filter(report, state)
+    after = screen.parse_cursor(request, cursor, cursor_type(report, where))
+    try:
+        page = await read_report(conn, report, where, after=after, limit=_MOST)
+    except ExpiredRun:
+        request.state.lost_place = True
+        page = await read_report(conn, report, where, limit=_MOST)
+    title, columns = REPORTS[report]
+    context = {
+        "form": FormInput({"state": state}),
+        "states": await _states(conn),
+        "info": page.info,
+        "reports": REPORTS,
+        "report": report,
+        "title": title,
+        "about": SOURCES[report].description.replace("\n", " "),
+        "columns": columns,
+        "rows": [[(column, _value(row, column.path)) for column in columns] for row in decoded(page.rows)],
+        "keys": page.rows,
+        **screen.page_links(request, paging.encode(*page.next) if page.next else None),
+    }
+    return screen.render(request, "analytics/report.html", context)
+
+
+def _value(row: dict[str, Any], path: str) -> Any:
+    value: Any = row
+    for name in path.split("."):
+        value = None if value is None else value.get(name)
+    if path == "category" and row.get("all_categories"):
+        return ALL
+    return ALL if path == "state" and row.get("all_states") else value
+
+
+@router.get("")
+async def shown(request: Request, conn: ReadConn, state: Annotated[str, Query(max_length=20)] = ALL) -> Response:
+    """The shares of categories and brands on the menus of a state, or of all."""
+    where = ReportFilter(state=state)
+    categories = await read_report(conn, Report.CATEGORIES, where, limit=_MOST)
+    brands = await read_report(conn, Report.BRANDS, where, limit=_MOST)
+    context = {
+        "form": FormInput({"state": state}),
+        "states": await _states(conn),
+        "reports": REPORTS,
+        "info": categories.info,
+        "categories": categories.rows,
+        "brands": brands.rows,
+        "most": _MOST if brands.next else None,
+    }
+    return screen.render(request, "analytics/overview.html", context)

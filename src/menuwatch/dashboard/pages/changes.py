@@ -1,0 +1,156 @@
+"""Changes between crawls: prices, stock, new and removed products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from menuwatch.accounts.model import Permission
+from menuwatch.catalog import changes
+from menuwatch.catalog import service as products
+from menuwatch.catalog.changes import ChangeFilter, Kind
+from menuwatch.catalog.service import Order, ProductFilter, Span
+from menuwatch.catalog.taxonomy.categories import CATEGORIES
+from menuwatch.core.errors import Refused
+from menuwatch.dashboard import screen
+from menuwatch.dashboard.charts.bars import draw_trend
+from menuwatch.dashboard.decode import decoded
+from menuwatch.dashboard.pages.exports import export_list
+from menuwatch.dashboard.pages.views import saved
+from menuwatch.db.pool import Connection
+from menuwatch.ops import export
+from menuwatch.ops.export import RowExport
+from menuwatch.stores import service as store_service
+from menuwatch.stores import store as stores
+from menuwatch.web import paging
+from menuwatch.web.auth import require
+from menuwatch.web.dependencies import AppDep, ReadConn
+from menuwatch.web.forms import FormInput
+
+router = APIRouter(prefix="/changes", dependencies=[require(Permission.READ)])
+
+_ON_PAGE = 50
+_TREND = timedelta(days=30)
+"""Span of the price trend beside each product."""
+KINDS = {
+    "": "All price and stock changes",
+    Kind.PRICE_DROP: "Price drops",
+    Kind.PRICE_RISE: "Price rises",
+    Kind.OUT_OF_STOCK: "Out of stock",
+    Kind.BACK_IN_STOCK: "Back in stock",
+    "new": "New",
+    "gone": "Gone",
+}
+DAYS = {"1": "24 hours", "7": "7 days", "30": "30 days", "90": "90 days", "all": "All"}
+PERCENTS = {"5": "5 % or more", "10": "10 % or more", "20": "20 % or more", "50": "50 % or more"}
+
+_FILTERS = frozenset({"kind", "days", "percent", "category", "store", "brand", "state"})
+_NOT_FILTERS = frozenset({"cursor", "from", "rows", "sort", "format"})
+
+
+@router.get("")
+async def list_changes(
+    request: Request, conn: ReadConn, cursor: Annotated[str, Query(max_length=400)] = ""
+) -> Response:
+    """Changes by kind, newest first, with the price trend of each product."""
+    form, where, store = await _read_filter(request, conn)
+    after = screen.parse_cursor(request, cursor, tuple[datetime, int])
+    rows: list[dict[str, Any]] = []
+    links = screen.page_links(request, None)
+    if isinstance(where, ProductFilter) and form.ok:
+        page = await products.list_products(conn, where, order=Order.UPDATED, after=after, limit=_ON_PAGE)
+        rows = [row | {"product_id": row["id"]} for row in decoded(page.items)]
+        links = screen.page_links(request, paging.encode(*page.next) if page.next else None)
+    elif isinstance(where, ChangeFilter) and form.ok:
+        found = await changes.list_changes(conn, where, after=after, limit=_ON_PAGE)
+        rows = decoded(found.items)
+        links = screen.page_links(request, paging.encode(*found.next) if found.next else None)
+    now = datetime.now(UTC)
+    trends = await changes.price_trends(conn, [row["product_id"] for row in rows], now - _TREND) if rows else {}
+    _, states = await store_service.platforms_and_states(conn)
+    context = {
+        "form": form,
+        "store": store,
+        "rows": rows,
+        "of_products": isinstance(where, ProductFilter),
+        "trends": {number: draw_trend(points, now - _TREND, now) for number, points in trends.items()},
+        "kinds": KINDS,
+        "states": [(one, one) for one in states],
+        "categories": [(one, one.replace("_", " ")) for one in sorted(CATEGORIES)],
+        "days": list(DAYS.items()),
+        "percents": list(PERCENTS.items()),
+        "filtered": any(form.text(name) for name in ("store", "brand", "category", "state", "percent")),
+        **links,
+        **await saved(request, conn),
+    }
+    return screen.render(request, "changes.html", context, live="products")
+
+
+@router.get("/export", dependencies=[require(Permission.EXPORT)])
+async def export_changes(request: Request, system: AppDep) -> Response:
+    """The list as a file, with the same filters."""
+
+    async def rows(conn: Connection, fmt: Any) -> RowExport:
+        form, where, _ = await _read_filter(request, conn)
+        if not form.ok:
+            raise Refused("; ".join(form.errors.values()))
+        if isinstance(where, ProductFilter):
+            return export.products_of(where, fmt)
+        return export.changes_of(where, fmt)
+
+    kind = request.query_params.get("kind") or ""
+    name = (
+        f"{kind}-products" if kind in ("new", "gone") else f"{kind.replace('_', '-')}-changes" if kind in KINDS else ""
+    )
+    return await export_list(request, system, name.strip("-") or "changes", rows)
+
+
+async def _read_filter(
+    request: Request, conn: Connection
+) -> tuple[FormInput, ChangeFilter | ProductFilter, stores.Store | None]:
+    form = FormInput({name: value.replace("\x00", "")[:300] for name, value in request.query_params.items()})
+    if unknown := sorted(form.values.keys() - _FILTERS - _NOT_FILTERS):
+        form.add_error("", f"unknown filter {unknown[0][:40]!r}: use {', '.join(sorted(_FILTERS))}")
+    kind = form.parse_choice("kind", [str(one) for one in KINDS]) or ""
+    days = form.parse_choice("days", DAYS) or "7"
+    percent = form.parse_choice("percent", PERCENTS)
+    category = form.parse_choice("category", sorted(CATEGORIES))
+    store = None
+    if (text := form.text("store")) is not None:
+        try:
+            store = await stores.resolve(conn, text)
+        except Refused as error:
+            form.add_error("store", str(error))
+    since = None if days == "all" else datetime.now(UTC) - timedelta(days=int(days))
+
+    def only(value: Any) -> list[Any] | None:
+        return None if value is None else [value]
+
+    if kind in ("new", "gone"):
+        every = datetime(2000, 1, 1, tzinfo=UTC)
+        brand = form.text("brand")
+        spellings: Sequence[str] | None = None if brand is None else await products.brand_spellings(conn, [brand])
+        found = ProductFilter(
+            stores=only(store.id if store else None),
+            states=only(form.text("state")),
+            brands=spellings,
+            categories_canon=only(category),
+            new_since=(since or every) if kind == "new" else None,
+            gone_since=(since or every) if kind == "gone" else None,
+        )
+        return form, found, store
+    where = ChangeFilter(
+        kind=Kind(kind) if kind else None,
+        span=Span(since=since),
+        stores=only(store.id if store else None),
+        states=only(form.text("state")),
+        brands=only(form.text("brand")),
+        categories=only(category),
+        percent=None if percent is None else Decimal(percent),
+    )
+    return form, where, store

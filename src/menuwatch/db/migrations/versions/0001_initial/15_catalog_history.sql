@@ -1,0 +1,195 @@
+-- History of the catalogue, only ever appended to (docs/decisions/0013-append-only-history.md): the present state of a product is its row in
+-- `catalog_products`; when it ends, a row is added here, in the partition of the month in which it ended. A first crawl writes no
+-- history, a month that is over is never written again, and dropping or packing one takes nothing that is still needed.
+
+-- One state that a product was in, from the crawl that first saw it so until the last one that did; `ended_at` is the crawl that saw
+-- it otherwise, at which its next state begins. Fixed widths come first, so that nothing is lost between the columns, and the two arrays are
+-- json: as text they take half of what jsonb takes for so few values.
+CREATE TABLE product_history (
+  product_id               bigint NOT NULL,
+  seen_from                timestamptz NOT NULL,
+  seen_to                  timestamptz NOT NULL,
+  ended_at                 timestamptz NOT NULL,
+  dispensary_id            integer NOT NULL,
+  quantity                 integer,
+  present                  boolean NOT NULL,
+  quantity_capped          boolean NOT NULL,
+  stock_status             text NOT NULL,
+  price_rec                numeric,
+  price_rec_special        numeric,
+  price_med                numeric,
+  price_med_special        numeric,
+  thc_lo                   numeric,
+  thc_hi                   numeric,
+  thc_unit                 text,
+  cbd_lo                   numeric,
+  cbd_hi                   numeric,
+  cbd_unit                 text,
+  prices                   json NOT NULL,
+  stock                    json NOT NULL,
+  PRIMARY KEY (product_id, ended_at),
+  CONSTRAINT product_history_span CHECK (seen_to >= seen_from AND ended_at > seen_to)
+) PARTITION BY RANGE (ended_at);
+CREATE INDEX product_history_time ON product_history (ended_at);  -- "what changed lately"
+CREATE INDEX product_history_store ON product_history (dispensary_id, ended_at);  -- "what a store offered then", "what changed there"
+
+-- Makes the partition of the month that `instant` lies in, if it is not there; says whether it made one. The partition is
+-- built apart and then attached, which locks the parent only against other changes of its shape.
+CREATE FUNCTION ensure_product_history_partition(instant timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  month timestamptz := date_trunc('month', instant, 'UTC');
+  next_month timestamptz := ((month AT TIME ZONE 'UTC') + interval '1 month') AT TIME ZONE 'UTC';
+  part text := 'product_history_' || to_char(month AT TIME ZONE 'UTC', 'YYYY_MM');
+BEGIN
+  IF to_regclass(part) IS NOT NULL THEN RETURN false; END IF;
+  PERFORM pg_advisory_xact_lock(hashtext('product_history'));
+  EXECUTE format('CREATE TABLE %I (LIKE product_history INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES)', part);
+  EXECUTE format('ALTER TABLE product_history ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', part, month, next_month);
+  RETURN true;
+EXCEPTION WHEN duplicate_table THEN
+  -- Another session made it while this one waited; a second to_regclass would still answer from the cache.
+  RETURN false;
+END $$;
+
+SELECT ensure_product_history_partition(now() + make_interval(months => m)) FROM generate_series(0, 2) m;
+
+-- A store that is removed takes its products and their history with it.
+CREATE FUNCTION remove_catalog_of_store() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM product_history s WHERE s.dispensary_id = OLD.id;
+  DELETE FROM catalog_products p WHERE p.dispensary_id = OLD.id;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER dispensaries_removed AFTER DELETE ON dispensaries FOR EACH ROW EXECUTE FUNCTION remove_catalog_of_store();
+
+-- `prices` and `stock` of a state, as they follow from a product's options.
+CREATE FUNCTION option_prices(variants jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT coalesce(jsonb_agg(jsonb_build_array(v -> 'option', v -> 'price_rec', v -> 'special_rec', v -> 'price_med', v -> 'special_med') ORDER BY n), '[]')
+    FROM jsonb_array_elements(variants) WITH ORDINALITY e(v, n)
+$$;
+
+CREATE FUNCTION option_stock(variants jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT coalesce(jsonb_agg(jsonb_build_array(v -> 'option', coalesce(v -> 'stock_status', '"unknown"'), v -> 'quantity', coalesce(v -> 'capped', 'false'))
+                            ORDER BY n), '[]')
+    FROM jsonb_array_elements(variants) WITH ORDINALITY e(v, n)
+$$;
+
+-- The prices and the stock of a state, option by option, as objects.
+CREATE FUNCTION prices_by_option(prices jsonb) RETURNS json LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'price_rec', e -> 1, 'price_rec_special', e -> 2, 'price_med', e -> 3,
+                                             'price_med_special', e -> 4)), '[]')
+    FROM jsonb_array_elements(prices) e
+$$;
+
+CREATE FUNCTION stock_by_option(stock jsonb) RETURNS json LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT coalesce(json_agg(json_build_object('option', e -> 0, 'stock_status', e -> 1, 'quantity', e -> 2, 'capped', e -> 3)), '[]')
+    FROM jsonb_array_elements(stock) e
+$$;
+
+-- Every state of every product, those that ended and those that last; `seen_to` is null while a state lasts.
+CREATE VIEW product_states AS
+SELECT product_id, seen_from, seen_to, present, quantity_capped, quantity, stock_status, price_rec, price_rec_special, price_med,
+       price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, prices::jsonb AS prices, stock::jsonb AS stock
+  FROM product_history
+ UNION ALL
+SELECT id, state_from, state_seen_to, present, quantity_capped, quantity, stock_status, price_rec, price_rec_special, price_med,
+       price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, option_prices(variants), option_stock(variants)
+  FROM catalog_products;
+
+CREATE VIEW store_product_snapshots AS
+SELECT s.product_id AS store_product_id, p.dispensary_id, p.provider, p.provider_product_id,
+       c.crawled_at, c.payload_id,
+       s.price_rec, s.price_rec_special, s.price_med, s.price_med_special, s.prices,
+       CASE s.stock_status WHEN 'in_stock' THEN true WHEN 'oos' THEN false END AS is_in_stock,
+       s.stock_status, s.quantity, s.quantity_capped, s.stock,
+       s.thc_lo, s.thc_hi, s.thc_unit, s.cbd_lo, s.cbd_hi, s.cbd_unit, s.seen_from AS state_since
+  FROM product_states s
+  JOIN catalog_products p ON p.id = s.product_id
+  JOIN store_crawls c ON c.dispensary_id = p.dispensary_id AND c.crawled_at >= s.seen_from
+                     AND (s.seen_to IS NULL OR c.crawled_at <= s.seen_to)
+ WHERE s.present;
+
+-- Each change of a product between two of its states: what it was before and what it is after. A gap in which the product was
+-- not seen, but came back as it was, is no change.
+CREATE VIEW product_changes AS
+SELECT o.product_id, o.dispensary_id, p.provider_product_id, p.name, p.brand_name, p.category, o.ended_at AS changed_at,
+       o.prices::jsonb IS DISTINCT FROM s.prices AS price_changed,
+       o.stock::jsonb IS DISTINCT FROM s.stock OR o.stock_status <> s.stock_status AS stock_changed,
+       o.price_rec AS price_rec_before, s.price_rec AS price_rec_after,
+       o.price_rec_special AS price_rec_special_before, s.price_rec_special AS price_rec_special_after,
+       o.price_med AS price_med_before, s.price_med AS price_med_after,
+       o.price_med_special AS price_med_special_before, s.price_med_special AS price_med_special_after,
+       o.stock_status AS stock_status_before, s.stock_status AS stock_status_after,
+       o.quantity AS quantity_before, s.quantity AS quantity_after,
+       o.prices::jsonb AS prices_before, s.prices AS prices_after, o.stock::jsonb AS stock_before, s.stock AS stock_after,
+       s.present
+  FROM product_history o
+  JOIN catalog_products p ON p.id = o.product_id
+  -- The next state began when this one ended, and is past itself or the present one.
+ CROSS JOIN LATERAL (
+    SELECT n.price_rec, n.price_rec_special, n.price_med, n.price_med_special, n.stock_status, n.quantity, n.present,
+           n.prices::jsonb AS prices, n.stock::jsonb AS stock
+      FROM product_history n WHERE n.product_id = o.product_id AND n.ended_at > o.ended_at AND n.seen_from = o.ended_at
+     UNION ALL
+    SELECT p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.stock_status, p.quantity, p.present,
+           option_prices(p.variants), option_stock(p.variants)
+     WHERE p.state_from = o.ended_at
+ ) s
+ WHERE o.prices::jsonb IS DISTINCT FROM s.prices OR o.stock::jsonb IS DISTINCT FROM s.stock OR o.stock_status <> s.stock_status;
+
+-- Whether a change is of that kind (catalog/changes.py, `Kind`); every change is of no kind in particular. The prices are effective ones.
+CREATE FUNCTION change_is(kind text, price_changed boolean, stock_changed boolean, price_before numeric, price_after numeric,
+                          status_before text, status_after text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE kind
+           WHEN 'price' THEN price_changed
+           WHEN 'stock' THEN stock_changed
+           WHEN 'price_drop' THEN price_after < price_before
+           WHEN 'price_rise' THEN price_after > price_before
+           WHEN 'out_of_stock' THEN status_after = 'oos' AND status_before <> 'oos'
+           WHEN 'back_in_stock' THEN status_after = 'in_stock' AND status_before = 'oos'
+           ELSE true END
+$$;
+
+-- The order in which crawls were taken into the catalogue. `position` is given to a crawl after it was committed, by one at a time
+-- (number_crawls), so that a reader that has seen a position has seen all before it: a crawl that is committed late gets a later
+-- one, whatever its date. A store that is rebuilt gets new entries for its crawls.
+CREATE TABLE crawl_feed (
+  dispensary_id            integer NOT NULL,
+  crawled_at               timestamptz NOT NULL,
+  position                 bigint,
+  PRIMARY KEY (dispensary_id, crawled_at),
+  FOREIGN KEY (dispensary_id, crawled_at) REFERENCES store_crawls ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX crawl_feed_position ON crawl_feed (position) WHERE position IS NOT NULL;
+CREATE INDEX crawl_feed_unnumbered ON crawl_feed (crawled_at, dispensary_id) WHERE position IS NULL;
+
+CREATE SEQUENCE crawl_positions AS bigint;
+
+CREATE FUNCTION feed_crawl() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO crawl_feed (dispensary_id, crawled_at) VALUES (NEW.dispensary_id, NEW.crawled_at);
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER store_crawls_fed AFTER INSERT ON store_crawls FOR EACH ROW EXECUTE FUNCTION feed_crawl();
+
+-- Gives positions to crawls that have none, the oldest first; returns how many. Does nothing while another session does it: the positions
+-- of one call become visible together.
+CREATE FUNCTION number_crawls(most integer DEFAULT 10000) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+  given integer;
+BEGIN
+  IF NOT EXISTS (SELECT FROM crawl_feed WHERE position IS NULL) THEN RETURN 0; END IF;
+  IF NOT pg_try_advisory_xact_lock(hashtext('number_crawls')) THEN RETURN 0; END IF;
+  -- With the lock, and a snapshot taken after it: no position is given twice, and none is given before a smaller one can be seen.
+  WITH next AS MATERIALIZED (
+    SELECT c.dispensary_id, c.crawled_at FROM crawl_feed c WHERE c.position IS NULL ORDER BY c.crawled_at, c.dispensary_id LIMIT most),
+  numbered AS MATERIALIZED (
+    SELECT n.dispensary_id, n.crawled_at, nextval('crawl_positions') AS position FROM next n)
+  UPDATE crawl_feed c SET position = n.position FROM numbered n
+   WHERE c.dispensary_id = n.dispensary_id AND c.crawled_at = n.crawled_at;
+  GET DIAGNOSTICS given = ROW_COUNT;
+  RETURN given;
+END $$;

@@ -1,0 +1,225 @@
+-- Analytics (docs/explanation/analytics.md).
+--
+-- A refresh writes rows under a run of its own, step by step, and marks the run `done` last: readers see all rows of the newest run that is
+-- done, and never wait. A run that fails, or whose process dies, is never read; the one before it stays until two newer ones are done.
+--
+--   running ──► done      the newest of these is read
+--      └──────► failed    reported, with the reason, beside the rows that are read instead
+--
+-- Columns of all groups: `stores` the group rests on, `stale_stores` among these, `known_stores` in all, and the crawls of these that were
+-- `scheduled` in the window and `succeeded`. Where `state` is null and not `all_states`, the state is unknown; likewise category. `place`
+-- is the order in which they are listed.
+
+CREATE TABLE analytics_runs (
+  id                       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  status                   text NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'done', 'failed')),
+  started_at               timestamptz NOT NULL DEFAULT clock_timestamp(),
+  finished_at              timestamptz,
+  window_from              timestamptz NOT NULL,   -- what has a length (coverage, time out of stock) is of this time
+  window_to                timestamptz NOT NULL,
+  seconds                  double precision,
+  steps                    jsonb NOT NULL DEFAULT '[]',  -- {step, seconds, rows} of each
+  error                    text,
+  CONSTRAINT analytics_runs_ended CHECK ((status = 'running') = (finished_at IS NULL) AND (status = 'failed') = (error IS NOT NULL))
+);
+CREATE INDEX analytics_runs_done ON analytics_runs (id) WHERE status = 'done';
+
+-- One store: when it was seen last, and the results of its crawls.
+CREATE TABLE analytics_store_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  dispensary_id            integer NOT NULL,
+  platform                 text NOT NULL,
+  name                     text NOT NULL,
+  state                    text,
+  crawl_enabled            boolean NOT NULL,
+  interval_hours           numeric NOT NULL,
+  is_scheduled             boolean NOT NULL,       -- an enabled schedule would crawl it
+  last_crawled_at          timestamptz,
+  is_stale                 boolean NOT NULL,       -- not seen for twice its interval, or never
+  products                 integer,                -- of its last crawl
+  scheduled                integer NOT NULL,
+  succeeded                integer NOT NULL,
+  failed                   integer NOT NULL,
+  quarantined              integer NOT NULL,
+  never_begun              integer NOT NULL,       -- that its interval asks for, and of which there is no trace
+  undecided                integer NOT NULL,       -- fetched a moment ago and not taken in yet: in none of the others
+  observed_seconds         double precision NOT NULL,
+  PRIMARY KEY (run_id, dispensary_id)
+);
+
+-- Price per gram of what is on offer, by category and state.
+CREATE TABLE analytics_price_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  place                    integer NOT NULL,
+  all_states               boolean NOT NULL,
+  state                    text,
+  category                 text,
+  products                 integer NOT NULL,       -- that have an option below
+  options                  integer NOT NULL,       -- with a price and a known weight
+  without_weight           integer NOT NULL,       -- options on offer that are left out for want of a weight,
+  without_price            integer NOT NULL,       -- or of a price
+  regular_n                integer NOT NULL,
+  regular_p10              numeric,
+  regular_median           numeric,
+  regular_p90              numeric,
+  regular_mean             numeric,
+  effective_n              integer NOT NULL,
+  effective_p10            numeric,
+  effective_median         numeric,
+  effective_p90            numeric,
+  effective_mean           numeric,
+  stores                   integer NOT NULL,
+  stale_stores             integer NOT NULL,
+  known_stores             integer NOT NULL,
+  scheduled                bigint NOT NULL,
+  succeeded                bigint NOT NULL,
+  oldest_crawl_at          timestamptz,
+  PRIMARY KEY (run_id, place)
+);
+
+-- How much of what is on the menus is of which brand.
+CREATE TABLE analytics_brand_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  place                    integer NOT NULL,
+  all_states               boolean NOT NULL,
+  state                    text,
+  brand                    text,                   -- null: products without one
+  products                 integer NOT NULL,
+  in_stock                 integer NOT NULL,
+  of_products              integer NOT NULL,       -- all on the menus there
+  of_stores                integer NOT NULL,       -- all with a menu there
+  stores                   integer NOT NULL,
+  stale_stores             integer NOT NULL,
+  known_stores             integer NOT NULL,
+  scheduled                bigint NOT NULL,
+  succeeded                bigint NOT NULL,
+  oldest_crawl_at          timestamptz,
+  PRIMARY KEY (run_id, place)
+);
+CREATE INDEX analytics_brand_stats_state ON analytics_brand_stats (run_id, all_states, state, place);
+
+-- How much of what is on the menus is of which category.
+CREATE TABLE analytics_category_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  place                    integer NOT NULL,
+  all_states               boolean NOT NULL,
+  state                    text,
+  category                 text,                   -- canonical; null: unknown
+  products                 integer NOT NULL,
+  in_stock                 integer NOT NULL,
+  of_products              integer NOT NULL,       -- all on the menus there
+  of_stores                integer NOT NULL,       -- all with a menu there
+  stores                   integer NOT NULL,
+  stale_stores             integer NOT NULL,
+  known_stores             integer NOT NULL,
+  scheduled                bigint NOT NULL,
+  succeeded                bigint NOT NULL,
+  oldest_crawl_at          timestamptz,
+  PRIMARY KEY (run_id, place)
+);
+
+-- How many products on offer are reduced, and by how much of their regular price (0.25 is a quarter off).
+CREATE TABLE analytics_discount_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  place                    integer NOT NULL,
+  all_states               boolean NOT NULL,
+  state                    text,
+  all_categories           boolean NOT NULL,
+  category                 text,
+  products                 integer NOT NULL,       -- on offer, with a price
+  on_special               integer NOT NULL,       -- with an option below its regular price
+  named_only               integer NOT NULL,       -- named by a special (bogo, bundle) that lowers no price
+  depth_median             numeric,
+  depth_p90                numeric,
+  depth_mean               numeric,
+  stores                   integer NOT NULL,
+  stale_stores             integer NOT NULL,
+  known_stores             integer NOT NULL,
+  scheduled                bigint NOT NULL,
+  succeeded                bigint NOT NULL,
+  oldest_crawl_at          timestamptz,
+  PRIMARY KEY (run_id, place)
+);
+
+-- For how much of the observed time products were listed and out of stock.
+CREATE TABLE analytics_stock_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  place                    integer NOT NULL,
+  level                    text NOT NULL CHECK (level IN ('all', 'category', 'state', 'state_category', 'store', 'store_category')),
+  state                    text,
+  category                 text,
+  dispensary_id            integer,
+  products                 integer NOT NULL,
+  out_products             integer NOT NULL,       -- that were out at some time
+  in_seconds               double precision NOT NULL,
+  out_seconds              double precision NOT NULL,
+  absent_seconds           double precision NOT NULL,
+  unknown_seconds          double precision NOT NULL,
+  stores                   integer NOT NULL,
+  stale_stores             integer NOT NULL,
+  known_stores             integer NOT NULL,
+  scheduled                bigint NOT NULL,
+  succeeded                bigint NOT NULL,
+  oldest_crawl_at          timestamptz,
+  PRIMARY KEY (run_id, place)
+);
+CREATE INDEX analytics_stock_stats_level ON analytics_stock_stats (run_id, level, place);
+CREATE INDEX analytics_stock_stats_store ON analytics_stock_stats (run_id, dispensary_id, place) WHERE dispensary_id IS NOT NULL;
+
+-- Products that were out of stock for a time, longest first.
+CREATE TABLE analytics_out_product_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  place                    integer NOT NULL,
+  product_id               bigint NOT NULL,
+  dispensary_id            integer NOT NULL,
+  state                    text,
+  category                 text,
+  brand                    text,
+  times_out                integer NOT NULL,       -- how often it went out of stock
+  in_seconds               double precision NOT NULL,
+  out_seconds              double precision NOT NULL,
+  absent_seconds           double precision NOT NULL,
+  unknown_seconds          double precision NOT NULL,
+  PRIMARY KEY (run_id, place)
+);
+CREATE INDEX analytics_out_product_stats_store ON analytics_out_product_stats (run_id, dispensary_id, place);
+CREATE INDEX analytics_out_product_stats_product ON analytics_out_product_stats (run_id, product_id);
+
+-- One store on one day (UTC).
+CREATE TABLE analytics_daily_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  day                      date NOT NULL,
+  dispensary_id            integer NOT NULL,
+  state                    text,
+  new_products             integer NOT NULL,       -- first seen on that day, at a store that was known before
+  gone_products            integer NOT NULL,       -- seen for the last time on that day, and missing in three crawls since
+  returned                 integer NOT NULL,
+  price_changes            integer NOT NULL,
+  stock_changes            integer NOT NULL,
+  crawls                   integer NOT NULL,       -- taken into the catalogue, however they came
+  scheduled                integer NOT NULL,       -- crawls that ended on that day,
+  succeeded                integer NOT NULL,       -- and those of them that were taken in
+  PRIMARY KEY (run_id, day, dispensary_id)
+);
+CREATE INDEX analytics_daily_stats_store ON analytics_daily_stats (run_id, dispensary_id, day);
+
+-- The run that is read.
+CREATE VIEW analytics_run AS
+SELECT id, finished_at AS refreshed_at, started_at, window_from, window_to, seconds, steps
+  FROM analytics_runs WHERE status = 'done' ORDER BY id DESC LIMIT 1;
+
+CREATE VIEW analytics_stores AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_store_stats f ON f.run_id = r.id;
+
+CREATE VIEW analytics_price_per_gram AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_price_stats f ON f.run_id = r.id;
+
+CREATE VIEW analytics_brand_distribution AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_brand_stats f ON f.run_id = r.id;
+
+CREATE VIEW analytics_category_distribution AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_category_stats f ON f.run_id = r.id;
+
+CREATE VIEW analytics_discounts AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_discount_stats f ON f.run_id = r.id;
+
+CREATE VIEW analytics_out_of_stock AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_stock_stats f ON f.run_id = r.id;
+
+CREATE VIEW analytics_out_of_stock_products AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_out_product_stats f ON f.run_id = r.id;
+
+CREATE VIEW analytics_new_and_gone AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_daily_stats f ON f.run_id = r.id;

@@ -1,0 +1,159 @@
+"""Tables that can be exported: their columns, with the kind of the values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """The kind of a column's values, whatever the format."""
+
+    WHOLE = "whole"
+    TEXT = "text"
+    FLAG = "flag"
+    NUMBER = "number"
+    """Exact decimal; in Parquet DECIMAL(18, 6): the catalog takes no number of 10^9 or more, and none below a millionth."""
+    TIME = "time"
+    """An instant, in UTC."""
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column."""
+
+    name: str
+    kind: Kind
+
+
+class ExportTable(StrEnum):
+    """Tables that can be exported."""
+
+    PRODUCTS = "products"
+    SNAPSHOTS = "snapshots"
+    STATES = "states"
+    CHANGES = "changes"
+
+
+class Format(StrEnum):
+    """File formats."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+MEDIA_TYPES = {
+    Format.PARQUET: "application/vnd.apache.parquet",
+    Format.CSV: "text/csv; charset=utf-8",
+    Format.JSONL: "application/jsonl",
+}
+
+
+def _columns(kind: Kind, names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, kind) for name in names.split())
+
+
+def _potency() -> Iterable[Column]:
+    for kind in ("thc", "cbd"):
+        yield from _columns(Kind.NUMBER, f"{kind}_lo {kind}_hi")
+        yield Column(f"{kind}_unit", Kind.TEXT)
+
+
+_STORE = (Column("dispensary_id", Kind.WHOLE), *_columns(Kind.TEXT, "store state provider provider_product_id"))
+_PRICES = _columns(Kind.NUMBER, "price_rec price_rec_special price_med price_med_special")
+_STOCK = (Column("stock_status", Kind.TEXT), Column("quantity", Kind.WHOLE), Column("quantity_capped", Kind.FLAG))
+_NAMES = _columns(Kind.TEXT, "name brand_name category_canon")
+
+TABLES: dict[ExportTable, tuple[Column, ...]] = {
+    ExportTable.PRODUCTS: (
+        Column("product_id", Kind.WHOLE),
+        *_STORE,
+        *_columns(Kind.TEXT, "name name_raw brand_name brand_name_raw category subcategory strain_type"),
+        *_columns(Kind.TEXT, "category_canon subcategory_canon strain_canon status_raw"),
+        *_PRICES,
+        Column("is_in_stock", Kind.FLAG),
+        *_STOCK,
+        *_potency(),
+        *_columns(Kind.JSON, "variants cannabinoids specials"),
+        *_columns(Kind.TEXT, "image_url local_image_path description"),
+        Column("consecutive_misses", Kind.WHOLE),
+        *_columns(Kind.TIME, "first_seen_at last_seen_at updated_at platform_created_at platform_updated_at"),
+    ),
+    ExportTable.SNAPSHOTS: (
+        Column("crawled_at", Kind.TIME),
+        Column("payload_id", Kind.WHOLE),
+        Column("product_id", Kind.WHOLE),
+        *_STORE,
+        *_NAMES,
+        *_PRICES,
+        Column("is_in_stock", Kind.FLAG),
+        *_STOCK,
+        *_potency(),
+        *_columns(Kind.JSON, "prices stock"),
+        Column("state_since", Kind.TIME),
+    ),
+    ExportTable.STATES: (
+        *_columns(Kind.TIME, "seen_from seen_to"),
+        Column("present", Kind.FLAG),
+        Column("product_id", Kind.WHOLE),
+        *_STORE,
+        *_NAMES,
+        *_PRICES,
+        *_STOCK,
+        *_potency(),
+        *_columns(Kind.JSON, "prices stock"),
+    ),
+    ExportTable.CHANGES: (
+        Column("changed_at", Kind.TIME),
+        Column("product_id", Kind.WHOLE),
+        *_STORE,
+        *_NAMES,
+        *_columns(Kind.FLAG, "price_changed stock_changed present"),
+        *(
+            Column(f"{column.name}_{when}", column.kind)
+            for column in (*_PRICES, _STOCK[0], _STOCK[1])
+            for when in ("before", "after")
+        ),
+        *_columns(Kind.JSON, "prices_before prices_after stock_before stock_after"),
+    ),
+}
+
+TASK_COLUMNS: tuple[Column, ...] = (
+    Column("id", Kind.WHOLE),
+    *_columns(Kind.TEXT, "role status platform"),
+    *_columns(Kind.WHOLE, "dispensary_id priority attempt retry_count max_retries"),
+    *_columns(Kind.TIME, "created_at scheduled_for claimed_at started_at completed_at"),
+    *_columns(Kind.TEXT, "worker_id error_message"),
+    *_columns(Kind.JSON, "payload result"),
+)
+"""The columns of a list of tasks."""
+AUDIT_COLUMNS: tuple[Column, ...] = (
+    Column("id", Kind.WHOLE),
+    Column("at", Kind.TIME),
+    *_columns(Kind.TEXT, "actor actor_kind via action subject_kind subject_id"),
+    Column("details", Kind.JSON),
+    Column("request_id", Kind.TEXT),
+)
+"""The columns of the audit log."""
+DIFF_COLUMNS: tuple[Column, ...] = (
+    *_columns(Kind.TEXT, "change provider_product_id name field before after"),
+    Column("percent", Kind.NUMBER),
+)
+"""The columns of a comparison of two payloads. `percent`: change of a price, null for all else."""
+PACKED: tuple[Column, ...] = (
+    Column("product_id", Kind.WHOLE),
+    *_columns(Kind.TIME, "seen_from seen_to ended_at"),
+    Column("present", Kind.FLAG),
+    Column("quantity_capped", Kind.FLAG),
+    Column("quantity", Kind.WHOLE),
+    Column("stock_status", Kind.TEXT),
+    *_PRICES,
+    *_potency(),
+    *_columns(Kind.JSON, "prices stock"),
+    Column("dispensary_id", Kind.WHOLE),
+    *_columns(Kind.TEXT, "provider provider_product_id"),
+)
+"""The columns of a file of packed states (`packs`)."""

@@ -1,0 +1,1 @@
+"""Running an installation: doctor, health, metrics, maintenance, export, backup and the import from the legacy system."""

@@ -1,0 +1,90 @@
+-- What is exported, with the types that it has. The caller wraps these in a COPY that writes each column as its format needs it.
+-- `since` and `until` are the span that was asked for; `part_from` and `part_until` cut it into files.
+
+-- name: products
+SELECT p.id AS product_id, p.dispensary_id, d.name AS store, d.state, p.provider, p.provider_product_id, p.name, p.name_raw,
+       p.brand_name, p.brand_name_raw, p.category, p.subcategory, p.strain_type, p.category_canon, p.subcategory_canon,
+       p.strain_canon, p.status_raw, p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.is_in_stock,
+       p.stock_status, p.quantity, p.quantity_capped, p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit,
+       p.variants, p.cannabinoids, p.specials, p.image_url, p.local_image_path, p.description,
+       p.consecutive_misses, p.first_seen_at, p.last_seen_at, p.updated_at, p.platform_created_at, p.platform_updated_at
+  FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id
+ WHERE (%(stores)s::integer[] IS NULL OR d.id = ANY (%(stores)s))
+   AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s))
+   AND (NOT %(stateless)s::boolean OR d.state IS NULL)
+   AND (%(platforms)s::text[] IS NULL OR p.provider = ANY (%(platforms)s))
+   AND (%(since)s::timestamptz IS NULL OR p.updated_at >= %(since)s)
+   AND (%(until)s::timestamptz IS NULL OR p.updated_at < %(until)s);
+
+-- name: snapshots
+SELECT s.crawled_at, s.payload_id, s.store_product_id AS product_id, s.dispensary_id, d.name AS store, d.state, s.provider,
+       s.provider_product_id, p.name, p.brand_name, p.category_canon, s.price_rec, s.price_rec_special, s.price_med,
+       s.price_med_special, s.is_in_stock, s.stock_status, s.quantity, s.quantity_capped, s.thc_lo, s.thc_hi, s.thc_unit,
+       s.cbd_lo, s.cbd_hi, s.cbd_unit, s.prices, s.stock, s.state_since
+  FROM store_product_snapshots s
+  JOIN catalog_products p ON p.id = s.store_product_id
+  JOIN dispensaries d ON d.id = s.dispensary_id
+ WHERE (%(stores)s::integer[] IS NULL OR d.id = ANY (%(stores)s))
+   AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s))
+   AND (NOT %(stateless)s::boolean OR d.state IS NULL)
+   AND (%(platforms)s::text[] IS NULL OR s.provider = ANY (%(platforms)s))
+   AND (%(since)s::timestamptz IS NULL OR s.crawled_at >= %(since)s)
+   AND (%(until)s::timestamptz IS NULL OR (s.crawled_at < %(until)s AND s.state_since < %(until)s))
+   AND (%(part_from)s::timestamptz IS NULL OR s.crawled_at >= %(part_from)s)
+   AND (%(part_until)s::timestamptz IS NULL OR (s.crawled_at < %(part_until)s AND s.state_since < %(part_until)s));
+
+-- name: states
+-- The states that lasted at any time of the span; a file of a month has those that began in it.
+SELECT s.seen_from, s.seen_to, s.present, s.product_id, p.dispensary_id, d.name AS store, d.state, p.provider,
+       p.provider_product_id, p.name, p.brand_name, p.category_canon, s.price_rec, s.price_rec_special, s.price_med,
+       s.price_med_special, s.stock_status, s.quantity, s.quantity_capped, s.thc_lo, s.thc_hi, s.thc_unit, s.cbd_lo, s.cbd_hi,
+       s.cbd_unit, s.prices, s.stock
+  FROM product_states s
+  JOIN catalog_products p ON p.id = s.product_id
+  JOIN dispensaries d ON d.id = p.dispensary_id
+ WHERE (%(stores)s::integer[] IS NULL OR d.id = ANY (%(stores)s))
+   AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s))
+   AND (NOT %(stateless)s::boolean OR d.state IS NULL)
+   AND (%(platforms)s::text[] IS NULL OR p.provider = ANY (%(platforms)s))
+   AND (%(since)s::timestamptz IS NULL OR s.seen_to IS NULL OR s.seen_to >= %(since)s)
+   AND (%(until)s::timestamptz IS NULL OR s.seen_from < %(until)s)
+   AND (%(part_from)s::timestamptz IS NULL OR s.seen_from >= %(part_from)s)
+   AND (%(part_until)s::timestamptz IS NULL OR s.seen_from < %(part_until)s);
+
+-- name: changes
+SELECT c.changed_at, c.product_id, c.dispensary_id, d.name AS store, d.state, p.provider, c.provider_product_id, c.name,
+       c.brand_name, p.category_canon, c.price_changed, c.stock_changed, c.present, c.price_rec_before, c.price_rec_after,
+       c.price_rec_special_before, c.price_rec_special_after, c.price_med_before, c.price_med_after, c.price_med_special_before,
+       c.price_med_special_after, c.stock_status_before, c.stock_status_after, c.quantity_before, c.quantity_after,
+       c.prices_before, c.prices_after, c.stock_before, c.stock_after
+  FROM product_changes c
+  JOIN catalog_products p ON p.id = c.product_id
+  JOIN dispensaries d ON d.id = c.dispensary_id
+ WHERE (%(stores)s::integer[] IS NULL OR d.id = ANY (%(stores)s))
+   AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s))
+   AND (NOT %(stateless)s::boolean OR d.state IS NULL)
+   AND (%(platforms)s::text[] IS NULL OR p.provider = ANY (%(platforms)s))
+   AND (%(since)s::timestamptz IS NULL OR c.changed_at >= %(since)s)
+   AND (%(until)s::timestamptz IS NULL OR c.changed_at < %(until)s)
+   AND (%(part_from)s::timestamptz IS NULL OR c.changed_at >= %(part_from)s)
+   AND (%(part_until)s::timestamptz IS NULL OR c.changed_at < %(part_until)s);
+
+-- name: states_of_stores
+-- The states that the stores of an export lie in, for a file each; null where that is not known.
+SELECT DISTINCT d.state FROM dispensaries d
+ WHERE (%(stores)s::integer[] IS NULL OR d.id = ANY (%(stores)s))
+   AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s))
+   AND EXISTS (SELECT FROM store_crawls c WHERE c.dispensary_id = d.id)
+ ORDER BY 1;
+
+-- name: months_of_crawls
+-- The months, in UTC, in which the stores of an export were crawled: nothing changes in any other.
+SELECT DISTINCT date_trunc('month', c.crawled_at, 'UTC') AS month
+  FROM store_crawls c JOIN dispensaries d ON d.id = c.dispensary_id
+ WHERE (%(stores)s::integer[] IS NULL OR d.id = ANY (%(stores)s))
+   AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s))
+   AND (%(until)s::timestamptz IS NULL OR c.crawled_at < %(until)s)
+ ORDER BY 1;
+
+-- name: known_stores
+SELECT id FROM dispensaries WHERE id = ANY (%(ids)s::integer[]);

@@ -1,0 +1,2 @@
+-- name: schema_revision
+SELECT version_num FROM alembic_version;

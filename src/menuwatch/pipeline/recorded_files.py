@@ -1,0 +1,389 @@
+"""Reads files of recorded answers and groups them into menus. No other I/O."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from menuwatch.archive import document
+from menuwatch.archive.document import Document
+from menuwatch.core.errors import BadPayload, Refused, unknown_value
+from menuwatch.core.json_bounds import check_elements
+from menuwatch.platforms.base import Platform
+from menuwatch.platforms.envelope import check_count
+from menuwatch.platforms.model import FoundStore
+
+_GZIP = b"\x1f\x8b"
+_OURS = "menuwatch-payload/"
+"""Prefix of `format` in archive files of every version."""
+_OURS_FIRST = re.compile(rb'\s*\{\s*"format"\s*:\s*"menuwatch-payload/')
+_MAGIC = slice(257, 262)
+"""Position of the magic number in a tar archive."""
+
+_FOREIGN = {
+    b"PK\x03\x04": "a ZIP archive",
+    b"\xfd7zXZ\0": "compressed with xz",
+    b"BZh": "compressed with bzip2",
+    b"(\xb5/\xfd": "compressed with Zstandard",
+    b"7z\xbc\xaf": "a 7-Zip archive",
+    b"PAR1": "a Parquet file",
+}
+"""Other common file formats by their first bytes."""
+
+LARGEST_FILE = 500_000_000
+"""Maximum unpacked bytes of a file, which is held in memory."""
+LARGEST_MEMBER = 256_000_000
+"""Maximum unpacked bytes of a member. Real menus have less than a tenth."""
+
+_OF_ANOTHER = frozenset({"schema", "no_data"})
+"""BadPayload kinds for answers of another platform."""
+
+
+class NoMenu(Refused):
+    """A raw answer that is not a menu. `body` is the answer, `reason` the error, `kind` is a BadPayload's."""
+
+    def __init__(self, source: str, body: bytes, reason: str, *, kind: str, platform: Platform) -> None:
+        super().__init__(f"{source}: {reason}")
+        self.body = body
+        self.reason = reason
+        self.kind = kind
+        self.platform = platform
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A member of a tar archive that was left out. `empty`: it is a menu without products."""
+
+    source: str
+    reason: str
+    empty: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Recordings:
+    """Content of the files: menus (archive files by time, then raw ones), and members left out."""
+
+    menus: list[RecordedMenu] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    files: int = 0
+    """Number of files, counting each member of a tar archive."""
+    repeated: int = 0
+    """Files whose page was already in another one."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedMenu:
+    """The pages of one menu: those of one store from raw files, in order, or those of one archive file."""
+
+    platform: Platform
+    source: str
+    """The first of its files."""
+    member: bool = False
+    """That file is a member of a tar archive."""
+    found: FoundStore | None = None
+    """The store's data found in the items."""
+    store: str | None
+    """The platform's id of the store, None if the files do not say."""
+    fetched_at: datetime | None = None
+    """When an archive file's menu was fetched; None for raw files."""
+    pages: list[bytes] = field(default_factory=list)
+    complete: bool | None = None
+    """Whether an archive file says its menu is complete; None for raw files."""
+    _ids: set[str] = field(default_factory=set)
+    _nameless: int = 0
+    _total: int | None = None
+    _total_pages: int | None = None
+
+    def add(self, page: bytes) -> bool:
+        """Adds a page unless it is a repeat; returns whether it was added. Raises BadPayload."""
+        items = self.platform.split(page)
+        new = page not in self.pages
+        if new:
+            self.pages.append(page)
+            for item in items:
+                name = self.platform.identity(item)
+                if name is None:
+                    self._nameless += 1
+                else:
+                    self._ids.add(name)
+            check_count(self.product_count, page)
+            total, total_pages = self.platform.totals(page)
+            self._total = _larger(self._total, total)
+            self._total_pages = _larger(self._total_pages, total_pages)
+        if self.found is None:
+            self.found = self.platform.store_in(items)
+        return new
+
+    @property
+    def product_count(self) -> int:
+        """Number of distinct products; each item without a readable id counts as one."""
+        return len(self._ids) + self._nameless
+
+    @property
+    def total_count(self) -> int | None:
+        """The largest total in the pages."""
+        return self._total
+
+    @property
+    def shortfall(self) -> str | None:
+        """Describes which part of the menu this is; None if complete. The crawl behind an archive file checked totals as they
+        came, so its own flag takes precedence.
+        """
+        if self.complete:
+            return None
+        part = None
+        if self._total is not None:
+            if self.product_count < self._total:
+                part = f"{self.product_count} of {self._total} products"
+        elif self._total_pages is not None and len(self.pages) < self._total_pages:
+            part = f"{len(self.pages)} of {self._total_pages} pages"
+        return part or (f"{self.product_count} products" if self.complete is False else None)
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else max(one, other)
+
+
+def read_file(path: Path) -> Iterator[tuple[str, bytes | Document | LeftOut]]:
+    """The raw answers and archive files in a file, plain or gzip-compressed, each with its name: one, or the members of a tar
+    archive. Raises Refused in one line; an unreadable member is returned with its error instead.
+    """
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(len(_GZIP)) == _GZIP
+        with gzip.open(path) if packed else path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise Refused(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise Refused(f"{path}: is a folder; name the files in it") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise Refused(f"{path}: cannot be read: {error}") from error
+    if len(data) > LARGEST_FILE:
+        raise Refused(f"{path}: {'unpacks to' if packed else 'has'} more than {LARGEST_FILE:,} bytes; split it")
+    if data[_MAGIC] == b"ustar":
+        yield from _members(path, data)
+    else:
+        yield str(path), _content(str(path), data)
+
+
+def _content(source: str, data: bytes) -> bytes | Document:
+    if not data.strip():
+        raise Refused(f"{source}: the file is empty")
+    foreign = next((what for magic, what in _FOREIGN.items() if data.startswith(magic)), None)
+    if foreign is None and b"\0" in data[:1000]:
+        # No UTF-8 JSON contains it.
+        foreign = "binary data" if data.strip(b"\0") else "an empty tar archive, or nothing but zeros"
+    if foreign is not None:
+        raise Refused(
+            f"{source}: is {foreign}; supported are JSON, plain or gzip-compressed, and tar archives of such files"
+        )
+    if not _is_ours(data):
+        return data
+    try:
+        check_elements(data)
+        return document.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Refused(f"{source} is not an archive file: {error}") from error
+    except Refused as error:
+        raise Refused(f"{source}: {error}") from error
+
+
+class _Marked(msgspec.Struct):
+    format: str = ""
+
+
+def _is_ours(data: bytes) -> bool:
+    """Whether it is an archive file, also after reformatting with other white space or key order."""
+    if _OURS_FIRST.match(data):
+        return True
+    if _OURS.encode() not in data:
+        return False
+    try:
+        return msgspec.json.decode(data, type=_Marked).format.startswith(_OURS)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return False
+
+
+def _members(path: Path, data: bytes) -> Iterator[tuple[str, bytes | Document | LeftOut]]:
+    """Reads tar members. Nothing is unpacked to disk, so member names are harmless."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+            for member in archive:
+                if member.isdir():
+                    continue
+                source = f"{path}: {member.name}"
+                try:
+                    yield source, _content(source, _unpacked(archive, member))
+                except (Refused, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+                    reason = str(error).removeprefix(f"{source}: ")
+                    yield source, LeftOut(source=source, reason=reason)
+            end = archive.offset
+    except tarfile.TarError as error:
+        # Members before the damage are intact.
+        yield str(path), LeftOut(source=str(path), reason=f"the archive is damaged: {error}")
+    else:
+        # tarfile takes a truncated or damaged header for the end of the archive, which is a block of zeros.
+        if data[end : end + tarfile.BLOCKSIZE] != bytes(tarfile.BLOCKSIZE):
+            reason = f"the archive is damaged: truncated after {end:,} bytes"
+            yield str(path), LeftOut(source=str(path), reason=reason)
+
+
+def _unpacked(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member) if member.isreg() else None
+    if file is None:
+        raise Refused("is not a regular file")
+    if member.size > LARGEST_MEMBER:
+        raise Refused(f"has {member.size:,} bytes, more than {LARGEST_MEMBER:,}")
+    data = file.read()
+    if len(data) < member.size:
+        raise Refused(f"is cut off: {len(data):,} of {member.size:,} bytes are there")
+    if not data.startswith(_GZIP):
+        return data
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+        data = packed.read(LARGEST_MEMBER + 1)
+    if len(data) > LARGEST_MEMBER:
+        raise Refused(f"unpacks to more than {LARGEST_MEMBER:,} bytes")
+    return data
+
+
+def collect(
+    platforms: Mapping[str, Platform],
+    raw: Platform | None,
+    files: Sequence[Path],
+    *,
+    store: str | None,
+    anonymous: bool = False,
+) -> Recordings:
+    """Groups the files into menus. Raw answers are of the platform `raw`, else of the one whose format matches. `store` is the
+    store of files that name none; `anonymous` allows menus without a store.
+
+    Unusable members of a tar archive with other content are left out; otherwise raises Refused, or NoMenu for a raw answer that is
+    not a menu.
+    """
+    sorter = _Sorter(platforms, raw, store, anonymous)
+    for path in files:
+        for source, found in read_file(path):
+            sorter.take(source, found, member=source != str(path))
+    return sorter.result()
+
+
+class _Sorter:
+    def __init__(
+        self, platforms: Mapping[str, Platform], raw: Platform | None, store: str | None, anonymous: bool
+    ) -> None:
+        self._platforms = platforms
+        self._raw = raw
+        self._store = store
+        self._anonymous = anonymous
+        self._archived: list[RecordedMenu] = []
+        self._menus: dict[tuple[str, str | None], RecordedMenu] = {}
+        self._found = Recordings()
+        self._first: Refused | None = None
+
+    def take(self, source: str, found: bytes | Document | LeftOut, *, member: bool) -> None:
+        self._found.files += 1
+        if isinstance(found, LeftOut):
+            self._leave_out(found, Refused(f"{found.source}: {found.reason}"))
+            return
+        try:
+            if isinstance(found, Document):
+                self._archived.append(_archived(self._platforms, source, found, member=member))
+            else:
+                self._add(source, found, member=member)
+        except Refused as error:
+            if not member:
+                raise
+            empty = isinstance(error, NoMenu) and error.kind == "empty"
+            self._leave_out(LeftOut(source=source, reason=str(error).removeprefix(f"{source}: "), empty=empty), error)
+
+    def _leave_out(self, what: LeftOut, error: Refused) -> None:
+        self._found.left_out.append(what)
+        if self._first is None or not what.empty:
+            self._first = error
+
+    def _add(self, source: str, body: bytes, *, member: bool) -> None:
+        platform = self._raw or _recognized(self._platforms, source, body)
+        alone = RecordedMenu(platform=platform, source=source, store=None, member=member)
+        try:
+            alone.add(body)
+        except BadPayload as error:
+            raise NoMenu(source, body, f"{error.kind}: {error}", kind=error.kind, platform=platform) from error
+        alone.store = alone.found.platform_dispensary_id if alone.found is not None else None
+        if alone.store is None and self._store is None and not self._anonymous:
+            raise Refused(f"{source}: does not identify its store: pass --store")
+        others = self._menus.setdefault((platform.name, alone.store), alone)
+        if others is not alone and not others.add(body):
+            self._found.repeated += 1
+
+    def result(self) -> Recordings:
+        by_time = sorted(self._archived, key=lambda menu: menu.fetched_at or datetime.max.replace(tzinfo=UTC))
+        self._found.menus = [*by_time, *self._menus.values()]
+        if not self._found.menus and self._first is not None:
+            raise self._first
+        named = {menu.store or "one that is not named" for menu in self._found.menus}
+        if self._store is not None and len(named) > 1:
+            raise Refused(f"--store {self._store}: the files belong to {len(named)} stores ({_some(sorted(named))})")
+        return self._found
+
+
+def _some(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _recognized(platforms: Mapping[str, Platform], source: str, body: bytes) -> Platform:
+    """The platform whose format this answer has. Raises NoMenu if none matches."""
+    errors: list[tuple[Platform, BadPayload]] = []
+    for platform in platforms.values():
+        try:
+            platform.split(body)
+        except BadPayload as error:
+            if error.kind == "empty":
+                return platform
+            errors.append((platform, error))
+        else:
+            return platform
+    # Prefer the error of a platform that recognizes more of the answer.
+    platform, best = next((pair for pair in errors if pair[1].kind not in _OF_ANOTHER), errors[0])
+    reason = f"{best.kind}: {best}"
+    if best.kind in _OF_ANOTHER and len(errors) > 1:
+        each = "; ".join(f"{other.name}: {said}" for other, said in errors)
+        reason = f"{best.kind}: unrecognized format, not a menu of any known platform ({each})"
+    raise NoMenu(source, body, reason, kind=best.kind, platform=platform) from best
+
+
+def _archived(platforms: Mapping[str, Platform], source: str, found: Document, *, member: bool) -> RecordedMenu:
+    platform = platforms.get(found.platform)
+    if platform is None:
+        raise Refused(f"{source}: {unknown_value('platform', found.platform, platforms)}")
+    if found.broken or not found.pages:
+        raise Refused(f"{source}: contains a rejected response, not a menu")
+    if (why := document.implausible(found.fetched_at)) is not None:
+        raise Refused(f"{source}: {why}")
+    menu = RecordedMenu(
+        platform=platform,
+        source=source,
+        store=found.platform_dispensary_id or None,
+        fetched_at=found.fetched_at,
+        complete=found.whole,
+        member=member,
+    )
+    try:
+        for page in found.pages:
+            menu.add(page)
+    except BadPayload as error:
+        raise Refused(f"{source}: {error.kind}: {error}") from error
+    # Keep its pages unchanged, including repeats, for the same bytes as when it was fetched.
+    menu.pages = list(found.pages)
+    return menu

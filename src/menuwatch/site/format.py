@@ -1,0 +1,183 @@
+"""Formats values for the public pages: categories, prices, potency, stock and times. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from menuwatch.core.format import pluralize
+from menuwatch.geo import states
+
+CATEGORIES = {
+    "flower": "Flower",
+    "preroll": "Pre-rolls",
+    "vaporizer": "Vapes",
+    "concentrate": "Concentrates",
+    "edible": "Edibles",
+    "tincture": "Tinctures",
+    "oral": "Capsules & oral",
+    "topical": "Topicals",
+    "cultivation": "Seeds & clones",
+    "accessory": "Accessories",
+    "apparel": "Apparel",
+    "other": "Everything else",
+}
+"""Labels of the taxonomy's categories (`catalog.taxonomy.categories`), in display order."""
+
+STRAINS = {
+    "indica": "Indica",
+    "indica_hybrid": "Indica-leaning",
+    "hybrid": "Hybrid",
+    "sativa_hybrid": "Sativa-leaning",
+    "sativa": "Sativa",
+    "cbd": "CBD",
+}
+
+_UNITS = {
+    "percentage": "%", "%": "%", "milligrams": " mg", "mg": " mg", "milligrams per gram": " mg/g", "milligrams per ml": " mg/ml",
+}  # fmt: skip
+
+MOST_OFF = 95
+"""Maximum plausible discount in percent; above it the price is a cent, or wrong."""
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+
+
+def category(word: str | None) -> str:
+    """`Pre-rolls`."""
+    return CATEGORIES.get(word or "other", (word or "").replace("_", " ").capitalize())
+
+
+def subcategory(word: str | None) -> str:
+    """`Live resin`; empty without one."""
+    return (word or "").replace("_", " ").capitalize()
+
+
+def strain(word: str | None) -> str:
+    """`Indica-leaning`; empty without one."""
+    return STRAINS.get(word or "", (word or "").replace("_", " ").capitalize())
+
+
+def sign(state: str | None) -> str:
+    """Currency sign of a state's stores."""
+    return "CA$" if state in states.PROVINCES else "$"
+
+
+def dollars(cents: int | None, state: str | None = None) -> str:
+    """`$1,234.50`, `$25` without cents, `CA$25` for a store in Canada; a dash without a price."""
+    if cents is None:
+        return "–"
+    return f"{sign(state)}{cents // 100:,}" if cents % 100 == 0 else f"{sign(state)}{cents / 100:,.2f}"
+
+
+def money(amount: Decimal | float | None) -> str:
+    """Like `dollars`, for an amount in dollars."""
+    return "–" if amount is None else dollars(round(Decimal(str(amount)) * 100))
+
+
+def per_gram(hundredths: int | None, state: str | None = None) -> str:
+    """`$6.74/g` from hundredths of a cent; empty without a value."""
+    return "" if hundredths is None else f"{sign(state)}{hundredths / 10_000:,.2f}/g"
+
+
+def percent_off(now: int | None, before: int | None) -> int | None:
+    """Discount in whole percent; None if there is none, or if it is so large that the menu is probably wrong."""
+    if now is None or not before or now >= before:
+        return None
+    off = round(100 * (before - now) / before)
+    return off if off <= MOST_OFF else None
+
+
+def _plain(value: Any) -> str:
+    number = Decimal(str(value)).quantize(Decimal("0.1"))
+    return f"{number.normalize():f}" if number != number.to_integral_value() else f"{int(number)}"
+
+
+def potency(lo: Any, hi: Any, unit: str | None) -> str:
+    """`22.4 %`, `18–24 %`, `100 mg`; empty if unknown or impossible."""
+    if hi is None or Decimal(str(hi)) < Decimal("0.05"):
+        return ""
+    if unit == "%" and Decimal(str(hi)) > 100:
+        return ""
+    low = lo if lo is not None and Decimal(str(lo)) > 0 and lo != hi else None
+    said = _plain(hi) if low is None else f"{_plain(low)}–{_plain(hi)}"
+    return f"{said}{'%' if unit == '%' else ' ' + (unit or '')}".strip()
+
+
+def content(value: Any, unit: str | None) -> str:
+    """One lab value: `19.2%`, `0.5 mg/g`."""
+    plain = (unit or "").lower().replace("_", " ").strip()
+    return f"{_plain(value)}{_UNITS.get(plain, ' ' + plain)}".strip()
+
+
+def state(code: str) -> str:
+    """`Arizona`, `Ontario`; an unknown code unchanged."""
+    return states.NAMES.get(code) or states.PROVINCES.get(code, code)
+
+
+def state_code(text: str) -> str:
+    """`AZ` for `az` and for `Arizona`."""
+    return states.code_of(text) or text.upper()
+
+
+def distance(meters: int | None) -> str:
+    """`0.4 mi`, `12 mi`; empty if unknown."""
+    if meters is None:
+        return ""
+    miles = meters / 1609.344
+    return f"{miles:.1f} mi" if miles < 10 else f"{miles:,.0f} mi"
+
+
+def seen(moment: datetime | None, now: datetime) -> str:
+    """Age of a menu: `2 hours ago`."""
+    if moment is None:
+        return "never"
+    seconds = (now - moment).total_seconds()
+    if seconds < 2 * _MINUTE:
+        return "just now"
+    for unit, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
+        if seconds >= unit:
+            return f"{pluralize(int(seconds // unit), name)} ago"
+    return "just now"
+
+
+def local(moment: datetime | None, timezone: str | None) -> str:
+    """Local time at the store: `Mar 1, 2026, 5:00 AM MST`; UTC if the store's time zone is unknown."""
+    if moment is None:
+        return "never"
+    try:
+        zone = ZoneInfo(timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        zone = ZoneInfo("UTC")
+    there = moment.astimezone(zone)
+    return f"{there:%b} {there.day}, {there.year}, {there.hour % 12 or 12}:{there:%M %p} {there.tzname()}"
+
+
+def title_of(name: str) -> tuple[str, str]:
+    """Splits a product name in two: `Blue Fern`, `Flower · 3.5g` for `Blue Fern | Flower | 3.5g`, without repeated parts."""
+    half, _, again = name.partition(" - ")
+    if half.strip() and half.strip() == again.strip():
+        name = half.strip()
+    first, _, rest = name.partition("|")
+    if not first.strip() or not rest.strip():
+        return name, ""
+    return first.strip(), " · ".join(part.strip() for part in rest.split("|") if part.strip())
+
+
+def address(street: str | None, city: str | None, state: str | None, *more: str | None) -> str:
+    """A store's address in one line; many street fields already include the city."""
+    if street and city and city.casefold() in street.casefold():
+        return street
+    return ", ".join(part for part in (street, place_of(city, state), *more) if part)
+
+
+def store_in(store: str, city: str | None) -> str:
+    """`Green Leaf, Phoenix`; only `Green Leaf Phoenix` if the name includes the city."""
+    return store if not city or city.casefold() in store.casefold() else f"{store}, {city}"
+
+
+def place_of(city: str | None, state: str | None) -> str:
+    """`Phoenix, AZ`."""
+    return ", ".join(part for part in (city, state) if part)

@@ -1,0 +1,1 @@
+"""The storefront: the item index across stores, its search, and price watches."""

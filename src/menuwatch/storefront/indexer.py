@@ -1,0 +1,318 @@
+"""Keeps the storefront index in step with the catalog. Each applied menu is indexed shortly after, in a transaction of its own that
+writes only what changed. A refresh does not wait for it, and anything missed is indexed by the next run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, ClassVar
+
+import msgspec
+from psycopg import AsyncConnection
+
+from menuwatch.core.logging import get_logger
+from menuwatch.db import sql
+from menuwatch.db.items import Aside, log_refused, run_item, uncharged, write_in_halves
+from menuwatch.db.loop import Loop
+from menuwatch.db.pool import Pool
+from menuwatch.db.query import Row, fetch_all, fetch_one
+from menuwatch.geo import postcodes
+from menuwatch.storefront import item_keys as keys
+
+log = get_logger(__name__)
+_q = sql.load(__package__, "indexer.sql")
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+_variants = msgspec.json.Decoder(list[dict[str, Any]], float_hook=Decimal)
+
+STORES_AT_ONCE = 50
+TOTALS_SECONDS = 600.0
+"""Maximum age of the totals of the whole catalog, in seconds; a tenth of it after a change."""
+
+_ITEMS_AT_ONCE = 500
+_UNUSED_DAYS = 180
+"""Days after which the address of an item that no store offers is deleted."""
+
+Watcher = Callable[[AsyncConnection[Any], "IndexedStore"], Awaitable[None]]
+"""Called for each indexed store, in the transaction that indexed it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedStore:
+    """A store whose offers changed, with the items of these offers."""
+
+    store_id: int
+    items: Sequence[int]
+
+
+@dataclass(slots=True)
+class IndexRun:
+    """Result of one indexing run."""
+
+    stores: int = 0
+    offers: int = 0
+    removed: int = 0
+    more: bool = False
+    """More stores may be waiting."""
+
+
+async def index_changed_stores(
+    pool: Pool, *, watcher: Watcher | None = None, limit: int = STORES_AT_ONCE, aside: Aside | None = None
+) -> IndexRun:
+    """Indexes the stores that changed, at most `limit` of them, except those in `aside`, which failed before. No-op while another
+    process is indexing.
+    """
+    run = IndexRun()
+    aside = aside or Aside()
+    started = time.perf_counter()
+    async with pool.connection() as conn:
+        if not (await fetch_one(conn, _q.take_lock, {}) or {}).get("locked"):
+            return run
+        try:
+            values = {"index_version": keys.RULES, "limit": limit, "exclude": list(aside.now())}
+            stores = await fetch_all(conn, _q.changed_stores, values)
+            for store_id in (row["id"] for row in stores):
+
+                async def put_aside(reason: str, store_id: int = store_id) -> None:
+                    log.warning(
+                        "storefront indexing failed",
+                        action="storefront_index_failed",
+                        dispensary_id=store_id,
+                        again_in_seconds=round(aside.put(store_id), 1),
+                        error=reason,
+                    )
+
+                if await run_item(
+                    "storefront_indexer", "store", store_id, _index_store(conn, store_id, watcher, run), put_aside
+                ):
+                    aside.clear(store_id)
+            await _aggregate_items(conn)
+            run.more = len(stores) == limit and run.stores > 0
+            if not run.more:
+                await _update_totals(conn, changed=bool(stores))
+        finally:
+            if not conn.closed:
+                await conn.execute(_q.free_lock)
+    if run.stores:
+        log.info(
+            "storefront indexed",
+            action="storefront_indexed",
+            stores=run.stores,
+            offers=run.offers,
+            removed=run.removed,
+            ms=round((time.perf_counter() - started) * 1000),
+        )
+    return run
+
+
+class StorefrontIndexer(Loop):
+    """Indexes stores whose menu changed. Any number of instances may run; one works at a time."""
+
+    name: ClassVar[str] = "storefront_indexer"
+
+    def __init__(self, pool: Pool, *, watcher: Watcher | None = None, interval: float = 3.0) -> None:
+        super().__init__(interval=interval)
+        self._pool = pool
+        self._watcher = watcher
+        self._aside = Aside()
+
+    async def step(self) -> float | None:
+        run = await index_changed_stores(self._pool, watcher=self._watcher, aside=self._aside)
+        return 0.0 if run.more else None
+
+
+async def index_all_stores(pool: Pool, *, watcher: Watcher | None = None) -> int:
+    """Indexes every store that changed; returns how many."""
+    stores, more = 0, True
+    while more:
+        run = await index_changed_stores(pool, watcher=watcher)
+        stores, more = stores + run.stores, run.more
+    return stores
+
+
+async def _index_store(conn: AsyncConnection[Any], store_id: int, watcher: Watcher | None, run: IndexRun) -> None:
+    async with conn.transaction():
+        store = await fetch_one(conn, _q.store, {"id": store_id})
+        cursor = await conn.execute(_q.delete_offers, {"id": store_id, "visible": store is not None})
+        items = {row[0] for row in await cursor.fetchall()}
+        removed, offers = cursor.rowcount, 0
+        if store is None:
+            await conn.execute(_q.delete_store, {"id": store_id})
+        else:
+            changed = await fetch_all(conn, _q.changed_products, {"id": store_id, "index_version": keys.RULES})
+            offers = await _write_offers(conn, store_id, changed, items)
+            latitude, longitude = await _position(store)
+            values = {"index_version": keys.RULES, "latitude": latitude, "longitude": longitude}
+            await conn.execute(_q.store_indexed, {**store, **values})
+        if items:
+            await conn.execute(_q.mark_dirty, {"ids": sorted(items)})
+            if watcher is not None:
+                indexed = IndexedStore(store_id=store_id, items=sorted(items))
+                call = _call_watcher(conn, watcher, indexed)
+                await run_item("storefront_indexer", "watches_of_store", store_id, call, uncharged)
+    run.stores += 1
+    run.offers += offers
+    run.removed += removed
+
+
+async def _call_watcher(conn: AsyncConnection[Any], watcher: Watcher, indexed: IndexedStore) -> None:
+    async with conn.transaction():
+        await watcher(conn, indexed)
+
+
+async def _aggregate_items(conn: AsyncConnection[Any]) -> None:
+    """Aggregates the items of all indexed stores, each once, since an item may be in many stores. After a crash the next run does
+    the rest.
+    """
+    while True:
+        async with conn.transaction():
+            row = await (await conn.execute(_q.aggregate_items, {"limit": _ITEMS_AT_ONCE}, prepare=False)).fetchone()
+        if row is None or row[0] < _ITEMS_AT_ONCE:
+            return
+
+
+async def _position(store: Row) -> tuple[float | None, float | None]:
+    if store["latitude"] is not None and store["longitude"] is not None:
+        return store["latitude"], store["longitude"]
+    place = await asyncio.to_thread(postcodes.find, store["zipcode"]) if store["zipcode"] else None
+    return (place.latitude, place.longitude) if place is not None else (None, None)
+
+
+async def _write_offers(conn: AsyncConnection[Any], store_id: int, changed: Sequence[Row], items: set[int]) -> int:
+    """Writes the offers and adds the items that they belong or belonged to; returns how many were written. A product that cannot be
+    written is skipped until the store's next crawl.
+    """
+    written = 0
+
+    async def write(products: Sequence[Row]) -> None:
+        nonlocal written
+        async with conn.transaction():
+            item_ids = await _write_batch(conn, store_id, products)
+        items.update(item_ids)
+        written += len(products)
+
+    await write_in_halves(
+        changed, write, lambda product, error: log_refused("storefront_indexer", "product", product["id"], error)
+    )
+    return written
+
+
+async def _write_batch(conn: AsyncConnection[Any], store_id: int, changed: Sequence[Row]) -> set[int]:
+    """Writes the offers; returns the items that they belong or belonged to."""
+    brands = await _brands(conn, changed)
+    items: dict[str, dict[str, Any]] = {}
+    offers: list[dict[str, Any]] = []
+    for product in changed:
+        brand = product["brand_name"]
+        brand_id = brands.get(keys.slug(brand)) if brand else None
+        category = product["category_canon"] or "other"
+        key = str(keys.item_key(product["name"], brand, category, store_id))
+        if key not in items:
+            items[key] = _item(product, key, brand_id, category)
+        offers.append(_offer(product, store_id, key, brand_id, category))
+    ids = await _item_ids(conn, items)
+    for offer in offers:
+        offer["item_id"] = ids[offer.pop("key")]
+    await conn.execute(_q.put_offers, {"rows": _encode(offers).decode()})
+    previous = {product["indexed_item_id"] for product in changed} - {None}
+    return {offer["item_id"] for offer in offers} | previous
+
+
+async def _brands(conn: AsyncConnection[Any], changed: Sequence[Row]) -> dict[str, int]:
+    names = {slug: p["brand_name"] for p in changed if p["brand_name"] and (slug := keys.slug(p["brand_name"]))}
+    if not names:
+        return {}
+    slugs = sorted(names)
+    ids = dict(await (await conn.execute(_q.brand_ids, {"slugs": slugs})).fetchall())
+    if new := [slug for slug in slugs if slug not in ids]:
+        await conn.execute(_q.put_brands, {"slugs": new, "names": [names[slug] for slug in new]})
+        ids |= dict(await (await conn.execute(_q.brand_ids, {"slugs": new})).fetchall())
+    return ids
+
+
+async def _item_ids(conn: AsyncConnection[Any], items: dict[str, dict[str, Any]]) -> dict[str, int]:
+    """Item ids by key; inserts new items with their words."""
+    cursor = await conn.execute(_q.item_ids, {"keys": sorted(items)})
+    ids = {str(key): item_id for key, item_id in await cursor.fetchall()}
+    new = [items[key] for key in sorted(items) if key not in ids]
+    if not new:
+        return ids
+    cursor = await conn.execute(_q.put_items, {"rows": _encode(new).decode()})
+    ids |= {str(key): item_id for key, item_id in await cursor.fetchall()}
+    words = {word for item in new for text in (item["a"], item["b"], item["c"]) for word in text.split()}
+    pairs = [(word, spelling) for word in sorted(words) for spelling in sorted(keys.spellings(word))]
+    if pairs:
+        await conn.execute(_q.put_words, {"words": [w for w, _ in pairs], "spellings": [s for _, s in pairs]})
+    return ids
+
+
+def _item(product: Row, key: str, brand_id: int | None, category: str) -> dict[str, Any]:
+    kinds = (
+        product["category"],
+        product["subcategory"],
+        product["strain_type"],
+        category,
+        product["subcategory_canon"],
+    )
+    a, b, c = keys.document(product["name"], product["brand_name"], kinds)
+    return {
+        "key": key,
+        "name": product["name"],
+        "brand_id": brand_id,
+        "category": category,
+        "subcategory": product["subcategory_canon"],
+        "strain": product["strain_canon"],
+        "a": a,
+        "b": b,
+        "c": c,
+        "first_seen": product["first_seen"],
+    }
+
+
+def _offer(product: Row, store_id: int, key: str, brand_id: int | None, category: str) -> dict[str, Any]:
+    variants = _variants.decode(product["variants"])
+    price, regular = keys.cents(product["price"]), keys.cents(product["regular"])
+    per_gram = [Decimal(str(v["price_per_g"])) for v in variants if v.get("price_per_g") is not None]
+    return {
+        "product_id": product["id"],
+        "store_id": store_id,
+        "key": key,
+        "source_version": product["source_version"],
+        "changed_at": product["state_from"],
+        "first_seen": product["first_seen"],
+        "price": price,
+        "regular": regular if price is not None and regular is not None and regular > price else None,
+        "previous_price": _previous_price(
+            price, keys.cents(product["price_before"]), product["indexed_price"], product["previous_price"]
+        ),
+        "per_gram": min((int(price * 10_000) for price in per_gram if 0 < price < 100_000), default=None),
+        "thc": int(product["thc"] * 100) if product["thc"] is not None and 0 <= product["thc"] <= 100 else None,
+        "brand_id": brand_id,
+        "in_stock": product["is_in_stock"],
+        "category": category,
+        "strain": product["strain_canon"],
+        "sizes": keys.sizes(variants),
+    }
+
+
+def _previous_price(price: int | None, before: int | None, indexed: int | None, known: int | None) -> int | None:
+    """The price before the latest drop. A change of anything but the price keeps the known value."""
+    if price is None:
+        return None
+    if before is not None and before != price:
+        return before if before > price else None
+    return known if indexed == price and known is not None and known > price else None
+
+
+async def _update_totals(conn: AsyncConnection[Any], *, changed: bool) -> None:
+    row = await (await conn.execute(_q.totals_age)).fetchone()
+    age = row[0] if row is not None else None
+    if age is not None and age < (TOTALS_SECONDS / 10 if changed else TOTALS_SECONDS):
+        return
+    async with conn.transaction():
+        await conn.execute(_q.clear_totals)
+        await conn.execute(_q.make_totals)
+    await conn.execute(_q.delete_unused_items, {"days": _UNUSED_DAYS})

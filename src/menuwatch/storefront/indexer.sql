@@ -1,0 +1,150 @@
+-- Keeps the storefront index in step with the catalog.
+
+-- name: take_lock
+-- One process at a time: stores share items, and a second one would miss what the first has not committed yet.
+SELECT pg_try_advisory_lock(hashtext('storefront index')) AS locked;
+
+-- name: free_lock
+SELECT pg_advisory_unlock(hashtext('storefront index'));
+
+-- name: changed_stores
+-- Stores whose menu is newer than the indexed one, and indexed stores that are no longer visible.
+SELECT coalesce(d.id, s.dispensary_id) AS id
+  FROM dispensaries d FULL JOIN storefront_stores s ON s.dispensary_id = d.id
+ WHERE coalesce(d.id, s.dispensary_id) <> ALL (%(exclude)s::integer[]) AND
+       CASE WHEN d.crawl_enabled AND d.last_crawled_at IS NOT NULL
+            THEN (d.last_crawled_at, d.last_payload_id, %(index_version)s::integer) IS DISTINCT FROM (s.crawled_at, s.payload_id, s.index_version)
+                 OR (d.latitude IS NOT NULL AND (d.latitude, d.longitude) IS DISTINCT FROM (s.latitude, s.longitude))
+            ELSE s.dispensary_id IS NOT NULL END
+ ORDER BY d.last_crawled_at, 1 LIMIT %(limit)s;
+
+-- name: store
+SELECT id, last_crawled_at, last_payload_id, latitude, longitude, zipcode FROM dispensaries
+ WHERE id = %(id)s AND crawl_enabled AND last_crawled_at IS NOT NULL;
+
+-- name: changed_products
+-- Products on the store's menu whose offer is missing or outdated. The source version covers all values that an offer is built from.
+SELECT p.id, p.source_version, p.name, p.brand_name, p.category_canon, p.subcategory_canon, p.strain_canon, p.category, p.subcategory, p.strain_type,
+       effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) AS price,
+       coalesce(p.price_rec, p.price_med) AS regular, p.variants, CASE p.thc_unit WHEN '%%' THEN p.thc_hi END AS thc, p.is_in_stock,
+       p.state_from, extract(epoch FROM p.first_seen_at)::integer AS first_seen,
+       effective_price(b.price_rec, b.price_rec_special, b.price_med, b.price_med_special) AS price_before,
+       o.previous_price, o.price AS indexed_price, o.item_id AS indexed_item_id
+  FROM (SELECT c.*, hashtextextended(encode(c.content_hash, 'hex') || c.changed_at || c.stock_status, %(index_version)s) AS source_version
+          FROM catalog_products c WHERE c.dispensary_id = %(id)s AND c.last_seen_at IS NULL) p
+  LEFT JOIN storefront_offers o ON o.product_id = p.id
+  LEFT JOIN product_history b ON b.product_id = p.id AND b.ended_at = p.state_from
+ WHERE o.source_version IS DISTINCT FROM p.source_version;
+
+-- name: put_brands
+INSERT INTO storefront_brands (slug, name) SELECT * FROM unnest(%(slugs)s::text[], %(names)s::text[])
+    ON CONFLICT (slug) DO NOTHING;
+
+-- name: brand_ids
+SELECT slug, id FROM storefront_brands WHERE slug = ANY (%(slugs)s::text[]);
+
+-- name: put_items
+WITH n AS MATERIALIZED (
+  SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) n(key uuid, name text, brand_id integer, category text, subcategory text, strain text,
+         a text, b text, c text, first_seen integer)
+), i AS (
+  INSERT INTO storefront_items (key, name, brand_id, category, subcategory, strain, first_seen)
+  SELECT key, name, brand_id, category, subcategory, strain, first_seen FROM n
+      ON CONFLICT (key) DO NOTHING
+  RETURNING key, id
+), w AS (
+  INSERT INTO storefront_item_words (item_id, words)
+  SELECT i.id, setweight(to_tsvector('simple', n.a), 'A') || setweight(to_tsvector('simple', n.b), 'B') || setweight(to_tsvector('simple', n.c), 'C')
+    FROM i JOIN n USING (key))
+SELECT key, id FROM i;
+
+-- name: item_ids
+SELECT key, id FROM storefront_items WHERE key = ANY (%(keys)s::uuid[]);
+
+-- name: put_offers
+INSERT INTO storefront_offers (product_id, store_id, item_id, source_version, changed_at, first_seen, price, regular, previous_price, per_gram, thc, brand_id, in_stock,
+       category, strain, sizes)
+SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) n(product_id bigint, store_id integer, item_id bigint, source_version bigint, changed_at timestamptz,
+       first_seen integer, price integer, regular integer, previous_price integer, per_gram integer, thc integer, brand_id integer, in_stock boolean,
+       category text, strain text, sizes text[])
+    ON CONFLICT (product_id) DO UPDATE SET store_id = excluded.store_id, item_id = excluded.item_id, source_version = excluded.source_version,
+       changed_at = excluded.changed_at, first_seen = excluded.first_seen, price = excluded.price, regular = excluded.regular, previous_price = excluded.previous_price,
+       per_gram = excluded.per_gram, thc = excluded.thc, brand_id = excluded.brand_id, in_stock = excluded.in_stock,
+       category = excluded.category, strain = excluded.strain, sizes = excluded.sizes;
+
+-- name: delete_offers
+-- Deletes offers of the store that are not on its menu; all of them if it is no longer visible.
+DELETE FROM storefront_offers o
+ WHERE o.store_id = %(id)s
+   AND (NOT %(visible)s OR NOT EXISTS (SELECT FROM catalog_products p
+                                      WHERE p.id = o.product_id AND p.dispensary_id = o.store_id AND p.last_seen_at IS NULL))
+RETURNING o.item_id;
+
+-- name: mark_dirty
+INSERT INTO storefront_dirty_items SELECT * FROM unnest(%(ids)s::bigint[]) ON CONFLICT DO NOTHING;
+
+-- name: aggregate_items
+-- Aggregates all offers of a batch of dirty items.
+WITH dirty AS (
+  DELETE FROM storefront_dirty_items WHERE item_id IN (SELECT item_id FROM storefront_dirty_items LIMIT %(limit)s) RETURNING item_id),
+a AS (
+  SELECT w.item_id AS id, count(DISTINCT o.store_id) AS stores, count(DISTINCT o.store_id) FILTER (WHERE o.in_stock) AS in_stock,
+         coalesce(min(o.price) FILTER (WHERE o.in_stock IS NOT false), min(o.price)) AS price,
+         coalesce(min(o.per_gram) FILTER (WHERE o.in_stock IS NOT false), min(o.per_gram)) AS per_gram,
+         max(o.thc) AS thc, coalesce(bool_or(o.regular IS NOT NULL AND o.in_stock IS NOT false), false) AS on_special,
+         min(o.first_seen) AS first_seen, min(o.strain) AS strain,
+         (min(ARRAY[CASE WHEN o.in_stock IS false THEN 1 ELSE 0 END, coalesce(o.price, 2147483647), o.product_id]))[3] AS best_product_id,
+         (SELECT array_agg(DISTINCT z ORDER BY z) FROM unnest(array_agg(DISTINCT array_to_string(o.sizes, E'\x1f'))) s(joined)
+           CROSS JOIN unnest(string_to_array(s.joined, E'\x1f')) z WHERE s.joined <> '') AS sizes
+    FROM dirty w LEFT JOIN storefront_offers o ON o.item_id = w.item_id
+   GROUP BY w.item_id),
+summed AS (
+  UPDATE storefront_items i
+     SET stores = a.stores, in_stock = a.in_stock, price = a.price, per_gram = a.per_gram, thc = a.thc, on_special = a.on_special,
+         sizes = coalesce(a.sizes, '{}'), first_seen = coalesce(a.first_seen, i.first_seen), strain = coalesce(i.strain, a.strain),
+         best_product_id = a.best_product_id, changed_at = now()
+    FROM a
+   WHERE i.id = a.id
+     AND (i.stores, i.in_stock, i.price, i.per_gram, i.thc, i.on_special, i.sizes, i.best_product_id)
+         IS DISTINCT FROM (a.stores, a.in_stock, a.price, a.per_gram, a.thc, a.on_special, coalesce(a.sizes, '{}'), a.best_product_id))
+SELECT count(*) FROM dirty;
+
+-- name: put_words
+WITH new AS (
+  INSERT INTO storefront_words (word) SELECT DISTINCT word FROM unnest(%(words)s::text[], %(spellings)s::text[]) n(word, spelling)
+      ON CONFLICT (word) DO NOTHING RETURNING word)
+INSERT INTO storefront_spellings (spelling, word)
+SELECT n.spelling, n.word FROM unnest(%(words)s::text[], %(spellings)s::text[]) n(word, spelling) JOIN new USING (word)
+    ON CONFLICT DO NOTHING;
+
+-- name: store_indexed
+INSERT INTO storefront_stores (dispensary_id, crawled_at, payload_id, index_version, offers, latitude, longitude)
+VALUES (%(id)s, %(last_crawled_at)s, %(last_payload_id)s, %(index_version)s, (SELECT count(*) FROM storefront_offers WHERE store_id = %(id)s), %(latitude)s, %(longitude)s)
+    ON CONFLICT (dispensary_id) DO UPDATE SET crawled_at = excluded.crawled_at, payload_id = excluded.payload_id, index_version = excluded.index_version,
+       offers = excluded.offers, latitude = excluded.latitude, longitude = excluded.longitude, indexed_at = now();
+
+-- name: delete_store
+DELETE FROM storefront_stores WHERE dispensary_id = %(id)s;
+
+-- name: totals_age
+SELECT extract(epoch FROM now() - max(made_at))::double precision FROM storefront_totals;
+
+-- name: clear_totals
+DELETE FROM storefront_totals;
+
+-- name: make_totals
+INSERT INTO storefront_totals (kind, name, items, stores, price)
+SELECT 'all', '', (SELECT count(*) FROM storefront_items WHERE stores > 0), (SELECT count(*) FROM storefront_stores), NULL
+ UNION ALL
+SELECT 'category', category, count(*), max(stores), min(price) FROM storefront_items WHERE stores > 0 GROUP BY category
+ UNION ALL
+(SELECT 'brand', b.slug, count(*), max(i.stores), min(i.price) FROM storefront_items i JOIN storefront_brands b ON b.id = i.brand_id
+  WHERE i.stores > 0 GROUP BY b.slug ORDER BY 3 DESC LIMIT 2000);
+
+-- name: delete_unused_items
+-- Deletes items that no store has offered for so long and no watch waits for. Their pages then do not exist.
+DELETE FROM storefront_items WHERE id IN (
+  SELECT i.id FROM storefront_items i
+   WHERE i.stores = 0 AND i.changed_at < now() - make_interval(days => %(days)s)
+     AND NOT EXISTS (SELECT FROM price_watches w WHERE w.item_id = i.id) AND NOT EXISTS (SELECT FROM storefront_offers o WHERE o.item_id = i.id)
+   ORDER BY i.changed_at LIMIT 1000);

@@ -1,0 +1,273 @@
+"""Reads what the public pages show beside search results: items, offers, stores, brands, totals, sitemaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from msgspec import Raw, Struct
+from psycopg import AsyncConnection
+
+from menuwatch.db import sql
+from menuwatch.db.query import Row, fetch_all, fetch_one, fetch_struct, fetch_structs
+
+_q = sql.load(__package__, "search.sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearbyStores:
+    """Stores in range, with the distance of each in metres."""
+
+    stores: tuple[int, ...]
+    meters: tuple[int, ...]
+    cut: bool = False
+    """More stores are within the requested distance."""
+
+
+class ItemCard(Struct, frozen=True):
+    """An item as lists show it, with its best offer. Prices in cents, `per_gram` in hundredths of a cent."""
+
+    id: int
+    name: str
+    brand: str | None
+    brand_slug: str | None
+    category: str
+    subcategory: str | None
+    strain: str | None
+    sizes: list[str]
+    stores: int
+    in_stock: int
+    product_id: int
+    store_id: int
+    store: str
+    city: str | None
+    state: str | None
+    price: int | None
+    regular: int | None
+    previous_price: int | None
+    per_gram: int | None
+    best_in_stock: bool | None
+    changed_at: datetime
+    thc_lo: Decimal | None
+    thc_hi: Decimal | None
+    thc_unit: str | None
+    medical: bool
+    picture: str | None
+    seen_at: datetime
+    nearby: bool
+
+
+class Item(Struct, frozen=True):
+    """An item with the aggregates of its offers. Units as in ItemCard, `thc` in hundredths of a percent."""
+
+    id: int
+    name: str
+    brand: str | None
+    brand_slug: str | None
+    brand_id: int | None
+    category: str
+    subcategory: str | None
+    strain: str | None
+    sizes: list[str]
+    stores: int
+    in_stock: int
+    price: int | None
+    per_gram: int | None
+    thc: int | None
+    on_special: bool
+    changed_at: datetime
+
+
+class Offer(Struct, frozen=True):
+    """A store's offer of an item; `meters` is the distance of the store, None without a location."""
+
+    product_id: int
+    store_id: int
+    store: str
+    city: str | None
+    state: str | None
+    timezone: str | None
+    price: int | None
+    regular: int | None
+    previous_price: int | None
+    per_gram: int | None
+    in_stock: bool | None
+    changed_at: datetime
+    variants: Raw
+    thc_lo: Decimal | None
+    thc_hi: Decimal | None
+    thc_unit: str | None
+    cbd_lo: Decimal | None
+    cbd_hi: Decimal | None
+    cbd_unit: str | None
+    cannabinoids: Raw | None
+    specials: Raw | None
+    description: str | None
+    brand_description: str | None
+    local_image_path: str | None
+    medical: bool
+    seen_at: datetime
+    menu_url: str | None
+    meters: int | None
+
+
+class ListedStore(Struct, frozen=True):
+    """A visible store with the number of its offers; `meters` as in Offer."""
+
+    id: int
+    name: str
+    address: str | None
+    city: str | None
+    state: str | None
+    zipcode: str | None
+    timezone: str | None
+    seen_at: datetime
+    offers: int
+    is_recreational: bool | None
+    is_medical: bool | None
+    country: str | None = None
+    phone: str | None = None
+    menu_url: str | None = None
+    latitude: float | None = None
+    longitude: float | None = None
+    meters: int | None = None
+
+
+def nearby_values(nearby: NearbyStores | None) -> dict[str, list[int] | None]:
+    """The stores in range as query parameters; null without a location."""
+    if nearby is None:
+        return {"stores": None, "meters": None}
+    return {"stores": list(nearby.stores), "meters": list(nearby.meters)}
+
+
+async def list_item_cards(
+    conn: AsyncConnection[Any], ids: Sequence[int], nearby: NearbyStores | None = None
+) -> list[ItemCard]:
+    """Items as lists show them, in the order of the ids, each with its best offer."""
+    if not ids:
+        return []
+    query = _q.item_cards if nearby is None else _q.item_cards_nearby
+    return await fetch_structs(conn, ItemCard, query, {"ids": list(ids), **nearby_values(nearby)}, prepare=False)
+
+
+async def _cards_of(
+    conn: AsyncConnection[Any], query: Any, values: dict[str, Any], nearby: NearbyStores | None = None
+) -> list[ItemCard]:
+    rows = await fetch_all(conn, query, {**values, **nearby_values(nearby)}, prepare=False)
+    return await list_item_cards(conn, [row["id"] for row in rows], nearby)
+
+
+async def list_drops(
+    conn: AsyncConnection[Any], since: datetime, *, nearby: NearbyStores | None = None, limit: int = 8
+) -> list[ItemCard]:
+    """Items whose price fell since then, largest share first."""
+    return await _cards_of(conn, _q.drops, {"since": since, "limit": limit}, nearby)
+
+
+async def list_specials(
+    conn: AsyncConnection[Any], *, nearby: NearbyStores | None = None, limit: int = 8
+) -> list[ItemCard]:
+    """Items newly on special, latest first."""
+    return await _cards_of(conn, _q.specials, {"limit": limit}, nearby)
+
+
+async def list_similar(conn: AsyncConnection[Any], item: Item, limit: int = 6) -> list[ItemCard]:
+    """Other items of the same brand, those in stock at most stores first."""
+    if item.brand_id is None:
+        return []
+    return await _cards_of(conn, _q.similar, {"brand_id": item.brand_id, "id": item.id, "limit": limit})
+
+
+async def list_totals(conn: AsyncConnection[Any], kind: str, limit: int = 100) -> list[Row]:
+    """Totals for each `category` or `brand`, or for `all`; some minutes old."""
+    return await fetch_all(conn, _q.totals, {"kind": kind, "limit": limit})
+
+
+async def get_item(conn: AsyncConnection[Any], item_id: int) -> Item | None:
+    """One item, including one that no store offers at the moment; None if it does not exist."""
+    return await fetch_struct(conn, Item, _q.item, {"id": item_id})
+
+
+async def list_offers(
+    conn: AsyncConnection[Any], item_id: int, nearby: NearbyStores | None = None, limit: int = 100
+) -> list[Offer]:
+    """Offers of the item: those not out of stock first, nearest first if a location is given, else cheapest first."""
+    values = {**nearby_values(nearby), "id": item_id, "by_distance": nearby is not None, "limit": limit}
+    return await fetch_structs(conn, Offer, _q.offers, values, prepare=False)
+
+
+async def list_stores(
+    conn: AsyncConnection[Any],
+    *,
+    state: str | None = None,
+    nearby: NearbyStores | None = None,
+    after: int | None = None,
+    limit: int = 50,
+) -> list[ListedStore]:
+    """Visible stores after the one with that id: by distance if a location is given, else by city and name."""
+    last = await get_store(conn, after) if after is not None else None
+    values = {
+        **nearby_values(nearby),
+        "state": state,
+        "after_city": (last.city or "") if last else None,
+        "after_name": last.name if last else None,
+        "after_id": last.id if last else None,
+        "limit": limit,
+    }
+    return await fetch_structs(conn, ListedStore, _q.stores, values, prepare=False)
+
+
+async def get_store(conn: AsyncConnection[Any], store_id: int) -> ListedStore | None:
+    """One visible store; None if there is none."""
+    return await fetch_struct(conn, ListedStore, _q.store, {"id": store_id}) if store_id < 2**31 else None
+
+
+async def list_states(conn: AsyncConnection[Any]) -> list[Row]:
+    """States with their number of stores and offers."""
+    return await fetch_all(conn, _q.states, {})
+
+
+async def list_store_categories(conn: AsyncConnection[Any], store_id: int) -> list[Row]:
+    """Categories of a store's menu with their number of items, largest first."""
+    return await fetch_all(conn, _q.store_categories, {"id": store_id})
+
+
+async def list_store_menu(conn: AsyncConnection[Any], store_id: int, per_category: int) -> list[ItemCard]:
+    """The first items of each category of a store's menu, with that store's offers."""
+    rows = await fetch_all(conn, _q.store_menu, {"id": store_id, "per_category": per_category})
+    return await list_item_cards(conn, [row["id"] for row in rows], NearbyStores(stores=(store_id,), meters=(0,)))
+
+
+async def get_brand(conn: AsyncConnection[Any], slug: str) -> Row | None:
+    """One brand; None if there is none."""
+    return await fetch_one(conn, _q.brand, {"slug": slug})
+
+
+async def get_brand_totals(conn: AsyncConnection[Any], brand_id: int) -> Row:
+    """A brand's number of items, lowest price and categories."""
+    (totals,) = await fetch_all(conn, _q.brand_totals, {"id": brand_id})
+    return totals | {"categories": await fetch_all(conn, _q.brand_categories, {"id": brand_id})}
+
+
+async def last_item_id(conn: AsyncConnection[Any]) -> int:
+    """The highest item id; 0 without items."""
+    (row,) = await fetch_all(conn, _q.last_item_id, {})
+    return int(row["last"] or 0)
+
+
+async def list_sitemap_items(conn: AsyncConnection[Any], first: int, last: int) -> list[Row]:
+    """Items on a menu with ids from `first` to below `last`."""
+    return await fetch_all(conn, _q.sitemap_items, {"first": first, "last": last})
+
+
+async def list_sitemap_stores(conn: AsyncConnection[Any]) -> list[Row]:
+    """Every visible store."""
+    return await fetch_all(conn, _q.sitemap_stores, {})
+
+
+async def list_sitemap_brands(conn: AsyncConnection[Any], limit: int) -> list[Row]:
+    """The first brands by id."""
+    return await fetch_all(conn, _q.sitemap_brands, {"limit": limit})

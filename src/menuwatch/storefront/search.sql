@@ -1,0 +1,318 @@
+-- Search and pages of the storefront. Search statements are planned for their values (`prepare=False`): a filter that is not set is then no
+-- part of the plan, and the order is that of an index.
+
+-- piece: item_filter
+-- Filter of items. Prices and potencies are compared with the expressions of the indexes.
+AND (%(category)s::text IS NULL OR i.category = %(category)s)
+AND (%(strains)s::text[] IS NULL OR i.strain = ANY (%(strains)s))
+AND (%(brands)s::integer[] IS NULL OR i.brand_id = ANY (%(brands)s))
+AND (%(sizes)s::text[] IS NULL OR i.sizes && %(sizes)s)
+AND (NOT %(in_stock)s OR i.in_stock > 0) AND (NOT %(special)s OR i.on_special)
+AND (%(price_min)s::integer IS NULL OR coalesce(i.price, 2147483647) >= %(price_min)s)
+AND (%(price_max)s::integer IS NULL OR coalesce(i.price, 2147483647) <= %(price_max)s)
+AND (%(per_gram_max)s::integer IS NULL OR coalesce(i.per_gram, 2147483647) <= %(per_gram_max)s)
+AND (%(thc_min)s::integer IS NULL OR -coalesce(i.thc, -1) <= -%(thc_min)s::integer)
+AND (%(thc_max)s::integer IS NULL OR -coalesce(i.thc, -1) >= -%(thc_max)s::integer)
+
+-- piece: offer_filter
+-- The same filter on offers.
+AND (%(category)s::text IS NULL OR o.category = %(category)s)
+AND (%(strains)s::text[] IS NULL OR o.strain = ANY (%(strains)s))
+AND (%(brands)s::integer[] IS NULL OR o.brand_id = ANY (%(brands)s))
+AND (%(sizes)s::text[] IS NULL OR o.sizes && %(sizes)s)
+AND (NOT %(in_stock)s OR o.in_stock) AND (NOT %(special)s OR (o.regular IS NOT NULL AND o.in_stock IS NOT false))
+AND (%(price_min)s::integer IS NULL OR o.price >= %(price_min)s) AND (%(price_max)s::integer IS NULL OR o.price <= %(price_max)s)
+AND (%(per_gram_max)s::integer IS NULL OR o.per_gram <= %(per_gram_max)s)
+AND (%(thc_min)s::integer IS NULL OR o.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR o.thc <= %(thc_max)s)
+
+-- piece: facet_counts
+-- Counts of the matches `m` by facet.
+SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
+UNION ALL SELECT 'category', category, count(*) FROM m GROUP BY category
+UNION ALL SELECT 'strain', strain, count(*) FROM m WHERE strain IS NOT NULL GROUP BY strain
+UNION ALL (SELECT 'brand', brand_id::text, count(*) FROM m WHERE brand_id IS NOT NULL GROUP BY brand_id ORDER BY 3 DESC, 2 LIMIT 40)
+UNION ALL (SELECT 'size', z, count(*) FROM (SELECT unnest(sizes) AS z FROM m) u GROUP BY z ORDER BY 3 DESC, 2 LIMIT 16)
+UNION ALL SELECT 'price', width_bucket(price, %(price_steps)s::integer[])::text, count(*) FROM m WHERE price IS NOT NULL GROUP BY 2
+UNION ALL SELECT 'thc', width_bucket(thc, %(thc_steps)s::integer[])::text, count(*) FROM m WHERE thc IS NOT NULL GROUP BY 2
+UNION ALL SELECT 'in_stock', 'yes', count(*) FROM m WHERE in_stock
+UNION ALL SELECT 'special', 'yes', count(*) FROM m WHERE on_special;
+
+-- name: facets
+-- Number of items that match, in total and by facet; counted up to a limit, plus one to show that there are more.
+WITH m AS MATERIALIZED (
+  SELECT i.category, i.strain, i.brand_id, i.sizes, i.price, i.thc, i.in_stock > 0 AS in_stock, i.on_special
+    FROM storefront_items i
+   WHERE i.stores > 0
+     AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
+     AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM storefront_item_words w WHERE w.item_id = i.id))
+     {item_filter}
+   LIMIT %(most)s + 1
+)
+{facet_counts}
+
+-- name: facets_sampled
+-- The same from a sample of the table's pages, for a filter that matches many.
+WITH m AS MATERIALIZED (
+  SELECT i.category, i.strain, i.brand_id, i.sizes, i.price, i.thc, i.in_stock > 0 AS in_stock, i.on_special
+    FROM storefront_items i TABLESAMPLE SYSTEM (%(percent)s) REPEATABLE (1)
+   WHERE i.stores > 0
+     AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
+     AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM storefront_item_words w WHERE w.item_id = i.id))
+     {item_filter}
+)
+{facet_counts}
+
+-- name: facets_nearby
+-- The same for some stores, with their prices and stock.
+WITH f AS MATERIALIZED (
+  SELECT o.item_id, o.category, o.strain, o.brand_id, o.sizes, o.price, o.thc, o.in_stock, o.regular
+    FROM storefront_offers o
+   WHERE o.store_id = ANY (%(stores)s::integer[])
+     AND (%(ids)s::bigint[] IS NULL OR o.item_id = ANY (%(ids)s))
+     AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM storefront_item_words w WHERE w.item_id = o.item_id))
+     {offer_filter}
+), m AS MATERIALIZED (
+  SELECT f.item_id, min(f.category) AS category, min(f.strain) AS strain, min(f.brand_id) AS brand_id, min(f.price) AS price, max(f.thc) AS thc,
+         min(f.sizes) AS sizes,
+         bool_or(f.in_stock) AS in_stock, bool_or(f.regular IS NOT NULL AND f.in_stock IS NOT false) AS on_special
+    FROM f GROUP BY f.item_id
+)
+{facet_counts}
+
+-- name: find
+-- A text with very many matches is tested on each visited item (a scalar subquery, which is never evaluated for all of them at once).
+SELECT i.id, CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
+                           WHEN 'per_gram' THEN coalesce(i.per_gram, 2147483647) WHEN 'thc' THEN -coalesce(i.thc, -1)
+                           WHEN 'newest' THEN -i.first_seen
+            ELSE (SELECT -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', r.words, %(words)s::text::tsquery, 1))::integer
+                     FROM storefront_item_words r WHERE r.item_id = i.id) - 1000 * least(i.in_stock, 50) END AS key
+  FROM storefront_items i
+ WHERE i.stores > 0
+     AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
+     AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM storefront_item_words w WHERE w.item_id = i.id))
+     {item_filter}
+   AND (%(after_id)s::bigint IS NULL
+        OR (CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
+                           WHEN 'per_gram' THEN coalesce(i.per_gram, 2147483647) WHEN 'thc' THEN -coalesce(i.thc, -1)
+                           WHEN 'newest' THEN -i.first_seen
+            ELSE (SELECT -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', r.words, %(words)s::text::tsquery, 1))::integer
+                     FROM storefront_item_words r WHERE r.item_id = i.id) - 1000 * least(i.in_stock, 50) END, i.id)
+           > (%(after_key)s::integer, %(after_id)s))
+ ORDER BY 2, 1 LIMIT %(limit)s;
+
+-- name: find_few
+-- The same for few matches: all of them are sorted, instead of a search along an index.
+SELECT i.id, CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
+                           WHEN 'per_gram' THEN coalesce(i.per_gram, 2147483647) WHEN 'thc' THEN -coalesce(i.thc, -1)
+                           WHEN 'newest' THEN -i.first_seen
+            ELSE (SELECT -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', r.words, %(words)s::text::tsquery, 1))::integer
+                     FROM storefront_item_words r WHERE r.item_id = i.id) - 1000 * least(i.in_stock, 50) END AS key
+  FROM (SELECT * FROM storefront_items i
+        WHERE i.stores > 0
+     AND (%(ids)s::bigint[] IS NULL OR i.id = ANY (%(ids)s))
+     AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM storefront_item_words w WHERE w.item_id = i.id))
+     {item_filter}
+        OFFSET 0) i
+ WHERE (%(after_id)s::bigint IS NULL
+        OR (CASE %(order)s WHEN 'popular' THEN -i.in_stock WHEN 'price' THEN coalesce(i.price, 2147483647)
+                           WHEN 'per_gram' THEN coalesce(i.per_gram, 2147483647) WHEN 'thc' THEN -coalesce(i.thc, -1)
+                           WHEN 'newest' THEN -i.first_seen
+            ELSE (SELECT -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', r.words, %(words)s::text::tsquery, 1))::integer
+                     FROM storefront_item_words r WHERE r.item_id = i.id) - 1000 * least(i.in_stock, 50) END, i.id)
+           > (%(after_key)s::integer, %(after_id)s))
+ ORDER BY 2, 1 LIMIT %(limit)s;
+
+-- name: find_nearby
+-- Items of some stores; `meters` are the distances of the stores.
+SELECT h.id, h.key FROM (
+  SELECT o.item_id AS id,
+         CASE %(order)s WHEN 'distance' THEN min(n.meters) WHEN 'price' THEN coalesce(min(o.price) FILTER (WHERE o.in_stock IS NOT false), min(o.price), 2147483647)
+              WHEN 'per_gram' THEN coalesce(min(o.per_gram) FILTER (WHERE o.in_stock IS NOT false), min(o.per_gram), 2147483647)
+              WHEN 'thc' THEN -coalesce(max(o.thc), -1) WHEN 'newest' THEN -min(o.first_seen)
+              WHEN 'popular' THEN -count(*) FILTER (WHERE o.in_stock)::integer
+              ELSE (SELECT -(1000000 * ts_rank('{0.05, 0.2, 0.5, 1}', w.words, %(words)s::text::tsquery, 1))::integer
+                      FROM storefront_item_words w WHERE w.item_id = o.item_id) END AS key
+    FROM storefront_offers o
+    JOIN unnest(%(stores)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = o.store_id
+   WHERE o.store_id = ANY (%(stores)s::integer[])
+     AND (%(ids)s::bigint[] IS NULL OR o.item_id = ANY (%(ids)s))
+     AND (%(broad)s::text IS NULL OR (SELECT w.words @@ %(broad)s::text::tsquery FROM storefront_item_words w WHERE w.item_id = o.item_id))
+     {offer_filter}
+   GROUP BY o.item_id) h
+ WHERE %(after_id)s::bigint IS NULL OR (h.key, h.id) > (%(after_key)s::integer, %(after_id)s)
+ ORDER BY h.key, h.id LIMIT %(limit)s;
+
+-- name: item_cards
+-- Items as lists show them, each with its best offer: the cheapest one that is not out of stock.
+SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.category, i.subcategory, i.strain, i.sizes, i.stores, i.in_stock, o.product_id,
+       o.store_id, d.name AS store, d.city, d.state, o.price, o.regular, o.previous_price, o.per_gram, o.in_stock AS best_in_stock, o.changed_at,
+       p.thc_lo, p.thc_hi, p.thc_unit, p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical,
+       coalesce(p.local_image_path, other.path) AS picture, d.last_crawled_at AS seen_at, false AS nearby
+  FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY w(id, place)
+  JOIN storefront_items i ON i.id = w.id
+  LEFT JOIN storefront_brands b ON b.id = i.brand_id
+  JOIN storefront_offers o ON o.product_id = i.best_product_id
+  JOIN catalog_products p ON p.id = o.product_id
+  JOIN dispensaries d ON d.id = o.store_id
+  LEFT JOIN LATERAL (
+    SELECT q.local_image_path AS path
+      FROM (SELECT f.product_id FROM storefront_offers f WHERE f.item_id = i.id LIMIT 20) few JOIN catalog_products q ON q.id = few.product_id
+     WHERE p.local_image_path IS NULL AND q.local_image_path IS NOT NULL LIMIT 1) other ON true
+ ORDER BY w.place;
+
+-- name: item_cards_nearby
+-- The same with offers of some stores only.
+WITH f AS MATERIALIZED (
+  SELECT o.* FROM storefront_offers o WHERE o.item_id = ANY (%(ids)s::bigint[]) AND o.store_id = ANY (%(stores)s::integer[])
+), best AS (
+  SELECT DISTINCT ON (item_id) * FROM f ORDER BY item_id, (in_stock IS NOT false) DESC, price NULLS LAST, product_id
+), counts AS (
+  SELECT item_id, count(DISTINCT store_id) AS stores, count(DISTINCT store_id) FILTER (WHERE in_stock) AS in_stock FROM f GROUP BY item_id
+)
+SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.category, i.subcategory, i.strain, i.sizes, h.stores, h.in_stock, o.product_id,
+       o.store_id, d.name AS store, d.city, d.state, o.price, o.regular, o.previous_price, o.per_gram, o.in_stock AS best_in_stock, o.changed_at,
+       p.thc_lo, p.thc_hi, p.thc_unit, p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical,
+       coalesce(p.local_image_path, other.path) AS picture, d.last_crawled_at AS seen_at, true AS nearby
+  FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY w(id, place)
+  JOIN storefront_items i ON i.id = w.id
+  JOIN counts h ON h.item_id = w.id
+  JOIN best o ON o.item_id = w.id
+  LEFT JOIN storefront_brands b ON b.id = i.brand_id
+  JOIN catalog_products p ON p.id = o.product_id
+  JOIN dispensaries d ON d.id = o.store_id
+  LEFT JOIN LATERAL (
+    SELECT q.local_image_path AS path
+      FROM (SELECT g.product_id FROM storefront_offers g WHERE g.item_id = i.id LIMIT 20) few JOIN catalog_products q ON q.id = few.product_id
+     WHERE p.local_image_path IS NULL AND q.local_image_path IS NOT NULL LIMIT 1) other ON true
+ ORDER BY w.place;
+
+-- name: drops
+-- Items with a recent price drop, largest share first; each item once.
+SELECT id FROM (
+  SELECT DISTINCT ON (f.item_id) f.item_id AS id, (f.previous_price - f.price)::double precision / f.previous_price AS share
+    FROM (SELECT o.item_id, o.previous_price, o.price FROM storefront_offers o
+           WHERE o.previous_price IS NOT NULL AND o.in_stock IS NOT false AND o.changed_at > %(since)s
+             AND (%(stores)s::integer[] IS NULL OR o.store_id = ANY (%(stores)s))
+           ORDER BY o.changed_at DESC LIMIT 2000) f
+   ORDER BY f.item_id, share DESC) x
+ ORDER BY share DESC, id LIMIT %(limit)s;
+
+-- name: specials
+-- Items with a new special, latest first; each item once.
+SELECT id FROM (
+  SELECT DISTINCT ON (f.item_id) f.item_id AS id, f.changed_at
+    FROM (SELECT o.item_id, o.changed_at FROM storefront_offers o
+           WHERE o.regular IS NOT NULL AND o.in_stock IS NOT false AND (%(stores)s::integer[] IS NULL OR o.store_id = ANY (%(stores)s))
+           ORDER BY o.changed_at DESC LIMIT 500) f
+   ORDER BY f.item_id, f.changed_at DESC) x
+ ORDER BY changed_at DESC, id LIMIT %(limit)s;
+
+-- name: item
+SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.brand_id, i.category, i.subcategory, i.strain, i.sizes, i.stores, i.in_stock, i.price,
+       i.per_gram, i.thc, i.on_special, i.changed_at
+  FROM storefront_items i LEFT JOIN storefront_brands b ON b.id = i.brand_id WHERE i.id = %(id)s;
+
+-- name: offers
+-- Offers of an item, best first. `meters` is null without a location.
+SELECT o.product_id, o.store_id, d.name AS store, d.city, d.state, d.timezone, o.price, o.regular, o.previous_price, o.per_gram, o.in_stock, o.changed_at,
+       p.variants, p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit, p.cannabinoids, p.specials, p.description,
+       p.extra ->> 'brand_description' AS brand_description, p.local_image_path,
+       p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical, d.last_crawled_at AS seen_at, d.menu_url, n.meters
+  FROM storefront_offers o
+  JOIN catalog_products p ON p.id = o.product_id
+  JOIN dispensaries d ON d.id = o.store_id
+  LEFT JOIN unnest(%(stores)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = o.store_id
+ WHERE o.item_id = %(id)s
+ ORDER BY (o.in_stock IS NOT false) DESC, CASE WHEN %(by_distance)s THEN n.meters END NULLS LAST, o.price NULLS LAST, o.product_id
+ LIMIT %(limit)s;
+
+-- name: nearby_stores
+-- Stores around a point, nearest first. The box limits the exact computation to a few of them.
+SELECT store_id, meters, offers FROM (
+  SELECT s.dispensary_id AS store_id, s.offers,
+         distance_meters(s.latitude, s.longitude, %(lat)s::double precision, %(lon)s::double precision) AS meters
+    FROM storefront_stores s
+   WHERE s.latitude BETWEEN %(lat)s::double precision - %(lat_span)s::double precision AND %(lat)s::double precision + %(lat_span)s::double precision
+     AND s.longitude BETWEEN %(lon)s::double precision - %(lon_span)s::double precision AND %(lon)s::double precision + %(lon_span)s::double precision) x
+ WHERE meters <= %(meters)s ORDER BY meters, store_id LIMIT %(limit)s;
+
+-- name: matching
+-- Items that the words match.
+SELECT item_id FROM storefront_item_words WHERE words @@ %(words)s::text::tsquery LIMIT %(limit)s;
+
+-- name: known_words
+-- For each word whether it occurs in a name, and whether an occurring word begins with it.
+SELECT w.word, EXISTS (SELECT FROM storefront_words s WHERE s.word = w.word) AS whole,
+       EXISTS (SELECT FROM storefront_words s WHERE s.word >= w.word COLLATE "C" AND s.word < w.word || U&'\+10FFFD' COLLATE "C") AS begins
+  FROM unnest(%(words)s::text[]) w(word);
+
+-- name: similar_words
+SELECT DISTINCT word FROM storefront_spellings WHERE spelling = ANY (%(spellings)s::text[]) ORDER BY word LIMIT 200;
+
+-- name: brands_by_id
+SELECT id, slug, name FROM storefront_brands WHERE id = ANY (%(ids)s::integer[]);
+
+-- name: brands_by_slug
+SELECT id, slug, name FROM storefront_brands WHERE slug = ANY (%(slugs)s::text[]);
+
+-- name: brand
+-- The collation is that of the index of brand images; with another one every image would be read.
+SELECT b.id, b.slug, b.name, u.path AS logo FROM storefront_brands b
+  LEFT JOIN image_references u ON u.brand = left(b.slug, 80) COLLATE "default" AND u.status = 'stored'
+ WHERE b.slug = %(slug)s;
+
+-- name: brand_totals
+SELECT count(*) AS items, count(*) FILTER (WHERE in_stock > 0) AS in_stock, min(price) AS price FROM storefront_items
+ WHERE brand_id = %(id)s AND stores > 0;
+
+-- name: brand_categories
+SELECT category, count(*) AS items FROM storefront_items WHERE brand_id = %(id)s AND stores > 0 GROUP BY category ORDER BY 2 DESC, 1;
+
+-- name: totals
+SELECT t.name, coalesce(b.name, t.name) AS label, t.items, t.stores, t.price FROM storefront_totals t LEFT JOIN storefront_brands b ON t.kind = 'brand' AND b.slug = t.name
+ WHERE t.kind = %(kind)s ORDER BY t.items DESC, t.name LIMIT %(limit)s;
+
+-- name: states
+SELECT d.state, count(*) AS stores, sum(s.offers)::integer AS products FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id
+ WHERE d.state IS NOT NULL GROUP BY d.state ORDER BY d.state;
+
+-- name: stores
+-- Stores by distance, or by city and name after a given one.
+SELECT d.id, d.name, d.address, d.city, d.state, d.zipcode, d.timezone, d.last_crawled_at AS seen_at, s.offers, d.is_recreational, d.is_medical,
+       n.meters
+  FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id
+  LEFT JOIN unnest(%(stores)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = d.id
+ WHERE (%(state)s::text IS NULL OR d.state = %(state)s) AND (%(stores)s::integer[] IS NULL OR n.store_id IS NOT NULL)
+   AND (%(after_id)s::integer IS NULL OR (coalesce(d.city, ''), d.name, d.id) > (%(after_city)s::text, %(after_name)s::text, %(after_id)s))
+ ORDER BY n.meters, coalesce(d.city, ''), d.name, d.id LIMIT %(limit)s;
+
+-- name: store
+SELECT d.id, d.name, d.address, d.city, d.state, d.country, d.zipcode, d.phone, d.timezone, d.menu_url, d.latitude, d.longitude, d.is_recreational,
+       d.is_medical, d.last_crawled_at AS seen_at, s.offers
+  FROM dispensaries d JOIN storefront_stores s ON s.dispensary_id = d.id WHERE d.id = %(id)s;
+
+-- name: store_categories
+SELECT category, count(DISTINCT item_id) AS items FROM storefront_offers WHERE store_id = %(id)s GROUP BY category ORDER BY 2 DESC, 1;
+
+-- name: store_menu
+-- The first items of each category of one store: in stock first, then by name.
+SELECT category, id FROM (
+  SELECT o.category, o.item_id AS id, i.name,
+         row_number() OVER (PARTITION BY o.category ORDER BY bool_or(o.in_stock IS NOT false) DESC, bool_or(o.regular IS NOT NULL) DESC, i.name, o.item_id) AS place
+    FROM storefront_offers o JOIN storefront_items i ON i.id = o.item_id WHERE o.store_id = %(id)s GROUP BY o.category, o.item_id, i.name) x
+ WHERE place <= %(per_category)s ORDER BY category, place;
+
+-- name: similar
+SELECT id FROM storefront_items WHERE brand_id = %(brand_id)s AND stores > 0 AND id <> %(id)s ORDER BY -in_stock, id LIMIT %(limit)s;
+
+-- name: sitemap_items
+SELECT id, name, changed_at FROM storefront_items WHERE stores > 0 AND id >= %(first)s AND id < %(last)s ORDER BY id;
+
+-- name: last_item_id
+SELECT max(id) AS last FROM storefront_items;
+
+-- name: sitemap_stores
+SELECT d.id, d.name, d.last_crawled_at AS changed_at FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id ORDER BY d.id;
+
+-- name: sitemap_brands
+SELECT slug FROM storefront_brands ORDER BY id LIMIT %(limit)s;

@@ -1,0 +1,74 @@
+"""Every page of the dashboard that a link leads to: no overflow at four widths, and axe in light and dark.
+
+axe takes about a second: `make test` runs it at two widths, and at one in dark; `make screenshots` runs it at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from playwright.sync_api import Page
+
+from menuwatch.dashboard.navigation import SCREENS
+from tests.browser.conftest import AXE, Served, fits
+
+WIDTHS = (390, 1024, 1440, 1920)
+ALL = "SCREENSHOTS" in os.environ
+LIGHT = WIDTHS if ALL else (390, 1440)
+DARK = WIDTHS if ALL else (1440,)
+_CHECK = """contrast_only => axe.run(document, {
+  resultTypes: ['violations'],
+  ...(contrast_only ? {runOnly: ['color-contrast']} : {}),
+}).then(found => found.violations.flatMap(one => one.nodes.slice(0, 3).map(node => `${one.id}: ${node.html.slice(0, 160)}`)))"""
+_NAMED = re.compile(r"(/admin/(?:workers|hosts)/)[^/]+")
+_SKIPPED = re.compile(r"/admin/(?:login|logout|static|.*\bexport\b)")
+
+
+def _pattern(path: str) -> str:
+    """Pages of one kind have one pattern: numbers and names of objects are left out."""
+    return re.sub(r"/\d+", "/N", _NAMED.sub(r"\1N", path))
+
+
+@pytest.mark.timeout(900)
+def test_every_page_at_every_width(page: Page, server: Served) -> None:
+    """Found by following links from the screens, one page of each kind."""
+    root = urlsplit(server.address).path
+    waiting = [f"{root}/admin{screen.path}" for screen in SCREENS]
+    seen = {_pattern(path) for path in waiting}
+    wrong: list[str] = []
+    while waiting:
+        path = waiting.pop(0)
+        page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+        answer = page.goto(server.address.removesuffix(root) + path)
+        assert answer is not None
+        if not answer.headers.get("content-type", "").startswith("text/html"):
+            continue
+        page.locator("main h1").first.wait_for()
+        page.evaluate(AXE.read_text(encoding="utf-8") + "; undefined")
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            if not fits(page):
+                wrong.append(f"{path} is wider than {width} px")
+            # What a scheme changes is colours alone.
+            for scheme, widths in (("light", LIGHT), ("dark", DARK)):
+                if width not in widths:
+                    continue
+                page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+                wrong += [f"{path}, {width} px, {scheme}: {one}" for one in page.evaluate(_CHECK, scheme == "dark")]
+        links = page.eval_on_selector_all(
+            "main a[href]:not([download]):not([data-plain])", "all => all.map(a => a.pathname?.baseVal ?? a.pathname)"
+        )
+        for link in links:
+            if (
+                link
+                and link.startswith(f"{root}/admin/")
+                and _pattern(unquote(link)) not in seen
+                and not _SKIPPED.match(link)
+            ):
+                seen.add(_pattern(unquote(link)))
+                waiting.append(link)
+    assert len(seen) > 40, sorted(seen)
+    assert not wrong, "\n".join(dict.fromkeys(wrong))

@@ -1,0 +1,78 @@
+"""Names of products are known once each, so that a part of one is found without reading all products."""
+
+from __future__ import annotations
+
+from menuwatch.catalog import service as products
+from menuwatch.catalog import store as catalog
+from menuwatch.catalog.service import Order, ProductFilter
+from menuwatch.db.pool import Connection, Pool
+
+_NEW = (
+    "INSERT INTO catalog_products (dispensary_id, provider, provider_product_id, content_hash, first_seen_at, state_from, changed_at,"
+    " name_raw, name, stock_status, price_rec, variants, extra)"
+    " SELECT 1, 'dutchie', n, '\\x00', now(), now(), now(), n, n, 'unknown', length(n), '[]', '{}' FROM unnest(%s::text[]) n"
+)
+
+
+async def _found(conn: Connection, text: str, order: Order = Order.NAME) -> list[str]:
+    page = await products.list_products(conn, ProductFilter(q=text), order=order)
+    return [product.name for product in page.items]
+
+
+async def test_a_part_of_a_name_is_found_at_once_and_after_maintenance(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        await conn.execute("INSERT INTO dispensaries (name, name_raw) VALUES ('s', 's')")
+        await conn.execute(_NEW.encode(), (["Blue Dream", "BLUE Cheese", "50% Off_Kush", "Käse", "x" * 9000],))
+        for _ in range(2):
+            assert await _found(conn, "lue ") == ["BLUE Cheese", "Blue Dream"]
+            assert await _found(conn, "lue ", Order.PRICE) == ["Blue Dream", "BLUE Cheese"]
+            assert await _found(conn, "0% o") == ["50% Off_Kush"]
+            assert await _found(conn, "f_K") == ["50% Off_Kush"]
+            assert await _found(conn, "KÄS") == ["Käse"]
+            assert await _found(conn, "xxxx") == ["x" * 9000]
+            assert await _found(conn, "b") == ["BLUE Cheese", "Blue Dream"]
+            assert await _found(conn, "blue_") == await _found(conn, "nothing") == []
+            await catalog.fold_names(conn)
+        cursor = await conn.execute("SELECT count(*), (SELECT count(*) FROM catalog_new_names) FROM catalog_names")
+        assert await cursor.fetchone() == (5, 0)
+
+
+async def test_names_that_are_known_are_not_noted_again(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        await conn.execute("INSERT INTO dispensaries (name, name_raw) VALUES ('s', 's')")
+        await conn.execute(_NEW.encode(), (["Blue Dream", "Haze"],))
+        assert await catalog.fold_names(conn) == 2
+        await conn.execute("UPDATE catalog_products SET name = name, price_rec = 1")
+        await conn.execute("UPDATE catalog_products SET name = 'blue dream' WHERE name = 'Haze'")
+        assert await catalog.fold_names(conn) == 0
+        await conn.execute("UPDATE catalog_products SET name = 'Ghost Train' WHERE name = 'blue dream'")
+        assert await _found(conn, "train") == ["Ghost Train"]
+        assert await _found(conn, "haze") == []
+        assert await catalog.fold_names(conn) == 1
+        assert await catalog.fold_names(conn) == 0
+
+
+async def test_brands_and_categories_of_a_large_catalogue_are_as_they_were_counted(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        await conn.execute("INSERT INTO dispensaries (name, name_raw) VALUES ('s', 's')")
+        await conn.execute(_NEW.encode(), (["one", "two", "three"],))
+        await conn.execute("UPDATE catalog_products SET brand_name = 'B', category = 'Flower' WHERE name <> 'two'")
+        await conn.execute("UPDATE catalog_products SET brand_name = 'A' WHERE name = 'two'")
+        expected = [("A", 1, 0, 1), ("B", 2, 0, 1)]
+
+        async def brands(**how: object) -> list[tuple[object, ...]]:
+            found = await products.list_brands(conn, **how)  # type: ignore[arg-type]
+            return [(row.name, row.products, row.in_stock, row.stores) for row in found]
+
+        assert await brands() == expected
+        assert await catalog.count_totals(conn) == 0, "it is small"
+        await conn.execute("ANALYZE catalog_products")
+        await conn.execute("SELECT refresh_catalog_totals(3)")
+        await conn.execute("UPDATE catalog_products SET brand_name = 'C' WHERE name = 'one'")
+        assert await brands() == expected
+        assert await brands(after="A") == await brands(q="b") == expected[1:]
+        assert await brands(stores=[1]) == [("A", 1, 0, 1), ("B", 1, 0, 1), ("C", 1, 0, 1)]
+        (category,) = await products.list_categories(conn)
+        assert (category.name, category.products) == ("Flower", 2)
+        await catalog.count_totals(conn)
+        assert len(await brands()) == 3

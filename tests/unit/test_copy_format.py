@@ -1,0 +1,139 @@
+"""Lines of COPY's text format, read back by its rules: tabs between fields, a backslash before what would be mistaken."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from menuwatch.catalog import copy_format as rows
+from menuwatch.catalog.diff import prices_of, stock_of
+from menuwatch.catalog.model import Cannabinoid, Potency, Product, Variant
+from tests.market import product as plain
+
+PLAIN = plain({"id": "a", "name": "Thing", "price": "10", "qty": 5})
+MEANT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def fields(line: str) -> list[str | None]:
+    """The values of a line as the server reads them."""
+    assert "\n" not in line
+    assert "\r" not in line
+    assert line != "\\.", "the end of the data"
+    return [None if part == "\\N" else unescaped(part) for part in line.split("\t")]
+
+
+def unescaped(part: str) -> str:
+    assert re.fullmatch(r"(?:[^\\]|\\[^0-7x])*", part), "a lone backslash, or an octal or hexadecimal escape"
+    return re.sub(r"\\(.)", lambda escape: MEANT.get(escape[1], escape[1]), part)
+
+
+def named(product: Product) -> dict[str, str | None]:
+    found = fields(rows.product_line(7, b"\x01\x02", product))
+    columns = rows.PRODUCT_COLUMNS.split(", ")
+    assert len(found) == len(columns)
+    return dict(zip(columns, found, strict=True))
+
+
+def test_a_plain_product() -> None:
+    found = named(PLAIN)
+    assert {key: value for key, value in found.items() if value is not None} == {
+        "id": "7",
+        "content_hash": "\\x0102",
+        "name_raw": "Thing",
+        "name": "Thing",
+        "status_raw": "Active",
+        "price_rec": "10",
+        "stock_status": "in_stock",
+        "is_in_stock": "t",
+        "quantity": "5",
+        "quantity_capped": "f",
+        "variants": '[{"option":"each","price_rec":10,"quantity":5,"stock_status":"in_stock"}]',
+        "extra": "{}",
+    }
+
+
+@pytest.mark.parametrize("unit", ["mg\\", "\\.", "\\N", "a\tb", "a\nb\r", "ß"])
+def test_a_unit_is_a_text_like_any_other(unit: str) -> None:
+    strong = Potency(Decimal("1.5"), Decimal(2), unit, unit)
+    product = msgspec.structs.replace(PLAIN, thc=strong, cbd=strong)
+    found = named(product)
+    assert (found["thc_lo"], found["thc_hi"], found["thc_unit"]) == ("1.5", "2", unit)
+    assert (found["cbd_lo"], found["cbd_hi"], found["cbd_unit"]) == ("1.5", "2", unit)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=12))
+def test_any_text_comes_back_whole(text: str) -> None:
+    product = msgspec.structs.replace(
+        PLAIN,
+        provider_product_id=text,
+        name_raw=text,
+        category=text,
+        thc=Potency(Decimal(1), Decimal(1), text, text),
+        cannabinoids=(Cannabinoid(text, Decimal(1), text),),
+        images=(text,),
+        extra={text: [text]},
+    )
+    kept = text.replace("\0", "\ufffd")
+    found = named(product)
+    assert (found["name_raw"], found["category"], found["thc_unit"]) == (kept, kept, kept)
+    assert json.loads(found["images"] or "") == [kept]
+    assert json.loads(found["extra"] or "") == {kept: [kept]}
+    assert json.loads(found["cannabinoids"] or "")[0]["name"] == kept
+    assert fields(rows.identity_line(3, "dutchie", product, "2026-01-01"))[2] == kept
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a\0b", "a\ufffdb"),
+        ("\\u0000", "\\u0000"),  # a backslash and five characters: no NUL
+        ("\\\0", "\\\ufffd"),
+        ("\\\\u0000\0", "\\\\u0000\ufffd"),
+        ('quote " and \\ and \n', 'quote " and \\ and \n'),
+    ],
+)
+def test_json_has_no_nul_and_keeps_the_rest(value: str, expected: str) -> None:
+    assert json.loads(rows.dump([value])) == [expected]
+    assert json.loads(unescaped(rows.json([value]))) == [expected]
+
+
+def test_numbers_stay_exact() -> None:
+    assert rows.json([Decimal("0.1000000000000000055"), Decimal("12.50")]) == "[0.1000000000000000055,12.50]"
+
+
+VARIANTS = st.builds(
+    Variant,
+    option=st.sampled_from(["1/8oz", "1g", "1oz", "N/A"]),
+    price_rec=st.none() | st.integers(0, 3).map(Decimal),
+    quantity=st.none() | st.integers(0, 3),
+)
+
+
+def variants_of(product: Product) -> Any:
+    return json.loads(named(product)["variants"] or "")
+
+
+def test_options_are_written_by_their_text() -> None:
+    made = [Variant("1g", Decimal(1)), Variant("1/8oz", Decimal(3)), Variant("1g", Decimal(2))]
+    product = msgspec.structs.replace(PLAIN, variants=tuple(made))
+    assert [(v["option"], v["price_rec"]) for v in variants_of(product)] == [("1/8oz", 3), ("1g", 1), ("1g", 2)]
+    assert product.variants == tuple(made), "the product itself keeps the menu's order"
+
+
+@given(
+    st.lists(VARIANTS, max_size=4, unique_by=lambda v: v.option).flatmap(
+        lambda v: st.tuples(st.just(v), st.permutations(v))
+    )
+)
+def test_another_order_of_options_is_written_alike(both: tuple[list[Variant], list[Variant]]) -> None:
+    one, other = (msgspec.structs.replace(PLAIN, variants=tuple(variants)) for variants in both)
+    assert rows.product_line(1, b"", one) == rows.product_line(1, b"", other)
+    assert rows.state_json(one) == rows.state_json(other)
+    assert (prices_of(one), stock_of(one)) == (prices_of(other), stock_of(other))
