@@ -24,7 +24,7 @@ AIM_PACKED = 40_000
 async def served(app: ASGIApp) -> AsyncIterator[int]:
     """The app on a real socket; gives the port."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", log_config=None))
+    server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None))
     with contextlib.closing(listener):
         task = asyncio.create_task(server.serve([listener]))
         yield listener.getsockname()[1]
