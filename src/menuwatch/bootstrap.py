@@ -189,8 +189,9 @@ async def recover_tasks(system: System) -> int:
 async def ensure_default_schedules(system: System) -> int:
     """Creates the schedules that every installation has, where they are missing; returns how many."""
     async with system.pool.connection() as conn:
-        crawled = [name for name, platform in system.platforms.items() if platform.hosts]
-        return await schedules.create_missing(conn, system.clock.now(), default_schedules(crawled))
+        crawled = [name for name, platform in system.platforms.items() if platform.requested]
+        unlisted = [name for name in crawled if not system.platforms[name].lists_stores]
+        return await schedules.create_missing(conn, system.clock.now(), default_schedules(crawled, unlisted))
 
 
 @asynccontextmanager

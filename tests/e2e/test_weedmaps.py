@@ -8,67 +8,19 @@ import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import pytest
-from psycopg.rows import dict_row
 
 from menuwatch import bootstrap
-from menuwatch.bootstrap import System
 from menuwatch.cli.demo import market, settle
 from menuwatch.queue import store as tasks
 from menuwatch.queue.model import NewTask, Role
 from menuwatch.queue.schedules import store as schedules
-from menuwatch.sim.process import Simulator
-from tests.e2e.expected_catalog import assert_catalogue, snapshot_of, snapshots
-
-
-async def query(system: System, text: Any) -> list[dict[str, Any]]:
-    async with system.pool.connection() as conn, conn.cursor(row_factory=dict_row) as cur:
-        await cur.execute(text)
-        return await cur.fetchall()
-
-
-async def discover(system: System, platform: str, **where: str) -> dict[str, Any]:
-    """Lists a platform's stores, whose first crawls follow; the result of the task."""
-    async with system.pool.connection() as conn:
-        await tasks.enqueue(conn, [NewTask(role=Role.STORE_DISCOVERY, platform=platform, payload=where)])
-    await settle(system)
-    found = await query(
-        system, "SELECT result FROM worker_tasks WHERE role = 'store_discovery' ORDER BY id DESC LIMIT 1"
-    )
-    return dict(found[0]["result"])
-
-
-async def crawl(system: System) -> None:
-    """Every store once, each on its platform."""
-    rows = await query(system, "SELECT id, platform FROM dispensaries ORDER BY id")
-    new = [NewTask(role=Role.PAYLOAD_FETCH, dispensary_id=row["id"], platform=row["platform"]) for row in rows]
-    async with system.pool.connection() as conn:
-        await tasks.enqueue(conn, new)
-    await settle(system)
-
-
-async def ended(system: System) -> set[str]:
-    return {row["status"] for row in await query(system, "SELECT DISTINCT status FROM worker_tasks")}
-
-
-async def assert_history(sim: Simulator, system: System, cycles: int) -> None:
-    """Catalogue and snapshots of every store are what the market's expected state says of that many crawls, one at each tick."""
-    ticks = {store.slug: list(range(cycles)) for store in sim.market.stores}
-    expected, _ = sim.expect(ticks)
-    await assert_catalogue(system.pool, expected)
-    history = await snapshots(system.pool)
-    for store in sim.market.stores:
-        shown = [
-            {product: snapshot_of(row) for product, row in sim.expected.rows(store.slug, tick).items()}
-            for tick in range(cycles)
-        ]
-        assert history[store.slug] == shown, store.slug
+from tests.e2e.platform_crawl import MOODS, assert_history, crawl, discover, ended, query
 
 
 async def test_one_store_is_found_and_crawled_twice_with_a_change(home: Path) -> None:
-    async with market(home, store_count=0, weedmaps_count=1, product_count=130, seed=3) as (sim, system):
+    async with market(home, store_count=0, platform_counts={"weedmaps": 1}, product_count=130, seed=3) as (sim, system):
         (shop,) = sim.market.stores
         async with bootstrap.run_worker(system):
             found = await discover(system, "weedmaps", state=shop.state)
@@ -100,11 +52,11 @@ async def test_one_store_is_found_and_crawled_twice_with_a_change(home: Path) ->
         assert stats["direct"] == 0, "every request goes through a proxy"
         assert stats["requests"]["menu_items"] >= 4
         asked = {row["host"] for row in await query(system, "SELECT DISTINCT host FROM fetch_attempts")}
-        assert asked == {sim.weedmaps_url.removeprefix("http://")}
+        assert asked == {sim.platforms["weedmaps"]["base_url"].removeprefix("http://")}
 
 
 async def test_a_platform_that_is_asked_has_schedules_of_its_own(home: Path) -> None:
-    async with market(home, store_count=1, weedmaps_count=1, product_count=5, seed=3) as (sim, system):
+    async with market(home, store_count=1, platform_counts={"weedmaps": 1}, product_count=5, seed=3) as (sim, system):
         await bootstrap.ensure_default_schedules(system)
         rows = await query(
             system, "SELECT id, name, role, platform FROM task_schedules WHERE platform <> 'dutchie' ORDER BY id"
@@ -123,7 +75,7 @@ async def test_a_platform_that_is_asked_has_schedules_of_its_own(home: Path) -> 
 
 
 async def test_a_region_without_stores_and_a_slug(home: Path) -> None:
-    async with market(home, store_count=0, weedmaps_count=2, product_count=5, seed=3) as (sim, system):
+    async with market(home, store_count=0, platform_counts={"weedmaps": 2}, product_count=5, seed=3) as (sim, system):
         first, second = sim.market.stores
         async with bootstrap.run_worker(system):
             assert (await discover(system, "weedmaps", state="NM"))["found"] == 0
@@ -142,25 +94,11 @@ async def test_a_region_without_stores_and_a_slug(home: Path) -> None:
         assert rows == [{"platform_dispensary_id": s.id, "name": s.name, "product_count": 5} for s in (second, first)]
 
 
-MOODS: dict[str, dict[str, Any]] = {
-    "fair": {},
-    "hostile": {
-        "forbidden": {"rate": 0.08},
-        "rate_limited": {"rate": 0.03, "retry_after": 1},
-        "server_error": {"rate": 0.05},
-        "html": {"rate": 0.03},
-        "truncated": {"rate": 0.05},
-        "errors": {"rate": 0.03},
-        "empty_page": {"rate": 0.05},
-        "clamp": {"rate": 0.3, "per_page": 40},
-        "pinned": {"rate": 0.3},
-    },
-}
-
-
 @pytest.mark.parametrize("mood", MOODS)
 async def test_a_market_of_both_platforms(home: Path, mood: str) -> None:
-    async with market(home, store_count=2, weedmaps_count=3, product_count=110, seed=5, faults=MOODS[mood]) as (
+    async with market(
+        home, store_count=2, platform_counts={"weedmaps": 3}, product_count=110, seed=5, faults=MOODS[mood]
+    ) as (
         sim,
         system,
     ):

@@ -13,18 +13,18 @@ import httpx
 import pytest
 
 from menuwatch.sim.market import Market
+from menuwatch.sim.platforms.weedmaps import item_document
 from menuwatch.sim.server import SimServer
-from menuwatch.sim.weedmaps import item_document
 from tests.sim.conftest import Serve
 
-MARKET = Market(stores=2, weedmaps=4, products=250)
+MARKET = Market(stores=2, platforms={"weedmaps": 4}, products=250)
 STORES = MARKET.on("weedmaps")
 LISTINGS = "/discovery/v1/listings"
 
 
 @asynccontextmanager
 async def client(server: SimServer) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(trust_env=False, base_url=server.hello()["weedmaps_url"]) as http:
+    async with httpx.AsyncClient(trust_env=False, base_url=server.hello()["platforms"]["weedmaps"]["base_url"]) as http:
         yield http
 
 
@@ -40,7 +40,7 @@ async def test_the_first_platform_knows_nothing_of_the_second(serve: Serve) -> N
     assert len({s.slug for s in MARKET.stores} | {s.id for s in MARKET.stores}) == 12, (
         "no id or slug is that of two stores"
     )
-    server = await serve(stores=2, weedmaps=4, products=250)
+    server = await serve(stores=2, platforms={"weedmaps": 4}, products=250)
     async with client(server) as http:
         assert (await http.get(f"{LISTINGS}/dispensaries/{MARKET.stores[0].id}")).status_code == 404
         assert (await http.get("/api-3/graphql")).status_code == 404
@@ -48,7 +48,7 @@ async def test_the_first_platform_knows_nothing_of_the_second(serve: Serve) -> N
 
 
 async def test_lists_of_stores(serve: Serve) -> None:
-    server = await serve(stores=2, weedmaps=4, products=5)
+    server = await serve(stores=2, platforms={"weedmaps": 4}, products=5)
     async with client(server) as http:
         whole = (await http.get(LISTINGS)).json()
         assert whole["meta"]["total_listings"] == 4
@@ -63,7 +63,7 @@ async def test_lists_of_stores(serve: Serve) -> None:
 
 
 async def test_pages_of_a_menu(serve: Serve) -> None:
-    server = await serve(stores=2, weedmaps=4, products=250)
+    server = await serve(stores=2, platforms={"weedmaps": 4}, products=250)
     store = STORES[0]
     async with client(server) as http:
         pages = [await page(http, store.id, number) for number in (1, 2, 3, 4)]
@@ -82,7 +82,7 @@ async def test_pages_of_a_menu(serve: Serve) -> None:
 async def test_it_misbehaves_like_the_first(serve: Serve) -> None:
     store = STORES[0]
     server = await serve(
-        stores=2, weedmaps=4, products=250,
+        stores=2, platforms={"weedmaps": 4}, products=250,
         faults={"clamp": {"per_page": 60}, "pinned": {"count": 2, "pages": [1]}, "total_lies": {"delta": 9},
                    "empty_page": {"pages": [2], "limit": 1}, "forbidden": {"operations": ["listing"]}},
     )  # fmt: skip

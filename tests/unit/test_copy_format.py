@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from menuwatch.catalog import copy_format as rows
 from menuwatch.catalog.diff import prices_of, stock_of
-from menuwatch.catalog.model import Cannabinoid, Potency, Product, Variant
+from menuwatch.catalog.model import LabValue, Potency, Product, Variant
 from tests.market import product as plain
 
 PLAIN = plain({"id": "a", "name": "Thing", "price": "10", "qty": 5})
@@ -76,7 +76,7 @@ def test_any_text_comes_back_whole(text: str) -> None:
         name_raw=text,
         category=text,
         thc=Potency(Decimal(1), Decimal(1), text, text),
-        cannabinoids=(Cannabinoid(text, Decimal(1), text),),
+        cannabinoids=(LabValue(text, Decimal(1), text),),
         images=(text,),
         extra={text: [text]},
     )

@@ -16,7 +16,7 @@ import pytest
 
 from menuwatch.catalog.changes import Change, ChangeSide
 from menuwatch.catalog.history import ProductState, Snapshot
-from menuwatch.catalog.model import Cannabinoid, Special, Variant
+from menuwatch.catalog.model import LabValue, Special, Variant
 from menuwatch.catalog.service import ProductDetail
 from menuwatch.exports.tables import TABLES, ExportTable
 from menuwatch.platforms.dutchie import payload as dutchie
@@ -103,7 +103,7 @@ def test_every_field_of_the_figures(columns: dict[str, set[str]]) -> None:
 
 def test_every_field_within_a_field() -> None:
     assert documented("Options: `variants`") == set(Variant.__struct_fields__)
-    assert documented("Lab rows: `cannabinoids`") == set(Cannabinoid.__struct_fields__)
+    assert documented("Lab rows: `cannabinoids`") == set(LabValue.__struct_fields__)
     assert documented("Promotions: `specials`") == set(Special.__struct_fields__)
 
 

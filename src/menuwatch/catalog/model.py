@@ -7,7 +7,7 @@ The structs hold no reference cycles, so the garbage collector need not track th
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -28,9 +28,12 @@ class Variant(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     special_rec: Annotated[Decimal | None, doc("Recreational price with the best special.")] = None
     special_med: Annotated[Decimal | None, doc("Medical price with the best special.")] = None
     quantity: Annotated[int | None, doc("Number of packages in stock.")] = None
-    capped: Annotated[bool, doc("True if there may be more than `quantity`: the platform shows no higher number.")] = (
-        False
-    )
+    capped: Annotated[
+        bool,
+        doc(
+            "True if `quantity` is the highest number that the platform shows: there may be more. Otherwise it is exact."
+        ),
+    ] = False
     stock_status: Annotated[StockStatus, doc("Stock of this option.")] = "unknown"
     weight_g: Annotated[Decimal | None, doc("Net weight in grams; null if the option is not a weight.")] = None
     price_per_g: Annotated[
@@ -55,13 +58,24 @@ class Potency(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     raw_unit: str
 
 
-class Cannabinoid(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One value of a lab result, as reported."""
+class LabValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One value of a lab result, as reported: of a cannabinoid or a terpene."""
 
     name: Annotated[str, doc("Name of the substance.")]
     value: Decimal | None
     unit: Annotated[str, doc("Unit as the platform names it.")]
     is_total: Annotated[bool, doc("Whether it is the sum of other values, and must not be added to them.")] = False
+
+
+class Batch(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """The production batch on sale. Omitted fields are null."""
+
+    batch_id: Annotated[str | None, doc("Number of the batch, as the shop or the laboratory names it.")] = None
+    package_tag: Annotated[str | None, doc("Tag of the package in the state's tracking system (METRC).")] = None
+    tested_on: Annotated[date | None, doc("Date of the laboratory test.")] = None
+    packaged_on: date | None = None
+    expires_on: date | None = None
+    certificate_url: Annotated[str | None, doc("Certificate of analysis.")] = None
 
 
 class Special(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -104,7 +118,7 @@ class Product(msgspec.Struct, frozen=True, gc=False):
     quantity_capped: bool
     thc: Potency | None
     cbd: Potency | None
-    cannabinoids: tuple[Cannabinoid, ...]
+    cannabinoids: tuple[LabValue, ...]
     specials: tuple[Special, ...]
     image_url: str | None
     images: tuple[str, ...]
@@ -117,6 +131,11 @@ class Product(msgspec.Struct, frozen=True, gc=False):
     strain_canon: str | None = None
     """Canonical values of the platform's category, subcategory and strain type (`catalog.taxonomy`);
     None if unknown."""
+    terpenes: tuple[LabValue, ...] = ()
+    batch: Batch | None = None
+    """The batch on sale; None if the menu names none, or several."""
+    quantity_sold: int | None = None
+    """Packages sold since the product was made, where the platform counts them: it only grows."""
 
 
 class ProductWarning(msgspec.Struct, frozen=True):

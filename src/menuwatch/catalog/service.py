@@ -12,7 +12,7 @@ from typing import Annotated, Any, LiteralString
 import psycopg
 from msgspec import Raw, Struct
 
-from menuwatch.catalog.model import Cannabinoid, Special, StockStatus, Variant
+from menuwatch.catalog.model import LabValue, Special, StockStatus, Variant
 from menuwatch.catalog.shapes import (
     Capped,
     Cbd,
@@ -128,7 +128,7 @@ class ProductDetail(Product, kw_only=True, frozen=True):
     brand_name_raw: Annotated[str | None, doc("Brand as reported by the platform; null if there is none.")]
     status_raw: Annotated[str | None, doc("Status as reported by the platform; null if there is none.")]
     description: Annotated[str | None, doc("Description by the store; null if there is none.")]
-    cannabinoids: Annotated[Raw, json_of(list[Cannabinoid]), doc("Lab results.")]
+    cannabinoids: Annotated[Raw, json_of(list[LabValue]), doc("Lab results.")]
     specials: Annotated[Raw, json_of(list[Special]), doc("Promotions for the product.")]
     images: Annotated[Raw, json_of(list[str]), doc("URLs of all its images.")]
     platform_created_at: Annotated[Instant | None, doc("When the platform says it was created; null if unknown.")]

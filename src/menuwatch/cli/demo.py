@@ -95,7 +95,7 @@ async def market(
     store_count: int,
     product_count: int,
     seed: int,
-    weedmaps_count: int = 0,
+    platform_counts: Mapping[str, int] | None = None,
     faults: dict[str, Any] | None = None,
     proxies: int = 6,
     image_downloads: int = 0,
@@ -104,17 +104,21 @@ async def market(
 ) -> AsyncIterator[tuple[Simulator, System]]:
     """A simulated market, and a Menuwatch of its own in `home` that is set to watch it through the market's proxies.
 
-    It has `store_count` stores on the first platform, `weedmaps_count` on the second. Its pictures are downloaded by `image_downloads`
+    It has `store_count` stores on Dutchie, and so many on each of `platform_counts`. Its pictures are downloaded by `image_downloads`
     identities at once. One that `goes_on` restarts its database when it dies."""
     telemetry.configure("console", "error")
     async with Simulator(
-        stores=store_count, weedmaps=weedmaps_count, products=product_count, seed=seed, proxies=proxies
+        stores=store_count,
+        platforms=dict(platform_counts or {}),
+        products=product_count,
+        seed=seed,
+        proxies=proxies,
     ) as simulator:
         settings = Settings(
             home=home,
             port=port,
             dutchie_base_url=simulator.base_url,
-            weedmaps_base_url=simulator.weedmaps_url,
+            platforms=simulator.platforms,
             task_retry_base_seconds=0.2,
             fetch_retry_base_seconds=0.05,
             blocked_wait_seconds=0.5,

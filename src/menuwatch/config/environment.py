@@ -31,8 +31,10 @@ def setting(
 
 
 def fields(settings: Any) -> Iterator[tuple[str, Any, dataclasses.Field[Any]]]:
-    """(variable, default, field) of every setting, in order."""
+    """(variable, default, field) of every setting with a variable of its own, in order."""
     for field in dataclasses.fields(settings):
+        if "parse" not in field.metadata:
+            continue
         default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
         yield field.metadata["variable"] or field.name.upper(), default, field
 

@@ -241,16 +241,6 @@ class SourceSettings:
         values.robots,
         "`respect` obeys robots.txt; `ignore` does not request it, which requires permission of the site.",
     )
-    weedmaps_base_url: str = setting(
-        "",
-        values.url,
-        "Scheme and host of the Weedmaps API. Unset: recorded responses can be imported, and no requests are sent.",
-    )
-    weedmaps_robots: str = setting(
-        "respect",
-        values.robots,
-        "`respect` obeys robots.txt; `ignore` does not request it, which requires permission of the site.",
-    )
     cj_base_url: str = setting(
         "https://cjdropshipping.com", values.url, "Scheme and host of CJ Dropshipping, for search crawls."
     )

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from menuwatch.config import values
 from menuwatch.config.environment import describe, format_environ, parse_environ, setting
 from menuwatch.config.groups import ServerSettings, SourceSettings, WorkerSettings
+from menuwatch.config.platforms import platform_values, platform_variables
 from menuwatch.core.errors import Refused
 
 
@@ -82,6 +83,8 @@ class Settings(SourceSettings, WorkerSettings, ServerSettings):
     suspect_share: float = setting(
         0.4, values.number(0, 1), "A menu below this share of the store's usual size is quarantined."
     )
+    platforms: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    """Settings by platform (`base_url`, `robots`, `app_id`, `api_key`), checked by the registry of platforms."""
 
     @property
     def storage(self) -> Path:
@@ -94,7 +97,9 @@ class Settings(SourceSettings, WorkerSettings, ServerSettings):
 
         Raises Refused naming the variable, its value and the valid values.
         """
-        settings = cls(**parse_environ(cls, os.environ if environ is None else environ, overrides))
+        variables = os.environ if environ is None else environ
+        overrides.setdefault("platforms", platform_values(variables))
+        settings = cls(**parse_environ(cls, variables, overrides))
         settings._check_window()
         settings._check_limits()
         if settings.storage_driver == "s3" and settings.s3_bucket is None:
@@ -105,7 +110,10 @@ class Settings(SourceSettings, WorkerSettings, ServerSettings):
         """An environment from which another process reads the same settings; other variables of `environ` (ours) are kept."""
         ours = {variable for variable, _, _ in variables()}
         others = (os.environ if environ is None else environ).items()
-        return {name: value for name, value in others if name not in ours} | format_environ(self)
+        return {name: value for name, value in others if name not in ours} | {
+            **format_environ(self),
+            **platform_variables(self.platforms),
+        }
 
     def _check_window(self) -> None:
         """Raises Refused when rows expire within the analytics window: figures for those days would be wrong without notice."""

@@ -15,6 +15,7 @@ from menuwatch.pipeline.payload_fetch import PayloadFetch
 from menuwatch.pipeline.product_refresh import ProductRefresh
 from menuwatch.pipeline.store_discovery import EntryPointDiscovery, StoreDiscovery
 from menuwatch.platforms.base import Platform
+from menuwatch.platforms.registry import settings_of
 from menuwatch.queue.model import Role, Task
 from menuwatch.queue.outcome import Done, Outcome, Postpone
 from menuwatch.search_crawl.protocols import Site
@@ -68,11 +69,11 @@ def robots_policy(
     platforms: Mapping[str, Platform], settings: Settings, sites: Mapping[str, Site] | None = None
 ) -> Callable[[str], Policy]:
     """The robots.txt policy of each host: platforms and shop sites have a setting; all other hosts' rules are respected."""
-    by_platform = {
-        "dutchie": Policy(settings.dutchie_robots == "respect", "DUTCHIE_ROBOTS"),
-        "weedmaps": Policy(settings.weedmaps_robots == "respect", "WEEDMAPS_ROBOTS"),
+    by_host = {
+        host: Policy(settings_of(settings, platform).robots == "respect", f"{name.upper()}_ROBOTS")
+        for name, platform in platforms.items()
+        for host in platform.hosts
     }
-    by_host = {host: by_platform[name] for name, platform in platforms.items() for host in platform.hosts}
     searched = {"cj": Policy(settings.cj_robots == "respect", "CJ_ROBOTS")}
     by_host |= {host: searched.get(name, Policy()) for name, site in (sites or {}).items() for host in site.hosts}
     return lambda host: by_host.get(host, Policy())

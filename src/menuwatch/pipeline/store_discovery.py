@@ -8,7 +8,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from menuwatch.accounts import audit
-from menuwatch.core.errors import Conflict, InvalidField, MenuwatchError, Permanent, Refused
+from menuwatch.core.errors import Conflict, InvalidField, MenuwatchError, Permanent, Refused, unknown_value
 from menuwatch.db.pool import Connection
 from menuwatch.pipeline import fetch_errors
 from menuwatch.pipeline.context import AttemptContext, HandlerContext, store_details
@@ -149,12 +149,15 @@ class EntryPointDiscovery:
         return Fail(reason=reason, writes=writes)
 
 
-async def add_store(conn: Connection, platforms: Mapping[str, Platform], menu_url: str) -> tuple[Store, int]:
-    """Adds a store by its menu URL, and enqueues the task that resolves it; returns the store and the task's id.
+async def add_store(
+    conn: Connection, platforms: Mapping[str, Platform], menu_url: str, platform: str | None = None
+) -> tuple[Store, int]:
+    """Adds a store by its menu URL, and enqueues the task that resolves it; returns the store and the task's id. The platform need be
+    named only for menus on shops' own sites.
 
     Raises InvalidField for a URL that is not a menu of a configured platform, Conflict for a known store.
     """
-    platform, slug = parse_menu_url(platforms, menu_url)
+    platform, slug = parse_menu_url(platforms, menu_url, platform)
     try:
         store = await stores.add_by_url(conn, platform=platform, slug=slug, menu_url=menu_url)
     except Refused as error:
@@ -167,13 +170,17 @@ async def add_store(conn: Connection, platforms: Mapping[str, Platform], menu_ur
     return store, enqueued.id
 
 
-def parse_menu_url(platforms: Mapping[str, Platform], menu_url: str) -> tuple[str, str]:
-    """(platform, slug) of a menu URL; raises InvalidField."""
+def parse_menu_url(platforms: Mapping[str, Platform], menu_url: str, named: str | None = None) -> tuple[str, str]:
+    """(platform, slug) of a menu URL; `named`: the platform that the caller says it is of. Raises InvalidField."""
+    if named is not None and named not in platforms:
+        raise InvalidField("platform", unknown_value("platform", named, list(platforms)))
     for platform in platforms.values():
-        slug = platform.slug_of(menu_url)
+        if named not in (None, platform.name):
+            continue
+        slug = platform.slug_of(menu_url) if named is None else platform.slug_on_site(menu_url)
         if slug is None:
             continue
-        if not platform.hosts:
+        if not platform.requested:
             raise InvalidField(
                 "menu_url",
                 f"{menu_url!r} is a menu of {platform.name}, which is not configured: set "

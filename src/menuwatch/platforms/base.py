@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
+from menuwatch.config.platforms import OWN_SITES, PlatformSettings
 from menuwatch.core.errors import BadPayload, Permanent
 from menuwatch.core.http import Session
 from menuwatch.platforms.envelope import check_count
@@ -42,6 +43,11 @@ class Platform(ABC):
     """Path of the items of a page, for messages."""
     per_page: ClassVar[int] = 100
     """Products or stores requested per page."""
+    own_sites: ClassVar[bool] = False
+    """Its menus are on the shops' own sites, whose host is part of a store's id. `base_url` is then `own`, or one URL for all of them
+    (a reverse proxy, the simulator)."""
+    lists_stores: ClassVar[bool] = True
+    """It has a list of stores, so that they can be discovered."""
 
     def __init__(
         self,
@@ -51,10 +57,17 @@ class Platform(ABC):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`retry_base_seconds` is the first delay before a page is retried. Without a `base_url` only recorded answers are read."""
-        self.base_url = base_url.rstrip("/")
+        self.requested = bool(base_url)
+        """Whether it is requested at all, not only replayed."""
+        self.base_url = "" if base_url == OWN_SITES else base_url.rstrip("/")
         self.retry = RequestRetry(retry_base_seconds, sleep)
         self.hosts = frozenset({urlsplit(self.base_url).netloc.lower()} - {""})
         """Its hosts, in lower case, with non-default ports."""
+
+    @classmethod
+    def configured(cls, settings: PlatformSettings, *, retry_base_seconds: float) -> Self:
+        """The adapter with the settings of its platform. Raises Refused for unusable ones."""
+        return cls(base_url=settings.base_url, retry_base_seconds=retry_base_seconds)
 
     async def discover(
         self, session: Session, *, state: str | None = None, city: str | None = None
@@ -148,8 +161,16 @@ class Platform(ABC):
         return FoundStore(platform_dispensary_id=store, slug=store, name_raw=store, name=store) if store else None
 
     def slug_of(self, menu_url: str) -> str | None:
-        """The slug in a menu URL of this platform, None for other URLs, and for menus on shops' own sites."""
+        """The slug in a menu URL of this platform, None for other URLs, and for shops' own sites that do not show what serves them."""
         return None
+
+    def slug_on_site(self, menu_url: str) -> str | None:
+        """The slug in a URL that is known to be a menu of this platform: for shops' own sites, whose URLs do not show it."""
+        return self.slug_of(menu_url)
+
+    def hosts_of(self, platform_dispensary_id: str | None) -> frozenset[str]:
+        """The hosts that a store's menu is requested from."""
+        return self.hosts
 
 
 def split_url(text: str) -> SplitResult | None:

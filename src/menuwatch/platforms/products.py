@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from menuwatch.catalog.model import Cannabinoid, Potency, Product, ProductWarning, Special, StockStatus, Variant
+from menuwatch.catalog.model import Batch, LabValue, Potency, Product, ProductWarning, Special, StockStatus, Variant
 from menuwatch.catalog.taxonomy.categories import Kind
 from menuwatch.catalog.taxonomy.limits import bounded, is_in_range, shorten
 from menuwatch.catalog.taxonomy.package import shortest
@@ -171,7 +171,7 @@ def make_product(
     quantity: int | None,
     thc: Potency | None,
     cbd: Potency | None,
-    cannabinoids: tuple[Cannabinoid, ...],
+    cannabinoids: tuple[LabValue, ...],
     specials: tuple[Special, ...] = (),
     image: str | None = None,
     images: tuple[str, ...],
@@ -179,6 +179,9 @@ def make_product(
     created_at: datetime | None = None,
     updated_at: datetime | None = None,
     extra: dict[str, Any],
+    terpenes: tuple[LabValue, ...] = (),
+    batch: Batch | None = None,
+    quantity_sold: int | None = None,
 ) -> Product:
     """A product of the platform's own words and its options: cleaned names, headline prices, stock status, canonical terms. `image` is
     the one to show, by default the first."""
@@ -216,4 +219,7 @@ def make_product(
         category_canon=kind.category,
         subcategory_canon=kind.subcategory,
         strain_canon=strain(strain_type),
+        terpenes=terpenes,
+        batch=batch if batch != Batch() else None,
+        quantity_sold=quantity_sold,
     )

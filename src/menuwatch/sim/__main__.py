@@ -38,7 +38,9 @@ def parse(arguments: Sequence[str] | None = None) -> SimConfig:
     )
     parser.add_argument("--config", type=_json, default={}, help="all settings as a JSON object; options override it")
     parser.add_argument("--stores", type=int)
-    parser.add_argument("--weedmaps", type=int, help="stores on a second platform")
+    parser.add_argument(
+        "--platforms", type=_json, help="stores on further platforms, a JSON object of platform and number"
+    )
     parser.add_argument("--products", type=int, help="initial number of products per store")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--port", type=int, help="of the GraphQL endpoint; 0 takes a free one")

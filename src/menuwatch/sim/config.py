@@ -46,8 +46,8 @@ class SimConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that a simulation depends on."""
 
     stores: int = 12
-    weedmaps: int = 0
-    """Stores on the second platform, in addition to `stores` on the first."""
+    platforms: dict[str, int] = {}
+    """Number of stores on further platforms, in addition to `stores` on Dutchie."""
     products: int = 150
     """Initial number of products per store."""
     seed: int = 1

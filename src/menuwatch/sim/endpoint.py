@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from menuwatch.sim.fault_injection import ApiRequest, Faults, Identity
-from menuwatch.sim.http import Response
+from menuwatch.sim.http import Request, Response
 from menuwatch.sim.market import Market
 from menuwatch.sim.model import ProductState, SimStore
 from menuwatch.sim.stats import Stats
@@ -103,6 +103,10 @@ class Endpoint:
         self._faults = faults
         self._stats = stats
         self.tick = 0
+
+    def respond(self, request: Request, identity: Identity) -> Response | None:
+        """The response to one request, faulty or not; None where the path is not this API's."""
+        raise NotImplementedError
 
     def _log(self, operation: str, identity: Identity, store: SimStore | None, page: int) -> ApiRequest:
         """Counts a request; `page` counts from 0."""

@@ -6,8 +6,7 @@ Computed from the market's own state, never from rendered responses, by the docu
 - an option is out of stock when its product is not active, when its text is among those below the threshold, or when none is
   available; a product is in stock if any option is, out of stock if all are, else unknown;
 - a special price list whose length differs from the options' is ignored;
-- on Weedmaps an option has one price, that of the shop's licence, and a percentage off makes its special one; unpublished products
-  are out of stock, uncounted ones unknown; a potency of zero is none;
+- platforms besides Dutchie say in their module what their menus show;
 - a product that is absent from three crawls of its store in a row is out of stock, with none of any option, from the third on;
   the next crawl that shows it is compared with that.
 """
@@ -29,9 +28,9 @@ from menuwatch.sim.model import (
     available,
     below_threshold,
     medical_prices,
-    percent_off,
     special_prices,
 )
+from menuwatch.sim.platform import sim_platform
 
 Stock = Literal["in_stock", "oos", "unknown"]
 
@@ -82,9 +81,16 @@ class Row:
     stock: Stock
     thc: Strength | None = None
     cbd: Strength | None = None
+    terpenes: tuple[tuple[str, Decimal, str], ...] = ()
+    """Name, value and unit of each."""
+    batch: Mapping[str, str] | None = None
+    """The fields of the batch that the menu shows, by the names of the catalog."""
+    sold: int | None = None
+    """Packages sold since the product was made, where the menu shows it."""
 
 
-def _dollars(cents: int) -> Decimal:
+def dollars(cents: int) -> Decimal:
+    """Whole cents as dollars."""
     return Decimal(cents) / 100
 
 
@@ -103,17 +109,16 @@ def _specials(state: ProductState, regular: tuple[int, ...], menu: MenuType) -> 
     cents = special_prices(state, regular, menu)
     if not cents or state.product.crooked:
         return [None] * len(regular)
-    return [_dollars(c) for c in cents]
+    return [dollars(c) for c in cents]
 
 
 def row_of(state: ProductState, store: SimStore) -> Row:
     """The expected row of one product that is on the menu."""
     product = state.product
-    options = tuple((_weedmaps_options if store.platform == "weedmaps" else _dutchie_options)(state, store))
+    platform = sim_platform(store.platform) if store.platform != "dutchie" else None
+    options = tuple(platform.options(state, store) if platform is not None else _dutchie_options(state, store))
     thc, cbd = _strength(state.lab.thc), _strength(state.lab.cbd)
-    if store.platform == "weedmaps":
-        thc, cbd = _nonzero(thc), _nonzero(cbd)
-    return Row(
+    row = Row(
         product_id=product.id,
         name_raw=product.name,
         brand_raw=product.brand.label if product.brand is not None else None,
@@ -123,6 +128,7 @@ def row_of(state: ProductState, store: SimStore) -> Row:
         thc=thc,
         cbd=cbd,
     )
+    return platform.row(row, state, store) if platform is not None else row
 
 
 def _dutchie_options(state: ProductState, store: SimStore) -> Iterator[OptionRow]:
@@ -139,39 +145,18 @@ def _dutchie_options(state: ProductState, store: SimStore) -> Iterator[OptionRow
             quantity = available(state.stock[i], store.reserve)
         yield OptionRow(
             option=option,
-            price_rec=_dollars(state.prices[i]),
+            price_rec=dollars(state.prices[i]),
             special_rec=special_rec[i],
-            price_med=_dollars(medical[i]),
+            price_med=dollars(medical[i]),
             special_med=special_med[i],
             quantity=quantity,
-            stock=_option_stock(quantity) if state.active and option not in below else "oos",
+            stock=option_stock(quantity) if state.active and option not in below else "oos",
         )
 
 
-def _weedmaps_options(state: ProductState, store: SimStore) -> Iterator[OptionRow]:
-    off = percent_off(state, store)
-    for i, option in enumerate(state.product.options):
-        price = _dollars(state.prices[i])
-        special = None if off is None else _dollars((state.prices[i] * (100 - off) + 50) // 100)
-        quantity = None if state.product.counting == "none" else state.stock[i]
-        rec = store.recreational
-        yield OptionRow(
-            option=option,
-            price_rec=price if rec else None,
-            special_rec=special if rec else None,
-            price_med=None if rec else price,
-            special_med=None if rec else special,
-            quantity=quantity,
-            stock=_option_stock(quantity) if state.active else "oos",
-        )
-
-
-def _option_stock(quantity: int | None) -> Stock:
+def option_stock(quantity: int | None) -> Stock:
+    """Stock of an option that shows this quantity."""
     return "unknown" if quantity is None else "in_stock" if quantity > 0 else "oos"
-
-
-def _nonzero(strength: Strength | None) -> Strength | None:
-    return strength if strength is not None and strength.hi > 0 else None
 
 
 def _product_stock(options: set[Stock]) -> Stock:

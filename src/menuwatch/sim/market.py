@@ -7,14 +7,15 @@ change, and products vanish, return and are added.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from random import Random
 from typing import Self
 
 from menuwatch.sim.config import IMAGE_BASE, Rates, SimConfig
-from menuwatch.sim.model import Brand, Counting, Offer, Platform, ProductState, SimStore
+from menuwatch.sim.model import Brand, Counting, Offer, ProductState, SimStore
+from menuwatch.sim.platform import sim_platform
 from menuwatch.sim.product_factory import ProductFactory, make_brands, make_lab, meteor_id, object_id, slug_of, uuid
 from menuwatch.sim.words import CORNERS, DISTRICTS, ONTARIO, PLACES, SHOP_NAMES
 
@@ -26,11 +27,7 @@ MANUAL_SHARE = 0.62
 """Stores that count by hand: 62 % of the recorded Pennsylvanian products carry no point-of-sale data."""
 OLD_SHARE = 0.15
 """Stores that answer with the key set of 2023."""
-UNCOUNTED_SHARE = 0.3
-"""Stores on Weedmaps that say no quantities: of the recorded New Mexican items a quarter to a third have none."""
 
-_FIRST_ON_WEEDMAPS = 100_000
-"""Index of the first store there, so that the stores on Dutchie are the same with and without them."""
 _MAX_ABSENCE = 6
 """The longest absence of a product that returns ends before this many ticks: from one miss to beyond the third."""
 
@@ -78,7 +75,7 @@ class _StoreMenu:
 
 
 class Market:
-    """All stores: so many on Dutchie, and so many on Weedmaps. `products` is how many each begins with."""
+    """All stores: `stores` on Dutchie, and so many on each of the `platforms`. `products` is how many each begins with."""
 
     def __init__(
         self,
@@ -86,7 +83,7 @@ class Market:
         seed: int = 1,
         stores: int = 12,
         products: int = 150,
-        weedmaps: int = 0,
+        platforms: Mapping[str, int] | None = None,
         rates: Rates | None = None,
         image_base: str = IMAGE_BASE,
     ) -> None:
@@ -94,8 +91,11 @@ class Market:
         self.products = products
         self.rates = rates if rates is not None else Rates()
         self.image_base = image_base.rstrip("/")
-        self.stores: tuple[SimStore, ...] = _make_stores(seed, stores) + _make_weedmaps_stores(seed, weedmaps)
+        self.stores: tuple[SimStore, ...] = _make_stores(seed, stores) + tuple(
+            store for name, count in (platforms or {}).items() for store in _make_stores_on(name, seed, count)
+        )
         self._by_key = {key: store for store in self.stores for key in (store.id, store.slug)}
+        self._by_platform = {(s.platform, key): s for s in self.stores for key in (s.id, s.slug)}
         self._menus: dict[int, _StoreMenu] = {}
 
     @classmethod
@@ -105,7 +105,7 @@ class Market:
             seed=config.seed,
             stores=config.stores,
             products=config.products,
-            weedmaps=config.weedmaps,
+            platforms=config.platforms,
             rates=config.rates,
             image_base=config.image_base,
         )
@@ -115,14 +115,15 @@ class Market:
         """Brands that all stores share."""
         return make_brands(Random(f"{self.seed}:brands"), self.image_base)
 
-    def on(self, platform: Platform) -> tuple[SimStore, ...]:
+    def on(self, platform: str) -> tuple[SimStore, ...]:
         """The stores whose menus are served there."""
         return tuple(store for store in self.stores if store.platform == platform)
 
-    def find(self, key: str, platform: Platform | None = None) -> SimStore | None:
+    def find(self, key: str, platform: str | None = None) -> SimStore | None:
         """The store with that id or slug, on that platform where one is named."""
-        store = self._by_key.get(key)
-        return store if store is not None and platform in (None, store.platform) else None
+        if platform is not None:
+            return self._by_platform.get((platform, key))
+        return self._by_key.get(key)
 
     def states(self, store: SimStore, tick: int) -> tuple[ProductState, ...]:
         """Everything that the store ever had up to that tick, the absent included."""
@@ -204,15 +205,19 @@ def _advance(
             offers = () if offers else _choose_offers(rng, running) or (rng.choice(running[:5]),)
         else:
             prices = _repriced(rng, prices, state.listed or prices, whole=not store.old)
+    sold = state.sold
     if stock_moves:
         stock = _sold(rng, stock)
+        sold += max(0, sum(state.stock) - sum(stock))
     if rng.random() < (rates.status if active else 0.3) * lively:
         active = not active
     if rng.random() < rates.batch * lively:
         lab = make_lab(rng, state.product.category, old=store.old, pos=state.product.counting == "pos")
     if (prices, offers, stock, active, lab) == (state.prices, state.offers, state.stock, state.active, state.lab):
         return state
-    return replace(state, prices=prices, offers=offers, stock=stock, active=active, lab=lab, updated_ms=at_ms)
+    return replace(
+        state, prices=prices, offers=offers, stock=stock, active=active, lab=lab, updated_ms=at_ms, sold=sold
+    )
 
 
 def _repriced(rng: Random, prices: tuple[int, ...], listed: tuple[int, ...], *, whole: bool) -> tuple[int, ...]:
@@ -243,10 +248,11 @@ def _sold(rng: Random, stock: tuple[int, ...]) -> tuple[int, ...]:
 
 def _make_stores(seed: int, count: int) -> tuple[SimStore, ...]:
     """`count` stores; the first of them are the same however many there are."""
-    return tuple(_make_store(Random(f"{seed}:store:{index}"), seed, index) for index in range(count))
+    return tuple(make_store(Random(f"{seed}:store:{index}"), seed, index) for index in range(count))
 
 
-def _make_store(rng: Random, seed: int, index: int) -> SimStore:
+def make_store(rng: Random, seed: int, index: int) -> SimStore:
+    """A store on Dutchie; stores of other platforms are derived from one."""
     # The golden ratio spreads the kinds evenly, so that a market of five stores has its share of each as well.
     place_in_row = (0.1 + seed % 7 * 0.13 + index * 0.6180339887) % 1
     counting: Counting = "manual" if place_in_row < MANUAL_SHARE else "pos"
@@ -255,7 +261,7 @@ def _make_store(rng: Random, seed: int, index: int) -> SimStore:
         ONTARIO[index % len(ONTARIO)] if old else PLACES[index % len(PLACES)]
     )
     number = rng.randrange(1, 9999)
-    shop = _store_name(SHOP_NAMES[index % len(SHOP_NAMES)], city, index)
+    shop = store_name(SHOP_NAMES[index % len(SHOP_NAMES)], city, index)
     store_id = meteor_id(rng) if index % 11 == 5 else object_id(rng)
     return SimStore(
         index=index,
@@ -284,7 +290,7 @@ def _make_store(rng: Random, seed: int, index: int) -> SimStore:
     )
 
 
-def _store_name(chain: str, city: str, index: int) -> str:
+def store_name(chain: str, city: str, index: int) -> str:
     """`High Tide Phoenix Riverside`. No two stores of a chain are in the same corner of the same district."""
     nth = index // len(SHOP_NAMES)
     district, corner = DISTRICTS[(nth + index) % len(DISTRICTS)], nth // len(DISTRICTS)
@@ -292,26 +298,7 @@ def _store_name(chain: str, city: str, index: int) -> str:
     return f"{chain} {city} {district} {where}".rstrip()
 
 
-def _make_weedmaps_stores(seed: int, count: int) -> tuple[SimStore, ...]:
-    """`count` stores on Weedmaps; the first of them are the same however many there are."""
-    return tuple(_make_weedmaps_store(Random(f"{seed}:weedmaps:{number}"), seed, number) for number in range(count))
-
-
-def _make_weedmaps_store(rng: Random, seed: int, number: int) -> SimStore:
-    place_in_row = (0.5 + seed % 7 * 0.13 + number * 0.6180339887) % 1
-    shop = SHOP_NAMES[(number + 2) % len(SHOP_NAMES)]
-    store = _make_store(rng, seed, _FIRST_ON_WEEDMAPS + number)
-    name = f"{_store_name(shop, store.city, number)} Dispensary"
-    return replace(
-        store,
-        id=str(300_100 + 7 * number),
-        slug=slug_of(name),
-        name=name,
-        chain=slug_of(shop),
-        counting="none" if place_in_row < UNCOUNTED_SHARE else "manual",
-        reserve=0,
-        threshold=0,
-        medical_percent=0,
-        old=False,
-        platform="weedmaps",
-    )
+def _make_stores_on(name: str, seed: int, count: int) -> tuple[SimStore, ...]:
+    """`count` stores on a platform besides Dutchie; the first of them are the same however many there are."""
+    platform = sim_platform(name)
+    return tuple(platform.make_store(Random(f"{seed}:{name}:{number}"), seed, number) for number in range(count))

@@ -14,9 +14,6 @@ POS_CAP = 25
 Counting = Literal["pos", "manual", "none"]
 """Where a store's stock is written: by its point of sale, by hand, or nowhere."""
 
-Platform = Literal["dutchie", "weedmaps"]
-"""Where a store's menu is served."""
-
 MenuType = Literal["both", "recreational", "medical"]
 
 
@@ -47,7 +44,8 @@ class SimStore:
     threshold: int
     medical_percent: int
     old: bool
-    platform: Platform = "dutchie"
+    platform: str = "dutchie"
+    """Where its menu is served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +160,8 @@ class ProductState:
     away_until: int | None = None
     listed: tuple[int, ...] = ()
     """Initial price of each option; prices vary around it."""
+    sold: int = 0
+    """Packages sold so far, of all options."""
 
 
 def special_prices(state: ProductState, regular: tuple[int, ...], menu: MenuType) -> tuple[int, ...]:

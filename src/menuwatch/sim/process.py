@@ -43,7 +43,8 @@ class Simulator:
         self._child: asyncio.subprocess.Process | None = None
         self._control = ""
         self.base_url = ""
-        self.weedmaps_url = ""
+        self.platforms: dict[str, dict[str, str]] = {}
+        """Settings of Menuwatch for each platform besides Dutchie."""
         self.graphql_url = ""
         self.image_url = ""
         self.proxies: tuple[ProxyInfo, ...] = ()
@@ -70,7 +71,7 @@ class Simulator:
             await self._stop()
             raise
         self.base_url = hello["base_url"]
-        self.weedmaps_url = hello["weedmaps_url"]
+        self.platforms = hello["platforms"]
         self.graphql_url = hello["graphql_url"]
         self.image_url = hello["image_url"]
         self.proxies = tuple(ProxyInfo(**info) for info in hello["proxies"])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from menuwatch.sim.model import Brand, Cannabinoid, Content, Lab, Picture, SimProduct, SimStore
+from menuwatch.sim.platform import Sizes, sim_platform
 from menuwatch.sim.words import BRAND_TEXT, BRANDS, CANNABINOIDS, EFFECTS, NOUNS, STRAINS, SUBCATEGORIES
 
 _CATEGORIES = (
@@ -41,17 +42,6 @@ _PACKS: dict[str, _Sizes] = {
 }  # fmt: skip
 # Sizes of an edible at a point of sale are the mass of THC, not of the product.
 _DOSES: _Sizes = ((("0.025g", None, 8),), (("0.1g", None, 22),), (("0.02g", None, 6), ("0.1g", None, 21)))
-
-# Weedmaps sells by the weights that it knows, or by the package.
-_EACH: _Sizes = ((("each", None, 24),), (("each", None, 38),))
-_LABELLED: dict[str, _Sizes] = {
-    "Flower": (
-        (("1/8 oz", 3.5, 34),), (("1 g", 1.0, 11),), (("1 g", 1.0, 11), ("1/8 oz", 3.5, 34)),
-        (("1/8 oz", 3.5, 32), ("1/4 oz", 7.0, 60), ("1/2 oz", 14.0, 105), ("1 oz", 28.0, 180)), (("each", None, 30),),
-    ),
-    "Concentrate": ((("1 g", 1.0, 43),), (("1/2 g", 0.5, 26), ("1 g", 1.0, 43)), (("each", None, 35),)),
-    "Pre-Rolls": ((("1 g", 1.0, 9),), (("each", None, 12),)),
-}  # fmt: skip
 
 _RAW = {"1/8oz": "3.5g", "1/4oz": "7.0g", "1/2oz": "14.0g", "1oz": "28.0g"}
 _STRAIN_TYPES = (
@@ -102,6 +92,7 @@ class ProductFactory:
         self._brands = brands
         self._images = f"{image_base}/dutchie-images"
         self._opened_ms = opened_ms
+        self._platform = sim_platform(store.platform) if store.platform != "dutchie" else None
         self._last: SimProduct | None = None
 
     def make(self, rng: Random, serial: int, now_ms: int) -> tuple[SimProduct, tuple[int, ...]]:
@@ -158,13 +149,13 @@ class ProductFactory:
         return product, cents
 
     def _id(self, rng: Random, serial: int) -> str:
-        if self._store.platform == "weedmaps":
-            return str(int(self._store.id) * 100_000 + serial)
-        return object_id(rng)
+        named = self._platform.product_id(rng, self._store, serial) if self._platform is not None else None
+        return named if named is not None else object_id(rng)
 
-    def _sizes(self, rng: Random, category: str) -> tuple[tuple[str, float | None, int], ...]:
-        if self._store.platform == "weedmaps":
-            return rng.choice(_LABELLED.get(category, _EACH))
+    def _sizes(self, rng: Random, category: str) -> Sizes:
+        given = self._platform.sizes(rng, category) if self._platform is not None else None
+        if given is not None:
+            return given
         if category == "Edible" and self._store.counting == "pos" and rng.random() < 0.6:
             return rng.choice(_DOSES)
         if category in _PACKS:
@@ -174,9 +165,7 @@ class ProductFactory:
             return (sizes[0], sizes[0])  # the same size twice, each with its own price and stock
         return sizes
 
-    def _name(
-        self, rng: Random, category: str, brand: Brand | None, sizes: Sequence[tuple[str, float | None, int]]
-    ) -> str:
+    def _name(self, rng: Random, category: str, brand: Brand | None, sizes: Sizes) -> str:
         noun = rng.choice(NOUNS[category])
         if category == "Accessories":
             return f"{noun} | Assorted Colors" if rng.random() < 0.5 else noun
@@ -197,7 +186,7 @@ class ProductFactory:
             return strain
         return f"{strain} | {noun} | {sizes[0][0]}" if sizes[0][0] not in ("N/A", "each") else f"{strain} | {noun}"
 
-    def _prices(self, rng: Random, sizes: Sequence[tuple[str, float | None, int]]) -> tuple[int, ...]:
+    def _prices(self, rng: Random, sizes: Sizes) -> tuple[int, ...]:
         factor = rng.uniform(0.7, 1.5)
         if self._store.old:
             return tuple(int(price * factor * 100) for _, _, price in sizes)
@@ -218,7 +207,7 @@ class ProductFactory:
             return () if rng.random() < 0.7 else None
         return tuple(_RAW.get(option, option) for option in options)
 
-    def _net_weight(self, sizes: Sequence[tuple[str, float | None, int]]) -> tuple[int, ...]:
+    def _net_weight(self, sizes: Sizes) -> tuple[int, ...]:
         """Milligrams of the first size only, and nothing at all from three sizes on: as the platform has it."""
         first = sizes[0][1]
         return (round(first * 1000),) if first is not None and len(sizes) < 3 else ()

@@ -1,13 +1,14 @@
-"""The simulated outside world in one process: GraphQL, Weedmaps' discovery API, images, forward proxies, and a control port.
+"""The simulated outside world in one process: Dutchie's GraphQL, the APIs of further platforms, images, forward proxies, and a
+control port.
 
 Control: `GET /stats`, `/expected?store&tick`, `/arrivals?since`, `POST /tick`, `/faults`, `/reset`, `/hashes`, `/proxy`, `/robots`;
-bodies and responses JSON. Both web sites also have `/health` and `/robots.txt` (none unless configured).
+bodies and responses JSON. All web sites also have `/health` and `/robots.txt` (none unless configured).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path
@@ -24,12 +25,12 @@ from menuwatch.sim.graphql import HASHES, GraphQLEndpoint
 from menuwatch.sim.http import HttpServer, Request, Response
 from menuwatch.sim.images import image_response
 from menuwatch.sim.market import Market
+from menuwatch.sim.platform import sim_platform
 from menuwatch.sim.proxies import ProxyFarm, start_proxies
 from menuwatch.sim.recorded import Recorded
 from menuwatch.sim.shop import KEYWORDS, Refusals, Shop
 from menuwatch.sim.shop_catalog import ShopCatalog
 from menuwatch.sim.stats import Arrivals, Stats
-from menuwatch.sim.weedmaps import DiscoveryEndpoint
 
 GRAPHQL_PATH = "/api-3/graphql"
 _GRAPHQL = re.compile(r"(/api-\d+)?/graphql/?")
@@ -48,12 +49,14 @@ class SimServer:
         self._stats = Stats()
         recorded = Recorded(Path(config.recorded)) if config.recorded is not None else None
         self._graphql = GraphQLEndpoint(self._market, self._faults, self._stats, recorded)
-        self._discovery = DiscoveryEndpoint(self._market, self._faults, self._stats)
+        self._endpoints = {
+            name: sim_platform(name).endpoint(self._market, self._faults, self._stats) for name in config.platforms
+        }
         if config.refuse_hashes:
             self._graphql.hashes.clear()
         self._expected = ExpectedState(self._market)
         self._data = HttpServer(self._answer)
-        self._listings = HttpServer(self._list)
+        self._sites = {name: HttpServer(self._site(name)) for name in self._endpoints}
         self._images = HttpServer(self._image)
         self._control = HttpServer(self._steer)
         self._farm = ProxyFarm()
@@ -69,7 +72,8 @@ class SimServer:
     async def start(self) -> None:
         """Starts to listen. Raises OSError where the port is taken."""
         await self._data.start(self._config.port)
-        await self._listings.start()
+        for site in self._sites.values():
+            await site.start()
         await self._images.start()
         await self._control.start()
         if self._shop is not None and self._service is not None:
@@ -82,7 +86,7 @@ class SimServer:
     async def close(self) -> None:
         """Stops everything."""
         await self._farm.close()
-        for server in (self._data, self._listings, self._images, self._control):
+        for server in (self._data, *self._sites.values(), self._images, self._control):
             await server.close()
         if self._shop is not None and self._service is not None:
             await self._service.close()
@@ -92,7 +96,9 @@ class SimServer:
         """Addresses and proxies."""
         return {
             "base_url": self._data.url,
-            "weedmaps_url": self._listings.url,
+            "platforms": {
+                name: {"base_url": site.url, **sim_platform(name).settings} for name, site in self._sites.items()
+            },
             "graphql_url": self._data.url + GRAPHQL_PATH,
             "image_url": self._images.url,
             "control_url": self._control.url,
@@ -124,12 +130,17 @@ class SimServer:
             return self._graphql.respond(request, identity)
         return self._plain(request)
 
-    async def _list(self, request: Request) -> Response:
-        return self._logged(
-            request,
-            self._listings,
-            lambda r, identity: self._discovery.respond(r, identity) or self._plain(r),
-        )
+    def _site(self, name: str) -> Callable[[Request], Awaitable[Response]]:
+        """The web site of a platform besides Dutchie."""
+
+        async def answer(request: Request) -> Response:
+            return self._logged(
+                request,
+                self._sites[name],
+                lambda r, identity: self._endpoints[name].respond(r, identity) or self._plain(r),
+            )
+
+        return answer
 
     def _plain(self, request: Request) -> Response:
         """What every web site has."""
@@ -179,7 +190,8 @@ class SimServer:
             if by < 0:
                 raise ValueError(f"the market only goes forward, got {by}")
             self._graphql.tick += by
-            self._discovery.tick += by
+            for endpoint in self._endpoints.values():
+                endpoint.tick += by
         elif path in ("/faults", "/misbehave"):
             self._faults.set(body)
         elif path == "/reset":

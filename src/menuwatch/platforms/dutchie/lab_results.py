@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from menuwatch.catalog.model import Cannabinoid
+from menuwatch.catalog.model import LabValue
 from menuwatch.catalog.taxonomy.limits import bounded
 from menuwatch.catalog.taxonomy.text import label
 from menuwatch.platforms.dutchie.payload import CannabinoidRow, TerpeneRow
@@ -26,7 +26,7 @@ def _named(text: str) -> tuple[str, bool]:
     return name, name.startswith(('"TAC"', "TAC")) or "Total" in name
 
 
-def cannabinoids(rows: Sequence[CannabinoidRow | None] | None) -> tuple[Cannabinoid, ...]:
+def cannabinoids(rows: Sequence[CannabinoidRow | None] | None) -> tuple[LabValue, ...]:
     """Lab rows as given, except rows without a name. Sums such as `"TAC" - Total Active Cannabinoids` are marked, because
     adding them to the others would count everything twice. Raises ArithmeticError for a value out of bounds.
     """
@@ -38,7 +38,7 @@ def cannabinoids(rows: Sequence[CannabinoidRow | None] | None) -> tuple[Cannabin
             continue
         name, is_total = _named(row.cannabinoid.name)
         value = bounded(row.value) if row.value is not None else None
-        results.append(Cannabinoid(name, value, label(row.unit) if row.unit else "", is_total))
+        results.append(LabValue(name, value, label(row.unit) if row.unit else "", is_total))
     return tuple(results)
 
 

@@ -160,9 +160,6 @@ class DutchiePlus(Platform):
     items = _ITEMS
     items_path = "data.products_list"
 
-    def __init__(self) -> None:
-        super().__init__()
-
     def read_page(self, body: bytes) -> Page:
         """The totals are those of the page's list; the number of pages is in "Page 1 / 6"."""
         data = decode(body, _decoder).data

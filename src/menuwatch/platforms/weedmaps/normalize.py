@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from menuwatch.catalog.model import Cannabinoid, Potency, Product, ProductWarning, Special, Variant
+from menuwatch.catalog.model import LabValue, Potency, Product, ProductWarning, Special, Variant
 from menuwatch.catalog.taxonomy.categories import DOSED, kind
 from menuwatch.catalog.taxonomy.limits import MAX_TOTAL, bounded
 from menuwatch.catalog.taxonomy.package import GRAMS_PER_OUNCE, package, shortest
@@ -245,10 +245,10 @@ def _potency(rows: Sequence[Measurement | None] | None, name: str, *, dosed: boo
     return None
 
 
-def _cannabinoids(rows: Sequence[Measurement | None] | None) -> tuple[Cannabinoid, ...]:
+def _cannabinoids(rows: Sequence[Measurement | None] | None) -> tuple[LabValue, ...]:
     """Lab rows as given, including zeros, except rows without a name."""
     return tuple(
-        Cannabinoid(label(row.name), bounded(row.value) if row.value is not None else None, label(row.unit or ""))
+        LabValue(label(row.name), bounded(row.value) if row.value is not None else None, label(row.unit or ""))
         for row in rows or ()
         if row is not None and row.name
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -102,23 +102,25 @@ DEFAULTS = (
 """Created if missing. Discovery is disabled until states are chosen (discovery.py)."""
 
 
-def default_schedules(platforms: Iterable[str]) -> tuple[NewSchedule, ...]:
+def default_schedules(platforms: Iterable[str], without_lists: Collection[str] = ()) -> tuple[NewSchedule, ...]:
     """The schedules to create if missing, for these platforms: `DEFAULTS` for the first, and separate ones for each further
-    platform."""
-    more = [
-        new
-        for name in platforms
-        if name not in {default.platform for default in DEFAULTS}
-        for new in (
-            NewSchedule(name=f"payload_fetch_{name}", role="payload_fetch", interval_hours=Decimal(4), platform=name),
-            NewSchedule(
-                name=f"store_discovery_{name}",
-                role="store_discovery",
-                interval_hours=Decimal(24),
-                priority=5,
-                platform=name,
-                enabled=False,
-            ),
+    platform; those `without_lists` of stores get no discovery."""
+    more: list[NewSchedule] = []
+    for name in platforms:
+        if name in {default.platform for default in DEFAULTS}:
+            continue
+        more.append(
+            NewSchedule(name=f"payload_fetch_{name}", role="payload_fetch", interval_hours=Decimal(4), platform=name)
         )
-    ]
+        if name not in without_lists:
+            more.append(
+                NewSchedule(
+                    name=f"store_discovery_{name}",
+                    role="store_discovery",
+                    interval_hours=Decimal(24),
+                    priority=5,
+                    platform=name,
+                    enabled=False,
+                )
+            )
     return (*DEFAULTS, *more)

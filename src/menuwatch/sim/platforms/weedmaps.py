@@ -8,19 +8,25 @@ the last is empty. An unknown store is 404.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 from urllib.parse import unquote
 
 import msgspec
 
 from menuwatch.sim.endpoint import MAX_PER_PAGE, Body, Endpoint
+from menuwatch.sim.expected import OptionRow, Row, Strength, dollars, option_stock
 from menuwatch.sim.fault_injection import ApiRequest, Faults, Identity
 from menuwatch.sim.http import Request, Response
-from menuwatch.sim.market import Market
+from menuwatch.sim.market import Market, make_store, store_name
 from menuwatch.sim.model import ProductState, SimProduct, SimStore, percent_off
+from menuwatch.sim.platform import SimPlatform, Sizes
+from menuwatch.sim.product_factory import slug_of
 from menuwatch.sim.stats import Stats
-from menuwatch.sim.words import REGIONS
+from menuwatch.sim.words import REGIONS, SHOP_NAMES
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LISTINGS = re.compile(r"/discovery/v\d+/listings/?")
@@ -54,6 +60,20 @@ _KINDS: dict[str, tuple[str, int, dict[str | None, str]]] = {
     "Oral": ("Edibles", 4, {None: "Capsules"}),
     "Accessories": ("Gear", 7, {"batteries": "Batteries", "grinders": "Grinders", "dab-tools": "Dab Tools", None: "Accessories"}),
 }  # fmt: skip
+
+# Weedmaps sells by the weights that it knows, or by the package.
+_EACH: tuple[Sizes, ...] = ((("each", None, 24),), (("each", None, 38),))
+_LABELLED: dict[str, tuple[Sizes, ...]] = {
+    "Flower": (
+        (("1/8 oz", 3.5, 34),), (("1 g", 1.0, 11),), (("1 g", 1.0, 11), ("1/8 oz", 3.5, 34)),
+        (("1/8 oz", 3.5, 32), ("1/4 oz", 7.0, 60), ("1/2 oz", 14.0, 105), ("1 oz", 28.0, 180)), (("each", None, 30),),
+    ),
+    "Concentrate": ((("1 g", 1.0, 43),), (("1/2 g", 0.5, 26), ("1 g", 1.0, 43)), (("each", None, 35),)),
+    "Pre-Rolls": ((("1 g", 1.0, 9),), (("each", None, 12),)),
+}  # fmt: skip
+
+UNCOUNTED_SHARE = 0.3
+"""Stores that say no quantities: of the recorded New Mexican items a quarter to a third have none."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -288,3 +308,66 @@ def _slug(text: str) -> str:
 
 def _iso(ms: int) -> str:
     return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+class _Weedmaps(SimPlatform):
+    """An option has one price, that of the shop's licence, and a percentage off makes its special one; unpublished products are out of
+    stock, uncounted ones unknown; a potency of zero is none."""
+
+    name = "weedmaps"
+    first_index = 100_000
+
+    def make_store(self, rng: Random, seed: int, number: int) -> SimStore:
+        place_in_row = (0.5 + seed % 7 * 0.13 + number * 0.6180339887) % 1
+        shop = SHOP_NAMES[(number + 2) % len(SHOP_NAMES)]
+        store = make_store(rng, seed, self.first_index + number)
+        name = f"{store_name(shop, store.city, number)} Dispensary"
+        return replace(
+            store,
+            id=str(300_100 + 7 * number),
+            slug=slug_of(name),
+            name=name,
+            chain=slug_of(shop),
+            counting="none" if place_in_row < UNCOUNTED_SHARE else "manual",
+            reserve=0,
+            threshold=0,
+            medical_percent=0,
+            old=False,
+            platform="weedmaps",
+        )
+
+    def endpoint(self, market: Market, faults: Faults, stats: Stats) -> Endpoint:
+        return DiscoveryEndpoint(market, faults, stats)
+
+    def options(self, state: ProductState, store: SimStore) -> Iterator[OptionRow]:
+        off = percent_off(state, store)
+        for i, option in enumerate(state.product.options):
+            price = dollars(state.prices[i])
+            special = None if off is None else dollars((state.prices[i] * (100 - off) + 50) // 100)
+            quantity = None if state.product.counting == "none" else state.stock[i]
+            rec = store.recreational
+            yield OptionRow(
+                option=option,
+                price_rec=price if rec else None,
+                special_rec=special if rec else None,
+                price_med=None if rec else price,
+                special_med=None if rec else special,
+                quantity=quantity,
+                stock=option_stock(quantity) if state.active else "oos",
+            )
+
+    def row(self, row: Row, state: ProductState, store: SimStore) -> Row:
+        return replace(row, thc=_nonzero(row.thc), cbd=_nonzero(row.cbd))
+
+    def product_id(self, rng: Random, store: SimStore, serial: int) -> str:
+        return str(int(store.id) * 100_000 + serial)
+
+    def sizes(self, rng: Random, category: str) -> Sizes:
+        return rng.choice(_LABELLED.get(category, _EACH))
+
+
+def _nonzero(strength: Strength | None) -> Strength | None:
+    return strength if strength is not None and strength.hi > 0 else None
+
+
+PLATFORM = _Weedmaps()

@@ -1,0 +1,2 @@
+"""Platforms that the simulator serves besides Dutchie: one module each, with a `PLATFORM` (`menuwatch.sim.platform`), found by its
+name."""
