@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from menuwatch.db.pool import Connection, connect
 from menuwatch.queue import store as tasks
@@ -68,6 +69,11 @@ def crowded(server_url: str, template: str) -> Iterator[str]:
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute("ANALYZE task_live")
         conn.execute("ANALYZE task_history")
+        # Pages that a vacuum or an analyze in the background reads would count as the statement's.
+        for (table,) in conn.execute(
+            "SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND relname ~ '^task_(live|history)'"
+        ).fetchall():
+            conn.execute(sql.SQL("ALTER TABLE {} SET (autovacuum_enabled = false)").format(sql.SQL(table)))
         conn.execute(_FILL)
         ((said,),) = conn.execute("SELECT reltuples FROM pg_class WHERE relname = 'task_live'").fetchall()
         assert said <= 0, "the planner must not know"
