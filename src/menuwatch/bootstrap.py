@@ -1,7 +1,7 @@
-"""The composition root: builds the parts from settings, in the order in which a start must happen.
+"""The composition root of what goes on running: workers, the scheduler, maintenance, search crawls, image downloads.
 
-database up → migrations → storage check → orphan clean-up → (stale recovery, in the worker and server) →
-(default schedules → due schedules at once → poll loop, in the server) → ready
+A start opens the system (system.py), recovers stale tasks in workers and the server, and in the server creates default schedules and
+fires due ones at once.
 """
 
 from __future__ import annotations
@@ -10,139 +10,50 @@ import asyncio
 import dataclasses
 import importlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from datetime import timedelta
 from functools import partial
-from typing import TypeVar
 
 from menuwatch.alerts.delivery_worker import AlertDeliverer
-from menuwatch.archive.files import FileArchive
-from menuwatch.archive.service import recover_archive
 from menuwatch.config.settings import Settings
 from menuwatch.core.backoff import Backoff
-from menuwatch.core.clock import Clock
 from menuwatch.core.encryption import SecretBox
 from menuwatch.core.errors import Refused
 from menuwatch.core.logging import get_logger
-from menuwatch.db import embedded, migrate
-from menuwatch.db.clock import ClockReader, DatabaseClock
-from menuwatch.db.keeper import Keeper
-from menuwatch.db.keeper import keeping as keeping_database
-from menuwatch.db.loop import Loop
-from menuwatch.db.pool import Pool, open_pool
-from menuwatch.fetch import profiles
-from menuwatch.fetch.browser import Profile
+from menuwatch.db.loop import running
 from menuwatch.fetch.reports import Report
 from menuwatch.fetch.rotator import Rotator
 from menuwatch.images.downloads import DownloadPolicy, ImageDownloads
 from menuwatch.images.files import ImageFiles
 from menuwatch.ops import alert_readings
-from menuwatch.ops.backup.restore import refuse_unfinished
 from menuwatch.ops.disk_space import DiskReadings
 from menuwatch.ops.janitor import Janitor
 from menuwatch.ops.retention import Retention
 from menuwatch.pipeline.context import HandlerContext
 from menuwatch.pipeline.registry import handlers, robots_policy
-from menuwatch.platforms.base import Platform
-from menuwatch.platforms.registry import platforms
 from menuwatch.proxies import service as proxies
 from menuwatch.proxies.passwords import decrypt_password_or_drop
 from menuwatch.proxies.prober import Prober
 from menuwatch.queue import store as tasks
 from menuwatch.queue.model import FORMER_WORKER_ROLES, NETWORK_ROLES, Role
-from menuwatch.queue.schedules import store as schedules
-from menuwatch.queue.schedules.model import default_schedules
 from menuwatch.queue.schedules.scheduler import Scheduler
 from menuwatch.scaling import kubernetes, local
 from menuwatch.scaling.kubernetes import PodReconciler
 from menuwatch.scaling.model import Scaler
 from menuwatch.search_crawl.pages import PageArchive
-from menuwatch.search_crawl.protocols import Provider, Site
 from menuwatch.search_crawl.providers.identities import CrawlFetcher
-from menuwatch.search_crawl.setup import build_loops, build_providers, build_sites
+from menuwatch.search_crawl.setup import build_loops
 from menuwatch.storage.service import open_storage
 from menuwatch.storefront.indexer import StorefrontIndexer
 from menuwatch.storefront.watches import service as watches
 from menuwatch.storefront.watches.mailer import WatchMailer
+from menuwatch.system import System, ensure_default_schedules
 from menuwatch.workers.engine.claimable_roles import Claimable, query_claimable
 from menuwatch.workers.engine.config import WorkerConfig
 from menuwatch.workers.engine.metrics import WorkerMetrics, serve_metrics
 from menuwatch.workers.engine.worker import Worker
 
 log = get_logger(__name__)
-_L = TypeVar("_L", bound=Loop)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class System:
-    """The parts that commands, the server and the workers share."""
-
-    settings: Settings
-    database_url: str
-    pool: Pool
-    archive: FileArchive
-    clock: Clock
-    platforms: Mapping[str, Platform]
-    profiles: Sequence[Profile]
-    sites: Mapping[str, Site]
-    providers: Mapping[str, Provider]
-    at_end: AsyncExitStack
-    """Closed with it."""
-    keeper: Keeper | None = None
-    """What restarts the embedded database; None for DATABASE_URL and for commands that end."""
-
-
-@asynccontextmanager
-async def open_system(
-    settings: Settings,
-    *,
-    clock: Clock | None = None,
-    pool_size: int = 10,
-    goes_on: bool = False,
-    read_only: bool = False,
-) -> AsyncIterator[System]:
-    """Opens all parts; raises Refused if one cannot be.
-
-    A process that `goes_on` restarts the embedded database when it dies; a command that ends fails with it. One that is `read_only`
-    changes nothing: it refuses a database with an old schema instead of migrating it, and leaves the archive alone.
-    """
-    browsers = profiles.load(settings.profiles_file).profiles
-    refuse_unfinished(open_storage(settings))
-    with embedded.database_url(settings) as url, keeping_database(settings) if goes_on else nullcontext() as keeper:
-        archive = FileArchive(open_storage(settings), level=settings.archive_level)
-        if read_only:
-            migrate.require_newest(url)
-        else:
-            migrated = await asyncio.to_thread(migrate.migrate, url)
-            if migrated.changed:
-                log.info("database migrated", action="migrated", before=migrated.before, after=migrated.after)
-            log.info("database schema is current", action="start_migrated", revision=migrated.after)
-            await asyncio.to_thread(archive.check)
-            log.info("storage is writable", action="start_storage_checked")
-        async with open_pool(url, max_size=pool_size) as pool, AsyncExitStack() as at_end:
-            if not read_only:
-                published, removed = await recover_archive(pool, archive)
-                log.info(
-                    "archive orphans cleaned", action="start_orphans_cleaned", published=published, removed=removed
-                )
-            if clock is None:
-                reader = ClockReader(pool, clock := DatabaseClock())
-                await reader.step()
-                await at_end.enter_async_context(running(reader))
-            yield System(
-                settings=settings,
-                database_url=url,
-                pool=pool,
-                archive=archive,
-                clock=clock,
-                platforms=platforms(settings),
-                profiles=browsers,
-                sites=build_sites(settings),
-                providers=build_providers(settings, pool, clock, at_end),
-                at_end=at_end,
-                keeper=keeper,
-            )
 
 
 def handler_context(system: System, measures: WorkerMetrics | None = None) -> HandlerContext:
@@ -186,14 +97,6 @@ async def recover_tasks(system: System) -> int:
     return recovered
 
 
-async def ensure_default_schedules(system: System) -> int:
-    """Creates the schedules that every installation has, where they are missing; returns how many."""
-    async with system.pool.connection() as conn:
-        crawled = [name for name, platform in system.platforms.items() if platform.requested]
-        unlisted = [name for name in crawled if not system.platforms[name].lists_stores]
-        return await schedules.create_missing(conn, system.clock.now(), default_schedules(crawled, unlisted))
-
-
 @asynccontextmanager
 async def run_scheduler(system: System) -> AsyncIterator[Scheduler]:
     """Fires schedules for as long as the context lasts; those that are due have been fired when it begins."""
@@ -230,19 +133,6 @@ async def run_maintenance(system: System) -> AsyncIterator[Janitor]:
         running(disk),
     ):
         yield janitor
-
-
-@asynccontextmanager
-async def running(loop: _L) -> AsyncIterator[_L]:
-    """The loop at work in this process. At the end its present step may end, within reason."""
-    task = asyncio.create_task(loop.run(), name=loop.name)
-    try:
-        yield loop
-    finally:
-        loop.stop()
-        await asyncio.wait({task}, timeout=10)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 def check_roles(system: System) -> None:

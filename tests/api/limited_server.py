@@ -11,9 +11,9 @@ import signal
 import sys
 import threading
 
-from menuwatch import bootstrap
 from menuwatch.cli.serving import listening, serve
 from menuwatch.cli.startup import load_settings
+from menuwatch.system import open_system
 from menuwatch.web.connections import Limits
 
 LIMITS = Limits(headers=1.0, body=1.0, body_bytes=1000)
@@ -23,7 +23,7 @@ async def main() -> None:
     found = load_settings(quiet=False, port=0)
     threading.Thread(target=lambda: (sys.stdin.read(), os.kill(os.getpid(), signal.SIGTERM)), daemon=True).start()
     with listening(found) as listener:
-        async with bootstrap.open_system(found) as system:
+        async with open_system(found) as system:
             await serve(system, listener, lambda address: print(address.rpartition(":")[2], flush=True), LIMITS)
 
 

@@ -20,6 +20,7 @@ from menuwatch.proxies import service as proxy_operations
 from menuwatch.queue.task_list import TaskFilter, count_tasks
 from menuwatch.sim.config import IMAGE_BASE
 from menuwatch.sim.process import Simulator
+from menuwatch.system import open_system
 from tests.backup import evidence
 from tests.commands import menuwatch
 
@@ -41,7 +42,7 @@ async def test_destroyed_and_brought_back(database_url: str, folder: Path) -> No
             image_downloads=4,
             image_retry_seconds=0.05,
         )
-        async with bootstrap.open_system(settings) as system:
+        async with open_system(settings) as system:
             for proxy in market.proxies:
                 await proxy_operations.add(system.pool, proxy.url, state=proxy.state, timezone=proxy.timezone)
             async with bootstrap.run_worker(system):
@@ -66,7 +67,7 @@ async def test_destroyed_and_brought_back(database_url: str, folder: Path) -> No
 
         # Into another server than it came from: the embedded one.
         second = Settings.from_env(settings.to_env() | {"DATABASE_URL": "", "MENUWATCH_HOME": str(folder / "second")})
-        async with bootstrap.open_system(second) as system:
+        async with open_system(second) as system:
             assert evidence.differences(rows, evidence.rows(system.database_url)) == []
             assert evidence.differences(files, evidence.files(second.storage)) == []
             found = await verify.verify(

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from menuwatch.bootstrap import System
 from menuwatch.db.pool import Connection
+from menuwatch.system import System
 from menuwatch.workers import logs
 from menuwatch.workers.logs import NewLine
 from tests.dashboard.crawl_rows import half_done

@@ -6,11 +6,11 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from menuwatch.bootstrap import System
 from menuwatch.cli.demo import settle
 from menuwatch.queue import store as tasks
 from menuwatch.queue.model import NewTask, Role
 from menuwatch.sim.process import Simulator
+from menuwatch.system import System
 from tests.e2e.expected_catalog import assert_catalogue, snapshot_of, snapshots
 
 MOODS: dict[str, dict[str, Any]] = {

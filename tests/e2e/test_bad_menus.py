@@ -10,12 +10,12 @@ import pytest
 
 from menuwatch import bootstrap
 from menuwatch.archive import service as payload_operations
-from menuwatch.bootstrap import System
 from menuwatch.cli.demo import first_crawl, market, settle
 from menuwatch.core.errors import Refused
 from menuwatch.queue import store as tasks
 from menuwatch.queue.model import NewTask, Role
 from menuwatch.sim.process import Simulator
+from menuwatch.system import System
 from tests.e2e.expected_catalog import assert_catalogue
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {

@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 from psycopg.rows import dict_row
 
 from menuwatch import bootstrap
-from menuwatch.bootstrap import System
 from menuwatch.cli.demo import crawl_all, first_crawl, market
 from menuwatch.images import store as images
 from menuwatch.images.files import ImageFiles
 from menuwatch.images.vips import sniff
 from menuwatch.sim.http import Request
 from menuwatch.sim.images import image_response
+from menuwatch.system import System
 
 
 async def _rows(system: System, query: Any) -> list[dict[str, Any]]:

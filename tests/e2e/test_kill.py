@@ -12,8 +12,8 @@ from typing import Any
 
 from menuwatch.archive.files import FileArchive
 from menuwatch.archive.service import recover_archive
-from menuwatch.bootstrap import System
 from menuwatch.cli.demo import crawl_all, first_crawl, market
+from menuwatch.system import System
 from tests.e2e.expected_catalog import assert_catalogue, snapshot_of, snapshots
 
 STORES, PRODUCTS, CYCLES = 6, 60, 6

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from menuwatch import bootstrap
-from menuwatch.bootstrap import System
 from menuwatch.cli.demo import first_crawl, market
 from menuwatch.queue.model import NewTask, Role
 from menuwatch.stores import store as stores
+from menuwatch.system import System
 from tests.host_rows import change_limits
 from tests.workers.waiting import look, put, until
 

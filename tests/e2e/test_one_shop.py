@@ -8,11 +8,11 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from menuwatch import bootstrap
-from menuwatch.bootstrap import System
 from menuwatch.cli.demo import first_crawl, market, settle
 from menuwatch.queue import store as tasks
 from menuwatch.queue.model import NewTask, Role
 from menuwatch.stores import store as stores
+from menuwatch.system import System
 
 
 async def _query(system: System, query: Any) -> list[dict[str, Any]]:

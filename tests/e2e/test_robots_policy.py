@@ -6,9 +6,9 @@ import dataclasses
 from pathlib import Path
 
 from menuwatch import bootstrap
-from menuwatch.bootstrap import System
 from menuwatch.cli.demo import market
 from menuwatch.queue.model import NewTask, Role
+from menuwatch.system import System
 from tests.workers.waiting import look, put, until
 
 DISCOVERY = NewTask(role=Role.STORE_DISCOVERY, platform="dutchie", unique=False)

@@ -17,7 +17,6 @@ import pytest
 import uvicorn
 from psycopg.rows import dict_row
 
-from menuwatch import bootstrap
 from menuwatch.cli.serving import open_app
 from menuwatch.config.settings import Settings
 from menuwatch.db.pool import Pool
@@ -26,6 +25,7 @@ from menuwatch.sim.config import ServiceQuality
 from menuwatch.sim.fetching_service import FetchingService
 from menuwatch.sim.shop import Refusals, Shop
 from menuwatch.sim.shop_catalog import ShopCatalog, ShopProduct
+from menuwatch.system import open_system
 from tests.users_fixture import bearer
 from tests.workers.waiting import until
 
@@ -104,7 +104,7 @@ async def world(
             crawl_max_retries=12,  # so that chance makes no page fail
             crawl_retry_base_minutes=0.05 / 60,
         )
-        system = await stack.enter_async_context(bootstrap.open_system(settings))
+        system = await stack.enter_async_context(open_system(settings))
         app = await stack.enter_async_context(open_app(system))
         web = uvicorn.Server(
             uvicorn.Config(app, log_level="warning", lifespan="off", log_config=None, timeout_graceful_shutdown=1)

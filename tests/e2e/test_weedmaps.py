@@ -16,6 +16,7 @@ from menuwatch.cli.demo import market, settle
 from menuwatch.queue import store as tasks
 from menuwatch.queue.model import NewTask, Role
 from menuwatch.queue.schedules import store as schedules
+from menuwatch.system import ensure_default_schedules
 from tests.e2e.platform_crawl import MOODS, assert_history, crawl, discover, ended, query
 
 
@@ -57,7 +58,7 @@ async def test_one_store_is_found_and_crawled_twice_with_a_change(home: Path) ->
 
 async def test_a_platform_that_is_asked_has_schedules_of_its_own(home: Path) -> None:
     async with market(home, store_count=1, platform_counts={"weedmaps": 1}, product_count=5, seed=3) as (sim, system):
-        await bootstrap.ensure_default_schedules(system)
+        await ensure_default_schedules(system)
         rows = await query(
             system, "SELECT id, name, role, platform FROM task_schedules WHERE platform <> 'dutchie' ORDER BY id"
         )

@@ -9,12 +9,12 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from menuwatch import bootstrap
-from menuwatch.bootstrap import System
 from menuwatch.cli.demo import crawl_all, first_crawl, market
 from menuwatch.db.pool import Connection
 from menuwatch.hosts import service as hosts
 from menuwatch.queue.explain.service import explain
 from menuwatch.queue.trace import trace_task
+from menuwatch.system import System
 
 
 async def _query(conn: Connection, query: str) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ def test_what_needs_no_command_loads_no_database_driver_and_no_command(words: li
         f"sys.argv = ['menuwatch', *{words!r}]\n"
         "try: main.main()\n"
         "except SystemExit as end: assert not end.code, end.code\n"
-        "heavy = {'psycopg', 'structlog', 'menuwatch.bootstrap', 'menuwatch.cli.tasks'} & set(sys.modules)\n"
+        "heavy = {'psycopg', 'structlog', 'menuwatch.system', 'menuwatch.cli.tasks'} & set(sys.modules)\n"
         "print(sorted(heavy), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

@@ -14,6 +14,7 @@ from menuwatch.config.settings import Settings
 from menuwatch.core.clock import ManualClock, SystemClock
 from menuwatch.db.pool import Pool, open_pool
 from menuwatch.ops import doctor
+from menuwatch.system import open_system
 from tests.workers.test_retention import ROWS, TABLES
 from tests.workers.waiting import until
 
@@ -46,7 +47,7 @@ async def test_schedules_fire_in_time_and_nothing_is_deleted(
     counts = " UNION ALL ".join(f"SELECT '{table}', count(*) FROM {table}" for table in TABLES)
     before = dict(await _do(outside, counts))
     settings = Settings(home=tmp_path, storage_path=tmp_path, database_url=database_url)
-    async with bootstrap.open_system(settings) as system:
+    async with open_system(settings) as system:
         assert abs(system.clock.now() - datetime.now(UTC)) < timedelta(seconds=10)
         async with bootstrap.run_scheduler(system), bootstrap.run_maintenance(system):
             await until(

@@ -19,13 +19,13 @@ from typing import Any
 import side
 
 from menuwatch import bootstrap
-from menuwatch.bootstrap import System
 from menuwatch.config.settings import Settings
 from menuwatch.core import logging as telemetry
 from menuwatch.fetch.rotator import Rotator
 from menuwatch.pipeline.payload_fetch import PayloadFetch
 from menuwatch.queue.model import Role, Status, Task
 from menuwatch.queue.outcome import Done
+from menuwatch.system import System, open_system
 from menuwatch.workers.engine.handler import TaskContext
 
 WORKER = "bench"
@@ -98,7 +98,7 @@ async def main() -> None:
         fetch_timeout_seconds=30,
         **unlimited(),
     )
-    async with bootstrap.open_system(settings) as system:
+    async with open_system(settings) as system:
         fetch = handler(system, job.ca_file)
         job.start()
         await crawl(job, system, fetch, job.warm)

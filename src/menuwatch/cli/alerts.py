@@ -15,7 +15,6 @@ from menuwatch.alerts.events import AlertDelivery, AlertEvent, DeliveryStatus
 from menuwatch.alerts.model import Condition
 from menuwatch.alerts.service import AlertRule, CreatedRule, RulePreview
 from menuwatch.alerts.validate import AlertSettings
-from menuwatch.bootstrap import System
 from menuwatch.cli.alert_options import RuleOptions, name_option
 from menuwatch.cli.options import Commands, DryRunOption, JsonOption, LimitedOutput, Output, limit_option, parse_since
 from menuwatch.cli.output import Column, echo, notice, print_detail, print_json, print_list
@@ -25,6 +24,7 @@ from menuwatch.core.format import pluralize, timestamp
 from menuwatch.db.pool import Connection
 from menuwatch.ops import alert_readings
 from menuwatch.proxies import passwords as proxy_passwords
+from menuwatch.system import System
 
 app = Commands("Manage alerts about prices, stock, new products and operations.")
 

@@ -16,7 +16,6 @@ from menuwatch.accounts import audit
 from menuwatch.analytics import refresh as refreshing
 from menuwatch.analytics.refresh import RefreshResult, RefreshRunning
 from menuwatch.analytics.service import ALL, UNKNOWN, DayGroup, Page, Report, ReportFilter, StockGroup, read_report
-from menuwatch.bootstrap import System
 from menuwatch.catalog.taxonomy.categories import CATEGORIES
 from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, StoresOption, find_store_ids, parse_since
 from menuwatch.cli.output import Column, Format, ago, echo, notice, print_json, print_list
@@ -25,6 +24,7 @@ from menuwatch.core.errors import Refused, unknown_value
 from menuwatch.core.format import percent, pluralize
 from menuwatch.db.pool import Connection
 from menuwatch.geo.states import parse_state
+from menuwatch.system import System
 
 app = Commands("Show analytics over all stores, with the data they are based on.")
 

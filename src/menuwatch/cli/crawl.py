@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import Commands, JsonOption, Output, limit_option
 from menuwatch.cli.output import Column, echo, notice, print_detail, print_json, print_list
 from menuwatch.cli.startup import in_connection, in_transaction, read
@@ -23,6 +22,7 @@ from menuwatch.search_crawl.reparse import CrawlReparse, with_pages
 from menuwatch.search_crawl.reparse import reparse as reparse_pages
 from menuwatch.search_crawl.setup import default_pacing
 from menuwatch.search_crawl.views import Crawl, CrawlDetail, CrawledProduct, ProductFilter
+from menuwatch.system import System
 
 app = Commands("Manage search crawls: products of a shop, found by keyword.")
 

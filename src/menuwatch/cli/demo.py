@@ -21,7 +21,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from menuwatch import bootstrap
 from menuwatch.accounts import users
-from menuwatch.bootstrap import System
 from menuwatch.catalog import store as catalog
 from menuwatch.cli.options import JsonOption
 from menuwatch.cli.output import Column, Format, echo, errors, notice, print_detail, print_json, print_list
@@ -40,6 +39,7 @@ from menuwatch.queue.task_list import TaskFilter, count_tasks
 from menuwatch.sim.config import IMAGE_BASE
 from menuwatch.sim.process import Simulator
 from menuwatch.stores import store as stores
+from menuwatch.system import System, open_system
 
 FAULTS: dict[str, Any] = {
     "forbidden": {"rate": 0.05, "lasts": 12},
@@ -136,7 +136,7 @@ async def market(
             # Everything is on this machine, including webhook receivers that users try.
             alert_allow_private=1,
         )
-        async with bootstrap.open_system(settings, goes_on=goes_on) as system:
+        async with open_system(settings, goes_on=goes_on) as system:
             for proxy in simulator.proxies:
                 await proxy_operations.add(system.pool, proxy.url, state=proxy.state, timezone=proxy.timezone)
             if faults:

@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
-from menuwatch import bootstrap
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import Output
 from menuwatch.cli.output import Column, Format, echo, print_json, print_list
 from menuwatch.cli.startup import with_system
 from menuwatch.core.errors import Refused
 from menuwatch.queue.schedules.discovery import DiscoveryChoice, choose_states, get_discovery
+from menuwatch.system import System, ensure_default_schedules
 
 COLUMNS = (
     Column("State", "code"),
@@ -39,7 +38,7 @@ def discovery(
 
     async def run(system: System) -> DiscoveryChoice:
         names = tuple(system.platforms)
-        await bootstrap.ensure_default_schedules(system)
+        await ensure_default_schedules(system)
         async with system.pool.connection() as conn, conn.transaction():
             if not (states or everywhere or off):
                 return await get_discovery(conn, platform or names[0], platforms=names)

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import JsonOption
 from menuwatch.cli.output import console, echo, print_json, wrap
 from menuwatch.cli.startup import read
@@ -23,6 +22,7 @@ from menuwatch.queue.service import FINAL
 from menuwatch.queue.task_attempts import TaskAttempt
 from menuwatch.queue.task_list import TaskRow, get_task
 from menuwatch.queue.trace import TaskHostEvent, TaskTrace
+from menuwatch.system import System
 
 
 def explain(

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from menuwatch.bootstrap import System
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.cli.options import (
     JsonOption,
@@ -32,6 +31,7 @@ from menuwatch.exports.tables import ExportTable, Format
 from menuwatch.ops import export as exporting
 from menuwatch.ops.export import ExportRequest, PartitionBy
 from menuwatch.stores import store as stores
+from menuwatch.system import System
 
 
 class TableChoice(StrEnum):

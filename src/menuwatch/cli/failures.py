@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import Output, check_text, limit_option, parse_since
 from menuwatch.cli.output import Column, echo, print_list
 from menuwatch.cli.startup import in_transaction, read
@@ -24,6 +23,7 @@ from menuwatch.queue.failures import (
     unmute,
 )
 from menuwatch.queue.model import parse_role
+from menuwatch.system import System
 
 FAILURE_COLUMNS = (
     Column("Cause", "cause", rank=1),

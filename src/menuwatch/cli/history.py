@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from menuwatch.bootstrap import System
 from menuwatch.catalog import packing
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.catalog.history import ProductHistory, ProductState, get_history
@@ -23,6 +22,7 @@ from menuwatch.core.format import pluralize
 from menuwatch.core.shapes import to_row
 from menuwatch.db.pool import Connection
 from menuwatch.storage.service import open_storage
+from menuwatch.system import System
 
 app = Commands("Show a product's history and manage packed history.")
 

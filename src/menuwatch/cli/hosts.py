@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 from msgspec import structs
 
-from menuwatch.bootstrap import System
 from menuwatch.cli.hours import HOUR_COLUMNS
 from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, check_text, parse_since
 from menuwatch.cli.output import Column, Format, ago, console, echo, notice, print_detail, print_json, print_list, wrap
@@ -22,6 +21,7 @@ from menuwatch.hosts.model import State
 from menuwatch.hosts.service import Host, HostDetail, HostScore
 from menuwatch.queue import service as tasks_service
 from menuwatch.queue.service import PostponedTasks
+from menuwatch.system import System
 
 app = Commands("Manage target hosts: rate limits, pause, circuit breaker.")
 

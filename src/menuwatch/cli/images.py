@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import Commands, JsonOption, Output, StoreOption, find_store_id, limit_option
 from menuwatch.cli.output import Column, echo, notice, print_json, print_list, progress_bar
 from menuwatch.cli.startup import load_settings, read, with_system
@@ -18,6 +17,7 @@ from menuwatch.db.query import Row
 from menuwatch.images import service
 from menuwatch.images import store as images
 from menuwatch.images.service import VerifyReport
+from menuwatch.system import System
 
 app = Commands("Manage product images and brand logos.")
 

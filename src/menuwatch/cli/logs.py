@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import JsonOption, limit_option
 from menuwatch.cli.output import echo, notice, print_json
 from menuwatch.cli.startup import with_system
@@ -18,6 +17,7 @@ from menuwatch.core.format import pluralize
 from menuwatch.db.pool import Connection
 from menuwatch.queue.service import FINAL
 from menuwatch.queue.task_list import get_task
+from menuwatch.system import System
 from menuwatch.workers import logs
 from menuwatch.workers import service as workers
 from menuwatch.workers.logs import Level, LogGaps, LogLine

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import Commands, DryRunOption, JsonOption, require_files
 from menuwatch.cli.output import echo, print_json, progress_bar
 from menuwatch.cli.startup import in_connection, load_settings, read, with_system
@@ -26,6 +25,7 @@ from menuwatch.ops.legacy.jobs import MigrationResult, MigrationStatus
 from menuwatch.ops.legacy.sources import CsvFiles, Dump, Source, of_database
 from menuwatch.ops.legacy.staging import Report
 from menuwatch.queue.schedules.service import known_state
+from menuwatch.system import System
 
 app = Commands("Migrate from the legacy system: schedules, jobs, stores and history.")
 

@@ -15,7 +15,6 @@ from menuwatch.archive import service as payloads
 from menuwatch.archive.diff import DiffDetails, DiffItem, DiffPrices, DiffStock, PayloadDiff
 from menuwatch.archive.service import STATUSES, PayloadFilter
 from menuwatch.archive.store import Payload
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import Commands, JsonOption, Output, StoreOption, find_store_id, limit_option
 from menuwatch.cli.output import (
     Column,
@@ -34,6 +33,7 @@ from menuwatch.core.errors import Refused, unknown_value
 from menuwatch.core.format import pluralize
 from menuwatch.db.pool import Connection
 from menuwatch.exports.atomic_files import atomic_file
+from menuwatch.system import System
 
 app = Commands("Manage archived responses and quarantined menus.")
 

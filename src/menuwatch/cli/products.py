@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from menuwatch.bootstrap import System
 from menuwatch.catalog.changes import Change, ChangeFilter, ChangeSide, Kind, list_changes
 from menuwatch.catalog.service import Product, ProductFilter, Span, brand_spellings, list_products
 from menuwatch.catalog.taxonomy.categories import CATEGORIES, SUBCATEGORIES
@@ -32,6 +31,7 @@ from menuwatch.cli.startup import read
 from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Connection
 from menuwatch.stores.service import StoreFilter, list_stores
+from menuwatch.system import System
 
 BrandsOption = Annotated[
     list[str] | None, typer.Option("--brand", help="Only this brand, case-insensitive (repeatable).")

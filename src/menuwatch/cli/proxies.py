@@ -12,7 +12,6 @@ import typer
 from msgspec import structs
 
 from menuwatch.alerts import secret_keys as alert_secrets
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, Output
 from menuwatch.cli.output import Column, Format, echo, notice, print_json, print_list, progress_bar
 from menuwatch.cli.proxy_selection import (
@@ -39,6 +38,7 @@ from menuwatch.proxies.service import Proxy, ProxyFilter
 from menuwatch.proxies.statistics import ProxyStatistics, get_statistics
 from menuwatch.proxies.tags import split_tags
 from menuwatch.proxies.testing import ProxyTest
+from menuwatch.system import System
 
 app = Commands("Manage the proxies that all requests go through.")
 

@@ -12,7 +12,6 @@ import typer
 
 from menuwatch import bootstrap
 from menuwatch.accounts import audit
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import DryRunOption, JsonOption, SinceOption, parse_since
 from menuwatch.cli.output import echo, notice, print_json, progress_bar
 from menuwatch.cli.startup import with_system
@@ -23,6 +22,7 @@ from menuwatch.pipeline.rebuild import RebuildResult, RowChanges
 from menuwatch.stores import store as stores
 from menuwatch.stores.service import StoreFilter, list_stores
 from menuwatch.stores.store import Store
+from menuwatch.system import System
 
 _SHOWN = 10
 _Refusals = list[tuple[Store, str]]

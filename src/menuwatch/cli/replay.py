@@ -9,7 +9,6 @@ import typer
 
 from menuwatch import bootstrap
 from menuwatch.accounts import audit
-from menuwatch.bootstrap import System
 from menuwatch.catalog import store as catalog
 from menuwatch.cli.options import JsonOption, check_platform, parse_states, require_files
 from menuwatch.cli.output import echo, notice, print_json, progress_bar
@@ -17,6 +16,7 @@ from menuwatch.cli.startup import with_system
 from menuwatch.core.format import pluralize
 from menuwatch.pipeline import replay as pipeline
 from menuwatch.pipeline.replay import Outcome
+from menuwatch.system import System
 
 _SHOWN = 10
 

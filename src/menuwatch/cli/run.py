@@ -25,6 +25,7 @@ from menuwatch.ops.backup.restore import refuse_unfinished
 from menuwatch.scaling import kubernetes
 from menuwatch.scaling.worker_process import on_parent_death
 from menuwatch.storage.service import open_storage
+from menuwatch.system import System, open_system
 
 log = get_logger(__name__)
 
@@ -108,7 +109,7 @@ async def _server(
     settings = load_settings(quiet=False, host=host, port=port, scaler=scaler)
     # The port comes first: a second server that cannot have it must not recover tasks, create the first admin or fire schedules.
     with listening(settings) as listener:
-        async with bootstrap.open_system(settings, goes_on=True) as system, contextlib.AsyncExitStack() as stack:
+        async with open_system(settings, goes_on=True) as system, contextlib.AsyncExitStack() as stack:
             await bootstrap.recover_tasks(system)
             login = await _first_login(system)
             # Without a start, nothing else would show the first password.
@@ -136,7 +137,7 @@ async def _server(
 
 
 async def _supervisor(workers: int | None) -> None:
-    async with bootstrap.open_system(load_settings(quiet=False), goes_on=True) as system:
+    async with open_system(load_settings(quiet=False), goes_on=True) as system:
         await bootstrap.recover_tasks(system)
         stopped = asyncio.Event()
         async with bootstrap.run_maintenance(system), run_worker_pool(system, requested=workers):
@@ -144,7 +145,7 @@ async def _supervisor(workers: int | None) -> None:
                 await stopped.wait()
 
 
-async def _first_login(system: bootstrap.System) -> tuple[str, ...]:
+async def _first_login(system: System) -> tuple[str, ...]:
     """How to log in at the very first start; empty later. The password is never logged, nor printed to where output is kept."""
     password = await users.first_admin(system.pool, Passwords.of(system.settings))
     if password is None:
@@ -162,7 +163,7 @@ async def _first_login(system: bootstrap.System) -> tuple[str, ...]:
 
 async def _worker(settings: Settings, ordinal: int | None = None) -> None:
     """One worker; with `ordinal` it is one of a pod, and stops when its supervisor dies."""
-    async with bootstrap.open_system(settings, goes_on=True) as system, contextlib.AsyncExitStack() as stack:
+    async with open_system(settings, goes_on=True) as system, contextlib.AsyncExitStack() as stack:
         if ordinal is None and not await _may_begin(system):
             return
         runner = await bootstrap.worker(system, ordinal=ordinal)
@@ -175,7 +176,7 @@ async def _worker(settings: Settings, ordinal: int | None = None) -> None:
             await runner.run()
 
 
-async def _may_begin(system: bootstrap.System) -> bool:
+async def _may_begin(system: System) -> bool:
     """Waits while this pod is marked for removal: Kubernetes restarts such a pod until it is gone. False: stopped meanwhile."""
     stopped, logged = asyncio.Event(), False
     with on_signals(asyncio.get_running_loop(), stopped.set):
@@ -193,7 +194,7 @@ async def _may_begin(system: bootstrap.System) -> bool:
 
 
 async def _pod(settings: Settings) -> int:
-    async with bootstrap.open_system(settings, pool_size=2, goes_on=True) as system:
+    async with open_system(settings, pool_size=2, goes_on=True) as system:
         if not await _may_begin(system):
             return 0
         worker_pool = await start_pod(system, settings.workers_per_pod)

@@ -9,8 +9,6 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from menuwatch import bootstrap
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import Commands, JsonOption, LimitedOutput
 from menuwatch.cli.output import Column, echo, notice, print_json
 from menuwatch.cli.startup import read, with_system
@@ -22,6 +20,7 @@ from menuwatch.queue.model import parse_role
 from menuwatch.queue.schedules import service as schedules
 from menuwatch.queue.schedules import timetable
 from menuwatch.queue.schedules.model import INTERVALS, PRIORITIES, ROLES, Schedule
+from menuwatch.system import System, ensure_default_schedules
 
 T = TypeVar("T")
 
@@ -215,7 +214,7 @@ def _in_transaction(act: Callable[[System, Connection], Awaitable[T]]) -> T:
     """As `in_transaction`, after adding the default schedules."""
 
     async def run(system: System) -> T:
-        await bootstrap.ensure_default_schedules(system)
+        await ensure_default_schedules(system)
         async with system.pool.connection() as conn, conn.transaction():
             return await act(system, conn)
 

@@ -12,15 +12,16 @@ from starlette.types import ASGIApp
 
 from menuwatch import bootstrap
 from menuwatch.api.app import create_app
-from menuwatch.bootstrap import System
 from menuwatch.cli.startup import on_signals
 from menuwatch.config.settings import Settings
 from menuwatch.core.errors import Refused
 from menuwatch.core.logging import get_logger
 from menuwatch.dashboard.app import create_dashboard
+from menuwatch.db.loop import running
 from menuwatch.geo import postcodes
 from menuwatch.geo.database import opened
 from menuwatch.site.app import create_site
+from menuwatch.system import System
 from menuwatch.web import request_middleware as observe
 from menuwatch.web.connections import ACCEPT_AT_ONCE, SWEEP_SECONDS, Connection, Connections, Limits
 from menuwatch.web.dependencies import AppContext
@@ -160,7 +161,7 @@ async def open_app(
         demo_token=demo_token,
     )
     postcodes.warm()  # else the first search by postcode would block all requests
-    async with bootstrap.running(visits), bootstrap.run_search_crawls(system):
+    async with running(visits), bootstrap.run_search_crawls(system):
         yield Apps(
             api=create_app(served, traffic, live),
             dashboard=create_dashboard(served, traffic, live),

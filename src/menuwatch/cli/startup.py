@@ -16,7 +16,7 @@ from menuwatch.db.pool import Connection
 from menuwatch.queue.model import parse_role
 
 if TYPE_CHECKING:
-    from menuwatch.bootstrap import System
+    from menuwatch.system import System
 
 T = TypeVar("T")
 
@@ -38,10 +38,10 @@ def load_settings(*, quiet: bool = True, **overrides: Any) -> Settings:
 
 def with_system(act: Callable[[System], Awaitable[T]], *, read_only: bool = False) -> T:
     """Opens the installation, calls `act` and closes it again."""
-    from menuwatch import bootstrap  # half of a start, which commands without a database do not need
+    from menuwatch.system import open_system  # half of a start, which commands without a database do not need
 
     async def run() -> T:
-        async with bootstrap.open_system(load_settings(), read_only=read_only) as system:
+        async with open_system(load_settings(), read_only=read_only) as system:
             return await act(system)
 
     return asyncio.run(run())

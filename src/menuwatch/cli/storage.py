@@ -8,7 +8,6 @@ from typing import Annotated
 import msgspec
 import typer
 
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import Commands, JsonOption
 from menuwatch.cli.output import echo, print_json, progress_bar
 from menuwatch.cli.startup import in_connection
@@ -18,6 +17,7 @@ from menuwatch.db.pool import Connection
 from menuwatch.ops import storage_move
 from menuwatch.ops.storage_move import MoveResult
 from menuwatch.storage.service import open_storage
+from menuwatch.system import System
 
 app = Commands("Move payloads, images, crawled pages and packed history between a folder and a bucket.")
 

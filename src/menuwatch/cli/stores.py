@@ -11,7 +11,6 @@ from typing import Annotated, TypeVar
 import typer
 from msgspec import structs
 
-from menuwatch.bootstrap import System
 from menuwatch.catalog import history
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.catalog.history import Menu
@@ -38,6 +37,7 @@ from menuwatch.stores import service
 from menuwatch.stores import store as stores
 from menuwatch.stores.service import CrawlSettings, Freshness, StoreFilter
 from menuwatch.stores.store import Store
+from menuwatch.system import System
 
 app = Commands("Manage stores.")
 

@@ -10,7 +10,6 @@ import msgspec
 import typer
 from msgspec import structs
 
-from menuwatch.bootstrap import System
 from menuwatch.cli import failures
 from menuwatch.cli.logs import task_logs
 from menuwatch.cli.options import Commands, JsonOption, Output, check_text, find_store_id, limit_option
@@ -50,6 +49,7 @@ from menuwatch.queue.model import (
 from menuwatch.queue.service import RECOVERY_MAX_MINUTES, BulkResult, RecoveryResult
 from menuwatch.queue.task_attempts import TaskAttempt
 from menuwatch.queue.task_list import TaskFilter, TaskRow, list_tasks, names_in
+from menuwatch.system import System
 
 app = Commands("Inspect and control tasks.")
 

@@ -8,13 +8,13 @@ import typer
 
 from menuwatch.accounts import tokens, users
 from menuwatch.accounts.model import ALLOWED, Permission, Token
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import Commands, JsonOption, LimitedOutput
 from menuwatch.cli.output import Column, Format, echo, notice, print_json
 from menuwatch.cli.startup import in_transaction, read
 from menuwatch.core.shapes import to_row
 from menuwatch.db.clock import database_now
 from menuwatch.db.pool import Connection
+from menuwatch.system import System
 
 app = Commands("Manage API tokens.")
 

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import JsonOption
 from menuwatch.cli.output import Column, Format, console, echo, print_json, print_list
 from menuwatch.cli.startup import with_system
@@ -23,6 +22,7 @@ from menuwatch.ops.overview import Overview, overview
 from menuwatch.queue.model import Status
 from menuwatch.queue.task_list import TaskFilter, TaskRow, list_tasks, store_names
 from menuwatch.queue.throughput import STEPS, Interval, throughput
+from menuwatch.system import System
 from menuwatch.workers import service as workers
 from menuwatch.workers.service import Worker
 

@@ -10,11 +10,11 @@ import typer
 from menuwatch.accounts import users
 from menuwatch.accounts.model import Role, User
 from menuwatch.accounts.passwords import Passwords
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import Commands, JsonOption, LimitedOutput
 from menuwatch.cli.output import Column, echo, notice, print_json
 from menuwatch.cli.startup import in_transaction, read, with_system
 from menuwatch.db.pool import Connection
+from menuwatch.system import System
 
 app = Commands("Manage users and their roles.")
 

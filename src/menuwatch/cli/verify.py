@@ -10,11 +10,11 @@ import typer
 from menuwatch.accounts import audit
 from menuwatch.archive import verify as archive_check
 from menuwatch.archive.verify import Fault, VerifyResult
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import JsonOption
 from menuwatch.cli.output import Column, Format, echo, print_json, print_list, progress_bar
 from menuwatch.cli.startup import with_system
 from menuwatch.core.format import pluralize
+from menuwatch.system import System
 
 COLUMNS = (
     Column("Fault", "kind"),

@@ -8,11 +8,11 @@ import typer
 
 from menuwatch.accounts import saved_views, users
 from menuwatch.accounts.saved_views import SCREENS, SavedView
-from menuwatch.bootstrap import System
 from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, UserArgument
 from menuwatch.cli.output import Column, echo, print_json
 from menuwatch.cli.startup import in_transaction, read
 from menuwatch.db.pool import Connection
+from menuwatch.system import System
 
 app = Commands("Manage saved views of dashboard screens.")
 

@@ -13,13 +13,13 @@ import psycopg
 from psycopg_pool import PoolTimeout
 
 from menuwatch import bootstrap
-from menuwatch.bootstrap import System
 from menuwatch.core.errors import Refused
 from menuwatch.core.logging import get_logger
 from menuwatch.proxies import store as proxies
 from menuwatch.scaling import local
 from menuwatch.scaling.desired_count import SupervisorLease
 from menuwatch.scaling.worker_pool import OnEnd, Timing, WorkerPool
+from menuwatch.system import System
 from menuwatch.workers import service as workers
 from menuwatch.workers.engine.config import WorkerConfig
 

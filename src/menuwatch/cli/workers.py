@@ -10,7 +10,6 @@ import msgspec
 import typer
 
 from menuwatch import bootstrap
-from menuwatch.bootstrap import System
 from menuwatch.cli.logs import worker_logs
 from menuwatch.cli.options import Commands, JsonOption, LimitedOutput
 from menuwatch.cli.output import Column, ago, echo, notice, print_json
@@ -20,6 +19,7 @@ from menuwatch.core.format import percent, pluralize, timestamp
 from menuwatch.db.pool import Connection
 from menuwatch.scaling import service as scaling
 from menuwatch.scaling.model import ReplicaCount
+from menuwatch.system import System
 from menuwatch.workers import service as workers
 from menuwatch.workers.commands import Command, WorkerCommand
 from menuwatch.workers.service import Status, Worker, WorkerDetails, WorkerFilter

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from typing import ClassVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import ClassVar, TypeVar
 
 from menuwatch.core.logging import get_logger
 from menuwatch.db.items import described, place, run_item
@@ -76,3 +77,19 @@ class Loop(ABC):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.interval if pause is None else pause):
                     await self._woken.wait()
+
+
+L = TypeVar("L", bound=Loop)
+
+
+@asynccontextmanager
+async def running(loop: L) -> AsyncIterator[L]:
+    """The loop at work in this process. At the end its present step may end, within reason."""
+    task = asyncio.create_task(loop.run(), name=loop.name)
+    try:
+        yield loop
+    finally:
+        loop.stop()
+        await asyncio.wait({task}, timeout=10)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

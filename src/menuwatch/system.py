@@ -1,0 +1,115 @@
+"""The parts that every process shares, opened in the order in which a start must happen.
+
+database up → migrations → storage check → orphan clean-up → ready. What goes on running is in bootstrap.py: commands that end do not
+load it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+
+from menuwatch.archive.files import FileArchive
+from menuwatch.archive.service import recover_archive
+from menuwatch.config.settings import Settings
+from menuwatch.core.clock import Clock
+from menuwatch.core.logging import get_logger
+from menuwatch.db import embedded, migrate
+from menuwatch.db.clock import ClockReader, DatabaseClock
+from menuwatch.db.keeper import Keeper
+from menuwatch.db.keeper import keeping as keeping_database
+from menuwatch.db.loop import running
+from menuwatch.db.pool import Pool, open_pool
+from menuwatch.fetch import profiles
+from menuwatch.fetch.browser import Profile
+from menuwatch.ops.backup.restore import refuse_unfinished
+from menuwatch.platforms.base import Platform
+from menuwatch.platforms.registry import platforms
+from menuwatch.queue.schedules import store as schedules
+from menuwatch.queue.schedules.model import default_schedules
+from menuwatch.search_crawl.protocols import Provider, Site
+from menuwatch.search_crawl.setup import build_providers, build_sites
+from menuwatch.storage.service import open_storage
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """The parts that commands, the server and the workers share."""
+
+    settings: Settings
+    database_url: str
+    pool: Pool
+    archive: FileArchive
+    clock: Clock
+    platforms: Mapping[str, Platform]
+    profiles: Sequence[Profile]
+    sites: Mapping[str, Site]
+    providers: Mapping[str, Provider]
+    at_end: AsyncExitStack
+    """Closed with it."""
+    keeper: Keeper | None = None
+    """What restarts the embedded database; None for DATABASE_URL and for commands that end."""
+
+
+@asynccontextmanager
+async def open_system(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    pool_size: int = 10,
+    goes_on: bool = False,
+    read_only: bool = False,
+) -> AsyncIterator[System]:
+    """Opens all parts; raises Refused if one cannot be.
+
+    A process that `goes_on` restarts the embedded database when it dies; a command that ends fails with it. One that is `read_only`
+    changes nothing: it refuses a database with an old schema instead of migrating it, and leaves the archive alone.
+    """
+    browsers = profiles.load(settings.profiles_file).profiles
+    refuse_unfinished(open_storage(settings))
+    with embedded.database_url(settings) as url, keeping_database(settings) if goes_on else nullcontext() as keeper:
+        archive = FileArchive(open_storage(settings), level=settings.archive_level)
+        if read_only:
+            migrate.require_newest(url)
+        else:
+            migrated = await asyncio.to_thread(migrate.migrate, url)
+            if migrated.changed:
+                log.info("database migrated", action="migrated", before=migrated.before, after=migrated.after)
+            log.info("database schema is current", action="start_migrated", revision=migrated.after)
+            await asyncio.to_thread(archive.check)
+            log.info("storage is writable", action="start_storage_checked")
+        async with open_pool(url, max_size=pool_size) as pool, AsyncExitStack() as at_end:
+            if not read_only:
+                published, removed = await recover_archive(pool, archive)
+                log.info(
+                    "archive orphans cleaned", action="start_orphans_cleaned", published=published, removed=removed
+                )
+            if clock is None:
+                reader = ClockReader(pool, clock := DatabaseClock())
+                await reader.step()
+                await at_end.enter_async_context(running(reader))
+            yield System(
+                settings=settings,
+                database_url=url,
+                pool=pool,
+                archive=archive,
+                clock=clock,
+                platforms=platforms(settings),
+                profiles=browsers,
+                sites=build_sites(settings),
+                providers=build_providers(settings, pool, clock, at_end),
+                at_end=at_end,
+                keeper=keeper,
+            )
+
+
+async def ensure_default_schedules(system: System) -> int:
+    """Creates the schedules that every installation has, where they are missing; returns how many."""
+    async with system.pool.connection() as conn:
+        crawled = [name for name, platform in system.platforms.items() if platform.requested]
+        unlisted = [name for name in crawled if not system.platforms[name].lists_stores]
+        return await schedules.create_missing(conn, system.clock.now(), default_schedules(crawled, unlisted))
