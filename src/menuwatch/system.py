@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from menuwatch.archive.files import FileArchive
 from menuwatch.archive.service import recover_archive
@@ -22,23 +24,23 @@ from menuwatch.db.keeper import Keeper
 from menuwatch.db.keeper import keeping as keeping_database
 from menuwatch.db.loop import running
 from menuwatch.db.pool import Pool, open_pool
-from menuwatch.fetch import profiles
-from menuwatch.fetch.browser import Profile
 from menuwatch.ops.backup.restore import refuse_unfinished
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.registry import platforms
 from menuwatch.queue.schedules import store as schedules
 from menuwatch.queue.schedules.model import default_schedules
-from menuwatch.search_crawl.protocols import Provider, Site
-from menuwatch.search_crawl.setup import build_providers, build_sites
 from menuwatch.storage.service import open_storage
+
+if TYPE_CHECKING:
+    from menuwatch.fetch.browser import Profile
+    from menuwatch.search_crawl.protocols import Provider, Site
 
 log = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class System:
-    """The parts that commands, the server and the workers share."""
+    """The parts that commands, the server and the workers share. What few commands use is made, and imported, at its first use."""
 
     settings: Settings
     database_url: str
@@ -46,13 +48,31 @@ class System:
     archive: FileArchive
     clock: Clock
     platforms: Mapping[str, Platform]
-    profiles: Sequence[Profile]
-    sites: Mapping[str, Site]
-    providers: Mapping[str, Provider]
     at_end: AsyncExitStack
     """Closed with it."""
     keeper: Keeper | None = None
     """What restarts the embedded database; None for DATABASE_URL and for commands that end."""
+
+    @cached_property
+    def profiles(self) -> Sequence[Profile]:
+        """The browsers that identities are made of. Raises Refused for an unusable PROFILES_FILE."""
+        from menuwatch.fetch import profiles
+
+        return profiles.load(self.settings.profiles_file).profiles
+
+    @cached_property
+    def sites(self) -> Mapping[str, Site]:
+        """The shop sites of search crawls."""
+        from menuwatch.search_crawl.setup import build_sites
+
+        return build_sites(self.settings)
+
+    @cached_property
+    def providers(self) -> Mapping[str, Provider]:
+        """Who fetches pages for search crawls."""
+        from menuwatch.search_crawl.setup import build_providers
+
+        return build_providers(self.settings, self.pool, self.clock, self.at_end)
 
 
 @asynccontextmanager
@@ -69,7 +89,6 @@ async def open_system(
     A process that `goes_on` restarts the embedded database when it dies; a command that ends fails with it. One that is `read_only`
     changes nothing: it refuses a database with an old schema instead of migrating it, and leaves the archive alone.
     """
-    browsers = profiles.load(settings.profiles_file).profiles
     refuse_unfinished(open_storage(settings))
     with embedded.database_url(settings) as url, keeping_database(settings) if goes_on else nullcontext() as keeper:
         archive = FileArchive(open_storage(settings), level=settings.archive_level)
@@ -99,9 +118,6 @@ async def open_system(
                 archive=archive,
                 clock=clock,
                 platforms=platforms(settings),
-                profiles=browsers,
-                sites=build_sites(settings),
-                providers=build_providers(settings, pool, clock, at_end),
                 at_end=at_end,
                 keeper=keeper,
             )
