@@ -428,7 +428,7 @@ def test_either_id_will_do() -> None:
         (
             {**item(), "POSMetaData": {"children": [{"option": "1g", "quantity": {}}]}},
             ProductWarning(
-                "a", "POSMetaData.children[0].quantity", "expected int or float or null, got object", fatal=True
+                "a", "POSMetaData.children[0].quantity", "expected int or float or str or null, got object", fatal=True
             ),
         ),
         (7, ProductWarning(None, "", "expected an object, got a number", fatal=True)),

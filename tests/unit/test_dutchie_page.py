@@ -106,7 +106,7 @@ def test_items_come_raw_and_in_order() -> None:
         b"null",
         b'{"id":5}',
     ]
-    assert found.inspect(ITEMS.identity).ids == ("a", "b", None, None, None)
+    assert found.inspect(ITEMS.identity).ids == ("a", "b", None, None, "5")
 
 
 def test_byte_order_mark_and_halved_emoji_are_no_faults() -> None:

@@ -44,7 +44,8 @@ from menuwatch.platforms.dutchie.payload import (
     SpecialData,
     TotalQuantity,
 )
-from menuwatch.platforms.items import ItemReader
+from menuwatch.platforms.items import ItemReader, UnusableItem
+from menuwatch.platforms.numbers import id_text, packages
 from menuwatch.platforms.products import (
     check_price,
     instant_field,
@@ -80,8 +81,9 @@ def _has_nul(_: msgspec.Raw, item: Item) -> bool:
 
 def _product(item: Item, warnings: list[ProductWarning]) -> Product:
     product_id, name = required(item.product_id(), item.Name, "Name")
-    if item._id and item.id and item._id != item.id:
-        message = f"is {shorten(item._id, MAX_ID_LENGTH)!r}, while id is {item.id!r}; id is used"
+    other = id_text(item._id)
+    if other and id_text(item.id) and other != product_id:
+        message = f"is {shorten(other, MAX_ID_LENGTH)!r}, while id is {product_id!r}; id is used"
         warnings.append(ProductWarning(product_id, "_id", message))
 
     category = enum(item.type) if item.type else None
@@ -336,8 +338,11 @@ def _percent_off(reward: BogoReward | None) -> Decimal | None:
     return reward.discountAmount if reward.discountType == "percentDiscount" or reward.percentDiscount else None
 
 
-def _count(value: int | float | None) -> int | None:
-    return int(value) if value else None
+def _count(value: float | str | None) -> int | None:
+    try:
+        return packages(value) or None
+    except UnusableItem:
+        return None  # it is for display only
 
 
 def _quantity(parts: Sequence[BogoCondition | None] | Sequence[BogoReward | None] | None) -> int | None:

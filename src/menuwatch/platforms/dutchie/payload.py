@@ -10,19 +10,12 @@ out. Unlisted fields are skipped and cannot cause errors.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
 from menuwatch.platforms.fields import declare
-
-MAX_QUANTITY = 10_000_000
-"""A larger quantity is an error, not a stock level."""
-
-Whole = Annotated[int, msgspec.Meta(ge=-MAX_QUANTITY, le=MAX_QUANTITY)]
-Fraction = Annotated[float, msgspec.Meta(ge=-MAX_QUANTITY, le=MAX_QUANTITY)]
-Quantity = Whole | Fraction | None
-"""Packages, or a fraction for goods sold by weight. An integer in all data seen."""
+from menuwatch.platforms.numbers import Identifier, Quantity, id_text
 
 
 class Brand(msgspec.Struct, gc=False):
@@ -149,24 +142,16 @@ class SpecialData(msgspec.Struct, gc=False):
     bogoSpecials: list[BogoSpecial | None] | None = None  # noqa: N815
 
 
-def first_text(*values: object) -> str | None:
-    """The first nonempty text, without NUL (which no column accepts)."""
-    for value in values:
-        if isinstance(value, str) and (text := value.replace("\0", "") if "\0" in value else value):
-            return text
-    return None
-
-
 class Ids(msgspec.Struct, gc=False):
     """Fields that identify an item's product. The only place that decides it, for comparing items and for normalizing them; otherwise
     a product could be stored under one id and looked up under another."""
 
-    id: str | None = None
-    _id: str | None = None
+    id: Identifier | None = None
+    _id: Identifier | None = None
 
     def product_id(self) -> str | None:
         """`id`, else `_id`."""
-        return first_text(self.id, self._id)
+        return id_text(self.id) or id_text(self._id)
 
 
 class Item(Ids, gc=False):

@@ -30,12 +30,13 @@ from menuwatch.catalog.taxonomy.package import package
 from menuwatch.catalog.taxonomy.text import label
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie.lab_results import cannabinoids, effect_name, terpenes
-from menuwatch.platforms.dutchie.options import POS_CAP, packages
+from menuwatch.platforms.dutchie.options import POS_CAP
 from menuwatch.platforms.dutchie.payload import Content
 from menuwatch.platforms.dutchie_plus.payload import FIELDS, Ids, Item
 from menuwatch.platforms.envelope import check_count, decode, parse_count, short_value
 from menuwatch.platforms.items import ItemReader
 from menuwatch.platforms.model import Page
+from menuwatch.platforms.numbers import packages
 from menuwatch.platforms.products import check_price, make_product, make_variant, option_status, potency, required
 
 _LAST = re.compile(r"/\s*(\d{1,6})\s*$")
@@ -94,7 +95,7 @@ def _variants(item: Item, product_id: str, category: str | None, warnings: list[
             check_price(getattr(variant, field), f"variants[{i}].{field}")
         content = package(variant.option)
         by_content = dosed or (content.milligrams is not None and category not in WEIGHED)
-        quantity = None if variant.quantity is None else packages(variant.quantity)
+        quantity = packages(variant.quantity, f"variants[{i}].quantity")
         variants.append(
             make_variant(
                 variant.option,

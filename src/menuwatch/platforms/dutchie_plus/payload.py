@@ -11,11 +11,10 @@ from menuwatch.platforms.dutchie.payload import (
     Brand,
     CannabinoidRow,
     Content,
-    Quantity,
     TerpeneRow,
-    first_text,
 )
 from menuwatch.platforms.fields import declare
+from menuwatch.platforms.numbers import Identifier, Quantity, id_text
 
 
 class Image(msgspec.Struct, gc=False):
@@ -43,11 +42,11 @@ class PosMetaData(msgspec.Struct, gc=False):
 class Ids(msgspec.Struct, gc=False):
     """The id of an item, which is the one that the same product has in Dutchie's own menus."""
 
-    id: str | None = None
+    id: Identifier | None = None
 
     def product_id(self) -> str | None:
-        """The id, None if it is empty."""
-        return first_text(self.id)
+        """The id as text, None if it is empty."""
+        return id_text(self.id)
 
 
 class Item(Ids, gc=False):
