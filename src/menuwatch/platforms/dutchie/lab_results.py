@@ -22,7 +22,12 @@ def effect_name(text: str) -> str:
 @lru_cache(maxsize=1024)
 def _named(text: str) -> tuple[str, bool]:
     name = label(text)
-    return name, name.startswith(('"TAC"', "TAC")) or "Total" in name
+    return name, is_total(name)
+
+
+def is_total(name: str) -> bool:
+    """Whether a row is the sum of others: `"TAC" - Total Active Cannabinoids`."""
+    return name.startswith(('"TAC"', "TAC")) or "Total" in name
 
 
 def cannabinoids(rows: Sequence[CannabinoidRow | None] | None) -> tuple[LabValue, ...]:
