@@ -2,8 +2,8 @@
 
 Items have the keys of the menu recorded in January 2026; which keys exist, which are null and what they are called follows the
 recording; see there before changing anything. All shops share one server, where the host of a shop's site is the first step of the
-path. Pages count from 1; a page beyond the last is empty. An unknown site answers 404 like WordPress, an unknown retailer with an empty
-menu.
+path. Pages count from 1; a page beyond the last is empty. An unknown site answers 404 like WordPress, an unknown retailer with an
+empty menu.
 """
 
 from __future__ import annotations
