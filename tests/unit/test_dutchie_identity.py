@@ -11,7 +11,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from menuwatch.platforms.dutchie.normalize import ITEMS
-from menuwatch.platforms.dutchie.payload import first_text
 
 REST = '"Name":"A thing","Options":["1g"],"recPrices":[10]'
 
@@ -28,7 +27,8 @@ def raw(text: str | bytes) -> msgspec.Raw:
         ('"id":null,"_id":"b"', "b"),
         ('"_id":"b"', "b"),
         ('"id":"a","_id":7', "a"),
-        ('"id":7,"_id":"b"', "b"),
+        ('"id":7,"_id":"b"', "7"),
+        ('"id":7.5,"_id":"b"', "b"),
         ('"id":{"$oid":"x"},"_id":"b"', "b"),
         ('"id":"a","_id":1e400', "a"),
         ('"id":"ab\\u0000c"', "abc"),
@@ -39,7 +39,8 @@ def raw(text: str | bytes) -> msgspec.Raw:
         ('"id":"a","id":"b"', "b"),
         ('"\\u0069d":"a"', "a"),
         ('"id":" a "', " a "),
-        ('"id":7', None),
+        ('"id":7', "7"),
+        ('"id":true', None),
         ('"x":1', None),
     ],
 )
@@ -58,11 +59,6 @@ def test_no_utf8() -> None:
 @pytest.mark.parametrize("text", ["7", "null", "[]", '"a"', '{"id":"a"', "", "[" * 5000 + "]" * 5000])
 def test_what_is_no_item_has_no_id(text: str) -> None:
     assert ITEMS.identity(raw(text)) is None
-
-
-def test_the_first_text_that_says_something() -> None:
-    assert first_text(None, 5, "", "\0", "a\0b", "c") == "ab"
-    assert first_text() is None
 
 
 ID = st.one_of(

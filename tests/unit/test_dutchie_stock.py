@@ -34,7 +34,7 @@ def test_kiosk_quantity_by_option() -> None:
     """Ontario's record (3.5g 0,0,0)(7g 11,8,11)(28g 1,0,1) under the options 7g and 28g; what is no quantity is left out."""
     counts = [Child("3.5g", 0, 0, 0), Child("7g", 11, 8, 11), Child("28g", 1, 0, 1)]
     assert kiosk_levels(["7g", "28g"], counts) == {"7g": 11, "28g": 1}
-    odd: list[Any] = [None, True, "11", [], 1e9, {}]
+    odd: list[Any] = [None, True, "some", [], 1e9, {}]
     assert [kiosk_levels(["7g"], [Child("7g", 1, 1, value)]) for value in odd] == [{}] * 6
     assert (
         kiosk_levels(None, counts)
@@ -65,6 +65,9 @@ def test_hand_counts_where_the_point_of_sale_says_nothing() -> None:
         (1, 0, (0, False)),
         (-2, -5, (0, False)),
         (2.5, 0.25, (1, False)),
+        (7.0, "7", (7, False)),
+        ("25", "22.0", (22, True)),
+        ("", 4, (4, False)),
     ],
 )
 def test_cap_and_reserve(quantity: Any, available: Any, expected: tuple[int, bool]) -> None:

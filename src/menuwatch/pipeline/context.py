@@ -116,7 +116,8 @@ class HandlerContext:
             task_attempt=task.attempt,
             dispensary_id=store.id if store else None,
             state=store.state if store else state,
-            hosts=platform.hosts_of(store.platform_dispensary_id if store else None),
+            # On shops' own sites, the slug of an unresolved store has its host.
+            hosts=platform.hosts_of((store.platform_dispensary_id or store.slug) if store else None),
             pause=ctx.pause,
             permit=CrawlPermission(self.pool, store.id) if store else None,
         )

@@ -13,14 +13,17 @@ reserve. Manual counts are not capped.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
-from math import ceil
 from typing import NamedTuple
 
 from menuwatch.catalog.taxonomy.categories import WEIGHED, kind
 from menuwatch.catalog.taxonomy.limits import MAX_TOTAL
 from menuwatch.catalog.taxonomy.package import mass, package
-from menuwatch.platforms.dutchie.payload import MAX_QUANTITY, Child, ManualInventory
+from menuwatch.catalog.taxonomy.text import label
+from menuwatch.platforms.dutchie.payload import Child, ManualInventory, PosMetaData
+from menuwatch.platforms.items import UnusableItem
+from menuwatch.platforms.numbers import id_text, packages
 from menuwatch.platforms.products import grams
 
 POS_CAP = 25
@@ -35,16 +38,14 @@ class Level(NamedTuple):
 
 
 def _of_child(child: Child, source: int) -> Level | None:
-    available = child.quantityAvailable if child.quantityAvailable is not None else child.quantity
+    field = f"POSMetaData.children[{source}]"
+    counted = packages(child.quantity, f"{field}.quantity")
+    available = packages(child.quantityAvailable, f"{field}.quantityAvailable")
+    if available is None:
+        available = counted
     if available is None:
         return None
-    counted = child.quantity if child.quantity is not None else available
-    return Level(packages(available), counted >= POS_CAP, source)
-
-
-def packages(amount: int | float) -> int:
-    """Whole packages, at least 0 (stores oversell); fractions are rounded up, so that a remainder is not zero."""
-    return max(0, amount if type(amount) is int else ceil(amount))
+    return Level(available, (counted if counted is not None else available) >= POS_CAP, source)
 
 
 def stock_levels(
@@ -70,9 +71,10 @@ def stock_levels(
             if at is not None:
                 entry = manual[at]
                 assert entry is not None, "only entries are found"
-                if entry.inventory is not None:
+                inventory = packages(entry.inventory, f"manualInventory[{at}].inventory")
+                if inventory is not None:
                     # Negative numbers, so that they never collide with the children's.
-                    level = Level(packages(entry.inventory), False, -1 - at)
+                    level = Level(inventory, False, -1 - at)
         result.append(level)
     return result
 
@@ -83,9 +85,44 @@ def kiosk_levels(options: Sequence[str | None] | None, children: Sequence[Child 
     for child in children or ():
         if child is not None and child.option and child.option in (options or ()):
             amount = child.kioskQuantityAvailable
-            if type(amount) in (int, float) and abs(amount) <= MAX_QUANTITY:
-                levels[child.option] = packages(amount)
+            with suppress(UnusableItem):
+                if isinstance(amount, int | float | str) and (count := packages(amount)) is not None:
+                    levels[child.option] = count
     return levels
+
+
+class Packages(NamedTuple):
+    """What the point of sale says of the packages on sale: `tag` and `certificate` are those of all options, None where they differ;
+    `tags` and `certificates` then give them by option."""
+
+    tag: str | None
+    certificate: str | None
+    tags: dict[str, str]
+    certificates: dict[str, str]
+
+
+def packages_on_sale(options: Sequence[str | None] | None, pos: PosMetaData | None) -> Packages:
+    """The product's record says the same as the first child, so that it counts only where no child on the menu says anything."""
+    tags: dict[str, str] = {}
+    certificates: dict[str, str] = {}
+    if pos is None:
+        return Packages(None, None, {}, {})
+    for child in pos.children or ():
+        if child is None or not child.option or child.option not in (options or ()):
+            continue
+        if (tag := id_text(child.canonicalPackageId)) and (tag := label(tag)):
+            tags[label(child.option)] = tag
+        if child.canonicalLabResultUrl and (url := child.canonicalLabResultUrl.strip()):
+            certificates[label(child.option)] = url
+    tag, several_tags = _one(tags, label(id_text(pos.canonicalPackageId) or ""))
+    certificate, several_certificates = _one(certificates, (pos.canonicalLabResultUrl or "").strip())
+    return Packages(tag, certificate, several_tags, several_certificates)
+
+
+def _one(values: dict[str, str], otherwise: str) -> tuple[str | None, dict[str, str]]:
+    """(the one value, nothing) or (None, the different values by option)."""
+    distinct = set(values.values()) or {otherwise}
+    return (distinct.pop() or None, {}) if len(distinct) == 1 else (None, values)
 
 
 def _nth(entries: Sequence[Child | None] | Sequence[ManualInventory | None], option: str, nth: int) -> int | None:
