@@ -45,6 +45,7 @@ from menuwatch.ops.retention import Retention
 from menuwatch.pipeline.context import HandlerContext
 from menuwatch.pipeline.registry import handlers, robots_policy
 from menuwatch.platforms.base import Platform
+from menuwatch.platforms.registry import installed as installed_platforms
 from menuwatch.platforms.registry import platforms
 from menuwatch.proxies import service as proxies
 from menuwatch.proxies.passwords import decrypt_password_or_drop
@@ -130,6 +131,13 @@ async def open_system(
                 reader = ClockReader(pool, clock := DatabaseClock())
                 await reader.step()
                 await at_end.enter_async_context(running(reader))
+            for unusable in installed_platforms()[1]:
+                log.warning(
+                    f"{unusable}; its stores are not crawled",
+                    action="platform_unusable",
+                    platform=unusable.name,
+                    package=unusable.package,
+                )
             yield System(
                 settings=settings,
                 database_url=url,

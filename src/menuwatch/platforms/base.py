@@ -69,6 +69,11 @@ class Platform(ABC):
         """The adapter with the settings of its platform. Raises Refused for unusable ones."""
         return cls(base_url=settings.base_url, retry_base_seconds=retry_base_seconds)
 
+    @classmethod
+    def can_be_requested(cls) -> bool:
+        """Whether it has menus to request at all; otherwise it reads recorded answers only."""
+        return cls.menu_page is not Platform.menu_page or cls.fetch_menu is not Platform.fetch_menu
+
     async def discover(
         self, session: Session, *, state: str | None = None, city: str | None = None
     ) -> AsyncIterator[FoundStore]:
