@@ -46,6 +46,8 @@ class Platform(ABC):
     own_sites: ClassVar[bool] = False
     """Its menus are on the shops' own sites, whose host is part of a store's id. `base_url` is then `own`, or one URL for all of them
     (a reverse proxy, the simulator)."""
+    example_url: ClassVar[str] = ""
+    """Address of a store or its menu, as an example of those that `slug_of` (on shops' own sites `slug_on_site`) knows."""
     lists_stores: ClassVar[bool] = True
     """It has a list of stores, so that they can be discovered."""
 
