@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
+import menuwatch
 from menuwatch.config.platforms import PlatformSettings, platform_settings, prefix
 from menuwatch.config.settings import Settings
-from menuwatch.core.errors import Refused
+from menuwatch.core.errors import Refused, unknown_value
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.platforms.dutchie.queries import DEFAULT_HASHES
@@ -55,6 +57,26 @@ def installed() -> tuple[list[type[Platform]], list[Unusable]]:
         except TypeError as error:
             unusable.append(Unusable(entry.name, package_of(entry), str(error)))
     return list(adapters.values()), unusable
+
+
+def names() -> set[str]:
+    """Names of all platforms, also of unusable ones."""
+    adapters, unusable = installed()
+    return {adapter.name for adapter in (*BUILT_IN, *adapters)} | {platform.name for platform in unusable}
+
+
+def origins() -> dict[str, str]:
+    """Name and version of the package of each usable platform."""
+    found = {adapter.name: f"menuwatch {menuwatch.__version__}" for adapter in BUILT_IN}
+    for entry in entry_points(group=ENTRY_POINTS):
+        found.setdefault(entry.name, package_of(entry))
+    return found
+
+
+def unknown_platform(name: str, known: Iterable[str]) -> str:
+    """The message for a platform that is not one of `known`, with the problem of its package if that is unusable."""
+    problem = next((platform for platform in installed()[1] if platform.name == name), None)
+    return str(problem) if problem is not None else unknown_value("platform", name, known)
 
 
 def package_of(entry: EntryPoint) -> str:

@@ -10,7 +10,7 @@ A check raises AssertionError with the field, the value and what the adapter did
 every field: so the more fields a sample has, the more they find. `docs/how-to/add-a-platform.md` explains each.
 """
 
-from menuwatch.platforms.conformance.checks import CHECKS
+from menuwatch.platforms.conformance.checks import CHECKS, Check
 from menuwatch.platforms.conformance.sample import Sample, SentRequest
 
-__all__ = ["CHECKS", "Sample", "SentRequest"]
+__all__ = ["CHECKS", "Check", "Sample", "SentRequest"]
