@@ -17,7 +17,8 @@ from menuwatch.pipeline.recorded_files import read_file
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.conformance import Sample
 from menuwatch.platforms.registry import platforms
-from tests.platforms.simulated import Simulated, simulated_platforms
+from menuwatch.sim.local_session import simulated_platforms
+from tests.platforms.simulated import Simulated
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "data"
 MAX_ITEMS = 3000

@@ -10,8 +10,9 @@ from menuwatch.platforms.conformance import CHECKS
 from menuwatch.platforms.conformance.checks import Check, every_field_is_declared, every_item_is_read
 from menuwatch.platforms.registry import BUILT_IN
 from menuwatch.sim.expected import ExpectedState
+from menuwatch.sim.local_session import simulated_platforms
 from tests.platforms.samples import sample_of
-from tests.platforms.simulated import Simulated, simulated_platforms
+from tests.platforms.simulated import Simulated
 
 NAMES = [adapter.name for adapter in BUILT_IN]
 
