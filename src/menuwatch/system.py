@@ -26,6 +26,7 @@ from menuwatch.db.loop import running
 from menuwatch.db.pool import Pool, open_pool
 from menuwatch.ops.backup.restore import refuse_unfinished
 from menuwatch.platforms.base import Platform
+from menuwatch.platforms.registry import installed as installed_platforms
 from menuwatch.platforms.registry import platforms
 from menuwatch.queue.schedules import store as schedules
 from menuwatch.queue.schedules.model import default_schedules
@@ -111,6 +112,13 @@ async def open_system(
                 reader = ClockReader(pool, clock := DatabaseClock())
                 await reader.step()
                 await at_end.enter_async_context(running(reader))
+            for unusable in installed_platforms()[1]:
+                log.warning(
+                    f"{unusable}; its stores are not crawled",
+                    action="platform_unusable",
+                    platform=unusable.name,
+                    package=unusable.package,
+                )
             yield System(
                 settings=settings,
                 database_url=url,

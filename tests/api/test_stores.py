@@ -47,7 +47,12 @@ async def test_adding_by_address_makes_the_store_and_its_task_or_neither(shop: S
 
 
 NO_MENUS: list[tuple[dict[str, Any], int, str]] = [
-    ({"menu_url": "https://example.com/menu"}, 400, "dutchie.com/dispensary/<slug>"),
+    ({"menu_url": "https://example.com/menu"}, 400, "dutchie (https://dutchie.com/dispensary/a-shop)"),
+    (
+        {"menu_url": "https://example.com/menu", "platform": "dutchie"},
+        400,
+        "is not a menu URL of dutchie: expected a URL such as",
+    ),
     ({"menu_url": "not an address"}, 400, "is not a menu URL"),
     ({"menu_url": "https://dutchie.com/about"}, 400, "is not a menu URL"),
     ({"menu_url": "https://[bad/dispensary/x"}, 400, "is not a menu URL"),
@@ -64,8 +69,18 @@ async def test_what_is_no_menu_is_refused_with_what_would_be(shop: Shop) -> None
         problem = await shop.refused("/api/stores", status, method="POST", json=body)
         assert says in problem["detail"], body
         assert problem["errors"][0]["pointer"] == "#/menu_url"
+    body = {"menu_url": "https://dutchie.com/dispensary/green-leaf", "platform": "leafly"}
+    problem = await shop.refused("/api/stores", 400, method="POST", json=body)
+    assert problem["errors"][0]["pointer"] == "#/platform"
+    assert "unknown platform 'leafly'" in problem["detail"]
     assert await shop.walk("/api/stores") == []
     assert (await shop.ask("/api/tasks/counts"))["total"] == 0
+
+
+async def test_the_platform_of_a_menu_may_be_named(shop: Shop) -> None:
+    body = {"menu_url": "https://dutchie.com/dispensary/green-leaf", "platform": "dutchie"}
+    answer = await shop.http.post("/api/stores", json=body)
+    assert (answer.status_code, answer.json()["store"]["platform"]) == (201, "dutchie")
 
 
 async def test_crawling_is_switched_off_and_on(shop: Shop) -> None:

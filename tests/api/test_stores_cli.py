@@ -28,6 +28,16 @@ async def test_crawl_pause_and_resume(shop: Shop, run: Run) -> None:
     assert "'nowhere' does not exist" in str((await run("stores", "crawl", "nowhere", code=2)).exception)
 
 
+async def test_stores_are_added_with_their_platform(shop: Shop, run: Run) -> None:
+    url = "https://dutchie.com/dispensary/green-leaf"
+    assert "unknown platform 'leafly'" in str(
+        (await run("stores", "add", url, "--platform", "leafly", code=2)).exception
+    )
+    assert "Added store 1 (green-leaf)" in (await run("stores", "add", url, "--platform", "dutchie")).stdout
+    weedmaps = "https://weedmaps.com/dispensaries/green-leaf"
+    assert "set WEEDMAPS_BASE_URL" in str((await run("stores", "add", weedmaps, code=2)).exception)
+
+
 async def test_the_menu_url_is_edited(shop: Shop, run: Run) -> None:
     await run("stores", "add", "https://dutchie.com/dispensary/grean-leaf")
     url = "https://dutchie.com/dispensary/green-leaf"

@@ -21,6 +21,7 @@ import psycopg
 from menuwatch import bootstrap
 from menuwatch.accounts.model import Permission, Role
 from menuwatch.cli import demo
+from menuwatch.config.platforms import is_platform_variable
 from menuwatch.config.settings import variables
 from menuwatch.db import postmaster
 from menuwatch.db.pool import open_pool
@@ -52,7 +53,9 @@ class Installation:
         self.home, self._leash, self._given = home, leash, environ
         self.log = home.parent / f"{home.name}.log"
         known = {name for name, _, _ in variables()}
-        self.environ = {name: value for name, value in os.environ.items() if name not in known} | {
+        self.environ = {
+            name: value for name, value in os.environ.items() if name not in known and not is_platform_variable(name)
+        } | {
             "MENUWATCH_HOME": str(home),
             "PASSWORD_MEMORY_KIB": "1024",
             **environ,

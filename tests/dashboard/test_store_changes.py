@@ -216,6 +216,19 @@ async def test_many_urls_are_pasted_at_once(admin: httpx.AsyncClient, sql: Sql, 
     assert "shop-0" in text(answer)
 
 
+async def test_a_platform_is_chosen_from_those_that_are_crawled(admin: httpx.AsyncClient, sql: Sql) -> None:
+    page = (await admin.get("/admin/stores/new")).text
+    choices = page.partition('id="f-menu_platform"')[2].partition("</select>")[0]
+    assert re.findall(r'value="(\w*)"', choices) == ["", "dutchie"]
+    form = {"menu_url": "https://dutchie.com/dispensary/shop", "menu_platform": "leafly"}
+    answer = await admin.post("/admin/stores/new", data=form, headers=SAME)
+    assert answer.status_code == 422
+    assert "unknown platform" in text(answer)
+    answer = await admin.post("/admin/stores/new", data={**form, "menu_platform": "dutchie"}, headers=SAME)
+    assert answer.status_code == 303
+    assert sql("SELECT platform, slug FROM dispensaries") == [("dutchie", "shop")]
+
+
 async def test_a_store_page_does_not_contradict_itself(admin: httpx.AsyncClient, desert: Planted, sql: Sql) -> None:
     sql(
         "UPDATE dispensaries SET last_crawled_at = now() - interval '2 days', last_attempt_at = now() - interval '16 seconds',"

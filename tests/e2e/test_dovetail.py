@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from menuwatch import bootstrap
-from menuwatch.bootstrap import System
 from menuwatch.cli.demo import market, settle
 from menuwatch.core.errors import Refused
 from menuwatch.pipeline.store_discovery import add_store
+from menuwatch.system import System
 from tests.e2e.platform_crawl import MOODS, assert_history, crawl, ended, query
 
 

@@ -8,8 +8,11 @@ from pathlib import Path
 import typer.main
 
 from menuwatch.cli.main import app
+from menuwatch.config.environment import describe
+from menuwatch.config.platforms import PlatformSettings
 from menuwatch.config.settings import variables
 from menuwatch.fetch import retry_policy as reaction
+from menuwatch.platforms.registry import BUILT_IN, with_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,9 +29,18 @@ def _table(name: str) -> dict[str, list[str]]:
 
 def test_every_setting_is_documented_with_its_default() -> None:
     documented = _table("settings.md")
-    assert list(documented) == [variable for variable, _, _ in variables()]
-    for variable, default, meaning in variables():
+    settings = [*variables(), *describe(PlatformSettings, "<PLATFORM>_")]
+    assert list(documented) == [variable for variable, _, _ in settings]
+    for variable, default, meaning in settings:
         assert documented[variable] == [default, meaning]
+
+
+def test_every_platform_with_settings_is_named() -> None:
+    text = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Platforms\n")[2]
+    named = re.findall(r"`([A-Z][A-Z0-9_]*)`", section.partition("\n|")[0])
+    built_in = [adapter.name.upper() for adapter in BUILT_IN if adapter in with_settings()]
+    assert named == built_in, "the first paragraph of docs/reference/settings.md, Platforms, lists them in this order"
 
 
 def _commands() -> set[str]:

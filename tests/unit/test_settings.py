@@ -7,6 +7,7 @@ import pytest
 from menuwatch.config.environment import fields
 from menuwatch.config.settings import Settings
 from menuwatch.core.errors import Refused
+from menuwatch.platforms.registry import platforms
 
 NUMERIC = [
     variable for variable, _, field in fields(Settings) if str(field.type).removesuffix(" | None") in ("int", "float")
@@ -15,7 +16,7 @@ NUMERIC = [
 
 def refusal(variable: str, text: str) -> str:
     with pytest.raises(Refused) as caught:
-        Settings.from_env({variable: text})
+        platforms(Settings.from_env({variable: text}))
     return str(caught.value)
 
 

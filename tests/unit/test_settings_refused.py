@@ -8,9 +8,12 @@ import pytest
 
 from menuwatch.cli import startup as process
 from menuwatch.config.environment import fields
+from menuwatch.config.platforms import PlatformSettings, platform_settings
 from menuwatch.config.settings import Settings
 from menuwatch.core.errors import Refused
-from menuwatch.platforms.registry import platforms
+from menuwatch.ops.installation import settings_as_env, settings_shown
+from menuwatch.platforms.registry import platforms, settings_of
+from menuwatch.platforms.weedmaps.adapter import Weedmaps
 from menuwatch.storefront.watches.mailer import WatchMailer
 
 SECRET = "Hunter2Secret"
@@ -62,6 +65,8 @@ BAD: dict[str, list[str]] = {
     "DUTCHIE_ROBOTS": WORDS,
     "WEEDMAPS_BASE_URL": URLS,
     "WEEDMAPS_ROBOTS": WORDS,
+    "WEEDMAPS_APP_ID": [" ", "a b", "ü"],
+    "WEEDMAPS_API_KEY": [" ", f"{SECRET} x", f"{SECRET}\tx", "ü"],
     "CJ_BASE_URL": URLS,
     "CJ_ROBOTS": WORDS,
     "SERPWATCH_TOKEN": [" ", f"{SECRET} x", f"{SECRET}\tx", "ü"],
@@ -83,7 +88,9 @@ LATER = {
 }
 """Refused (or not) by what uses them; not by reading them."""
 
-FIELDS = {variable: field for variable, _, field in fields(Settings)}
+FIELDS = {variable: field for variable, _, field in fields(Settings)} | {
+    variable: field for variable, _, field in fields(PlatformSettings, "WEEDMAPS_")
+}
 NUMERIC = {name for name, spec in FIELDS.items() if str(spec.type).removesuffix(" | None") in ("int", "float")}
 
 
@@ -147,3 +154,46 @@ def test_what_only_together_is_of_no_use() -> None:
     settings = Settings.from_env({"DUTCHIE_HASHES": f'{{"FiltredProducts": "{HASH}"}}'})
     with pytest.raises(Refused, match="'FiltredProducts'; the operations are FilteredProducts, "):
         platforms(settings)
+
+
+def test_a_platform_that_is_never_requested_takes_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUTCHIE_PLUS_BASE_URL", "https://shop.example")
+    with pytest.raises(
+        Refused, match=r"^invalid DUTCHIE_PLUS_BASE_URL='https://shop.example': .* recorded responses only"
+    ):
+        process.load_settings()
+
+
+def test_only_platforms_of_shops_own_sites_take_those() -> None:
+    assert platform_settings("joint", {"base_url": "own"}, own_sites=True).base_url == "own"
+    with pytest.raises(Refused, match=r"^invalid WEEDMAPS_BASE_URL='own': must start with http"):
+        platforms(Settings.from_env({"WEEDMAPS_BASE_URL": "own"}))
+    with pytest.raises(Refused, match=r"or JOINT_BASE_URL=own to request each shop at its own site$"):
+        platform_settings("joint", {"base_url": "shop.example"}, own_sites=True)
+
+
+def test_keys_of_platforms_are_never_shown() -> None:
+    given = {"WEEDMAPS_BASE_URL": "https://api.example", "WEEDMAPS_API_KEY": SECRET}
+    settings = Settings.from_env(given)
+    shown = {setting.variable: setting.value for setting in settings_shown(settings)}
+    assert (shown["WEEDMAPS_BASE_URL"], shown["WEEDMAPS_API_KEY"]) == ("https://api.example", "set")
+    lines = settings_as_env(settings)
+    assert "WEEDMAPS_BASE_URL=https://api.example" in lines
+    assert SECRET not in repr(settings) + repr(shown) + "".join(lines) + repr(settings_of(settings, Weedmaps))
+
+
+def test_platforms_of_a_command_are_those_of_its_processes() -> None:
+    """The simulator's addresses win over the environment's: a demo requests no real platform."""
+    real = {
+        "WEEDMAPS_BASE_URL": "https://real.example",
+        "JANE_BASE_URL": "https://jane.example",
+        "DUTCHIE_BASE_URL": "https://d.example",
+    }
+    settings = Settings.from_env(
+        real, dutchie_base_url="http://127.0.0.1:1", platforms={"weedmaps": {"base_url": "http://127.0.0.1:2"}}
+    )
+    passed = settings.to_env(real)
+    assert {name: text for name, text in passed.items() if name in real} == {
+        "DUTCHIE_BASE_URL": "http://127.0.0.1:1",
+        "WEEDMAPS_BASE_URL": "http://127.0.0.1:2",
+    }

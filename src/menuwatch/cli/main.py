@@ -78,6 +78,7 @@ COMMANDS = {
     "doctor": Entry(_SETUP, "Check this installation and suggest fixes.", "doctor"),
     "config": Entry(_SETUP, "List settings with their values and sources.", "config"),
     "stores": Entry(_SETUP, "Manage stores."),
+    "platforms": Entry(_SETUP, "List, add and check menu platforms."),
     "proxies": Entry(_SETUP, "Manage the proxies that all requests go through."),
     "discovery": Entry(_SETUP, "Choose the states in which stores are discovered.", "discovery"),
     "schedules": Entry(_SETUP, "Manage recurring schedules."),

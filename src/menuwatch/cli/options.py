@@ -271,7 +271,9 @@ def parse_states(names: list[str] | None, option: str = "--state") -> list[str] 
 def check_platform(platforms: Any, name: str | None) -> None:
     """Raises Refused for a platform that is not in `platforms`."""
     if name is not None and name not in platforms:
-        raise Refused(f"--platform {name}: unknown platform; use one of: {', '.join(platforms)}")
+        from menuwatch.platforms.registry import unknown_platform  # not loaded for commands without platforms
+
+        raise Refused(f"--platform {name}: {unknown_platform(name, platforms)}")
 
 
 async def find_store_id(conn: Connection, store: str | None) -> int | None:

@@ -22,7 +22,12 @@ T = TypeVar("T")
 
 
 def load_settings(*, quiet: bool = True, **overrides: Any) -> Settings:
-    """The settings of this process, with logging set up. One-shot commands are `quiet`: only warnings are logged."""
+    """The settings of this process, with logging set up. One-shot commands are `quiet`: only warnings are logged.
+
+    Raises Refused naming the variable. The settings of platforms are checked here, too, before a database is started.
+    """
+    from menuwatch.platforms import registry  # `--help` and completion need no adapters
+
     settings = Settings.from_env(**overrides)
     if settings.database_url:
         address.check(settings.database_url)
@@ -31,6 +36,7 @@ def load_settings(*, quiet: bool = True, **overrides: Any) -> Settings:
             parse_role(role)
     except Refused as error:
         raise Refused(f"invalid WORKER_ROLE={','.join(settings.worker_role)!r}: {error}") from None
+    registry.platforms(settings)
     level = "warning" if quiet and settings.log_level == "info" else settings.log_level
     telemetry.configure(settings.log_format, level)
     return settings

@@ -21,6 +21,7 @@ from menuwatch.cli.options import (
     LimitedOutput,
     StatesOption,
     YesOption,
+    check_platform,
     parse_since,
 )
 from menuwatch.cli.output import Column, ago, echo, notice, print_json, progress_bar
@@ -72,11 +73,15 @@ def add(
             metavar="URL...", help="URLs of the stores' menus, for example https://dutchie.com/dispensary/SLUG."
         ),
     ],
+    platform: Annotated[
+        str | None, typer.Option(help="Platform of the menus; needed only for menus on shops' own sites.")
+    ] = None,
 ) -> None:
     """Add stores by their menu URLs, all or none; workers resolve them and start their first crawls."""
 
     async def act(system: System, conn: Connection) -> list[Store]:
-        return [(await add_store(conn, system.platforms, url))[0] for url in dict.fromkeys(menu_urls)]
+        check_platform(system.platforms, platform)
+        return [(await add_store(conn, system.platforms, url, platform))[0] for url in dict.fromkeys(menu_urls)]
 
     for store in in_transaction(act):
         echo(f"Added store {store.id} ({store.slug}). A running worker will resolve and crawl it.")

@@ -30,26 +30,29 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata, repr=not secret)
 
 
-def fields(settings: Any) -> Iterator[tuple[str, Any, dataclasses.Field[Any]]]:
-    """(variable, default, field) of every setting with a variable of its own, in order."""
+def fields(settings: Any, prefix: str = "") -> Iterator[tuple[str, Any, dataclasses.Field[Any]]]:
+    """(variable, default, field) of every setting with a variable of its own, in order. `prefix` begins every variable."""
     for field in dataclasses.fields(settings):
         if "parse" not in field.metadata:
             continue
         default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-        yield field.metadata["variable"] or field.name.upper(), default, field
+        yield prefix + (field.metadata["variable"] or field.name.upper()), default, field
 
 
 _LOGIN = re.compile(r"//[^/?#]*@")
 """User and password in a URL, which must not be shown in errors."""
 
 
-def parse_environ(settings: type[Any], environ: Mapping[str, str], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Values from the environment, by field; `overrides` that are not None take precedence, unset variables are left out.
+def parse_environ(
+    settings: type[Any], environ: Mapping[str, str], overrides: Mapping[str, Any], prefix: str = ""
+) -> dict[str, Any]:
+    """Values from the environment, by field; `overrides` that are not None take precedence, unset variables are left out. `prefix`
+    begins every variable.
 
     Raises Refused naming the variable, its value and the valid values.
     """
     values = {name: value for name, value in overrides.items() if value is not None}
-    for variable, _, field in fields(settings):
+    for variable, _, field in fields(settings, prefix):
         text = environ.get(variable)
         if field.name in values or not text:
             continue
@@ -88,9 +91,12 @@ def format_value(value: Any) -> str:
     return json.dumps(dict(value)) if isinstance(value, Mapping) else str(value)
 
 
-def describe(settings: type[Any]) -> list[tuple[str, str, str]]:
-    """(variable, default, meaning) of every field, in order."""
-    return [(variable, _default_text(default), field.metadata["doc"]) for variable, default, field in fields(settings)]
+def describe(settings: type[Any], prefix: str = "") -> list[tuple[str, str, str]]:
+    """(variable, default, meaning) of every field, in order. `prefix` begins every variable."""
+    return [
+        (variable, _default_text(default), field.metadata["doc"])
+        for variable, default, field in fields(settings, prefix)
+    ]
 
 
 def _default_text(default: Any) -> str:

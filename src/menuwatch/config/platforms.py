@@ -1,29 +1,53 @@
-"""Settings that every platform has, read from `<PLATFORM>_BASE_URL`, `_ROBOTS`, `_APP_ID` and `_API_KEY`."""
+"""Settings that every platform but Dutchie has, read from `<PLATFORM>_BASE_URL`, `_ROBOTS`, `_APP_ID` and `_API_KEY`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 from menuwatch.config import values
+from menuwatch.config.environment import parse_environ, setting
 from menuwatch.core.errors import Refused
 
 OWN_SITES = "own"
 """Value of `<PLATFORM>_BASE_URL` for platforms whose menus are on the shops' own sites: each shop is requested at its own."""
 
-_PARSERS = {"base_url": values.url, "robots": values.robots, "app_id": str.strip, "api_key": str.strip}
-_VARIABLE = re.compile(rf"([A-Z][A-Z0-9_]*)_({'|'.join(_PARSERS).upper()})")
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlatformSettings:
-    """Settings of one platform, which is never requested without a `base_url`; some platforms need `app_id` and `api_key`."""
+    """Settings of one platform. `<PLATFORM>` is its name in upper case."""
 
-    base_url: str = ""
-    robots: str = "respect"
-    app_id: str = ""
-    api_key: str = field(default="", repr=False)
+    base_url: str = setting(
+        "",
+        values.url,
+        "Scheme and host of the platform's API; `own` for platforms whose menus are on the shops' own sites. Unset: recorded "
+        "responses can be imported, and no requests are sent.",
+        example="https://api.example.com",
+    )
+    robots: str = setting(
+        "respect",
+        values.robots,
+        "`respect` obeys robots.txt; `ignore` does not request it, which requires permission of the site.",
+        example="respect",
+    )
+    app_id: str = setting(
+        "", values.token, "Id of the application that the platform's API asks for. Unset: none is sent."
+    )
+    api_key: str = setting(
+        "",
+        values.token,
+        "Key that the platform's API asks for. Unset: the one that its own pages use, if any.",
+        secret=True,
+    )
+
+
+_VARIABLE = re.compile(rf"([A-Z][A-Z0-9_]*)_({'|'.join(spec.name.upper() for spec in fields(PlatformSettings))})")
+
+
+def prefix(name: str) -> str:
+    """How the variables of a platform begin."""
+    return f"{name.upper()}_"
 
 
 def platform_values(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -35,23 +59,29 @@ def platform_values(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
     return found
 
 
+def is_platform_variable(variable: str) -> bool:
+    """Whether `platform_values` reads this variable."""
+    return _VARIABLE.fullmatch(variable) is not None
+
+
 def platform_variables(platforms: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """The environment variables from which `platform_values` reads these."""
-    return {f"{name}_{key}".upper(): text for name, given in platforms.items() for key, text in given.items() if text}
+    return {
+        f"{prefix(name)}{key.upper()}": text for name, given in platforms.items() for key, text in given.items() if text
+    }
 
 
 def platform_settings(name: str, given: Mapping[str, str], *, own_sites: bool = False) -> PlatformSettings:
-    """The checked settings of one platform; `own_sites`: its `base_url` may be `own`. Raises Refused naming the variable."""
-    checked: dict[str, str] = {}
-    for spec in fields(PlatformSettings):
-        text = given.get(spec.name, "")
-        if not text:
-            continue
-        try:
-            own = own_sites and spec.name == "base_url" and text == OWN_SITES
-            checked[spec.name] = text if own else _PARSERS[spec.name](text)
-        except ValueError as error:
-            variable = f"{name}_{spec.name}".upper()
-            hint = f", or {OWN_SITES!r} for each shop's own site" if own_sites and spec.name == "base_url" else ""
-            raise Refused(f"invalid {variable}: {error}{hint}") from error
-    return PlatformSettings(**checked)
+    """The checked settings of one platform; `own_sites`: its `base_url` may be `own`. Raises Refused naming the variable, its value
+    (if it is not secret) and the valid values."""
+    own = {"base_url": OWN_SITES} if own_sites and given.get("base_url", "").strip().lower() == OWN_SITES else {}
+    try:
+        return PlatformSettings(
+            **parse_environ(PlatformSettings, platform_variables({name: given}), own, prefix=prefix(name))
+        )
+    except Refused as error:
+        if own_sites and str(error).startswith(f"invalid {prefix(name)}BASE_URL"):
+            raise Refused(
+                f"{error}, or {prefix(name)}BASE_URL={OWN_SITES} to request each shop at its own site"
+            ) from None
+        raise

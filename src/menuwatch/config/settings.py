@@ -15,7 +15,7 @@ from typing import Any
 from menuwatch.config import values
 from menuwatch.config.environment import describe, format_environ, parse_environ, setting
 from menuwatch.config.groups import ServerSettings, SourceSettings, WorkerSettings
-from menuwatch.config.platforms import platform_values, platform_variables
+from menuwatch.config.platforms import is_platform_variable, platform_values, platform_variables
 from menuwatch.core.errors import Refused
 
 
@@ -97,9 +97,12 @@ class Settings(SourceSettings, WorkerSettings, ServerSettings):
 
         Raises Refused naming the variable, its value and the valid values.
         """
-        variables = os.environ if environ is None else environ
-        overrides.setdefault("platforms", platform_values(variables))
-        settings = cls(**parse_environ(cls, variables, overrides))
+        given = os.environ if environ is None else environ
+        ours = {variable for variable, _, _ in variables()}
+        overrides.setdefault(
+            "platforms", platform_values({name: text for name, text in given.items() if name not in ours})
+        )
+        settings = cls(**parse_environ(cls, given, overrides))
         settings._check_window()
         settings._check_limits()
         if settings.storage_driver == "s3" and settings.s3_bucket is None:
@@ -110,7 +113,7 @@ class Settings(SourceSettings, WorkerSettings, ServerSettings):
         """An environment from which another process reads the same settings; other variables of `environ` (ours) are kept."""
         ours = {variable for variable, _, _ in variables()}
         others = (os.environ if environ is None else environ).items()
-        return {name: value for name, value in others if name not in ours} | {
+        return {name: value for name, value in others if name not in ours and not is_platform_variable(name)} | {
             **format_environ(self),
             **platform_variables(self.platforms),
         }

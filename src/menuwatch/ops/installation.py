@@ -6,7 +6,7 @@ import asyncio
 import platform
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,12 +15,14 @@ from urllib.parse import urlsplit, urlunsplit
 
 import menuwatch
 from menuwatch.config import environment
+from menuwatch.config.platforms import prefix
 from menuwatch.config.settings import Settings
 from menuwatch.core.shapes import doc
 from menuwatch.db import migrate, sql
 from menuwatch.db.pool import Connection
 from menuwatch.db.query import Row, fetch_all, fetch_one
 from menuwatch.ops.backup import log as backups
+from menuwatch.platforms import registry
 
 _q = sql.load(__package__, "installation.sql")
 
@@ -142,14 +144,25 @@ _GROUPS = {
 """Groups of settings by the first setting of each, in the order of the class: name, and the processes that read them."""
 
 
+def _values(settings: Settings) -> Iterator[tuple[str, Any, Any, Any]]:
+    """(variable, default, value, metadata) of every setting: in the order of the class, those of platforms after Dutchie's."""
+    for variable, default, spec in environment.fields(type(settings)):
+        yield variable, default, getattr(settings, spec.name), spec.metadata
+        if variable != "DUTCHIE_ROBOTS":
+            continue
+        for adapter in registry.with_settings():
+            checked = registry.settings_of(settings, adapter)
+            for name, usual, own in environment.fields(type(checked), prefix(adapter.name)):
+                yield name, usual, getattr(checked, own.name), own.metadata
+
+
 def settings_shown(settings: Settings) -> list[Setting]:
-    """Every setting in the order of the class. Of what is secret only whether it is set, of an address no password."""
+    """Every setting by group. Of what is secret only whether it is set, of an address no password."""
     shown = []
     group, restart = "", ""
-    for variable, default, spec in environment.fields(type(settings)):
+    for variable, default, value, metadata in _values(settings):
         group, restart = _GROUPS.get(variable, (group, restart))
-        value = getattr(settings, spec.name)
-        secret = bool(spec.metadata["secret"])
+        secret = bool(metadata["secret"])
         shown.append(
             Setting(
                 variable=variable,
@@ -157,7 +170,7 @@ def settings_shown(settings: Settings) -> list[Setting]:
                 restart=restart,
                 value=("set" if value else "") if secret else _text(value),
                 default="" if secret else _text(default),
-                meaning=spec.metadata["doc"],
+                meaning=metadata["doc"],
                 secret=secret,
                 changed=value != default,
             )
@@ -168,11 +181,10 @@ def settings_shown(settings: Settings) -> list[Setting]:
 def settings_as_env(settings: Settings) -> list[str]:
     """Lines of an `.env` file for the settings that are not at their default. What is secret or holds a password is a comment."""
     lines = []
-    for variable, default, spec in environment.fields(type(settings)):
-        value = getattr(settings, spec.name)
+    for variable, default, value, metadata in _values(settings):
         if value != default:
             text = environment.format_value(value)
-            hidden = spec.metadata["secret"] or without_login(text) != text
+            hidden = metadata["secret"] or without_login(text) != text
             lines.append(f"# {variable}= is set and not shown" if hidden else f"{variable}={shlex.quote(text)}")
     return lines
 

@@ -11,11 +11,12 @@ from typing import Any, Protocol
 
 from menuwatch.archive.files import FileArchive
 from menuwatch.core.clock import Clock, SystemClock
-from menuwatch.core.errors import Permanent, unknown_value
+from menuwatch.core.errors import Permanent
 from menuwatch.core.http import Session
 from menuwatch.db.pool import Pool
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.model import FoundStore
+from menuwatch.platforms.registry import unknown_platform
 from menuwatch.queue.model import Task
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Details, Store
@@ -127,7 +128,7 @@ class HandlerContext:
         try:
             return self.platforms[task.platform]
         except KeyError:
-            raise Permanent(unknown_value("platform", task.platform, sorted(self.platforms))) from None
+            raise Permanent(unknown_platform(task.platform, sorted(self.platforms))) from None
 
     async def store(self, task: Task) -> Store:
         """The task's store; raises Permanent if it names none or one that does not exist."""

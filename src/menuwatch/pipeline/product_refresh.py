@@ -29,6 +29,7 @@ from menuwatch.images.files import slug
 from menuwatch.pipeline import quarantine
 from menuwatch.pipeline.context import HandlerContext, offline_context
 from menuwatch.platforms.base import Platform, split_pages
+from menuwatch.platforms.registry import unknown_platform
 from menuwatch.queue.model import Task
 from menuwatch.queue.outcome import Done, Fail, Outcome, Wrote
 from menuwatch.stores import store as stores
@@ -68,7 +69,9 @@ async def refresh(context: HandlerContext, payload: Payload) -> Done | Fail:
     if payload.status != "ok":
         hint = ": release it first" if payload.status == "quarantined" else ""
         raise Permanent(f"payload {payload.id} is {payload.status} ({payload.reason}){hint}")
-    platform = context.platforms[payload.platform]
+    platform = context.platforms.get(payload.platform)
+    if platform is None:
+        raise Permanent(unknown_platform(payload.platform, sorted(context.platforms)))
     document = await asyncio.to_thread(context.archive.read, payload.path, payload.sha256, payload.raw_bytes)
     try:
         if document.broken:

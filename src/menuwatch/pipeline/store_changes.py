@@ -97,7 +97,10 @@ async def set_menu_url(conn: Connection, platforms: Mapping[str, Platform], stor
         raise NotFound(f"store {store_id} does not exist")
     if menu_url == store.menu_url:
         return store
-    platform, slug = parse_menu_url(platforms, menu_url)
+    known = platforms.get(store.platform)
+    platform, slug = parse_menu_url(
+        platforms, menu_url, store.platform if known is not None and known.own_sites else None
+    )
     if platform != store.platform:
         raise InvalidField(
             "menu_url", f"this is a menu of {platform}, and the store is on {store.platform}: add a new store"

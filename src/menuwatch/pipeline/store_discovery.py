@@ -187,8 +187,11 @@ def parse_menu_url(platforms: Mapping[str, Platform], menu_url: str, named: str 
                 f"{platform.name.upper()}_BASE_URL, or import recorded responses with `menuwatch replay`",
             )
         return platform.name, slug
-    raise InvalidField(
-        "menu_url",
-        f"{menu_url!r} is not a menu URL of a known platform ({', '.join(platforms)}): it looks like "
-        "https://dutchie.com/dispensary/<slug> or https://dutchie.com/embedded-menu/<slug>",
-    )
+    if named is not None:
+        example = platforms[named].example_url
+        hint = f": expected a URL such as {example}" if example else ": its menus have no URL"
+        raise InvalidField("menu_url", f"{menu_url!r} is not a menu URL of {named}{hint}")
+    examples = ", ".join(f"{each.name} ({each.example_url})" for each in platforms.values() if each.example_url)
+    own = [each.name for each in platforms.values() if each.own_sites]
+    hint = f"; for a menu on a shop's own site, name its platform ({' or '.join(own)})" if own else ""
+    raise InvalidField("menu_url", f"{menu_url!r} is not a menu URL of a known platform: {examples}{hint}")

@@ -46,6 +46,8 @@ class Platform(ABC):
     own_sites: ClassVar[bool] = False
     """Its menus are on the shops' own sites, whose host is part of a store's id. `base_url` is then `own`, or one URL for all of them
     (a reverse proxy, the simulator)."""
+    example_url: ClassVar[str] = ""
+    """Address of a store or its menu, as an example of those that `slug_of` (on shops' own sites `slug_on_site`) knows."""
     lists_stores: ClassVar[bool] = True
     """It has a list of stores, so that they can be discovered."""
 
@@ -68,6 +70,11 @@ class Platform(ABC):
     def configured(cls, settings: PlatformSettings, *, retry_base_seconds: float) -> Self:
         """The adapter with the settings of its platform. Raises Refused for unusable ones."""
         return cls(base_url=settings.base_url, retry_base_seconds=retry_base_seconds)
+
+    @classmethod
+    def can_be_requested(cls) -> bool:
+        """Whether it has menus to request at all; otherwise it reads recorded answers only."""
+        return cls.menu_page is not Platform.menu_page or cls.fetch_menu is not Platform.fetch_menu
 
     async def discover(
         self, session: Session, *, state: str | None = None, city: str | None = None

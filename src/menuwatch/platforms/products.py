@@ -67,7 +67,7 @@ def potency(values: Sequence[Decimal | None] | None, unit: str | None) -> Potenc
     amounts = [bounded(value) for value in values or () if value is not None]
     if not amounts:
         return None
-    if not unit:
+    if not unit or not label(unit):
         raise ValueError("values without a unit")
     lo, hi = (amounts[0], amounts[0]) if len(amounts) == 1 else (min(amounts), max(amounts))
     if unit == "PERCENTAGE":

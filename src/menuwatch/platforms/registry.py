@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib.metadata import entry_points
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
 
-from menuwatch.config.platforms import PlatformSettings, platform_settings
+import menuwatch
+from menuwatch.config.platforms import PlatformSettings, platform_settings, prefix
 from menuwatch.config.settings import Settings
-from menuwatch.core.errors import Refused
+from menuwatch.core.errors import Refused, unknown_value
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dovetail.adapter import Dovetail
 from menuwatch.platforms.dutchie.adapter import Dutchie
@@ -18,46 +21,117 @@ from menuwatch.platforms.weedmaps.adapter import Weedmaps
 ENTRY_POINTS = "menuwatch.platforms"
 """Group of entry points; each names a subclass of `Platform`."""
 
+NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+NAME_RULE = "use lower-case letters, digits and single underscores, starting with a letter"
+
 BUILT_IN: tuple[type[Platform], ...] = (Dutchie, Weedmaps, DutchiePlus, Dovetail)
 """The first one is the default of tasks and schedules that name no platform."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A platform of an installed package that gives no adapter: stores of that platform are not crawled, everything else works."""
+
+    name: str
+    package: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"platform {self.name!r} of the package {self.package} {self.problem}"
+
+
 def platforms(settings: Settings) -> dict[str, Platform]:
-    """Every platform adapter by name. Raises Refused for unusable settings, and for an installed package that gives no adapter."""
-    found: dict[str, Platform] = {}
-    for adapter in (*BUILT_IN, *installed()):
-        if adapter.name in found:
-            raise Refused(f"two platforms are named {adapter.name!r}: uninstall one of the packages")
-        found[adapter.name] = _dutchie(settings) if adapter is Dutchie else _configured(adapter, settings)
+    """Every platform adapter by name, without unusable ones. Raises Refused for unusable settings."""
+    return {adapter.name: _configured(adapter, settings) for adapter in (*BUILT_IN, *installed()[0])}
+
+
+def installed() -> tuple[list[type[Platform]], list[Unusable]]:
+    """The adapters of installed packages by name, and the platforms whose package gives none."""
+    adapters: dict[str, type[Platform]] = {}
+    unusable = []
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: (entry.name, package_of(entry))):
+        try:
+            adapter = _load(entry)
+            if adapter.name in adapters or any(adapter.name == known.name for known in BUILT_IN):
+                raise TypeError("has the name of another platform: uninstall it, or rename it")
+            adapters[adapter.name] = adapter
+        except TypeError as error:
+            unusable.append(Unusable(entry.name, package_of(entry), str(error)))
+    return list(adapters.values()), unusable
+
+
+def names() -> set[str]:
+    """Names of all platforms, also of unusable ones."""
+    adapters, unusable = installed()
+    return {adapter.name for adapter in (*BUILT_IN, *adapters)} | {platform.name for platform in unusable}
+
+
+def origins() -> dict[str, str]:
+    """Name and version of the package of each usable platform."""
+    found = {adapter.name: f"menuwatch {menuwatch.__version__}" for adapter in BUILT_IN}
+    for entry in entry_points(group=ENTRY_POINTS):
+        found.setdefault(entry.name, package_of(entry))
     return found
 
 
-def installed() -> list[type[Platform]]:
-    """The adapters of installed packages, by name. Raises Refused for one that cannot be loaded or is no adapter."""
-    adapters = []
-    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
-        package = f"platform {entry.name!r} of the package {entry.dist.name if entry.dist is not None else entry.value}"
-        try:
-            adapter = entry.load()
-        except Exception as error:
-            raise Refused(f"{package} cannot be loaded: {type(error).__name__}: {error}") from error
-        if not (isinstance(adapter, type) and issubclass(adapter, Platform)):
-            raise Refused(f"{package} is no subclass of menuwatch.platforms.base.Platform, but {adapter!r}")
-        if adapter.name != entry.name:
-            raise Refused(f"{package} calls itself {adapter.name!r}: the entry point and `name` must be equal")
-        adapters.append(adapter)
-    return adapters
+def unknown_platform(name: str, known: Iterable[str]) -> str:
+    """The message for a platform that is not one of `known`, with the problem of its package if that is unusable."""
+    problem = next((platform for platform in installed()[1] if platform.name == name), None)
+    return str(problem) if problem is not None else unknown_value("platform", name, known)
+
+
+def package_of(entry: EntryPoint) -> str:
+    """Name and version of the package of an entry point."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
+
+
+def _load(entry: EntryPoint) -> type[Platform]:
+    """The adapter. Raises TypeError with what is wrong with it."""
+    try:
+        adapter = entry.load()
+    except Exception as error:
+        raise TypeError(f"cannot be loaded: {type(error).__name__}: {error}") from error
+    if not (isinstance(adapter, type) and issubclass(adapter, Platform)):
+        raise TypeError(f"is no subclass of menuwatch.platforms.base.Platform, but {adapter!r}")
+    missing = sorted(
+        name
+        for name in ("name", "normalizer_version", "fields", "items", "items_path", *adapter.__abstractmethods__)
+        if not hasattr(adapter, name) or name in adapter.__abstractmethods__
+    )
+    if missing:
+        raise TypeError(f"lacks {', '.join(missing)}: see docs/how-to/add-a-platform.md")
+    if adapter.name != entry.name:
+        raise TypeError(f"calls itself {adapter.name!r}: the entry point and `name` must be equal")
+    if not NAME.fullmatch(adapter.name):
+        raise TypeError(f"has an invalid name: {NAME_RULE}")
+    return adapter
+
+
+def with_settings() -> list[type[Platform]]:
+    """The adapters that take the settings `<PLATFORM>_BASE_URL` and so on: all that can be requested but Dutchie."""
+    return [
+        adapter for adapter in (*BUILT_IN, *installed()[0]) if adapter.can_be_requested() and adapter is not Dutchie
+    ]
 
 
 def settings_of(settings: Settings, adapter: type[Platform] | Platform) -> PlatformSettings:
     """The settings of one platform. Raises Refused naming the variable."""
     if adapter.name == Dutchie.name:
         return PlatformSettings(base_url=settings.dutchie_base_url, robots=settings.dutchie_robots)
-    given: Mapping[str, str] = settings.platforms.get(adapter.name, {})
-    return platform_settings(adapter.name, given, own_sites=adapter.own_sites)
+    given = settings.platforms.get(adapter.name, {})
+    checked = platform_settings(adapter.name, given, own_sites=adapter.own_sites)
+    if checked.base_url and not adapter.can_be_requested():
+        variable = f"{prefix(adapter.name)}BASE_URL"
+        raise Refused(
+            f"invalid {variable}={checked.base_url!r}: {adapter.name} has recorded responses only; unset it, and import them "
+            "with `menuwatch replay`"
+        )
+    return checked
 
 
 def _configured(adapter: type[Platform], settings: Settings) -> Platform:
+    if adapter is Dutchie:
+        return _dutchie(settings)
     return adapter.configured(settings_of(settings, adapter), retry_base_seconds=settings.fetch_retry_base_seconds)
 
 

@@ -39,6 +39,9 @@ SELECT s.id, s.name, s.slug
 -- name: by_platform_id
 SELECT {store_columns} FROM dispensaries WHERE platform = %(platform)s AND platform_dispensary_id = %(platform_dispensary_id)s;
 
+-- name: count_by_platform
+SELECT platform, count(*) AS stores FROM dispensaries GROUP BY platform;
+
 -- name: crawlable_stores
 SELECT id FROM dispensaries WHERE crawl_enabled AND platform_dispensary_id IS NOT NULL ORDER BY id;
 

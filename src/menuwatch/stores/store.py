@@ -155,6 +155,11 @@ async def by_platform_id(conn: Connection, platform: str, platform_dispensary_id
     return await fetch_struct(conn, Store, _q.by_platform_id, values)
 
 
+async def count_by_platform(conn: Connection) -> dict[str, int]:
+    """Number of stores by platform."""
+    return dict(await (await conn.execute(_q.count_by_platform)).fetchall())
+
+
 async def crawlable(conn: Connection) -> list[int]:
     """Ids of all stores that may be crawled."""
     cursor = await conn.execute(_q.crawlable_stores)

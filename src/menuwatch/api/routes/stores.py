@@ -62,6 +62,13 @@ class NewStore(Input):
         description="URL of the menu.",
         examples=["https://dutchie.com/dispensary/green-leaf"],
     )
+    platform: Text | None = Field(
+        None,
+        min_length=1,
+        max_length=200,
+        description="Platform of the menu; needed only for menus on shops' own sites.",
+        examples=["dutchie"],
+    )
 
 
 class StoreChange(Input):
@@ -132,7 +139,7 @@ async def list_stores(request: Request, conn: ReadConn, query: Annotated[StoreQu
 @router.post("", **returns(AddedStore, 201), summary="Add a store by its menu URL")
 async def add_store(request: Request, app: AppDep, conn: WriteConn, new: NewStore) -> Response:
     """Creates the store immediately; a worker then resolves it on the platform and starts its first crawl."""
-    added, task_id = await add_store_by_url(conn, app.platforms, new.menu_url)
+    added, task_id = await add_store_by_url(conn, app.platforms, new.menu_url, new.platform)
     store = await stores.get_store(conn, added.id)
     headers = {"Location": f"/api/stores/{added.id}"}
     return answer(request, AddedStore(store, task_id), status=201, headers=headers)

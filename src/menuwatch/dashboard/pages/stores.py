@@ -25,6 +25,7 @@ from menuwatch.dashboard.pages.views import saved
 from menuwatch.geo.states import NAMES, PROVINCES
 from menuwatch.pipeline import store_changes
 from menuwatch.pipeline.store_discovery import add_store as add_store_by_url
+from menuwatch.platforms.registry import unknown_platform
 from menuwatch.queue.enqueue import TaskRequest, enqueue
 from menuwatch.queue.model import Role
 from menuwatch.storefront import page_queries
@@ -121,15 +122,26 @@ def _new(
     links: Mapping[str, int] = MappingProxyType({}),
 ) -> Response:
     """`added`: ids of the stores that were added; `links`: ids of known stores by the name of the error that says so."""
-    asked = [name for name, one in system.platforms.items() if one.hosts]
+    requested = [name for name, platform in system.platforms.items() if platform.requested]
+    asked = [name for name in requested if system.platforms[name].lists_stores]
     places = sorted((NAMES | PROVINCES).items(), key=lambda place: place[1])
-    context = {"form": form, "asked": asked, "places": places, "added": added, "links": links}
+    context = {
+        "form": form,
+        "requested": [(name, name) for name in requested],
+        "asked": asked,
+        "places": places,
+        "added": added,
+        "links": links,
+    }
     return screen.render(request, "stores/new.html", context, status=status)
 
 
 @router.post("/stores/new", dependencies=[require(Permission.STORES)])
 async def add_store(
-    request: Request, form: Annotated[FormInput, fields("menu_url", longest=200_000)], system: AppDep, conn: WriteConn
+    request: Request,
+    form: Annotated[FormInput, fields("menu_url", "menu_platform", longest=200_000)],
+    system: AppDep,
+    conn: WriteConn,
 ) -> Response:
     """Adds stores by their menu URLs, one per line; workers resolve and crawl them. Lines that cannot be added stay in the form."""
     lines = list(dict.fromkeys(form.value("menu_url").split()))
@@ -137,6 +149,9 @@ async def add_store(
         form.add_error("menu_url", "enter the menu URL, e.g. https://dutchie.com/dispensary/<slug>")
     elif len(lines) > _MOST_ADDED:
         form.add_error("menu_url", f"{len(lines):,} URLs: at most {_MOST_ADDED} can be added at once")
+    platform = form.text("menu_platform")
+    if platform is not None and platform not in system.platforms:
+        form.add_error("menu_platform", unknown_platform(platform, system.platforms))
     if not form.ok:
         return _new(request, system, form, 422)
     added: list[int] = []
@@ -144,11 +159,11 @@ async def add_store(
     for line in lines:
         try:
             async with conn.transaction():
-                added.append((await add_store_by_url(conn, system.platforms, line[:2000]))[0].id)
+                added.append((await add_store_by_url(conn, system.platforms, line[:2000], platform))[0].id)
         except (InvalidField, Conflict) as error:
             wrong[line] = str(error)
     if wrong:
-        rest = FormInput({"menu_url": "\n".join(wrong)})
+        rest = FormInput({"menu_url": "\n".join(wrong), "menu_platform": platform or ""})
         for number, why in enumerate(wrong.values(), 1):
             rest.add_error(f"line {number}", why if len(lines) == 1 else f"{list(wrong)[number - 1]}: {why}")
         rest.add_error(

@@ -91,6 +91,7 @@ class Dutchie(Platform):
     """`hashes` are merged over the built-in ones; an operation with an empty hash always sends its full text."""
 
     name = "dutchie"
+    example_url = "https://dutchie.com/dispensary/a-shop"
     normalizer_version = normalize.VERSION
     fields = FIELDS
     items = normalize.ITEMS

@@ -134,7 +134,7 @@ def _variants(
     variants = []
     kept = []
     for i, option in enumerate(options):
-        if not option:
+        if not label(option):
             warnings.append(ProductWarning(product_id, f"Options[{i}]", "is empty; the option is left out"))
             continue
         level = levels[i]

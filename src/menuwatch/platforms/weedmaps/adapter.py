@@ -125,6 +125,7 @@ class Weedmaps(Platform):
     """
 
     name = "weedmaps"
+    example_url = "https://weedmaps.com/dispensaries/a-shop"
     normalizer_version = normalize.VERSION
     fields = FIELDS
     items = ITEMS

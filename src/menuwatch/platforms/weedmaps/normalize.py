@@ -235,7 +235,13 @@ def _potency(rows: Sequence[Measurement | None] | None, name: str, *, dosed: boo
     """The content with that name, None without one. Raises ArithmeticError for a value out of bounds."""
     values: dict[str, Decimal] = {}
     for row in rows or ():
-        if row is not None and row.name == name and row.unit and row.value is not None and bounded(row.value) > 0:
+        if (
+            row is not None
+            and row.name == name
+            and label(row.unit or "")
+            and row.value is not None
+            and bounded(row.value) > 0
+        ):
             values.setdefault(label(row.unit), row.value)
     for unit in ("mg", "%") if dosed else ("%", "mg"):
         if unit in values:
