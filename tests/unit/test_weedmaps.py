@@ -329,7 +329,7 @@ async def test_trouble_is_asked_again_in_place_and_then_told() -> None:
 
 
 def listing(number: int, **more: Any) -> dict[str, Any]:
-    return {"id": number, "slug": f"shop-{number}", "name": f"Shop  {number} ", "state": "NM", "city": "Taos",
+    return {"id": number, "slug": f"shop-{number}", "name": f"Shop  {number} ", "state": "New Mexico", "city": "Taos",
             "latitude": 36.4, "longitude": -105.57, "zip_code": "87571", "license_type": "hybrid", **more}  # fmt: skip
 
 

@@ -21,10 +21,11 @@ from menuwatch.catalog.taxonomy.text import clean
 from menuwatch.core import strict_json as strict
 from menuwatch.core.errors import Permanent
 from menuwatch.core.http import Response, Session
+from menuwatch.geo import states
 from menuwatch.platforms.base import Platform, split_url
 from menuwatch.platforms.envelope import check_count, check_list, decode, missing, parse_count
 from menuwatch.platforms.model import FoundStore, Page, PageInfo
-from menuwatch.platforms.store_records import iana_timezone, read_record, valid_coordinates
+from menuwatch.platforms.store_records import iana_timezone, read_record, state_code, valid_coordinates
 from menuwatch.platforms.weedmaps import normalize
 from menuwatch.platforms.weedmaps.normalize import ITEMS
 from menuwatch.platforms.weedmaps.payload import FIELDS, Ids, id_text
@@ -242,7 +243,7 @@ def found_store(raw: msgspec.Raw) -> FoundStore:
         name=clean(name),
         address=record.text("address"),
         city=record.text("city"),
-        state=record.text("state"),
+        state=state_code(record.text("state")),
         country=record.text("country"),
         zipcode=record.text("zip_code"),
         latitude=latitude,
@@ -265,23 +266,8 @@ def _degrees(value: Any) -> float | None:
         return None
 
 
-_NAMES = {
-    "AL": "Alabama", "AK": "Alaska", "AZ": "Arizona", "AR": "Arkansas", "CA": "California", "CO": "Colorado",
-    "CT": "Connecticut", "DE": "Delaware", "DC": "District of Columbia", "FL": "Florida", "GA": "Georgia", "HI": "Hawaii",
-    "ID": "Idaho", "IL": "Illinois", "IN": "Indiana", "IA": "Iowa", "KS": "Kansas", "KY": "Kentucky", "LA": "Louisiana",
-    "ME": "Maine", "MD": "Maryland", "MA": "Massachusetts", "MI": "Michigan", "MN": "Minnesota", "MS": "Mississippi",
-    "MO": "Missouri", "MT": "Montana", "NE": "Nebraska", "NV": "Nevada", "NH": "New Hampshire", "NJ": "New Jersey",
-    "NM": "New Mexico", "NY": "New York", "NC": "North Carolina", "ND": "North Dakota", "OH": "Ohio", "OK": "Oklahoma",
-    "OR": "Oregon", "PA": "Pennsylvania", "PR": "Puerto Rico", "RI": "Rhode Island", "SC": "South Carolina",
-    "SD": "South Dakota", "TN": "Tennessee", "TX": "Texas", "UT": "Utah", "VT": "Vermont", "VA": "Virginia",
-    "VI": "US Virgin Islands", "GU": "Guam", "WA": "Washington", "WV": "West Virginia", "WI": "Wisconsin", "WY": "Wyoming",
-    "AB": "Alberta", "BC": "British Columbia", "MB": "Manitoba", "NB": "New Brunswick", "NL": "Newfoundland and Labrador",
-    "NS": "Nova Scotia", "NT": "Northwest Territories", "NU": "Nunavut", "ON": "Ontario", "PE": "Prince Edward Island",
-    "QC": "Quebec", "SK": "Saskatchewan", "YT": "Yukon",
-}  # fmt: skip
-
-
 def region_slug(*, state: str | None, city: str | None) -> str | None:
     """`new-mexico` for "NM" and "New Mexico", `las-cruces` for a city, which takes precedence; None without either."""
-    name = city or _NAMES.get((state or "").strip().upper(), state)
+    code = state_code(state)
+    name = city or (states.NAMES | states.PROVINCES).get(code or "", state)
     return "-".join(name.lower().replace(".", "").split()) if name else None
