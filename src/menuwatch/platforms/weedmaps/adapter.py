@@ -1,11 +1,12 @@
 """The Weedmaps adapter: its requests, its answers and regions.
 
-A page of a menu is `{"meta": {"page", "per_page", "total"}, "data": [items]}`, a page of a list of stores
-`{"meta": {"total_listings"}, "data": {"listings": [records]}}`.
+A page of a menu has one of two shapes: `{"meta": {"page", "per_page", "total"}, "data": [items]}` in the menus that were recorded in
+2024, and `{"meta": {"total_menu_items"}, "data": {"menu_items": [items]}}` where discovery v1 is asked, whose items differ (`live`).
+A page of a list of stores is `{"meta": {"total_listings"}, "data": {"listings": [records]}}`.
 
 A listing's record is flat: `id, slug, name, address, city, state, zip_code, latitude, longitude, phone_number, timezone, license_type,
-web_url`. No such answer was recorded: the names are those that public callers read. Of the recorded menus only the items tell of their
-store: `relationships.listing` has its id, `links` its slug and its address.
+web_url`; 311 records of New Mexico have all of them, with the state's name in full. Of the menus only items of the first shape tell of
+their store: `relationships.listing` has its id, `links` its slug and its address.
 """
 
 from __future__ import annotations
@@ -27,14 +28,18 @@ from menuwatch.platforms.envelope import check_count, check_list, decode, missin
 from menuwatch.platforms.model import FoundStore, Page, PageInfo
 from menuwatch.platforms.store_records import iana_timezone, read_record, state_code, valid_coordinates
 from menuwatch.platforms.weedmaps import normalize
+from menuwatch.platforms.weedmaps.ids import Ids, id_text
 from menuwatch.platforms.weedmaps.normalize import ITEMS
-from menuwatch.platforms.weedmaps.payload import FIELDS, Ids, id_text
+from menuwatch.platforms.weedmaps.payload import FIELDS
 
 _LISTINGS = "/discovery/v1/listings"
 _PATH = re.compile(r"/(?P<kind>dispensaries|deliveries|stores)/(?P<slug>[A-Za-z0-9][A-Za-z0-9._~-]*)(?:/|$)")
 KEPT = (
     "type",
+    "wmid",
+    "menu_id",
     "license_type",
+    "package_level",
     "menu_items_count",
     "rating",
     "reviews_count",
@@ -50,18 +55,27 @@ Answer = TypeVar("Answer")
 class _Meta(msgspec.Struct, gc=False):
     per_page: msgspec.Raw = msgspec.Raw()
     total: msgspec.Raw = msgspec.Raw()
+    total_menu_items: msgspec.Raw = msgspec.Raw()
+
+
+class _Live(msgspec.Struct):
+    menu_items: list[msgspec.Raw] | None = None
 
 
 class _Menu(msgspec.Struct):
     meta: _Meta
-    data: list[msgspec.Raw] | None
+    data: list[msgspec.Raw] | _Live | None
+
+
+class _PlainLive(msgspec.Struct):
+    menu_items: list[Ids]
 
 
 class _Plain(msgspec.Struct):
     """A page without anything odd in it: nearly all are."""
 
     meta: _Meta
-    data: list[Ids]
+    data: list[Ids] | _PlainLive
 
 
 class _Listings(msgspec.Struct):
@@ -85,22 +99,26 @@ def inspect(body: bytes, status: int = 200) -> PageInfo:
         answer = _plain.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return read(body, status).inspect(ITEMS.identity)
-    check_count(len(answer.data), body)
-    return PageInfo(tuple([item.product_id() for item in answer.data]), *_totals(answer.meta), strict=True)
+    items = answer.data if isinstance(answer.data, list) else answer.data.menu_items
+    check_count(len(items), body)
+    return PageInfo(tuple([item.product_id() for item in items]), *_totals(answer.meta), strict=True)
 
 
 def read(body: bytes, status: int = 200) -> Page:
-    """Parses a page, which may be empty. Raises BadPayload of kind html, truncated, schema, limits or no_data."""
+    """Parses a page of either shape, which may be empty. Raises BadPayload of kind html, truncated, schema, limits or no_data."""
     answer = decode(body, _menu, status)
-    if answer.data is None:
-        raise missing("menu", "data", status, body)
-    check_count(len(answer.data), body)
-    return Page(answer.data, *_totals(answer.meta))
+    items = answer.data.menu_items if isinstance(answer.data, _Live) else answer.data
+    if items is None:
+        raise missing("menu", "data" if answer.data is None else "data.menu_items", status, body)
+    check_count(len(items), body)
+    return Page(items, *_totals(answer.meta))
 
 
 def _totals(meta: _Meta) -> tuple[int | None, int | None]:
-    """(products, pages) of the whole menu."""
+    """(products, pages) of the whole menu. A live page does not say how many a page holds."""
     total, size = parse_count(meta.total), parse_count(meta.per_page)
+    if total is None:
+        total = parse_count(meta.total_menu_items)
     return total, -(-total // size) if total is not None and size else None
 
 
@@ -119,10 +137,11 @@ def read_stores(body: bytes, status: int = 200) -> list[msgspec.Raw]:
 class Weedmaps(Platform):
     """Without a `base_url`, what would need one raises Permanent.
 
-    Verified on recorded answers: the shape of a menu and its paging (`meta.page` from 1, 100 items a page). As public callers ask: the
-    list of stores and its filter by region, the record of one store by its slug. Assumptions: that a region is called by the name of
-    its state or city (`new-mexico`); that a menu is also given by the listing's id, and in the recorded shape (public callers of today
-    are given another, which is refused as a changed schema).
+    Verified on recorded answers: both shapes of a menu, the paging of the first (`meta.page` from 1, 100 items a page), and the record
+    of a listing. As public callers ask: the list of stores and its filter by region, the record of one store by its slug, the live
+    menu of a store by its slug, with `page` and `page_size`. Assumptions: that a region is called by the name of its state or city
+    (`new-mexico`); that a live menu is also given by the listing's id; that a list of stores wraps its records as above. Of live
+    items only flower was seen.
     """
 
     name = "weedmaps"
