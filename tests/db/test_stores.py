@@ -187,3 +187,32 @@ async def test_a_name_of_several_stores_lists_them_with_their_slugs(pool: Pool) 
         for slug, number in zip(("twin-mesa", "twin-tempe"), numbers, strict=True):
             assert f"{slug} (ID {number}" in str(refused.value)
         assert (await stores.resolve(conn, "twin-tempe")).id == numbers[1]
+
+
+async def test_only_the_code_of_a_state_replaces_a_state(pool: Pool) -> None:
+    """Earlier releases stored Weedmaps' names of states: the next discovery mends them."""
+    async with pool.connection() as conn:
+
+        async def state(number: int) -> str | None:
+            store = await stores.get(conn, number)
+            assert store is not None
+            return store.state
+
+        number, _ = await stores.promote(conn, "weedmaps", replace(GREEN, state="New Mexico"))
+        assert await state(number) == "New Mexico"
+        await stores.fill_in(conn, number, replace(GREEN, state="Bavaria"))
+        assert await state(number) == "New Mexico"
+        await stores.promote(conn, "weedmaps", replace(GREEN, state="NM"))
+        for unknown in ("Bavaria", "New Mexico", None):
+            await stores.promote(conn, "weedmaps", replace(GREEN, state=unknown))
+            await stores.update_details(conn, number, replace(GREEN, state=unknown))
+        assert await state(number) == "NM"
+        await stores.fill_in(conn, number, replace(GREEN, state="AZ"))
+        assert await state(number) == "NM"
+        await stores.update_details(conn, number, replace(GREEN, state="AZ"))
+        assert await state(number) == "AZ"
+        other, _ = await stores.promote(
+            conn, "weedmaps", replace(GREEN, platform_dispensary_id="2", state="New Mexico")
+        )
+        await stores.fill_in(conn, other, replace(GREEN, state="NM"))
+        assert await state(other) == "NM"

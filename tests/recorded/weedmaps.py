@@ -158,14 +158,17 @@ def instant(text: str) -> datetime:
 
 def offers(at: dict[str, Any]) -> list[tuple[str, Decimal | None, Decimal | None, int | None]]:
     """(option, listed price, grams, count)"""
+    by_package = Decimal(str(at["prices"]["price_unit"])) or None
     if not at["variants"]:
-        return [("each", Decimal(at["prices"]["price_unit"]) or None, None, at["inventory_quantity"])]
-    found = []
+        return [("each", by_package, None, at["inventory_quantity"])]
+    found: list[tuple[str, Decimal | None, Decimal | None, int | None]] = []
     for variant in at["variants"]:
         per_unit = {"g": 1, "oz": 28}[variant["weight"]["unit"]]
         grams = Decimal(variant["weight"]["value"]) * per_unit
         price = Decimal(variant["price"]["amount"]) or None
         found.append((variant["label"], price, grams, variant["inventory_quantity"]))
+    if by_package is not None and by_package not in {offer[1] for offer in found}:
+        found.append(("each", by_package, None, None))
     return found
 
 
@@ -224,6 +227,16 @@ def extra(item: dict[str, Any], at: dict[str, Any], pictures: list[str]) -> dict
             "slug": at["slug"],
             "menu_url": item["links"]["order"],
             "external_id": at["external_id"],
+            "pos_id": at["external_id"].split("|")[1] if "|" in (at["external_id"] or "") else None,
+            "cart_quantity_multiplier": at["cart_quantity_multiplier"],
+            "options": {
+                variant["label"]: without_nothing(
+                    {name: variant[name] for name in ("compliance_net_mg", "cart_quantity_multiplier")}
+                )
+                for variant in at["variants"]
+                if variant["compliance_net_mg"] is not None or variant["cart_quantity_multiplier"] is not None
+            }
+            or None,
             "license_type": at["license_type"],
             "brand_id": to_one("brand"),
             "library_product_id": to_one("product"),

@@ -13,8 +13,10 @@ import httpx
 import pytest
 
 from menuwatch.sim.market import Market
-from menuwatch.sim.platforms.weedmaps import item_document
 from menuwatch.sim.server import SimServer
+from menuwatch.sim.weedmaps_items import item_document
+from menuwatch.sim.weedmaps_live import live_document
+from menuwatch.sim.words import STATE_NAMES
 from tests.sim.conftest import Serve
 
 MARKET = Market(stores=2, platforms={"weedmaps": 4}, products=250)
@@ -28,9 +30,10 @@ async def client(server: SimServer) -> AsyncIterator[httpx.AsyncClient]:
         yield http
 
 
-async def page(http: httpx.AsyncClient, key: str, number: int = 1, size: int = 100) -> Any:
+async def page(http: httpx.AsyncClient, key: str, number: int = 1, size: int = 100, version: int = 1) -> Any:
     params = {"page": number, "page_size": size}
-    answer = await http.get(f"{LISTINGS}/dispensaries/{key}/menu_items", params=params)
+    listings = LISTINGS.replace("v1", f"v{version}")
+    answer = await http.get(f"{listings}/dispensaries/{key}/menu_items", params=params)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -67,12 +70,18 @@ async def test_pages_of_a_menu(serve: Serve) -> None:
     store = STORES[0]
     async with client(server) as http:
         pages = [await page(http, store.id, number) for number in (1, 2, 3, 4)]
-        assert [len(one["data"]) for one in pages] == [100, 100, 50, 0]
-        assert [one["meta"] for one in pages[:2]] == [{"page": n, "per_page": 100, "total": 250} for n in (1, 2)]
-        ids = [str(item["id"]) for one in pages for item in one["data"]]
+        menus = [one["data"]["menu_items"] for one in pages]
+        assert [len(menu) for menu in menus] == [100, 100, 50, 0]
+        assert [one["meta"]["total_menu_items"] for one in pages] == [250] * 4
+        ids = [str(item["id"]) for menu in menus for item in menu]
         assert ids == [state.product.id for state in MARKET.menu(store, 0)]
         assert (await page(http, store.slug, 2))["data"] == pages[1]["data"], "by the slug as well"
-        assert len((await page(http, store.id, 1, 5000))["data"]) == 100
+        recorded = [await page(http, store.id, number, version=2) for number in (1, 2, 3, 4)]
+        assert [[item["id"] for item in one["data"]] for one in recorded] == [
+            [item["id"] for item in menu] for menu in menus
+        ]
+        assert [one["meta"] for one in recorded[:2]] == [{"page": n, "per_page": 100, "total": 250} for n in (1, 2)]
+        assert len((await page(http, store.id, 1, 5000))["data"]["menu_items"]) == 100
         for bad in ("0", "-1", "x", "1e9"):
             answer = await http.get(f"{LISTINGS}/dispensaries/{store.id}/menu_items", params={"page": bad})
             assert answer.status_code == 422
@@ -88,9 +97,10 @@ async def test_it_misbehaves_like_the_first(serve: Serve) -> None:
     )  # fmt: skip
     async with client(server) as http:
         first, second, third, again = [await page(http, store.id, number) for number in (1, 2, 3, 3)]
-        assert [len(one["data"]) for one in (first, second, third, again)] == [60, 62, 0, 60]
-        assert second["data"][:2] == first["data"][:2]
-        assert first["meta"]["total"] == 259
+        menus = [one["data"]["menu_items"] for one in (first, second, third, again)]
+        assert [len(menu) for menu in menus] == [60, 62, 0, 60]
+        assert menus[1][:2] == menus[0][:2]
+        assert first["meta"]["total_menu_items"] == 259
         assert (await http.get(f"{LISTINGS}/dispensaries/{store.id}")).status_code == 403
 
 
@@ -114,6 +124,30 @@ def test_items_have_the_keys_and_types_of_the_recordings(recorded: Path) -> None
                 seen.update(keys(item))
     made = {path for store in STORES for state in MARKET.menu(store, 0) for path in keys(item_document(state, store))}
     assert made - seen == set()
+
+
+def test_live_items_have_the_keys_and_types_of_the_recording(recorded: Path) -> None:
+    """Beside them only what no recorded item needed: other units, what a category is in, and no brand's record."""
+    menu = json.loads((recorded / "weedmaps" / "ca_discovery_v1_menu_2021.json").read_bytes())["data"]["menu_items"]
+    documents = [live_document(state, store) for store in STORES for state in MARKET.menu(store, 0)]
+    seen = {path for item in menu for path in keys(item)}
+    made = {path for document in documents for path in keys(document)} - seen
+    assert {
+        path for path in made if not path.startswith((".prices.gram[]", ".prices.unit", ".edge_category.ancestors[]"))
+    } == set()
+    assert {tuple(document) for document in documents} == {tuple(menu[0])}, "the same keys in the same order"
+
+
+async def test_a_listing_has_the_keys_and_types_of_the_recorded_ones(serve: Serve, recorded: Path) -> None:
+    lines = (recorded / "market" / "nm_weedmaps_listings.jsonl").read_text().splitlines()
+    real = [json.loads(line) for line in lines]
+    server = await serve(stores=2, platforms={"weedmaps": 4}, products=5)
+    async with client(server) as http:
+        made = (await http.get(LISTINGS)).json()["data"]["listings"]
+        assert {tuple(one) for one in made} == {tuple(one) for one in real}
+        assert {path for one in made for path in keys(one)} == {path for one in real for path in keys(one)}
+        assert {one["state"] for one in made} <= set(STATE_NAMES.values())
+        assert {one["license_type"] for one in made} <= {one["license_type"] for one in real}
 
 
 @pytest.mark.parametrize("store", STORES, ids=lambda store: store.slug)

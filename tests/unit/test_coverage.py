@@ -22,6 +22,7 @@ from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
 from menuwatch.platforms.fields import Table, coverage, declare, steps, values, written
 from menuwatch.platforms.weedmaps import payload as weedmaps
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
+from menuwatch.platforms.weedmaps.live_payload import LiveItem
 from tests.e2e.recordings import page, product
 
 PLATFORMS: dict[str, Platform] = {one.name: one for one in (Dutchie(), Weedmaps(), DutchiePlus())}
@@ -29,6 +30,7 @@ RECORDED = [
     ("dutchie/pa_filteredProducts_page_2025-11-09.json", "dutchie"),
     ("dutchie/on_filteredProducts_last_page_2023-11-29.json", "dutchie"),
     ("weedmaps/nm_menus_2024-05.tar.gz", "weedmaps"),
+    ("weedmaps/ca_discovery_v1_menu_2021.json", "weedmaps"),
     ("dutchie_plus/mpxnj_products_list_2025-06-25.json", "dutchie_plus"),
 ]
 
@@ -82,7 +84,7 @@ def read_by(kind: Any, path: str) -> Iterator[str]:
     ("platform", "item", "prefix"),
     [
         (Dutchie, dutchie.Item, "data.filteredProducts.products[]"),
-        (Weedmaps, weedmaps.Item, "data[]"),
+        (Weedmaps, LiveItem, "data.menu_items[]"),
         (DutchiePlus, plus.Item, "data.products_list[]"),
     ],
 )
@@ -91,6 +93,14 @@ def test_what_is_read_is_what_is_declared_as_used_or_kept(platform: Any, item: t
     # Logos are read apart from the products (`product_refresh.brand_logos`); a value of any shape may have parts.
     said = {path.removesuffix(".**") for path in said} - {f"{prefix}.brand.imageUrl"}
     assert said == set(read_by(msgspec.inspect.type_info(item), prefix))
+
+
+def test_what_is_read_of_recorded_weedmaps_items_is_declared() -> None:
+    """Their type also has the fields of live items, which have a path of their own."""
+    paths = set(read_by(msgspec.inspect.type_info(weedmaps.Item), "data[]"))
+    live = set(read_by(msgspec.inspect.type_info(LiveItem), "data[]")) - {"data[].id"}
+    said = {field.path for field in Weedmaps.fields if field.use != "ignored" and field.path.startswith("data[].")}
+    assert said == paths - live
 
 
 def test_counts_nulls_and_what_is_empty() -> None:

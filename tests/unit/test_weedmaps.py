@@ -63,7 +63,7 @@ def test_prices_of_a_licence() -> None:
     assert (rec.price_rec, rec.price_med) == (10, None)
     assert (med.price_rec, med.price_med) == (None, 10)
     sold = [variant("1/8 oz", "35.00", 0.125, "oz")]
-    assert [v.price_per_g for v in one(license_type="medical", variants=sold).variants] == [10]
+    assert [v.price_per_g for v in one(license_type="medical", variants=sold, prices=None).variants] == [10]
 
 
 def test_a_sale_is_off_the_listed_price_to_the_cent() -> None:
@@ -86,7 +86,38 @@ def test_zero_is_no_price() -> None:
     product = one(prices={"price_unit": 0})
     assert [(v.option, v.price_rec) for v in product.variants] == [("each", None)]
     assert product.price_rec is None
-    assert one(variants=[variant("1 g", "0.00", 1, "g")]).price_rec is None
+    assert one(variants=[variant("1 g", "0.00", 1, "g")], prices=None).price_rec is None
+
+
+def test_a_price_by_the_package_beside_weights_is_an_option_unless_it_repeats_one() -> None:
+    sold = [variant("1 g", "8.00", 1, "g", inventory_quantity=4), variant("1/8 oz", "28.00", 0.125, "oz")]
+
+    def options(price: object, **more: Any) -> list[tuple[str, Any, int | None]]:
+        product = one(variants=sold, prices={"price_unit": price}, inventory_quantity=9, **more)
+        return [(v.option, v.price_rec, v.quantity) for v in product.variants]
+
+    by_weight = [("1 g", 8, 4), ("1/8 oz", 28, None)]
+    assert options("8.54") == [*by_weight, ("each", Decimal("8.54"), None)]
+    for repeated in (0, 8, "28.00"):
+        assert options(repeated) == by_weight
+    half = {"amount": 50, "type": "percentage"}
+    assert options(14, sale=half) == by_weight, "the price after the sale"
+    assert one(variants=sold, prices={"price_unit": 10}).price_rec == 8
+
+
+def test_ids_of_the_point_of_sale_and_what_the_cart_counts() -> None:
+    sold = [
+        variant("1 g", "8", 1, "g", compliance_net_mg=1000, cart_quantity_multiplier=3.5),
+        variant("2 g", "15", 2, "g"),
+    ]
+    extra = one(external_id="9969ae|12619997", cart_quantity_multiplier=1, variants=sold).extra
+    assert (extra["external_id"], extra["pos_id"], extra["cart_quantity_multiplier"]) == (
+        "9969ae|12619997",
+        "12619997",
+        1,
+    )
+    assert extra["options"] == {"1 g": {"compliance_net_mg": 1000, "cart_quantity_multiplier": Decimal("3.5")}}
+    assert "pos_id" not in one(external_id="16536e2b").extra
 
 
 def test_prices_by_weight_stand_in_for_variants() -> None:
@@ -186,6 +217,116 @@ def test_any_attributes_give_a_product_or_a_warning(attributes: Any) -> None:
     assert len(products) + sum(warning.fatal for warning in warnings) == 1
 
 
+# Items of live menus.
+
+
+def live(number: int = 1, **fields: Any) -> dict[str, Any]:
+    return {"id": number, "name": f"Thing {number}", "license_type": "recreational", "menu_id": 7,
+            "edge_category": {"name": "Flower", "ancestors": []},
+            "prices": {"grams_per_eighth": 3.5, "ounce": [{"price": 35, "label": "1/8 oz", "weight": {"value": 0.125, "unit": "oz"}}]},
+            **fields}  # fmt: skip
+
+
+def one_live(**fields: Any) -> Product:
+    (product,), warnings = normalized(live(**fields))
+    assert warnings == []
+    return product
+
+
+def live_options(prices: Any, **fields: Any) -> list[tuple[str, Any, Any, Any]]:
+    product = one_live(prices=prices, **fields)
+    return [(v.option, v.price_rec, v.special_rec, v.weight_g) for v in product.variants]
+
+
+def test_live_offers_come_as_lists_single_or_bare() -> None:
+    assert live_options(live()["prices"]) == [("1/8 oz", 35, None, Decimal("3.5"))]
+    assert live_options({"unit": {"price": 12, "units": "1"}}) == [("each", 12, None, None)]
+    assert live_options({"gram": [{"price": "8.50", "units": "1"}, {"price": 16, "units": "2"}], "half_gram": 5}) == [
+        ("1 g", Decimal("8.5"), None, 1), ("2 g", 16, None, 2), ("half gram", 5, None, Decimal("0.5")),
+    ]  # fmt: skip
+    other = {"price": 20, "unit": "ounce", "quantity": "1/4", "original_price": 25, "on_sale": True}
+    assert live_options({"grams_per_eighth": 3.5}, price=other) == [("1/4 oz", 25, 20, 7)]
+    assert live_options(None) == [("each", None, None, None)]
+
+
+def test_a_live_sale_has_its_regular_price_beside_it() -> None:
+    sale = {"ounce": [{"price": 28, "original_price": 35, "on_sale": True, "label": "1/8 oz"}]}
+    product = one_live(prices=sale)
+    assert (product.price_rec, product.price_rec_special) == (35, 28)
+    assert [special.kind for special in product.specials] == ["other"]
+    medical = one_live(prices=sale, license_type="medical")
+    assert (medical.price_med, medical.price_med_special, medical.price_rec) == (35, 28, None)
+    regular = {"ounce": [{"price": 35, "original_price": 35, "on_sale": False, "label": "1/8 oz"}]}
+    assert (one_live(prices=regular).price_rec_special, one_live(prices=regular).specials) == (None, ())
+
+
+def test_a_live_menu_says_no_stock_and_no_store() -> None:
+    product = one_live()
+    assert (product.stock_status, product.quantity, product.is_in_stock) == ("unknown", None, None)
+    assert WEEDMAPS.store_of([msgspec.Raw(json.dumps(live()).encode())]) is None
+
+
+def test_live_words() -> None:
+    gummies = {"name": "Gummies", "ancestors": [{"name": "Edibles"}]}
+    rows = {"cannabinoids": [{"code": "thc", "value": 100}, {"code": "cbd", "value": 0}]}
+    product = one_live(edge_category=gummies, metrics=rows, category={"name": "Indica"})
+    assert (product.category, product.subcategory, product.category_canon, product.subcategory_canon) == (
+        "Edibles", "Gummies", "edible", "gummies",
+    )  # fmt: skip
+    assert (product.strain_canon, product.thc) == ("indica", None), "milligrams or percent: the menu does not say"
+    assert [(row.name, row.value, row.unit) for row in product.cannabinoids] == [("THC", 100, ""), ("CBD", 0, "")]
+    flower = one_live(metrics={"aggregates": {"thc": 24, "cbd": 0}}, genetics_tag={"name": "Sativa"})
+    assert flower.thc is not None
+    assert (flower.thc.lo, flower.thc.unit, flower.cbd, flower.strain_canon) == (24, "%", None, "sativa")
+    assert one_live(metrics={"aggregates": {"thc": 800}}).thc is None, "no mass holds more than 100 %"
+    older = one_live(edge_category=None, category={"name": "Edible"})
+    assert (older.category, older.strain_type, older.category_canon) == ("Edible", None, "edible")
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "says"),
+    [
+        ({"name": None}, "name", "is missing"),
+        ({"name": 7}, "name", "expected str"),
+        ({"prices": {"ounce": [{"price": "dear"}]}}, "prices", "invalid decimal"),
+        ({"prices": {"ounce": True}}, "prices", "expected"),
+        ({"prices": [1]}, "prices", "expected object"),
+        ({"prices": {"unit": {"price": -1}}}, "prices.unit.price", "invalid price -1"),
+        ({"prices": {"unit": {"price": 1, "original_price": 1e300}}}, "prices.unit.original_price", "invalid price"),
+        ({"id": None}, "id", "is missing"),
+    ],
+)
+def test_a_live_item_that_is_no_product_stops_nothing_else(fields: dict[str, Any], field: str, says: str) -> None:
+    products, warnings = normalized(live(8), live(1, **fields), live(9))
+    assert [product.provider_product_id for product in products] == ["8", "9"]
+    (warning,) = warnings
+    assert (warning.fatal, says in warning.message) == (True, True), warning
+    assert warning.field.startswith(field)
+
+
+def test_a_live_option_that_is_offered_twice_counts_once() -> None:
+    (product,), warnings = normalized(
+        live(prices={"gram": [{"price": 8, "label": "1 g"}, {"price": 9, "label": "1 g"}]})
+    )
+    assert [(v.option, v.price_rec) for v in product.variants] == [("1 g", 8)]
+    assert [(warning.field, warning.fatal) for warning in warnings] == [("prices.gram[1]", False)]
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
+            ["name", "prices", "price", "unit", "label", "units", "value", "on_sale", "ounce", "metrics", "cannabinoids", "code",
+             "weight", "tags", "avatar_image", "edge_category", "ancestors"]), inner, max_size=4),
+        max_leaves=12,
+    )
+)  # fmt: skip
+def test_any_live_fields_give_a_product_or_a_warning(fields: Any) -> None:
+    raw = json.dumps({"name": "x", **(fields if isinstance(fields, dict) else {"prices": fields}), "id": 1}).encode()
+    products, warnings = normalized(raw)
+    assert len(products) + sum(warning.fatal for warning in warnings) == 1
+
+
 # Menus.
 
 
@@ -198,7 +339,9 @@ def test_any_attributes_give_a_product_or_a_warning(attributes: Any) -> None:
         (b"Forbidden", "html"),
         (b'{"meta":{},"data":[]}', "empty"),
         (b'{"meta":{},"data":null}', "no_data"),
-        (b'{"meta":{},"data":{"menu_items":[]}}', "schema"),
+        (b'{"meta":{},"data":{"menu_items":[]}}', "empty"),
+        (b'{"meta":{},"data":{"menu_items":null}}', "no_data"),
+        (b'{"meta":{},"data":{"listings":[]}}', "no_data"),
         (b'{"errors":[{"detail":"no"}]}', "schema"),
         (b"[1]", "schema"),
     ],
@@ -314,6 +457,21 @@ async def test_a_menu_page_by_page() -> None:
     assert {path for path, _ in world.asked} == {"/discovery/v1/listings/dispensaries/305566/menu_items"}
 
 
+async def test_a_live_menu_page_by_page() -> None:
+    """Its pages do not say how many there are: what is full is followed by another."""
+    pages = [[live(n) for n in range(100 * start + 1, min(100 * start + 101, 239))] for start in range(3)]
+
+    def reply(_: str, params: Mapping[str, str], __: int) -> tuple[int, bytes]:
+        number = int(params["page"])
+        rows = pages[number - 1] if number <= 3 else []
+        return 200, json.dumps({"meta": {"total_menu_items": 238}, "data": {"menu_items": rows}}).encode()
+
+    world = World(reply)
+    menu = await ASKED.fetch_menu(world, "305566")
+    assert (menu.product_count, menu.total_count, menu.complete, len(menu.pages)) == (238, 238, True, 3)
+    assert menu.strict == {0, 1, 2}
+
+
 async def test_trouble_is_asked_again_in_place_and_then_told() -> None:
     answers = [(200, b"<html>"), (503, b""), (200, page([item()]))]
     world = World(lambda _, __, before: answers[before])
@@ -329,7 +487,7 @@ async def test_trouble_is_asked_again_in_place_and_then_told() -> None:
 
 
 def listing(number: int, **more: Any) -> dict[str, Any]:
-    return {"id": number, "slug": f"shop-{number}", "name": f"Shop  {number} ", "state": "NM", "city": "Taos",
+    return {"id": number, "slug": f"shop-{number}", "name": f"Shop  {number} ", "state": "New Mexico", "city": "Taos",
             "latitude": 36.4, "longitude": -105.57, "zip_code": "87571", "license_type": "hybrid", **more}  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 from menuwatch.core.errors import Refused
 
 NAMES = {
@@ -29,6 +31,8 @@ PROVINCES: dict[str, str] = {
 
 CODES = frozenset(NAMES) | frozenset(PROVINCES)
 
+_ALL_CODES = _CODES | {name.casefold(): code for code, name in PROVINCES.items()} | {"us virgin islands": "VI"}
+
 
 def code_of(text: str) -> str | None:
     """`AZ` for "AZ", "az" and "Arizona"; None for what is no state."""
@@ -36,13 +40,21 @@ def code_of(text: str) -> str | None:
     return wanted.upper() if wanted.upper() in NAMES else _CODES.get(wanted.casefold())
 
 
+def code_in_america(text: str) -> str | None:
+    """The code of a state of the United States or a province of Canada: `NM` for "NM", "nm", "N.M.", "New Mexico", `QC` for "Québec".
+
+    None for what is neither.
+    """
+    plain = unicodedata.normalize("NFKD", text)
+    wanted = " ".join("".join(char for char in plain if char != "." and not unicodedata.combining(char)).split())
+    return wanted.upper() if wanted.upper() in CODES else _ALL_CODES.get(wanted.casefold())
+
+
 def parse_state(text: str) -> str:
     """The code of a state or province given by its two letters, in any case; raises Refused."""
     code = text.strip().upper()
     if code not in CODES:
-        meant = code_of(text) or next(
-            (one for one, name in PROVINCES.items() if name.casefold() == text.strip().casefold()), None
-        )
+        meant = code_in_america(text)
         hint = f"; did you mean {meant}?" if meant else ""
         raise Refused(f"unknown state {text[:60]!r}: use two letters such as AZ or ON{hint}")
     return code

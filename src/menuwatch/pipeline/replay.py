@@ -19,6 +19,7 @@ from menuwatch.archive.files import Staged
 from menuwatch.archive.store import NewPayload, Payload
 from menuwatch.catalog.apply import Applied
 from menuwatch.core.errors import Refused
+from menuwatch.geo.states import CODES
 from menuwatch.pipeline.archive_transaction import ArchiveTransaction, archive_transaction
 from menuwatch.pipeline.context import HandlerContext, store_details
 from menuwatch.pipeline.product_refresh import refresh
@@ -162,12 +163,12 @@ async def _archived(
 
 
 def _said_of(menu: RecordedMenu, state: str | None) -> Details:
-    """The store data in the recording, with `state` if it has none. (Names are ignored.)"""
+    """The store data in the recording, with `state` if it has none that is known. (Names are ignored.)"""
     if menu.found is not None and menu.found.platform_dispensary_id == menu.store:
         known = store_details(menu.found)
     else:
         known = Details(platform_dispensary_id=menu.store or "", slug="", name="", name_raw="")
-    return replace(known, state=known.state or state)
+    return known if known.state in CODES else replace(known, state=state or known.state)
 
 
 async def _store(conn: AsyncConnection[Any], menu: RecordedMenu, text: str | None) -> int:

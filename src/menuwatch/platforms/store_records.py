@@ -12,6 +12,7 @@ from zoneinfo import available_timezones
 import msgspec
 
 from menuwatch.catalog.taxonomy.text import clean
+from menuwatch.geo import states
 from menuwatch.platforms.items import oversized
 from menuwatch.platforms.json_repair import fix_escapes
 from menuwatch.platforms.model import FoundStore
@@ -98,6 +99,14 @@ def valid_coordinates(latitude: Any, longitude: Any) -> tuple[float | None, floa
     if not (isfinite(latitude) and isfinite(longitude) and abs(latitude) <= 90 and abs(longitude) <= 180):
         return None, None
     return (float(latitude), float(longitude)) if latitude or longitude else (None, None)
+
+
+def state_code(text: str | None) -> str | None:
+    """The two-letter code of a state or province given by code or name, in any case; a text that is neither is unchanged.
+
+    Platforms differ: Dutchie gives codes, Weedmaps names. Schedules, filters and state pages work on codes.
+    """
+    return None if text is None else states.code_in_america(text) or text
 
 
 _OLD_ZONES = {

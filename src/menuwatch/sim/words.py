@@ -108,8 +108,8 @@ DISTRICTS = (
 CORNERS = ("", "North", "South", "East", "West", "Plaza", "Commons", "Village", "Center", "Annex")
 """Suffixes that distinguish stores of one chain in one district."""
 
-REGIONS = {
-    "AZ": "arizona", "PA": "pennsylvania", "MI": "michigan", "MA": "massachusetts", "WA": "washington", "IL": "illinois",
-    "OR": "oregon", "NJ": "new-jersey", "ON": "ontario",
+STATE_NAMES = {
+    "AZ": "Arizona", "PA": "Pennsylvania", "MI": "Michigan", "MA": "Massachusetts", "WA": "Washington", "IL": "Illinois",
+    "OR": "Oregon", "NJ": "New Jersey", "ON": "Ontario",
 }  # fmt: skip
-"""States by the names that Weedmaps has for them in addresses."""
+"""The states of the market by their codes."""

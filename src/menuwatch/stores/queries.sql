@@ -51,11 +51,11 @@ VALUES (%(platform)s, %(slug)s, %(slug)s, %(slug)s, %(menu_url)s)
 RETURNING {store_columns};
 
 -- name: update_details
--- What the platform says of a store that is known; a value it no longer gives is kept.
+-- What the platform says of a store that is known; a value it no longer gives is kept, as is a state where it gives none that is known.
 UPDATE dispensaries SET
        platform_dispensary_id = %(platform_dispensary_id)s, slug = %(slug)s, name = %(name)s, name_raw = %(name_raw)s,
        menu_url = coalesce(menu_url, %(menu_url)s), address = coalesce(%(address)s, address), city = coalesce(%(city)s, city),
-       state = coalesce(%(state)s, state), country = coalesce(%(country)s, country), zipcode = coalesce(%(zipcode)s, zipcode),
+       state = coalesce(%(state_code)s, state, %(state)s), country = coalesce(%(country)s, country), zipcode = coalesce(%(zipcode)s, zipcode),
        latitude = coalesce(%(latitude)s, latitude), longitude = coalesce(%(longitude)s, longitude),
        timezone = coalesce(%(timezone)s, timezone), phone = coalesce(%(phone)s, phone),
        is_recreational = coalesce(%(is_recreational)s, is_recreational), is_medical = coalesce(%(is_medical)s, is_medical),
@@ -71,7 +71,8 @@ UPDATE dispensaries d SET platform_dispensary_id = %(platform_dispensary_id)s, u
 RETURNING crawl_enabled;
 
 -- name: promote
--- A found store becomes one that is crawled; one that is known gets its details. `inserted` tells which.
+-- A found store becomes one that is crawled; one that is known gets its details. `inserted` tells which. A state's code replaces
+-- what was there, such as the name of the state that earlier releases stored; another text replaces nothing.
 INSERT INTO dispensaries (platform, platform_dispensary_id, slug, name, name_raw, menu_url, address, city, state, country, zipcode,
        latitude, longitude, timezone, phone, is_recreational, is_medical, enterprise_id)
 VALUES (%(platform)s, %(platform_dispensary_id)s, %(slug)s, %(name)s, %(name_raw)s, %(menu_url)s, %(address)s, %(city)s, %(state)s,
@@ -80,7 +81,7 @@ VALUES (%(platform)s, %(platform_dispensary_id)s, %(slug)s, %(name)s, %(name_raw
 ON CONFLICT (platform, platform_dispensary_id) WHERE platform_dispensary_id IS NOT NULL DO UPDATE SET
        slug = EXCLUDED.slug, name = EXCLUDED.name, name_raw = EXCLUDED.name_raw,
        address = coalesce(EXCLUDED.address, dispensaries.address), city = coalesce(EXCLUDED.city, dispensaries.city),
-       state = coalesce(EXCLUDED.state, dispensaries.state), country = coalesce(EXCLUDED.country, dispensaries.country),
+       state = coalesce(%(state_code)s, dispensaries.state, EXCLUDED.state), country = coalesce(EXCLUDED.country, dispensaries.country),
        zipcode = coalesce(EXCLUDED.zipcode, dispensaries.zipcode), latitude = coalesce(EXCLUDED.latitude, dispensaries.latitude),
        longitude = coalesce(EXCLUDED.longitude, dispensaries.longitude), timezone = coalesce(EXCLUDED.timezone, dispensaries.timezone),
        phone = coalesce(EXCLUDED.phone, dispensaries.phone),
@@ -99,10 +100,10 @@ ON CONFLICT (platform, platform_dispensary_id) DO UPDATE SET
        dispensary_id = coalesce(EXCLUDED.dispensary_id, dutchie_discovery_locations.dispensary_id);
 
 -- name: fill_in
--- Fills in details that are unknown; known values stay.
+-- Fills in details that are unknown; known values stay. A state that is no code counts as unknown where a code is given.
 UPDATE dispensaries SET
        menu_url = coalesce(menu_url, %(menu_url)s), address = coalesce(address, %(address)s), city = coalesce(city, %(city)s),
-       state = coalesce(state, %(state)s), country = coalesce(country, %(country)s), zipcode = coalesce(zipcode, %(zipcode)s),
+       state = CASE WHEN state = ANY (%(state_codes)s) THEN state ELSE coalesce(%(state_code)s, state, %(state)s) END, country = coalesce(country, %(country)s), zipcode = coalesce(zipcode, %(zipcode)s),
        latitude = coalesce(latitude, %(latitude)s), longitude = coalesce(longitude, %(longitude)s),
        timezone = coalesce(timezone, %(timezone)s), phone = coalesce(phone, %(phone)s),
        is_recreational = coalesce(is_recreational, %(is_recreational)s), is_medical = coalesce(is_medical, %(is_medical)s),
@@ -110,7 +111,8 @@ UPDATE dispensaries SET
  WHERE id = %(id)s
    AND (menu_url, address, city, state, country, zipcode, latitude, longitude, timezone, phone, is_recreational, is_medical, enterprise_id)
        IS DISTINCT FROM
-       (coalesce(menu_url, %(menu_url)s), coalesce(address, %(address)s), coalesce(city, %(city)s), coalesce(state, %(state)s),
+       (coalesce(menu_url, %(menu_url)s), coalesce(address, %(address)s), coalesce(city, %(city)s),
+        CASE WHEN state = ANY (%(state_codes)s) THEN state ELSE coalesce(%(state_code)s, state, %(state)s) END,
         coalesce(country, %(country)s), coalesce(zipcode, %(zipcode)s), coalesce(latitude, %(latitude)s), coalesce(longitude, %(longitude)s),
         coalesce(timezone, %(timezone)s), coalesce(phone, %(phone)s), coalesce(is_recreational, %(is_recreational)s),
         coalesce(is_medical, %(is_medical)s), coalesce(enterprise_id, %(enterprise_id)s));

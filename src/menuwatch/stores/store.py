@@ -17,6 +17,7 @@ from menuwatch.core.shapes import Instant, doc
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
 from menuwatch.db.query import fetch_all, fetch_struct, fetch_structs
+from menuwatch.geo.states import CODES
 
 _q = sql.load(__package__)
 
@@ -85,6 +86,10 @@ class Details:
 
     def values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def parameters(self) -> dict[str, Any]:
+        """The values as parameters of statements; `state_code` is the state if it is a known code."""
+        return {**self.values(), "state_code": self.state if self.state in CODES else None}
 
 
 async def get(conn: Connection, store_id: int) -> Store | None:
@@ -190,7 +195,7 @@ async def _known(conn: Connection, slug: str, platform: str) -> Store | None:
 
 async def update_details(conn: Connection, store_id: int, details: Details) -> None:
     """Updates a store with what the platform says about it."""
-    await conn.execute(_q.update_details, {"id": store_id, **details.values()})
+    await conn.execute(_q.update_details, {"id": store_id, **details.parameters()})
 
 
 async def promote(conn: Connection, platform: str, details: Details) -> tuple[int, bool]:
@@ -198,7 +203,7 @@ async def promote(conn: Connection, platform: str, details: Details) -> tuple[in
 
     A store that was added by URL and has this slug gets the platform id, instead of a second row for one shop.
     """
-    values = {"platform": platform, **details.values()}
+    values = {"platform": platform, **details.parameters()}
     adopted = await _adopt(conn, values)
     row = await (await conn.execute(_q.promote, values)).fetchone()
     assert row is not None, "INSERT … RETURNING gives a row"
@@ -222,7 +227,7 @@ async def close_duplicate(conn: Connection, store_id: int, at: datetime, error: 
 
 async def fill_in(conn: Connection, store_id: int, details: Details) -> None:
     """Fills in a store's unknown details; ids and names stay."""
-    await conn.execute(_q.fill_in, {"id": store_id, **details.values()})
+    await conn.execute(_q.fill_in, {"id": store_id, "state_codes": sorted(CODES), **details.parameters()})
 
 
 async def record_location(
@@ -239,7 +244,7 @@ async def record_location(
         _q.record_location,
         {
             "platform": platform,
-            **details.values(),
+            **details.parameters(),
             "raw": Jsonb(dict(raw)),
             "dispensary_id": dispensary_id,
             "status": "rejected" if rejected else "promoted",

@@ -32,7 +32,7 @@ from menuwatch.platforms.envelope import (
     with_status,
 )
 from menuwatch.platforms.model import FoundStore, Page, PageInfo
-from menuwatch.platforms.store_records import StoreRecord, iana_timezone, read_record, valid_coordinates
+from menuwatch.platforms.store_records import StoreRecord, iana_timezone, read_record, state_code, valid_coordinates
 
 _NOT_PERSISTED = re.compile(r"persisted[\s_-]*query[\s_-]*(?:not[\s_-]*(?:found|supported)|is not|hash)", re.IGNORECASE)
 _LONGEST_ERRORS = 100_000
@@ -232,7 +232,7 @@ def found_store(raw: msgspec.Raw, base_url: str) -> FoundStore:
         name=clean(name),
         address=record.text("address", "location.ln1"),
         city=record.text("location.city"),
-        state=record.text("location.state"),
+        state=state_code(record.text("location.state")),
         country=record.text("location.country"),
         zipcode=record.text("location.zipcode"),
         latitude=latitude,

@@ -1,4 +1,5 @@
 """The Weedmaps platform.
 
-Based on 133 recorded answers (New Mexico, May 2024) and on public callers of its discovery API.
+Based on 133 recorded menus and 311 listings (New Mexico, May 2024), one live menu (California, 2021), and public callers of its
+discovery API.
 """

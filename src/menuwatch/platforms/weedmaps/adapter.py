@@ -1,11 +1,12 @@
 """The Weedmaps adapter: its requests, its answers and regions.
 
-A page of a menu is `{"meta": {"page", "per_page", "total"}, "data": [items]}`, a page of a list of stores
-`{"meta": {"total_listings"}, "data": {"listings": [records]}}`.
+A page of a menu has one of two shapes: `{"meta": {"page", "per_page", "total"}, "data": [items]}` in the menus that were recorded in
+2024, and `{"meta": {"total_menu_items"}, "data": {"menu_items": [items]}}` where discovery v1 is asked, whose items differ (`live`).
+A page of a list of stores is `{"meta": {"total_listings"}, "data": {"listings": [records]}}`.
 
 A listing's record is flat: `id, slug, name, address, city, state, zip_code, latitude, longitude, phone_number, timezone, license_type,
-web_url`. No such answer was recorded: the names are those that public callers read. Of the recorded menus only the items tell of their
-store: `relationships.listing` has its id, `links` its slug and its address.
+web_url`; 311 records of New Mexico have all of them, with the state's name in full. Of the menus only items of the first shape tell of
+their store: `relationships.listing` has its id, `links` its slug and its address.
 """
 
 from __future__ import annotations
@@ -21,19 +22,24 @@ from menuwatch.catalog.taxonomy.text import clean
 from menuwatch.core import strict_json as strict
 from menuwatch.core.errors import Permanent
 from menuwatch.core.http import Response, Session
+from menuwatch.geo import states
 from menuwatch.platforms.base import Platform, split_url
 from menuwatch.platforms.envelope import check_count, check_list, decode, missing, parse_count
 from menuwatch.platforms.model import FoundStore, Page, PageInfo
-from menuwatch.platforms.store_records import iana_timezone, read_record, valid_coordinates
+from menuwatch.platforms.store_records import iana_timezone, read_record, state_code, valid_coordinates
 from menuwatch.platforms.weedmaps import normalize
+from menuwatch.platforms.weedmaps.ids import Ids, id_text
 from menuwatch.platforms.weedmaps.normalize import ITEMS
-from menuwatch.platforms.weedmaps.payload import FIELDS, Ids, id_text
+from menuwatch.platforms.weedmaps.payload import FIELDS
 
 _LISTINGS = "/discovery/v1/listings"
 _PATH = re.compile(r"/(?P<kind>dispensaries|deliveries|stores)/(?P<slug>[A-Za-z0-9][A-Za-z0-9._~-]*)(?:/|$)")
 KEPT = (
     "type",
+    "wmid",
+    "menu_id",
     "license_type",
+    "package_level",
     "menu_items_count",
     "rating",
     "reviews_count",
@@ -49,18 +55,27 @@ Answer = TypeVar("Answer")
 class _Meta(msgspec.Struct, gc=False):
     per_page: msgspec.Raw = msgspec.Raw()
     total: msgspec.Raw = msgspec.Raw()
+    total_menu_items: msgspec.Raw = msgspec.Raw()
+
+
+class _Live(msgspec.Struct):
+    menu_items: list[msgspec.Raw] | None = None
 
 
 class _Menu(msgspec.Struct):
     meta: _Meta
-    data: list[msgspec.Raw] | None
+    data: list[msgspec.Raw] | _Live | None
+
+
+class _PlainLive(msgspec.Struct):
+    menu_items: list[Ids]
 
 
 class _Plain(msgspec.Struct):
     """A page without anything odd in it: nearly all are."""
 
     meta: _Meta
-    data: list[Ids]
+    data: list[Ids] | _PlainLive
 
 
 class _Listings(msgspec.Struct):
@@ -84,22 +99,26 @@ def inspect(body: bytes, status: int = 200) -> PageInfo:
         answer = _plain.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return read(body, status).inspect(ITEMS.identity)
-    check_count(len(answer.data), body)
-    return PageInfo(tuple([item.product_id() for item in answer.data]), *_totals(answer.meta), strict=True)
+    items = answer.data if isinstance(answer.data, list) else answer.data.menu_items
+    check_count(len(items), body)
+    return PageInfo(tuple([item.product_id() for item in items]), *_totals(answer.meta), strict=True)
 
 
 def read(body: bytes, status: int = 200) -> Page:
-    """Parses a page, which may be empty. Raises BadPayload of kind html, truncated, schema, limits or no_data."""
+    """Parses a page of either shape, which may be empty. Raises BadPayload of kind html, truncated, schema, limits or no_data."""
     answer = decode(body, _menu, status)
-    if answer.data is None:
-        raise missing("menu", "data", status, body)
-    check_count(len(answer.data), body)
-    return Page(answer.data, *_totals(answer.meta))
+    items = answer.data.menu_items if isinstance(answer.data, _Live) else answer.data
+    if items is None:
+        raise missing("menu", "data" if answer.data is None else "data.menu_items", status, body)
+    check_count(len(items), body)
+    return Page(items, *_totals(answer.meta))
 
 
 def _totals(meta: _Meta) -> tuple[int | None, int | None]:
-    """(products, pages) of the whole menu."""
+    """(products, pages) of the whole menu. A live page does not say how many a page holds."""
     total, size = parse_count(meta.total), parse_count(meta.per_page)
+    if total is None:
+        total = parse_count(meta.total_menu_items)
     return total, -(-total // size) if total is not None and size else None
 
 
@@ -118,10 +137,11 @@ def read_stores(body: bytes, status: int = 200) -> list[msgspec.Raw]:
 class Weedmaps(Platform):
     """Without a `base_url`, what would need one raises Permanent.
 
-    Verified on recorded answers: the shape of a menu and its paging (`meta.page` from 1, 100 items a page). As public callers ask: the
-    list of stores and its filter by region, the record of one store by its slug. Assumptions: that a region is called by the name of
-    its state or city (`new-mexico`); that a menu is also given by the listing's id, and in the recorded shape (public callers of today
-    are given another, which is refused as a changed schema).
+    Verified on recorded answers: both shapes of a menu, the paging of the first (`meta.page` from 1, 100 items a page), and the record
+    of a listing. As public callers ask: the list of stores and its filter by region, the record of one store by its slug, the live
+    menu of a store by its slug, with `page` and `page_size`. Assumptions: that a region is called by the name of its state or city
+    (`new-mexico`); that a live menu is also given by the listing's id; that a list of stores wraps its records as above. Of live
+    items only flower was seen.
     """
 
     name = "weedmaps"
@@ -243,7 +263,7 @@ def found_store(raw: msgspec.Raw) -> FoundStore:
         name=clean(name),
         address=record.text("address"),
         city=record.text("city"),
-        state=record.text("state"),
+        state=state_code(record.text("state")),
         country=record.text("country"),
         zipcode=record.text("zip_code"),
         latitude=latitude,
@@ -266,23 +286,8 @@ def _degrees(value: Any) -> float | None:
         return None
 
 
-_NAMES = {
-    "AL": "Alabama", "AK": "Alaska", "AZ": "Arizona", "AR": "Arkansas", "CA": "California", "CO": "Colorado",
-    "CT": "Connecticut", "DE": "Delaware", "DC": "District of Columbia", "FL": "Florida", "GA": "Georgia", "HI": "Hawaii",
-    "ID": "Idaho", "IL": "Illinois", "IN": "Indiana", "IA": "Iowa", "KS": "Kansas", "KY": "Kentucky", "LA": "Louisiana",
-    "ME": "Maine", "MD": "Maryland", "MA": "Massachusetts", "MI": "Michigan", "MN": "Minnesota", "MS": "Mississippi",
-    "MO": "Missouri", "MT": "Montana", "NE": "Nebraska", "NV": "Nevada", "NH": "New Hampshire", "NJ": "New Jersey",
-    "NM": "New Mexico", "NY": "New York", "NC": "North Carolina", "ND": "North Dakota", "OH": "Ohio", "OK": "Oklahoma",
-    "OR": "Oregon", "PA": "Pennsylvania", "PR": "Puerto Rico", "RI": "Rhode Island", "SC": "South Carolina",
-    "SD": "South Dakota", "TN": "Tennessee", "TX": "Texas", "UT": "Utah", "VT": "Vermont", "VA": "Virginia",
-    "VI": "US Virgin Islands", "GU": "Guam", "WA": "Washington", "WV": "West Virginia", "WI": "Wisconsin", "WY": "Wyoming",
-    "AB": "Alberta", "BC": "British Columbia", "MB": "Manitoba", "NB": "New Brunswick", "NL": "Newfoundland and Labrador",
-    "NS": "Nova Scotia", "NT": "Northwest Territories", "NU": "Nunavut", "ON": "Ontario", "PE": "Prince Edward Island",
-    "QC": "Quebec", "SK": "Saskatchewan", "YT": "Yukon",
-}  # fmt: skip
-
-
 def region_slug(*, state: str | None, city: str | None) -> str | None:
     """`new-mexico` for "NM" and "New Mexico", `las-cruces` for a city, which takes precedence; None without either."""
-    name = city or _NAMES.get((state or "").strip().upper(), state)
+    code = state_code(state)
+    name = city or (states.NAMES | states.PROVINCES).get(code or "", state)
     return "-".join(name.lower().replace(".", "").split()) if name else None

@@ -1,4 +1,4 @@
-"""Normalizes a Weedmaps item to a canonical product. Pure: bytes in, values out.
+"""Normalizes a Weedmaps item to a canonical product. Pure: bytes in, values out. Items of live menus: `live`.
 
 Rules for ambiguous payloads:
 
@@ -6,11 +6,11 @@ Rules for ambiguous payloads:
 |------------|------|
 | identity   | `id`. Names and slugs repeat within a menu |
 | licence    | `license_type` medical: the price is the medical one; else the recreational one. One item has one of them |
-| options    | `variants[]` by their labels ("1/8 oz"); an item without them is one option, `each`, at `prices.price_unit` |
+| options    | `variants[]` by their labels ("1/8 oz"), and `each` at `prices.price_unit` if no variant has that price; an item without variants is one option, `each` |
 | prices     | 0 means no price; `prices.price_gram` and similar fields repeat the variants and are used only without them |
 | weights    | `variants[].weight`, an ounce being 28 g. `compliance_net_mg` contradicts it and the names, and is kept raw |
 | specials   | `sale` is percent off: listed prices are regular (31.25 less 20 % is 25), the special one is computed to the cent |
-| stock      | null is unknown, not zero; with `shared_inventory` all variants are taken from one stock |
+| stock      | null is unknown, not zero; 9,999 means 9,999 or more; with `shared_inventory` all variants are taken from one stock |
 | for sale   | unpublished items are out of stock; items that cannot be ordered online may still be sold in the store |
 | potency    | 0 means "not measured" and gives no potency; milligrams for goods sold by content, percent for others |
 | pictures   | a category's placeholder is not an image; it is kept as `extra.placeholder_image` |
@@ -18,7 +18,7 @@ Rules for ambiguous payloads:
 
 An item that cannot be a product (no object, no id, or an unreadable name, price or stock) gives a fatal warning and does not affect
 others; any other bad value is left out of its product with a warning that names the field.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ from menuwatch.platforms.products import (
     option_status,
     required,
 )
+from menuwatch.platforms.weedmaps.ids import Ids, id_text
+from menuwatch.platforms.weedmaps.live import EACH, live_product
 from menuwatch.platforms.weedmaps.payload import (
     Attributes,
-    Ids,
     Item,
     Measurement,
     Relationships,
@@ -51,17 +52,13 @@ from menuwatch.platforms.weedmaps.payload import (
     ToMany,
     ToOne,
     Weight,
-    id_text,
 )
 
-VERSION = 1
+VERSION = 2
 """Raise it when the same item would give a different product."""
 
-UNCOUNTED = 9_999
-"""Placeholder of shops that do not count stock: at least that much."""
-
-EACH = "each"
-"""The option of goods sold by the package."""
+CAP = 9_999
+"""Weedmaps shows no more than that: there are at least as many."""
 
 _BY_WEIGHT = {
     "price_half_gram": "1/2 g",
@@ -82,6 +79,8 @@ _IN_GRAMS = {"oz": GRAMS_PER_OUNCE, "g": Decimal(1)}
 def _product(item: Item, warnings: list[ProductWarning]) -> Product:
     at = item.attributes
     if at is None:
+        if item.is_live():
+            return live_product(item, warnings)
         usable_id(item.product_id())
         raise UnusableItem("attributes", "is missing")
     product_id, name = required(item.product_id(), at.name, "attributes.name")
@@ -129,10 +128,13 @@ def _offers(
         amount = variant.price.amount if variant.price is not None else None
         price = _price(amount, f"{field}.price.amount")
         offers.append((option, price, _grams(variant.weight), variant.inventory_quantity))
-    if offers:
-        return offers
     prices = at.prices
     unit = _price(prices.price_unit if prices is not None else None, "attributes.prices.price_unit")
+    if offers:
+        if unit is not None and not _repeats(unit, offers, _off(at.sale)):
+            # The item's quantity is that of all options, so that of this one is unknown.
+            offers.append((EACH, unit, None, None))
+        return offers
     if unit is None and prices is not None:
         for name, option in _BY_WEIGHT.items():
             price = _price(getattr(prices, name), f"attributes.prices.{name}")
@@ -153,13 +155,25 @@ def _variants(at: Attributes, product_id: str, warnings: list[ProductWarning], *
                 option,
                 *prices,
                 quantity=None if quantity is None else max(0, quantity),
-                capped=quantity is not None and quantity >= UNCOUNTED,
+                capped=quantity is not None and quantity >= CAP,
                 status=option_status(quantity, withdrawn=at.is_published is False),
                 weight=None if dosed else weight,
                 dosed=dosed,
             )
         )
     return tuple(variants)
+
+
+def _repeats(
+    price: Decimal, offers: Sequence[tuple[str, Decimal | None, Decimal | None, int | None]], off: Decimal | None
+) -> bool:
+    """Whether a price is that of one of the options, before or after the sale, or an option is called `each` already."""
+    return any(
+        option.lower() == EACH
+        or price == listed
+        or (off is not None and listed is not None and price == _less(listed, off))
+        for option, listed, _, _ in offers
+    )
 
 
 def _price(value: Decimal | None, field: str) -> Decimal | None:
@@ -216,6 +230,7 @@ def _extra(item: Item, at: Attributes, placeholder: str | None) -> dict[str, Any
         "slug": at.slug,
         "menu_url": item.links.order if item.links is not None else None,
         "external_id": at.external_id,
+        "pos_id": at.external_id.partition("|")[2].strip() if at.external_id else None,
         "license_type": at.license_type,
         "brand_id": _id_of(to.brand),
         "library_product_id": _id_of(to.product),
@@ -223,12 +238,30 @@ def _extra(item: Item, at: Attributes, placeholder: str | None) -> dict[str, Any
         "category_ids": _ids_of(to.categories),
         "tag_ids": _ids_of(to.tags),
         "compliance_net_mg": at.compliance_net_mg,
+        "cart_quantity_multiplier": at.cart_quantity_multiplier,
+        "options": _compliance(at),
         "shared_inventory": at.shared_inventory or None,
         "shared_quantity": at.inventory_quantity if at.variants else None,
         "online_orderable": at.online_orderable,
         "placeholder_image": placeholder,
     }
-    return {name: value for name, value in extra.items() if value is not None and value != "" and value != []}
+    return {name: value for name, value in extra.items() if value is not None and value not in ("", [], {})}
+
+
+def _compliance(at: Attributes) -> dict[str, dict[str, Decimal]]:
+    """The options' compliance weights and cart counts, by option, those that are given."""
+    found: dict[str, dict[str, Decimal]] = {}
+    for variant in at.variants or ():
+        if variant is None or not (option := label(variant.label or variant.name or "")):
+            continue
+        values = {
+            name: bounded(value)
+            for name in ("compliance_net_mg", "cart_quantity_multiplier")
+            if (value := getattr(variant, name)) is not None
+        }
+        if values:
+            found.setdefault(option, values)
+    return found
 
 
 def _potency(rows: Sequence[Measurement | None] | None, name: str, *, dosed: bool) -> Potency | None:
@@ -275,7 +308,8 @@ ITEMS = ItemReader(
     Ids,
     _product,
     essential=("attributes.name", "attributes.prices", "attributes.variants", "attributes.inventory_quantity",
-               "attributes.license_type", "attributes.is_published", "attributes.shared_inventory"),
-    judged=("attributes.prices", "attributes.variants"),
+               "attributes.license_type", "attributes.is_published", "attributes.shared_inventory",
+               "name", "license_type", "price", "prices"),
+    judged=("attributes.prices", "attributes.variants", "price"),
     store_id=lambda item: _id_of(item.relationships.listing) if item.relationships is not None else None,
 )  # fmt: skip
