@@ -206,8 +206,8 @@ class Jane(Platform):
     Verified on recorded answers: the rows (60 of a merchandising answer), the record of one store, the page that blocks. As public
     callers ask and describe: menus by the search index with `filters: store_id:N`, up to 1,000 rows a page; the index of stores with
     `aroundLatLng` and `aroundRadius` (meters), and the fields of its hits; Origin and Referer; the refusal of a key. Assumptions: that
-    the index of stores answers without a position, too (all stores; what it holds back is asked state by state), and that the API of
-    stores answers 404 for an unknown id.
+    the index of stores answers without a position, too (with all stores, of which it holds some back: see `discover`), and that the
+    API of stores answers 404 for an unknown id.
 
     The search key stands in Jane's own pages and changes, so it is a setting. A refused key is no refusal of an identity.
     """
