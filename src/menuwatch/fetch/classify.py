@@ -122,6 +122,9 @@ _STREAMS_REFUSED = "Connection died, tried"
 # Of 300 KB, with the code of a connection that broke off.
 _MANY_HEADERS = "Too large response headers"
 
+_REFUSED_KEY = re.compile(rb'"message"\s*:\s*"[^"]*\bapi[ _-]?key\b', re.IGNORECASE)
+"""In JSON: the API refuses the request's key (Algolia: "Invalid Application-ID or API key"), whatever the identity."""
+
 _REFUSAL_STATUSES = frozenset({401, 403, 405, 429, 503})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -181,6 +184,10 @@ def classify(outcome: RequestOutcome) -> Classification:
         return Classification(
             verdict=Verdict.RATE_LIMITED, blame=Blame.NONE, reason=f"HTTP {status}{named}", retry_after=wait
         )
+    if status in (401, 403) and _refuses_key(outcome.start[:HEAD]):
+        return Classification(
+            verdict=Verdict.CLIENT_BUG, blame=Blame.US, reason=f"the API refuses the key (HTTP {status})"
+        )
     if status in (403, 451):
         return Classification(verdict=Verdict.BLOCKED, blame=Blame.IDENTITY, reason=f"refused with HTTP {status}")
     if status >= 500 or status in (408, 421, 425):
@@ -190,6 +197,10 @@ def classify(outcome: RequestOutcome) -> Classification:
     if 200 <= status < 300:
         return _content(outcome)
     return Classification(verdict=Verdict.OK, blame=Blame.NONE, reason=f"HTTP {status}")
+
+
+def _refuses_key(start: bytes) -> bool:
+    return start.removeprefix(_BOM).lstrip()[:1] == b"{" and _REFUSED_KEY.search(start) is not None
 
 
 def is_challenge(status: int, headers: Mapping[str, str], start: bytes, expect: Expect) -> bool:

@@ -77,9 +77,9 @@ class ItemReader(Generic[T]):
     ) -> None:
         def product_id_in(plain: dict[str, Any]) -> str | None:
             """The product id of a leniently parsed item."""
-            return ids(**{name: storable(plain.get(name)) for name in id_fields}).product_id()
+            return ids(**{name: storable(plain.get(key)) for name, key in id_fields}).product_id()
 
-        id_fields = ids.__struct_fields__  # type: ignore[attr-defined]
+        id_fields = tuple(zip(ids.__struct_fields__, ids.__struct_encode_fields__, strict=True))  # type: ignore[attr-defined]
         self._decoder = msgspec.json.Decoder(item)
         self._ids = msgspec.json.Decoder(ids)
         self._product = product

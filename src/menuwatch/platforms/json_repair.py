@@ -129,7 +129,7 @@ class JsonRepairer(Generic[T]):
         identity: Callable[[dict[str, Any]], str | None],
     ) -> None:
         self._decoder = msgspec.json.Decoder(target)
-        self._fields = target.__struct_fields__
+        self._fields = target.__struct_encode_fields__
         self._essential = frozenset(tuple(path.split(".")) for path in essential)
         self._judged = frozenset(tuple(path.split(".")) for path in judged)
         self._identity = identity
