@@ -17,7 +17,7 @@ import msgspec
 
 from menuwatch.archive import document
 from menuwatch.archive.document import Document
-from menuwatch.core.errors import BadPayload, Refused, unknown_value
+from menuwatch.core.errors import BadPayload, NotAMenu, Refused, unknown_value
 from menuwatch.core.json_bounds import check_elements
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.envelope import check_count
@@ -99,6 +99,8 @@ class RecordedMenu:
     pages: list[bytes] = field(default_factory=list)
     complete: bool | None = None
     """Whether an archive file says its menu is complete; None for raw files."""
+    partial: bool = False
+    """A raw file says that it is a part of a menu."""
     _ids: set[str] = field(default_factory=set)
     _nameless: int = 0
     _total: int | None = None
@@ -111,15 +113,16 @@ class RecordedMenu:
         if new:
             self.pages.append(page)
             for item in items:
-                name = self.platform.identity(item)
+                name = self.platform.row_key(item)
                 if name is None:
                     self._nameless += 1
                 else:
                     self._ids.add(name)
             check_count(self.product_count, page)
-            total, total_pages = self.platform.totals(page)
-            self._total = _larger(self._total, total)
-            self._total_pages = _larger(self._total_pages, total_pages)
+            read = self.platform.read_page(page)
+            self.partial = self.partial or read.partial
+            self._total = _larger(self._total, read.total_count)
+            self._total_pages = _larger(self._total_pages, read.total_pages)
         if self.found is None:
             self.found = self.platform.store_in(items)
         return new
@@ -147,7 +150,7 @@ class RecordedMenu:
                 part = f"{self.product_count} of {self._total} products"
         elif self._total_pages is not None and len(self.pages) < self._total_pages:
             part = f"{len(self.pages)} of {self._total_pages} pages"
-        return part or (f"{self.product_count} products" if self.complete is False else None)
+        return part or (f"{self.product_count} products" if self.complete is False or self.partial else None)
 
 
 def _larger(one: int | None, other: int | None) -> int | None:
@@ -348,6 +351,8 @@ def _recognized(platforms: Mapping[str, Platform], source: str, body: bytes) -> 
     for platform in platforms.values():
         try:
             platform.split(body)
+        except NotAMenu as error:
+            raise NoMenu(source, body, f"{error.kind}: {error}", kind=error.kind, platform=platform) from error
         except BadPayload as error:
             if error.kind == "empty":
                 return platform

@@ -12,12 +12,13 @@ from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.platforms.dutchie.queries import DEFAULT_HASHES
 from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
+from menuwatch.platforms.sweed.adapter import Sweed
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
 
 ENTRY_POINTS = "menuwatch.platforms"
 """Group of entry points; each names a subclass of `Platform`."""
 
-BUILT_IN: tuple[type[Platform], ...] = (Dutchie, Weedmaps, DutchiePlus)
+BUILT_IN: tuple[type[Platform], ...] = (Dutchie, Weedmaps, DutchiePlus, Sweed)
 """The first one is the default of tasks and schedules that name no platform."""
 
 
