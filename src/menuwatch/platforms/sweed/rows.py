@@ -1,8 +1,8 @@
 """Rows of product lists: which product and options a row is of, and products put together from several rows. Pure.
 
 A list has one row for each option that the shop shows apart: six rows for six flavours of one drink, with the id of the product and
-one variant each. `total` counts rows. A product is all of its rows: its variants in the order of their ids, so that it stays the same when
-the list is sorted in another way, everything else as in its last row.
+one variant each. `total` counts rows. A product is all of its rows: its variants in the order of their ids, so that it stays the same
+when the list is sorted in another way, everything else as in its last row.
 """
 
 from __future__ import annotations

@@ -34,12 +34,11 @@ _ZONES = {
     "Eastern Time": "America/New_York",
     "Central Time": "America/Chicago",
     "Mountain Time": "America/Denver",
-    "Arizona": "America/Phoenix",
     "Pacific Time": "America/Los_Angeles",
     "Alaska": "America/Anchorage",
     "Hawaii": "Pacific/Honolulu",
 }
-"""`timezoneName`; only the first was recorded, the others are the names of the same list of Windows."""
+"""`timezoneName`; only the first was recorded, the others are named alike."""
 
 
 def found_store(info: msgspec.Raw, config: msgspec.Raw | None = None, *, prefix: str = "") -> FoundStore:
@@ -58,6 +57,7 @@ def found_store(info: msgspec.Raw, config: msgspec.Raw | None = None, *, prefix:
         _first(record, "location.coords.lat", "lat"), _first(record, "location.coords.lng", "lng")
     )
     sale_types = {str(entry).lower() for entry in _listed(_first(record, "saleTypes", "sale_types"))}
+    state = state_code(record.text("location.region.name", "state"))
     return FoundStore(
         platform_dispensary_id=store_id,
         slug=slug(name, store_id),
@@ -65,11 +65,11 @@ def found_store(info: msgspec.Raw, config: msgspec.Raw | None = None, *, prefix:
         name=clean(name),
         address=record.text("contacts.address", "address"),
         city=record.text("location.city.name", "city"),
-        state=state_code(record.text("location.region.name", "state")),
+        state=state,
         zipcode=record.text("location.zipCode", "zip"),
         latitude=latitude,
         longitude=longitude,
-        timezone=_timezone(more),
+        timezone=_timezone(more, state),
         phone=record.text("contacts.phone"),
         is_recreational="recreational" in sale_types if sale_types else None,
         is_medical="medical" in sale_types if sale_types else None,
@@ -132,10 +132,11 @@ def _problem(record: StoreRecord, number: str) -> str | None:
     return "a mock shop of the platform" if record.flag("isMock") else None
 
 
-def _timezone(config: StoreRecord | FoundStore | None) -> str | None:
-    """The IANA name; the platform has names such as "Eastern Time"."""
+def _timezone(config: StoreRecord | FoundStore | None, state: str | None) -> str | None:
+    """The IANA name; the platform has names such as "Eastern Time". Arizona has Mountain Time all the year."""
     name = config.text("timezoneName") if isinstance(config, StoreRecord) else None
-    return _ZONES.get((name or "").replace(" (US & Canada)", ""))
+    zone = _ZONES.get((name or "").replace(" (US & Canada)", ""))
+    return "America/Phoenix" if zone == "America/Denver" and state == "AZ" else zone
 
 
 def _licence(config: StoreRecord | FoundStore | None) -> dict[str, Any]:
