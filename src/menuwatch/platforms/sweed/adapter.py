@@ -90,12 +90,19 @@ class Sweed(Platform):
         return await self._menu(session, platform_dispensary_id, "Medical")
 
     async def _menu(self, session: Session, store_id: str, sale_type: str) -> Menu:
-        return await whole_menu(
-            lambda number: self._page(session, store_id, number, sale_type),
-            per_page=self.per_page,
-            store=store_id,
-            pause=self.retry.pause,
-        )
+        """The menu; `product_count` counts products, where paging counts rows."""
+        products: set[str] = set()
+        unnamed = 0
+
+        async def page(number: int) -> tuple[bytes, PageInfo]:
+            nonlocal unnamed
+            body, info = await self._page(session, store_id, number, sale_type)
+            products.update(key.partition(":")[0] for key in info.ids if key is not None)
+            unnamed = max(unnamed, info.ids.count(None))
+            return body, info
+
+        menu = await whole_menu(page, per_page=self.per_page, store=store_id, pause=self.retry.pause)
+        return msgspec.structs.replace(menu, product_count=len(products) + unnamed)
 
     async def menu_page(self, session: Session, platform_dispensary_id: str, number: int) -> tuple[bytes, PageInfo]:
         return await self._page(session, platform_dispensary_id, number, "Recreational")
