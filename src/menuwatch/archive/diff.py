@@ -18,7 +18,7 @@ from menuwatch.catalog.diff import Change, Item, MenuDiff, diff
 from menuwatch.catalog.model import Product
 from menuwatch.core.errors import BadPayload, Conflict
 from menuwatch.core.shapes import Instant, doc
-from menuwatch.platforms.base import Platform, split_pages
+from menuwatch.platforms.base import Platform
 from menuwatch.platforms.model import Normalized
 
 
@@ -70,7 +70,7 @@ class _NormalizeOnce:
 def _menu(archive: FileArchive, normalize: _NormalizeOnce, payload: Payload) -> _Menu:
     document = service.read(archive, payload)
     try:
-        items = [item for page in split_pages(normalize.platform.split, document.pages) for item in page]
+        items = [item for page in normalize.platform.split_menu(document.pages) for item in page]
     except BadPayload as error:
         raise Conflict(
             f"payload {payload.id} is {payload.status} and contains no menu: {error.kind}: {error}"

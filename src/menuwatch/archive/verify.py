@@ -29,7 +29,7 @@ from menuwatch.core.logging import get_logger
 from menuwatch.db import sql
 from menuwatch.db.pool import Pool
 from menuwatch.db.query import Row, fetch_all
-from menuwatch.platforms.base import Platform, split_pages
+from menuwatch.platforms.base import Platform
 from menuwatch.storage.base import Incoming
 from menuwatch.stores import store as stores
 
@@ -261,7 +261,7 @@ def _new_row(archive: FileArchive, platform: Platform, path: str, doc: Document,
     status, reason = "quarantined", FOUND
     count = 0
     try:
-        items = [item for page in split_pages(platform.split, doc.pages) for item in page]
+        items = [item for page in platform.split_menu(doc.pages) for item in page]
         count = len({platform.identity(item) for item in items})
         if doc.broken or not doc.pages:
             status, reason = "rejected", "found in the archive without a row; not a menu"

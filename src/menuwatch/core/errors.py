@@ -131,3 +131,10 @@ class BadPayload(Transient):
     def final(self) -> bool:
         """Whether a retry is pointless: the same response would come again."""
         return self.kind == "limits"
+
+
+class NotAMenu(BadPayload):
+    """A response that an adapter knows as another one of its platform: of kind no_data; the message says what it is."""
+
+    def __init__(self, message: str, body: bytes = b"") -> None:
+        super().__init__("no_data", message, body)

@@ -28,7 +28,7 @@ from menuwatch.images import store as images
 from menuwatch.images.files import slug
 from menuwatch.pipeline import quarantine
 from menuwatch.pipeline.context import HandlerContext, offline_context
-from menuwatch.platforms.base import Platform, split_pages
+from menuwatch.platforms.base import Platform
 from menuwatch.platforms.registry import unknown_platform
 from menuwatch.queue.model import Task
 from menuwatch.queue.outcome import Done, Fail, Outcome, Wrote
@@ -76,7 +76,7 @@ async def refresh(context: HandlerContext, payload: Payload) -> Done | Fail:
     try:
         if document.broken:
             raise BadPayload("schema", "the archived response is not a menu")
-        pages = await asyncio.to_thread(split_pages, platform.split, document.pages)
+        pages = await asyncio.to_thread(platform.split_menu, document.pages)
     except BadPayload as error:
         reason = f"{error.kind}: {error}"
 

@@ -28,7 +28,7 @@ from menuwatch.images import store as images
 from menuwatch.pipeline.context import HandlerContext
 from menuwatch.pipeline.product_refresh import apply_payload
 from menuwatch.pipeline.restore_state import StateRestore
-from menuwatch.platforms.base import Platform, split_pages
+from menuwatch.platforms.base import Platform
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Store
 
@@ -231,7 +231,7 @@ async def _read(context: HandlerContext, payload: Payload) -> tuple[Platform, li
         raise Refused(f"payload {payload.id} is from unknown platform {payload.platform!r}") from None
     document = await asyncio.to_thread(context.archive.read, payload.path, payload.sha256, payload.raw_bytes)
     try:
-        pages = await asyncio.to_thread(split_pages, platform.split, document.pages)
+        pages = await asyncio.to_thread(platform.split_menu, document.pages)
         return platform, [item for page in pages for item in page]
     except BadPayload as error:
         raise Refused(f"payload {payload.id} is not a menu: {error}") from error

@@ -17,7 +17,7 @@ import msgspec
 
 from menuwatch.archive import document
 from menuwatch.archive.document import Document
-from menuwatch.core.errors import BadPayload, Refused, unknown_value
+from menuwatch.core.errors import BadPayload, NotAMenu, Refused, unknown_value
 from menuwatch.core.json_bounds import check_elements
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.envelope import check_count
@@ -102,6 +102,7 @@ class RecordedMenu:
     partial: bool = False
     """A raw file says that it is a part of a menu."""
     _ids: set[str] = field(default_factory=set)
+    _rows: set[str] = field(default_factory=set)
     _nameless: int = 0
     _total: int | None = None
     _total_pages: int | None = None
@@ -113,11 +114,12 @@ class RecordedMenu:
         if new:
             self.pages.append(page)
             for item in items:
-                name = self.platform.identity(item)
-                if name is None:
+                name, row = self.platform.identity(item), self.platform.row_key(item)
+                if name is None or row is None:
                     self._nameless += 1
                 else:
                     self._ids.add(name)
+                    self._rows.add(row)
             check_count(self.product_count, page)
             read = self.platform.read_page(page)
             self.partial = self.partial or read.partial
@@ -146,8 +148,9 @@ class RecordedMenu:
             return None
         part = None
         if self._total is not None:
-            if self.product_count < self._total:
-                part = f"{self.product_count} of {self._total} products"
+            count = len(self._rows) + self._nameless
+            if count < self._total:
+                part = f"{count} of {self._total} products"
         elif self._total_pages is not None and len(self.pages) < self._total_pages:
             part = f"{len(self.pages)} of {self._total_pages} pages"
         return part or (f"{self.product_count} products" if self.complete is False or self.partial else None)
@@ -351,6 +354,8 @@ def _recognized(platforms: Mapping[str, Platform], source: str, body: bytes) -> 
     for platform in platforms.values():
         try:
             platform.split(body)
+        except NotAMenu as error:
+            raise NoMenu(source, body, f"{error.kind}: {error}", kind=error.kind, platform=platform) from error
         except BadPayload as error:
             if error.kind == "empty":
                 return platform

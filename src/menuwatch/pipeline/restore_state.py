@@ -32,7 +32,7 @@ from menuwatch.catalog.taxonomy.limits import shorten_id
 from menuwatch.core.errors import BadPayload, Refused
 from menuwatch.db import sql
 from menuwatch.pipeline.context import HandlerContext
-from menuwatch.platforms.base import Platform, split_pages
+from menuwatch.platforms.base import Platform
 
 _q = sql.load(__package__, "rebuild.sql")
 _COPY = f"COPY products_read ({rows.PRODUCT_COLUMNS}, {rows.IDENTITY_COLUMNS}) FROM STDIN"
@@ -254,7 +254,7 @@ def _readings(
     """Products of a payload by id, each with the hash of its last item; empty if it can no longer be read."""
     try:
         document = context.archive.read(payload.path, payload.sha256, payload.raw_bytes)
-        items = [item for page in split_pages(platform.split, document.pages) for item in page]
+        items = [item for page in platform.split_menu(document.pages) for item in page]
     except (Refused, BadPayload):
         return {}
     chosen: dict[str, msgspec.Raw] = {}

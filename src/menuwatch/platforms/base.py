@@ -150,6 +150,19 @@ class Platform(ABC):
         """The product id of a raw item, as `normalize` determines it; None without a readable id."""
         return self.items.identity(item)
 
+    def row_key(self, item: msgspec.Raw) -> str | None:
+        """Identifies a row of a page: the product's id, or more on platforms whose pages have several rows for one product."""
+        return self.identity(item)
+
+    def split_menu(self, pages: Iterable[bytes]) -> list[Sequence[msgspec.Raw]]:
+        """The items of each page of a whole menu, each product once on platforms that spread it over rows. Raises BadPayload as
+        `split`, and of kind limits for more items than a menu has."""
+        return self.merge(split_pages(self.split, pages))
+
+    def merge(self, pages: list[Sequence[msgspec.Raw]]) -> list[Sequence[msgspec.Raw]]:
+        """The items of a whole menu, put together from rows that are of one product. By default a row is an item."""
+        return pages
+
     def normalize(self, items: Iterable[msgspec.Raw]) -> Normalized:
         """Canonical products in the order of their items; of several items with one id the last wins.
 

@@ -17,6 +17,7 @@ from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.platforms.dutchie.queries import DEFAULT_HASHES
 from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
 from menuwatch.platforms.jane.adapter import Jane
+from menuwatch.platforms.sweed.adapter import Sweed
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
 
 ENTRY_POINTS = "menuwatch.platforms"
@@ -25,7 +26,7 @@ ENTRY_POINTS = "menuwatch.platforms"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 NAME_RULE = "use lower-case letters, digits and single underscores, starting with a letter"
 
-BUILT_IN: tuple[type[Platform], ...] = (Dutchie, Weedmaps, DutchiePlus, Dovetail, Jane)
+BUILT_IN: tuple[type[Platform], ...] = (Dutchie, Weedmaps, DutchiePlus, Dovetail, Jane, Sweed)
 """The first one is the default of tasks and schedules that name no platform."""
 
 

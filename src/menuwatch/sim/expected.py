@@ -258,7 +258,12 @@ class ExpectedState:
         sim_store = self._market.find(store)
         if sim_store is None:
             raise KeyError(store)
-        return {state.product.id: row_of(state, sim_store) for state in self._market.menu(sim_store, tick)}
+        platform = sim_platform(sim_store.platform) if sim_store.platform != "dutchie" else None
+        return {
+            state.product.id: row_of(state, sim_store)
+            for state in self._market.menu(sim_store, tick)
+            if platform is None or platform.is_listed(state, sim_store)
+        }
 
     def follow(self, store: str, ticks: Sequence[int]) -> tuple[dict[str, Known], Counts]:
         """How that store's products stand after crawls at these ticks, and what the crawls amount to."""

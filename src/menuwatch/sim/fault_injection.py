@@ -42,7 +42,7 @@ OF_REQUESTS = (
 OF_STORES = ("pinned", "clamp", "total_lies")
 KINDS = OF_REQUESTS + OF_STORES
 
-MENUS = ("FilteredProducts", "menu_items")
+MENUS = ("FilteredProducts", "menu_items", "GetProductList")
 """The operations that ask for a page of a menu; `ConsumerDispensaries`, `listings` and `listing` ask for stores."""
 
 _COMMON = {"rate", "limit", "stores", "operations", "pages", "agents", "proxies"}

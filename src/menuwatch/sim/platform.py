@@ -47,6 +47,10 @@ class SimPlatform(ABC):
         """What its menu shows of a product; `row` has the options, and everything else as on Dutchie."""
         return row
 
+    def is_listed(self, state: ProductState, store: SimStore) -> bool:
+        """Whether its menu has the product at all: some leave out what is sold out."""
+        return True
+
     def product_id(self, rng: Random, store: SimStore, serial: int) -> str | None:
         """The id of a product; None: 24 hexadecimal digits."""
         return None

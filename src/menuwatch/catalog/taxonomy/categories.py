@@ -47,6 +47,7 @@ class Kind(NamedTuple):
 
 _CATEGORIES: dict[str, Category] = {
     "flower": "flower",
+    "cannabis flower": "flower",
     "bud": "flower",
     "premium flower": "flower",
     "pre roll": "preroll",
@@ -72,12 +73,14 @@ _CATEGORIES: dict[str, Category] = {
     "accessory": "accessory",
     "gear": "accessory",
     "merch": "apparel",
+    "merchandise": "apparel",
     "apparel": "apparel",
     "other": "other",
 }
 
 _SUBCATEGORIES: dict[str, Kind] = {
     # flower
+    "bud": Kind("flower", None),
     "shake": Kind("flower", "shake"),
     "shake trim": Kind("flower", "shake"),
     "trim": Kind("flower", "shake"),
@@ -88,6 +91,7 @@ _SUBCATEGORIES: dict[str, Kind] = {
     "infused bud": Kind("flower", "infused"),
     "moon rock": Kind("flower", "infused"),
     "pre ground": Kind("flower", "ground"),
+    "ground bud": Kind("flower", "ground"),
     "bulk": Kind("flower", None),
     "premium flower": Kind("flower", None),
     "ground flower": Kind("flower", "ground"),
@@ -108,8 +112,10 @@ _SUBCATEGORIES: dict[str, Kind] = {
     "live resin cartridge": Kind("vaporizer", "cartridge"),
     "rosin cartridge": Kind("vaporizer", "cartridge"),
     "live rosin cartridge": Kind("vaporizer", "cartridge"),
+    "510 thread": Kind("vaporizer", "cartridge"),
     "disposable": Kind("vaporizer", "disposable"),
     "all in one": Kind("vaporizer", "disposable"),
+    "all in one cartridge": Kind("vaporizer", "disposable"),
     "pod": Kind("vaporizer", "pod"),
     # concentrates
     "distillate": Kind("concentrate", "distillate"),
@@ -119,9 +125,12 @@ _SUBCATEGORIES: dict[str, Kind] = {
     "cured resin": Kind("concentrate", "cured_resin"),
     "budder": Kind("concentrate", "badder"),
     "badder": Kind("concentrate", "badder"),
+    "live badder": Kind("concentrate", "badder"),
+    "cured badder": Kind("concentrate", "badder"),
     "batter": Kind("concentrate", "badder"),
     "sugar": Kind("concentrate", "sugar"),
     "live sugar": Kind("concentrate", "sugar"),
+    "cured sugar": Kind("concentrate", "sugar"),
     "sauce": Kind("concentrate", "sauce"),
     "diamond": Kind("concentrate", "diamonds"),
     "crystalline": Kind("concentrate", "diamonds"),
@@ -143,8 +152,10 @@ _SUBCATEGORIES: dict[str, Kind] = {
     # edibles
     "gummy": Kind("edible", "gummies"),
     "chew": Kind("edible", "chews"),
+    "fruit chew": Kind("edible", "chews"),
     "taffy candy": Kind("edible", "candy"),
     "candy": Kind("edible", "candy"),
+    "confection": Kind("edible", "candy"),
     "hard candy": Kind("edible", "candy"),
     "mint": Kind("edible", "candy"),
     "chocolate": Kind("edible", "chocolate"),
@@ -188,7 +199,11 @@ _SUBCATEGORIES: dict[str, Kind] = {
     "rolling paper": Kind("accessory", "papers"),
     "paper rolling supply": Kind("accessory", "papers"),
     "blunt wrap": Kind("accessory", "papers"),
+    "paper wrap and tip": Kind("accessory", "papers"),
     "pipe": Kind("accessory", "glass"),
+    "spoon": Kind("accessory", "glass"),
+    "chillum": Kind("accessory", "glass"),
+    "glass": Kind("accessory", "glass"),
     "bong": Kind("accessory", "glass"),
     "bubbler": Kind("accessory", "glass"),
     "dab rig": Kind("accessory", "dabbing"),
@@ -206,6 +221,7 @@ _SUBCATEGORIES: dict[str, Kind] = {
     "cleaning solution": Kind("accessory", "cleaning"),
     "apparel": Kind("apparel", None),
     "shirt": Kind("apparel", "shirts"),
+    "short sleeve tee": Kind("apparel", "shirts"),
     "hoodie": Kind("apparel", "hoodies"),
     "hat": Kind("apparel", "hats"),
 }

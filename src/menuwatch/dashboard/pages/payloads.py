@@ -26,7 +26,7 @@ from menuwatch.dashboard.decode import decoded, plain
 from menuwatch.dashboard.json_tree import tree
 from menuwatch.dashboard.pages.views import saved
 from menuwatch.pipeline.product_refresh import dry_run
-from menuwatch.platforms.base import Platform, split_pages
+from menuwatch.platforms.base import Platform
 from menuwatch.platforms.items import oversized
 from menuwatch.queue.enqueue import TaskRequest, enqueue
 from menuwatch.queue.model import PRIORITY_URGENT, Role
@@ -149,7 +149,7 @@ def _items(system: AppContext, payload: Payload, first: int) -> tuple[list[_Item
     try:
         document = payloads.read(system.archive, payload)
         platform = system.platforms[payload.platform]
-        items = [item for page in split_pages(platform.split, document.pages) for item in page]
+        items = [item for page in platform.split_menu(document.pages) for item in page]
     except KeyError:
         return [], 0, f"unknown platform {payload.platform!r}"
     except BadPayload as error:

@@ -1,0 +1,323 @@
+"""Normalizes a Sweed row to a canonical product. Pure: bytes in, values out.
+
+Rules for ambiguous payloads:
+
+| matter     | rule |
+|------------|------|
+| identity   | `id`. A product with several options is in several rows; `rows.merge` puts them together |
+| options    | `variants[]` by their names ("3.5g", "Black Cherry 10mg", "Each") |
+| licence    | a variant's `saleType` Medical: its price is the medical one; else the recreational one, which was asked for |
+| prices     | 0 means no price |
+| specials   | `promoPrice` is the price after the running promotion, as it stands; one above `price` is left out with a warning |
+| promotions | `promos[]` of a variant name them; terms that are missing there stand in `promos` of the answer (`answers`) |
+| stock      | `availableQty` is exact and not capped; null is unknown; what is sold by weight is rounded up |
+| weights    | `unitSize` times `unitsInPackage` in grams; of what is sold by content none |
+| content    | of what is sold by content: `unitSize` in milligrams times `unitsInPackage`. "10mg" of ten pieces is one of them |
+| conflict   | a name that says neither the package nor a piece of it ("180mg", size 45 mg) counts before the size |
+| potency    | of the package; over all options where they differ. 0 is a result; negative numbers and more than 100 % are left out |
+| terpenes   | those of `strain` are usual of the strain, not measured: `extra.strain_terpenes` |
+| category   | `productType` says more than `subcategory` ("Live Badder" of "Dabs"), where it is a known word |
+
+An item that cannot be a product (no object, no id, or an unreadable name, price or stock) gives a fatal warning and does not affect
+others; any other bad value is left out of its product with a warning that names the field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from math import ceil
+from typing import Any
+
+from menuwatch.catalog.model import Potency, Product, ProductWarning, Special, Variant
+from menuwatch.catalog.taxonomy.categories import DOSED, Kind, kind
+from menuwatch.catalog.taxonomy.limits import MAX_TOTAL, bounded, is_in_range, shorten
+from menuwatch.catalog.taxonomy.package import GRAMS_PER_OUNCE, package, shortest
+from menuwatch.catalog.taxonomy.text import label, plain
+from menuwatch.catalog.taxonomy.unit_price import effective, per
+from menuwatch.platforms.items import ItemReader
+from menuwatch.platforms.products import (
+    check_price,
+    grams,
+    instant_field,
+    make_product,
+    make_variant,
+    option_status,
+    potency,
+    required,
+)
+from menuwatch.platforms.sweed.payload import Content, Ids, Item, MenuVariant, Named, Promo, UnitSize, id_text
+
+VERSION = 1
+"""Raise it when the same item would give a different product."""
+
+_IN_GRAMS = {"G": Decimal(1), "GR": Decimal(1), "KG": Decimal(1000), "MG": Decimal("0.001"), "OZ": GRAMS_PER_OUNCE}
+_IN_MILLIGRAMS = {"MG": Decimal(1)}
+_UNITS = {"MG": "MILLIGRAMS", "MG/G": "MILLIGRAMS_PER_GRAM", "%": "%"}
+_MOST_PIECES = 10_000
+_HUNDRED = Decimal(100)
+
+_PERCENT = re.compile(r"(?<![\d.])(\d{1,2}(?:\.\d{1,2})?|100)\s*% *off", re.IGNORECASE)
+_AMOUNT = re.compile(r"\$\s*(\d{1,5}(?:\.\d{1,2})?) *off", re.IGNORECASE)
+_BUNDLE = re.compile(r"(?<!\d)(\d{1,2}) *(?:for|/) *\$\s*(\d{1,5}(?:\.\d{1,2})?)", re.IGNORECASE)
+
+
+def _product(item: Item, warnings: list[ProductWarning]) -> Product:
+    product_id, name = required(item.product_id(), item.name, "name")
+    category, subcategory = _name(item.category), _name(item.subcategory)
+    canonical = _kind(category, subcategory, _name(item.productType))
+    terms = {promo_id: p for p in item.pagePromos or () if p is not None and (promo_id := id_text(p.id)) is not None}
+    offered = [(i, variant) for i, variant in enumerate(item.variants or ()) if variant is not None]
+    variants = tuple(
+        option
+        for i, variant in offered
+        if (option := _variant(variant, f"variants[{i}]", canonical, product_id, warnings)) is not None
+    )
+    quantities = [variant.quantity for variant in variants if variant.quantity is not None]
+    images = [*(item.images or ()), *(url for _, variant in offered for url in variant.images or ())]
+    promos = _promos([variant for _, variant in offered], terms)
+    return make_product(
+        product_id,
+        name,
+        brand=_name(item.brand),
+        category=category,
+        subcategory=subcategory,
+        kind=canonical,
+        strain_type=_name(item.strain.prevalence) if item.strain is not None else None,
+        status_raw=None,
+        variants=variants,
+        quantity=min(sum(quantities), MAX_TOTAL) if quantities else None,
+        thc=_potency(offered, "thc", product_id, warnings),
+        cbd=_potency(offered, "cbd", product_id, warnings),
+        cannabinoids=(),
+        specials=tuple(_special(promo, product_id, warnings) for promo in promos),
+        images=tuple(dict.fromkeys(url.strip() for url in images if url and url.strip())),
+        description=plain(item.description) if item.description else None,
+        extra=_extra(item, [variant for _, variant in offered], promos),
+    )
+
+
+def _name(named: Named | None) -> str | None:
+    return named.name if named is not None else None
+
+
+def _kind(category: str | None, subcategory: str | None, product_type: str | None) -> Kind:
+    """By the product type where it is a known word, else by the subcategory."""
+    broad = kind(category)
+    if product_type:
+        found = kind(category, product_type)
+        if found.subcategory is not None and found != broad:
+            return found
+    found = kind(category, subcategory)
+    # A category may be a narrow word itself: "Infused Flower", "All In One Cartridges".
+    return kind(None, category) if found.category is None and category else found
+
+
+def _variant(
+    variant: MenuVariant, field: str, canonical: Kind, product_id: str, warnings: list[ProductWarning]
+) -> Variant | None:
+    """The option, None if it has no name."""
+    option = label(variant.name or "")
+    if not option:
+        warnings.append(ProductWarning(product_id, f"{field}.name", "is empty; the option is left out"))
+        return None
+    check_price(variant.price, f"{field}.price")
+    check_price(variant.promoPrice, f"{field}.promoPrice")
+    price, special = variant.price or None, variant.promoPrice or None
+    if price is not None and special is not None and special > price:
+        message = f"{shorten(special)} is above the price, {shorten(price)}; left out"
+        warnings.append(ProductWarning(product_id, f"{field}.promoPrice", message))
+    if price is None or special is None or special >= price:
+        special = None
+    medical = (variant.saleType or "").strip().lower() == "medical"
+    quantity = None if variant.availableQty is None else max(0, ceil(variant.availableQty))
+    dosed = canonical.category in DOSED
+    made = make_variant(
+        option,
+        *((None, price, None, special) if medical else (price, None, special, None)),
+        quantity=quantity,
+        capped=False,
+        status=option_status(quantity, withdrawn=False),
+        weight=None if dosed else _amount(variant, package(option).grams, _IN_GRAMS),
+        dosed=dosed,
+    )
+    return _with_package(made, variant, dosed=dosed)
+
+
+def _with_package(made: Variant, variant: MenuVariant, *, dosed: bool) -> Variant:
+    """The option with the pieces and the content of its package."""
+    units = _pieces(variant)
+    pieces = units if units is not None and units > 1 else made.pieces
+    content = _amount(variant, package(made.option).milligrams, _IN_MILLIGRAMS) if dosed else None
+    price = effective(made.price_rec, made.special_rec, made.price_med, made.special_med)
+    return Variant(
+        made.option, made.price_rec, made.price_med, made.special_rec, made.special_med, made.quantity, made.capped,
+        made.stock_status, made.weight_g, made.price_per_g, pieces, content, per(price, pieces), per(price, content),
+    )  # fmt: skip
+
+
+def _pieces(variant: MenuVariant) -> int | None:
+    """Units in the package; None if that is no count."""
+    units = variant.unitsInPackage
+    if units is None or not is_in_range(units) or units != units.to_integral_value() or not 0 < units <= _MOST_PIECES:
+        return None
+    return int(units)
+
+
+def _amount(variant: MenuVariant, named: Decimal | None, units: dict[str, Decimal]) -> Decimal | None:
+    """The amount in the whole package, None if its size is in none of `units`. `named` is the amount in its name, which is that of the
+    package or of one piece; where it is neither, the name counts, which is what a shopper reads."""
+    size = variant.unitSize or UnitSize()
+    one = grams(size.value, (size.unitAbbr or "").strip().upper(), units)
+    whole = None if one is None else shortest(one * (_pieces(variant) or 1))
+    return whole if named is None or (whole is not None and named in (one, whole)) else named
+
+
+def _potency(
+    offered: Sequence[tuple[int, MenuVariant]], name: str, product_id: str, warnings: list[ProductWarning]
+) -> Potency | None:
+    """The content over all options in the unit of the first that has one."""
+    found: list[Potency] = []
+    for i, variant in offered:
+        content: Content | None = getattr(variant.labTests, name) if variant.labTests is not None else None
+        if content is None or content.value is None:
+            continue
+        field = f"variants[{i}].labTests.{name}"
+        values = content.value if isinstance(content.value, list) else [content.value]
+        unit = label(content.unitAbbr or "")
+        try:
+            measured = potency(values, _UNITS.get(unit.upper(), unit))
+        except ValueError as error:
+            warnings.append(ProductWarning(product_id, field, f"{error}; left out"))
+            continue
+        if measured is None:
+            continue
+        if measured.lo < 0 or (measured.unit == "%" and measured.hi > _HUNDRED):
+            message = f"{shorten(measured.lo)} to {shorten(measured.hi)} {measured.unit} is no content; left out"
+            warnings.append(ProductWarning(product_id, field, message))
+            continue
+        found.append(Potency(measured.lo, measured.hi, measured.unit, unit))
+    alike = [potency for potency in found if potency.unit == found[0].unit]
+    if not alike:
+        return None
+    return Potency(min(p.lo for p in alike), max(p.hi for p in alike), alike[0].unit, alike[0].raw_unit)
+
+
+def _promos(variants: Sequence[MenuVariant], terms: dict[str, Promo]) -> list[Promo]:
+    """The active promotions of all options by id, each with the terms of the answer where its own are missing."""
+    found: dict[str, Promo] = {}
+    for variant in variants:
+        for promo in variant.promos or ():
+            promo_id = id_text(promo.id) if promo is not None else None
+            if promo is None or promo_id is None or promo.isActiveBySchedule is False:
+                continue
+            known = terms.get(promo_id, Promo())
+            found[promo_id] = Promo(
+                **{
+                    name: own if (own := getattr(promo, name)) is not None else getattr(known, name)
+                    for name in Promo.__struct_fields__
+                }
+            )
+    return [found[promo_id] for promo_id in sorted(found, key=lambda text: (len(text), text))]
+
+
+def _special(promo: Promo, product_id: str, warnings: list[ProductWarning]) -> Special:
+    kind_, value, needs = _terms(promo)
+    return Special(
+        name=label(promo.name or promo.shortName or ""),
+        kind=kind_,
+        value=value,
+        required_quantity=needs,
+        special_id=id_text(promo.id),
+        ends_at=instant_field(promo.endDate, product_id, "variants[].promos[].endDate", warnings),
+    )
+
+
+def _terms(promo: Promo) -> tuple[str, Decimal | None, int | None]:
+    """(kind, value, items to buy), by its numbers, else by its texts: "30% Off", "$5 off", "2 for $45"."""
+    if promo.isBogo:
+        return "bogo", None, None
+    if promo.discountPercent is not None and 0 < bounded(promo.discountPercent) <= _HUNDRED:
+        percent = promo.discountPercent
+        return "percent", shortest(percent * 100 if percent < 1 else percent), None
+    if promo.discountAmount is not None and bounded(promo.discountAmount) > 0:
+        return "amount", promo.discountAmount, None
+    for text in (promo.shortName, promo.name):
+        if not text:
+            continue
+        if (match := _BUNDLE.search(text)) is not None:
+            return "bundle", Decimal(match[2]), int(match[1])
+        if (match := _PERCENT.search(text)) is not None:
+            return "percent", shortest(Decimal(match[1])), None
+        if (match := _AMOUNT.search(text)) is not None:
+            return "amount", Decimal(match[1]), None
+    return "other", None, None
+
+
+def _names(rows: Sequence[Named | None] | None) -> list[str]:
+    return [name for row in rows or () if row is not None and row.name and (name := label(row.name))]
+
+
+def _extra(item: Item, variants: Sequence[MenuVariant], promos: Sequence[Promo]) -> dict[str, Any]:
+    """Values without a column, only those present. What is of an option stands under the option's name."""
+    strain = item.strain
+
+    def of_options(values: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in values.items() if name and value not in (None, "", [], {})}
+
+    named = [(label(variant.name or ""), variant) for variant in variants]
+    steps = {name: v.qtyStepSize for name, v in named if v.qtyStepSize is not None and v.qtyStepSize != 1}
+    extra: dict[str, Any] = {
+        "product_type": label(_name(item.productType) or ""),
+        "custom_name": label(item.customName or ""),
+        "strain": label(strain.name or "") if strain is not None else None,
+        "flavors": _names(strain.flavors) if strain is not None else None,
+        "strain_terpenes": _names(strain.terpenes) if strain is not None else None,
+        "tags": _names(item.tags),
+        "effects": _names(item.effects),
+        "quality_line": label(_name(item.qualityLine) or ""),
+        "variant_ids": of_options({name: id_text(v.id) for name, v in named}),
+        "skus": of_options({name: label(v.sku or "") for name, v in named}),
+        "strength_levels": of_options({name: v.strengthLevel for name, v in named}),
+        "tier_pricing": of_options({name: v.tierPricing for name, v in named}),
+        "stock_types": of_options({name: v.stockType for name, v in named if v.stockType != "Default"}),
+        "sold_by_weight": sorted({name for name, v in named if name and v.isPacked is False}),
+        "quantity_steps": of_options(steps),
+        "promo_schedules": {
+            str(id_text(p.id)): label(p.scheduleDisplayText.full)
+            for p in promos
+            if p.scheduleDisplayText is not None and p.scheduleDisplayText.full
+        },
+        "promo_terms": {str(id_text(p.id)): found for p in promos if (found := _conditions(p))},
+    }
+    return {name: value for name, value in extra.items() if value not in (None, "", [], {})}
+
+
+def _conditions(promo: Promo) -> dict[str, Any]:
+    found = {
+        "description": label(promo.description or "") or None,
+        "starts_at": label(promo.startDate or "") or None,
+        "conditional": promo.isConditional or None,
+        "minimum": bounded(promo.minCartAmount) if promo.minCartAmount is not None else None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _store(item: Item) -> str | None:
+    """The store of a shop's page; lists name none."""
+    for part in ("info", "config"):
+        record = (item.pageStore or {}).get(part)
+        if isinstance(record, dict) and (store_id := id_text(record.get("id"))) is not None:
+            return store_id
+    return None
+
+
+ITEMS = ItemReader(
+    Item,
+    Ids,
+    _product,
+    essential=("name", "variants"),
+    judged=("variants",),
+    store_id=_store,
+)
