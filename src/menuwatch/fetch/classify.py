@@ -138,6 +138,12 @@ _CHALLENGE_OR_PAGE = re.compile(
     rb"/cdn-cgi/challenge-platform|_incapsula_resource|(?<!\w)_px[a-z]+|g-recaptcha|h-captcha|hcaptcha\.com"
 )
 """Occurs in challenge pages and in other pages of the same site."""
+_CREDENTIALS = re.compile(
+    rb"""["'](?:code|name|type|message|error)["']\s*:\s*["'][^"']{0,80}?"""
+    rb"""(?:api[ _-]?key|application[ _-]?id|unauthenticated|rest_cookie_invalid_nonce|rest_forbidden)""",
+    re.IGNORECASE,
+)
+"""An API's own refusal, in JSON, of the key, nonce or application id that the request had: no other identity would help."""
 _LONGEST_WAIT = 100 * 365 * 86_400.0
 """Seconds. A Retry-After is honored in full; this limit only avoids date overflow."""
 
@@ -180,6 +186,10 @@ def classify(outcome: RequestOutcome) -> Classification:
         named = "" if wait is None else f", wait {wait:.0f} s"
         return Classification(
             verdict=Verdict.RATE_LIMITED, blame=Blame.NONE, reason=f"HTTP {status}{named}", retry_after=wait
+        )
+    if status == 403 and outcome.start[:HEAD].lstrip()[:1] == b"{" and _CREDENTIALS.search(outcome.start[:HEAD]):
+        return Classification(
+            verdict=Verdict.CLIENT_BUG, blame=Blame.US, reason="the API refused the credentials (HTTP 403)"
         )
     if status in (403, 451):
         return Classification(verdict=Verdict.BLOCKED, blame=Blame.IDENTITY, reason=f"refused with HTTP {status}")

@@ -9,6 +9,7 @@ from menuwatch.config.platforms import PlatformSettings, platform_settings
 from menuwatch.config.settings import Settings
 from menuwatch.core.errors import Refused
 from menuwatch.platforms.base import Platform
+from menuwatch.platforms.dispense.adapter import Dispense
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.platforms.dutchie.queries import DEFAULT_HASHES
 from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
@@ -17,7 +18,7 @@ from menuwatch.platforms.weedmaps.adapter import Weedmaps
 ENTRY_POINTS = "menuwatch.platforms"
 """Group of entry points; each names a subclass of `Platform`."""
 
-BUILT_IN: tuple[type[Platform], ...] = (Dutchie, Weedmaps, DutchiePlus)
+BUILT_IN: tuple[type[Platform], ...] = (Dutchie, Weedmaps, DutchiePlus, Dispense)
 """The first one is the default of tasks and schedules that name no platform."""
 
 

@@ -70,6 +70,7 @@ _CATEGORIES: dict[str, Category] = {
     "accessory": "accessory",
     "gear": "accessory",
     "merch": "apparel",
+    "merchandise": "apparel",
     "apparel": "apparel",
     "other": "other",
 }
@@ -88,6 +89,7 @@ _SUBCATEGORIES: dict[str, Kind] = {
     # pre-rolls
     "pre roll": Kind("preroll", None),
     "single": Kind("preroll", "single"),
+    "pre roll single": Kind("preroll", "single"),
     "pack": Kind("preroll", "pack"),
     "pre roll pack": Kind("preroll", "pack"),
     "infused pre roll": Kind("preroll", "infused"),
