@@ -13,12 +13,13 @@ from menuwatch.platforms.dispense.adapter import Dispense
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.platforms.dutchie.queries import DEFAULT_HASHES
 from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
+from menuwatch.platforms.joint.adapter import Joint
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
 
 ENTRY_POINTS = "menuwatch.platforms"
 """Group of entry points; each names a subclass of `Platform`."""
 
-BUILT_IN: tuple[type[Platform], ...] = (Dutchie, Weedmaps, DutchiePlus, Dispense)
+BUILT_IN: tuple[type[Platform], ...] = (Dutchie, Weedmaps, DutchiePlus, Dispense, Joint)
 """The first one is the default of tasks and schedules that name no platform."""
 
 

@@ -43,6 +43,7 @@ from menuwatch.platforms.items import ItemReader, UnusableItem
 from menuwatch.platforms.lab import lab_value, spelled
 from menuwatch.platforms.numbers import Quantity, id_text, packages
 from menuwatch.platforms.products import (
+    agrees_with_name,
     check_price,
     grams,
     instant_field,
@@ -67,7 +68,6 @@ _IN_GRAMS = {
     "POUNDS": 16 * GRAMS_PER_OUNCE,
     "KILOGRAMS": Decimal(1000),
 }
-_MILLIGRAMS = re.compile(r"(\d+(?:,\d{3})*(?:\.\d+)?)\s*mg\b", re.IGNORECASE)
 _TAG = re.compile(r"1A4[0-9A-Z]{21}")
 _UNIT = "ContentUnit"
 _NO_SUBSTANCE = frozenset({"terpenes", "potency", "thcMax", "cbdMax"})
@@ -164,7 +164,7 @@ def _variant(
         capped=False,
         status=option_status(quantity, withdrawn=one.enable is False or one.deleted is True),
         weight=None if dosed else weight,
-        dosed=dosed and _agrees(read.milligrams, one.name or name),
+        dosed=dosed and agrees_with_name(read.milligrams, one.name or name),
     )
 
 
@@ -173,12 +173,6 @@ def _option(one: Sellable) -> str:
     if not text and one.weight and bounded(one.weight) > 0:
         text = f"{shortest(one.weight):f}{_UNITS.get(one.weightUnit or '', label(one.weightUnit or ''))}"
     return text or label(one.size or "") or EACH
-
-
-def _agrees(milligrams: Decimal | None, name: str) -> bool:
-    """Whether a name has this content, or none at all."""
-    named = {Decimal(text.replace(",", "")) for text in _MILLIGRAMS.findall(name[:500])}
-    return milligrams is None or not named or milligrams in named
 
 
 def _total(counts: Iterable[Quantity]) -> int | None:
