@@ -157,6 +157,20 @@ def extra(item: dict[str, Any]) -> dict[str, Any]:
                 if child["option"] in item["Options"]
             }
             or None,
+            **point_of_sale(item["POSMetaData"] or {}),
+            "kiosk_below_threshold": [
+                name for name in sorted(item["optionsBelowKioskThreshold"] or []) if name in item["Options"]
+            ],
+            "purchase_limits": {limit["key"]: str(limit["value"]) for limit in item.get("limitsPerCustomer") or []}
+            or None,
+            "special_options": {
+                sale["specialId"]: sorted(sale["eligibleProductOptions"])
+                for sale in (item["specialData"] or {}).get("saleSpecials") or []
+                if sale["eligibleProductOptions"]
+            }
+            or None,
+            "special_ids_by_option": promotions(item.get("specialIdsPerOption") or []) or None,
+            "provider": item.get("provider"),
             "slug": item["cName"],
             "aliases": aliases,
             "effects": effects or None,
@@ -165,3 +179,43 @@ def extra(item: dict[str, Any]) -> dict[str, Any]:
             "special": True if item["special"] else None,
         }
     )
+
+
+def point_of_sale(pos: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "pos_id": pos.get("canonicalID"),
+        "sku": pos.get("canonicalSKU"),
+        "pos_category": trimmed(pos.get("canonicalCategory") or "") or None,
+    }
+
+
+def promotions(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    told = {
+        row["option"]: {
+            name: sorted(row[key])
+            for name, key in (("conditions", "conditionIds"), ("rewards", "rewardIds"))
+            if row[key]
+        }
+        for row in rows
+    }
+    return {option: ids for option, ids in told.items() if ids}
+
+
+def batch(item: dict[str, Any]) -> dict[str, Any] | None:
+    """The package on sale, where the point of sale names one."""
+    pos = item["POSMetaData"] or {}
+    sold = [child for child in pos.get("children") or [] if child["option"] in item["Options"]]
+    found = {}
+    for column, key in (("package_tag", "canonicalPackageId"), ("certificate_url", "canonicalLabResultUrl")):
+        named = {child[key] for child in sold if child.get(key)} or {pos.get(key)}
+        found[column] = named.pop() if len(named) == 1 else None
+    return without_nothing(found) or None
+
+
+def terpenes(item: dict[str, Any]) -> list[tuple[str, Any, str]]:
+    """(name, value, unit) of each that was measured."""
+    return [
+        (trimmed(row["libraryTerpene"]["name"]), row["value"], row["unit"])
+        for row in item.get("terpenes") or []
+        if row["value"] is not None
+    ]

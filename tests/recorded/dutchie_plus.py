@@ -61,7 +61,6 @@ def product(item: dict[str, Any]) -> dict[str, Any]:
         "extra": without_nothing(
             {
                 "enterprise_product_id": item["enterpriseProductId"],
-                "batch_id": item["productBatchId"],
                 "pos_id": item["posId"],
                 "pos_category": item["posMetaData"]["category"],
                 "sku": item["posMetaData"]["sku"],
@@ -108,3 +107,17 @@ def content(potency: dict[str, Any]) -> tuple[Any, Any, Any]:
         return None, None, None
     assert potency["unit"] == "%"
     return min(told), max(told), "%"
+
+
+def batch(item: dict[str, Any]) -> dict[str, Any] | None:
+    """The batch on sale."""
+    return (
+        without_nothing({"batch_id": item["productBatchId"], "certificate_url": item["posMetaData"]["labResultUrl"]})
+        or None
+    )
+
+
+def terpenes(item: dict[str, Any]) -> list[tuple[str, Any, str]]:
+    """None of the recorded products has any."""
+    assert not item["terpenes"]
+    return []

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from menuwatch.catalog.model import Product, ProductWarning, Special
+from menuwatch.catalog.model import Batch, LabValue, Product, ProductWarning, Special
 from menuwatch.platforms.dutchie.normalize import ITEMS
 from menuwatch.platforms.dutchie.payload import Item
 from menuwatch.platforms.model import Normalized
@@ -187,6 +187,24 @@ def test_bogo_and_items_for_a_price() -> None:
                     "bogoConditions": None,
                     "bogoRewards": [],
                 },
+                {  # as recorded in Florida in September 2025
+                    "specialName": "$40 for two",
+                    "itemsForAPrice": {"enabled": True, "value": "40"},
+                    "bogoConditions": [{"totalQuantity": None, "quantity": None}],
+                    "bogoRewards": [
+                        {
+                            "totalQuantity": {"enabled": True, "quantity": 2},
+                            "discountType": "targetPrice",
+                            "discountAmount": 40,
+                        }
+                    ],
+                },
+                {
+                    "specialName": "Not for a price",
+                    "itemsForAPrice": {"enabled": False, "value": "40"},
+                    "bogoConditions": [{"quantity": 1}],
+                    "bogoRewards": [{"quantity": 1, "percentDiscount": 50}],
+                },
             ]
         }
     )
@@ -194,6 +212,8 @@ def test_bogo_and_items_for_a_price() -> None:
         ("bogo", Decimal("40.00"), 2, 1),
         ("bogo", None, 1, 1),
         ("bundle", Decimal(20), 3, None),
+        ("bundle", Decimal(40), 2, None),
+        ("bogo", Decimal(50), 1, 1),
     ]
 
 
@@ -353,7 +373,7 @@ def test_lab_rows() -> None:
         ("CBN (Cannabinol)", None, "PERCENTAGE", False),
         ('"TAC" - Total Active Cannabinoids', Decimal("1646.6"), "", True),
     ]
-    assert product.extra["terpenes"] == [{"name": "Beta Myrcene", "value": Decimal("0.5"), "unit": "PERCENTAGE"}]
+    assert product.terpenes == (LabValue("Beta Myrcene", Decimal("0.5"), "PERCENTAGE"),)
 
 
 def test_what_stands_beside_the_options_does_not_depend_on_their_order() -> None:
@@ -485,7 +505,16 @@ def test_text_that_no_column_takes_is_mended() -> None:
     )
     assert [p.name for p in made.products] == ["nul here", "halved � emoji", "not utf-8 �", "A thing"]
     assert b"\\u0000" not in msgspec.json.encode(made.products)
-    assert made.warnings == ()
+    nul, no_character = "contains NUL, which is removed", "contains what is no character; replaced by U+FFFD"
+    assert [(w.product_id, w.field, w.message, w.fatal) for w in made.warnings] == [
+        ("a", "Name", nul, False),
+        ("a", "description", nul, False),
+        ("b", "Name", no_character, False),
+        ("c", "Name", no_character, False),
+        ("d", "pastCNames[0]", nul, False),
+        ("d", "brandName", nul, False),
+        ("d", "Options[0]", nul, False),
+    ]
 
 
 JSON = st.recursive(
@@ -515,3 +544,113 @@ def test_whatever_comes_is_a_product_or_a_named_fault(changes: list[dict[str, An
 def test_store_of() -> None:
     assert ITEMS.store_of([raw(5), raw(item()), raw(item(DispensaryID="se4ekt2e7rH5pspyn"))]) == "se4ekt2e7rH5pspyn"
     assert ITEMS.store_of([]) is None
+
+
+POS = {
+    "canonicalID": 4504771,
+    "canonicalSKU": "03620940",
+    "canonicalCategory": "Rosin  Disposable",
+    "canonicalPackageId": "1A4060300000001",
+    "canonicalLabResultUrl": " https://lab.invalid/1.pdf ",
+}
+
+
+def test_package_and_certificate_of_the_point_of_sale() -> None:
+    product = one(Options=["1g"], POSMetaData={**POS, "children": [{"option": "1g", "quantity": 3}]})
+    assert product.batch == Batch(package_tag="1A4060300000001", certificate_url="https://lab.invalid/1.pdf")
+    kept = {
+        name: product.extra.get(name) for name in ("pos_id", "sku", "pos_category", "package_ids", "certificate_urls")
+    }
+    assert kept == {
+        "pos_id": "4504771",
+        "sku": "03620940",
+        "pos_category": "Rosin Disposable",
+        "package_ids": None,
+        "certificate_urls": None,
+    }
+    assert one(POSMetaData={"children": None}).batch is None
+
+
+def test_options_of_several_packages_have_no_one_batch() -> None:
+    children = [
+        {
+            "option": "1g",
+            "quantity": 3,
+            "canonicalPackageId": "A",
+            "canonicalLabResultUrl": "https://lab.invalid/x.pdf",
+        },
+        {
+            "option": "7g",
+            "quantity": 3,
+            "canonicalPackageId": "B",
+            "canonicalLabResultUrl": "https://lab.invalid/x.pdf",
+        },
+        {"option": "28g", "quantity": 3, "canonicalPackageId": "not on the menu"},
+    ]
+    product = one(
+        Options=["1g", "7g"], recPrices=[1, 2], medicalPrices=[1, 2], POSMetaData={**POS, "children": children}
+    )
+    assert product.batch == Batch(certificate_url="https://lab.invalid/x.pdf")
+    assert product.extra["package_ids"] == {"1g": "A", "7g": "B"}
+    assert "certificate_urls" not in product.extra
+
+
+def test_limits_and_promotions_by_option() -> None:
+    product = one(
+        Options=["1g", "7g"],
+        recPrices=[1, 2],
+        medicalPrices=[1, 2],
+        limitsPerCustomer=[
+            {"key": "1/8oz", "value": "Unlimited"},
+            {"key": "1g", "value": 4},
+            None,
+            {"key": None, "value": 1},
+        ],
+        specialIdsPerOption=[
+            {"option": "1g", "conditionIds": ["b", "a"], "rewardIds": []},
+            {"option": "7g", "conditionIds": [], "rewardIds": [7]},
+            {"option": "28g", "conditionIds": [], "rewardIds": []},
+        ],
+        specialData={
+            "saleSpecials": [
+                {"specialId": "s1", "specialName": "x", "discount": 5, "eligibleProductOptions": ["7g", "1g", None]},
+                {"specialId": "s2", "specialName": "y", "discount": 5, "eligibleProductOptions": None},
+            ]
+        },
+        optionsBelowKioskThreshold=["7g", "1g", "not on the menu"],
+        provider="dutchie",
+        subcategories=[{"name": "premium", "__typename": "Subcategory"}],
+        totalTerpenes={"value": 2.41, "unit": "PERCENTAGE"},
+    )
+    expected = {
+        "purchase_limits": {"1/8oz": "Unlimited", "1g": "4"},
+        "special_ids_by_option": {"1g": {"conditions": ["a", "b"]}, "7g": {"rewards": ["7"]}},
+        "special_options": {"s1": ["1g", "7g"]},
+        "kiosk_below_threshold": ["1g", "7g"],
+        "provider": "dutchie",
+        "subcategories": [{"name": "premium"}],
+        "total_terpenes": {"value": Decimal("2.41"), "unit": "PERCENTAGE"},
+    }
+    assert {name: product.extra.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("value", [None, "", [], {}, {"__typename": "X"}, ["x"] * 101, "x" * 20_000, 1e300])
+def test_a_value_of_unknown_shape_that_says_nothing_is_left_out(value: Any) -> None:
+    product = one(subcategories=value, totalTerpenes=value)
+    assert not {"subcategories", "total_terpenes"} & product.extra.keys()
+
+
+def test_ids_may_be_numbers() -> None:
+    made = run(item(id=7, _id=7, DispensaryID=12, brandId=3, enterpriseProductId=4, libraryProductId=5))
+    (product,) = made.products
+    assert made.warnings == ()
+    kept = ("dispensary_id", "brand_id", "enterprise_product_id", "library_product_id")
+    assert (product.provider_product_id, *(product.extra[name] for name in kept)) == ("7", "12", "3", "4", "5")
+
+
+@pytest.mark.parametrize("amount", [7, 7.0, "7", "7.0"])
+def test_stock_may_be_a_fraction_or_a_text(amount: Any) -> None:
+    made = run(item(POSMetaData={"children": [{"option": "1g", "quantity": amount, "quantityAvailable": amount}]}))
+    assert (made.products[0].quantity, made.warnings) == (7, ())
+    made = run(item(POSMetaData=None, manualInventory=[{"option": "1g", "inventory": amount}]))
+    assert (made.products[0].quantity, made.warnings) == (7, ())

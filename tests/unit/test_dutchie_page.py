@@ -136,7 +136,7 @@ def test_mending_leaves_whole_text_alone(value: dict[str, str]) -> None:
 
 
 def test_mending_knows_an_escaped_backslash() -> None:
-    assert fix_escapes(rb'"\\u0000 \\ud83d \u0000 \ud83d\ude00 \ude00"') == rb'"\\u0000 \\ud83d  \ud83d\ude00 \ufffd"'
+    assert fix_escapes(rb'"\\u0000 \\ud83d \u0000 \ud83d\ude00 \ude00"') == rb'"\\u0000 \\ud83d  \ud83d\ude00 \uFFFD"'
 
 
 _ids = st.none() | st.text(max_size=3) | st.integers(0, 9)

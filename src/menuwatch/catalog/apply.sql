@@ -27,7 +27,7 @@ CREATE TEMPORARY TABLE IF NOT EXISTS catalog_stage (
 TRUNCATE catalog_stage;
 
 -- piece: not_of_product
-'{brand_description,kiosk_quantity}'::text[]
+'{brand_description,kiosk_quantity,kiosk_below_threshold}'::text[]
 
 -- name: merge_stage
 -- The staged products are known ones whose raw item differs from the stored one, or that come back after a gap. A state ends, and

@@ -129,8 +129,8 @@ async def foreign_store_reason(
     """Why these pages are not this store's menu, None if they are. A store may permanently have another store's menu (shops of one
     owner): then it had it from its first crawl on, or a person released one.
     """
-    owners = [platform.store_of(items) for items in pages]
-    named = {owner for owner in owners if owner is not None}
+    owners = [platform.stores_of(items) for items in pages]
+    named = {owner for page in owners for owner in page}
     if named <= {store.platform_dispensary_id}:
         return None
     if store.first_crawled_at is None and len(named) == 1:
@@ -140,9 +140,16 @@ async def foreign_store_reason(
     strangers = named - {store.platform_dispensary_id} - {owner for (owner,) in rows}
     if not strangers:
         return None
-    at = [number for number, owner in enumerate(owners, 1) if owner in strangers]
-    which = "the menu" if len(at) == len(pages) else f"page {at[0]} of {len(pages)}"
-    return f"another store's: {which} is of store {min(strangers)}, and not of {store.platform_dispensary_id}"
+    number, page = next((number, page) for number, page in enumerate(owners, 1) if strangers & page.keys())
+    stranger = min(strangers & page.keys())
+    which = f"page {number} of {len(pages)}"
+    if page.keys() - strangers:
+        which = f"{page[stranger]} of {len(pages[number - 1])} items of {which} are"
+    elif all(strangers & other.keys() for other in owners):
+        which = "the menu is"
+    else:
+        which = f"{which} is"
+    return f"another store's: {which} of store {stranger}, and not of {store.platform_dispensary_id}"
 
 
 async def add_waiting(conn: AsyncConnection[Any], store: Store, why: str, *, but: int | None = None) -> str:

@@ -99,6 +99,8 @@ class RecordedMenu:
     pages: list[bytes] = field(default_factory=list)
     complete: bool | None = None
     """Whether an archive file says its menu is complete; None for raw files."""
+    partial: bool = False
+    """A raw file says that it is a part of a menu."""
     _ids: set[str] = field(default_factory=set)
     _nameless: int = 0
     _total: int | None = None
@@ -117,9 +119,10 @@ class RecordedMenu:
                 else:
                     self._ids.add(name)
             check_count(self.product_count, page)
-            total, total_pages = self.platform.totals(page)
-            self._total = _larger(self._total, total)
-            self._total_pages = _larger(self._total_pages, total_pages)
+            read = self.platform.read_page(page)
+            self.partial = self.partial or read.partial
+            self._total = _larger(self._total, read.total_count)
+            self._total_pages = _larger(self._total_pages, read.total_pages)
         if self.found is None:
             self.found = self.platform.store_in(items)
         return new
@@ -147,7 +150,7 @@ class RecordedMenu:
                 part = f"{self.product_count} of {self._total} products"
         elif self._total_pages is not None and len(self.pages) < self._total_pages:
             part = f"{len(self.pages)} of {self._total_pages} pages"
-        return part or (f"{self.product_count} products" if self.complete is False else None)
+        return part or (f"{self.product_count} products" if self.complete is False or self.partial else None)
 
 
 def _larger(one: int | None, other: int | None) -> int | None:

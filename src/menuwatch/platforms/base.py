@@ -154,6 +154,10 @@ class Platform(ABC):
         """The platform's id of the items' store, None if they do not say."""
         return self.items.store_of(items)
 
+    def stores_of(self, items: Iterable[msgspec.Raw]) -> dict[str, int]:
+        """The stores that the items name, each with the number of its items: more than one where a page mixes menus."""
+        return self.items.stores_of(items)
+
     def store_in(self, items: Iterable[msgspec.Raw]) -> FoundStore | None:
         """Store data in the items, for an unknown store; None if they do not identify one. By default only its id, also as
         slug."""

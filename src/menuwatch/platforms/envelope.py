@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from menuwatch.core.errors import BadPayload
 from menuwatch.core.json_bounds import TooManyValues, check_elements
 from menuwatch.platforms.json_repair import fix_escapes
+from menuwatch.platforms.model import Page
 
 _BOM = b"\xef\xbb\xbf"
 _TITLE = re.compile(rb"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
@@ -41,7 +43,7 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T], status: int = 200) -> 
         except msgspec.DecodeError:
             if b"\\u" not in text:
                 raise
-            return _bounded(fix_escapes(text), decoder)
+            return _bounded(fix_escapes(text, keep_nul=True), decoder)
     except TooManyValues as error:
         raise BadPayload(
             "limits", with_status(f"the response is too large for a menu: {error}", status), body
@@ -123,3 +125,67 @@ def parse_count(raw: msgspec.Raw) -> int | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else None
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True):
+    """One way in which an answer wraps its items. Paths are dotted keys.
+
+    `items` is the path of the list, "" for a bare list; `known` a Struct whose required fields an item of the platform has, needed
+    where the path alone does not say whose items these are; `total` and `pages` are the paths of the whole menu's numbers. Without a
+    total such an answer is part of a menu: nothing says that it is all.
+    """
+
+    items: str
+    known: type[msgspec.Struct] | None = None
+    total: str | None = None
+    pages: str | None = None
+
+
+_LOOKED_AT = 20
+"""Items that are tried before a list is taken for another platform's."""
+_raw = msgspec.json.Decoder(msgspec.Raw)
+_raw_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_raw_list = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def read_wrapped(body: bytes, envelopes: Sequence[Envelope], status: int = 200) -> Page | None:
+    """The page in the first envelope that fits, None if none does. Raises BadPayload as `decode`, and of kind limits."""
+    root = decode(body, _raw, status)
+    for envelope in envelopes:
+        found = _at(root, envelope.items)
+        items = _entries(found) if found is not None else None
+        if items is None or not _is_known(items, envelope.known):
+            continue
+        check_count(len(items), body)
+        total, pages = (parse_count(_at(root, path) or msgspec.Raw()) if path else None for path in
+                        (envelope.total, envelope.pages))  # fmt: skip
+        return Page(items, total, pages, partial=total is None and pages is None)
+    return None
+
+
+def _at(value: msgspec.Raw, path: str) -> msgspec.Raw | None:
+    """The value at a path of keys, None where a step is missing or no object."""
+    for step in path.split(".") if path else ():
+        try:
+            value = _raw_object.decode(value)[step]
+        except (msgspec.MsgspecError, KeyError):
+            return None
+    return value
+
+
+def _entries(value: msgspec.Raw) -> list[msgspec.Raw] | None:
+    try:
+        return _raw_list.decode(value)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _is_known(items: Sequence[msgspec.Raw], known: type[msgspec.Struct] | None) -> bool:
+    """Whether one of the first items has the fields of the platform's items. (One bad item does not make the rest unknown.)"""
+    if known is None:
+        return True
+    for item in items[:_LOOKED_AT]:
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            msgspec.json.decode(item, type=known)
+            return True
+    return False

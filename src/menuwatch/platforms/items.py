@@ -9,8 +9,9 @@ import msgspec
 
 from menuwatch.catalog.model import Product, ProductWarning
 from menuwatch.catalog.taxonomy.limits import MAX_ID_LENGTH, shorten_id
-from menuwatch.platforms.json_repair import JsonRepairer, read_leniently, storable
+from menuwatch.platforms.json_repair import JsonRepairer, has_unusable_text, read_leniently, storable
 from menuwatch.platforms.model import Normalized
+from menuwatch.platforms.plausibility import plausible
 
 MAX_ITEM_BYTES = 500_000
 """Maximum bytes of an item, whose decoded form can be many times larger. Real ones have some 20,000 at most."""
@@ -21,6 +22,14 @@ class Identified(Protocol):
 
     def product_id(self) -> str | None:
         """The product id, None without a usable one. The fields may have any type, because of leniently parsed items."""
+        ...
+
+
+class Owned(Protocol):
+    """A Struct of the field of an item that names its store."""
+
+    def store_id(self) -> str | None:
+        """The platform's id of the store, None without one."""
         ...
 
 
@@ -46,16 +55,13 @@ def usable_id(product_id: str | None) -> str:
     return product_id
 
 
-def _escaped_nul(raw: msgspec.Raw, _: Any) -> bool:
-    return b"\\u0000" in bytes(raw)
-
-
 class ItemReader(Generic[T]):
     """Reads the items of one platform.
 
     `item` is their type and `ids` that of the fields that identify them. `product` makes a product of an item and appends warnings;
     it may raise UnusableItem, ArithmeticError and RecursionError for its one item. `essential` and `judged` are those of
-    `JsonRepairer`, `store_id` gives the platform's id of an item's store, and `has_nul` tells whether a text that is read holds NUL.
+    `JsonRepairer`, `store_id` gives the platform's id of an item's store; `owner` may be the type of that field alone,
+    which is faster.
     """
 
     def __init__(
@@ -67,7 +73,7 @@ class ItemReader(Generic[T]):
         essential: Iterable[str],
         judged: Iterable[str],
         store_id: Callable[[T], str | None] = lambda _: None,
-        has_nul: Callable[[msgspec.Raw, T], bool] = _escaped_nul,
+        owner: type[Owned] | None = None,
     ) -> None:
         def product_id_in(plain: dict[str, Any]) -> str | None:
             """The product id of a leniently parsed item."""
@@ -80,7 +86,7 @@ class ItemReader(Generic[T]):
         self._product_id_in = product_id_in
         self._repairer = JsonRepairer(item, essential=essential, judged=judged, identity=product_id_in)
         self.store_id = store_id
-        self._has_nul = has_nul
+        self._owner = msgspec.json.Decoder(owner) if owner is not None else None
 
     def decode(self, raw: msgspec.Raw) -> T | None:
         """The item, None if it does not fit its types or is too large."""
@@ -115,6 +121,23 @@ class ItemReader(Generic[T]):
                 return store
         return None
 
+    def stores_of(self, items: Iterable[msgspec.Raw]) -> dict[str, int]:
+        """The stores that the items name, in order of first occurrence, each with the number of its items."""
+        found: dict[str, int] = {}
+        for raw in items:
+            if store := self._store_id(raw):
+                found[store] = found.get(store, 0) + 1
+        return found
+
+    def _store_id(self, raw: msgspec.Raw) -> str | None:
+        if self._owner is None:
+            item = self.decode(raw)
+            return self.store_id(item) if item is not None else None
+        try:
+            return self._owner.decode(raw).store_id()
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+
     def normalize(self, items: Iterable[msgspec.Raw]) -> Normalized:
         """Products in the order of their items; of several items with one id the last wins and takes the position of the first."""
         products: dict[str, Product] = {}
@@ -135,7 +158,7 @@ class ItemReader(Generic[T]):
                 warnings.append(ProductWarning(shorten_id(self.identity(raw)), field, message, fatal=True))
             else:
                 if product is not None:
-                    products[product.provider_product_id] = product
+                    products[product.provider_product_id] = plausible(product, warnings)
         return Normalized(products=tuple(products.values()), warnings=tuple(warnings))
 
     def _read(self, raw: msgspec.Raw, warnings: list[ProductWarning]) -> Product | None:
@@ -147,7 +170,7 @@ class ItemReader(Generic[T]):
             raise UnusableItem("", f"has more than {MAX_ITEM_BYTES:,} bytes")
         try:
             item = self._decoder.decode(raw)
-            if not self._has_nul(raw, item):
+            if not has_unusable_text(bytes(raw)):
                 return self._product(item, warnings)
         except (msgspec.MsgspecError, UnicodeDecodeError, ArithmeticError):
             del warnings[known:]  # the repaired item repeats them

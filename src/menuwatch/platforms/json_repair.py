@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
@@ -36,8 +36,12 @@ _PIECES = re.compile(
 )
 
 
-def fix_escapes(body: bytes) -> bytes:
-    """JSON text with lone surrogates replaced by U+FFFD and NUL removed.
+REPLACED = rb"\uFFFD"
+"""What stands for half a surrogate pair. Encoders write small digits, so that a text that `fix_escapes` changed can be recognized."""
+
+
+def fix_escapes(body: bytes, *, keep_nul: bool = False) -> bytes:
+    """JSON text with lone surrogates replaced by U+FFFD (written as REPLACED) and, unless `keep_nul`, NUL removed.
 
     Emoji that were cut in the middle are valid JSON by grammar and refused by every strict decoder. Raises TooManyValues for more
     of them than cut emoji explain.
@@ -45,14 +49,14 @@ def fix_escapes(body: bytes) -> bytes:
     # One buffer, since the pieces of a hostile body would be many times larger than the body.
     mended, at, count = bytearray(), 0, 0
     for match in _PIECES.finditer(body):
-        if match.lastgroup is None:
+        if match.lastgroup is None or (keep_nul and match.lastgroup == "nul"):
             continue
         count += 1
         if count > _MAX_ESCAPES:
             raise TooManyValues(f"more than {_MAX_ESCAPES:,} escapes that no text holds")
         mended += memoryview(body)[at : match.start()]
         if match.lastgroup == "half":
-            mended += rb"\ufffd"
+            mended += REPLACED
         at = match.end()
     if not at:
         return body
@@ -84,6 +88,11 @@ def _fraction(text: str) -> Decimal | str:
 
 def _whole(text: str) -> int | Decimal:
     return int(text) if len(text) <= _LONGEST_INTEGER else Decimal(text)
+
+
+def has_unusable_text(raw: bytes) -> bool:
+    """Whether an item that decodes may hold a text that no column can store as it came: NUL, or a character that was replaced."""
+    return rb"\u0000" in raw or REPLACED in raw
 
 
 def storable(value: Any) -> Any:
@@ -153,8 +162,12 @@ class JsonRepairer(Generic[T]):
                 beyond = [(at, value) for at, value in find_out_of_range(item) if not _within(at, self._judged)]
                 if not beyond:
                     name = shorten_id(self._identity(plain))
-                    return item, [ProductWarning(name, path, f"{message}; left out") for path, message in faults]
+                    warnings = [ProductWarning(name, path, f"{message}; left out") for path, message in faults]
+                    warnings += [ProductWarning(name, path, text) for path, text in _changed_texts(raw, content, item)]
+                    return item, warnings
                 for at, value in beyond:
+                    if _within(at, self._essential):
+                        return None, [self._fatal(plain, _path(at), f"{shorten(value)} is out of bounds")]
                     _leave_out(plain, list(at))
                     faults.append((_path(at), f"{shorten(value)} is out of bounds"))
         path, message = faults[0]
@@ -162,6 +175,55 @@ class JsonRepairer(Generic[T]):
 
     def _fatal(self, plain: dict[str, Any], path: str, message: str) -> ProductWarning:
         return ProductWarning(shorten_id(self._identity(plain)), path, message, fatal=True)
+
+
+def _changed_texts(raw: bytes, content: Any, item: msgspec.Struct) -> Iterator[tuple[str, str]]:
+    """(path, what happened) of each text of a repaired item that differs from what the platform sent; at most 50."""
+    count = 0
+    replaced = REPLACED in raw or not _is_utf8(raw)
+    for at, text in _texts(item):
+        original = _value_at(content, at)
+        if not isinstance(original, str):
+            continue
+        if "\0" in original:
+            message = "contains NUL, which is removed"
+        elif original != text or (replaced and "\ufffd" in text):
+            message = "contains what is no character; replaced by U+FFFD"
+        else:
+            continue
+        count += 1
+        if count > _MOST_FAULTS:
+            return
+        yield _path(at), message
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _texts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every text in a decoded struct, with its path."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            yield from _texts(getattr(value, name), (*path, name))
+    elif isinstance(value, list):
+        for place, entry in enumerate(value):
+            yield from _texts(entry, (*path, place))
+
+
+def _value_at(content: Any, path: Iterable[str | int]) -> Any:
+    try:
+        for step in path:
+            content = content[step]
+    except (KeyError, IndexError, TypeError):
+        return None
+    return content
 
 
 def _within(steps: Iterable[str | int], paths: frozenset[tuple[str, ...]]) -> bool:

@@ -64,11 +64,12 @@ class Normalized(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a menu. The totals are None without plausible values."""
+    """One page of a menu. The totals are None without plausible values. `partial`: it is a part of a menu, whatever the totals say."""
 
     items: list[msgspec.Raw]
     total_count: int | None
     total_pages: int | None
+    partial: bool = False
 
     def inspect(self, identity: Callable[[msgspec.Raw], str | None]) -> PageInfo:
         """The page's data for paging; `identity` gives an item's product id."""

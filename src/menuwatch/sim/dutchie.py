@@ -241,6 +241,11 @@ def _pos(state: ProductState, store: SimStore) -> dict[str, Any] | None:
     }
 
 
+def package_tag(product: SimProduct) -> str:
+    """The point of sale's tag of the package on sale."""
+    return f"DSXH{product.pos_number}"
+
+
 def _canonical(product: SimProduct) -> dict[str, Any]:
     return {
         "canonicalBrandId": product.pos_number[:4],
@@ -251,7 +256,7 @@ def _canonical(product: SimProduct) -> dict[str, Any]:
         "canonicalImgUrl": product.image,
         "canonicalLabResultUrl": None,
         "canonicalName": product.name,
-        "canonicalPackageId": f"DSXH{product.pos_number}",
+        "canonicalPackageId": package_tag(product),
         "canonicalProductTags": [],
         "canonicalSKU": product.pos_number.zfill(8),
         "canonicalStrainId": None,

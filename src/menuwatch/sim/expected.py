@@ -19,6 +19,7 @@ from decimal import Decimal
 from operator import add
 from typing import Literal
 
+from menuwatch.sim.dutchie import package_tag
 from menuwatch.sim.market import Market
 from menuwatch.sim.model import (
     Content,
@@ -128,7 +129,14 @@ def row_of(state: ProductState, store: SimStore) -> Row:
         thc=thc,
         cbd=cbd,
     )
-    return platform.row(row, state, store) if platform is not None else row
+    return platform.row(row, state, store) if platform is not None else replace(row, batch=_dutchie_batch(state, store))
+
+
+def _dutchie_batch(state: ProductState, store: SimStore) -> Mapping[str, str] | None:
+    """The tag of the package, which shops with a point of sale show since 2024."""
+    if store.counting != "pos" or store.old:
+        return None
+    return {"package_tag": package_tag(state.product)}
 
 
 def _dutchie_options(state: ProductState, store: SimStore) -> Iterator[OptionRow]:

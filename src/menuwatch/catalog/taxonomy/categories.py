@@ -48,6 +48,7 @@ class Kind(NamedTuple):
 _CATEGORIES: dict[str, Category] = {
     "flower": "flower",
     "bud": "flower",
+    "premium flower": "flower",
     "pre roll": "preroll",
     "preroll": "preroll",
     "joint": "preroll",
@@ -78,6 +79,8 @@ _CATEGORIES: dict[str, Category] = {
 _SUBCATEGORIES: dict[str, Kind] = {
     # flower
     "shake": Kind("flower", "shake"),
+    "shake trim": Kind("flower", "shake"),
+    "trim": Kind("flower", "shake"),
     "small bud": Kind("flower", "small_buds"),
     "premium": Kind("flower", None),
     "whole flower": Kind("flower", None),

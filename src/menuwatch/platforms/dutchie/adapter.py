@@ -17,7 +17,7 @@ from menuwatch.core.http import Response, Session
 from menuwatch.core.logging import get_logger
 from menuwatch.platforms.base import Platform, split_url
 from menuwatch.platforms.dutchie import answers, normalize
-from menuwatch.platforms.dutchie.payload import FIELDS
+from menuwatch.platforms.dutchie.payload import FIELDS, ITEMS_PATH
 from menuwatch.platforms.dutchie.queries import (
     CONSUMER_DISPENSARIES,
     DEFAULT_HASHES,
@@ -94,7 +94,7 @@ class Dutchie(Platform):
     normalizer_version = normalize.VERSION
     fields = FIELDS
     items = normalize.ITEMS
-    items_path = answers.ITEMS_PATH
+    items_path = ITEMS_PATH
     per_page = PER_PAGE
 
     def __init__(

@@ -1,7 +1,7 @@
 """Answers: a page of a menu, the records of stores, and the errors of answers that are neither.
 
-`data.filteredProducts.{products[], queryInfo{totalCount, totalPages}}`. GraphQL errors are a BadPayload, as is anything
-`platforms.envelope` reports for an answer that is not JSON.
+`data.filteredProducts.{products[], queryInfo{totalCount, totalPages}}`; recordings also have their items in other envelopes
+(`ENVELOPES`). GraphQL errors are a BadPayload, as is anything `platforms.envelope` reports for an answer that is not JSON.
 
 Of a store's record, coordinates are [longitude, latitude]; names may end with spaces ("4K Cannabis "); ids are 24 hexadecimal
 digits or 17 letters and digits, so they are opaque. A name may change while the slug (`cName`) stays.
@@ -18,14 +18,16 @@ from menuwatch.catalog.taxonomy.text import clean
 from menuwatch.core import strict_json as strict
 from menuwatch.core.errors import BadPayload
 from menuwatch.platforms.dutchie.normalize import ITEMS
-from menuwatch.platforms.dutchie.payload import Ids
+from menuwatch.platforms.dutchie.payload import ITEMS_PATH, Ids
 from menuwatch.platforms.envelope import (
+    Envelope,
     check_count,
     check_list,
     decode,
     excerpt,
     missing,
     parse_count,
+    read_wrapped,
     short_value,
     with_status,
 )
@@ -34,7 +36,29 @@ from menuwatch.platforms.store_records import StoreRecord, iana_timezone, read_r
 
 _NOT_PERSISTED = re.compile(r"persisted[\s_-]*query[\s_-]*(?:not[\s_-]*(?:found|supported)|is not|hash)", re.IGNORECASE)
 _LONGEST_ERRORS = 100_000
-ITEMS_PATH = "data.filteredProducts.products"
+
+
+class _Known(msgspec.Struct):
+    """What every item of a menu has, whatever its envelope."""
+
+    Name: Any
+    Options: Any
+
+
+ENVELOPES = (
+    Envelope(
+        items=ITEMS_PATH,
+        total="data.filteredProducts.queryInfo.totalCount",
+        pages="data.filteredProducts.queryInfo.totalPages",
+    ),
+    Envelope(items="data.getPersonalizedProducts.products"),  # a shop's front rows: never the whole menu
+    Envelope(items="filteredProducts.products", known=_Known, total="filteredProducts.queryInfo.totalCount"),
+    Envelope(items="data.products", known=_Known),
+    Envelope(items="products", known=_Known),
+    Envelope(items="", known=_Known),
+)
+"""Every envelope whose items are known, the most specific first."""
+_OF_ANOTHER = frozenset({"schema", "no_data"})
 
 
 class _QueryInfo(msgspec.Struct, gc=False):
@@ -96,8 +120,18 @@ def read(body: bytes, status: int = 200) -> Page:
     """Parses a page, which may be empty. Raises BadPayload of kind html, truncated, errors, no_data, schema, limits
     or persisted_query; `status` (HTTP) is only used in the message.
     """
-    data = _data(body, status)
-    menu = data.filteredProducts
+    try:
+        return _read(body, status)
+    except BadPayload as error:
+        page = read_wrapped(body, ENVELOPES[1:], status) if error.kind in _OF_ANOTHER else None
+        if page is None:
+            raise
+        return page
+
+
+def _read(body: bytes, status: int) -> Page:
+    """A page in the envelope of a menu, in one pass."""
+    menu = _data(body, status).filteredProducts
     if menu is None or menu.products is None:
         raise missing("menu", "data.filteredProducts" if menu is None else ITEMS_PATH, status, body)
     check_count(len(menu.products), body)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 from menuwatch.catalog.model import LabValue
 from menuwatch.catalog.taxonomy.limits import bounded
@@ -42,10 +41,12 @@ def cannabinoids(rows: Sequence[CannabinoidRow | None] | None) -> tuple[LabValue
     return tuple(results)
 
 
-def terpenes(rows: Sequence[TerpeneRow | None] | None) -> list[dict[str, Any]]:
+def terpenes(rows: Sequence[TerpeneRow | None] | None) -> tuple[LabValue, ...]:
     """Terpenes as given, except rows without a name or a value. Raises ArithmeticError for a value out of bounds."""
-    return [
-        {"name": label(row.libraryTerpene.name), "value": bounded(row.value), "unit": label(row.unit or "")}
-        for row in rows or ()
+    if not rows:
+        return ()
+    return tuple(
+        LabValue(label(row.libraryTerpene.name), bounded(row.value), label(row.unit or ""))
+        for row in rows
         if row is not None and row.value is not None and row.libraryTerpene is not None and row.libraryTerpene.name
-    ]
+    )

@@ -25,14 +25,13 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, TypeVar
 
-import msgspec
-
-from menuwatch.catalog.model import Potency, Product, ProductWarning, Special, Variant
+from menuwatch.catalog.model import Batch, Potency, Product, ProductWarning, Special, Variant
 from menuwatch.catalog.taxonomy.categories import DOSED, kind
 from menuwatch.catalog.taxonomy.limits import MAX_ID_LENGTH, bounded, shorten
 from menuwatch.catalog.taxonomy.text import enum, label
+from menuwatch.platforms.dutchie.extra import add_pos_extra, add_special_extra, small_value
 from menuwatch.platforms.dutchie.lab_results import cannabinoids, effect_name, terpenes
-from menuwatch.platforms.dutchie.options import is_active, kiosk_levels, stock_levels, total, weights
+from menuwatch.platforms.dutchie.options import Packages, is_active, packages_on_sale, stock_levels, total, weights
 from menuwatch.platforms.dutchie.payload import (
     BogoCondition,
     BogoReward,
@@ -42,6 +41,7 @@ from menuwatch.platforms.dutchie.payload import (
     Item,
     SaleSpecial,
     SpecialData,
+    StoreId,
     TotalQuantity,
 )
 from menuwatch.platforms.items import ItemReader, UnusableItem
@@ -57,26 +57,10 @@ from menuwatch.platforms.products import (
     required,
 )
 
-VERSION = 4
+VERSION = 5
 """Raise it when the same item would give a different product."""
 
 _Value = TypeVar("_Value")
-
-
-def _has_nul(_: msgspec.Raw, item: Item) -> bool:
-    """Whether a text that is not cached holds NUL. (NUL in unread fields is harmless.)"""
-    text = (
-        f"{item.Name}{item.id}{item._id}{item.description}{item.Image}{item.cName}{item.brandId}{item.DispensaryID}"
-        f"{item.enterpriseProductId}{item.libraryProductId}{item.duplicatedProductId}"
-        f"{item.brand.description if item.brand is not None else None}"
-    )
-    if item.images:
-        text += "".join([ref.url for ref in item.images if ref is not None and ref.url])
-    if item.pastCNames:
-        text += "".join([past for past in item.pastCNames if past])
-    if item.rawOptions:
-        text += "".join([option for option in item.rawOptions if option])
-    return "\0" in text
 
 
 def _product(item: Item, warnings: list[ProductWarning]) -> Product:
@@ -91,6 +75,7 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
     active = is_active(item.Status)
     variants, quantity = _variants(item, product_id, category, active, warnings, dosed=canonical.category in DOSED)
     brand = item.brandName or (item.brand.name if item.brand is not None else None)
+    on_sale = packages_on_sale(item.Options, item.POSMetaData)
     return make_product(
         product_id,
         name,
@@ -112,7 +97,9 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
         description=item.description,
         created_at=instant_field(item.createdAt, product_id, "createdAt", warnings),
         updated_at=instant_field(item.updatedAt, product_id, "updatedAt", warnings),
-        extra=_extra(item, brand),
+        extra=_extra(item, brand, on_sale),
+        terpenes=terpenes(item.terpenes),
+        batch=Batch(package_tag=on_sale.tag, certificate_url=on_sale.certificate),
     )
 
 
@@ -210,27 +197,25 @@ def _by_option(values: list[_Value], options: list[str | None] | None) -> list[_
     return [values[i] for i in sorted(range(len(values)), key=texts.__getitem__)]
 
 
-def _extra(item: Item, brand_raw: str | None) -> dict[str, Any]:
+def _extra(item: Item, brand_raw: str | None, on_sale: Packages) -> dict[str, Any]:
     """Values without a column, only those present; flags only if true."""
     extra: dict[str, Any] = {}
-    if item.DispensaryID:
-        extra["dispensary_id"] = item.DispensaryID
-    if item.libraryProductId:
-        extra["library_product_id"] = item.libraryProductId
-    if item.enterpriseProductId:
-        extra["enterprise_product_id"] = item.enterpriseProductId
-    if item.duplicatedProductId:
-        extra["duplicated_product_id"] = item.duplicatedProductId
+    for name, identifier in (
+        ("dispensary_id", item.DispensaryID),
+        ("library_product_id", item.libraryProductId),
+        ("enterprise_product_id", item.enterpriseProductId),
+        ("duplicated_product_id", item.duplicatedProductId),
+    ):
+        if text := id_text(identifier):
+            extra[name] = text
     brand = item.brand
-    brand_id = item.brandId or (brand.id if brand is not None else None)
+    brand_id = id_text(item.brandId) or (id_text(brand.id) if brand is not None else None)
     if brand_id:
         extra["brand_id"] = label(brand_id)
     if brand is not None and brand.name and brand.name != brand_raw:
         extra["brand_record_name"] = label(brand.name)
     if brand is not None and brand.description and (about := brand.description.strip()):
         extra["brand_description"] = about
-    if item.POSMetaData is not None and (kiosk := kiosk_levels(item.Options, item.POSMetaData.children)):
-        extra["kiosk_quantity"] = {label(option): quantity for option, quantity in kiosk.items()}
     if item.cName:
         extra["slug"] = item.cName
     if item.pastCNames:
@@ -241,8 +226,6 @@ def _extra(item: Item, brand_raw: str | None) -> dict[str, Any]:
         extra["raw_options"] = _by_option(item.rawOptions, item.Options)
     if item.effects:
         extra["effects"] = {effect_name(name): level for name, level in item.effects.items() if level is not None}
-    if item.terpenes:
-        extra["terpenes"] = terpenes(item.terpenes)
     if item.weight is not None:
         extra["weight_rank"] = item.weight
     measure = item.measurements.netWeight if item.measurements is not None else None
@@ -255,6 +238,13 @@ def _extra(item: Item, brand_raw: str | None) -> dict[str, Any]:
         extra["medical_only"] = True
     if item.recOnly:
         extra["rec_only"] = True
+    if item.provider:
+        extra["provider"] = label(item.provider)
+    for name, value in (("subcategories", item.subcategories), ("total_terpenes", item.totalTerpenes)):
+        if (small := small_value(value)) is not None:
+            extra[name] = small
+    add_pos_extra(extra, item, on_sale)
+    add_special_extra(extra, item)
     return extra
 
 
@@ -288,7 +278,7 @@ def _special(
         value=bounded(value) if value is not None else None,
         required_quantity=needed,
         reward_quantity=reward,
-        special_id=label(special.specialId) if special.specialId else None,
+        special_id=label(id_text(special.specialId) or "") or None,
         menu_type=enum(special.menuType or ""),
         ends_at=ends_at,
     )
@@ -312,9 +302,10 @@ def _sale(special: SaleSpecial) -> Special:
 
 
 def _bogo(special: BogoSpecial) -> Special:
-    """Buy some, get some. "5 for $75" is a bundle: its price is `discountBundle.value` (or `itemsForAPrice.value`, null in everything
-    seen) and its number stands in the conditions. Else the value is the percentage off what is rewarded; a reward in money
-    has none here, because nothing would tell it from a percentage.
+    """Buy some, get some. "5 for $75" is a bundle: its price is `discountBundle.value` and its number stands in the conditions.
+    "$40 for two" is one as well: its price is `itemsForAPrice.value`, and its number that of the rewards, which are all that is
+    bought. Else the value is the percentage off what is rewarded; a reward in money has none here, because nothing would tell it
+    from a percentage.
     """
     needed = _quantity(special.bogoConditions)
     bundle, items = special.discountBundle, special.itemsForAPrice
@@ -322,9 +313,9 @@ def _bogo(special: BogoSpecial) -> Special:
     value: Decimal | None = None
     if bundle is not None and bundle.value is not None:
         kind, value = "bundle", bundle.value
-    elif items is not None and items.value is not None:
-        kind, value = "bundle", items.value
-        needed = _count(items.quantity) or needed
+    elif items is not None and items.enabled is not False and items.value is not None:
+        needed = _count(items.quantity) or _quantity(special.bogoRewards) or needed
+        return _special(special, "bundle", items.value, needed=needed)
     else:
         value = next((v for v in map(_percent_off, special.bogoRewards or ()) if v is not None), None)
     return _special(special, kind, value, needed=needed, reward=_quantity(special.bogoRewards))
@@ -366,6 +357,6 @@ ITEMS = ItemReader(
                "manualInventory", "isBelowThreshold", "optionsBelowThreshold", "Status"),
     # A list that is not aligned is ignored, whatever it contains.
     judged=("Prices", "recPrices", "medicalPrices", "recSpecialPrices", "medicalSpecialPrices"),
-    store_id=lambda item: item.DispensaryID,
-    has_nul=_has_nul,
+    store_id=lambda item: id_text(item.DispensaryID),
+    owner=StoreId,
 )  # fmt: skip

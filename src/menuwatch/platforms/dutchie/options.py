@@ -20,9 +20,10 @@ from typing import NamedTuple
 from menuwatch.catalog.taxonomy.categories import WEIGHED, kind
 from menuwatch.catalog.taxonomy.limits import MAX_TOTAL
 from menuwatch.catalog.taxonomy.package import mass, package
-from menuwatch.platforms.dutchie.payload import Child, ManualInventory
+from menuwatch.catalog.taxonomy.text import label
+from menuwatch.platforms.dutchie.payload import Child, ManualInventory, PosMetaData
 from menuwatch.platforms.items import UnusableItem
-from menuwatch.platforms.numbers import packages
+from menuwatch.platforms.numbers import id_text, packages
 from menuwatch.platforms.products import grams
 
 POS_CAP = 25
@@ -88,6 +89,40 @@ def kiosk_levels(options: Sequence[str | None] | None, children: Sequence[Child 
                 if isinstance(amount, int | float | str) and (count := packages(amount)) is not None:
                     levels[child.option] = count
     return levels
+
+
+class Packages(NamedTuple):
+    """What the point of sale says of the packages on sale: `tag` and `certificate` are those of all options, None where they differ;
+    `tags` and `certificates` then give them by option."""
+
+    tag: str | None
+    certificate: str | None
+    tags: dict[str, str]
+    certificates: dict[str, str]
+
+
+def packages_on_sale(options: Sequence[str | None] | None, pos: PosMetaData | None) -> Packages:
+    """The product's record says the same as the first child, so that it counts only where no child on the menu says anything."""
+    tags: dict[str, str] = {}
+    certificates: dict[str, str] = {}
+    if pos is None:
+        return Packages(None, None, {}, {})
+    for child in pos.children or ():
+        if child is None or not child.option or child.option not in (options or ()):
+            continue
+        if (tag := id_text(child.canonicalPackageId)) and (tag := label(tag)):
+            tags[label(child.option)] = tag
+        if child.canonicalLabResultUrl and (url := child.canonicalLabResultUrl.strip()):
+            certificates[label(child.option)] = url
+    tag, several_tags = _one(tags, label(id_text(pos.canonicalPackageId) or ""))
+    certificate, several_certificates = _one(certificates, (pos.canonicalLabResultUrl or "").strip())
+    return Packages(tag, certificate, several_tags, several_certificates)
+
+
+def _one(values: dict[str, str], otherwise: str) -> tuple[str | None, dict[str, str]]:
+    """(the one value, nothing) or (None, the different values by option)."""
+    distinct = set(values.values()) or {otherwise}
+    return (distinct.pop() or None, {}) if len(distinct) == 1 else (None, values)
 
 
 def _nth(entries: Sequence[Child | None] | Sequence[ManualInventory | None], option: str, nth: int) -> int | None:

@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from menuwatch.platforms.fields import declare
+from menuwatch.platforms.fields import Field, declare
 from menuwatch.platforms.numbers import Identifier, Quantity, id_text
 
 
 class Brand(msgspec.Struct, gc=False):
-    id: str | None = None
+    id: Identifier | None = None
     name: str | None = None
     description: str | None = None
 
@@ -37,10 +37,34 @@ class Child(msgspec.Struct, gc=False):
     quantity: Quantity = None
     quantityAvailable: Quantity = None  # noqa: N815 - the wire's name
     kioskQuantityAvailable: Any = None  # noqa: N815
+    canonicalPackageId: Identifier | None = None  # noqa: N815
+    canonicalLabResultUrl: str | None = None  # noqa: N815
 
 
 class PosMetaData(msgspec.Struct, gc=False):
+    """The point of sale's record of the product. Its package and certificate are those of the first of `children`."""
+
+    canonicalID: Identifier | None = None  # noqa: N815 - the wire's names
+    canonicalSKU: Identifier | None = None  # noqa: N815
+    canonicalCategory: str | None = None  # noqa: N815
+    canonicalPackageId: Identifier | None = None  # noqa: N815
+    canonicalLabResultUrl: str | None = None  # noqa: N815
     children: list[Child | None] | None = None
+
+
+class Limit(msgspec.Struct, gc=False):
+    """The most that one customer may buy of an option: "Unlimited" in everything seen, a number elsewhere."""
+
+    key: str | None = None
+    value: Identifier | None = None
+
+
+class OptionSpecials(msgspec.Struct, gc=False):
+    """The promotions that an option is a condition or a reward of."""
+
+    option: str | None = None
+    conditionIds: list[Identifier | None] | None = None  # noqa: N815
+    rewardIds: list[Identifier | None] | None = None  # noqa: N815
 
 
 class ManualInventory(msgspec.Struct, gc=False):
@@ -88,7 +112,7 @@ class SaleDiscount(msgspec.Struct, gc=False):
 class SaleSpecial(msgspec.Struct, gc=False):
     """`discount` is a bare number; one of three booleans says of what."""
 
-    specialId: str | None = None  # noqa: N815
+    specialId: Identifier | None = None  # noqa: N815
     specialName: str | None = None  # noqa: N815
     menuType: str | None = None  # noqa: N815
     discount: Decimal | None = None
@@ -97,6 +121,7 @@ class SaleSpecial(msgspec.Struct, gc=False):
     targetPrice: bool | None = None  # noqa: N815
     saleDiscounts: list[SaleDiscount | None] | None = None  # noqa: N815
     endStamp: str | int | None = None  # noqa: N815
+    eligibleProductOptions: list[str | None] | None = None  # noqa: N815
 
 
 class TotalQuantity(msgspec.Struct, gc=False):
@@ -122,12 +147,15 @@ class DiscountBundle(msgspec.Struct, gc=False):
 
 
 class ItemsForAPrice(msgspec.Struct, gc=False):
+    """ "$40 for two": `value` "40"; how many is in the rewards' total quantity."""
+
+    enabled: bool | None = None
     value: Decimal | None = None
     quantity: Quantity = None
 
 
 class BogoSpecial(msgspec.Struct, gc=False):
-    specialId: str | None = None  # noqa: N815
+    specialId: Identifier | None = None  # noqa: N815
     specialName: str | None = None  # noqa: N815
     menuType: str | None = None  # noqa: N815
     endStamp: str | int | None = None  # noqa: N815
@@ -158,13 +186,13 @@ class Item(Ids, gc=False):
     """One element of `products[]`."""
 
     Name: str | None = None
-    DispensaryID: str | None = None
-    duplicatedProductId: str | None = None  # noqa: N815
-    libraryProductId: str | None = None  # noqa: N815
-    enterpriseProductId: str | None = None  # noqa: N815
+    DispensaryID: Identifier | None = None
+    duplicatedProductId: Identifier | None = None  # noqa: N815
+    libraryProductId: Identifier | None = None  # noqa: N815
+    enterpriseProductId: Identifier | None = None  # noqa: N815
     cName: str | None = None  # noqa: N815
     pastCNames: list[str | None] | None = None  # noqa: N815
-    brandId: str | None = None  # noqa: N815
+    brandId: Identifier | None = None  # noqa: N815
     brandName: str | None = None  # noqa: N815
     brand: Brand | None = None
     type: str | None = None
@@ -198,6 +226,22 @@ class Item(Ids, gc=False):
     weight: int | float | None = None
     createdAt: str | int | None = None  # noqa: N815
     updatedAt: str | int | None = None  # noqa: N815
+    limitsPerCustomer: list[Limit | None] | None = None  # noqa: N815
+    specialIdsPerOption: list[OptionSpecials | None] | None = None  # noqa: N815
+    optionsBelowKioskThreshold: list[str | None] | None = None  # noqa: N815
+    provider: str | None = None
+    subcategories: Any = None
+    totalTerpenes: Any = None  # noqa: N815
+
+
+class StoreId(msgspec.Struct, gc=False):
+    """The field of an item that names its store."""
+
+    DispensaryID: Identifier | None = None
+
+    def store_id(self) -> str | None:
+        """The platform's id of the store."""
+        return id_text(self.DispensaryID)
 
 
 _AGAIN = "repeats another field"
@@ -210,83 +254,117 @@ _LIMITS = "for purchase limits and taxes"
 
 _SALE = "specialData.saleSpecials[]"
 _BOGO = "specialData.bogoSpecials[]"
+_CHILD = "POSMetaData.children[]"
 
-FIELDS = declare(
-    "data.filteredProducts",
-    used={"queryInfo.totalCount queryInfo.totalPages": "whether this is all of the menu"},
-    kept={},
-    ignored={"__typename queryInfo.__typename": _TYPE},
-) + declare(
-    "data.filteredProducts.products[]",
-    used={
-        "id _id": "provider_product_id",
-        "Name": "name_raw, name",
-        "DispensaryID": "which store; extra.dispensary_id",
-        "brandName brand.name": "brand_name_raw, brand_name; extra.brand_record_name where they differ",
-        "type": "category, category_canon",
-        "subcategory": "subcategory, subcategory_canon",
-        "strainType": "strain_type, strain_canon",
-        "Status": "status_raw, stock_status",
-        "description": "description",
-        "Image images[].url images[].active": "image_url, images",
-        "Options[]": "variants.option, weight_g, pieces, content_mg",
-        "rawOptions[]": "variants.weight_g where the option says none; extra.raw_options",
-        "recPrices[] medicalPrices[]": "variants: price",
-        "Prices[]": "variants: price, where another list is missing",
-        "recSpecialPrices[] medicalSpecialPrices[]": "variants: special price",
-        "POSMetaData.children[].option POSMetaData.children[].quantity POSMetaData.children[].quantityAvailable": "variants.quantity, "
-        "capped, stock_status",
-        "manualInventory[].option manualInventory[].inventory": "variants.quantity where the point of sale counts none",
-        "isBelowThreshold optionsBelowThreshold[]": "stock_status",
-        "measurements.netWeight.unit measurements.netWeight.values[]": "variants.weight_g of a single option; extra.net_weight",
-        "THCContent.unit THCContent.range[]": "thc",
-        "CBDContent.unit CBDContent.range[]": "cbd",
-        "cannabinoidsV2[].value cannabinoidsV2[].unit cannabinoidsV2[].cannabinoid.name": "cannabinoids",
-        "createdAt": "platform_created_at",
-        "updatedAt": "platform_updated_at",
-        "effects.*": "extra.effects, in one spelling",
-        f"{_SALE}.specialId {_SALE}.specialName {_SALE}.menuType {_SALE}.discount {_SALE}.percentDiscount {_SALE}.dollarDiscount "
-        f"{_SALE}.targetPrice {_SALE}.saleDiscounts[].discountType {_SALE}.saleDiscounts[].discountAmount "
-        f"{_SALE}.endStamp": "specials",
-        f"{_BOGO}.specialId {_BOGO}.specialName {_BOGO}.menuType {_BOGO}.endStamp {_BOGO}.itemsForAPrice.value "
-        f"{_BOGO}.itemsForAPrice.quantity {_BOGO}.discountBundle.discountType {_BOGO}.discountBundle.value "
-        f"{_BOGO}.bogoConditions[].quantity {_BOGO}.bogoConditions[].totalQuantity.quantity "
-        f"{_BOGO}.bogoRewards[].quantity {_BOGO}.bogoRewards[].totalQuantity.quantity {_BOGO}.bogoRewards[].discountType "
-        f"{_BOGO}.bogoRewards[].discountAmount {_BOGO}.bogoRewards[].percentDiscount": "specials",
-    },
-    kept={
-        "duplicatedProductId": "extra.duplicated_product_id",
-        "libraryProductId": "extra.library_product_id",
-        "enterpriseProductId": "extra.enterprise_product_id",
-        "brandId brand.id": "extra.brand_id",
-        "brand.description": "extra.brand_description",
-        "POSMetaData.children[].kioskQuantityAvailable": "extra.kiosk_quantity, by option",
-        "cName": "extra.slug",
-        "pastCNames[]": "extra.aliases",
-        "terpenes[].value terpenes[].unit terpenes[].libraryTerpene.name": "extra.terpenes",
-        "special": "extra.special",
-        "medicalOnly": "extra.medical_only",
-        "recOnly": "extra.rec_only",
-        "weight": "extra.weight_rank; position in the menu's order, not a weight",
-    },
-    ignored={
-        "**.__typename": _TYPE,
-        "brand.imageUrl": "not of the product: the brand's logo, which is downloaded with the images",
-        "brand._id brand.parentBrandId brandLogo": "of the brand, not of the product",
-        "AdditionalOptions": "always empty in the samples",
-        "THC CBD wholesalePrices nonArmsLength pricingTierData comingSoon bottleDepositTaxCents vapeTaxApplicable "
-        "measurements.volume provider": _NULL,
-        "descriptionHtml": _AGAIN + ": description",
-        "images[].description": "image metadata, usually empty",
-        "imgixSettings.** featured.** collectionCardBadge.** collectionCardBadge certificateOfAnalysisEnabled StoreName": _SITE,
-        "limitsPerCustomer[].** useBetterPotencyTaxes": _LIMITS,
-        "libraryProductScore": "confidence of libraryProductId",
-        "isBelowKioskThreshold optionsBelowKioskThreshold[]": "stock in the shop's kiosk, not online",
-        "specialIdsPerOption[].**": "which promotion is of which option; their prices are in the lists",
-        "cannabinoidsV2[].cannabinoid.description terpenes[].id terpenes[].terpeneId terpenes[].unitSymbol "
-        "terpenes[].libraryTerpene.**": "of the substance, not of the product",
-        "POSMetaData.**": _POS,
-        "POSMetaData.children[].**": _POS + "; its prices are null or those of the lists",
-        "specialData.**": _RULES,
-    },
+
+def _fields_of(items: str) -> tuple[Field, ...]:
+    """The declarations of the items in one envelope."""
+    return declare(
+        f"{items}[]",
+        used={
+            "id _id": "provider_product_id",
+            "Name": "name_raw, name",
+            "DispensaryID": "which store; extra.dispensary_id",
+            "brandName brand.name": "brand_name_raw, brand_name; extra.brand_record_name where they differ",
+            "type": "category, category_canon",
+            "subcategory": "subcategory, subcategory_canon",
+            "strainType": "strain_type, strain_canon",
+            "Status": "status_raw, stock_status",
+            "description": "description",
+            "Image images[].url images[].active": "image_url, images",
+            "brand.imageUrl": "images of brands: the brand's logo",
+            "Options[]": "variants.option, weight_g, pieces, content_mg",
+            "rawOptions[]": "variants.weight_g where the option says none; extra.raw_options",
+            "recPrices[] medicalPrices[]": "variants: price",
+            "Prices[]": "variants: price, where another list is missing",
+            "recSpecialPrices[] medicalSpecialPrices[]": "variants: special price",
+            f"{_CHILD}.option {_CHILD}.quantity {_CHILD}.quantityAvailable": "variants.quantity, capped, stock_status",
+            "manualInventory[].option manualInventory[].inventory": "variants.quantity where the point of sale counts none",
+            "isBelowThreshold optionsBelowThreshold[]": "stock_status",
+            "measurements.netWeight.unit measurements.netWeight.values[]": "variants.weight_g of a single option; extra.net_weight",
+            "THCContent.unit THCContent.range[]": "thc",
+            "CBDContent.unit CBDContent.range[]": "cbd",
+            "cannabinoidsV2[].value cannabinoidsV2[].unit cannabinoidsV2[].cannabinoid.name": "cannabinoids",
+            "terpenes[].value terpenes[].unit terpenes[].libraryTerpene.name": "terpenes",
+            f"POSMetaData.canonicalPackageId {_CHILD}.canonicalPackageId": "batch.package_tag; extra.package_ids where options differ",
+            f"POSMetaData.canonicalLabResultUrl {_CHILD}.canonicalLabResultUrl": "batch.certificate_url; extra.certificate_urls where "
+            "options differ",
+            "createdAt": "platform_created_at",
+            "updatedAt": "platform_updated_at",
+            "effects.*": "extra.effects, in one spelling",
+            f"{_SALE}.specialId {_SALE}.specialName {_SALE}.menuType {_SALE}.discount {_SALE}.percentDiscount {_SALE}.dollarDiscount "
+            f"{_SALE}.targetPrice {_SALE}.saleDiscounts[].discountType {_SALE}.saleDiscounts[].discountAmount "
+            f"{_SALE}.endStamp": "specials",
+            f"{_BOGO}.specialId {_BOGO}.specialName {_BOGO}.menuType {_BOGO}.endStamp {_BOGO}.itemsForAPrice.enabled "
+            f"{_BOGO}.itemsForAPrice.value {_BOGO}.itemsForAPrice.quantity "
+            f"{_BOGO}.discountBundle.discountType {_BOGO}.discountBundle.value "
+            f"{_BOGO}.bogoConditions[].quantity {_BOGO}.bogoConditions[].totalQuantity.quantity "
+            f"{_BOGO}.bogoRewards[].quantity {_BOGO}.bogoRewards[].totalQuantity.quantity {_BOGO}.bogoRewards[].discountType "
+            f"{_BOGO}.bogoRewards[].discountAmount {_BOGO}.bogoRewards[].percentDiscount": "specials",
+        },
+        kept={
+            "duplicatedProductId": "extra.duplicated_product_id",
+            "libraryProductId": "extra.library_product_id",
+            "enterpriseProductId": "extra.enterprise_product_id",
+            "brandId brand.id": "extra.brand_id",
+            "brand.description": "extra.brand_description",
+            "POSMetaData.children[].kioskQuantityAvailable": "extra.kiosk_quantity, by option",
+            "cName": "extra.slug",
+            "pastCNames[]": "extra.aliases",
+            "POSMetaData.canonicalID": "extra.pos_id",
+            "POSMetaData.canonicalSKU": "extra.sku",
+            "POSMetaData.canonicalCategory": "extra.pos_category",
+            "limitsPerCustomer[].key limitsPerCustomer[].value": "extra.purchase_limits, by option",
+            "specialIdsPerOption[].option specialIdsPerOption[].conditionIds[] specialIdsPerOption[].rewardIds[]": "extra."
+            "special_ids_by_option",
+            f"{_SALE}.eligibleProductOptions[]": "extra.special_options, by promotion",
+            "optionsBelowKioskThreshold[]": "extra.kiosk_below_threshold",
+            "provider": "extra.provider",
+            "subcategories subcategories.**": "extra.subcategories",
+            "totalTerpenes totalTerpenes.**": "extra.total_terpenes",
+            "special": "extra.special",
+            "medicalOnly": "extra.medical_only",
+            "recOnly": "extra.rec_only",
+            "weight": "extra.weight_rank; position in the menu's order, not a weight",
+        },
+        ignored={
+            "**.__typename": _TYPE,
+            "brand._id brand.parentBrandId brandLogo": "of the brand, not of the product",
+            "AdditionalOptions": "always empty in the samples",
+            "THC CBD wholesalePrices nonArmsLength pricingTierData comingSoon bottleDepositTaxCents vapeTaxApplicable "
+            "measurements.volume": _NULL,
+            "descriptionHtml": _AGAIN + ": description",
+            "images[].description": "image metadata, usually empty",
+            "isBelowKioskThreshold": _AGAIN + ": optionsBelowKioskThreshold",
+            "imgixSettings.** featured.** collectionCardBadge.** collectionCardBadge certificateOfAnalysisEnabled StoreName": _SITE,
+            "useBetterPotencyTaxes": _LIMITS,
+            "libraryProductScore": "confidence of libraryProductId",
+            "cannabinoidsV2[].cannabinoid.description terpenes[].id terpenes[].terpeneId terpenes[].unitSymbol "
+            "terpenes[].libraryTerpene.**": "of the substance, not of the product",
+            "POSMetaData.**": _POS,
+            "POSMetaData.children[].**": _POS + "; its prices are null or those of the lists",
+            "specialData.**": _RULES,
+        },
+    )
+
+
+ITEMS_PATH = "data.filteredProducts.products"
+OTHER_PATHS = ("data.getPersonalizedProducts.products", "filteredProducts.products", "data.products", "products", "")
+"""Where recordings have items of menus, besides; "" is a bare list."""
+
+FIELDS = (
+    *declare(
+        "",
+        used={
+            "data.filteredProducts.queryInfo.totalCount data.filteredProducts.queryInfo.totalPages "
+            "filteredProducts.queryInfo.totalCount filteredProducts.queryInfo.totalPages": "whether this is all of the menu"
+        },
+        kept={},
+        ignored={
+            "data.filteredProducts.__typename data.filteredProducts.queryInfo.__typename data.getPersonalizedProducts.__typename "
+            "filteredProducts.__typename filteredProducts.queryInfo.__typename": _TYPE,
+            "extensions.**": "of the server that answered",
+        },
+    ),
+    *(field for path in (ITEMS_PATH, *OTHER_PATHS) for field in _fields_of(path)),
 )

@@ -42,9 +42,16 @@ query FilteredProducts(
       Image images {{ url active }}
       Options rawOptions
       Prices recPrices medicalPrices recSpecialPrices medicalSpecialPrices
-      POSMetaData {{ children {{ option quantity quantityAvailable kioskQuantityAvailable }} }}
+      POSMetaData {{
+        canonicalID canonicalSKU canonicalCategory canonicalPackageId canonicalLabResultUrl
+        children {{
+          option quantity quantityAvailable kioskQuantityAvailable canonicalPackageId canonicalLabResultUrl
+        }}
+      }}
       manualInventory {{ option inventory }}
-      isBelowThreshold optionsBelowThreshold
+      isBelowThreshold optionsBelowThreshold optionsBelowKioskThreshold
+      limitsPerCustomer {{ key value }}
+      specialIdsPerOption {{ option conditionIds rewardIds }}
       measurements {{ netWeight {{ unit values }} }}
       THCContent {_POTENCY}
       CBDContent {_POTENCY}
@@ -54,17 +61,17 @@ query FilteredProducts(
         saleSpecials {{
           specialId specialName specialType menuType
           discount percentDiscount dollarDiscount targetPrice
-          saleDiscounts {{ discountType discountAmount }}
+          saleDiscounts {{ discountType discountAmount }} eligibleProductOptions
         }}
         bogoSpecials {{
           specialId specialName specialType menuType endStamp
-          itemsForAPrice {{ value }}
+          itemsForAPrice {{ enabled value }}
           discountBundle {{ discountType value }}
           bogoConditions {{ quantity totalQuantity {{ quantity }} }}
           bogoRewards {{ quantity totalQuantity {{ quantity }} discountType discountAmount percentDiscount }}
         }}
       }}
-      createdAt updatedAt
+      provider createdAt updatedAt
     }}
     queryInfo {{ totalCount totalPages }}
   }}

@@ -1,7 +1,7 @@
 """The Dutchie Plus adapter. It reads recorded pages and sends no requests.
 
 A page is `{"success": true, "data": {"products_list": [...], "products_count": 101, "prods_per_page": 20, ...}}`; the HTML beside the
-products repeats them and is not read.
+products repeats them and is not read. Answers of the official GraphQL API have the same items in `data.menu.products` (`ENVELOPES`).
 
 | matter     | rule |
 |------------|------|
@@ -19,24 +19,25 @@ An item that cannot be a product is a fatal warning and stops nothing else; any 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-from menuwatch.catalog.model import Potency, Product, ProductWarning, Variant
+from menuwatch.catalog.model import Batch, Potency, Product, ProductWarning, Variant
 from menuwatch.catalog.taxonomy.categories import DOSED, WEIGHED, kind
 from menuwatch.catalog.taxonomy.limits import MAX_TOTAL
 from menuwatch.catalog.taxonomy.package import package
 from menuwatch.catalog.taxonomy.text import label
+from menuwatch.core.errors import BadPayload
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie.lab_results import cannabinoids, effect_name, terpenes
 from menuwatch.platforms.dutchie.options import POS_CAP
 from menuwatch.platforms.dutchie.payload import Content
-from menuwatch.platforms.dutchie_plus.payload import FIELDS, Ids, Item
-from menuwatch.platforms.envelope import check_count, decode, parse_count, short_value
+from menuwatch.platforms.dutchie_plus.payload import FIELDS, ITEMS_PATH, Ids, Item
+from menuwatch.platforms.envelope import Envelope, check_count, decode, parse_count, read_wrapped, short_value
 from menuwatch.platforms.items import ItemReader
 from menuwatch.platforms.model import Page
-from menuwatch.platforms.numbers import packages
+from menuwatch.platforms.numbers import id_text, packages
 from menuwatch.platforms.products import check_price, make_product, make_variant, option_status, potency, required
 
 _LAST = re.compile(r"/\s*(\d{1,6})\s*$")
@@ -54,6 +55,32 @@ class _Answer(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(_Answer)
+
+
+class _KnownVariant(msgspec.Struct):
+    option: Any
+    priceRec: Any  # noqa: N815 - the wire's name
+
+
+class _Known(msgspec.Struct):
+    """What every item of a menu has, whatever its envelope."""
+
+    id: Any
+    name: Any
+    variants: Annotated[list[_KnownVariant], msgspec.Meta(min_length=1)]
+
+
+ENVELOPES = (
+    Envelope(items=ITEMS_PATH, total="data.products_count"),
+    Envelope(items="data.menu.products", known=_Known, total="data.menu.productsCount"),
+    Envelope(items="data.dutchieplus.menu.products", known=_Known, total="data.dutchieplus.menu.productsCount"),
+    Envelope(items="products_list", known=_Known, total="products_count"),
+    Envelope(items="menu.products", known=_Known, total="menu.productsCount"),
+    Envelope(items="data.products", known=_Known),
+    Envelope(items="products", known=_Known),
+    Envelope(items="", known=_Known),
+)
+"""Every envelope whose items are known, the most specific first."""
 
 
 def _product(item: Item, warnings: list[ProductWarning]) -> Product:
@@ -79,6 +106,8 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
         images=tuple(dict.fromkeys(ref.url.strip() for ref in item.images or () if ref is not None and ref.url)),
         description=item.description,
         extra=_extra(item),
+        terpenes=terpenes(item.terpenes),
+        batch=_batch(item),
     )
 
 
@@ -113,6 +142,13 @@ def _variants(item: Item, product_id: str, category: str | None, warnings: list[
     return tuple(variants)
 
 
+def _batch(item: Item) -> Batch:
+    url = item.posMetaData.labResultUrl if item.posMetaData is not None else None
+    return Batch(
+        batch_id=label(id_text(item.productBatchId) or "") or None, certificate_url=(url or "").strip() or None
+    )
+
+
 def _potency(content: Content | None) -> Potency | None:
     """The range, None without one or without a unit."""
     unit = label(content.unit) if content is not None and content.unit else ""
@@ -127,16 +163,15 @@ def _extra(item: Item) -> dict[str, Any]:
         entry
         for variant in item.variants or ()
         if variant is not None
-        for entry in (*(variant.specialConditionIds or ()), *(variant.specialRewardIds or ()))
-        if entry
+        for one in (*(variant.specialConditionIds or ()), *(variant.specialRewardIds or ()))
+        if (entry := id_text(one))
     }
     extra: dict[str, Any] = {
-        "enterprise_product_id": item.enterpriseProductId,
-        "batch_id": item.productBatchId,
-        "pos_id": item.posId,
+        "enterprise_product_id": id_text(item.enterpriseProductId),
+        "pos_id": id_text(item.posId),
         "pos_category": pos.category if pos is not None else None,
-        "sku": pos.sku if pos is not None else None,
-        "brand_id": brand.id if brand is not None else None,
+        "sku": id_text(pos.sku) if pos is not None else None,
+        "brand_id": id_text(brand.id) if brand is not None else None,
         "brand_description": brand.description.strip() if brand is not None and brand.description else None,
         "slug": item.slug,
         "menu_types": [entry for entry in item.menuTypes or () if entry],
@@ -144,7 +179,6 @@ def _extra(item: Item) -> dict[str, Any]:
         "effects": [effect_name(entry.lower()) for entry in item.effects or () if entry],
         "staff_pick": item.staffPick or None,
         "special_ids": sorted(promotions),
-        "terpenes": terpenes(item.terpenes),
     }
     return {name: value for name, value in extra.items() if value not in (None, "", [])}
 
@@ -156,14 +190,20 @@ class DutchiePlus(Platform):
     """Its menus are on shops' own sites, and do not say which store they are of."""
 
     name = "dutchie_plus"
-    normalizer_version = 2
+    normalizer_version = 3
     fields = FIELDS
     items = _ITEMS
-    items_path = "data.products_list"
+    items_path = ITEMS_PATH
 
     def read_page(self, body: bytes) -> Page:
         """The totals are those of the page's list; the number of pages is in "Page 1 / 6"."""
-        data = decode(body, _decoder).data
+        try:
+            data = decode(body, _decoder).data
+        except BadPayload as error:
+            page = read_wrapped(body, ENVELOPES[1:]) if error.kind == "schema" else None
+            if page is None:
+                raise
+            return page
         check_count(len(data.products_list), body)
         total, size = parse_count(data.products_count), parse_count(data.prods_per_page)
         text = short_value(data.pagination_show_current_page_text, 1000)
