@@ -122,9 +122,6 @@ _STREAMS_REFUSED = "Connection died, tried"
 # Of 300 KB, with the code of a connection that broke off.
 _MANY_HEADERS = "Too large response headers"
 
-_REFUSED_KEY = re.compile(rb'"message"\s*:\s*"[^"]*\bapi[ _-]?key\b', re.IGNORECASE)
-"""In JSON: the API refuses the request's key (Algolia: "Invalid Application-ID or API key"), whatever the identity."""
-
 _REFUSAL_STATUSES = frozenset({401, 403, 405, 429, 503})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -141,6 +138,12 @@ _CHALLENGE_OR_PAGE = re.compile(
     rb"/cdn-cgi/challenge-platform|_incapsula_resource|(?<!\w)_px[a-z]+|g-recaptcha|h-captcha|hcaptcha\.com"
 )
 """Occurs in challenge pages and in other pages of the same site."""
+_CREDENTIALS = re.compile(
+    rb"""["'](?:code|name|type|message|error)["']\s*:\s*["'][^"']{0,80}?"""
+    rb"""(?:api[ _-]?key|application[ _-]?id|unauthenticated|rest_cookie_invalid_nonce|rest_forbidden)""",
+    re.IGNORECASE,
+)
+"""An API's own refusal, in JSON, of the key, nonce or application id that the request had: no other identity would help."""
 _LONGEST_WAIT = 100 * 365 * 86_400.0
 """Seconds. A Retry-After is honored in full; this limit only avoids date overflow."""
 
@@ -184,9 +187,9 @@ def classify(outcome: RequestOutcome) -> Classification:
         return Classification(
             verdict=Verdict.RATE_LIMITED, blame=Blame.NONE, reason=f"HTTP {status}{named}", retry_after=wait
         )
-    if status in (401, 403) and _refuses_key(outcome.start[:HEAD]):
+    if status in (401, 403) and _refuses_credentials(outcome.start[:HEAD]):
         return Classification(
-            verdict=Verdict.CLIENT_BUG, blame=Blame.US, reason=f"the API refuses the key (HTTP {status})"
+            verdict=Verdict.CLIENT_BUG, blame=Blame.US, reason=f"the API refused the credentials (HTTP {status})"
         )
     if status in (403, 451):
         return Classification(verdict=Verdict.BLOCKED, blame=Blame.IDENTITY, reason=f"refused with HTTP {status}")
@@ -199,8 +202,8 @@ def classify(outcome: RequestOutcome) -> Classification:
     return Classification(verdict=Verdict.OK, blame=Blame.NONE, reason=f"HTTP {status}")
 
 
-def _refuses_key(start: bytes) -> bool:
-    return start.removeprefix(_BOM).lstrip()[:1] == b"{" and _REFUSED_KEY.search(start) is not None
+def _refuses_credentials(start: bytes) -> bool:
+    return start.removeprefix(_BOM).lstrip()[:1] == b"{" and _CREDENTIALS.search(start) is not None
 
 
 def is_challenge(status: int, headers: Mapping[str, str], start: bytes, expect: Expect) -> bool:

@@ -227,7 +227,7 @@ async def _added(conn: AsyncConnection[Any], platform: Platform, text: str) -> i
 async def _promoted(conn: AsyncConnection[Any], platform: Platform, known: Details) -> int:
     """Adds a store. Crawling stays disabled on platforms without network access until a person enables it."""
     store_id = (await stores.promote(conn, platform.name, known))[0]
-    if not platform.hosts:
+    if not platform.requested:
         await stores.set_crawl_enabled(conn, store_id, False)
     return store_id
 

@@ -17,14 +17,16 @@ _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 def lab_value(
     name: str, value: Decimal | None, unit: str | None, product_id: str, field: str, warnings: list[ProductWarning]
 ) -> LabValue | None:
-    """The value, whose unit may be missing; None with a warning for one that cannot be: below 0, above 100 %, out of range."""
+    """The value, whose unit may be missing and which may be a total of others; None with a warning for an impossible one: below 0,
+    above 100 %, out of range."""
     unit = label(unit or "")
     if value is not None and not (is_in_range(value) and value >= 0 and (unit != "%" or value <= _HUNDRED)):
         warnings.append(
             ProductWarning(product_id, field, f"invalid content {shorten(value)} {unit}".rstrip() + "; left out")
         )
         return None
-    return LabValue(label(name), value, unit)
+    name = label(name)
+    return LabValue(name, value, unit, name.startswith(('"TAC"', "TAC")) or "Total" in name)
 
 
 @lru_cache(maxsize=1024)

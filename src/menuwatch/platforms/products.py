@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -16,6 +17,7 @@ from menuwatch.catalog.taxonomy.text import clean, describes, enum, label
 from menuwatch.catalog.taxonomy.unit_price import effective, unit_prices
 from menuwatch.platforms.items import UnusableItem, usable_id
 
+_MILLIGRAMS = re.compile(r"(\d+(?:,\d{3})*(?:\.\d+)?)\s*mg\b", re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 HIGHEST_PRICE = Decimal(1_000_000)
@@ -83,6 +85,12 @@ def grams(value: Decimal | None, unit: str | None, in_grams: dict[str, Decimal])
     """A mass in grams; None for an unknown unit (`in_grams` has one unit's mass) or a value that is not positive."""
     factor = in_grams.get(unit or "")
     return None if value is None or bounded(value) <= 0 or factor is None else shortest(value * factor)
+
+
+def agrees_with_name(milligrams: Decimal | None, name: str) -> bool:
+    """Whether a product's name has this content, or none at all: where the two differ, nobody knows which is right."""
+    named = {Decimal(text.replace(",", "")) for text in _MILLIGRAMS.findall(name[:500])}
+    return milligrams is None or not named or milligrams in named
 
 
 def option_status(quantity: int | None, *, withdrawn: bool) -> StockStatus:

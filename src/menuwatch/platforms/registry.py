@@ -12,11 +12,13 @@ from menuwatch.config.platforms import PlatformSettings, platform_settings, pref
 from menuwatch.config.settings import Settings
 from menuwatch.core.errors import Refused, unknown_value
 from menuwatch.platforms.base import Platform
+from menuwatch.platforms.dispense.adapter import Dispense
 from menuwatch.platforms.dovetail.adapter import Dovetail
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.platforms.dutchie.queries import DEFAULT_HASHES
 from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
 from menuwatch.platforms.jane.adapter import Jane
+from menuwatch.platforms.joint.adapter import Joint
 from menuwatch.platforms.sweed.adapter import Sweed
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
 
@@ -26,7 +28,7 @@ ENTRY_POINTS = "menuwatch.platforms"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 NAME_RULE = "use lower-case letters, digits and single underscores, starting with a letter"
 
-BUILT_IN: tuple[type[Platform], ...] = (Dutchie, Weedmaps, DutchiePlus, Dovetail, Jane, Sweed)
+BUILT_IN: tuple[type[Platform], ...] = (Dutchie, Weedmaps, DutchiePlus, Dovetail, Jane, Sweed, Dispense, Joint)
 """The first one is the default of tasks and schedules that name no platform."""
 
 

@@ -144,14 +144,3 @@ def iana_timezone(name: str | None) -> str | None:
     known = _known_zones()
     # A system without zone data knows no zones: accept the platform's name.
     return name if name in known or (not known and "/" in name) else None
-
-
-def state_code(text: str | None) -> str | None:
-    """The two-letter code of a state or province given by its code or full name, in any case; an unknown text unchanged."""
-    if text is None:
-        return None
-    words = " ".join(text.split())
-    if words.upper() in states.CODES:
-        return words.upper()
-    named = (code for code, name in states.PROVINCES.items() if name.casefold() == words.casefold())
-    return states.code_of(words) or next(named, text)

@@ -101,6 +101,7 @@ _SUBCATEGORIES: dict[str, Kind] = {
     # pre-rolls
     "pre roll": Kind("preroll", None),
     "single": Kind("preroll", "single"),
+    "pre roll single": Kind("preroll", "single"),
     "pack": Kind("preroll", "pack"),
     "pre roll pack": Kind("preroll", "pack"),
     "infused pre roll": Kind("preroll", "infused"),

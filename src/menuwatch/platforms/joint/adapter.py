@@ -1,0 +1,412 @@
+"""The Joint adapter: its requests and its answers.
+
+The menu is on the shop's own site, which passes a query on to Elasticsearch: `POST /wp-json/joint-ecommerce/v1/products/
+ecommerce-production/_search` (2026), or with the business id in place of the index (2025). A page is `{"hits": {"total": 114, "hits":
+[{"_source": product}]}}`; newer versions of Elasticsearch have `"total": {"value": 114, "relation": "eq"}`, and `gte` for a number
+that is only a lower bound.
+
+Some sites refuse requests without the nonce of their pages (`X-WP-Nonce`), which is valid for about a day: WordPress then answers 403
+(or 401) with `{"code": "rest_cookie_invalid_nonce", "message": …, "data": {"status": 403}}`. A nonce is only read when it is missed.
+
+A store's id is `host/businessId`, since the number alone does not say whom to ask.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from menuwatch.catalog.taxonomy.text import clean
+from menuwatch.core import strict_json as strict
+from menuwatch.core.errors import BadPayload, Permanent, Transient
+from menuwatch.platforms.base import Platform, split_url
+from menuwatch.platforms.envelope import check_count, decode, excerpt, missing, parse_count
+from menuwatch.platforms.joint import normalize
+from menuwatch.platforms.joint.normalize import ITEMS, MEDICAL
+from menuwatch.platforms.joint.page import SitePage, read_page
+from menuwatch.platforms.joint.payload import FIELDS, Ids
+from menuwatch.platforms.model import FoundStore, Page, PageInfo
+from menuwatch.platforms.numbers import id_text
+from menuwatch.platforms.store_records import StoreRecord, iana_timezone, valid_coordinates
+
+if TYPE_CHECKING:
+    from menuwatch.core.http import Response, Session
+
+_API = "/wp-json/joint-ecommerce/v1"
+_OF_API = re.compile(r"(?:/[^/]+)*?/wp-json/joint-ecommerce/(?:v\d+/products/(?P<business>\d{1,12})(?:/|$))?")
+_STORE_ID = re.compile(r"(?P<host>[A-Za-z0-9.:-]+)/(?P<business>\d{1,12})")
+_NUMBER = re.compile(r"\d{1,12}")
+_ROUTES = ("ecommerce-production", "{business}")
+"""Parts of the search's address, the present one first."""
+_MOST_SITES = 10_000
+"""Sites whose nonce or route is remembered."""
+
+SOURCE = (
+    "globalProductId", "jointId", "posId", "businessId", "providerBusinessId", "name", "nameText", "category", "subCategory",
+    "description", "descriptionHtml", "effects", "primaryImage", "images", "menuType", "strainType", "staffPick", "tagList",
+    "collections", "urlFragment", "brand", "brandId", "brandName", "brandNameText", "variants", "lowestPrice", "potencies",
+    "potencyThcDisplayValue", "potencyThcRangeHigh", "potencyThcRangeLow", "potencyThcUnit", "potencyCbdDisplayValue",
+    "potencyCbdRangeHigh", "potencyCbdRangeLow", "potencyCbdUnit", "terpenes", "cannabinoids", "applicableSpecials",
+)  # fmt: skip
+"""Fields that the shops' pages ask for. Queries of another shape are said to be refused."""
+
+Answer = TypeVar("Answer")
+
+
+class _Hits(msgspec.Struct):
+    hits: list[msgspec.Raw] | None = None
+    total: msgspec.Raw = msgspec.Raw()
+
+
+class _Menu(msgspec.Struct):
+    hits: _Hits | None
+
+
+class _Hit(msgspec.Struct):
+    _source: msgspec.Raw
+
+
+class _PlainHit(msgspec.Struct):
+    _source: Ids
+
+
+class _PlainHits(msgspec.Struct):
+    hits: list[_PlainHit]
+    total: msgspec.Raw = msgspec.Raw()
+
+
+class _Plain(msgspec.Struct):
+    """A page without anything odd in it: nearly all are."""
+
+    hits: _PlainHits
+
+
+class _Total(msgspec.Struct):
+    value: msgspec.Raw = msgspec.Raw()
+    relation: str = "eq"
+
+
+class _WordPressError(msgspec.Struct):
+    code: str
+    message: str = ""
+
+
+_menu = msgspec.json.Decoder(_Menu)
+_hit = msgspec.json.Decoder(_Hit)
+_plain = strict.Decoder(_Plain)
+_total_of = msgspec.json.Decoder(_Total)
+_error = msgspec.json.Decoder(_WordPressError)
+
+
+class NonceRefused(Permanent):
+    """The site refused a request for its nonce, or for having none. `code` is WordPress's."""
+
+    def __init__(self, site: str, code: str, message: str) -> None:
+        super().__init__(f"{site} refused the request: {message or code} ({code})")
+        self.code = code
+
+
+class NoRoute(Permanent):
+    """The site has no search at that address."""
+
+
+def read(body: bytes, status: int = 200) -> Page:
+    """Parses a page, which may be empty. Raises BadPayload of kind html, truncated, schema, limits or no_data."""
+    hits = decode(body, _menu, status).hits
+    if hits is None or hits.hits is None:
+        raise missing("menu", "hits.hits", status, body)
+    check_count(len(hits.hits), body)
+    return Page([_source(raw) for raw in hits.hits], _total(hits.total), None)
+
+
+def _source(raw: msgspec.Raw) -> msgspec.Raw:
+    """The product of a hit; the hit itself where it has none, which is then named as an item that is no product."""
+    try:
+        return _hit.decode(raw)._source
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return raw
+
+
+def _total(raw: msgspec.Raw) -> int | None:
+    if not bytes(raw).startswith(b"{"):
+        return parse_count(raw)
+    try:
+        found = _total_of.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return parse_count(found.value) if found.relation == "eq" else None
+
+
+def inspect(body: bytes, status: int, business: str) -> PageInfo:
+    """What paging needs of a page of that business's menu. Raises what `read` does, and BadPayload for another one's products."""
+    try:
+        hits = _plain.decode(body).hits
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        page = read(body, status)
+        owners = {_business_of(raw) for raw in page.items}
+        info = page.inspect(ITEMS.identity)
+    else:
+        check_count(len(hits.hits), body)
+        owners = {id_text(hit._source.businessId) for hit in hits.hits}
+        info = PageInfo(tuple([hit._source.product_id() for hit in hits.hits]), _total(hits.total), None, strict=True)
+    if strangers := {owner for owner in owners if owner is not None} - {business}:
+        raise BadPayload("schema", f"the response has products of business {min(strangers)}, not of {business}", body)
+    return info
+
+
+def _business_of(raw: msgspec.Raw) -> str | None:
+    item = ITEMS.decode(raw)
+    return id_text(item.businessId) if item is not None else None
+
+
+class Joint(Platform):
+    """Without a `base_url`, what would need one raises Permanent.
+
+    With one URL for all stores, the search is asked by the business id alone, and a shop's page is at `<base_url>/<host>/<path>`.
+
+    Verified on recorded answers: the shape of products. As public callers ask: the query and both addresses. Assumptions: what a page
+    tells (see `page`), that WordPress refuses a nonce as it does elsewhere, and that all of a recreational menu is what it calls so.
+    """
+
+    name = "joint"
+    normalizer_version = normalize.VERSION
+    fields = FIELDS
+    items = ITEMS
+    items_path = "hits.hits"
+    own_sites = True
+    lists_stores = False
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._nonces: dict[str, str] = {}
+        self._routes: dict[str, str] = {}
+
+    def read_page(self, body: bytes) -> Page:
+        return read(body)
+
+    def store_in(self, items: Iterable[msgspec.Raw]) -> FoundStore | None:
+        """The business; its site is in no menu."""
+        menus: set[str] = set()
+        business: str | None = None
+        for raw in items:
+            item = ITEMS.decode(raw)
+            found = id_text(item.businessId) if item is not None else None
+            if item is None or found is None or found != (business or found):
+                continue
+            business = found
+            menus.update(
+                [item.menuType] if isinstance(item.menuType, str) else [text for text in item.menuType or () if text]
+            )
+        if business is None:
+            return None
+        return FoundStore(
+            platform_dispensary_id=business,
+            slug=business,
+            name_raw=business,
+            name=business,
+            is_recreational=True if "RECREATIONAL" in menus else None,
+            is_medical=True if MEDICAL in menus else None,
+        )
+
+    def hosts_of(self, platform_dispensary_id: str | None) -> frozenset[str]:
+        """The shop's own host, unless there is one URL for all."""
+        match = _STORE_ID.fullmatch(platform_dispensary_id or "")
+        return self.hosts if self.hosts or match is None else frozenset({match["host"].lower()})
+
+    def slug_of(self, menu_url: str) -> str | None:
+        """`host` or `host/businessId` of a URL of the plugin's API, None for other URLs."""
+        parts = split_url(menu_url)
+        match = _OF_API.match(parts.path) if parts is not None and parts.hostname else None
+        if match is None or parts is None:
+            return None
+        host = _host(parts.netloc)
+        return f"{host}/{match['business']}" if match["business"] else host
+
+    def slug_on_site(self, menu_url: str) -> str | None:
+        """`host/path` of any URL: the path may be that of one of several shops."""
+        if (known := self.slug_of(menu_url)) is not None:
+            return known
+        parts = split_url(menu_url)
+        if parts is None or parts.scheme not in ("", "http", "https") or "." not in (parts.hostname or ""):
+            return None
+        return f"{_host(parts.netloc)}{parts.path}".rstrip("/")
+
+    async def resolve(self, session: Session, slug: str) -> FoundStore | None:
+        """The store of a page, or of `host/businessId`; None for a page that does not exist or has no Joint menu."""
+        known = _STORE_ID.fullmatch(slug)
+        host, _, path = slug.partition("/")
+        page = await self._page(session, host if known else f"{host}/{path}".rstrip("/"))
+        if page is None or not page.uses_joint:
+            return None
+        business = known["business"] if known else page.business_id
+        tells = known is None or page.business_id == business
+        self._remember(self._nonces, host, page.nonce)
+        return _found_store(page, slug, host, business, tells=tells)
+
+    async def menu_page(self, session: Session, platform_dispensary_id: str, number: int) -> tuple[bytes, PageInfo]:
+        host, business = self._address(platform_dispensary_id)
+        try:
+            return await self._search(session, host, business, number)
+        except NonceRefused as refused:
+            used = self._nonces.pop(host, None)
+            page = await self._page(session, host)
+            nonce = page.nonce if page is not None else None
+            if nonce is None:
+                raise Permanent(f"{refused}, and its page has no nonce: the site's menu may have moved") from refused
+            self._remember(self._nonces, host, nonce)
+            try:
+                return await self._search(session, host, business, number)
+            except NonceRefused as again:
+                del self._nonces[host]
+                if nonce == used or again.code == "rest_cookie_invalid_nonce":
+                    raise Transient(
+                        f"{again}; the nonce of its page is out of date: the page may come from a cache"
+                    ) from again
+                raise Permanent(f"{again}, also with the nonce of its page") from again
+
+    def _address(self, platform_dispensary_id: str) -> tuple[str, str]:
+        """(host, business id). Raises Permanent."""
+        if not self.requested:
+            raise Permanent("Joint is not crawled: JOINT_BASE_URL is not set")
+        match = _STORE_ID.fullmatch(platform_dispensary_id)
+        if match is not None:
+            return match["host"].lower(), match["business"]
+        if self.base_url and _NUMBER.fullmatch(platform_dispensary_id):
+            return "", platform_dispensary_id
+        raise Permanent(
+            f"business {platform_dispensary_id} has no site: add the store by the address of its menu "
+            "(`menuwatch stores add URL --platform joint`)"
+        )
+
+    def _site(self, host: str) -> str:
+        return self.base_url or f"https://{host}"
+
+    async def _search(self, session: Session, host: str, business: str, number: int) -> tuple[bytes, PageInfo]:
+        """One page of the menu. Raises NonceRefused, and NoRoute where the site has none of the known addresses."""
+        routes = [self._routes[host]] if host in self._routes else list(_ROUTES)
+        for route in routes:
+            try:
+                answer = await self._search_at(session, host, route.format(business=business), business, number)
+            except NoRoute:
+                self._routes.pop(host, None)
+                if route == routes[-1]:
+                    raise
+            else:
+                self._remember(self._routes, host, route)
+                return answer
+        raise AssertionError("the last route returns or raises")
+
+    async def _search_at(
+        self, session: Session, host: str, route: str, business: str, number: int
+    ) -> tuple[bytes, PageInfo]:
+        site = self._site(host)
+        path = f"{_API}/products/{route}/_search"
+        headers = {"accept": "*/*", "origin": site, "referer": f"{site}/menu/"}
+        if host in self._nonces:
+            headers["x-wp-nonce"] = self._nonces[host]
+        json = query(business, number * self.per_page, self.per_page)
+
+        def read_answer(response: Response) -> PageInfo:
+            _check_refusal(response, host or site)
+            return inspect(response.body, response.status, business)
+
+        return await self._asked(
+            lambda: session.request("POST", site + path, json=json, headers=headers), read_answer, f"{host}{path}"
+        )
+
+    async def _page(self, session: Session, address: str) -> SitePage | None:
+        """A page of a site, `address` being `host/path`; None if it does not exist."""
+        if not self.requested:
+            raise Permanent("Joint is not crawled: JOINT_BASE_URL is not set")
+        url = f"{self.base_url}/{address}" if self.base_url else f"https://{address}"
+
+        def read_answer(response: Response) -> SitePage | None:
+            if response.status in (404, 410):
+                return None
+            if response.status >= 400:
+                raise Permanent(f"{address} answered HTTP {response.status}: “{excerpt(response.body[:200])}”")
+            return read_page(response.body)
+
+        headers = {"accept": "text/html"}
+        _, page = await self._asked(
+            lambda: session.request("GET", f"{url}/", headers=headers, expect="html"), read_answer, address
+        )
+        return page
+
+    async def _asked(
+        self, send: Callable[[], Any], read_answer: Callable[[Response], Answer], what: str
+    ) -> tuple[bytes, Answer]:
+        return await self.retry.answer(send, read_answer, what=what)
+
+    @staticmethod
+    def _remember(known: dict[str, str], host: str, value: str | None) -> None:
+        if value is not None and (host in known or len(known) < _MOST_SITES):
+            known[host] = value
+
+
+def query(business: str, start: int, size: int) -> dict[str, Any]:
+    """The query of a shop's page for its recreational menu."""
+    return {
+        "size": size,
+        "from": start,
+        "_source": {"includes": list(SOURCE)},
+        "query": {
+            "bool": {
+                "filter": [
+                    {"bool": {"should": [{"term": {"businessId": business}}]}},
+                    {"bool": {"should": [{"term": {"menuType": "RECREATIONAL"}}]}},
+                ]
+            }
+        },
+        "sort": [{"potencyThcRangeHigh": "asc"}],
+    }
+
+
+def _check_refusal(response: Response, site: str) -> None:
+    """Raises NoRoute or NonceRefused for an error of WordPress that says so."""
+    if response.status not in (401, 403, 404):
+        return
+    try:
+        error = _error.decode(response.body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        if response.status == 404:
+            raise NoRoute(f"{site} has no Joint menu at the known addresses (HTTP 404)") from None
+        raise Permanent(
+            f"{site} refused the request with HTTP {response.status}: “{excerpt(response.body[:200])}”"
+        ) from None
+    if error.code == "rest_no_route" or response.status == 404:
+        raise NoRoute(f"{site} has no Joint menu at the known addresses ({error.code})")
+    raise NonceRefused(site, error.code[:80], error.message[:200])
+
+
+def _host(netloc: str) -> str:
+    return netloc.rpartition("@")[2].lower()
+
+
+def _found_store(page: SitePage, slug: str, host: str, business: str | None, *, tells: bool) -> FoundStore:
+    """The store of a page; `tells`: the page is of this store and not of another one of the site."""
+    store = page.store if tells else StoreRecord({})
+    title = page.title or host
+    name = store.text("name", "businessName", "storeName")
+    latitude, longitude = valid_coordinates(store.value("latitude"), store.value("longitude"))
+    return FoundStore(
+        platform_dispensary_id=f"{host}/{business}" if business else "",
+        slug=slug,
+        name_raw=name or title,
+        name=clean(name or title),
+        address=store.text("address", "address.address1", "address.street", "address1"),
+        city=store.text("city", "address.city"),
+        state=store.text("state", "address.state"),
+        zipcode=store.text("zip", "zipCode", "postalCode", "address.zip", "address.postalCode"),
+        phone=store.text("phone", "phoneNumber"),
+        latitude=latitude,
+        longitude=longitude,
+        timezone=iana_timezone(store.text("timezone", "timeZone")),
+        menu_url=f"https://{host}/",
+        problem=None
+        if business
+        else "its page names no business id (jointEcommerce.currentStore): give the page of one store",
+    )
