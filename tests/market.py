@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 from menuwatch.archive import store as payloads
 from menuwatch.archive.store import NewPayload
 from menuwatch.catalog.apply import Applied, MenuToApply, apply_menu
-from menuwatch.catalog.model import Potency, Product, ProductWarning, Variant
+from menuwatch.catalog.model import Batch, LabValue, Potency, Product, ProductWarning, Variant
 from menuwatch.platforms.model import Normalized
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Details
@@ -22,8 +22,12 @@ START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def item(product_id: str, *, price: str = "10", qty: int | None = 5, name: str = "Thing", **more: Any) -> bytes:
-    """The raw bytes of one product."""
+    """The raw bytes of one product. `terpenes` and `cannabinoids` are percentages by name, `batch` is as Batch, `sold` a number."""
     return msgspec.json.encode({"id": product_id, "price": price, "qty": qty, "name": name, **more})
+
+
+def _lab_values(values: dict[str, Any] | None) -> tuple[LabValue, ...]:
+    return tuple(LabValue(name, Decimal(str(value)), "%") for name, value in (values or {}).items())
 
 
 def product(raw: dict[str, Any]) -> Product:
@@ -53,7 +57,10 @@ def product(raw: dict[str, Any]) -> Product:
         quantity_capped=False,
         thc=Potency(lo=thc, hi=thc, unit="%", raw_unit="PERCENTAGE") if thc is not None else None,
         cbd=None,
-        cannabinoids=(),
+        cannabinoids=_lab_values(raw.get("cannabinoids")),
+        terpenes=_lab_values(raw.get("terpenes")),
+        batch=msgspec.convert(raw["batch"], Batch) if raw.get("batch") else None,
+        quantity_sold=raw.get("sold"),
         specials=(),
         image_url=None,
         images=(),

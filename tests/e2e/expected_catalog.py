@@ -32,6 +32,9 @@ def expected(known: Known) -> Plain:
         "price_rec_special": min((o.special_rec for o in row.options if o.special_rec is not None), default=None),
         "thc": (row.thc.lo, row.thc.hi, row.thc.unit) if row.thc else None,
         "cbd": (row.cbd.lo, row.cbd.hi, row.cbd.unit) if row.cbd else None,
+        "terpenes": sorted(row.terpenes),
+        "batch": dict(row.batch) if row.batch else None,
+        "sold": row.sold,
     }
 
 
@@ -63,6 +66,9 @@ async def catalogue(pool: Pool) -> dict[str, dict[str, Plain]]:
                 "price_rec_special": row["price_rec_special"],
                 "thc": (row["thc_lo"], row["thc_hi"], row["thc_unit"]) if row["thc_unit"] else None,
                 "cbd": (row["cbd_lo"], row["cbd_hi"], row["cbd_unit"]) if row["cbd_unit"] else None,
+                "terpenes": sorted((t["name"], _decimal(t["value"]), t["unit"]) for t in row["terpenes"] or ()),
+                "batch": row["batch"],
+                "sold": row["quantity_sold"],
             }
     return found
 

@@ -115,6 +115,7 @@ async def test_types_and_null_are_kept_apart(shop: Shop) -> None:
             Kind.TIME: pa.timestamp("us", tz="UTC"),
             Kind.WHOLE: pa.int64(),
             Kind.FLAG: pa.bool_(),
+            Kind.DATE: pa.date32(),
         }
         assert schema.field(column.name).type == kinds.get(column.kind, pa.string()), column.name
     rows = {row["provider_product_id"]: row for row in _table(data)}

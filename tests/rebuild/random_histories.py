@@ -3,15 +3,22 @@ menus; menus that wait in quarantine."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, timedelta
+from decimal import Decimal
 from random import Random
 from typing import Any
 
+import msgspec
+
 from menuwatch.archive import store as payloads
+from menuwatch.catalog.model import Batch, LabValue, Product
 from menuwatch.core.clock import SystemClock
 from menuwatch.pipeline.context import HandlerContext
 from menuwatch.pipeline.product_refresh import refresh
+from menuwatch.platforms.dutchie.adapter import Dutchie
+from menuwatch.platforms.model import Normalized
 from tests.api.shop import Shop, item, menu
 
 
@@ -41,6 +48,9 @@ class Goods:
     there: bool = True
     odd: bool = False
     """A field of it gives a warning when it is read."""
+    lot: int = 0
+    """Number of its batch; 0 where the menu names none."""
+    sold: int | None = None
     note: int = 0
     """Of no meaning to anybody."""
 
@@ -73,6 +83,10 @@ class Story:
                 one.small = not one.small
             if chance() < 0.08:
                 one.odd = not one.odd
+            if chance() < 0.12:
+                one.lot = self.random.randrange(4)
+            if chance() < 0.2:
+                one.sold = None if chance() < 0.2 else (one.sold or 0) + 1
             if chance() < 0.08:
                 one.note += 1
 
@@ -97,7 +111,36 @@ class Story:
         if one.small:
             options.append(("1g", one.price / 2.5, 3))
         more = {"strainType": 5} if one.odd else {}
-        return item(key, one.name, options=options, thc=one.thc, nobodyReadsThis=one.note, **more)
+        return item(
+            key, one.name, options=options, thc=one.thc, lot=one.lot, sold=one.sold, nobodyReadsThis=one.note, **more
+        )
+
+
+class WithBatches(Dutchie):
+    """Dutchie, whose items here name a batch (`lot`) with a terpene and a cannabinoid, and a sold count."""
+
+    def normalize(self, items: Iterable[msgspec.Raw]) -> Normalized:
+        kept = list(items)
+        raw = {one["id"]: one for one in map(msgspec.json.decode, kept) if "id" in one}
+        made = super().normalize(kept)
+        return Normalized(
+            products=tuple(_with_details(product, raw[product.provider_product_id]) for product in made.products),
+            warnings=made.warnings,
+        )
+
+
+def _with_details(product: Product, raw: dict[str, Any]) -> Product:
+    lot = raw.get("lot")
+    value = (LabValue("Myrcene", Decimal(lot), "%"),) if lot else ()
+    return msgspec.structs.replace(
+        product,
+        batch=Batch(batch_id=f"L-{lot}", tested_on=date(2026, 1, lot), certificate_url=f"https://lab.test/{lot}")
+        if lot
+        else None,
+        terpenes=value,
+        cannabinoids=value if lot == 3 else (),
+        quantity_sold=raw.get("sold"),
+    )
 
 
 async def lived(shop: Shop, store: int, random: Random, crawls: int, *, pace: float = 1) -> list[int]:

@@ -66,6 +66,8 @@ async def _all(shop: Shop) -> list[Any]:
         for query in (
             "SELECT * FROM catalog_products ORDER BY id",
             "SELECT * FROM product_states ORDER BY product_id, seen_from",
+            "SELECT * FROM product_details ORDER BY product_id, seen_from",
+            "SELECT * FROM product_detail_history ORDER BY product_id, ended_at",
             "SELECT * FROM store_crawls ORDER BY dispensary_id, crawled_at",
             "SELECT * FROM raw_crawl_payloads ORDER BY id",
             "SELECT id, first_crawled_at, last_crawled_at, last_payload_id, product_count FROM dispensaries ORDER BY id",

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 
 from menuwatch.catalog.changes import Change, ChangeSide
-from menuwatch.catalog.history import ProductState, Snapshot
-from menuwatch.catalog.model import LabValue, Special, Variant
+from menuwatch.catalog.history import ProductDetails, ProductState, Snapshot
+from menuwatch.catalog.model import Batch, LabValue, Special, Variant
 from menuwatch.catalog.service import ProductDetail
 from menuwatch.exports.tables import TABLES, ExportTable
 from menuwatch.platforms.dutchie import payload as dutchie
@@ -31,7 +31,9 @@ FIGURES = (
     "analytics_out_of_stock",    "analytics_out_of_stock_products", "analytics_new_and_gone", "analytics_stores",
 )  # fmt: skip
 
-PRODUCT_SECTIONS = ("Identification", "Name and category", "Price", "Stock", "Potency", "Texts and images", "Times")
+PRODUCT_SECTIONS = (
+    "Identification", "Name and category", "Price", "Stock", "Potency", "Batch and sales", "Texts and images", "Times",
+)  # fmt: skip
 
 API_NAMES = {
     "price": "price", "thc": "thc_lo", "cbd": "cbd_lo", "from_": "seen_from", "to": "seen_to",
@@ -89,6 +91,11 @@ def test_every_field_of_changes(columns: dict[str, set[str]]) -> None:
     assert documented("Changes") == there - of_products() - documented("Snapshots and states")
 
 
+def test_every_field_of_details(columns: dict[str, set[str]]) -> None:
+    there = columns["product_details"] | sheet(ExportTable.DETAILS)
+    assert documented("Details") == there - of_products() - documented("Snapshots and states")
+
+
 def test_every_field_of_crawls_and_stores(columns: dict[str, set[str]]) -> None:
     assert documented("Crawls") == columns["store_crawls"]
     assert documented("Stores") == columns["dispensaries"]
@@ -103,7 +110,8 @@ def test_every_field_of_the_figures(columns: dict[str, set[str]]) -> None:
 
 def test_every_field_within_a_field() -> None:
     assert documented("Options: `variants`") == set(Variant.__struct_fields__)
-    assert documented("Lab rows: `cannabinoids`") == set(LabValue.__struct_fields__)
+    assert documented("Lab rows: `cannabinoids` and `terpenes`") == set(LabValue.__struct_fields__)
+    assert documented("Batch and sales") - {"batch", "quantity_sold"} == set(Batch.__struct_fields__)
     assert documented("Promotions: `specials`") == set(Special.__struct_fields__)
 
 
@@ -119,7 +127,7 @@ def test_every_key_of_extra_that_a_platform_is_declared_to_fill() -> None:
 
 def test_every_field_of_the_api_is_explained_under_its_name_or_another() -> None:
     known = of_products() | documented("Snapshots and states") | documented("Changes") | {"price"}
-    shapes = (ProductDetail, Snapshot, ProductState, ChangeSide, Change)
+    shapes = (ProductDetail, Snapshot, ProductState, ProductDetails, ChangeSide, Change)
     unknown = {name for shape in shapes for name in shape.__struct_fields__ if API_NAMES.get(name, name) not in known}
     assert unknown == set()
     assert "`price` in the API" in PAGE

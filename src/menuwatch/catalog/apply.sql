@@ -19,7 +19,7 @@ CREATE TEMPORARY TABLE IF NOT EXISTS catalog_stage (
   thc_lo numeric, thc_hi numeric, thc_unit text, cbd_lo numeric, cbd_hi numeric, cbd_unit text, variants jsonb,
   cannabinoids jsonb, specials jsonb, image_url text, images jsonb, description text, platform_created_at timestamptz,
   platform_updated_at timestamptz, extra jsonb, category_canon text, subcategory_canon text, strain_canon text,
-  prices jsonb, stock jsonb
+  terpenes jsonb, batch jsonb, quantity_sold bigint, prices jsonb, stock jsonb
 ) ON COMMIT DELETE ROWS;
 
 -- name: empty_stage
@@ -32,7 +32,7 @@ TRUNCATE catalog_stage;
 -- name: merge_stage
 -- The staged products are known ones whose raw item differs from the stored one, or that come back after a gap. A state ends, and
 -- becomes history, only where price, stock or potency differ, or after a gap. What a brand says of itself and the stock of the shop's
--- kiosk are no changes of the product.
+-- kiosk are no changes of the product, nor is its sold count, which grows with every sale; past counts are kept beside past batches and lab values.
 WITH o AS MATERIALIZED (
   SELECT p.id, option_prices(p.variants) AS prices, option_stock(p.variants) AS stock
     FROM catalog_stage s JOIN catalog_products p ON p.id = s.id
@@ -43,11 +43,13 @@ WITH o AS MATERIALIZED (
          (o.stock, p.stock_status) IS DISTINCT FROM (s.stock, s.stock_status) AS stock_changed,
          (p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit)
            IS DISTINCT FROM (s.thc_lo, s.thc_hi, s.thc_unit, s.cbd_lo, s.cbd_hi, s.cbd_unit) AS potency_changed,
-         (p.name_raw, p.brand_name_raw, p.category, p.subcategory, p.strain_type, p.status_raw, p.variants, p.cannabinoids, p.specials,
+         (p.name_raw, p.brand_name_raw, p.category, p.subcategory, p.strain_type, p.status_raw, p.variants, p.specials,
           p.image_url, p.images, p.description, p.extra - {not_of_product}, p.category_canon, p.subcategory_canon, p.strain_canon)
            IS DISTINCT FROM (s.name_raw, s.brand_name_raw, s.category, s.subcategory, s.strain_type, s.status_raw, s.variants,
-          s.cannabinoids, s.specials, s.image_url, s.images, s.description, s.extra - {not_of_product}, s.category_canon, s.subcategory_canon,
+          s.specials, s.image_url, s.images, s.description, s.extra - {not_of_product}, s.category_canon, s.subcategory_canon,
           s.strain_canon) AS text_changed,
+         (p.batch, p.cannabinoids, p.terpenes) IS DISTINCT FROM (s.batch, s.cannabinoids, s.terpenes) AS details_changed,
+         p.quantity_sold IS DISTINCT FROM s.quantity_sold AS sold_changed,
          p.stock_status <> 'oos' AND s.stock_status = 'oos' AS newly_oos
     FROM catalog_stage s
     JOIN catalog_products p ON p.id = s.id
@@ -61,6 +63,14 @@ WITH o AS MATERIALIZED (
          p.stock_status, p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.thc_lo, p.thc_hi, p.thc_unit,
          p.cbd_lo, p.cbd_hi, p.cbd_unit, n.prices::text::json, n.stock::text::json
     FROM catalog_products p JOIN n ON n.id = p.id
+), details_ended AS (
+  INSERT INTO product_detail_history (product_id, seen_from, ended_at, quantity_sold, details_kept, batch, cannabinoids, terpenes)
+  SELECT p.id, coalesce(p.details_from, p.first_seen_at), %(crawled_at)s, p.quantity_sold, k.kept, CASE WHEN NOT k.kept THEN p.batch::text::json END,
+         CASE WHEN NOT k.kept THEN p.cannabinoids::text::json END, CASE WHEN NOT k.kept THEN p.terpenes::text::json END
+    FROM catalog_products p JOIN c ON c.id = p.id AND (c.details_changed OR c.sold_changed)
+   CROSS JOIN LATERAL (SELECT coalesce(p.batch, p.cannabinoids, p.terpenes) IS NOT NULL AS said) d
+   CROSS JOIN LATERAL (SELECT d.said AND NOT c.details_changed AS kept) k
+   WHERE d.said OR p.quantity_sold IS NOT NULL
 ), updated AS (
   UPDATE catalog_products p SET
          content_hash = s.content_hash, name_raw = s.name_raw, name = s.name, brand_name_raw = s.brand_name_raw,
@@ -72,14 +82,16 @@ WITH o AS MATERIALIZED (
          cannabinoids = s.cannabinoids, specials = s.specials, image_url = s.image_url, images = s.images,
          description = s.description, platform_created_at = s.platform_created_at,
          platform_updated_at = s.platform_updated_at, extra = s.extra, category_canon = s.category_canon,
-         subcategory_canon = s.subcategory_canon, strain_canon = s.strain_canon, consecutive_misses = 0, last_seen_at = NULL,
+         subcategory_canon = s.subcategory_canon, strain_canon = s.strain_canon, terpenes = s.terpenes, batch = s.batch,
+         quantity_sold = s.quantity_sold, consecutive_misses = 0, last_seen_at = NULL,
+         details_from = CASE WHEN c.details_changed OR c.sold_changed THEN %(crawled_at)s ELSE p.details_from END,
          state_seen_to = NULL, present = true,
          state_from = CASE WHEN n.id IS NULL THEN p.state_from ELSE %(crawled_at)s END,
-         changed_at = CASE WHEN n.id IS NOT NULL OR c.text_changed THEN %(crawled_at)s ELSE p.changed_at END
+         changed_at = CASE WHEN n.id IS NOT NULL OR c.text_changed OR c.details_changed THEN %(crawled_at)s ELSE p.changed_at END
     FROM catalog_stage s JOIN c ON c.id = s.id LEFT JOIN n ON n.id = s.id
    WHERE p.id = s.id
 )
-SELECT count(*) FILTER (WHERE price_changed OR stock_changed OR potency_changed OR text_changed) AS changed,
+SELECT count(*) FILTER (WHERE price_changed OR stock_changed OR potency_changed OR text_changed OR details_changed) AS changed,
        count(*) FILTER (WHERE returned) AS returned,
        count(*) FILTER (WHERE price_changed) AS price_changes,
        count(*) FILTER (WHERE stock_changed) AS stock_changes,

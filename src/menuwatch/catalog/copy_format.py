@@ -28,7 +28,7 @@ PRODUCT_COLUMNS = (
     "id, content_hash, name_raw, name, brand_name_raw, brand_name, category, subcategory, strain_type, status_raw, "
     "price_rec, price_rec_special, price_med, price_med_special, stock_status, is_in_stock, quantity, quantity_capped, "
     "thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, variants, cannabinoids, specials, image_url, images, description, "
-    "platform_created_at, platform_updated_at, extra, category_canon, subcategory_canon, strain_canon"
+    "platform_created_at, platform_updated_at, extra, category_canon, subcategory_canon, strain_canon, terpenes, batch, quantity_sold"
 )
 """The columns of `product_line`, in order."""
 
@@ -129,6 +129,9 @@ def product_line(product_id: int, content_hash: bytes, product: Product) -> str:
             text(p.category_canon),
             text(p.subcategory_canon),
             text(p.strain_canon),
+            _json_or_null(p.terpenes),
+            "\\N" if p.batch is None else json(p.batch),
+            _number(p.quantity_sold),
         )
     )
 

@@ -15,6 +15,8 @@ from menuwatch.catalog.cold_storage import ParquetPartitions, merge_with_archive
 from menuwatch.catalog.model import StockStatus
 from menuwatch.catalog.service import Span, get_product
 from menuwatch.catalog.shapes import (
+    BatchOnSale,
+    Cannabinoids,
     Capped,
     Cbd,
     Price,
@@ -24,7 +26,9 @@ from menuwatch.catalog.shapes import (
     PriceRecSpecial,
     PricesByOption,
     Quantity,
+    QuantitySold,
     StockByOption,
+    Terpenes,
     Thc,
 )
 from menuwatch.core.shapes import Instant, doc
@@ -56,6 +60,17 @@ class ProductState(Struct, kw_only=True, frozen=True, rename={"from_": "from"}):
     stock: StockByOption
     thc: Thc
     cbd: Cbd
+
+
+class ProductDetails(Struct, kw_only=True, frozen=True, rename={"from_": "from"}):
+    """A period in which a product's batch, lab values and sold count did not change."""
+
+    from_: Annotated[Instant, doc("Time of the first crawl with these values.")]
+    to: Annotated[Instant | None, doc("Time of the first crawl with others; null if they are current.")]
+    batch: BatchOnSale
+    cannabinoids: Cannabinoids
+    terpenes: Terpenes
+    quantity_sold: QuantitySold
 
 
 class Gap(Struct, kw_only=True, frozen=True, rename={"from_": "from"}):
@@ -148,6 +163,16 @@ async def list_snapshots(
         return await fetch_structs(conn, Snapshot, _q.product_snapshots, {**values, "packed": archived_states})
 
     return await merge_with_archived(archived, lambda files: files.states_of(product_id), read)
+
+
+async def list_details(
+    conn: Connection, product_id: int, span: Span, *, after: datetime | None = None, limit: int = 50
+) -> list[ProductDetails]:
+    """Batches, lab values and sold counts of the product that were current in `span`, those that began before `after`, newest first;
+    raises NotFound. Times in which the menu had none of them are left out. They are never packed."""
+    await get_product(conn, product_id)
+    values = {"id": product_id, "since": span.since, "until": span.until, "after": after, "limit": limit}
+    return await fetch_structs(conn, ProductDetails, _q.product_details, values)
 
 
 class MenuItem(Struct, kw_only=True, frozen=True, rename={"from_": "from"}):

@@ -18,6 +18,17 @@ SELECT s.seen_from AS from_, s.seen_to AS to, s.present,
    AND (%(after)s::timestamptz IS NULL OR s.seen_from < %(after)s)
  ORDER BY s.seen_from DESC LIMIT %(limit)s;
 
+-- name: product_details
+-- Batches, lab values and sold counts of a product, newest first; `to` is null for the current ones.
+SELECT d.seen_from AS from_, d.ended_at AS to, d.batch, coalesce(d.cannabinoids, '[]') AS cannabinoids,
+       coalesce(d.terpenes, '[]') AS terpenes, d.quantity_sold
+  FROM product_details d
+ WHERE d.product_id = %(id)s
+   AND (%(since)s::timestamptz IS NULL OR d.ended_at IS NULL OR d.ended_at > %(since)s)
+   AND (%(until)s::timestamptz IS NULL OR d.seen_from < %(until)s)
+   AND (%(after)s::timestamptz IS NULL OR d.seen_from < %(after)s)
+ ORDER BY d.seen_from DESC LIMIT %(limit)s;
+
 -- name: product_gaps
 -- Times of which nothing is known. `absent`: the store was crawled, and the product was in none of the menus. `unobserved`: the store
 -- was not crawled for more than twice its interval. A gap reaches from the last crawl before it to the first one after it.

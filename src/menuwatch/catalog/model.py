@@ -73,8 +73,8 @@ class Batch(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     batch_id: Annotated[str | None, doc("Number of the batch, as the shop or the laboratory names it.")] = None
     package_tag: Annotated[str | None, doc("Tag of the package in the state's tracking system (METRC).")] = None
     tested_on: Annotated[date | None, doc("Date of the laboratory test.")] = None
-    packaged_on: date | None = None
-    expires_on: date | None = None
+    packaged_on: Annotated[date | None, doc("Date of packaging.")] = None
+    expires_on: Annotated[date | None, doc("Date until which it may be sold.")] = None
     certificate_url: Annotated[str | None, doc("Certificate of analysis.")] = None
 
 

@@ -12,8 +12,10 @@ from typing import Annotated, Any, LiteralString
 import psycopg
 from msgspec import Raw, Struct
 
-from menuwatch.catalog.model import LabValue, Special, StockStatus, Variant
+from menuwatch.catalog.model import Special, StockStatus, Variant
 from menuwatch.catalog.shapes import (
+    BatchOnSale,
+    Cannabinoids,
     Capped,
     Cbd,
     Price,
@@ -22,6 +24,8 @@ from menuwatch.catalog.shapes import (
     PriceRec,
     PriceRecSpecial,
     Quantity,
+    QuantitySold,
+    Terpenes,
     Thc,
 )
 from menuwatch.core.errors import NotFound
@@ -128,7 +132,10 @@ class ProductDetail(Product, kw_only=True, frozen=True):
     brand_name_raw: Annotated[str | None, doc("Brand as reported by the platform; null if there is none.")]
     status_raw: Annotated[str | None, doc("Status as reported by the platform; null if there is none.")]
     description: Annotated[str | None, doc("Description by the store; null if there is none.")]
-    cannabinoids: Annotated[Raw, json_of(list[LabValue]), doc("Lab results.")]
+    cannabinoids: Cannabinoids
+    terpenes: Terpenes
+    batch: BatchOnSale
+    quantity_sold: QuantitySold
     specials: Annotated[Raw, json_of(list[Special]), doc("Promotions for the product.")]
     images: Annotated[Raw, json_of(list[str]), doc("URLs of all its images.")]
     platform_created_at: Annotated[Instant | None, doc("When the platform says it was created; null if unknown.")]

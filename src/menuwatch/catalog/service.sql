@@ -93,7 +93,8 @@ SELECT {product_columns}
 -- name: get_product
 SELECT {product_columns},
        p.name_raw, p.brand_name_raw, p.status_raw, p.description,
-       coalesce(p.cannabinoids, '[]') AS cannabinoids, coalesce(p.specials, '[]') AS specials, coalesce(p.images, '[]') AS images,
+       coalesce(p.cannabinoids, '[]') AS cannabinoids, coalesce(p.terpenes, '[]') AS terpenes, p.batch, p.quantity_sold,
+       coalesce(p.specials, '[]') AS specials, coalesce(p.images, '[]') AS images,
        p.platform_created_at, p.platform_updated_at, p.extra
   FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id
  WHERE p.id = %(id)s;

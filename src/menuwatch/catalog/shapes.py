@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Raw, Struct
 
+from menuwatch.catalog.model import Batch, LabValue
 from menuwatch.core.shapes import doc, json_of
 
 
@@ -37,6 +38,10 @@ class OptionStock(Struct, kw_only=True, frozen=True):
     capped: Annotated[bool, doc("True if `quantity` is the highest number the platform shows: there may be more.")]
 
 
+class ProductBatch(Batch, frozen=True, gc=False):
+    """The production batch on sale; the API has another `Batch`. Omitted fields are null."""
+
+
 Price = Annotated[
     Decimal | None,
     doc(
@@ -61,3 +66,12 @@ PricesByOption = Annotated[Raw, json_of(list[OptionPrices]), doc("Prices of each
 StockByOption = Annotated[Raw, json_of(list[OptionStock]), doc("Stock of each option.")]
 Quantity = Annotated[int | None, doc("Number of packages of all options; null if unknown.")]
 Capped = Annotated[bool, doc("True if there may have been more than `quantity`.")]
+Cannabinoids = Annotated[
+    Raw, json_of(list[LabValue]), doc("Cannabinoids of the lab result; empty if the menu has none.")
+]
+Terpenes = Annotated[Raw, json_of(list[LabValue]), doc("Terpenes of the lab result; empty if the menu has none.")]
+BatchJson = Annotated[Raw, json_of(ProductBatch)]
+BatchOnSale = Annotated[BatchJson | None, doc("Batch on sale; null if the menu names none, or several.")]
+QuantitySold = Annotated[
+    int | None, doc("Number of packages sold since the product was made; null if the menu does not count them.")
+]

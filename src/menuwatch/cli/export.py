@@ -40,11 +40,16 @@ class TableChoice(StrEnum):
     PRODUCTS = "products"
     SNAPSHOTS = "snapshots"
     CHANGES = "changes"
+    DETAILS = "details"
 
 
 def export(
     what: Annotated[
-        TableChoice, typer.Argument(help="products (current), snapshots (one row per product and crawl), or changes.")
+        TableChoice,
+        typer.Argument(
+            help="products (current), snapshots (one row per product and crawl), changes, or details (batches, lab values and sold "
+            "counts over time)."
+        ),
     ],
     out: Annotated[Path, typer.Argument(help="File to write, a directory with --partition, or - for standard output.")],
     fmt: Annotated[
@@ -64,8 +69,8 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Export products, snapshots or changes to a file. The file appears when it is complete; a failed export leaves no partial
-    file."""
+    """Export products, snapshots, changes or details to a file. The file appears when it is complete; a failed export leaves no
+    partial file."""
     if states and what is not TableChoice.SNAPSHOTS:
         raise Refused("--states is for snapshots only")
     if str(out) == "-" and (partition is not None or json):

@@ -11,7 +11,7 @@ import typer
 
 from menuwatch.catalog import packing
 from menuwatch.catalog.cold_storage import ParquetPartitions
-from menuwatch.catalog.history import ProductHistory, ProductState, get_history
+from menuwatch.catalog.history import ProductDetails, ProductHistory, ProductState, get_history, list_details
 from menuwatch.catalog.packing import PackedMonth
 from menuwatch.catalog.service import Span, get_product
 from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, SinceOption, UntilOption, parse_period
@@ -35,6 +35,15 @@ STATE_COLUMNS = (
     Column("Quantity", "quantity"),
     Column("THC", "thc", format_potency),
     Column("CBD", "cbd", format_potency),
+)
+DETAIL_COLUMNS = (
+    Column("From (UTC)", "from"),
+    Column("To (UTC)", "to"),
+    Column("Batch", lambda row: (row["batch"] or {}).get("batch_id"), rank=1),
+    Column("Tested", lambda row: (row["batch"] or {}).get("tested_on"), rank=2),
+    Column("Cannabinoids", lambda row: len(row["cannabinoids"]), rank=3),
+    Column("Terpenes", lambda row: len(row["terpenes"]), rank=3),
+    Column("Sold", "quantity_sold"),
 )
 FILE_COLUMNS = (
     Column("Month", "month"),
@@ -77,7 +86,31 @@ def show(
     out.note_limit(history.next is not None, "state")
 
 
-def _flat(state: ProductState) -> dict[str, Any]:
+@app.command("details")
+def details(
+    product: Annotated[int, typer.Argument(help="Id of the product, as `menuwatch products` lists it.", min=1)],
+    out: LimitedOutput,
+    since: SinceOption = None,
+    until: UntilOption = None,
+) -> None:
+    """Show batches, cannabinoids, terpenes and sold counts of a product over time, newest first. The formats other than the table
+    have every value."""
+    start, end = parse_period(since, until)
+
+    async def act(_: System, conn: Connection) -> list[ProductDetails]:
+        return await list_details(conn, product, Span(since=start, until=end), limit=out.rows + 1)
+
+    rows = read(act)
+    print_list(
+        [_flat(row) for row in rows[: out.rows]],
+        DETAIL_COLUMNS,
+        out.format,
+        empty="The menu had no batch, lab values or sold count in that period.",
+    )
+    out.note_limit(len(rows) > out.rows, "row")
+
+
+def _flat(state: ProductState | ProductDetails) -> dict[str, Any]:
     return {
         key: loads(bytes(value)) if isinstance(value, msgspec.Raw) else value for key, value in to_row(state).items()
     }

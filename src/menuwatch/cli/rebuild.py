@@ -64,6 +64,7 @@ def _report(result: RebuildResult) -> dict[str, Any]:
         "same": result.same,
         "products": asdict(result.products),
         "states": asdict(result.states),
+        "details": asdict(result.details),
         "crawls": asdict(result.crawls),
         "examples": result.examples,
         "damaged": [asdict(damaged) for damaged in result.damaged],
@@ -79,10 +80,13 @@ def _describe(counts: RowChanges) -> str:
 def _print(result: RebuildResult, *, dry_run: bool) -> None:
     rebuilt = "would be rebuilt" if dry_run else "rebuilt"
     since = f" since {result.since:%Y-%m-%d %H:%M} UTC" if result.since else ""
-    changes = "; ".join(
-        f"{name} {_describe(counts)}"
-        for name, counts in (("products", result.products), ("states", result.states), ("crawls", result.crawls))
-    )
+    compared = {
+        "products": result.products,
+        "states": result.states,
+        "batches and lab values": result.details,
+        "crawls": result.crawls,
+    }
+    changes = "; ".join(f"{name} {_describe(counts)}" for name, counts in compared.items())
     echo(
         f"{result.store.name} (store {result.store.id}): {rebuilt}{since} from {pluralize(result.payloads, 'payload')}; "
         f"{'no differences' if result.same else changes}."

@@ -112,6 +112,7 @@ class Parquet:
             Kind.FLAG: pa.bool_(),
             Kind.NUMBER: pa.decimal128(PRECISION, SCALE),
             Kind.TIME: pa.timestamp("us", tz="UTC"),
+            Kind.DATE: pa.date32(),
             Kind.JSON: pa.string(),
         }
         self._types = {column.name: types[column.kind] for column in columns}

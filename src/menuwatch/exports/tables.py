@@ -17,6 +17,8 @@ class Kind(StrEnum):
     """Exact decimal; in Parquet DECIMAL(18, 6): the catalog takes no number of 10^9 or more, and none below a millionth."""
     TIME = "time"
     """An instant, in UTC."""
+    DATE = "date"
+    """A day, without a time zone."""
     JSON = "json"
 
 
@@ -35,6 +37,7 @@ class ExportTable(StrEnum):
     SNAPSHOTS = "snapshots"
     STATES = "states"
     CHANGES = "changes"
+    DETAILS = "details"
 
 
 class Format(StrEnum):
@@ -65,6 +68,13 @@ def _potency() -> Iterable[Column]:
 _STORE = (Column("dispensary_id", Kind.WHOLE), *_columns(Kind.TEXT, "store state provider provider_product_id"))
 _PRICES = _columns(Kind.NUMBER, "price_rec price_rec_special price_med price_med_special")
 _STOCK = (Column("stock_status", Kind.TEXT), Column("quantity", Kind.WHOLE), Column("quantity_capped", Kind.FLAG))
+_DETAILS = (
+    *_columns(Kind.JSON, "cannabinoids terpenes"),
+    *_columns(Kind.TEXT, "batch_id package_tag"),
+    *_columns(Kind.DATE, "tested_on packaged_on expires_on"),
+    Column("certificate_url", Kind.TEXT),
+    Column("quantity_sold", Kind.WHOLE),
+)
 _NAMES = _columns(Kind.TEXT, "name brand_name category_canon")
 
 TABLES: dict[ExportTable, tuple[Column, ...]] = {
@@ -77,7 +87,9 @@ TABLES: dict[ExportTable, tuple[Column, ...]] = {
         Column("is_in_stock", Kind.FLAG),
         *_STOCK,
         *_potency(),
-        *_columns(Kind.JSON, "variants cannabinoids specials"),
+        Column("variants", Kind.JSON),
+        *_DETAILS,
+        Column("specials", Kind.JSON),
         *_columns(Kind.TEXT, "image_url local_image_path description"),
         Column("consecutive_misses", Kind.WHOLE),
         *_columns(Kind.TIME, "first_seen_at last_seen_at updated_at platform_created_at platform_updated_at"),
@@ -118,6 +130,13 @@ TABLES: dict[ExportTable, tuple[Column, ...]] = {
             for when in ("before", "after")
         ),
         *_columns(Kind.JSON, "prices_before prices_after stock_before stock_after"),
+    ),
+    ExportTable.DETAILS: (
+        *_columns(Kind.TIME, "seen_from ended_at"),
+        Column("product_id", Kind.WHOLE),
+        *_STORE,
+        *_NAMES,
+        *_DETAILS,
     ),
 }
 

@@ -108,6 +108,9 @@ def changes_of(where: ChangeFilter, fmt: Format) -> RowExport:
     )
 
 
+_NEVER_PACKED = (ExportTable.PRODUCTS, ExportTable.DETAILS)
+_SPANS = (ExportTable.STATES, ExportTable.DETAILS)
+"""Tables whose rows are periods: one may have begun before the span of an export."""
 Progress = Callable[[int, int], None]
 """Progress how many rows and bytes more there are."""
 
@@ -128,7 +131,7 @@ async def read_snapshot(
     longer."""
     while True:
         async with AsyncExitStack() as room:
-            packed = isinstance(request, ExportRequest) and request.what is not ExportTable.PRODUCTS
+            packed = isinstance(request, ExportRequest) and request.what not in _NEVER_PACKED
             files = await asyncio.to_thread(archived.files) if packed else None
             with_packs = bool(files)
             if with_packs:
@@ -257,7 +260,7 @@ async def _parts(
     cursor = await conn.execute(_q.months_of_crawls, {k: request.values()[k] for k in ("stores", "states", "until")})
     months = [row[0].astimezone(UTC) for row in await cursor.fetchall()]
     # A state that began before the span belongs to an earlier month than any other row of the span.
-    first = None if request.since is None or request.what is ExportTable.STATES else request.since
+    first = None if request.since is None or request.what in _SPANS else request.since
     return [
         (f"{month:%Y-%m}", replace(request, part_from=month, part_until=_next(month)))
         for month in months

@@ -1,12 +1,17 @@
 -- What is exported, with the types that it has. The caller wraps these in a COPY that writes each column as its format needs it.
 -- `since` and `until` are the span that was asked for; `part_from` and `part_until` cut it into files.
 
+-- piece: details_of_p
+p.cannabinoids, p.terpenes, p.batch ->> 'batch_id' AS batch_id, p.batch ->> 'package_tag' AS package_tag,
+(p.batch ->> 'tested_on')::date AS tested_on, (p.batch ->> 'packaged_on')::date AS packaged_on,
+(p.batch ->> 'expires_on')::date AS expires_on, p.batch ->> 'certificate_url' AS certificate_url, p.quantity_sold
+
 -- name: products
 SELECT p.id AS product_id, p.dispensary_id, d.name AS store, d.state, p.provider, p.provider_product_id, p.name, p.name_raw,
        p.brand_name, p.brand_name_raw, p.category, p.subcategory, p.strain_type, p.category_canon, p.subcategory_canon,
        p.strain_canon, p.status_raw, p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.is_in_stock,
        p.stock_status, p.quantity, p.quantity_capped, p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit,
-       p.variants, p.cannabinoids, p.specials, p.image_url, p.local_image_path, p.description,
+       p.variants, {details_of_p}, p.specials, p.image_url, p.local_image_path, p.description,
        p.consecutive_misses, p.first_seen_at, p.last_seen_at, p.updated_at, p.platform_created_at, p.platform_updated_at
   FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id
  WHERE (%(stores)s::integer[] IS NULL OR d.id = ANY (%(stores)s))
@@ -68,6 +73,22 @@ SELECT c.changed_at, c.product_id, c.dispensary_id, d.name AS store, d.state, p.
    AND (%(until)s::timestamptz IS NULL OR c.changed_at < %(until)s)
    AND (%(part_from)s::timestamptz IS NULL OR c.changed_at >= %(part_from)s)
    AND (%(part_until)s::timestamptz IS NULL OR c.changed_at < %(part_until)s);
+
+-- name: details
+-- Batches, lab values and sold counts that were current at any time of the span; a file of a month has those that began in it.
+SELECT p.seen_from, p.ended_at, p.product_id, c.dispensary_id, d.name AS store, d.state, c.provider, c.provider_product_id, c.name,
+       c.brand_name, c.category_canon, {details_of_p}
+  FROM product_details p
+  JOIN catalog_products c ON c.id = p.product_id
+  JOIN dispensaries d ON d.id = c.dispensary_id
+ WHERE (%(stores)s::integer[] IS NULL OR d.id = ANY (%(stores)s))
+   AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s))
+   AND (NOT %(stateless)s::boolean OR d.state IS NULL)
+   AND (%(platforms)s::text[] IS NULL OR c.provider = ANY (%(platforms)s))
+   AND (%(since)s::timestamptz IS NULL OR p.ended_at IS NULL OR p.ended_at > %(since)s)
+   AND (%(until)s::timestamptz IS NULL OR p.seen_from < %(until)s)
+   AND (%(part_from)s::timestamptz IS NULL OR p.seen_from >= %(part_from)s)
+   AND (%(part_until)s::timestamptz IS NULL OR p.seen_from < %(part_until)s);
 
 -- name: states_of_stores
 -- The states that the stores of an export lie in, for a file each; null where that is not known.

@@ -5,7 +5,7 @@
 | finished tasks | 30 days | TASK_HISTORY_DAYS |
 | log of requests | 14 days | FETCH_ATTEMPT_DAYS |
 | raw payloads but the first and last of each day | for good | PAYLOAD_DAYS |
-| past states of products | for good | PRODUCT_HISTORY_DAYS |
+| past states, batches and lab values of products | for good | PRODUCT_HISTORY_DAYS |
 | ended search crawls, their products and archived pages | for good | CRAWL_HISTORY_DAYS |
 | runs of schedules, events of hosts, alerts | 90 days | SCHEDULE_RUN_DAYS |
 | audit log | 730 days | AUDIT_DAYS |
@@ -129,7 +129,12 @@ class Retention:
 
     async def drop_partitions(self, conn: Connection, now: datetime) -> list[str]:
         """Drops the partitions of histories that are past their time; returns their names."""
-        ages = {"task_history": self.history, "fetch_attempts": self.attempts, "product_history": self.states}
+        ages = {
+            "task_history": self.history,
+            "fetch_attempts": self.attempts,
+            "product_history": self.states,
+            "product_detail_history": self.states,
+        }
         names: list[str] = []
         for table, age in ages.items():
             if age is not None:

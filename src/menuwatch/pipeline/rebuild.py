@@ -76,6 +76,8 @@ class RebuildResult:
     payloads: int
     products: RowChanges
     states: RowChanges
+    details: RowChanges
+    """Batches, lab values and sold counts."""
     crawls: RowChanges
     examples: tuple[dict[str, Any], ...]
     refused: tuple[tuple[int, str], ...]
@@ -84,7 +86,7 @@ class RebuildResult:
     @property
     def same(self) -> bool:
         """Whether nothing differs."""
-        return not (self.products or self.states or self.crawls)
+        return not (self.products or self.states or self.details or self.crawls)
 
 
 async def rebuild(
@@ -153,9 +155,15 @@ async def rebuild_locked(
             f"store {store.id}: the archive lacks the payloads of {gone['crawls']} crawls ({gone['first']:%Y-%m-%d} to "
             f"{gone['last']:%Y-%m-%d}), whose history would be lost; use --since with a later time"
         )
-    for statement in (_q.create_products_before, _q.create_states_before, _q.create_crawls_before, _q.create_renamed):
+    for statement in (
+        _q.create_products_before,
+        _q.create_states_before,
+        _q.create_details_before,
+        _q.create_crawls_before,
+        _q.create_renamed,
+    ):
         await conn.execute(statement)
-    for statement in (_q.keep_products, _q.keep_states, _q.keep_crawls):
+    for statement in (_q.keep_products, _q.keep_states, _q.keep_details, _q.keep_crawls):
         await conn.execute(statement, which)
     restore = await _clear(conn, context, store, since, payloads)
     refused = []
@@ -186,6 +194,7 @@ async def rebuild_locked(
     await conn.execute(_q.free_numbers, which)
     await conn.execute(_q.rename_products)
     await conn.execute(_q.rename_states)
+    await conn.execute(_q.rename_details)
     await conn.execute(_q.remove_aside, which)
     await images.queue_products(conn, store.id)
     known = [payload for payload in payloads if payload.applied_at is not None and payload.id not in damaged]
@@ -198,6 +207,7 @@ async def rebuild_locked(
         payloads=len(payloads) - len(damaged),
         products=await _counts(conn, _q.compare_products, store.id),
         states=await _counts(conn, _q.compare_states, store.id),
+        details=await _counts(conn, _q.compare_details, store.id),
         crawls=await _counts(conn, _q.compare_crawls, store.id),
         examples=tuple(await _rows(conn, _q.differing_products, {**which, "limit": _SHOWN})),
         refused=tuple(refused),
@@ -214,7 +224,7 @@ async def _clear(
     restore = StateRestore(conn, context, store.id, before[0]["crawled_at"]) if before else None
     if restore is not None:
         await restore.load_state_at()
-    for statement in (_q.clear_states, _q.clear_crawls, _q.set_aside, _q.forget_applied):
+    for statement in (_q.clear_states, _q.clear_details, _q.clear_crawls, _q.set_aside, _q.forget_applied):
         await conn.execute(statement, which)
     if restore is None:
         await conn.execute(_q.forget_crawls, which)

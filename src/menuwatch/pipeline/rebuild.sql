@@ -10,6 +10,9 @@ CREATE TEMPORARY TABLE IF NOT EXISTS products_before (LIKE catalog_products) ON 
 -- name: create_states_before
 CREATE TEMPORARY TABLE IF NOT EXISTS states_before (LIKE product_states) ON COMMIT DELETE ROWS;
 
+-- name: create_details_before
+CREATE TEMPORARY TABLE IF NOT EXISTS details_before (LIKE product_details) ON COMMIT DELETE ROWS;
+
 -- name: create_crawls_before
 CREATE TEMPORARY TABLE IF NOT EXISTS crawls_before (LIKE store_crawls) ON COMMIT DELETE ROWS;
 
@@ -41,11 +44,18 @@ INSERT INTO products_before SELECT * FROM catalog_products WHERE dispensary_id =
 -- name: keep_states
 INSERT INTO states_before SELECT s.* FROM product_states s JOIN products_before p ON p.id = s.product_id;
 
+-- name: keep_details
+INSERT INTO details_before SELECT d.* FROM product_details d JOIN products_before p ON p.id = d.product_id;
+
 -- name: keep_crawls
 INSERT INTO crawls_before SELECT * FROM store_crawls WHERE dispensary_id = %(id)s;
 
 -- name: clear_states
 DELETE FROM product_history s USING products_before p
+ WHERE s.product_id = p.id AND (%(since)s::timestamptz IS NULL OR s.ended_at >= %(since)s);
+
+-- name: clear_details
+DELETE FROM product_detail_history s USING products_before p
  WHERE s.product_id = p.id AND (%(since)s::timestamptz IS NULL OR s.ended_at >= %(since)s);
 
 -- name: clear_crawls
@@ -87,6 +97,9 @@ UPDATE catalog_products n SET id = r.id, local_image_path = b.local_image_path
 -- name: rename_states
 UPDATE product_history s SET product_id = r.id FROM products_renamed r WHERE s.product_id = r.made AND r.made <> r.id;
 
+-- name: rename_details
+UPDATE product_detail_history s SET product_id = r.id FROM products_renamed r WHERE s.product_id = r.made AND r.made <> r.id;
+
 -- name: remove_aside
 DELETE FROM catalog_products WHERE dispensary_id = -%(id)s::integer;
 
@@ -110,6 +123,13 @@ SELECT count(*) FILTER (WHERE b.product_id IS NULL) AS added, count(*) FILTER (W
   FULL JOIN states_before b ON (b.product_id, b.seen_from) = (a.product_id, a.seen_from)
  WHERE a.product_id IS NULL OR b.product_id IS NULL OR to_jsonb(a) <> to_jsonb(b);
 
+-- name: compare_details
+SELECT count(*) FILTER (WHERE b.product_id IS NULL) AS added, count(*) FILTER (WHERE a.product_id IS NULL) AS removed,
+       count(*) FILTER (WHERE a.product_id IS NOT NULL AND b.product_id IS NOT NULL) AS changed
+  FROM (SELECT s.* FROM product_details s JOIN catalog_products p ON p.id = s.product_id WHERE p.dispensary_id = %(id)s) a
+  FULL JOIN details_before b ON (b.product_id, b.seen_from) = (a.product_id, a.seen_from)
+ WHERE a.product_id IS NULL OR b.product_id IS NULL OR to_jsonb(a) <> to_jsonb(b);
+
 -- name: compare_crawls
 SELECT count(*) FILTER (WHERE b.crawled_at IS NULL) AS added, count(*) FILTER (WHERE a.crawled_at IS NULL) AS removed,
        count(*) FILTER (WHERE a.crawled_at IS NOT NULL AND b.crawled_at IS NOT NULL) AS changed
@@ -118,7 +138,7 @@ SELECT count(*) FILTER (WHERE b.crawled_at IS NULL) AS added, count(*) FILTER (W
  WHERE a.crawled_at IS NULL OR b.crawled_at IS NULL OR to_jsonb(a) <> to_jsonb(b);
 
 -- name: differing_products
--- A few of the products that differ, or whose states do.
+-- A few of the products that differ, or whose history does.
 SELECT coalesce(a.name, b.name) AS name, coalesce(a.provider_product_id, b.provider_product_id) AS provider_product_id,
        CASE WHEN b.id IS NULL THEN 'added' WHEN a.id IS NULL THEN 'removed' ELSE 'changed' END AS what,
        ARRAY (SELECT k.key FROM jsonb_each(to_jsonb(a)) k WHERE k.key NOT IN ('content_hash', 'local_image_path')
@@ -129,6 +149,8 @@ SELECT coalesce(a.name, b.name) AS name, coalesce(a.provider_product_id, b.provi
     OR to_jsonb(a) - '{content_hash,local_image_path}'::text[] <> to_jsonb(b) - '{content_hash,local_image_path}'::text[]
     OR (SELECT jsonb_agg(to_jsonb(s) ORDER BY s.seen_from) FROM product_states s WHERE s.product_id = a.id)
        IS DISTINCT FROM (SELECT jsonb_agg(to_jsonb(s) ORDER BY s.seen_from) FROM states_before s WHERE s.product_id = b.id)
+    OR (SELECT jsonb_agg(to_jsonb(s) ORDER BY s.seen_from) FROM product_details s WHERE s.product_id = a.id)
+       IS DISTINCT FROM (SELECT jsonb_agg(to_jsonb(s) ORDER BY s.seen_from) FROM details_before s WHERE s.product_id = b.id)
  ORDER BY 1, 2 LIMIT %(limit)s;
 
 -- From here on: products as they were after one of the store's crawls, `at` (restore_state.py).
@@ -203,8 +225,8 @@ SELECT r.* FROM products_before b JOIN products_then s ON s.product_id = b.id
  WHERE NOT EXISTS (SELECT FROM products_read o WHERE o.id = b.id);
 
 -- name: restore_products
--- The state as history has it, words and weights as they were read. Where the two do not say the same of price, stock or potency the state is
--- right, what a unit costs goes with a price that is another, and the next item is read whatever it is.
+-- The state, batch, lab values and sold count as history has them, words and weights as they were read. Where the two do not say the same of
+-- these, history is right, what a unit costs goes with a price that is another, and the next item is read whatever it is.
 UPDATE catalog_products p SET
        content_hash = CASE WHEN NOT s.later
               OR (s.prices, s.price_rec, s.price_rec_special, s.price_med, s.price_med_special, s.thc_lo, s.thc_hi, s.thc_unit, s.cbd_lo, s.cbd_hi, s.cbd_unit)
@@ -212,9 +234,15 @@ UPDATE catalog_products p SET
                  r.thc_hi, r.thc_unit, r.cbd_lo, r.cbd_hi, r.cbd_unit)
              AND (NOT s.present OR (s.stock, s.stock_status, s.quantity, s.quantity_capped)
                  IS NOT DISTINCT FROM (option_stock(r.variants), r.stock_status, r.quantity, r.quantity_capped))
+             AND (d.batch, d.cannabinoids, d.terpenes, d.quantity_sold)
+                 IS NOT DISTINCT FROM (r.batch, r.cannabinoids, r.terpenes, r.quantity_sold)
               THEN r.content_hash ELSE '' END,
        name_raw = r.name_raw, name = r.name, brand_name_raw = r.brand_name_raw, brand_name = r.brand_name, category = r.category,
-       subcategory = r.subcategory, strain_type = r.strain_type, status_raw = r.status_raw, cannabinoids = r.cannabinoids,
+       subcategory = r.subcategory, strain_type = r.strain_type, status_raw = r.status_raw, cannabinoids = d.cannabinoids,
+       terpenes = d.terpenes, batch = d.batch, quantity_sold = d.quantity_sold,
+       details_from = CASE WHEN d.product_id IS NOT NULL THEN nullif(d.seen_from, p.first_seen_at)
+                           WHEN coalesce(p.details_from, '-infinity') <= %(at)s THEN p.details_from
+                           ELSE (SELECT max(o.ended_at) FROM details_before o WHERE o.product_id = s.product_id AND o.ended_at <= %(at)s) END,
        specials = r.specials, image_url = r.image_url, images = r.images, description = r.description,
        platform_created_at = r.platform_created_at, platform_updated_at = r.platform_updated_at, extra = r.extra,
        category_canon = r.category_canon, subcategory_canon = r.subcategory_canon, strain_canon = r.strain_canon,
@@ -238,6 +266,7 @@ UPDATE catalog_products p SET
        state_seen_to = CASE WHEN s.present AND s.last_seen_at IS NOT NULL THEN s.seen_to END,
        changed_at = CASE WHEN p.changed_at <= %(at)s THEN p.changed_at ELSE s.seen_from END
   FROM products_then s JOIN products_read r ON r.id = s.product_id
+  LEFT JOIN details_before d ON d.product_id = s.product_id AND d.seen_from <= %(at)s AND (d.ended_at IS NULL OR d.ended_at > %(at)s)
  WHERE p.id = s.product_id;
 
 -- name: unmoved

@@ -1,11 +1,11 @@
 """Resets a store's products to their state after one of its crawls, so that later payloads can be applied again.
 
-History has a product's price, stock and potency at any crawl, and the crawls give every miss since it was last seen. It lacks
-texts: names, weights, specials. These are read, with the current normalizer, from the payload of the crawl that last saw the
-product; if that is no longer in the archive, from the first payload that is applied again. (Applying the preceding payload as if
-it were the first would be simpler, but it lacks absent products: one out of stock for a year would need a year of payloads.)
+History has a product's price, stock, potency, batch and lab values at any crawl, and the crawls give every miss since it was last
+seen. It lacks texts: names, weights, specials. These are read, with the current normalizer, from the payload of the crawl that last
+saw the product; if that is no longer in the archive, from the first payload that is applied again. (Applying the preceding payload
+as if it were the first would be simpler, but it lacks absent products: one out of stock for a year would need a year of payloads.)
 The texts come with their item's hash, so that an unchanged item is skipped as it was then, unless history and normalizer disagree
-on its price, stock or potency: then history is kept up to here, and the next item is normalized.
+on any of these: then history is kept up to here, and the next item is normalized.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ class StateRestore:
 
 _by_name = attrgetter(
     "name_raw", "brand_name_raw", "category", "subcategory", "strain_type", "status_raw", "cannabinoids", "specials", "image_url",
-    "images", "description", "extra", "category_canon", "subcategory_canon", "strain_canon",
+    "images", "description", "extra", "category_canon", "subcategory_canon", "strain_canon", "terpenes", "batch",
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -110,6 +110,16 @@ def content(value: Any, unit: str | None) -> str:
     """One lab value: `19.2%`, `0.5 mg/g`."""
     plain = (unit or "").lower().replace("_", " ").strip()
     return f"{_plain(value)}{_UNITS.get(plain, ' ' + plain)}".strip()
+
+
+def day(moment: date | None) -> str:
+    """`Mar 5, 2026`; empty if unknown."""
+    return "" if moment is None else f"{moment:%b} {moment.day}, {moment.year}"
+
+
+def count(number: int | None, *, capped: bool = False) -> str:
+    """`1,234`, or `10 or more`; empty if unknown."""
+    return "" if number is None else f"{number:,}{' or more' if capped else ''}"
 
 
 def state(code: str) -> str:

@@ -104,6 +104,11 @@ class Offer(Struct, frozen=True):
     cbd_hi: Decimal | None
     cbd_unit: str | None
     cannabinoids: Raw | None
+    terpenes: Raw | None
+    batch: Raw | None
+    quantity_sold: int | None
+    quantity: int | None
+    quantity_capped: bool
     specials: Raw | None
     description: str | None
     brand_description: str | None

@@ -215,7 +215,8 @@ SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.brand_id, i.catego
 -- name: offers
 -- Offers of an item, best first. `meters` is null without a location.
 SELECT o.product_id, o.store_id, d.name AS store, d.city, d.state, d.timezone, o.price, o.regular, o.previous_price, o.per_gram, o.in_stock, o.changed_at,
-       p.variants, p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit, p.cannabinoids, p.specials, p.description,
+       p.variants, p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit, p.cannabinoids, p.terpenes, p.batch, p.quantity_sold,
+       p.quantity, p.quantity_capped, p.specials, p.description,
        p.extra ->> 'brand_description' AS brand_description, p.local_image_path,
        p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical, d.last_crawled_at AS seen_at, d.menu_url, n.meters
   FROM storefront_offers o

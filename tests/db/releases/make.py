@@ -23,7 +23,7 @@ from menuwatch.db import embedded, migrate
 
 AT = "2026-11-01T00:00:00Z"
 LATER = "2026-11-01T06:00:00Z"
-PARTED = ("task_history", "product_history", "fetch_attempts")
+PARTED = ("task_history", "product_history", "product_detail_history", "fetch_attempts")
 """Tables with partitions; what migrations make for today is dropped, so that the dump does not depend on its day."""
 
 BY_TYPE: dict[str, Any] = {
@@ -59,6 +59,7 @@ BY_COLUMN: dict[str, Any] = {
     "price_watches.condition": "any_drop",
     "price_watches.phase": "armed",
     "price_watches.ends_at": LATER,
+    "product_detail_history.ended_at": LATER,
     "product_history.ended_at": LATER,
     "product_history.stock_status": "oos",
     "raw_crawl_payloads.status": "ok",

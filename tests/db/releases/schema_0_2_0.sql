@@ -707,22 +707,34 @@ BEGIN
 EXCEPTION WHEN duplicate_table THEN
   RETURN false;
 END $$;
-CREATE FUNCTION public.ensure_product_history_partition(instant timestamp with time zone) RETURNS boolean
+CREATE FUNCTION public.ensure_month_partition(parent text, instant timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 DECLARE
   month timestamptz := date_trunc('month', instant, 'UTC');
   next_month timestamptz := ((month AT TIME ZONE 'UTC') + interval '1 month') AT TIME ZONE 'UTC';
-  part text := 'product_history_' || to_char(month AT TIME ZONE 'UTC', 'YYYY_MM');
+  part text := parent || '_' || to_char(month AT TIME ZONE 'UTC', 'YYYY_MM');
 BEGIN
   IF to_regclass(part) IS NOT NULL THEN RETURN false; END IF;
-  PERFORM pg_advisory_xact_lock(hashtext('product_history'));
-  EXECUTE format('CREATE TABLE %I (LIKE product_history INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES)', part);
-  EXECUTE format('ALTER TABLE product_history ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', part, month, next_month);
+  PERFORM pg_advisory_xact_lock(hashtext(parent));
+  EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES)', part, parent);
+  EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', parent, part, month, next_month);
   RETURN true;
 EXCEPTION WHEN duplicate_table THEN
   -- Another session made it while this one waited; a second to_regclass would still answer from the cache.
   RETURN false;
+END $$;
+CREATE FUNCTION public.ensure_product_detail_history_partition(instant timestamp with time zone) RETURNS boolean
+    LANGUAGE sql
+    AS $$
+  SELECT ensure_month_partition('product_detail_history', instant)
+$$;
+CREATE FUNCTION public.ensure_product_history_partition(instant timestamp with time zone) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  PERFORM ensure_product_detail_history_partition(instant);
+  RETURN ensure_month_partition('product_history', instant);
 END $$;
 CREATE FUNCTION public.ensure_task_history_partition(instant timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql
@@ -1253,6 +1265,7 @@ CREATE FUNCTION public.remove_catalog_of_store() RETURNS trigger
     AS $$
 BEGIN
   DELETE FROM product_history s WHERE s.dispensary_id = OLD.id;
+  DELETE FROM product_detail_history h USING catalog_products p WHERE p.dispensary_id = OLD.id AND h.product_id = p.id;
   DELETE FROM catalog_products p WHERE p.dispensary_id = OLD.id;
   RETURN NULL;
 END $$;
@@ -2647,6 +2660,10 @@ CREATE TABLE public.catalog_products (
     cbd_unit text,
     variants jsonb NOT NULL,
     cannabinoids jsonb,
+    terpenes jsonb,
+    batch jsonb,
+    quantity_sold bigint,
+    details_from timestamp with time zone,
     specials jsonb,
     image_url text,
     images jsonb,
@@ -3291,6 +3308,72 @@ CREATE VIEW public.product_changes AS
             public.option_stock(p.variants) AS option_stock
           WHERE (p.state_from = o.ended_at)) s)
   WHERE (((o.prices)::jsonb IS DISTINCT FROM s.prices) OR ((o.stock)::jsonb IS DISTINCT FROM s.stock) OR (o.stock_status <> s.stock_status));
+CREATE TABLE public.product_detail_history (
+    product_id bigint NOT NULL,
+    seen_from timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone NOT NULL,
+    quantity_sold bigint,
+    details_kept boolean NOT NULL,
+    batch json,
+    cannabinoids json,
+    terpenes json,
+    CONSTRAINT product_detail_history_kept CHECK (((NOT details_kept) OR ((batch IS NULL) AND (cannabinoids IS NULL) AND (terpenes IS NULL)))),
+    CONSTRAINT product_detail_history_span CHECK ((ended_at > seen_from))
+)
+PARTITION BY RANGE (ended_at);
+CREATE TABLE public.product_detail_history_2026_11 (
+    product_id bigint CONSTRAINT product_detail_history_product_id_not_null NOT NULL,
+    seen_from timestamp with time zone CONSTRAINT product_detail_history_seen_from_not_null NOT NULL,
+    ended_at timestamp with time zone CONSTRAINT product_detail_history_ended_at_not_null NOT NULL,
+    quantity_sold bigint,
+    details_kept boolean CONSTRAINT product_detail_history_details_kept_not_null NOT NULL,
+    batch json,
+    cannabinoids json,
+    terpenes json,
+    CONSTRAINT product_detail_history_kept CHECK (((NOT details_kept) OR ((batch IS NULL) AND (cannabinoids IS NULL) AND (terpenes IS NULL)))),
+    CONSTRAINT product_detail_history_span CHECK ((ended_at > seen_from))
+);
+CREATE VIEW public.product_details AS
+ SELECT h.product_id,
+    h.seen_from,
+    h.ended_at,
+        CASE
+            WHEN (n.product_id IS NULL) THEN p.batch
+            ELSE (n.batch)::jsonb
+        END AS batch,
+        CASE
+            WHEN (n.product_id IS NULL) THEN p.cannabinoids
+            ELSE (n.cannabinoids)::jsonb
+        END AS cannabinoids,
+        CASE
+            WHEN (n.product_id IS NULL) THEN p.terpenes
+            ELSE (n.terpenes)::jsonb
+        END AS terpenes,
+    h.quantity_sold
+   FROM ((public.product_detail_history h
+     JOIN public.catalog_products p ON ((p.id = h.product_id)))
+     LEFT JOIN LATERAL ( SELECT n_1.product_id,
+            n_1.seen_from,
+            n_1.ended_at,
+            n_1.quantity_sold,
+            n_1.details_kept,
+            n_1.batch,
+            n_1.cannabinoids,
+            n_1.terpenes
+           FROM public.product_detail_history n_1
+          WHERE ((n_1.product_id = h.product_id) AND (n_1.ended_at >= h.ended_at) AND (NOT n_1.details_kept))
+          ORDER BY n_1.ended_at
+         LIMIT 1) n ON (true))
+UNION ALL
+ SELECT catalog_products.id AS product_id,
+    COALESCE(catalog_products.details_from, catalog_products.first_seen_at) AS seen_from,
+    NULL::timestamp with time zone AS ended_at,
+    catalog_products.batch,
+    catalog_products.cannabinoids,
+    catalog_products.terpenes,
+    catalog_products.quantity_sold
+   FROM public.catalog_products
+  WHERE ((catalog_products.batch IS NOT NULL) OR (catalog_products.cannabinoids IS NOT NULL) OR (catalog_products.terpenes IS NOT NULL) OR (catalog_products.quantity_sold IS NOT NULL));
 CREATE TABLE public.product_history_2026_11 (
     product_id bigint CONSTRAINT product_history_product_id_not_null NOT NULL,
     seen_from timestamp with time zone CONSTRAINT product_history_seen_from_not_null NOT NULL,
@@ -3602,7 +3685,10 @@ CREATE VIEW public.store_products AS
     p.changed_at AS updated_at,
     p.category_canon,
     p.subcategory_canon,
-    p.strain_canon
+    p.strain_canon,
+    p.terpenes,
+    p.batch,
+    p.quantity_sold
    FROM (public.catalog_products p
      JOIN public.dispensaries d ON ((d.id = p.dispensary_id)));
 CREATE TABLE public.storefront_brands (
@@ -3921,6 +4007,7 @@ ALTER TABLE public.worker_commands ALTER COLUMN id ADD GENERATED ALWAYS AS IDENT
     CACHE 1
 );
 ALTER TABLE ONLY public.fetch_attempts ATTACH PARTITION public.fetch_attempts_20261101 FOR VALUES FROM ('2026-11-01 00:00:00+00') TO ('2026-11-02 00:00:00+00');
+ALTER TABLE ONLY public.product_detail_history ATTACH PARTITION public.product_detail_history_2026_11 FOR VALUES FROM ('2026-11-01 00:00:00+00') TO ('2026-12-01 00:00:00+00');
 ALTER TABLE ONLY public.product_history ATTACH PARTITION public.product_history_2026_11 FOR VALUES FROM ('2026-11-01 00:00:00+00') TO ('2026-12-01 00:00:00+00');
 ALTER TABLE ONLY public.task_history ATTACH PARTITION public.task_history_20261101 FOR VALUES FROM ('2026-11-01 00:00:00+00') TO ('2026-11-02 00:00:00+00');
 INSERT INTO public.alembic_version VALUES
@@ -3967,7 +4054,7 @@ INSERT INTO public.catalog_names VALUES
 INSERT INTO public.catalog_new_names VALUES
 	('x');
 INSERT INTO public.catalog_products VALUES
-	(1, 1, 'x', 'x', '\x0101010101010101010101010101010101010101010101010101010101010101', 0, '2026-11-01 00:00:00+00', NULL, '2026-11-01 00:00:00+00', NULL, true, '2026-11-01 00:00:00+00', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'in_stock', true, NULL, false, NULL, NULL, NULL, NULL, NULL, NULL, '[{"option": "1g", "quantity": 3, "price_rec": 10, "stock_status": "in_stock"}]', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{}');
+	(1, 1, 'x', 'x', '\x0101010101010101010101010101010101010101010101010101010101010101', 0, '2026-11-01 00:00:00+00', NULL, '2026-11-01 00:00:00+00', NULL, true, '2026-11-01 00:00:00+00', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'in_stock', true, NULL, false, NULL, NULL, NULL, NULL, NULL, NULL, '[{"option": "1g", "quantity": 3, "price_rec": 10, "stock_status": "in_stock"}]', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{}');
 INSERT INTO public.catalog_totals VALUES
 	('brand', 'x', 1, 1, 1);
 INSERT INTO public.crawl_attempts VALUES
@@ -4024,6 +4111,8 @@ INSERT INTO public.price_watch_events OVERRIDING SYSTEM VALUE VALUES
 	(1, 1, '2026-11-01 00:00:00+00', '{}', false);
 INSERT INTO public.price_watches OVERRIDING SYSTEM VALUE VALUES
 	(1, '\x0101010101010101010101010101010101010101010101010101010101010101', 'feed', NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, 'any_drop', NULL, 'armed', NULL, NULL, '2026-11-01 00:00:00+00', NULL, NULL, NULL, 0, '2026-11-01 06:00:00+00');
+INSERT INTO public.product_detail_history_2026_11 VALUES
+	(1, '2026-11-01 00:00:00+00', '2026-11-01 06:00:00+00', NULL, false, NULL, NULL, NULL);
 INSERT INTO public.product_history_2026_11 VALUES
 	(1, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00', '2026-11-01 06:00:00+00', 1, NULL, false, false, 'oos', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', '[]');
 INSERT INTO public.profile_scores VALUES
@@ -4248,6 +4337,10 @@ ALTER TABLE ONLY public.price_watches
     ADD CONSTRAINT price_watches_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.price_watches
     ADD CONSTRAINT price_watches_token_hash_key UNIQUE (token_hash);
+ALTER TABLE ONLY public.product_detail_history
+    ADD CONSTRAINT product_detail_history_pkey PRIMARY KEY (product_id, ended_at);
+ALTER TABLE ONLY public.product_detail_history_2026_11
+    ADD CONSTRAINT product_detail_history_2026_11_pkey PRIMARY KEY (product_id, ended_at);
 ALTER TABLE ONLY public.product_history
     ADD CONSTRAINT product_history_pkey PRIMARY KEY (product_id, ended_at);
 ALTER TABLE ONLY public.product_history_2026_11
@@ -4487,6 +4580,7 @@ ALTER INDEX public.fetch_attempts_pkey ATTACH PARTITION public.fetch_attempts_20
 ALTER INDEX public.fetch_attempts_proxy ATTACH PARTITION public.fetch_attempts_20261101_proxy_id_attempted_at_idx;
 ALTER INDEX public.fetch_attempts_task ATTACH PARTITION public.fetch_attempts_20261101_task_id_idx;
 ALTER INDEX public.fetch_attempts_errors ATTACH PARTITION public.fetch_attempts_20261101_verdict_attempted_at_idx;
+ALTER INDEX public.product_detail_history_pkey ATTACH PARTITION public.product_detail_history_2026_11_pkey;
 ALTER INDEX public.product_history_store ATTACH PARTITION public.product_history_2026_11_dispensary_id_ended_at_idx;
 ALTER INDEX public.product_history_time ATTACH PARTITION public.product_history_2026_11_ended_at_idx;
 ALTER INDEX public.product_history_pkey ATTACH PARTITION public.product_history_2026_11_pkey;

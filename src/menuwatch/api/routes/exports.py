@@ -53,7 +53,8 @@ async def export_table(
         ExportTable,
         Path(
             description="`products`: current products; `snapshots`: one row per product and crawl; `states`: one row "
-            "per state of a product; `changes`: price and stock changes with before and after."
+            "per state of a product; `changes`: price and stock changes with before and after; `details`: one row per batch, lab "
+            "result and sold count of a product."
         ),
     ],
     query: Annotated[ExportQuery, Query()],

@@ -18,7 +18,7 @@ from menuwatch.api.responses import answer, page, returns, returns_page
 from menuwatch.catalog import history
 from menuwatch.catalog import service as products
 from menuwatch.catalog.cold_storage import ParquetPartitions
-from menuwatch.catalog.history import Gap, ProductState, Snapshot
+from menuwatch.catalog.history import Gap, ProductDetails, ProductState, Snapshot
 from menuwatch.catalog.model import StockStatus
 from menuwatch.catalog.service import Key, NameCount, Order, Product, ProductDetail, ProductFilter, Span
 from menuwatch.catalog.taxonomy.categories import Category, Subcategory
@@ -151,6 +151,20 @@ async def get_product_history(
         archived=ParquetPartitions(app.archive.storage),
     )
     return page(request, past.states, keys.cursor(past.next), gaps=past.gaps)
+
+
+@router.get(
+    "/products/{product_id}/details", **returns_page(ProductDetails), summary="List a product's batches and lab values"
+)
+async def list_product_details(
+    request: Request, conn: ReadConn, product_id: ProductPath, query: Annotated[SpanQuery, Query()]
+) -> Response:
+    """Batch, cannabinoids, terpenes and sold count over time: one row per change, newest first. Periods in which the menu had none
+    of them are left out."""
+    keys = Keyset(query, datetime, "details", product_id, query.since, query.until)
+    span = Span(since=query.since, until=query.until)
+    rows = await history.list_details(conn, product_id, span, after=keys.after, limit=keys.limit)
+    return keys.page(request, rows, lambda details: details.from_)
 
 
 @router.get("/products/{product_id}/snapshots", **returns_page(Snapshot), summary="List a product's snapshots")

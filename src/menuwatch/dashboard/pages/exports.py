@@ -30,6 +30,7 @@ TABLES = {
     ExportTable.CHANGES: ("Changes", "Price and stock changes, with the values before and after"),
     ExportTable.SNAPSHOTS: ("Snapshots", "One row per product and crawl"),
     ExportTable.STATES: ("States", "One row per state of a product, with its first and last crawl"),
+    ExportTable.DETAILS: ("Details", "One row per batch, lab result and sold count of a product"),
     ExportTable.PRODUCTS: ("Products", "Current products; with days, only those updated on them"),
 }
 FORMATS = {Format.CSV: "CSV", Format.PARQUET: "Parquet", Format.JSONL: "JSON lines"}

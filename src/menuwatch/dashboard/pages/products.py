@@ -179,6 +179,7 @@ async def one_product(
     series = price_series(past)
     states = decoded(past.states)
     seen = decoded(await history.list_snapshots(conn, product_id, span, limit=_SHOWN, archived=archived))
+    details = decoded(await history.list_details(conn, product_id, span, limit=_SHOWN))
     newest = await changes.list_changes(
         conn, ChangeFilter(stores=[product["dispensary_id"]], products=[product_id]), limit=_SHOWN
     )
@@ -193,6 +194,7 @@ async def one_product(
         "potency": potency if potency is not None and len(states) > 1 else None,
         "history": _history_rows(series.steps, series.gaps)[:_IN_TABLE],
         "cut": series.cut,
+        "details": details,
         "changes": decoded(newest.items),
         "seen": seen,
         "raw": _raw(product),

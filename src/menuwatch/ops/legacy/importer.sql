@@ -125,7 +125,11 @@ WITH joined AS (
      AND s.dispensary_id = %(aside)s AND r.first_seen_at <= %(at)s
   RETURNING r.id, s.first_seen_at
 )
-UPDATE catalog_products r SET first_seen_at = j.first_seen_at FROM joined j WHERE r.id = j.id;
+-- Former rows have no batch and no lab values: what the later history says of these holds from its own beginning.
+UPDATE catalog_products r SET first_seen_at = j.first_seen_at,
+       details_from = CASE WHEN coalesce(r.batch, r.cannabinoids, r.terpenes) IS NOT NULL OR r.quantity_sold IS NOT NULL
+                           THEN coalesce(r.details_from, r.first_seen_at) ELSE r.details_from END
+  FROM joined j WHERE r.id = j.id;
 
 -- name: move_product_history
 UPDATE product_history SET dispensary_id = %(id)s WHERE dispensary_id = %(aside)s;

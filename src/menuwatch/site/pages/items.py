@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from fastapi import APIRouter, Request, Response
 
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.catalog.history import get_history
+from menuwatch.catalog.model import Batch
 from menuwatch.catalog.service import Span
 from menuwatch.core.errors import NotFound
 from menuwatch.core.format import pluralize
@@ -31,6 +33,7 @@ router = APIRouter()
 HISTORY = timedelta(days=90)
 _MOST_STATES = 200
 _MOST_OFFERS = 60
+_MOST_VALUES = 12
 _NUMBER = re.compile(r"(\d{1,18})(?:-.*)?", re.DOTALL)
 
 
@@ -63,7 +66,8 @@ async def page(request: Request, conn: Connection, address: str, *, form: FormIn
         "pictures": list(dict.fromkeys(offer.local_image_path for offer in offers if offer.local_image_path))[:4],
         "description_text": next((offer.description for offer in offers if offer.description), None),
         "brand_text": next((offer.brand_description for offer in offers if offer.brand_description), None),
-        "cannabinoids": shown.lab_results if shown else [],
+        "labs": shown.lab_tables if shown else {},
+        "batch": shown.batch_shown if shown else None,
         "history": await _history(request, conn, shown) if shown else None,
         "form": form or FormInput({"near": asked.near}),
         "mails": screen.system_of(request).settings.mail_url is not None,
@@ -95,11 +99,27 @@ def _decoded(raw: Any) -> list[dict[str, Any]]:
     return [] if raw is None else msgspec.json.decode(raw, type=list[dict[str, Any]])
 
 
+@dataclass(frozen=True, slots=True)
+class LabTable:
+    """Lab values, the largest first; `more` others are left out."""
+
+    rows: Sequence[dict[str, Any]]
+    more: int
+
+
+def _lab_table(values: Any) -> LabTable:
+    rows = [row for row in _decoded(values) if row.get("value") and not row.get("is_total")]
+    rows.sort(key=lambda row: row["value"], reverse=True)
+    return LabTable(rows[:_MOST_VALUES], len(rows) - len(rows[:_MOST_VALUES]))
+
+
 class ShownOffer(Offer, frozen=True, kw_only=True):
-    """An offer with its options (size, price, regular price if on special, price per gram, stock), lab results and promotions."""
+    """An offer with its options (size, price, regular price if on special, price per gram, stock), lab results by heading, batch and
+    promotions."""
 
     options: list[dict[str, Any]]
-    lab_results: list[dict[str, Any]]
+    lab_tables: dict[str, LabTable]
+    batch_shown: Batch | None
     promotions: list[dict[str, Any]]
 
 
@@ -120,7 +140,12 @@ def _to_shown(offer: Offer) -> ShownOffer:
     return ShownOffer(
         **msgspec.structs.asdict(offer),
         options=options,
-        lab_results=[c for c in _decoded(offer.cannabinoids) if c.get("value") and not c.get("is_total")],
+        lab_tables={
+            heading: table
+            for heading, values in (("Cannabinoids", offer.cannabinoids), ("Terpenes", offer.terpenes))
+            if (table := _lab_table(values)).rows
+        },
+        batch_shown=None if offer.batch is None else msgspec.json.decode(offer.batch, type=Batch),
         promotions=[s for s in _decoded(offer.specials) if s.get("name")],
     )
 

@@ -74,6 +74,10 @@ CREATE TABLE catalog_products (
   cbd_unit                 text,
   variants                 jsonb NOT NULL,
   cannabinoids             jsonb,
+  terpenes                 jsonb,
+  batch                    jsonb,
+  quantity_sold            bigint,           -- since the product was made; it only grows
+  details_from             timestamptz,      -- the crawl that first saw its batch, lab values and sold count as they are; null: the first one
   specials                 jsonb,
   image_url                text,
   images                   jsonb,
@@ -114,7 +118,7 @@ SELECT p.id, p.dispensary_id, p.provider, p.provider_product_id, p.name_raw, p.n
        p.consecutive_misses, p.first_seen_at,
        coalesce(p.last_seen_at, d.last_crawled_at) AS last_seen_at,
        p.changed_at AS updated_at,
-       p.category_canon, p.subcategory_canon, p.strain_canon
+       p.category_canon, p.subcategory_canon, p.strain_canon, p.terpenes, p.batch, p.quantity_sold
   FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_id;
 
 -- Brands and categories with how much there is of them, of a catalogue that is too large to be counted per request. Maintenance renews

@@ -33,22 +33,51 @@ CREATE TABLE product_history (
 CREATE INDEX product_history_time ON product_history (ended_at);  -- "what changed lately"
 CREATE INDEX product_history_store ON product_history (dispensary_id, ended_at);  -- "what a store offered then", "what changed there"
 
--- Makes the partition of the month that `instant` lies in, if it is not there; says whether it made one. The partition is
+-- What a product's batch, lab values and sold count were until `ended_at`, the crawl that saw others. Apart from the states, because it changes
+-- at other times and is much larger: a product that no menu says such things of has no row. Where only the sold count changed
+-- (`details_kept`), the rest is null here and that of the next row, or of the product: a row for every sale must be small. The older rows
+-- are dropped first, so that what a row needs is never gone before it.
+CREATE TABLE product_detail_history (
+  product_id               bigint NOT NULL,
+  seen_from                timestamptz NOT NULL,
+  ended_at                 timestamptz NOT NULL,
+  quantity_sold            bigint,
+  details_kept             boolean NOT NULL,
+  batch                    json,
+  cannabinoids             json,
+  terpenes                 json,
+  PRIMARY KEY (product_id, ended_at),
+  CONSTRAINT product_detail_history_span CHECK (ended_at > seen_from),
+  CONSTRAINT product_detail_history_kept CHECK (NOT details_kept OR (batch IS NULL AND cannabinoids IS NULL AND terpenes IS NULL))
+) PARTITION BY RANGE (ended_at);
+
+-- Makes the partition of the month that `instant` lies in, if it is not there; returns true if it made one. The partition is
 -- built apart and then attached, which locks the parent only against other changes of its shape.
-CREATE FUNCTION ensure_product_history_partition(instant timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION ensure_month_partition(parent text, instant timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   month timestamptz := date_trunc('month', instant, 'UTC');
   next_month timestamptz := ((month AT TIME ZONE 'UTC') + interval '1 month') AT TIME ZONE 'UTC';
-  part text := 'product_history_' || to_char(month AT TIME ZONE 'UTC', 'YYYY_MM');
+  part text := parent || '_' || to_char(month AT TIME ZONE 'UTC', 'YYYY_MM');
 BEGIN
   IF to_regclass(part) IS NOT NULL THEN RETURN false; END IF;
-  PERFORM pg_advisory_xact_lock(hashtext('product_history'));
-  EXECUTE format('CREATE TABLE %I (LIKE product_history INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES)', part);
-  EXECUTE format('ALTER TABLE product_history ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', part, month, next_month);
+  PERFORM pg_advisory_xact_lock(hashtext(parent));
+  EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES)', part, parent);
+  EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', parent, part, month, next_month);
   RETURN true;
 EXCEPTION WHEN duplicate_table THEN
   -- Another session made it while this one waited; a second to_regclass would still answer from the cache.
   RETURN false;
+END $$;
+
+CREATE FUNCTION ensure_product_detail_history_partition(instant timestamptz) RETURNS boolean LANGUAGE sql AS $$
+  SELECT ensure_month_partition('product_detail_history', instant)
+$$;
+
+-- Makes the partitions of both histories.
+CREATE FUNCTION ensure_product_history_partition(instant timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM ensure_product_detail_history_partition(instant);
+  RETURN ensure_month_partition('product_history', instant);
 END $$;
 
 SELECT ensure_product_history_partition(now() + make_interval(months => m)) FROM generate_series(0, 2) m;
@@ -57,6 +86,7 @@ SELECT ensure_product_history_partition(now() + make_interval(months => m)) FROM
 CREATE FUNCTION remove_catalog_of_store() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM product_history s WHERE s.dispensary_id = OLD.id;
+  DELETE FROM product_detail_history h USING catalog_products p WHERE p.dispensary_id = OLD.id AND h.product_id = p.id;
   DELETE FROM catalog_products p WHERE p.dispensary_id = OLD.id;
   RETURN NULL;
 END $$;
@@ -96,6 +126,21 @@ SELECT product_id, seen_from, seen_to, present, quantity_capped, quantity, stock
 SELECT id, state_from, state_seen_to, present, quantity_capped, quantity, stock_status, price_rec, price_rec_special, price_med,
        price_med_special, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, option_prices(variants), option_stock(variants)
   FROM catalog_products;
+
+-- What was said of a product's batch, lab values and sales, and when; `ended_at` is null for what holds now. Times in which nothing was said
+-- have no row.
+CREATE VIEW product_details AS
+SELECT h.product_id, h.seen_from, h.ended_at, CASE WHEN n.product_id IS NULL THEN p.batch ELSE n.batch::jsonb END AS batch,
+       CASE WHEN n.product_id IS NULL THEN p.cannabinoids ELSE n.cannabinoids::jsonb END AS cannabinoids,
+       CASE WHEN n.product_id IS NULL THEN p.terpenes ELSE n.terpenes::jsonb END AS terpenes, h.quantity_sold
+  FROM product_detail_history h
+  JOIN catalog_products p ON p.id = h.product_id
+  LEFT JOIN LATERAL (
+    SELECT * FROM product_detail_history n
+     WHERE n.product_id = h.product_id AND n.ended_at >= h.ended_at AND NOT n.details_kept ORDER BY n.ended_at LIMIT 1) n ON true
+ UNION ALL
+SELECT id, coalesce(details_from, first_seen_at), NULL, batch, cannabinoids, terpenes, quantity_sold
+  FROM catalog_products WHERE batch IS NOT NULL OR cannabinoids IS NOT NULL OR terpenes IS NOT NULL OR quantity_sold IS NOT NULL;
 
 CREATE VIEW store_product_snapshots AS
 SELECT s.product_id AS store_product_id, p.dispensary_id, p.provider, p.provider_product_id,
