@@ -71,7 +71,7 @@ class Installation:
                 self.home, store_count=stores, product_count=products, seed=seed, image_downloads=4
             ) as (simulator, system):
                 async with bootstrap.run_worker(system):
-                    await demo.crawl(simulator, system, stores, cycles)
+                    await demo.crawl(simulator, system, cycles)
                 await furnish(system)
                 await StorefrontIndexer(system.pool, watcher=watch_service.evaluate_store).step()
 

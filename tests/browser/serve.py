@@ -31,7 +31,7 @@ async def main(home: Path, prefix: str) -> None:
         home, store_count=STORES, product_count=PRODUCTS, seed=7, faults=FAULTS, image_downloads=4
     ) as (simulator, system):
         async with bootstrap.run_worker(system):
-            await demo.crawl(simulator, system, STORES, CYCLES)
+            await demo.crawl(simulator, system, CYCLES)
         await furnish(system)
         await StorefrontIndexer(system.pool, watcher=watch_service.evaluate_store).step()
         public = f"http://localhost:1{prefix}" if prefix else None

@@ -12,11 +12,14 @@ import pytest
 
 from menuwatch import bootstrap
 from menuwatch.cli import demo
-from menuwatch.cli.demo import crawl_all, figures, first_crawl, market
+from menuwatch.cli.demo import crawl_all, first_crawl, market, spread
+from menuwatch.cli.demo_report import figures
 from menuwatch.sim.market import Market
+from menuwatch.sim.platform import platform_names
 from tests.e2e.expected_catalog import assert_catalogue, snapshot_of, snapshots
 
-STORES = [store.slug for store in Market(seed=7, stores=5, products=90).stores]
+ON_DUTCHIE, ON_OTHERS = spread(9)
+STORES = [store.slug for store in Market(seed=7, stores=ON_DUTCHIE, products=90).stores]
 FAULTS: dict[str, dict[str, Any]] = {
     "fair": {},
     "hostile": {
@@ -29,8 +32,8 @@ FAULTS: dict[str, dict[str, Any]] = {
         "empty_page": {"rate": 0.05},
         "clamp": {"rate": 0.3, "per_page": 40},
         # A total that lies beside repeated rows looks like missing products, and is refused: not both at one store.
-        "pinned": {"rate": 0.5, "stores": STORES[:3]},
-        "total_lies": {"rate": 0.5, "delta": 9, "stores": STORES[3:]},
+        "pinned": {"rate": 0.5, "stores": STORES[: ON_DUTCHIE // 2]},
+        "total_lies": {"rate": 0.5, "delta": 9, "stores": STORES[ON_DUTCHIE // 2 :]},
     },
 }
 
@@ -39,12 +42,16 @@ CYCLES = 5
 
 @pytest.mark.parametrize("mood", FAULTS)
 async def test_the_catalogue_is_what_the_market_served(home: Path, mood: str) -> None:
-    async with market(home, store_count=5, product_count=90, seed=7, faults=FAULTS[mood]) as (
-        sim,
-        system,
-    ):
+    async with market(
+        home,
+        store_count=ON_DUTCHIE,
+        platform_counts=ON_OTHERS,
+        product_count=90,
+        seed=7,
+        faults=FAULTS[mood],
+    ) as (sim, system):
         async with bootstrap.run_worker(system):
-            await first_crawl(system)
+            await first_crawl(system, None, sim)
             for _ in range(CYCLES - 1):
                 await sim.tick()
                 await crawl_all(system)
@@ -73,17 +80,42 @@ async def test_the_catalogue_is_what_the_market_served(home: Path, mood: str) ->
 def test_the_demo_command_agrees_with_the_market(tmp_path: Path) -> None:
     """`menuwatch demo --json` as a person runs it, compared with an expected state computed from the same seed."""
     run = subprocess.run(
-        [sys.executable, "-m", "menuwatch.cli.main", "demo", "--stores", "12", "--products", "150", "--cycles", "3", "--json"],
+        [sys.executable, "-m", "menuwatch.cli.main", "demo", "--stores", "12", "--products", "120", "--cycles", "3", "--json"],
         capture_output=True, text=True, check=False, timeout=240, cwd=tmp_path,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     report = json.loads(run.stdout)
-    simulator = demo.Simulator(stores=12, products=150, seed=1)
-    _, counts = simulator.expect({store.slug: [0, 1, 2] for store in simulator.market.stores})
+    on_dutchie, on_others = spread(12)
+    simulator = demo.Simulator(stores=on_dutchie, platforms=on_others, products=120, seed=1)
+    known, counts = simulator.expect({store.slug: [0, 1, 2] for store in simulator.market.stores})
     assert report["stores"] == 12
     told = {key: report[key] for key in ("products", "snapshots", "price_changes", "stock_changes", "out_of_stock")}
     assert told == {key: getattr(counts, key) for key in told}
+    assert {row["platform"]: (row["stores"], row["products"]) for row in report["platforms"]} == {
+        platform: (
+            len(simulator.market.on(platform)),
+            sum(len(known[store.slug]) for store in simulator.market.on(platform)),
+        )
+        for platform in ("dutchie", *platform_names())
+    }
+    assert report["platforms"][0]["label"] == "Dutchie"
     assert report["tasks"]["product_refresh"] == {"completed": 36}
-    assert report["tasks"]["store_discovery"] == {"completed": 1}
+    assert set().union(*report["tasks"].values()) == {"completed"}
     assert report["payloads"] >= 36
     assert report["rotations"] <= report["blocked_requests"] + 36
+
+
+def test_stores_of_a_demo_are_on_all_platforms() -> None:
+    names = platform_names()
+    assert spread(1) == (1, {})
+    for count in range(2, 60):
+        on_dutchie, on_others = spread(count)
+        assert on_dutchie + sum(on_others.values()) == count
+        assert on_dutchie >= max(on_others.values())
+        assert list(on_others) == names[: count - 1]
+    on_dutchie, on_others = spread(20)
+    stores = Market(stores=on_dutchie, platforms=on_others, products=1).stores
+    platforms: dict[str, set[str]] = {}
+    for store in stores:
+        platforms.setdefault(store.chain, set()).add(store.platform)
+    assert sum(len(found) > 1 for found in platforms.values()) >= 2, "some chains are on two platforms"

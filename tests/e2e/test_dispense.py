@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from menuwatch import bootstrap
-from menuwatch.bootstrap import System
 from menuwatch.cli.demo import market, settle
 from menuwatch.pipeline.store_discovery import add_store
 from menuwatch.platforms.dispense.adapter import Dispense
 from menuwatch.sim.process import Simulator
+from menuwatch.system import System
 from tests.e2e.platform_crawl import MOODS, assert_history, crawl, ended, query
 
 

@@ -16,7 +16,6 @@ from menuwatch.pipeline.product_refresh import brand_logos
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.platforms.dutchie.queries import FILTERED_PRODUCTS
 from menuwatch.sim.graphql import SyntaxProblem, parse_query, project
-from menuwatch.sim.images import SIZE, encode
 from menuwatch.sim.market import Market
 from tests.sim.client import HEADERS, MENU_HASH, STORES_HASH, client, menu_variables, persisted, products
 from tests.sim.conftest import Serve
@@ -225,11 +224,6 @@ async def test_pictures_are_the_same_every_time_and_some_are_broken(serve: Serve
     assert statuses["whole"] > 170
     assert statuses["missing"] >= 1
     assert statuses["broken"] >= 1
-
-
-def test_a_png_says_its_size() -> None:
-    body = encode(b"0123456", "png")
-    assert body[16:24] == SIZE.to_bytes(4, "big") * 2
 
 
 def test_selections() -> None:

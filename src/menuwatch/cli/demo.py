@@ -21,22 +21,23 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from menuwatch import bootstrap
 from menuwatch.accounts import users
-from menuwatch.catalog import store as catalog
+from menuwatch.cli.demo_report import figures, print_report
 from menuwatch.cli.options import JsonOption
-from menuwatch.cli.output import Column, Format, echo, errors, notice, print_detail, print_json, print_list
+from menuwatch.cli.output import echo, errors, notice, print_json
 from menuwatch.cli.worker_processes import run_worker_pool
 from menuwatch.config.settings import Settings
 from menuwatch.core import logging as telemetry
 from menuwatch.core.errors import Transient
-from menuwatch.core.format import duration, money, pluralize
+from menuwatch.core.format import duration
 from menuwatch.db import sql
-from menuwatch.fetch import attempts
 from menuwatch.images import store as images
+from menuwatch.platforms.base import Platform
 from menuwatch.proxies import service as proxy_operations
 from menuwatch.queue import store as tasks
 from menuwatch.queue.model import PRIORITY_DISCOVERY, NewTask, Role
 from menuwatch.queue.task_list import TaskFilter, count_tasks
 from menuwatch.sim.config import IMAGE_BASE
+from menuwatch.sim.platform import platform_names
 from menuwatch.sim.process import Simulator
 from menuwatch.stores import store as stores
 from menuwatch.system import System, open_system
@@ -53,7 +54,7 @@ FAULTS: dict[str, Any] = {
 
 _q = sql.load(__package__, "demo.sql")
 _STUCK_SECONDS = 600.0
-_IMAGE_SECONDS = 2.0
+_IMAGE_SECONDS = 8.0
 _IMAGES_AT_ONCE = 6
 """Images take longer than everything else together, so a demo downloads only some of them, after the menus."""
 _INTERVAL = timedelta(minutes=1.2)
@@ -65,7 +66,7 @@ WORKERS = 3
 
 
 def demo(
-    store_count: Annotated[int, typer.Option("--stores", min=1, max=500, help="Number of stores in the market.")] = 12,
+    store_count: Annotated[int, typer.Option("--stores", min=1, max=500, help="Number of stores in the market.")] = 20,
     product_count: Annotated[
         int, typer.Option("--products", min=1, max=5000, help="Approximate number of products per store.")
     ] = 120,
@@ -148,10 +149,12 @@ async def _demo(
     store_count: int, product_count: int, cycles: int, seed: int, *, json: bool, stay: bool, port: int
 ) -> bool:
     started = time.monotonic()
+    dutchie_count, platform_counts = spread(store_count)
     with tempfile.TemporaryDirectory(prefix="menuwatch-demo-") as folder:
         async with market(
             Path(folder) / "home",
-            store_count=store_count,
+            store_count=dutchie_count,
+            platform_counts=platform_counts,
             product_count=product_count,
             seed=seed,
             faults=FAULTS,
@@ -159,14 +162,14 @@ async def _demo(
             goes_on=stay,
         ) as (simulator, system):
             async with bootstrap.run_worker(system):
-                await crawl(simulator, system, store_count, cycles)
+                await crawl(simulator, system, cycles)
             report = await figures(system)
             report["seconds"] = round(time.monotonic() - started, 1)
             ok = set().union(*report["tasks"].values()) == {"completed"} and report["stores"] == store_count
             if json:
                 print_json(report)
             else:
-                await _print(system, report)
+                await print_report(system, report)
             if not ok:
                 notice("menuwatch: not all tasks completed")
             if stay:
@@ -174,7 +177,16 @@ async def _demo(
     return ok
 
 
-async def crawl(simulator: Simulator, system: System, store_count: int, cycles: int) -> None:
+def spread(store_count: int) -> tuple[int, dict[str, int]]:
+    """(stores on Dutchie, stores on each other platform of the simulator) for so many stores: Dutchie has the most. Where there are
+    fewer stores than platforms, the last platforms have none."""
+    names = platform_names()
+    each = max(1, store_count // (len(names) + 2))
+    counts = dict.fromkeys(names[: max(0, (store_count - 1) // each)], each)
+    return store_count - sum(counts.values()), counts
+
+
+async def crawl(simulator: Simulator, system: System, cycles: int) -> None:
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.description:34}"),
@@ -184,8 +196,12 @@ async def crawl(simulator: Simulator, system: System, store_count: int, cycles: 
         console=errors,
         disable=not errors.is_terminal,
     ) as progress:
-        bar = progress.add_task("Discovering stores, first crawl", total=1 + 2 * store_count)
-        await first_crawl(system, lambda done: progress.update(bar, completed=done))
+        store_count = len(simulator.market.stores)
+        lookups = sum(
+            1 if platform.lists_stores else len(simulator.market.on(platform.name)) for platform in _requested(system)
+        )
+        bar = progress.add_task("Discovering stores, first crawl", total=lookups + 2 * store_count)
+        await first_crawl(system, lambda done: progress.update(bar, completed=done), simulator)
         for cycle in range(2, cycles + 1):
             await simulator.tick()
             bar = progress.add_task(f"Crawl {cycle} of {cycles}", total=2 * store_count)
@@ -199,17 +215,36 @@ async def crawl(simulator: Simulator, system: System, store_count: int, cycles: 
         progress.update(bar, completed=counts.stored + counts.failed, total=counts.stored + counts.failed)
 
 
-async def first_crawl(system: System, report: Callable[[int], object] | None = None) -> None:
-    """Discovers the stores and waits for their first crawls. `report` is called with the number of finished tasks."""
-    await _enqueue(system, [NewTask(role=Role.STORE_DISCOVERY, priority=PRIORITY_DISCOVERY)])
+def _requested(system: System) -> list[Platform]:
+    return [platform for platform in system.platforms.values() if platform.requested]
+
+
+async def first_crawl(
+    system: System, report: Callable[[int], object] | None = None, simulator: Simulator | None = None
+) -> None:
+    """Discovers the stores of every platform and waits for their first crawls. Stores of platforms that have no list of them are added
+    as the simulator knows them. `report` is called with the number of finished tasks."""
+    new = []
+    for platform in _requested(system):
+        if platform.lists_stores:
+            new.append(NewTask(role=Role.STORE_DISCOVERY, platform=platform.name, priority=PRIORITY_DISCOVERY))
+            continue
+        async with system.pool.connection() as conn, conn.transaction():
+            for shop in simulator.market.on(platform.name) if simulator is not None else ():
+                store = await stores.add_by_url(conn, platform=platform.name, slug=shop.slug)
+                new.append(NewTask(role=Role.ENTRY_POINT_DISCOVERY, dispensary_id=store.id, platform=platform.name))
+    await _enqueue(system, new)
     await settle(system, report)
 
 
 async def crawl_all(system: System, report: Callable[[int], object] | None = None) -> None:
     """Crawls every store once. `report` is called with the number of finished tasks."""
     async with system.pool.connection() as conn:
-        store_ids = await stores.crawlable(conn)
-    await _enqueue(system, [NewTask(role=Role.PAYLOAD_FETCH, dispensary_id=store_id) for store_id in store_ids])
+        rows = await (await conn.execute(_q.crawlable)).fetchall()
+    await _enqueue(
+        system,
+        [NewTask(role=Role.PAYLOAD_FETCH, dispensary_id=store_id, platform=platform) for store_id, platform in rows],
+    )
     await settle(system, report)
 
 
@@ -257,75 +292,6 @@ async def pictures(system: System, report: Callable[[int], object] | None = None
         if not left:
             return
         await asyncio.sleep(0.05)
-
-
-async def figures(system: System) -> dict[str, Any]:
-    """The demo's results, with the keys of `demo --json`."""
-    async with system.pool.connection() as conn:
-        totals = await catalog.totals(conn)
-        counts = await count_tasks(conn, TaskFilter())
-        fetched = await attempts.traffic(conn)
-        image_counts = await images.counts(conn)
-        cursor = await conn.execute(
-            "SELECT (SELECT count(*) FROM dispensaries), (SELECT count(*) FROM raw_crawl_payloads)"
-        )
-        row = await cursor.fetchone()
-    assert row is not None, "a SELECT without FROM gives a row"
-    return {
-        "stores": row[0],
-        "payloads": row[1],
-        **totals,
-        "blocked_requests": fetched["blocked"],
-        "rotations": fetched["rotations"],
-        "images": image_counts.stored,
-        "tasks": counts,
-    }
-
-
-FIGURES = (
-    Column("stores", "stores"),
-    Column("payloads archived", "payloads"),
-    Column("products", "products"),
-    Column("snapshots", "snapshots"),
-    Column("price changes", "price_changes"),
-    Column("stock changes", "stock_changes"),
-    Column("newly out of stock", "out_of_stock"),
-    Column("products with an image", "images"),
-    Column("blocked requests", "blocked_requests"),
-    Column("identity rotations", "rotations"),
-    Column("seconds", "seconds"),
-)
-DROPS = (
-    Column("Biggest price drops", "name"),
-    Column("Store", "store"),
-    Column("Before", "price_before", money, align="right"),
-    Column("Now", "price_after", money, align="right"),
-    Column("", "percent", lambda percent: f"-{percent:g} %", align="right"),
-)
-
-
-async def _print(system: System, report: dict[str, Any]) -> None:
-    async with system.pool.connection() as conn:
-        drops = await catalog.price_drops(conn, 5)
-    echo("")
-    print_detail(report, FIGURES)
-    echo("")
-    if drops:
-        print_list(drops, DROPS, Format.TABLE)
-        echo("")
-    echo(_summarize(report["tasks"]))
-
-
-def _summarize(counts: Mapping[str, Mapping[str, int]]) -> str:
-    """How the tasks ended; roles are named only if some tasks did not complete."""
-    total = sum(n for by_status in counts.values() for n in by_status.values())
-    others = [
-        f"{n} {role} {status}"
-        for role, by_status in sorted(counts.items())
-        for status, n in sorted(by_status.items())
-        if status != "completed"
-    ]
-    return f"{pluralize(total, 'task')}: " + (f"all but {', '.join(others)} completed" if others else "all completed")
 
 
 async def _keep(simulator: Simulator, system: System) -> None:
@@ -376,16 +342,16 @@ async def _keep(simulator: Simulator, system: System) -> None:
 
 @asynccontextmanager
 async def _frequent_schedules(system: System) -> AsyncIterator[None]:
-    """Schedules that crawl each store at the demo's interval: one for each state, evenly distributed over it."""
+    """Schedules that crawl each store at the demo's interval: one for each state of a platform, evenly distributed over it."""
     hours = Decimal(str(_INTERVAL.total_seconds())) / 3600
     async with system.pool.connection() as conn, conn.transaction():
         await conn.execute(_q.crawl_every, {"hours": hours})
-        states = await (await conn.execute(_q.states_of_stores)).fetchall()
+        groups = await (await conn.execute(_q.crawl_groups)).fetchall()
         now = system.clock.now()
-        for position, (state,) in enumerate(states, 1):
-            name = f"payload_fetch_{state.lower()}"
-            values = {"name": name, "hours": hours, "state": state, "first": now + _INTERVAL * position / len(states)}
-            await conn.execute(_q.schedule_of_state, values)
+        for position, (platform, state) in enumerate(groups, 1):
+            name = "_".join(("payload_fetch", platform, *([state.lower()] if state else ())))
+            values = {"name": name, "hours": hours, "platform": platform, "state": state}
+            await conn.execute(_q.schedule_of_group, {**values, "first": now + _INTERVAL * position / len(groups)})
     async with bootstrap.run_scheduler(system) as scheduler:
         scheduler.interval = _POLL_SECONDS
         yield

@@ -34,6 +34,8 @@ class Platform(ABC):
     """A platform adapter. One object serves any number of sessions concurrently."""
 
     name: ClassVar[str]
+    label: ClassVar[str]
+    """Its name for people; by default made of `name`: `Dutchie Plus`."""
     normalizer_version: ClassVar[int]
     """Version of `normalize`; raise it when the same item would give a different product. Stored products are then rebuilt."""
     fields: ClassVar[Sequence[Field]]
@@ -50,6 +52,11 @@ class Platform(ABC):
     """Address of a store or its menu, as an example of those that `slug_of` (on shops' own sites `slug_on_site`) knows."""
     lists_stores: ClassVar[bool] = True
     """It has a list of stores, so that they can be discovered."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not hasattr(cls, "label") and hasattr(cls, "name"):
+            cls.label = label_of(cls.name)
 
     def __init__(
         self,
@@ -195,6 +202,11 @@ class Platform(ABC):
     def hosts_of(self, platform_dispensary_id: str | None) -> frozenset[str]:
         """The hosts that a store's menu is requested from."""
         return self.hosts
+
+
+def label_of(name: str) -> str:
+    """The name for people of a platform whose adapter is not installed: `Dutchie Plus` of `dutchie_plus`."""
+    return name.replace("_", " ").title()
 
 
 def split_url(text: str) -> SplitResult | None:

@@ -132,7 +132,8 @@ PRIORITY_MIN, PRIORITY_MAX = -1000, 1000
 
 
 class NewTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A task to enqueue. With `unique`, a waiting task of the same role and store is returned instead of a second one."""
+    """A task to enqueue. With `unique`, a waiting task of the same role and store (without a store: of the same role, platform and
+    payload) is returned instead of a second one."""
 
     role: Role
     dispensary_id: int | None = None

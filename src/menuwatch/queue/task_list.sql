@@ -182,7 +182,7 @@ SELECT coalesce(array_agg(id ORDER BY id) FILTER (WHERE status IN ('pending', 'c
 -- What a filter selects: those that are retried, and how many are not, by the reason; what retry_tasks() then does is the same unless
 -- something changed. Without `named` only what failed and what backs off: completed and cancelled tasks, and those scheduled for later, are
 -- only repeated on explicit request. `joined` ones are finished, and an equal task waits already or is enqueued for another one of these:
--- the key is that of enqueue_tasks(), the role and the store, or without a store the payload; each refresh has a payload of its own.
+-- the key is that of enqueue_tasks(), the role and the store, or without a store the platform and the payload; each refresh has a payload of its own.
 SELECT k.outcome, count(*) AS n, array_agg(k.id ORDER BY k.id) FILTER (WHERE k.outcome IN ('retry', 'joined')) AS ids
   FROM (
     SELECT c.id,
@@ -190,12 +190,12 @@ SELECT k.outcome, count(*) AS n, array_agg(k.id ORDER BY k.id) FILTER (WHERE k.o
                 WHEN row_number() OVER (PARTITION BY c.outcome, c.status = 'pending', c.role, c.dispensary_id, c.print ORDER BY c.id) > 1 THEN 'joined'
                 WHEN c.dispensary_id IS NULL THEN
                   CASE WHEN EXISTS (SELECT FROM task_live w WHERE w.uniq <> 0 AND w.state <> 'a' AND w.dispensary_id IS NULL AND w.role = c.role
-                                       AND md5(w.payload::text) = c.print) THEN 'joined' ELSE 'retry' END
+                                       AND md5(w.platform || w.payload::text) = c.print) THEN 'joined' ELSE 'retry' END
                 WHEN EXISTS (SELECT FROM task_live w WHERE w.state = 'r' AND w.dispensary_id = c.dispensary_id AND w.role = c.role)
                   OR EXISTS (SELECT FROM task_live w WHERE w.state IN ('p', 's') AND w.dispensary_id = c.dispensary_id AND w.role = c.role) THEN 'joined'
                 ELSE 'retry' END AS outcome
       FROM (
-        SELECT id, role, status, dispensary_id, CASE WHEN dispensary_id IS NULL THEN md5(payload::text) END AS print,
+        SELECT id, role, status, dispensary_id, CASE WHEN dispensary_id IS NULL THEN md5(platform || payload::text) END AS print,
                CASE WHEN role = ANY (%(unhandled)s::text[]) THEN 'unhandled'
                     WHEN status = 'failed' OR (%(named)s::boolean AND status IN ('completed', 'cancelled')) THEN 'retry'
                     WHEN status IN ('completed', 'cancelled') THEN status

@@ -1,4 +1,4 @@
-"""The image host: a fixed image for every URL; some are broken, as on real hosts."""
+"""The image host: the picture of a product or brand at every URL, always the same one; some are broken, as on real hosts."""
 
 from __future__ import annotations
 
@@ -6,37 +6,15 @@ import functools
 import struct
 import zlib
 from hashlib import blake2b
-from typing import Any
 
 from menuwatch.sim.http import Request, Response
+from menuwatch.sim.pictures.render import encode
+from menuwatch.sim.pictures.subject import subject_of
 
-SIZE = 64
-"""Width and height of every image, in pixels; a multiple of 8."""
 BOMB = 12_000
 """Width and height of decompression bombs: 144 million pixels in some 18 KB."""
-
-_SAVE_OPTIONS: dict[str, dict[str, Any]] = {
-    "png": {"compression": 6, "filter": "none"},
-    "webp": {"lossless": True},
-    "jpeg": {"Q": 100, "subsample_mode": "off"},
-}
-
-
-def encode(seed: bytes, kind: str) -> bytes:
-    """An image of a kind (png, jpeg or webp) with two colours and a diagonal, all of which follow from the seed (7 bytes or more). A
-    JPEG's diagonal has steps of 8 pixels, the size of its blocks."""
-    slope = seed[6] % 7 + 1
-    step = 8 if kind == "jpeg" else 1
-    pixels = bytearray()
-    for y in range(SIZE):
-        edge = min(SIZE, (y // step * step * slope) % (SIZE + 1))
-        edge = -(-edge // step) * step
-        pixels += seed[:3] * edge + seed[3:6] * (SIZE - edge)
-    import pyvips  # imported only when needed
-
-    image = pyvips.Image.new_from_memory(bytes(pixels), SIZE, SIZE, 3, "uchar").copy(interpretation="srgb")
-    data: bytes = image.write_to_buffer(f".{kind}", **_SAVE_OPTIONS[kind])
-    return data
+_KEPT = 1000
+"""Pictures that are kept, about 25 KB each."""
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
@@ -53,10 +31,12 @@ def bomb() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
 
 
-@functools.lru_cache(2000)
-def _image(digest: bytes) -> tuple[bytes, str]:
-    kind = ("jpeg", "webp", "png", "png")[digest[14] % 4]
-    return encode(digest, kind), f"image/{kind}"
+_KINDS = ("jpeg", "jpeg", "png", "jpeg", "webp", "jpeg", "png", "webp")
+
+
+@functools.lru_cache(_KEPT)
+def _image(path: str, kind: str) -> bytes:
+    return encode(subject_of(path), kind)
 
 
 def image_response(request: Request) -> Response:
@@ -68,15 +48,14 @@ def image_response(request: Request) -> Response:
         return Response(404, b"<Error><Code>NoSuchKey</Code></Error>", "application/xml")
     if dice < 3:
         return Response(200, b"<html><body>Not here</body></html>", "text/html")
-    if dice < 6:
-        body, kind = _image(digest)
-        return Response(200, body[: len(body) // 2] if dice < 5 else b"", kind)
-    if dice < 7:
+    if dice == 6:
         return Response(200, bomb(), "image/png")
-    body, kind = _image(digest)
+    kind = "jpeg" if request.path.endswith(".jpg") else _KINDS[digest[14] % len(_KINDS)]
+    content_type = "text/plain" if dice == 7 else f"image/{kind}"
     etag = f'"{digest.hex()}"'
-    if dice < 8:
-        kind = "text/plain"
-    if request.headers.get("if-none-match") == etag:
-        return Response(304, b"", kind, {"ETag": etag})
-    return Response(200, body, kind, {"ETag": etag, "Cache-Control": "max-age=31536000"})
+    if dice > 6 and request.headers.get("if-none-match") == etag:
+        return Response(304, b"", content_type, {"ETag": etag})
+    body = b"" if dice == 5 else _image(request.path, kind)
+    if dice < 6:
+        return Response(200, body[: len(body) // 2], content_type)
+    return Response(200, body, content_type, {"ETag": etag, "Cache-Control": "max-age=31536000"})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
 from menuwatch.sim.model import Brand, Cannabinoid, Content, Lab, Picture, SimProduct, SimStore
+from menuwatch.sim.pictures.subject import Subject, View, digits_of, logo_subject, product_subject
 from menuwatch.sim.platform import Sizes, sim_platform
 from menuwatch.sim.words import BRAND_TEXT, BRANDS, CANNABINOIDS, EFFECTS, NOUNS, STRAINS, SUBCATEGORIES
 
@@ -71,13 +73,18 @@ def slug_of(text: str) -> str:
 
 def make_brands(rng: Random, image_base: str) -> tuple[Brand, ...]:
     """The brands of the whole market."""
+
+    def logo(name: str) -> str | None:
+        rng.getrandbits(128)
+        return f"{image_base}/dutchie-images/{digits_of(logo_subject(name))}"
+
     return tuple(
         Brand(
             id=uuid(rng),
             name=name,
             label=label,
             parent_id=uuid(rng) if rng.random() < 0.8 else None,
-            logo=f"{image_base}/dutchie-images/{rng.getrandbits(128):032x}" if rng.random() < 0.9 else None,
+            logo=logo(name) if rng.random() < 0.9 else None,
             description=BRAND_TEXT[rng.randrange(200) :] if rng.random() < 0.8 else "",
         )
         for name, label in BRANDS
@@ -115,7 +122,7 @@ class ProductFactory:
             childless = frozenset({len(options) - 1})
         elif counting == "pos" and category == "Flower" and rng.random() < 0.15:
             strays = tuple(s for s in ("3.5g", "28g", "14g") if s not in options)[:1]
-        image, images = self._pictures(rng, category)
+        picture_urls = self._pictures(rng, category)
         product = SimProduct(
             id=self._id(rng, serial),
             serial=serial,
@@ -129,8 +136,8 @@ class ProductFactory:
             options=options,
             raw_options=self._raw_options(rng, options),
             net_weight=self._net_weight(sizes),
-            image=image,
-            images=images,
+            image="",
+            images=None,
             created_ms=now_ms - rng.randrange(1, 400 * 86_400_000),
             rank=self._rank(rng, serial),
             featured_ms=self._opened_ms - rng.randrange(86_400_000) if rng.random() < 0.02 else None,
@@ -145,8 +152,9 @@ class ProductFactory:
             duplicated_id=(meteor_id if rng.random() < 0.2 else object_id)(rng) if rng.random() < 0.05 else None,
             pos_number=str(rng.randrange(100_000, 9_999_999)),
         )
-        self._last = product
-        return product, cents
+        image, images = picture_urls(_shown(product, sizes[0][1]))
+        self._last = replace(product, image=image, images=images)
+        return self._last, cents
 
     def _id(self, rng: Random, serial: int) -> str:
         named = self._platform.product_id(rng, self._store, serial) if self._platform is not None else None
@@ -212,22 +220,31 @@ class ProductFactory:
         first = sizes[0][1]
         return (round(first * 1000),) if first is not None and len(sizes) < 3 else ()
 
-    def _pictures(self, rng: Random, category: str) -> tuple[str, tuple[Picture, ...] | None]:
+    def _pictures(self, rng: Random, category: str) -> Callable[[Subject], tuple[str, tuple[Picture, ...] | None]]:
+        """Chooses pictures; what they show is known once the product is made."""
         dice = rng.random()
         if dice < 0.04:
-            return f"{self._images}/{slug_of(category)}-stock-{rng.randrange(1, 15)}-v1.jpg", None
+            stock = f"{self._images}/{slug_of(category)}-stock-{rng.randrange(1, 15)}-v1.jpg"
+            return lambda _: (stock, None)
         if dice < 0.06:
-            return "", ()
-        # Many products share one picture.
-        number = rng.randrange(40) if dice < 0.4 else rng.getrandbits(64)
-        shown = f"{self._images}/{number * 0x9E3779B97F4A7C15 % (1 << 128):032x}"
+            return lambda _: ("", ())
+        # Many products share the picture of their brand and kind.
+        shared = dice < 0.4
+        salt = rng.randrange(40) if shared else rng.getrandbits(64)
         text: str | None = None if self._store.old and rng.random() < 0.8 else ""
-        pictures = [Picture(shown, text, active=True)]
-        pictures.extend(
-            Picture(f"{self._images}/{rng.getrandbits(128):032x}", text, active=rng.random() > 0.01)
-            for _ in range(rng.choice((0, 0, 0, 0, 1, 2)))
-        )
-        return shown, tuple(pictures)
+        more = [(rng.getrandbits(128), rng.random() > 0.01) for _ in range(rng.choice((0, 0, 0, 0, 1, 2)))]
+
+        def urls(shown: Subject) -> tuple[str, tuple[Picture, ...]]:
+            front = Subject(shown.category, shown.noun, brand=shown.brand) if shared else replace(shown, salt=salt)
+            subjects = [(front, True)]
+            views = (View.CONTENTS, View.BACK)
+            subjects.extend((replace(shown, view=views[i], salt=n), active) for i, (n, active) in enumerate(more))
+            pictures = tuple(
+                Picture(f"{self._images}/{digits_of(subject)}", text, active=active) for subject, active in subjects
+            )
+            return pictures[0].url, pictures
+
+        return urls
 
     def _rank(self, rng: Random, serial: int) -> int:
         if self._store.old:
@@ -243,6 +260,19 @@ class ProductFactory:
         if dice < 0.7:
             return f"BATCH: PR.{rng.randrange(240101, 251231)}{rng.choice('FGH')}"
         return f"Notes of {rng.choice(STRAINS).lower()} and pine.\nStore in a cool place – Δ9 and all."
+
+
+def _shown(product: SimProduct, grams: float | None) -> Subject:
+    """What the product's own picture shows."""
+    return product_subject(
+        product.category,
+        product.name,
+        brand=product.brand.name if product.brand is not None else None,
+        strain_type=product.strain,
+        option=product.options[0],
+        grams=grams,
+        salt=0,
+    )
 
 
 def make_lab(rng: Random, category: str, *, old: bool, pos: bool) -> Lab:

@@ -16,7 +16,7 @@ import msgspec
 from menuwatch.sim.batches import TERPENES
 from menuwatch.sim.model import Content, ProductState, SimProduct, SimStore, percent_off
 from menuwatch.sim.product_factory import slug_of
-from menuwatch.sim.words import REGIONS
+from menuwatch.sim.words import STATE_NAMES
 
 # The market's category: the category, its number as a filter and in other answers, and by the market's word (None: all others)
 # subcategory and product type.
@@ -60,7 +60,7 @@ def shop_url(store: SimStore) -> str:
 
 def store_info(store: SimStore) -> dict[str, Any]:
     """A store's record. States are spelled out, phone numbers have no plus."""
-    region = " ".join(word.capitalize() for word in REGIONS[store.state].split("-"))
+    region = STATE_NAMES[store.state]
     return {
         "id": int(store.id),
         "name": store.name,

@@ -578,8 +578,9 @@ BEGIN
   -- earlier time.
   IF true = ANY (alone) THEN
     WITH i AS (
-      SELECT u.*, CASE WHEN u.store IS NULL THEN md5(coalesce(u.payload, '{}')::text) END AS print
-        FROM unnest(names, stores, priorities, payloads, due, alone) WITH ORDINALITY u(role, store, priority, payload, due, alone, ord)),
+      SELECT u.*, CASE WHEN u.store IS NULL THEN md5(u.platform || coalesce(u.payload, '{}')::text) END AS print
+        FROM unnest(names, stores, priorities, payloads, due, platforms, alone) WITH ORDINALITY
+             u(role, store, priority, payload, due, platform, alone, ord)),
     l AS (
       SELECT i.*, CASE WHEN i.alone THEN min(i.ord) FILTER (WHERE i.alone OR i.store IS NOT NULL) OVER (PARTITION BY i.store, i.role, i.print)
                        ELSE i.ord END AS first
@@ -608,14 +609,15 @@ BEGIN
         SELECT o.ord, o.store, o.role, o.priority, o.due,
                CASE WHEN o.store IS NULL
                  THEN (SELECT w.id FROM task_live w WHERE w.uniq <> 0 AND w.state <> 'a' AND w.dispensary_id IS NULL
-                          AND w.role = o.role AND md5(w.payload::text) = md5(coalesce(o.payload, '{}')::text)
+                          AND w.role = o.role AND md5(w.platform || w.payload::text) = md5(o.platform || coalesce(o.payload, '{}')::text)
                         ORDER BY w.id LIMIT 1)
                  ELSE coalesce(
                    (SELECT w.id FROM task_live w WHERE w.state = 'r' AND w.dispensary_id = o.store AND w.role = o.role LIMIT 1),
                    (SELECT w.id FROM task_live w WHERE w.state IN ('p', 's') AND w.dispensary_id = o.store AND w.role = o.role
                      ORDER BY -w.priority, w.created_at, w.id LIMIT 1))
                END AS there
-          FROM unnest(names, stores, priorities, payloads, due, alone) WITH ORDINALITY o(role, store, priority, payload, due, alone, ord)
+          FROM unnest(names, stores, priorities, payloads, due, platforms, alone) WITH ORDINALITY
+               o(role, store, priority, payload, due, platform, alone, ord)
          WHERE o.alone AND o.ord IN (SELECT unnest(todo))
          ORDER BY there
       LOOP
@@ -761,7 +763,7 @@ CREATE FUNCTION public.failed_units(since timestamp with time zone) RETURNS TABL
               AND (u.role <> 'entry_point_discovery' OR d.platform_dispensary_id IS NULL))),
          CASE WHEN u.dispensary_id IS NULL
               THEN EXISTS (SELECT FROM live_tasks t WHERE t.role = u.role AND t.dispensary_id IS NULL AND t.wait_state IS DISTINCT FROM 'scheduled'
-                              AND t.wait_state IS DISTINCT FROM 'blocked' AND md5(t.payload::text) = u.print)
+                              AND t.wait_state IS DISTINCT FROM 'blocked' AND md5(t.platform || t.payload::text) = u.print)
               ELSE EXISTS (SELECT FROM live_tasks t WHERE t.dispensary_id = u.dispensary_id AND t.state IN ('r', 'a') AND t.role = ANY (k.roles)
                               AND t.wait_state IS DISTINCT FROM 'blocked') END,
          EXISTS (SELECT FROM failure_mutes m WHERE m.cause = u.cause AND m.role = u.role AND m.platform = u.platform
@@ -775,7 +777,7 @@ CREATE FUNCTION public.failed_units(since timestamp with time zone) RETURNS TABL
        WHERE h.status = 'failed' AND h.completed_at >= since AND h.dispensary_id IS NOT NULL GROUP BY 1, 2, 3, 4
       UNION ALL
       -- The index of causes says which these are; the rows of the others are not read for their payload.
-      SELECT h.cause, h.role, h.platform, NULL, md5(x.payload::text), count(*),
+      SELECT h.cause, h.role, h.platform, NULL, md5(x.platform || x.payload::text), count(*),
              count(*) FILTER (WHERE h.completed_at >= now() - interval '1 hour'),
              count(*) FILTER (WHERE h.completed_at >= now() - interval '24 hours'), min(h.completed_at), max(h.completed_at)
         FROM (SELECT i.cause, i.role, i.platform, i.id, i.completed_at FROM task_history i
@@ -788,7 +790,7 @@ CREATE FUNCTION public.failed_units(since timestamp with time zone) RETURNS TABL
       SELECT CASE WHEN u.dispensary_id IS NULL
                   THEN (SELECT s.completed_at FROM task_history s
                          WHERE s.role = u.role AND s.completed_at > u.last_at AND s.status = 'completed' AND s.dispensary_id IS NULL
-                           AND md5(s.payload::text) = u.print ORDER BY s.completed_at LIMIT 1)
+                           AND md5(s.platform || s.payload::text) = u.print ORDER BY s.completed_at LIMIT 1)
                   ELSE (SELECT s.completed_at FROM task_history s
                          WHERE s.dispensary_id = u.dispensary_id AND s.completed_at > u.last_at AND s.status = 'completed' AND s.role = ANY (k.roles)
                          ORDER BY s.completed_at LIMIT 1) END AS at OFFSET 0) r  -- OFFSET: looked up once, and not at each mention
@@ -4564,10 +4566,10 @@ CREATE INDEX task_history_20261101_role_completed_at_idx ON public.task_history_
 CREATE INDEX task_ready ON public.task_live USING btree (role, ((- (priority + aged))), created_at, id) WHERE (state = 'r'::"char");
 CREATE INDEX task_scheduled ON public.task_live USING btree (scheduled_for) WHERE (state = 's'::"char");
 CREATE INDEX task_schedules_due ON public.task_schedules USING btree (next_run_at) WHERE enabled;
-CREATE UNIQUE INDEX task_unique_payload ON public.task_live USING btree (role, md5((payload)::text)) WHERE ((uniq = 1) AND (dispensary_id IS NULL));
+CREATE UNIQUE INDEX task_unique_payload ON public.task_live USING btree (role, md5((platform || (payload)::text))) WHERE ((uniq = 1) AND (dispensary_id IS NULL));
 CREATE UNIQUE INDEX task_unique_store ON public.task_live USING btree (dispensary_id, role) WHERE ((uniq = 1) AND (dispensary_id IS NOT NULL));
 CREATE INDEX task_waiting ON public.task_live USING btree (dispensary_id, role, ((- priority)), created_at, id) WHERE ((state = ANY (ARRAY['p'::"char", 's'::"char"])) AND (dispensary_id IS NOT NULL));
-CREATE INDEX task_waiting_payload ON public.task_live USING btree (role, md5((payload)::text)) WHERE ((uniq <> 0) AND (state <> 'a'::"char") AND (dispensary_id IS NULL));
+CREATE INDEX task_waiting_payload ON public.task_live USING btree (role, md5((platform || (payload)::text))) WHERE ((uniq <> 0) AND (state <> 'a'::"char") AND (dispensary_id IS NULL));
 CREATE INDEX users_admins ON public.users USING btree (id) WHERE ((role = 'admin'::text) AND (disabled_at IS NULL));
 CREATE UNIQUE INDEX users_name ON public.users USING btree (lower(name));
 CREATE INDEX worker_commands_open ON public.worker_commands USING btree (worker_id, id) WHERE (acknowledged_at IS NULL);

@@ -165,7 +165,7 @@ def _business_of(raw: msgspec.Raw) -> str | None:
 class Joint(Platform):
     """Without a `base_url`, what would need one raises Permanent.
 
-    With one URL for all stores, the search is asked by the business id alone, and a shop's page is at `<base_url>/<host>/<path>`.
+    With one URL for all stores, the search is requested by the business id alone, and a shop's page is at `<base_url>/<host>/<path>`.
 
     Verified on recorded answers: the shape of products. As public callers ask: the query and both addresses. Assumptions: what a page
     tells (see `page`), that WordPress refuses a nonce as it does elsewhere, and that all of a recreational menu is what it calls so.

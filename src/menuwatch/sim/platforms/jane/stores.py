@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from menuwatch.sim.model import SimStore
-from menuwatch.sim.words import REGIONS
+from menuwatch.sim.words import STATE_NAMES
 
 _ZONES = {
     "America/Phoenix": "Arizona", "US/Central": "Central Time (US & Canada)", "America/Chicago": "Central Time (US & Canada)",
@@ -14,7 +14,7 @@ _ZONES = {
 
 
 def _state_name(store: SimStore) -> str:
-    return REGIONS.get(store.state, store.state).replace("-", " ").title()
+    return STATE_NAMES.get(store.state, store.state)
 
 
 def store_hit(store: SimStore, products: int) -> dict[str, Any]:

@@ -71,8 +71,8 @@ CREATE UNIQUE INDEX task_head ON task_live (dispensary_id, role) WHERE state IN 
 -- Two enqueuers at once cannot both add the one waiting task of a key. It leaves the index when it is claimed, so a task that
 -- returns to waiting (retry) never collides with one that was enqueued meanwhile.
 CREATE UNIQUE INDEX task_unique_store ON task_live (dispensary_id, role) WHERE uniq = 1 AND dispensary_id IS NOT NULL;
-CREATE UNIQUE INDEX task_unique_payload ON task_live (role, md5(payload::text)) WHERE uniq = 1 AND dispensary_id IS NULL;
-CREATE INDEX task_waiting_payload ON task_live (role, md5(payload::text)) WHERE uniq <> 0 AND state <> 'a' AND dispensary_id IS NULL;
+CREATE UNIQUE INDEX task_unique_payload ON task_live (role, md5(platform || payload::text)) WHERE uniq = 1 AND dispensary_id IS NULL;
+CREATE INDEX task_waiting_payload ON task_live (role, md5(platform || payload::text)) WHERE uniq <> 0 AND state <> 'a' AND dispensary_id IS NULL;
 
 -- The text of a failure without what differs from case to case: quoted texts and texts in parentheses become `…`, numbers, ids, times
 -- and ports `#`; an HTTP status stays.

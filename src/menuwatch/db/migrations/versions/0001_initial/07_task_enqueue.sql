@@ -152,7 +152,7 @@ BEGIN
 END $$;
 
 -- Enqueues a batch in one round trip. The arrays run in parallel, one element per task. Returns per task, in order, its id and
--- whether it was created; a task with `alone` whose key (role and store; without a store: role and payload) has
+-- whether it was created; a task with `alone` whose key (role and store; without a store: role, platform and payload) has
 -- a waiting one gets that one's id, and may raise its priority or pull it forward. `wake` notifies the workers at commit.
 CREATE FUNCTION enqueue_tasks(roles text[], stores integer[], priorities integer[], payloads jsonb[], due timestamptz[],
                               platforms text[], retries integer[], alone boolean[], wake boolean DEFAULT true)
@@ -190,8 +190,9 @@ BEGIN
   -- earlier time.
   IF true = ANY (alone) THEN
     WITH i AS (
-      SELECT u.*, CASE WHEN u.store IS NULL THEN md5(coalesce(u.payload, '{}')::text) END AS print
-        FROM unnest(names, stores, priorities, payloads, due, alone) WITH ORDINALITY u(role, store, priority, payload, due, alone, ord)),
+      SELECT u.*, CASE WHEN u.store IS NULL THEN md5(u.platform || coalesce(u.payload, '{}')::text) END AS print
+        FROM unnest(names, stores, priorities, payloads, due, platforms, alone) WITH ORDINALITY
+             u(role, store, priority, payload, due, platform, alone, ord)),
     l AS (
       SELECT i.*, CASE WHEN i.alone THEN min(i.ord) FILTER (WHERE i.alone OR i.store IS NOT NULL) OVER (PARTITION BY i.store, i.role, i.print)
                        ELSE i.ord END AS first
@@ -220,14 +221,15 @@ BEGIN
         SELECT o.ord, o.store, o.role, o.priority, o.due,
                CASE WHEN o.store IS NULL
                  THEN (SELECT w.id FROM task_live w WHERE w.uniq <> 0 AND w.state <> 'a' AND w.dispensary_id IS NULL
-                          AND w.role = o.role AND md5(w.payload::text) = md5(coalesce(o.payload, '{}')::text)
+                          AND w.role = o.role AND md5(w.platform || w.payload::text) = md5(o.platform || coalesce(o.payload, '{}')::text)
                         ORDER BY w.id LIMIT 1)
                  ELSE coalesce(
                    (SELECT w.id FROM task_live w WHERE w.state = 'r' AND w.dispensary_id = o.store AND w.role = o.role LIMIT 1),
                    (SELECT w.id FROM task_live w WHERE w.state IN ('p', 's') AND w.dispensary_id = o.store AND w.role = o.role
                      ORDER BY -w.priority, w.created_at, w.id LIMIT 1))
                END AS there
-          FROM unnest(names, stores, priorities, payloads, due, alone) WITH ORDINALITY o(role, store, priority, payload, due, alone, ord)
+          FROM unnest(names, stores, priorities, payloads, due, platforms, alone) WITH ORDINALITY
+               o(role, store, priority, payload, due, platform, alone, ord)
          WHERE o.alone AND o.ord IN (SELECT unnest(todo))
          ORDER BY there
       LOOP

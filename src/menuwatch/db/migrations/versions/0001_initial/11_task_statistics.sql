@@ -89,7 +89,7 @@ CREATE TABLE failure_mutes (
   PRIMARY KEY (cause, role, platform)
 );
 
--- What failed since a moment, by cause and unit: a store and a role, or without a store the role and the payload. The two crawls of a
+-- What failed since a moment, by cause and unit: a store and a role, or without a store the role, the platform and the payload. The two crawls of a
 -- store are one role here. `resolved_at` is the first success of the unit afterwards; `is_open` says that there was none, and that there
 -- can be one: a store that is removed or not crawled any more is not open, nor one to resolve that discovery has resolved. `is_retried`: another task of the unit is ready or running.
 CREATE FUNCTION failed_units(since timestamptz)
@@ -101,7 +101,7 @@ LANGUAGE sql STABLE AS $$
               AND (u.role <> 'entry_point_discovery' OR d.platform_dispensary_id IS NULL))),
          CASE WHEN u.dispensary_id IS NULL
               THEN EXISTS (SELECT FROM live_tasks t WHERE t.role = u.role AND t.dispensary_id IS NULL AND t.wait_state IS DISTINCT FROM 'scheduled'
-                              AND t.wait_state IS DISTINCT FROM 'blocked' AND md5(t.payload::text) = u.print)
+                              AND t.wait_state IS DISTINCT FROM 'blocked' AND md5(t.platform || t.payload::text) = u.print)
               ELSE EXISTS (SELECT FROM live_tasks t WHERE t.dispensary_id = u.dispensary_id AND t.state IN ('r', 'a') AND t.role = ANY (k.roles)
                               AND t.wait_state IS DISTINCT FROM 'blocked') END,
          EXISTS (SELECT FROM failure_mutes m WHERE m.cause = u.cause AND m.role = u.role AND m.platform = u.platform
@@ -115,7 +115,7 @@ LANGUAGE sql STABLE AS $$
        WHERE h.status = 'failed' AND h.completed_at >= since AND h.dispensary_id IS NOT NULL GROUP BY 1, 2, 3, 4
       UNION ALL
       -- The index of causes says which these are; the rows of the others are not read for their payload.
-      SELECT h.cause, h.role, h.platform, NULL, md5(x.payload::text), count(*),
+      SELECT h.cause, h.role, h.platform, NULL, md5(x.platform || x.payload::text), count(*),
              count(*) FILTER (WHERE h.completed_at >= now() - interval '1 hour'),
              count(*) FILTER (WHERE h.completed_at >= now() - interval '24 hours'), min(h.completed_at), max(h.completed_at)
         FROM (SELECT i.cause, i.role, i.platform, i.id, i.completed_at FROM task_history i
@@ -128,7 +128,7 @@ LANGUAGE sql STABLE AS $$
       SELECT CASE WHEN u.dispensary_id IS NULL
                   THEN (SELECT s.completed_at FROM task_history s
                          WHERE s.role = u.role AND s.completed_at > u.last_at AND s.status = 'completed' AND s.dispensary_id IS NULL
-                           AND md5(s.payload::text) = u.print ORDER BY s.completed_at LIMIT 1)
+                           AND md5(s.platform || s.payload::text) = u.print ORDER BY s.completed_at LIMIT 1)
                   ELSE (SELECT s.completed_at FROM task_history s
                          WHERE s.dispensary_id = u.dispensary_id AND s.completed_at > u.last_at AND s.status = 'completed' AND s.role = ANY (k.roles)
                          ORDER BY s.completed_at LIMIT 1) END AS at OFFSET 0) r  -- OFFSET: looked up once, and not at each mention
