@@ -10,8 +10,10 @@ import pytest
 from msgspec.structs import asdict
 
 from menuwatch.config.settings import Settings
+from menuwatch.pipeline.context import HandlerContext
+from menuwatch.pipeline.replay import replay
 from menuwatch.platforms.registry import platforms
-from tests.recorded import dutchie, dutchie_plus
+from tests.recorded import dutchie, dutchie_plus, stored
 from tests.recorded.plain import read
 
 FILES = [
@@ -67,3 +69,38 @@ def test_the_same_products_in_every_envelope(recorded: Path, platform: str, name
         for step in reversed(other.split(".") if other else []):
             answer = {step: answer}
         assert adapter.normalize(adapter.split(json.dumps(answer).encode())) == expected, other
+
+
+@pytest.mark.parametrize("place", [0, 7, 24])
+async def test_a_page_with_items_of_two_stores_is_not_applied(
+    parts: HandlerContext, recorded: Path, tmp_path: Path, place: int
+) -> None:
+    """Whichever of its items is another store's, nothing of it gets into the catalog until a person releases it."""
+    answer: Any = json.loads(recorded_body(recorded, FILES[0][1]))
+    items = answer["data"]["filteredProducts"]["products"]
+    mine, items[place]["DispensaryID"] = items[place]["DispensaryID"], "0" * 24
+    file = tmp_path / "answer.json"
+    file.write_text(json.dumps(answer))
+    (done,) = (await replay(parts, None, [file])).menus
+    assert done.refused is not None
+    assert done.refused.startswith("another store's: ")
+    stranger = ("0" * 24, "1 of 25") if place else (mine, "24 of 25")
+    assert f"{stranger[1]} items of page 1 of 1 are of store {stranger[0]}" in done.refused
+    assert await stored.products(parts.pool) == {}
+
+
+async def test_a_second_envelope_takes_no_product_for_gone(
+    parts: HandlerContext, recorded: Path, tmp_path: Path
+) -> None:
+    """The front rows of a shop, replayed after its menu: nothing else is missing because of them."""
+    path = recorded / FILES[1][1]
+    answer: Any = json.loads(recorded_body(recorded, FILES[1][1]))
+    items = answer["data"]["filteredProducts"]["products"]
+    (whole,) = (await replay(parts, None, [path])).menus
+    file = tmp_path / "front.json"
+    file.write_text(json.dumps({"data": {"getPersonalizedProducts": {"products": items[:3]}}}))
+    (front,) = (await replay(parts, None, [file])).menus
+    assert (whole.counts["new"], front.part) == (38, "3 products")
+    assert (front.counts["unchanged"], front.counts["missing"]) == (3, 0)
+    (products,) = (await stored.products(parts.pool)).values()
+    assert len(products) == 38

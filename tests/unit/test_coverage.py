@@ -15,6 +15,8 @@ import pytest
 
 from menuwatch.pipeline import recorded_files as files
 from menuwatch.platforms.base import Platform
+from menuwatch.platforms.dovetail import payload as dovetail
+from menuwatch.platforms.dovetail.adapter import Dovetail
 from menuwatch.platforms.dutchie import payload as dutchie
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.platforms.dutchie_plus import payload as plus
@@ -25,13 +27,14 @@ from menuwatch.platforms.weedmaps.adapter import Weedmaps
 from menuwatch.platforms.weedmaps.live_payload import LiveItem
 from tests.e2e.recordings import page, product
 
-PLATFORMS: dict[str, Platform] = {one.name: one for one in (Dutchie(), Weedmaps(), DutchiePlus())}
+PLATFORMS: dict[str, Platform] = {one.name: one for one in (Dutchie(), Weedmaps(), DutchiePlus(), Dovetail())}
 RECORDED = [
     ("dutchie/pa_filteredProducts_page_2025-11-09.json", "dutchie"),
     ("dutchie/on_filteredProducts_last_page_2023-11-29.json", "dutchie"),
     ("weedmaps/nm_menus_2024-05.tar.gz", "weedmaps"),
     ("weedmaps/ca_discovery_v1_menu_2021.json", "weedmaps"),
     ("dutchie_plus/mpxnj_products_list_2025-06-25.json", "dutchie_plus"),
+    ("dovetail/cookies_tampa_premium_flower_2026-01-20.json", "dovetail"),
 ]
 
 
@@ -86,6 +89,7 @@ def read_by(kind: Any, path: str) -> Iterator[str]:
         (Dutchie, dutchie.Item, "data.filteredProducts.products[]"),
         (Weedmaps, LiveItem, "data.menu_items[]"),
         (DutchiePlus, plus.Item, "data.products_list[]"),
+        (Dovetail, dovetail.Item, "products.results[]"),
     ],
 )
 def test_what_is_read_is_what_is_declared_as_used_or_kept(platform: Any, item: type, prefix: str) -> None:

@@ -19,6 +19,7 @@ from menuwatch.catalog.history import ProductDetails, ProductState, Snapshot
 from menuwatch.catalog.model import Batch, LabValue, Special, Variant
 from menuwatch.catalog.service import ProductDetail
 from menuwatch.exports.tables import TABLES, ExportTable
+from menuwatch.platforms.dovetail import payload as dovetail
 from menuwatch.platforms.dutchie import payload as dutchie
 from menuwatch.platforms.dutchie_plus import payload as dutchie_plus
 from menuwatch.platforms.weedmaps import payload as weedmaps
@@ -118,7 +119,7 @@ def test_every_field_within_a_field() -> None:
 def test_every_key_of_extra_that_a_platform_is_declared_to_fill() -> None:
     declared = {
         key
-        for platform in (dutchie, dutchie_plus, weedmaps)
+        for platform in (dutchie, dutchie_plus, dovetail, weedmaps)
         for field in platform.FIELDS
         for key in re.findall(r"extra\.([a-z_]+)", field.note)
     }

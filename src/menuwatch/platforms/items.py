@@ -72,7 +72,7 @@ class ItemReader(Generic[T]):
         *,
         essential: Iterable[str],
         judged: Iterable[str],
-        store_id: Callable[[T], str | None] = lambda _: None,
+        store_id: Callable[[T], str | None] | None = None,
         owner: type[Owned] | None = None,
     ) -> None:
         def product_id_in(plain: dict[str, Any]) -> str | None:
@@ -85,7 +85,8 @@ class ItemReader(Generic[T]):
         self._product = product
         self._product_id_in = product_id_in
         self._repairer = JsonRepairer(item, essential=essential, judged=judged, identity=product_id_in)
-        self.store_id = store_id
+        self.store_id: Callable[[T], str | None] = store_id or (lambda _: None)
+        self._names_stores = store_id is not None
         self._owner = msgspec.json.Decoder(owner) if owner is not None else None
 
     def decode(self, raw: msgspec.Raw) -> T | None:
@@ -124,6 +125,8 @@ class ItemReader(Generic[T]):
     def stores_of(self, items: Iterable[msgspec.Raw]) -> dict[str, int]:
         """The stores that the items name, in order of first occurrence, each with the number of its items."""
         found: dict[str, int] = {}
+        if not self._names_stores:
+            return found
         for raw in items:
             if store := self._store_id(raw):
                 found[store] = found.get(store, 0) + 1

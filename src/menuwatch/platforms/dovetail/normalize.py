@@ -21,6 +21,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+import msgspec
+
 from menuwatch.catalog.model import Batch, LabValue, Potency, Product, ProductWarning, Special, Variant
 from menuwatch.catalog.taxonomy.categories import DOSED, WEIGHED, kind
 from menuwatch.catalog.taxonomy.limits import MAX_TOTAL, bounded
@@ -217,9 +219,24 @@ def _extra(item: Item, menu: str | None) -> dict[str, Any]:
     return {name: value for name, value in extra.items() if value not in (None, "", [])}
 
 
-def _store_id(item: Item) -> str | None:
-    menu = of_item(item.menu_of, item.link)
-    return str(menu) if menu is not None else None
+class StoreId(msgspec.Struct, gc=False):
+    """The fields of an item that name its store."""
+
+    menu_of: str | None = None
+    link: str | None = None
+
+    def store_id(self) -> str | None:
+        """The id of the menu."""
+        menu = of_item(self.menu_of, self.link)
+        return str(menu) if menu is not None else None
 
 
-ITEMS = ItemReader(Item, Ids, _product, essential=("name", "variants"), judged=("variants",), store_id=_store_id)
+ITEMS = ItemReader(
+    Item,
+    Ids,
+    _product,
+    essential=("name", "variants"),
+    judged=("variants",),
+    store_id=lambda item: StoreId(item.menu_of, item.link).store_id(),
+    owner=StoreId,
+)
