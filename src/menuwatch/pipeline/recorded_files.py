@@ -20,7 +20,7 @@ from menuwatch.archive.document import Document
 from menuwatch.core.errors import BadPayload, Refused, unknown_value
 from menuwatch.core.json_bounds import check_elements
 from menuwatch.platforms.base import Platform
-from menuwatch.platforms.envelope import check_count
+from menuwatch.platforms.envelope import check_count, outline
 from menuwatch.platforms.model import FoundStore
 
 _GZIP = b"\x1f\x8b"
@@ -358,8 +358,11 @@ def _recognized(platforms: Mapping[str, Platform], source: str, body: bytes) -> 
     platform, best = next((pair for pair in errors if pair[1].kind not in _OF_ANOTHER), errors[0])
     reason = f"{best.kind}: {best}"
     if best.kind in _OF_ANOTHER and len(errors) > 1:
-        each = "; ".join(f"{other.name}: {said}" for other, said in errors)
-        reason = f"{best.kind}: unrecognized format, not a menu of any known platform ({each})"
+        known = ", ".join(other.name for other, _ in errors)
+        reason = (
+            f"{best.kind}: unrecognized format, not a menu of any known platform ({known}): it is {outline(body)}; "
+            "--platform NAME says what a menu of that platform lacks"
+        )
     raise NoMenu(source, body, reason, kind=best.kind, platform=platform) from best
 
 

@@ -225,18 +225,23 @@ async def _added(conn: AsyncConnection[Any], platform: Platform, text: str) -> i
         return await _promoted(conn, platform, known)
     try:
         # A slug is not an id: the platform's own is resolved before the first crawl.
-        return (await stores.add_by_url(conn, platform=platform.name, slug=text)).id
+        store_id = (await stores.add_by_url(conn, platform=platform.name, slug=text)).id
     except Refused:
         found = await stores.find(conn, text, platform.name)
         if found is None:
             raise
         return found.id
+    return await _uncrawled(conn, platform, store_id)
 
 
 async def _promoted(conn: AsyncConnection[Any], platform: Platform, known: Details) -> int:
-    """Adds a store. Crawling stays disabled on platforms without network access until a person enables it."""
-    store_id = (await stores.promote(conn, platform.name, known))[0]
-    if not platform.hosts:
+    """Adds a store."""
+    return await _uncrawled(conn, platform, (await stores.promote(conn, platform.name, known))[0])
+
+
+async def _uncrawled(conn: AsyncConnection[Any], platform: Platform, store_id: int) -> int:
+    """The id of a new store. Crawling stays disabled on platforms that are not requested until a person enables it."""
+    if not platform.requested:
         await stores.set_crawl_enabled(conn, store_id, False)
     return store_id
 
