@@ -99,3 +99,37 @@ def test_an_old_archive_file_exits_with_1_and_says_why(command: Command, tmp_pat
         "not applied: superseded: the catalog shows a newer crawl of the store than the one of 2026-03-01 12:00:00 UTC"
         in run.stderr
     )
+
+
+def test_every_dropped_item_is_named_with_its_position(command: Command, tmp_path: Path) -> None:
+    items = [product(number) for number in range(400)]
+    for number in range(60):
+        items[5 * number] = product(5 * number, Name=f"Thing  {5 * number}", Prices=["dear"], recPrices=["dear"])
+    items[399] = {"Name": "Nobody's", "DispensaryID": items[1]["DispensaryID"]}
+    file = tmp_path / "menu.json"
+    file.write_bytes(page(items))
+    run = command.run(file)
+    assert run.returncode == 0, run.stderr
+    assert "61 warnings, 61 items dropped:" in run.stdout
+    lines = [line for line in run.stdout.splitlines() if line.startswith("  dropped: ")]
+    assert len(lines) == 61
+    assert any(line.startswith('  dropped: item 11 "Thing 10" (') for line in lines)
+    assert any(line.startswith('  dropped: item 400 "Nobody\'s" (no id): id: ') for line in lines)
+    again = command.report(file)
+    assert (again["dropped"], again["warning_count"], again["unchanged"]) == (61, 61, 339)
+    assert {one["position"] for one in again["warnings"]} == {5 * number + 1 for number in range(60)} | {400}
+    assert {one["payload_id"] for one in again["warnings"]} == {again["stores"][0]["payload_id"]}
+
+
+def test_an_empty_menu_among_others_is_skipped(command: Command, tmp_path: Path) -> None:
+    empty, other = tmp_path / "empty.json", tmp_path / "menu.json"
+    empty.write_bytes(page([]))
+    other.write_bytes(page([product(1)]))
+    run = command.run(empty, other)
+    assert run.returncode == 0, run.stderr
+    assert f"{empty}: skipped: the menu has no products" in run.stderr
+    assert "1 product at" in run.stdout
+    report = command.report(empty, other)
+    assert [(one["file"], one["empty"]) for one in report["left_out"]] == [(str(empty), True)]
+    assert "empty: the menu has no products" in command.refused(empty)
+    assert "empty: the menu has no products" in command.refused(empty, empty)

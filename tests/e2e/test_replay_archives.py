@@ -125,14 +125,16 @@ def test_a_bad_member_is_named_and_the_others_go_on(command: Command, tmp_path: 
     assert "3 products at" in run.stdout
     lines = [line for line in run.stderr.splitlines() if "skipped: " in line]
     said = {line.split(": ")[2]: line for line in lines if "menus.tar.gz" in line}
-    assert said.keys() == {"cut.json", "block.json", "empty.json", "no-menu.json", "cut.json.gz", "nobody.json"}
+    bad = {"cut.json", "block.json", "empty.json", "no-menu.json", "cut.json.gz", "nobody.json"}
+    assert said.keys() == bad | {"none.json"}
     assert "truncated: the response was truncated" in said["cut.json"]
     assert "html: the response is a web page titled “Just a moment...”" in said["block.json"]
     assert "the file is empty" in said["empty.json"]
-    assert "unrecognized format, not a menu of any known platform (dutchie: " in said["no-menu.json"]
+    assert "unrecognized format, not a menu of any known platform (dutchie, " in said["no-menu.json"]
+    assert "it is an object with x; " in said["no-menu.json"]
     assert "end-of-stream marker" in said["cut.json.gz"]
     assert "does not identify its store: pass --store" in said["nobody.json"]
-    assert any("1 file skipped: a menu without products" in line for line in lines)
+    assert any("1 file skipped: a menu without products" in line for line in run.stderr.splitlines())
     report = command.run(path, "--json")
     assert report.returncode == 1
     assert '"empty":true' in report.stdout
@@ -253,7 +255,7 @@ def test_a_state_that_does_not_exist(command: Command, tmp_path: Path) -> None:
         ("unpacked.gz", gzip.compress(b"BZh91AY&SY", mtime=0), "is compressed with bzip2; supported are"),
         ("cut.gz", gzip.compress(b"{}" * 500, mtime=0)[:20], "cannot be read: Compressed file ended before"),
         ("words.txt", b"hello", "html: the response is text, not JSON: “hello”"),
-        ("braces.json", b"{}", "no_data: unrecognized format, not a menu of any known platform (dutchie: "),
+        ("braces.json", b"{}", "no_data: unrecognized format, not a menu of any known platform (dutchie, "),
         ("nothing.json", b" \n", "the file is empty"),
     ],
 )

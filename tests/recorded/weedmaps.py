@@ -168,7 +168,7 @@ def offers(at: dict[str, Any]) -> list[tuple[str, Decimal | None, Decimal | None
         price = Decimal(variant["price"]["amount"]) or None
         found.append((variant["label"], price, grams, variant["inventory_quantity"]))
     if by_package is not None and by_package not in {offer[1] for offer in found}:
-        found.append(("each", by_package, None, None))
+        found.append(("each", by_package, None, 0 if at["inventory_quantity"] == 0 else None))
     return found
 
 

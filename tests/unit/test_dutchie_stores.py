@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from menuwatch.platforms.dutchie.answers import found_store
 from menuwatch.platforms.model import FoundStore
-from menuwatch.platforms.store_records import iana_timezone
+from menuwatch.platforms.store_records import iana_timezone, state_code
 
 
 def found(record: Any) -> FoundStore:
@@ -140,3 +140,12 @@ def test_what_is_kept_is_json_that_any_database_takes(value: str) -> None:
 )
 def test_zone(name: str | None, expected: str | None) -> None:
     assert iana_timezone(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("New Mexico", "NM"), ("nm", "NM"), ("N.M.", "NM"), ("Ontario", "ON"), ("Bavaria", "Bavaria"), (None, None)],
+)
+def test_the_state_of_a_store_is_its_code_where_it_is_known(text: str | None, code: str | None) -> None:
+    assert state_code(text) == code
+    assert found({"id": "1", "location": {"state": text}}).state == code

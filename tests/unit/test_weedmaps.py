@@ -103,6 +103,8 @@ def test_a_price_by_the_package_beside_weights_is_an_option_unless_it_repeats_on
     half = {"amount": 50, "type": "percentage"}
     assert options(14, sale=half) == by_weight, "the price after the sale"
     assert one(variants=sold, prices={"price_unit": 10}).price_rec == 8
+    gone = [variant("1 g", "8.00", 1, "g", inventory_quantity=0)]
+    assert one(variants=gone, prices={"price_unit": 10}, inventory_quantity=0).stock_status == "oos"
 
 
 def test_ids_of_the_point_of_sale_and_what_the_cart_counts() -> None:

@@ -17,6 +17,7 @@ import msgspec
 from psycopg import AsyncConnection
 
 from menuwatch.catalog import copy_format as rows
+from menuwatch.catalog.item_names import item_name
 from menuwatch.catalog.model import Product, ProductWarning
 from menuwatch.catalog.stock import MISSES_UNTIL_OOS, absent, says_nothing
 from menuwatch.core.errors import MenuwatchError
@@ -107,6 +108,8 @@ class _Item(NamedTuple):
     raw: msgspec.Raw
     content_hash: bytes
     row: int | None
+    position: int
+    """Position in the menu, from 0."""
     earlier: msgspec.Raw | None = None
     """An earlier item of the menu with the same id."""
 
@@ -118,8 +121,8 @@ class _Sorted(NamedTuple):
     """Rows of the products with unchanged bytes."""
     new: list[_Item]
     changed: list[_Item]
-    nameless: list[msgspec.Raw]
-    """Readable items without an id."""
+    nameless: list[tuple[int, msgspec.Raw]]
+    """Readable items without an id, with their positions."""
 
 
 def content_hash(raw: msgspec.Raw, reader: Reader) -> bytes:
@@ -148,10 +151,13 @@ def _sort(menu: MenuToApply, known: Sequence[_Known], reader: Reader) -> _Sorted
             continue
         name = reader.identity(raw)
         if name is None:
-            nameless.append(raw)
+            nameless.append((position, raw))
         else:
             before = read.get(name)
-            read[name] = (position, _Item(raw, key, rows_by_id.get(name), before[1].raw if before else None))
+            read[name] = (
+                position,
+                _Item(raw, key, rows_by_id.get(name), position, before[1].raw if before else None),
+            )
     new: list[_Item] = []
     changed: list[_Item] = []
     for position, item in read.values():
@@ -180,7 +186,7 @@ class _Reading:
             chunk = items[start : start + _CHUNK]
             items_read = self.reader.normalize(item.raw for item in chunk)
             if len(items_read.products) == len(chunk):
-                self.warnings.extend(items_read.warnings)
+                self._note(items_read, chunk)
                 yield list(zip(chunk, items_read.products, strict=True))
             else:
                 # Some item gave no product: normalize one at a time to find which.
@@ -188,7 +194,7 @@ class _Reading:
 
     def _one(self, item: _Item) -> Iterator[tuple[_Item, Product]]:
         normalized = self.reader.normalize((item.raw,))
-        self.warnings.extend(normalized.warnings)
+        self._note(normalized, (item,))
         if not normalized.products and item.earlier is not None:
             normalized = self.reader.normalize((item.earlier,))
         if not normalized.products:
@@ -198,6 +204,26 @@ class _Reading:
         for product in normalized.products:
             yield item, product
 
+    def _note(self, normalized: NormalizedItems, items: Sequence[_Item]) -> None:
+        """Keeps the warnings of some items, with the position and name of each one's item."""
+        if not normalized.warnings:
+            return
+        places = {
+            product.provider_product_id: (item.position, product.name)
+            for item, product in zip(items, normalized.products, strict=False)
+        }
+        for warning in normalized.warnings:
+            alone = (items[0].position, item_name(items[0].raw)) if len(items) == 1 else None
+            place = places.get(warning.product_id or "") or alone
+            self.warnings.append(warning if place is None else _placed(warning, *place))
+
+    def nameless(self, items: Sequence[tuple[int, msgspec.Raw]]) -> None:
+        """Keeps the warnings of items without an id, and counts them."""
+        for position, raw in items:
+            normalized = self.reader.normalize((raw,))
+            self.warnings += [_placed(warning, position, item_name(raw)) for warning in normalized.warnings]
+        self.failed(len(items))
+
     def failed(self, count: int) -> None:
         """Counts items that cannot be read."""
         self.unread += count
@@ -206,6 +232,10 @@ class _Reading:
             first = next((w for w in self.warnings if w.fatal), None)
             detail = f", first: {first.field}: {first.message}" if first else ""
             raise SuspectMenu(f"schema changed: {self.unread} or more of {total} items cannot be read{detail}")
+
+
+def _placed(warning: ProductWarning, position: int, name: str | None) -> ProductWarning:
+    return msgspec.structs.replace(warning, position=position + 1, name=name)
 
 
 async def _copy_new(conn: AsyncConnection[Any], menu: MenuToApply, new: Sequence[_Item], reading: _Reading) -> int:
@@ -334,8 +364,7 @@ async def apply_menu(conn: AsyncConnection[Any], menu: MenuToApply, reader: Read
     applied = Applied()
     reading = _Reading(reader, applied.warnings, menu)
     if items.nameless:
-        applied.warnings.extend(reader.normalize(items.nameless).warnings)
-        reading.failed(len(items.nameless))
+        reading.nameless(items.nameless)
     applied.new = await _copy_new(conn, menu, items.new, reading)
     applied.unchanged = len(items.same)
     await _merge_changed(conn, menu, items.changed, reading, applied)

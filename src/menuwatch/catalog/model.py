@@ -145,3 +145,6 @@ class ProductWarning(msgspec.Struct, frozen=True):
     field: str
     message: str
     fatal: bool = False
+    position: int | None = None
+    """Position of the item in the menu, from 1; set when the menu is applied, like the name."""
+    name: str | None = None

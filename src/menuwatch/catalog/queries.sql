@@ -49,3 +49,6 @@ SELECT fold_catalog_names();
 -- name: count_totals
 -- Counts brands and categories of a large catalog.
 SELECT refresh_catalog_totals();
+
+-- name: crawl_warnings
+SELECT warnings FROM store_crawls WHERE payload_id = %(payload_id)s ORDER BY crawled_at DESC LIMIT 1;

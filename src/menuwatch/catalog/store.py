@@ -59,3 +59,9 @@ async def count_totals(conn: AsyncConnection[Any]) -> int:
     row = await (await conn.execute(_q.count_totals)).fetchone()
     assert row is not None, "a function gives a row"
     return int(row[0])
+
+
+async def crawl_warnings(conn: AsyncConnection[Any], payload_id: int) -> list[dict[str, Any]]:
+    """All warnings of the crawl that applied a payload, in the order of `ProductWarning`; empty if it was not applied."""
+    row = await (await conn.execute(_q.crawl_warnings, {"payload_id": payload_id})).fetchone()
+    return list(row[0]) if row is not None else []

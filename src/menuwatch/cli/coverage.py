@@ -16,6 +16,9 @@ from menuwatch.core.format import pluralize
 from menuwatch.pipeline import recorded_files
 from menuwatch.platforms import fields, registry
 
+_NAMED = 20
+"""Maximum number of undeclared fields that are repeated below the table."""
+
 COLUMNS = (
     Column("Field", "path", rank=1),
     Column("Status", "use", rank=2),
@@ -34,7 +37,7 @@ def coverage(
     platform: Annotated[str | None, typer.Option(help="Platform of the responses, if it cannot be detected.")] = None,
 ) -> None:
     """Report field coverage of a payload: whether each field is used, kept or ignored, with the reason and counts. Nothing is
-    stored. Exit code 1 if there are undeclared fields: the platform has changed its schema."""
+    stored. Exit code 1 if there are fields that Menuwatch does not know: the platform may have changed its schema."""
     platforms = registry.platforms(load_settings())
     check_platform(platforms, platform)
     raw = platforms[platform] if platform is not None else None
@@ -52,5 +55,8 @@ def coverage(
     counts = Counter(row["use"] for row in rows)
     uses = ", ".join(f"{counts[use]} {use}" for use in ("used", "kept", "ignored", fields.UNDECLARED) if counts[use])
     notice(f"{pluralize(len(rows), 'field')}: {uses}")
-    if counts[fields.UNDECLARED]:
+    if unknown := [row["path"] for row in rows if row["use"] == fields.UNDECLARED]:
+        notice(
+            f"menuwatch: unknown to Menuwatch: {', '.join(unknown[:_NAMED])}{' and more' if len(unknown) > _NAMED else ''}"
+        )
         raise typer.Exit(1)

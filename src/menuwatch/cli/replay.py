@@ -19,6 +19,8 @@ from menuwatch.pipeline.replay import Outcome
 from menuwatch.system import System
 
 _SHOWN = 10
+_DROPPED_SHOWN = 1000
+"""Maximum number of dropped items in the table; `--json` has all."""
 
 
 def replay(
@@ -39,8 +41,8 @@ def replay(
     json: JsonOption = False,
 ) -> None:
     """Import recorded responses as if they had just been crawled; archive files keep their own time. Importing a file again
-    changes nothing, and a partial menu counts no product as missing. Exit code 1 if a menu was archived but not applied or a
-    file of a tar archive is invalid, 2 if a file is invalid."""
+    changes nothing, and a partial menu counts no product as missing. Menus without products are skipped. Exit code 1 if a menu was
+    archived but not applied or a file of a tar archive is invalid, 2 if a file is invalid or all are empty."""
     require_files(files)
     states = parse_states(None if state is None else [state])
 
@@ -81,7 +83,13 @@ def _report(outcome: Outcome, stock: dict[str, int]) -> dict[str, Any]:
         "in_stock": stock.get("in_stock", 0),
         "out_of_stock": stock.get("oos", 0),
         "unknown_stock": stock.get("unknown", 0),
-        "warnings": [warning for menu in done for warning in menu.warnings],
+        "dropped": sum(warning["fatal"] for menu in done for warning in menu.warnings),
+        "warning_count": sum(len(menu.warnings) for menu in done),
+        "warnings": [
+            {"store": menu.store.slug, "payload_id": menu.payload_id, **warning}
+            for menu in done
+            for warning in sorted(menu.warnings, key=lambda one: not one["fatal"])
+        ],
         "files": outcome.files,
         "menus": len(done),
         "repeated_files": outcome.repeated,
@@ -117,8 +125,11 @@ def _print(outcome: Outcome, report: dict[str, Any]) -> None:
     if len(partial) > _SHOWN:
         notes.append(f"and {len(partial) - _SHOWN} more partial menus (--json lists all)")
     notes += [f"{file.source}: skipped: {file.reason}" for file in outcome.left_out if not file.empty]
-    if empty := sum(file.empty for file in outcome.left_out):
-        files = pluralize(empty, "file")
+    empty = [file.source for file in outcome.left_out if file.empty]
+    if len(empty) <= _SHOWN:
+        notes += [f"{source}: skipped: the menu has no products" for source in empty]
+    if empty:
+        files = pluralize(len(empty), "file")
         notes.append(f"{files} skipped: a menu without products may be a block page (--json lists all)")
     if outcome.repeated:
         notes.append(f"{pluralize(outcome.repeated, 'file')} repeated a page of another")
@@ -142,10 +153,23 @@ def _print(outcome: Outcome, report: dict[str, Any]) -> None:
         echo("after the last one")
     echo(*(_count(report, key) for key in ("in_stock", "out_of_stock", "unknown_stock")))
     if warnings := report["warnings"]:
-        echo(f"{pluralize(len(warnings), 'warning')}:")
-        echo(*(f"  {one.get('product_id') or '(no id)'} {one['field']}: {one['message']}" for one in warnings[:_SHOWN]))
-        if len(warnings) > _SHOWN:
-            echo(f"  and {len(warnings) - _SHOWN} more (--json lists all)")
+        dropped = report["dropped"]
+        echo(f"{pluralize(len(warnings), 'warning')}, {pluralize(dropped, 'item')} dropped:")
+        # Every dropped item is named, of the other warnings the first ones.
+        shown = max(_SHOWN, min(dropped, _DROPPED_SHOWN))
+        echo(*(_line(warning, several=len(names) > 1) for warning in warnings[:shown]))
+        if len(warnings) > shown:
+            echo(f"  and {len(warnings) - shown:,} more (--json lists all)")
+
+
+def _line(warning: dict[str, Any], *, several: bool) -> str:
+    """`dropped: item 12 "Blue Dream" (5f00…) at a-shop: Prices: is missing`"""
+    position = f"item {warning['position']}" if warning.get("position") else "an item"
+    name = f' "{warning["name"]}"' if warning.get("name") else ""
+    where = f" at {warning['store']}" if several else ""
+    field = f"{warning['field']}: " if warning["field"] else ""
+    kind = "dropped" if warning["fatal"] else "stored"
+    return f"  {kind}: {position}{name} ({warning.get('product_id') or 'no id'}){where}: {field}{warning['message']}"
 
 
 def _count(report: dict[str, Any], key: str) -> str:

@@ -20,7 +20,7 @@ from menuwatch.archive.document import Document
 from menuwatch.core.errors import BadPayload, NotAMenu, Refused, unknown_value
 from menuwatch.core.json_bounds import check_elements
 from menuwatch.platforms.base import Platform
-from menuwatch.platforms.envelope import check_count
+from menuwatch.platforms.envelope import check_count, outline
 from menuwatch.platforms.model import FoundStore
 
 _GZIP = b"\x1f\x8b"
@@ -62,7 +62,7 @@ class NoMenu(Refused):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A member of a tar archive that was left out. `empty`: it is a menu without products."""
+    """A file that was left out: a member of a tar archive, or a menu without products (`empty`)."""
 
     source: str
     reason: str
@@ -71,7 +71,7 @@ class LeftOut:
 
 @dataclass(slots=True, kw_only=True)
 class Recordings:
-    """Content of the files: menus (archive files by time, then raw ones), and members left out."""
+    """Content of the files: menus (archive files by time, then raw ones), and what was left out."""
 
     menus: list[RecordedMenu] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
@@ -274,8 +274,8 @@ def collect(
     """Groups the files into menus. Raw answers are of the platform `raw`, else of the one whose format matches. `store` is the
     store of files that name none; `anonymous` allows menus without a store.
 
-    Unusable members of a tar archive with other content are left out; otherwise raises Refused, or NoMenu for a raw answer that is
-    not a menu.
+    Unusable members of a tar archive and empty menus are left out if there is other content; otherwise raises Refused, or NoMenu for a
+    raw answer that is not a menu.
     """
     sorter = _Sorter(platforms, raw, store, anonymous)
     for path in files:
@@ -308,9 +308,9 @@ class _Sorter:
             else:
                 self._add(source, found, member=member)
         except Refused as error:
-            if not member:
-                raise
             empty = isinstance(error, NoMenu) and error.kind == "empty"
+            if not member and not empty:
+                raise
             self._leave_out(LeftOut(source=source, reason=str(error).removeprefix(f"{source}: "), empty=empty), error)
 
     def _leave_out(self, what: LeftOut, error: Refused) -> None:
@@ -366,8 +366,11 @@ def _recognized(platforms: Mapping[str, Platform], source: str, body: bytes) -> 
     platform, best = next((pair for pair in errors if pair[1].kind not in _OF_ANOTHER), errors[0])
     reason = f"{best.kind}: {best}"
     if best.kind in _OF_ANOTHER and len(errors) > 1:
-        each = "; ".join(f"{other.name}: {said}" for other, said in errors)
-        reason = f"{best.kind}: unrecognized format, not a menu of any known platform ({each})"
+        known = ", ".join(other.name for other, _ in errors)
+        reason = (
+            f"{best.kind}: unrecognized format, not a menu of any known platform ({known}): it is {outline(body)}; "
+            "--platform NAME says what a menu of that platform lacks"
+        )
     raise NoMenu(source, body, reason, kind=best.kind, platform=platform) from best
 
 

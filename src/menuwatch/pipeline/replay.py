@@ -17,6 +17,7 @@ from menuwatch.archive import store as payloads
 from menuwatch.archive.document import Document
 from menuwatch.archive.files import Staged
 from menuwatch.archive.store import NewPayload, Payload
+from menuwatch.catalog import store as catalog
 from menuwatch.catalog.apply import Applied
 from menuwatch.core.errors import Refused
 from menuwatch.geo.states import CODES
@@ -51,7 +52,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Result of a replay: menus, and members of tar archives left out."""
+    """Result of a replay: menus, and what was left out: members of tar archives, and empty menus among other files."""
 
     menus: tuple[Replayed, ...]
     left_out: tuple[LeftOut, ...]
@@ -81,8 +82,8 @@ async def replay(
     `state` (two letters) is the state of stores without a known one; raw answers are of `platform`, or of the one whose format
     matches.
 
-    Raises Refused in one line for an unusable file, unless it is one of several in a tar archive; a raw answer that is not a menu is
-    archived as rejected if the store is known.
+    Raises Refused in one line for an unusable file, unless it is one of several in a tar archive, or an empty menu among others; a raw
+    answer that is not a menu is archived as rejected if the store is known.
     """
     try:
         found = await asyncio.to_thread(collect, context.platforms, platform, files, store=store)
@@ -108,7 +109,8 @@ async def _replay_menu(context: HandlerContext, menu: RecordedMenu, text: str | 
     store, payload = await _archived(context, menu, text, state)
     part = menu.shortfall
     if payload.applied_at is not None:
-        return Replayed(store=store, payload_id=payload.id, counts=await _unchanged(context, payload), part=part)
+        counts, warnings = await _unchanged(context, payload), await _warnings(context, payload)
+        return Replayed(store=store, payload_id=payload.id, counts=counts, warnings=warnings, part=part)
     if payload.status != "ok":
         return Replayed(store=store, payload_id=payload.id, counts={}, refused=payload.reason, part=part)
     outcome = await refresh(context, payload)
@@ -119,13 +121,20 @@ async def _replay_menu(context: HandlerContext, menu: RecordedMenu, text: str | 
         reason = outcome.reason if isinstance(outcome, Fail) else "failed"
         return Replayed(store=store, payload_id=payload.id, counts={}, refused=reason, part=part)
     counts = dict(wrote.result)
-    warnings = tuple(counts.pop("warnings", ()))
+    counts.pop("warnings", None)
     refused = counts.get("quarantined")
     if counts.get("already_applied"):
         counts = await _unchanged(context, payload)
     elif counts.get("superseded"):
         refused, counts = f"superseded: the catalog shows a newer crawl of the store than {_said(payload)}", {}
+    warnings = await _warnings(context, payload)
     return Replayed(store=store, payload_id=payload.id, counts=counts, warnings=warnings, refused=refused, part=part)
+
+
+async def _warnings(context: HandlerContext, payload: Payload) -> tuple[dict[str, Any], ...]:
+    """All warnings of the crawl; a task's result has the first ones only."""
+    async with context.pool.connection() as conn:
+        return tuple(await catalog.crawl_warnings(conn, payload.id))
 
 
 def _said(payload: Payload) -> str:
@@ -216,17 +225,22 @@ async def _added(conn: AsyncConnection[Any], platform: Platform, text: str) -> i
         return await _promoted(conn, platform, known)
     try:
         # A slug is not an id: the platform's own is resolved before the first crawl.
-        return (await stores.add_by_url(conn, platform=platform.name, slug=text)).id
+        store_id = (await stores.add_by_url(conn, platform=platform.name, slug=text)).id
     except Refused:
         found = await stores.find(conn, text, platform.name)
         if found is None:
             raise
         return found.id
+    return await _uncrawled(conn, platform, store_id)
 
 
 async def _promoted(conn: AsyncConnection[Any], platform: Platform, known: Details) -> int:
-    """Adds a store. Crawling stays disabled on platforms without network access until a person enables it."""
-    store_id = (await stores.promote(conn, platform.name, known))[0]
+    """Adds a store."""
+    return await _uncrawled(conn, platform, (await stores.promote(conn, platform.name, known))[0])
+
+
+async def _uncrawled(conn: AsyncConnection[Any], platform: Platform, store_id: int) -> int:
+    """The id of a new store. Crawling stays disabled on platforms that are not requested until a person enables it."""
     if not platform.requested:
         await stores.set_crawl_enabled(conn, store_id, False)
     return store_id

@@ -189,3 +189,31 @@ def _is_known(items: Sequence[msgspec.Raw], known: type[msgspec.Struct] | None) 
             msgspec.json.decode(item, type=known)
             return True
     return False
+
+
+_NAMED = 5
+_LONGEST_NAME = 40
+
+
+def outline(body: bytes) -> str:
+    """What a JSON body holds, for messages: `an object with data.stores, meta`, `a list of 363 objects with name, city`."""
+    try:
+        value = msgspec.json.decode(fix_escapes(body.removeprefix(_BOM)))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TooManyValues):
+        return "no readable JSON"
+    if isinstance(value, dict):
+        return f"an object with {_keys(value)}"
+    if isinstance(value, list):
+        first = f" objects with {_keys(value[0])}" if value and isinstance(value[0], dict) else " values"
+        return f"a list of {len(value):,}{first}"
+    return "a single value"
+
+
+def _keys(value: dict[str, Any]) -> str:
+    """Names of the fields; of an envelope `data` those inside."""
+    names = []
+    for name, entry in value.items():
+        inside = [f"{name}.{one}" for one in entry] if name == "data" and isinstance(entry, dict) else []
+        names += inside or [name]
+    shown = ", ".join(excerpt(name.encode()[:_LONGEST_NAME]) for name in names[:_NAMED]) or "no fields"
+    return shown + (f" and {len(names) - _NAMED:,} more fields" if len(names) > _NAMED else "")

@@ -75,6 +75,10 @@ class CrawlWarning(Struct, kw_only=True, frozen=True):
     field: Annotated[str, doc("Field with the invalid value.")]
     message: Annotated[str, doc("What is wrong with the value.")]
     fatal: Annotated[bool, doc("Whether the product was left out.")] = False
+    position: Annotated[
+        int | None, doc("Position of the item in the menu, from 1; null in crawls of earlier releases.")
+    ] = None
+    name: Annotated[str | None, doc("Name in the item; null if unknown.")] = None
 
 
 class LastCrawl(Struct, kw_only=True, frozen=True):

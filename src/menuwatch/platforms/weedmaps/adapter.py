@@ -1,7 +1,7 @@
 """The Weedmaps adapter: its requests, its answers and regions.
 
 A page of a menu has one of two shapes: `{"meta": {"page", "per_page", "total"}, "data": [items]}` in the menus that were recorded in
-2024, and `{"meta": {"total_menu_items"}, "data": {"menu_items": [items]}}` by discovery v1 today, whose items differ (`live`).
+2024, and `{"meta": {"total_menu_items"}, "data": {"menu_items": [items]}}` of discovery v1, whose items differ (`live`).
 A page of a list of stores is `{"meta": {"total_listings"}, "data": {"listings": [records]}}`.
 
 A listing's record is flat: `id, slug, name, address, city, state, zip_code, latitude, longitude, phone_number, timezone, license_type,

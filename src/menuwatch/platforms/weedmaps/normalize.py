@@ -132,8 +132,8 @@ def _offers(
     unit = _price(prices.price_unit if prices is not None else None, "attributes.prices.price_unit")
     if offers:
         if unit is not None and not _repeats(unit, offers, _off(at.sale)):
-            # The item's quantity is that of all options, so that of this one is unknown.
-            offers.append((EACH, unit, None, None))
+            # The item's quantity is that of all options: of this one it says something only if nothing is left.
+            offers.append((EACH, unit, None, 0 if at.inventory_quantity == 0 else None))
         return offers
     if unit is None and prices is not None:
         for name, option in _BY_WEIGHT.items():
