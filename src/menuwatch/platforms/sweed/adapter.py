@@ -84,7 +84,10 @@ class Sweed(Platform):
         except BadPayload as error:
             if error.kind != "empty":
                 raise
-            info = await self._record(session, platform_dispensary_id, "Store/GetStoreInfo")
+            try:
+                info = await self._record(session, platform_dispensary_id, "Store/GetStoreInfo")
+            except BadPayload:
+                info = None
             if info is None or not stores.sells_only_medical(info):
                 raise
         return await self._menu(session, platform_dispensary_id, "Medical")

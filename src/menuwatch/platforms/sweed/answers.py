@@ -112,8 +112,9 @@ def _fields_or_list(raw: msgspec.Raw) -> list[msgspec.Raw] | Fields | None:
 
 
 def _listed(raw: msgspec.Raw | None) -> list[msgspec.Raw] | None:
+    """A list without its nulls, which some product lists have."""
     found = _fields_or_list(raw) if raw is not None else None
-    return found if isinstance(found, list) else None
+    return [entry for entry in found if bytes(entry) != b"null"] if isinstance(found, list) else None
 
 
 def _is_row(fields: Any) -> bool:
