@@ -228,6 +228,15 @@ class _Queries(msgspec.Struct):
 _queries = msgspec.json.Decoder(_Queries)
 
 
+_LISTS = frozenset({"GetProductList", "GetProductCarouselList", "GetProductByVariantId"})
+
+
+def lists_in(body: bytes) -> list[bytes]:
+    """The lists of products in a shop's page as JSON, without names of their queries; any other answer as it is."""
+    start = _QUERIES.search(body)
+    return [body] if start is None else [bytes(data) for name, data in _cached(body, start.end()) if name in _LISTS]
+
+
 def _shop_page(body: bytes, start: int) -> Page:
     """The products in a shop's page. The first one carries the store's record and configuration."""
     items: list[msgspec.Raw] = []
@@ -239,7 +248,7 @@ def _shop_page(body: bytes, start: int) -> Page:
             store["info"] = data
         elif name == "GetStoreConfig" and isinstance(found, dict):
             store["config"] = _again({key: found[key] for key in ("id", "licenseCode", "timezoneName") if key in found})
-        elif name in ("GetProductList", "GetProductCarouselList", "GetProductByVariantId") and found is not None:
+        elif name in _LISTS and found is not None:
             lists = True
             for part in _parts(found):
                 page = _product_list(part) if isinstance(part, dict) else _titled_rows(part, body)

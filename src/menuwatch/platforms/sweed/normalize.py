@@ -25,7 +25,7 @@ others; any other bad value is left out of its product with a warning that names
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from math import ceil
 from typing import Any, NamedTuple, TypeVar
@@ -279,7 +279,10 @@ def _promos(packages: Sequence[_Package], page: Sequence[Promo | None]) -> list[
             promo_id = id_text(promo.id)
             if promo_id is None or promo.isActiveBySchedule is False:
                 continue
-            known = terms.get(promo_id, Promo())
+            known = terms.get(promo_id)
+            if known is None:
+                found[promo_id] = promo
+                continue
             own = {name: getattr(promo, name) for name in Promo.__struct_fields__}
             found[promo_id] = Promo(
                 **{name: getattr(known, name) if value is None else value for name, value in own.items()}
@@ -327,11 +330,7 @@ def _names(rows: Sequence[Named | None] | None) -> list[str]:
 def _extra(item: Item, packages: Sequence[_Package], promos: Sequence[Promo]) -> dict[str, Any]:
     """Values without a column, only those present. What is of an option stands under the option's name."""
     strain = item.strain
-
-    def of_options(value: Callable[[_Package], Any]) -> dict[str, Any]:
-        found = {offer.option: value(offer) for offer in packages if offer.option}
-        return {name: entry for name, entry in found.items() if entry not in (None, "", [], {})}
-
+    by_option = _by_option(packages)
     extra: dict[str, Any] = {
         "product_type": label(_name(item.productType) or ""),
         "custom_name": label(item.customName or ""),
@@ -341,13 +340,8 @@ def _extra(item: Item, packages: Sequence[_Package], promos: Sequence[Promo]) ->
         "tags": _names(item.tags),
         "effects": _names(item.effects),
         "quality_line": label(_name(item.qualityLine) or ""),
-        "variant_ids": of_options(lambda offer: id_text(offer.variant.id)),
-        "skus": of_options(lambda offer: label(id_text(offer.variant.sku) or "")),
-        "strength_levels": of_options(lambda offer: offer.variant.strengthLevel),
-        "tier_pricing": of_options(lambda offer: offer.variant.tierPricing),
-        "stock_types": of_options(lambda o: o.variant.stockType if o.variant.stockType != "Default" else None),
+        **by_option,
         "sold_by_weight": sorted({o.option for o in packages if o.option and o.variant.isPacked is False}),
-        "quantity_steps": of_options(lambda offer: offer.step if offer.step != 1 else None),
         "promo_schedules": {
             str(id_text(p.id)): label(p.scheduleDisplayText.full)
             for p in promos
@@ -356,6 +350,24 @@ def _extra(item: Item, packages: Sequence[_Package], promos: Sequence[Promo]) ->
         "promo_terms": {str(id_text(p.id)): found for p in promos if (found := _conditions(p))},
     }
     return {name: value for name, value in extra.items() if value not in (None, "", [], {})}
+
+
+def _by_option(packages: Sequence[_Package]) -> dict[str, dict[str, Any]]:
+    """Values of each option, by their names in `extra` and the options' names."""
+    found: dict[str, dict[str, Any]] = {}
+    for offer in packages:
+        variant = offer.variant
+        for name, value in (
+            ("variant_ids", id_text(variant.id)),
+            ("skus", label(id_text(variant.sku) or "") if variant.sku is not None else None),
+            ("strength_levels", variant.strengthLevel),
+            ("tier_pricing", variant.tierPricing),
+            ("stock_types", variant.stockType if variant.stockType != "Default" else None),
+            ("quantity_steps", offer.step if offer.step != 1 else None),
+        ):
+            if offer.option and value is not None and value not in ("", [], {}):
+                found.setdefault(name, {})[offer.option] = value
+    return found
 
 
 def _conditions(promo: Promo) -> dict[str, Any]:
