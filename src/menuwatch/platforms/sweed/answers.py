@@ -153,6 +153,9 @@ class _InCategory(msgspec.Struct):
     category: _Category | None = None
 
 
+_category = msgspec.json.Decoder(_InCategory)
+
+
 class _Filter(msgspec.Struct):
     key: str | None = None
     options: list[msgspec.Raw] | None = None
@@ -168,14 +171,15 @@ def _is_one_category(rows: Sequence[msgspec.Raw], filters: Sequence[msgspec.Raw]
         ]
         if not rows or not options or options[0] < 2:
             return False
-        found = {row.category.name if row.category else None for row in (_in_category(raw) for raw in rows)}
+        found = set()
+        for raw in rows:
+            category = _category.decode(raw).category
+            found.add(category.name if category is not None else None)
+            if len(found) > 1:
+                return False
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
-    return len(found) == 1
-
-
-def _in_category(raw: msgspec.Raw) -> _InCategory:
-    return msgspec.json.decode(raw, type=_InCategory)
+    return True
 
 
 def _titled_rows(entries: Sequence[msgspec.Raw], body: bytes) -> Page | None:
