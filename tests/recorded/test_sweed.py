@@ -107,6 +107,13 @@ def test_no_field_is_undeclared(recorded: Path, name: str) -> None:
         assert [row.path for row in coverage(Sweed.fields, [page]) if row.use == "undeclared"] == []
 
 
+def test_no_field_of_the_lists_in_a_page_is_undeclared(recorded: Path) -> None:
+    lists = Sweed().documents(gzip.decompress(recording(recorded, PAGE).read_bytes()))
+    rows = coverage(Sweed.fields, lists)
+    assert len(lists) == 1
+    assert {row.use for row in rows} == {"used", "kept", "ignored"}
+
+
 @pytest.mark.parametrize(
     ("name", "what"),
     [

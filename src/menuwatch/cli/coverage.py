@@ -44,7 +44,13 @@ def coverage(
     recorded = recorded_files.collect(platforms, raw, files, store=None, anonymous=True)
     rows = []
     for name in dict.fromkeys(menu.platform.name for menu in recorded.menus):
-        pages = [page for menu in recorded.menus if menu.platform.name == name for page in menu.pages]
+        pages = [
+            document
+            for menu in recorded.menus
+            if menu.platform.name == name
+            for page in menu.pages
+            for document in menu.platform.documents(page)
+        ]
         rows += [
             {"platform": name, **dataclasses.asdict(row)} for row in fields.coverage(platforms[name].fields, pages)
         ]

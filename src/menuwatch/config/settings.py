@@ -32,7 +32,7 @@ class Settings(SourceSettings, WorkerSettings, ServerSettings):
         secret=True,
     )
     image_hosts: tuple[str, ...] = setting(
-        ("images.dutchie.com", "s3-us-west-2.amazonaws.com", "images.weedmaps.com"),
+        ("images.dutchie.com", "s3-us-west-2.amazonaws.com", "images.weedmaps.com", "media.sweedpos.com"),
         values.hosts,
         "Hosts that images are downloaded from, comma-separated; `*.example.com` includes all subdomains.",
     )

@@ -148,6 +148,10 @@ class Platform(ABC):
             raise BadPayload("empty", f"the menu has no products: {self.items_path} is []{total}", body)
         return page.items
 
+    def documents(self, body: bytes) -> Sequence[bytes]:
+        """The JSON documents of a page, for reports on its fields: itself, unless it is a web page with answers in it."""
+        return (body,)
+
     def totals(self, body: bytes) -> tuple[int | None, int | None]:
         """(products, pages) of the whole menu according to one page, None if it does not say. Raises BadPayload as `split`."""
         page = self.read_page(body)

@@ -36,7 +36,7 @@ from menuwatch.platforms.model import FoundStore, Menu, Page, PageInfo
 from menuwatch.platforms.paging import whole_menu
 from menuwatch.platforms.store_records import state_code
 from menuwatch.platforms.sweed import normalize, rows, stores
-from menuwatch.platforms.sweed.answers import inspect, read, read_record
+from menuwatch.platforms.sweed.answers import inspect, lists_in, read, read_record
 from menuwatch.platforms.sweed.normalize import ITEMS
 from menuwatch.platforms.sweed.payload import FIELDS, id_text
 
@@ -71,6 +71,9 @@ class Sweed(Platform):
     def read_page(self, body: bytes) -> Page:
         return read(body)
 
+    def documents(self, body: bytes) -> Sequence[bytes]:
+        return lists_in(body)
+
     def row_key(self, item: msgspec.Raw) -> str | None:
         return rows.row_key(item)
 
@@ -84,7 +87,10 @@ class Sweed(Platform):
         except BadPayload as error:
             if error.kind != "empty":
                 raise
-            info = await self._record(session, platform_dispensary_id, "Store/GetStoreInfo")
+            try:
+                info = await self._record(session, platform_dispensary_id, "Store/GetStoreInfo")
+            except BadPayload:
+                info = None
             if info is None or not stores.sells_only_medical(info):
                 raise
         return await self._menu(session, platform_dispensary_id, "Medical")

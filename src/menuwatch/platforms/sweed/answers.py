@@ -112,8 +112,9 @@ def _fields_or_list(raw: msgspec.Raw) -> list[msgspec.Raw] | Fields | None:
 
 
 def _listed(raw: msgspec.Raw | None) -> list[msgspec.Raw] | None:
+    """A list without its nulls, which some product lists have."""
     found = _fields_or_list(raw) if raw is not None else None
-    return found if isinstance(found, list) else None
+    return [entry for entry in found if bytes(entry) != b"null"] if isinstance(found, list) else None
 
 
 def _is_row(fields: Any) -> bool:
@@ -152,6 +153,9 @@ class _InCategory(msgspec.Struct):
     category: _Category | None = None
 
 
+_category = msgspec.json.Decoder(_InCategory)
+
+
 class _Filter(msgspec.Struct):
     key: str | None = None
     options: list[msgspec.Raw] | None = None
@@ -167,14 +171,15 @@ def _is_one_category(rows: Sequence[msgspec.Raw], filters: Sequence[msgspec.Raw]
         ]
         if not rows or not options or options[0] < 2:
             return False
-        found = {row.category.name if row.category else None for row in (_in_category(raw) for raw in rows)}
+        found = set()
+        for raw in rows:
+            category = _category.decode(raw).category
+            found.add(category.name if category is not None else None)
+            if len(found) > 1:
+                return False
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
-    return len(found) == 1
-
-
-def _in_category(raw: msgspec.Raw) -> _InCategory:
-    return msgspec.json.decode(raw, type=_InCategory)
+    return True
 
 
 def _titled_rows(entries: Sequence[msgspec.Raw], body: bytes) -> Page | None:
@@ -227,6 +232,15 @@ class _Queries(msgspec.Struct):
 _queries = msgspec.json.Decoder(_Queries)
 
 
+_LISTS = frozenset({"GetProductList", "GetProductCarouselList", "GetProductByVariantId"})
+
+
+def lists_in(body: bytes) -> list[bytes]:
+    """The lists of products in a shop's page as JSON, without names of their queries; any other answer as it is."""
+    start = _QUERIES.search(body)
+    return [body] if start is None else [bytes(data) for name, data in _cached(body, start.end()) if name in _LISTS]
+
+
 def _shop_page(body: bytes, start: int) -> Page:
     """The products in a shop's page. The first one carries the store's record and configuration."""
     items: list[msgspec.Raw] = []
@@ -238,7 +252,7 @@ def _shop_page(body: bytes, start: int) -> Page:
             store["info"] = data
         elif name == "GetStoreConfig" and isinstance(found, dict):
             store["config"] = _again({key: found[key] for key in ("id", "licenseCode", "timezoneName") if key in found})
-        elif name in ("GetProductList", "GetProductCarouselList", "GetProductByVariantId") and found is not None:
+        elif name in _LISTS and found is not None:
             lists = True
             for part in _parts(found):
                 page = _product_list(part) if isinstance(part, dict) else _titled_rows(part, body)

@@ -28,7 +28,9 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from menuwatch.catalog.model import Potency, Product, ProductWarning, Special, Variant
 from menuwatch.catalog.taxonomy.categories import DOSED, Kind, kind
@@ -36,7 +38,7 @@ from menuwatch.catalog.taxonomy.limits import MAX_TOTAL, bounded, is_in_range, s
 from menuwatch.catalog.taxonomy.package import GRAMS_PER_OUNCE, package, shortest
 from menuwatch.catalog.taxonomy.text import label, plain
 from menuwatch.catalog.taxonomy.unit_price import effective, per
-from menuwatch.platforms.items import ItemReader
+from menuwatch.platforms.items import ItemReader, UnusableItem
 from menuwatch.platforms.products import (
     check_price,
     grams,
@@ -47,7 +49,18 @@ from menuwatch.platforms.products import (
     potency,
     required,
 )
-from menuwatch.platforms.sweed.payload import Content, Ids, Item, MenuVariant, Named, Promo, UnitSize, id_text
+from menuwatch.platforms.sweed.payload import (
+    MAX_QUANTITY,
+    Content,
+    Ids,
+    Item,
+    LabTests,
+    MenuVariant,
+    Named,
+    Promo,
+    UnitSize,
+    id_text,
+)
 
 VERSION = 1
 """Raise it when the same item would give a different product."""
@@ -55,6 +68,15 @@ VERSION = 1
 _IN_GRAMS = {"G": Decimal(1), "GR": Decimal(1), "KG": Decimal(1000), "MG": Decimal("0.001"), "OZ": GRAMS_PER_OUNCE}
 _IN_MILLIGRAMS = {"MG": Decimal(1)}
 _UNITS = {"MG": "MILLIGRAMS", "MG/G": "MILLIGRAMS_PER_GRAM", "%": "%"}
+_lab = msgspec.json.Decoder(LabTests)
+_content = msgspec.json.Decoder(Content)
+_size = msgspec.json.Decoder(UnitSize)
+_promo = msgspec.json.Decoder(Promo)
+_raws = msgspec.json.Decoder(list[msgspec.Raw])
+_texts = msgspec.json.Decoder(list[str | None])
+_decimal = msgspec.json.Decoder(Decimal)
+T = TypeVar("T")
+
 _MOST_PIECES = 10_000
 _HUNDRED = Decimal(100)
 
@@ -63,20 +85,33 @@ _AMOUNT = re.compile(r"\$\s*(\d{1,5}(?:\.\d{1,2})?) *off", re.IGNORECASE)
 _BUNDLE = re.compile(r"(?<!\d)(\d{1,2}) *(?:for|/) *\$\s*(\d{1,5}(?:\.\d{1,2})?)", re.IGNORECASE)
 
 
+class _Package(NamedTuple):
+    """A variant with those of its fields that are read one by one."""
+
+    field: str
+    variant: MenuVariant
+    option: str
+    images: list[str | None]
+    size: UnitSize
+    units: int | None
+    contents: dict[str, Content]
+    promos: list[Promo]
+    step: Decimal | None
+
+
 def _product(item: Item, warnings: list[ProductWarning]) -> Product:
     product_id, name = required(item.product_id(), item.name, "name")
     category, subcategory = _name(item.category), _name(item.subcategory)
     canonical = _kind(category, subcategory, _name(item.productType))
-    terms = {promo_id: p for p in item.pagePromos or () if p is not None and (promo_id := id_text(p.id)) is not None}
-    offered = [(i, variant) for i, variant in enumerate(item.variants or ()) if variant is not None]
-    variants = tuple(
-        option
-        for i, variant in offered
-        if (option := _variant(variant, f"variants[{i}]", canonical, product_id, warnings)) is not None
-    )
+    packages = [
+        _package(variant, f"variants[{i}]", product_id, warnings)
+        for i, variant in enumerate(item.variants or ())
+        if variant is not None
+    ]
+    variants = tuple(_variant(package, canonical, product_id, warnings) for package in packages if package.option)
     quantities = [variant.quantity for variant in variants if variant.quantity is not None]
-    images = [*(item.images or ()), *(url for _, variant in offered for url in variant.images or ())]
-    promos = _promos([variant for _, variant in offered], terms)
+    images = [*(item.images or ()), *(url for package in packages for url in package.images)]
+    promos = _promos(packages, item.pagePromos or ())
     return make_product(
         product_id,
         name,
@@ -88,13 +123,50 @@ def _product(item: Item, warnings: list[ProductWarning]) -> Product:
         status_raw=None,
         variants=variants,
         quantity=min(sum(quantities), MAX_TOTAL) if quantities else None,
-        thc=_potency(offered, "thc", product_id, warnings),
-        cbd=_potency(offered, "cbd", product_id, warnings),
+        thc=_potency(packages, "thc", product_id, warnings),
+        cbd=_potency(packages, "cbd", product_id, warnings),
         cannabinoids=(),
         specials=tuple(_special(promo, product_id, warnings) for promo in promos),
         images=tuple(dict.fromkeys(url.strip() for url in images if url and url.strip())),
         description=plain(item.description) if item.description else None,
-        extra=_extra(item, [variant for _, variant in offered], promos),
+        extra=_extra(item, packages, promos),
+    )
+
+
+def _package(variant: MenuVariant, field: str, product_id: str, warnings: list[ProductWarning]) -> _Package:
+    """Reads the fields that a product can do without; a bad one is left out with a warning."""
+
+    def read(name: str, raw: msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T | None:
+        text = bytes(raw)
+        if not text or text == b"null":
+            return None
+        try:
+            return decoder.decode(text)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            message = str(error).partition(" - at")[0].replace("`", "")
+            warnings.append(
+                ProductWarning(product_id, f"{field}.{name}", f"{message[:1].lower()}{message[1:]}; left out")
+            )
+            return None
+
+    option = label(variant.name or "")
+    if not option:
+        warnings.append(ProductWarning(product_id, f"{field}.name", "is empty; the option is left out"))
+    lab = read("labTests", variant.labTests, _lab) or LabTests()
+    contents = {name: read(f"labTests.{name}", getattr(lab, name), _content) for name in ("thc", "cbd")}
+    named = read("promos", variant.promos, _raws) or []
+    promos = [promo for i, raw in enumerate(named) if (promo := read(f"promos[{i}]", raw, _promo)) is not None]
+    step = read("qtyStepSize", variant.qtyStepSize, _decimal)
+    return _Package(
+        field,
+        variant,
+        option,
+        read("images", variant.images, _texts) or [],
+        read("unitSize", variant.unitSize, _size) or UnitSize(),
+        _pieces(read("unitsInPackage", variant.unitsInPackage, _decimal)),
+        {name: content for name, content in contents.items() if content is not None},
+        promos,
+        step if step is not None and is_in_range(step) else None,
     )
 
 
@@ -114,14 +186,8 @@ def _kind(category: str | None, subcategory: str | None, product_type: str | Non
     return kind(None, category) if found.category is None and category else found
 
 
-def _variant(
-    variant: MenuVariant, field: str, canonical: Kind, product_id: str, warnings: list[ProductWarning]
-) -> Variant | None:
-    """The option, None if it has no name."""
-    option = label(variant.name or "")
-    if not option:
-        warnings.append(ProductWarning(product_id, f"{field}.name", "is empty; the option is left out"))
-        return None
+def _variant(offer: _Package, canonical: Kind, product_id: str, warnings: list[ProductWarning]) -> Variant:
+    variant, field = offer.variant, offer.field
     check_price(variant.price, f"{field}.price")
     check_price(variant.promoPrice, f"{field}.promoPrice")
     price, special = variant.price or None, variant.promoPrice or None
@@ -130,94 +196,96 @@ def _variant(
         warnings.append(ProductWarning(product_id, f"{field}.promoPrice", message))
     if price is None or special is None or special >= price:
         special = None
-    medical = (variant.saleType or "").strip().lower() == "medical"
-    quantity = None if variant.availableQty is None else max(0, ceil(variant.availableQty))
+    medical = isinstance(variant.saleType, str) and variant.saleType.strip().lower() == "medical"
+    quantity = _quantity(variant.availableQty, f"{field}.availableQty")
     dosed = canonical.category in DOSED
+    named = package(offer.option)
     made = make_variant(
-        option,
+        offer.option,
         *((None, price, None, special) if medical else (price, None, special, None)),
         quantity=quantity,
         capped=False,
         status=option_status(quantity, withdrawn=False),
-        weight=None if dosed else _amount(variant, package(option).grams, _IN_GRAMS),
+        weight=None if dosed else _amount(offer, named.grams, _IN_GRAMS),
         dosed=dosed,
     )
-    return _with_package(made, variant, dosed=dosed)
+    pieces = offer.units if offer.units is not None and offer.units > 1 else made.pieces
+    content = _amount(offer, named.milligrams, _IN_MILLIGRAMS) if dosed else None
+    paid = effective(made.price_rec, made.special_rec, made.price_med, made.special_med)
+    return msgspec.structs.replace(
+        made, pieces=pieces, content_mg=content, price_per_piece=per(paid, pieces), price_per_mg=per(paid, content)
+    )
 
 
-def _with_package(made: Variant, variant: MenuVariant, *, dosed: bool) -> Variant:
-    """The option with the pieces and the content of its package."""
-    units = _pieces(variant)
-    pieces = units if units is not None and units > 1 else made.pieces
-    content = _amount(variant, package(made.option).milligrams, _IN_MILLIGRAMS) if dosed else None
-    price = effective(made.price_rec, made.special_rec, made.price_med, made.special_med)
-    return Variant(
-        made.option, made.price_rec, made.price_med, made.special_rec, made.special_med, made.quantity, made.capped,
-        made.stock_status, made.weight_g, made.price_per_g, pieces, content, per(price, pieces), per(price, content),
-    )  # fmt: skip
+def _quantity(amount: Decimal | None, field: str) -> int | None:
+    """Packages in stock, at least 0; a remainder counts as one. Raises UnusableItem for what is no stock level."""
+    if amount is None:
+        return None
+    if not is_in_range(amount) or abs(amount) > MAX_QUANTITY:
+        raise UnusableItem(field, f"invalid quantity {shorten(amount)}")
+    return max(0, ceil(amount))
 
 
-def _pieces(variant: MenuVariant) -> int | None:
+def _pieces(units: Decimal | None) -> int | None:
     """Units in the package; None if that is no count."""
-    units = variant.unitsInPackage
     if units is None or not is_in_range(units) or units != units.to_integral_value() or not 0 < units <= _MOST_PIECES:
         return None
     return int(units)
 
 
-def _amount(variant: MenuVariant, named: Decimal | None, units: dict[str, Decimal]) -> Decimal | None:
+def _amount(offer: _Package, named: Decimal | None, units: dict[str, Decimal]) -> Decimal | None:
     """The amount in the whole package, None if its size is in none of `units`. `named` is the amount in its name, which is that of the
     package or of one piece; where it is neither, the name counts, which is what a shopper reads."""
-    size = variant.unitSize or UnitSize()
-    one = grams(size.value, (size.unitAbbr or "").strip().upper(), units)
-    whole = None if one is None else shortest(one * (_pieces(variant) or 1))
+    value, unit = offer.size.value, (offer.size.unitAbbr or "").strip().upper()
+    one = grams(value, unit, units) if value is None or is_in_range(value) else None
+    whole = None if one is None else shortest(one * (offer.units or 1))
     return whole if named is None or (whole is not None and named in (one, whole)) else named
 
 
 def _potency(
-    offered: Sequence[tuple[int, MenuVariant]], name: str, product_id: str, warnings: list[ProductWarning]
+    packages: Sequence[_Package], name: str, product_id: str, warnings: list[ProductWarning]
 ) -> Potency | None:
     """The content over all options in the unit of the first that has one."""
     found: list[Potency] = []
-    for i, variant in offered:
-        content: Content | None = getattr(variant.labTests, name) if variant.labTests is not None else None
+    for offer in packages:
+        content = offer.contents.get(name)
         if content is None or content.value is None:
             continue
-        field = f"variants[{i}].labTests.{name}"
+        field = f"{offer.field}.labTests.{name}"
         values = content.value if isinstance(content.value, list) else [content.value]
         unit = label(content.unitAbbr or "")
         try:
             measured = potency(values, _UNITS.get(unit.upper(), unit))
-        except ValueError as error:
-            warnings.append(ProductWarning(product_id, field, f"{error}; left out"))
+            if measured is not None and (measured.lo < 0 or (measured.unit == "%" and measured.hi > _HUNDRED)):
+                raise ValueError(f"{shorten(measured.lo)} to {shorten(measured.hi)} {unit} is no content")
+        except (ValueError, ArithmeticError) as error:
+            why = str(error) if isinstance(error, ValueError) else "the number is out of bounds"
+            warnings.append(ProductWarning(product_id, field, f"{why}; left out"))
             continue
-        if measured is None:
-            continue
-        if measured.lo < 0 or (measured.unit == "%" and measured.hi > _HUNDRED):
-            message = f"{shorten(measured.lo)} to {shorten(measured.hi)} {measured.unit} is no content; left out"
-            warnings.append(ProductWarning(product_id, field, message))
-            continue
-        found.append(Potency(measured.lo, measured.hi, measured.unit, unit))
+        if measured is not None:
+            found.append(Potency(measured.lo, measured.hi, measured.unit, unit))
     alike = [potency for potency in found if potency.unit == found[0].unit]
     if not alike:
         return None
     return Potency(min(p.lo for p in alike), max(p.hi for p in alike), alike[0].unit, alike[0].raw_unit)
 
 
-def _promos(variants: Sequence[MenuVariant], terms: dict[str, Promo]) -> list[Promo]:
+def _promos(packages: Sequence[_Package], page: Sequence[Promo | None]) -> list[Promo]:
     """The active promotions of all options by id, each with the terms of the answer where its own are missing."""
+    terms = {promo_id: promo for promo in page if promo is not None and (promo_id := id_text(promo.id)) is not None}
     found: dict[str, Promo] = {}
-    for variant in variants:
-        for promo in variant.promos or ():
-            promo_id = id_text(promo.id) if promo is not None else None
-            if promo is None or promo_id is None or promo.isActiveBySchedule is False:
+    for offer in packages:
+        for promo in offer.promos:
+            promo_id = id_text(promo.id)
+            if promo_id is None or promo.isActiveBySchedule is False:
                 continue
-            known = terms.get(promo_id, Promo())
+            known = terms.get(promo_id)
+            if known is None:
+                found[promo_id] = promo
+                continue
+            own = {name: getattr(promo, name) for name in Promo.__struct_fields__}
             found[promo_id] = Promo(
-                **{
-                    name: own if (own := getattr(promo, name)) is not None else getattr(known, name)
-                    for name in Promo.__struct_fields__
-                }
+                **{name: getattr(known, name) if value is None else value for name, value in own.items()}
             )
     return [found[promo_id] for promo_id in sorted(found, key=lambda text: (len(text), text))]
 
@@ -259,15 +327,10 @@ def _names(rows: Sequence[Named | None] | None) -> list[str]:
     return [name for row in rows or () if row is not None and row.name and (name := label(row.name))]
 
 
-def _extra(item: Item, variants: Sequence[MenuVariant], promos: Sequence[Promo]) -> dict[str, Any]:
+def _extra(item: Item, packages: Sequence[_Package], promos: Sequence[Promo]) -> dict[str, Any]:
     """Values without a column, only those present. What is of an option stands under the option's name."""
     strain = item.strain
-
-    def of_options(values: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in values.items() if name and value not in (None, "", [], {})}
-
-    named = [(label(variant.name or ""), variant) for variant in variants]
-    steps = {name: v.qtyStepSize for name, v in named if v.qtyStepSize is not None and v.qtyStepSize != 1}
+    by_option = _by_option(packages)
     extra: dict[str, Any] = {
         "product_type": label(_name(item.productType) or ""),
         "custom_name": label(item.customName or ""),
@@ -277,13 +340,8 @@ def _extra(item: Item, variants: Sequence[MenuVariant], promos: Sequence[Promo])
         "tags": _names(item.tags),
         "effects": _names(item.effects),
         "quality_line": label(_name(item.qualityLine) or ""),
-        "variant_ids": of_options({name: id_text(v.id) for name, v in named}),
-        "skus": of_options({name: label(v.sku or "") for name, v in named}),
-        "strength_levels": of_options({name: v.strengthLevel for name, v in named}),
-        "tier_pricing": of_options({name: v.tierPricing for name, v in named}),
-        "stock_types": of_options({name: v.stockType for name, v in named if v.stockType != "Default"}),
-        "sold_by_weight": sorted({name for name, v in named if name and v.isPacked is False}),
-        "quantity_steps": of_options(steps),
+        **by_option,
+        "sold_by_weight": sorted({o.option for o in packages if o.option and o.variant.isPacked is False}),
         "promo_schedules": {
             str(id_text(p.id)): label(p.scheduleDisplayText.full)
             for p in promos
@@ -292,6 +350,24 @@ def _extra(item: Item, variants: Sequence[MenuVariant], promos: Sequence[Promo])
         "promo_terms": {str(id_text(p.id)): found for p in promos if (found := _conditions(p))},
     }
     return {name: value for name, value in extra.items() if value not in (None, "", [], {})}
+
+
+def _by_option(packages: Sequence[_Package]) -> dict[str, dict[str, Any]]:
+    """Values of each option, by their names in `extra` and the options' names."""
+    found: dict[str, dict[str, Any]] = {}
+    for offer in packages:
+        variant = offer.variant
+        for name, value in (
+            ("variant_ids", id_text(variant.id)),
+            ("skus", label(id_text(variant.sku) or "") if variant.sku is not None else None),
+            ("strength_levels", variant.strengthLevel),
+            ("tier_pricing", variant.tierPricing),
+            ("stock_types", variant.stockType if variant.stockType != "Default" else None),
+            ("quantity_steps", offer.step if offer.step != 1 else None),
+        ):
+            if offer.option and value is not None and value not in ("", [], {}):
+                found.setdefault(name, {})[offer.option] = value
+    return found
 
 
 def _conditions(promo: Promo) -> dict[str, Any]:

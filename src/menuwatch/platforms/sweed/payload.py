@@ -7,7 +7,7 @@ an answer (`FIELDS`).
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
@@ -16,10 +16,6 @@ from menuwatch.platforms.fields import declare
 MAX_QUANTITY = 10_000_000
 """A larger quantity is an error, not a stock level."""
 
-Quantity = (
-    Annotated[int, msgspec.Meta(ge=-MAX_QUANTITY, le=MAX_QUANTITY)]
-    | Annotated[float, msgspec.Meta(ge=-MAX_QUANTITY, le=MAX_QUANTITY)]
-)
 Identifier = int | str
 
 
@@ -75,30 +71,31 @@ class Content(msgspec.Struct, gc=False):
 
 
 class LabTests(msgspec.Struct, gc=False):
-    thc: Content | None = None
-    cbd: Content | None = None
+    thc: msgspec.Raw = msgspec.Raw()
+    cbd: msgspec.Raw = msgspec.Raw()
 
 
 class MenuVariant(msgspec.Struct, gc=False):
-    """One package of a product. `availableQty` is exact."""
+    """One package of a product. `availableQty` is exact. Fields that a product can do without are kept raw and read one by one: a bad
+    value in one of them does not cost the product."""
 
-    id: Identifier | None = None
+    id: Any = None
     name: str | None = None
-    sku: str | None = None
-    images: list[str | None] | None = None
-    labTests: LabTests | None = None  # noqa: N815
-    saleType: str | None = None  # noqa: N815
-    availableQty: Quantity | None = None  # noqa: N815
-    unitSize: UnitSize | None = None  # noqa: N815
-    unitsInPackage: Decimal | None = None  # noqa: N815
+    saleType: Any = None  # noqa: N815 - the wire's names
+    availableQty: Decimal | None = None  # noqa: N815
     price: Decimal | None = None
     promoPrice: Decimal | None = None  # noqa: N815
-    promos: list[Promo | None] | None = None
+    images: msgspec.Raw = msgspec.Raw()
+    labTests: msgspec.Raw = msgspec.Raw()  # noqa: N815
+    unitSize: msgspec.Raw = msgspec.Raw()  # noqa: N815
+    unitsInPackage: msgspec.Raw = msgspec.Raw()  # noqa: N815
+    promos: msgspec.Raw = msgspec.Raw()
+    sku: Any = None
     strengthLevel: Any = None  # noqa: N815
     tierPricing: Any = None  # noqa: N815
-    isPacked: bool | None = None  # noqa: N815
-    qtyStepSize: Decimal | None = None  # noqa: N815
-    stockType: str | None = None  # noqa: N815
+    isPacked: Any = None  # noqa: N815
+    qtyStepSize: msgspec.Raw = msgspec.Raw()  # noqa: N815
+    stockType: Any = None  # noqa: N815
 
 
 class Strain(msgspec.Struct, gc=False):
