@@ -96,6 +96,7 @@ _list = msgspec.json.Decoder(list[msgspec.Raw])
 _plain = strict.Decoder(_Plain)
 _probe = msgspec.json.Decoder(_Probe)
 _store = msgspec.json.Decoder(_Store)
+_ids = msgspec.json.Decoder(Ids)
 _refusal = msgspec.json.Decoder(_Refusal)
 
 
@@ -116,7 +117,23 @@ def _check_store(rows: Sequence[Ids | None], store: str, body: bytes) -> None:
     others = {other for row in rows if row is not None and (other := row.store()) is not None and other != store}
     if others:
         named = ", ".join(sorted(others)[:3])
-        raise BadPayload("schema", f"the menu of store {store} has rows of store {named}", body)
+        raise BadPayload("errors", f"the menu of store {store} has rows of store {named}", body)
+
+
+def _check_one_store(page: Page, body: bytes) -> Page:
+    """The page. Raises BadPayload for rows of several stores: which of them a product is of would be lost."""
+    named: set[str] = set()
+    for raw in page.items:
+        try:
+            named.add(_ids.decode(raw).store() or "")
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
+    if len(named - {""}) > 1:
+        stores_named = ", ".join(sorted(named - {""})[:5])
+        raise BadPayload(
+            "errors", f"the answer has rows of {len(named - {''})} stores ({stores_named}); a menu is of one", body
+        )
+    return page
 
 
 def read(body: bytes, status: int = 200) -> Page:
@@ -126,7 +143,8 @@ def read(body: bytes, status: int = 200) -> Page:
         return _merchandised(_rows_of_jane(decode(body, _list, status), status, body), None, body)
     answer = decode(body, _answer, status)
     if answer.products is not None:
-        return _merchandised(_rows_of_jane(answer.products, status, body), parse_count(answer.nb_hits), body)
+        rows = _rows_of_jane(answer.products, status, body)
+        return _merchandised(rows, parse_count(answer.nb_hits), body)
     if answer.results is not None and len(answer.results) == 1:
         answer = answer.results[0]
     if answer.hits is None:
@@ -245,7 +263,7 @@ class Jane(Platform):
         )
 
     def read_page(self, body: bytes) -> Page:
-        return read(body)
+        return _check_one_store(read(body), body)
 
     async def menu_page(self, session: Session, platform_dispensary_id: str, number: int) -> tuple[bytes, PageInfo]:
         store = stores.store_id_of(platform_dispensary_id)
