@@ -7,6 +7,7 @@ either; only its first 60 rows are whole, the rest are bare ids: part of a menu,
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeVar
 
@@ -42,6 +43,7 @@ _SITE = "https://www.iheartjane.com"
 _SEARCH_HOSTS = (".iheartjane.com", ".algolia.net", ".algolianet.com")
 _MENUS = "/1/indexes/menu-products-production/query"
 _STORES = "/1/indexes/stores-production/query"
+_STORE_ID = re.compile(rb'"store_id"\s*:\s*("?\w+)')
 _RADIUS = 1000
 """Meters per kilometer."""
 
@@ -122,6 +124,8 @@ def _check_store(rows: Sequence[Ids | None], store: str, body: bytes) -> None:
 
 def _check_one_store(page: Page, body: bytes) -> Page:
     """The page. Raises BadPayload for rows of several stores: which of them a product is of would be lost."""
+    if len(set(_STORE_ID.findall(body))) < 2:
+        return page
     named: set[str] = set()
     for raw in page.items:
         try:
@@ -287,7 +291,7 @@ class Jane(Platform):
             area = areas.pop(0)
             listed, total = await self._stores_in(session, area)
             for store in listed:
-                if store.platform_dispensary_id in seen or not _is_in(store, code, city):
+                if store.platform_dispensary_id in seen or not stores.is_in(store, code, city):
                     continue
                 seen.add(store.platform_dispensary_id)
                 check_count(len(seen), b"")
@@ -390,10 +394,3 @@ class Jane(Platform):
 def _read_stores(body: bytes, status: int) -> Page:
     check_list(body)
     return read(body, status)
-
-
-def _is_in(store: FoundStore, state: str | None, city: str | None) -> bool:
-    """Whether a listed store is in a state and city. Stores whose record does not say are in the area that was asked for."""
-    if state is not None and store.state is not None and store.state.casefold() != state.casefold():
-        return False
-    return city is None or (store.city or "").casefold() == city.strip().casefold()
