@@ -84,6 +84,7 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
         "cbd_hi": max(cbd) if cbd else None,
         "cbd_unit": "%" if cbd else None,
         "cannabinoids": [one for one in lab if one["name"] in CANNABINOIDS] or None,
+        "terpenes": [one for one in lab if one["name"] not in CANNABINOIDS] or None,
         "specials": specials(row, sold) or None,
         "image_url": pictures[0] if pictures else None,
         "images": pictures or None,
@@ -97,13 +98,6 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
         "subcategory_canon": next((known for word in words if (known := SUBCATEGORIES[row["kind"], word])), None),
         "strain_canon": strain,
     }
-
-
-def terpenes(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """The terpenes of the lightest weight on sale."""
-    sold = [weight for weight in GRAMS if weight in row["available_weights"]]
-    lab = next((values for weight in (*sold, *GRAMS) if (values := compounds(row, weight))), [])
-    return [one for one in lab if one["name"] not in CANNABINOIDS]
 
 
 def field(weight: str) -> str:

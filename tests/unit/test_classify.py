@@ -54,6 +54,29 @@ def test_a_challenge_page_is_one_whatever_its_status(status: int, body: bytes) -
     assert verdict(status, {"retry-after": "10"}, body) is Verdict.CHALLENGE
 
 
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_is_no_refusal_of_the_identity(status: int) -> None:
+    assert verdict(status, body=b'{"message":"Invalid Application-ID or API key","status":403}') is Verdict.CLIENT_BUG
+    assert (
+        verdict(status, body=b' {"status": 403, "message": "Index not allowed with this API key"}')
+        is Verdict.CLIENT_BUG
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"errors":[{"message":"Forbidden"}]}',
+        b'{"message":"Forbidden"}',
+        b"<html><body>Your API key is blocked</body></html>",
+        b'<script>{"message":"Invalid API key"}</script>',
+        b"Sorry, you have been blocked",
+    ],
+)
+def test_other_refusals_are_of_the_identity(body: bytes) -> None:
+    assert verdict(403, body=body) is Verdict.BLOCKED
+
+
 def test_a_challenge_may_be_named_in_a_header_or_a_redirect() -> None:
     assert verdict(403, {"cf-mitigated": "challenge"}, b"") is Verdict.CHALLENGE
     assert verdict(202, {"x-amzn-waf-action": "challenge"}, b"") is Verdict.CHALLENGE

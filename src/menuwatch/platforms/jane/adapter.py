@@ -7,6 +7,7 @@ either; only its first 60 rows are whole, the rest are bare ids: part of a menu,
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeVar
 
@@ -42,6 +43,7 @@ _SITE = "https://www.iheartjane.com"
 _SEARCH_HOSTS = (".iheartjane.com", ".algolia.net", ".algolianet.com")
 _MENUS = "/1/indexes/menu-products-production/query"
 _STORES = "/1/indexes/stores-production/query"
+_STORE_ID = re.compile(rb'"store_id"\s*:\s*("?\w+)')
 _RADIUS = 1000
 """Meters per kilometer."""
 
@@ -96,6 +98,7 @@ _list = msgspec.json.Decoder(list[msgspec.Raw])
 _plain = strict.Decoder(_Plain)
 _probe = msgspec.json.Decoder(_Probe)
 _store = msgspec.json.Decoder(_Store)
+_ids = msgspec.json.Decoder(Ids)
 _refusal = msgspec.json.Decoder(_Refusal)
 
 
@@ -116,7 +119,25 @@ def _check_store(rows: Sequence[Ids | None], store: str, body: bytes) -> None:
     others = {other for row in rows if row is not None and (other := row.store()) is not None and other != store}
     if others:
         named = ", ".join(sorted(others)[:3])
-        raise BadPayload("schema", f"the menu of store {store} has rows of store {named}", body)
+        raise BadPayload("errors", f"the menu of store {store} has rows of store {named}", body)
+
+
+def _check_one_store(page: Page, body: bytes) -> Page:
+    """The page. Raises BadPayload for rows of several stores: which of them a product is of would be lost."""
+    if len(set(_STORE_ID.findall(body))) < 2:
+        return page
+    named: set[str] = set()
+    for raw in page.items:
+        try:
+            named.add(_ids.decode(raw).store() or "")
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
+    if len(named - {""}) > 1:
+        stores_named = ", ".join(sorted(named - {""})[:5])
+        raise BadPayload(
+            "errors", f"the answer has rows of {len(named - {''})} stores ({stores_named}); a menu is of one", body
+        )
+    return page
 
 
 def read(body: bytes, status: int = 200) -> Page:
@@ -126,7 +147,8 @@ def read(body: bytes, status: int = 200) -> Page:
         return _merchandised(_rows_of_jane(decode(body, _list, status), status, body), None, body)
     answer = decode(body, _answer, status)
     if answer.products is not None:
-        return _merchandised(_rows_of_jane(answer.products, status, body), parse_count(answer.nb_hits), body)
+        rows = _rows_of_jane(answer.products, status, body)
+        return _merchandised(rows, parse_count(answer.nb_hits), body)
     if answer.results is not None and len(answer.results) == 1:
         answer = answer.results[0]
     if answer.hits is None:
@@ -245,7 +267,7 @@ class Jane(Platform):
         )
 
     def read_page(self, body: bytes) -> Page:
-        return read(body)
+        return _check_one_store(read(body), body)
 
     async def menu_page(self, session: Session, platform_dispensary_id: str, number: int) -> tuple[bytes, PageInfo]:
         store = stores.store_id_of(platform_dispensary_id)
@@ -269,7 +291,7 @@ class Jane(Platform):
             area = areas.pop(0)
             listed, total = await self._stores_in(session, area)
             for store in listed:
-                if store.platform_dispensary_id in seen or not _is_in(store, code, city):
+                if store.platform_dispensary_id in seen or not stores.is_in(store, code, city):
                     continue
                 seen.add(store.platform_dispensary_id)
                 check_count(len(seen), b"")
@@ -372,10 +394,3 @@ class Jane(Platform):
 def _read_stores(body: bytes, status: int) -> Page:
     check_list(body)
     return read(body, status)
-
-
-def _is_in(store: FoundStore, state: str | None, city: str | None) -> bool:
-    """Whether a listed store is in a state and city. Stores whose record does not say are in the area that was asked for."""
-    if state is not None and store.state is not None and store.state.casefold() != state.casefold():
-        return False
-    return city is None or (store.city or "").casefold() == city.strip().casefold()

@@ -48,7 +48,7 @@ def read_labs(rows: Sequence[WeightLab | None] | None, product_id: str, warnings
             field = f"lab_results[{i}].lab_results[{j}].value"
             value = lab_value(name, entry.value, entry.unit, product_id, field, warnings)
             if value is not None:
-                values.append(LabValue(value.name, value.value, value.unit, _is_total(name)))
+                values.append(LabValue(name, value.value, value.unit, is_total=True) if _is_total(name) else value)
         labs[row.price_id] = tuple(values)
     return labs
 
@@ -62,7 +62,7 @@ def shown(labs: Labs, sold: Iterable[str]) -> tuple[LabValue, ...]:
 def by_option(labs: Labs, sold: Sequence[str]) -> dict[str, Any]:
     """The values of each option sold, where they differ: weights may be of different batches."""
     values = {weight: labs[weight] for weight in sold if labs.get(weight)}
-    if len(set(values.values())) < 2:
+    if all(rows == shown(labs, sold) for rows in values.values()):
         return {}
     return {
         WEIGHTS[weight]: [{"name": row.name, "value": row.value, "unit": row.unit} for row in rows]

@@ -26,6 +26,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any
 
 from menuwatch.catalog.model import Batch, Product, ProductWarning, Special, Variant
@@ -50,6 +51,10 @@ _PERCENT = re.compile(r"(\d{1,2}(?:\.\d{1,2})?)\s*% off", re.IGNORECASE)
 _DOLLARS = re.compile(r"\$\s?(\d{1,4}(?:\.\d{1,2})?) off", re.IGNORECASE)
 _SECONDS = 100_000_000_000
 """A time below this number is in seconds, not milliseconds."""
+
+
+_regular_prices = attrgetter(*(f"price_{weight}" for weight in WEIGHTS))
+_special_prices = attrgetter(*(f"special_price_{weight}" for weight in WEIGHTS))
 
 
 def _product(row: Row, warnings: list[ProductWarning]) -> Product:
@@ -88,7 +93,7 @@ def _product(row: Row, warnings: list[ProductWarning]) -> Product:
         cbd=cbd,
         cannabinoids=tuple(value for value in values if is_cannabinoid(value.name)),
         terpenes=tuple(value for value in values if not is_cannabinoid(value.name)),
-        specials=_specials(row),
+        specials=(specials := _specials(row)),
         images=images,
         description=row.description,
         updated_at=instant_field(
@@ -96,12 +101,14 @@ def _product(row: Row, warnings: list[ProductWarning]) -> Product:
             product_id, "indexed_at", warnings,
         ),
         batch=Batch(certificate_url=certificates[0]) if len(certificates) == 1 else None,
-        extra=_extra(row, sold, certificates, by_option(labs, sold), dosed=dosed),
+        extra=_extra(row, sold, specials, certificates, by_option(labs, sold), dosed=dosed),
     )  # fmt: skip
 
 
 def _texts(values: Iterable[str | None] | None) -> list[str]:
     """The distinct texts that say something."""
+    if not values:
+        return []
     return list(dict.fromkeys(text for value in values or () if value and (text := label(value))))
 
 
@@ -123,8 +130,10 @@ def _variants(
 ) -> tuple[Variant, ...]:
     medical, recreational = _licences(row)
     variants = []
-    for weight, option in WEIGHTS.items():
-        price = _price(getattr(row, f"price_{weight}"), f"price_{weight}", product_id, warnings)
+    for (weight, option), given in zip(WEIGHTS.items(), _regular_prices(row), strict=True):
+        if given is None and weight not in (available or ()):
+            continue
+        price = _price(given, f"price_{weight}", product_id, warnings)
         if price is None and weight not in (available or ()):
             continue
         special = _special_price(row, weight, price, product_id, warnings)
@@ -214,8 +223,7 @@ def _specials(row: Row) -> tuple[Special, ...]:
     title = label(row.special_title or "")
     own = id_text(row.special_id)
     specials: dict[str, Special] = {}
-    for weight in WEIGHTS:
-        given = getattr(row, f"special_price_{weight}")
+    for given in _special_prices(row):
         if not isinstance(given, SpecialPrice) or (given.special_id is None and given.discount_price is None):
             continue
         special_id = id_text(given.special_id)
@@ -282,10 +290,16 @@ def _number(value: Decimal | None) -> Decimal | None:
 
 
 def _extra(
-    row: Row, sold: Sequence[str], certificates: Sequence[str], labs: dict[str, Any], *, dosed: bool
+    row: Row,
+    sold: Sequence[str],
+    specials: Sequence[Special],
+    certificates: Sequence[str],
+    labs: dict[str, Any],
+    *,
+    dosed: bool,
 ) -> dict[str, Any]:
     """Values without a column, only those present."""
-    listed = {special.special_id for special in _specials(row)}
+    listed = {special.special_id for special in specials}
     special_ids = _ids(
         row.applicable_special_ids,
         row.applicable_brand_special_ids,
@@ -337,7 +351,7 @@ def _extra(
         "root_types": _texts(row.root_types),
         "collections": _texts(row.collections),
     }
-    return {name: value for name, value in extra.items() if value is not None and value not in ("", [], {})}
+    return {name: value for name, value in extra.items() if value or value is False}
 
 
 _PRICES = tuple(

@@ -132,6 +132,13 @@ def state_code(text: str | None) -> str | None:
     return code_of(text) or _PROVINCES.get(text.casefold(), text)
 
 
+def is_in(store: FoundStore, state: str | None, city: str | None) -> bool:
+    """Whether a listed store is in a state and city. Stores whose record does not say are in the area that was asked for."""
+    if state is not None and store.state is not None and store.state.casefold() != state.casefold():
+        return False
+    return city is None or (store.city or "").casefold() == city.strip().casefold()
+
+
 def store_in(reader: ItemReader[Row], items: Iterable[msgspec.Raw]) -> FoundStore | None:
     """What the rows of a menu tell of their store, None where none names it: the first that does, its id and its place; all of its
     rows, for which customers they are. Its name is in no menu: the id stands for it."""

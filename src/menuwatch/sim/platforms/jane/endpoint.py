@@ -60,13 +60,13 @@ class SearchEndpoint(Endpoint):
         if number < 0 or size < 1:
             return self._refuse(400, "invalid page or hitsPerPage")
         if index[1] == "stores":
-            api_request = self._log("stores", identity, None, number)
+            api_request = self._log("listings", identity, None, number)
             return self._respond(api_request, None, lambda _: self._stores(question, number, size))
         asked = _FILTER.fullmatch(str(question.get("filters", "")))
         if asked is None:
             return self._refuse(400, "filters: unexpected token")
         store = self._market.find(asked[1], "jane")
-        api_request = self._log("menu", identity, store, number)
+        api_request = self._log("menu_items", identity, store, number)
         return self._respond(
             api_request, store, lambda emptied: self._menu(store, api_request, number, size, emptied=emptied)
         )
@@ -80,7 +80,7 @@ class SearchEndpoint(Endpoint):
         if request.method != "GET" or store is None:
             self._stats.refused()
             return Response(404, b'{"error":"not found"}')
-        api_request = self._log("store", identity, store, 0)
+        api_request = self._log("listing", identity, store, 0)
         record = store_record(store, len(self._market.menu(store, self.tick)))
         return self._respond(api_request, store, lambda _: Body(msgspec.json.encode({"store": record})))
 
