@@ -187,9 +187,9 @@ def classify(outcome: RequestOutcome) -> Classification:
         return Classification(
             verdict=Verdict.RATE_LIMITED, blame=Blame.NONE, reason=f"HTTP {status}{named}", retry_after=wait
         )
-    if status == 403 and outcome.start[:HEAD].lstrip()[:1] == b"{" and _CREDENTIALS.search(outcome.start[:HEAD]):
+    if status in (401, 403) and _refuses_credentials(outcome.start[:HEAD]):
         return Classification(
-            verdict=Verdict.CLIENT_BUG, blame=Blame.US, reason="the API refused the credentials (HTTP 403)"
+            verdict=Verdict.CLIENT_BUG, blame=Blame.US, reason=f"the API refuses the credentials (HTTP {status})"
         )
     if status in (403, 451):
         return Classification(verdict=Verdict.BLOCKED, blame=Blame.IDENTITY, reason=f"refused with HTTP {status}")
@@ -200,6 +200,10 @@ def classify(outcome: RequestOutcome) -> Classification:
     if 200 <= status < 300:
         return _content(outcome)
     return Classification(verdict=Verdict.OK, blame=Blame.NONE, reason=f"HTTP {status}")
+
+
+def _refuses_credentials(start: bytes) -> bool:
+    return start.removeprefix(_BOM).lstrip()[:1] == b"{" and _CREDENTIALS.search(start) is not None
 
 
 def is_challenge(status: int, headers: Mapping[str, str], start: bytes, expect: Expect) -> bool:

@@ -71,6 +71,7 @@ class Joint(Platform):
     items_path = "hits.hits"
     own_sites = True
     lists_stores = False
+    example_url = "https://www.shop.example/menu/"
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
