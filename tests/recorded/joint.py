@@ -154,7 +154,7 @@ def specials(item: dict[str, Any]) -> list[dict[str, Any]] | None:
 def extra(item: dict[str, Any]) -> dict[str, Any]:
     return without_nothing(
         {
-            "business_id": str(item["businessId"]),
+            "dispensary_id": str(item["businessId"]),
             "provider_business_id": item["providerBusinessId"],
             "pos_id": item["posId"],
             "global_product_id": item["globalProductId"],

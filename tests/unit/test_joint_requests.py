@@ -98,7 +98,13 @@ def test_which_store() -> None:
         None,
     )
     assert JOINT.store_in(raw[:1]) is None
-    assert JOINT.store_of(raw) is None, "the number is only a part of a store's id"
+    assert JOINT.store_of(raw) == "5731"
+    assert [JOINT.is_store(store, "5731") for store in (STORE, "5731", "www.shop.example/8", None)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(

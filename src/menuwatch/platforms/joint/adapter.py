@@ -81,6 +81,10 @@ class Joint(Platform):
     def read_page(self, body: bytes) -> Page:
         return read(body)
 
+    def is_store(self, platform_dispensary_id: str | None, named: str) -> bool:
+        """An item names the business alone, which may have several sites."""
+        return platform_dispensary_id is not None and platform_dispensary_id.rpartition("/")[2] == named
+
     def store_in(self, items: Iterable[msgspec.Raw]) -> FoundStore | None:
         """The business; its site is in no menu."""
         menus: set[str] = set()

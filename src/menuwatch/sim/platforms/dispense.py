@@ -367,7 +367,10 @@ class _Dispense(SimPlatform):
             if state.product.serial % 10:
                 shown = {"batch_id": str(_batch_number(batch.number)), "package_tag": batch.package_tag}
             measured = dict(batch.terpenes)
-            terpenes = tuple((_SHOWN[name], Decimal(str(measured[name])), "%") for name in TERPENES if name in measured)
+            terpenes = tuple(
+                (_SHOWN[name], Decimal(str(measured[name])), "%")
+                for name in sorted(measured, key=_TERPENES.__getitem__)
+            )
         return replace(
             row,
             thc=_nonzero(row.thc),
