@@ -20,7 +20,7 @@ STRAINS = {
     "HYBRID_INDICA": "indica_hybrid",
     "NA": None,
 }
-CANNABINOIDS = ("thc", "thcA", "cbd", "cbdA", "cbn", "cbg")
+CANNABINOIDS = ("cbd", "cbdA", "cbg", "cbn", "thc", "thcA")
 TERPENES = {
     "alphaPinene": "Alpha Pinene",
     "betaCaryophyllene": "Beta Caryophyllene",
@@ -150,7 +150,7 @@ def cannabinoids(labs: dict[str, Any]) -> list[dict[str, Any]]:
 def terpenes(labs: dict[str, Any]) -> list[dict[str, Any]]:
     rows = [
         {"name": TERPENES[key], "value": labs[key], "unit": labs[f"{key}ContentUnit"] or ""}
-        for key in labs
+        for key in sorted(labs)
         if key in TERPENES and labs[key]
     ]
     told = {row["name"] for row in rows}
@@ -178,7 +178,7 @@ def extra(item: dict[str, Any]) -> dict[str, Any]:
     assert json.loads(item["posLastSyncData"])["name"] == item["name"]
     return without_nothing(
         {
-            "venue_id": item["venue"],
+            "dispensary_id": item["venue"],
             "organization_id": item["organization"],
             "slug": item["slug"],
             "menu_url": item["productUrl"],

@@ -7,12 +7,31 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from menuwatch.pipeline.context import HandlerContext
+import pytest
+
+from menuwatch.archive.files import FileArchive
+from menuwatch.config.settings import Settings
+from menuwatch.db.pool import Pool
+from menuwatch.pipeline.context import HandlerContext, offline_context
 from menuwatch.pipeline.replay import replay
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.fields import coverage
+from menuwatch.platforms.registry import platforms
 from tests.recorded import stored
 from tests.recorded.plain import read
+
+
+def recording(folder: Path, name: str) -> Path:
+    path = folder / name
+    if not path.is_file():
+        pytest.skip(f"{name} is not among the recorded answers")
+    return path
+
+
+def replay_context(pool: Pool, archive: Path) -> HandlerContext:
+    """What a replay needs: every platform, and no network."""
+    return offline_context(pool, FileArchive(archive), platforms(Settings()))
+
 
 NEW_FIELDS = ("terpenes", "batch", "quantity_sold")
 """Fields of the canonical model that are compared with `normalize` itself, as the catalog may have no columns for them."""

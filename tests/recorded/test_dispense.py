@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from menuwatch.pipeline.context import HandlerContext
+from menuwatch.db.pool import Pool
 from menuwatch.platforms.dispense.adapter import Dispense
 from tests.recorded import dispense
-from tests.recorded.replayed import assert_new_fields, assert_replayed, listing
-from tests.recorded.test_recorded_menus import parts, recording
-
-__all__ = ["parts"]
+from tests.recorded.replayed import assert_new_fields, assert_replayed, listing, recording, replay_context
 
 
 @pytest.fixture
@@ -28,9 +25,10 @@ def items(path: Path) -> Any:
     return found
 
 
-async def test_every_field_of_every_product(parts: HandlerContext, path: Path, items: Any) -> None:
-    await assert_replayed(parts, Dispense(), path, items, dispense.product, lambda item: item["id"])
-    async with parts.pool.connection() as conn:
+async def test_every_field_of_every_product(pool: Pool, tmp_path: Path, path: Path, items: Any) -> None:
+    context = replay_context(pool, tmp_path / "storage")
+    await assert_replayed(context, Dispense(), path, items, dispense.product, lambda item: item["id"])
+    async with pool.connection() as conn:
         cursor = await conn.execute("SELECT platform, platform_dispensary_id, slug FROM dispensaries")
         assert await cursor.fetchall() == [("dispense", "041444e70b831110", "041444e70b831110")]
 

@@ -260,6 +260,7 @@ def test_other_bad_values_are_left_out_and_named() -> None:
         labs="none",
         images="none",
         flowerEquivalentInGrams=1e300,
+        priceNet=1e300,
         leaflogix=[],
     )
     (product,), warnings = normalized(odd)
@@ -270,7 +271,7 @@ def test_other_bad_values_are_left_out_and_named() -> None:
         (),
     )
     assert {warning.field for warning in warnings} == {
-        "brand", "cannabisType", "created", "labs", "images", "flowerEquivalentInGrams", "leaflogix",
+        "brand", "cannabisType", "created", "labs", "images", "flowerEquivalentInGrams", "leaflogix", "priceNet",
     }  # fmt: skip
     assert not any(warning.fatal for warning in warnings)
 

@@ -156,7 +156,7 @@ async def test_a_refused_key_is_no_block(status: int) -> None:
         await ASKED.fetch_menu(world, VENUE)
     assert len(world.asked) == 1
     verdict = classify_response(status, {}, body, expect="json", now=datetime.now(UTC)).verdict
-    assert verdict in (Verdict.OK, Verdict.CLIENT_BUG), "the caller gets the answer"
+    assert verdict is Verdict.CLIENT_BUG, "the caller gets the answer"
     for block in (b"<html>Forbidden</html>", b'{"errors":[{"message":"Forbidden"}]}', b'{"message":"Forbidden"}'):
         assert classify_response(403, {}, block, expect="json", now=datetime.now(UTC)).verdict is Verdict.BLOCKED
 

@@ -189,7 +189,7 @@ def classify(outcome: RequestOutcome) -> Classification:
         )
     if status in (401, 403) and _refuses_credentials(outcome.start[:HEAD]):
         return Classification(
-            verdict=Verdict.CLIENT_BUG, blame=Blame.US, reason=f"the API refused the credentials (HTTP {status})"
+            verdict=Verdict.CLIENT_BUG, blame=Blame.US, reason=f"the API refuses the credentials (HTTP {status})"
         )
     if status in (403, 451):
         return Classification(verdict=Verdict.BLOCKED, blame=Blame.IDENTITY, reason=f"refused with HTTP {status}")

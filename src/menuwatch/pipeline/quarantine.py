@@ -131,13 +131,14 @@ async def foreign_store_reason(
     """
     owners = [platform.stores_of(items) for items in pages]
     named = {owner for page in owners for owner in page}
-    if named <= {store.platform_dispensary_id}:
+    foreign = {owner for owner in named if not platform.is_store(store.platform_dispensary_id, owner)}
+    if not foreign:
         return None
     if store.first_crawled_at is None and len(named) == 1:
         return None
     values = {"dispensary_id": store.id, "provider": platform.name, "owners": sorted(named)}
     rows = await (await conn.execute(_q.usual_owners, values)).fetchall()
-    strangers = named - {store.platform_dispensary_id} - {owner for (owner,) in rows}
+    strangers = foreign - {owner for (owner,) in rows}
     if not strangers:
         return None
     number, page = next((number, page) for number, page in enumerate(owners, 1) if strangers & page.keys())

@@ -189,6 +189,10 @@ class Platform(ABC):
         """The stores that the items name, each with the number of its items: more than one where a page mixes menus."""
         return self.items.stores_of(items)
 
+    def is_store(self, platform_dispensary_id: str | None, named: str) -> bool:
+        """Whether the store that items name (`store_of`) is that one."""
+        return named == platform_dispensary_id
+
     def store_in(self, items: Iterable[msgspec.Raw]) -> FoundStore | None:
         """Store data in the items, for an unknown store; None if they do not identify one. By default only its id, also as
         slug."""

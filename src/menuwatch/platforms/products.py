@@ -88,7 +88,7 @@ def grams(value: Decimal | None, unit: str | None, in_grams: dict[str, Decimal])
 
 
 def agrees_with_name(milligrams: Decimal | None, name: str) -> bool:
-    """Whether a product's name has this content, or none at all: where the two differ, which one is right is unknown."""
+    """Whether a product's name has this content, or none at all: it is unknown which of two different ones is right."""
     named = {Decimal(text.replace(",", "")) for text in _MILLIGRAMS.findall(name[:500])}
     return milligrams is None or not named or milligrams in named
 

@@ -116,6 +116,7 @@ class Dispense(Platform):
     items = ITEMS
     items_path = "data"
     lists_stores = False
+    example_url = "https://menus.dispenseapp.com/041444e70b831110/menu"
 
     def __init__(self, *, api_key: str = "", **options: Any) -> None:
         super().__init__(**options)

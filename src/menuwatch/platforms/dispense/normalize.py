@@ -244,7 +244,7 @@ def _substances(
     cannabinoids: list[LabValue] = []
     terpenes: list[LabValue] = []
     names: dict[str, str] = {}
-    for key, raw in labs.items():
+    for key, raw in sorted(labs.items()):
         if key in _NO_SUBSTANCE or key.endswith(_UNIT):
             continue
         name = spelled(key)
@@ -315,7 +315,7 @@ def _extra(item: Item, sold: Sequence[tuple[str, Sellable]], labs: Labs) -> dict
     pos = item.leaflogix or PointOfSale()
     reviews = item.reviewStats
     extra: dict[str, Any] = {
-        "venue_id": id_text(item.venue),
+        "dispensary_id": id_text(item.venue),
         "organization_id": id_text(item.organization),
         "slug": item.slug,
         "menu_url": item.productUrl,
@@ -333,25 +333,30 @@ def _extra(item: Item, sold: Sequence[tuple[str, Sellable]], labs: Labs) -> dict
         "category_id": id_text(item.productCategory),
         "compliance_type": item.cannabisComplianceType,
         "strain": item.cannabisStrain,
-        "flower_equivalent_g": item.flowerEquivalentInGrams or None,
+        "flower_equivalent_g": _kept(item.flowerEquivalentInGrams),
         "effects": [text for text in item.effects or () if text],
         "effect_onset": item.effectOnset,
         "effect_duration": item.effectDuration,
         "tags": [text for text in item.tags or () if text],
         "potency": _text(labs.get("potency")),
         "price_type": item.priceType,
-        "price_gross": item.priceGross or None,
-        "price_net": item.priceNet or None,
+        "price_gross": _kept(item.priceGross),
+        "price_net": _kept(item.priceNet),
         "order_type": item.productOrderType,
         "total_sold": _total(one.totalSold for _, one in sold),
         "total_quantity_sold": _total(one.totalQuantitySold for _, one in sold),
         "featured": item.featured or None,
         "is_new": item.new or None,
         "reviews": _count(reviews.total) or None if reviews is not None else None,
-        "rating": reviews.averageRating or None if reviews is not None else None,
+        "rating": _kept(reviews.averageRating) if reviews is not None else None,
         "weedmaps_id": id_text(item.weedmaps.productId) if item.weedmaps is not None else None,
     }
     return {name: value for name, value in extra.items() if value is not None and value != "" and value != []}
+
+
+def _kept(value: Decimal | None) -> Decimal | None:
+    """A number as it is stored, None for 0. Raises ArithmeticError for one out of bounds."""
+    return bounded(value) or None if value is not None else None
 
 
 ITEMS = ItemReader(

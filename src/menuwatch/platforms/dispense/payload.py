@@ -144,7 +144,7 @@ FIELDS = declare(
     "data[]",
     used={
         "id _id": "provider_product_id",
-        "venue": "which store; extra.venue_id",
+        "venue": "which store; extra.dispensary_id",
         "name": "name_raw, name; whether variants.content_mg is certain",
         "brand brand.name": "brand_name_raw, brand_name",
         "productCategoryName": "category; category_canon without a known cannabisComplianceType",

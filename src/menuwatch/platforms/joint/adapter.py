@@ -1,12 +1,10 @@
 """The Joint adapter: its requests and its answers.
 
 The menu is on the shop's own site, which passes a query on to Elasticsearch: `POST /wp-json/joint-ecommerce/v1/products/
-ecommerce-production/_search` (2026), or with the business id in place of the index (2025). A page is `{"hits": {"total": 114, "hits":
-[{"_source": product}]}}`; newer versions of Elasticsearch have `"total": {"value": 114, "relation": "eq"}`, and `gte` for a number
-that is only a lower bound.
+ecommerce-production/_search` (2026), or with the business id in place of the index (2025).
 
-Some sites refuse requests without the nonce of their pages (`X-WP-Nonce`), which is valid for about a day: WordPress then answers 403
-(or 401) with `{"code": "rest_cookie_invalid_nonce", "message": …, "data": {"status": 403}}`. A nonce is only read when it is missed.
+Some sites refuse requests without the nonce of their pages (`X-WP-Nonce`), which is valid for about a day. It is only read when it is
+missed.
 
 A store's id is `host/businessId`, since the number alone does not say whom to ask.
 """
@@ -20,14 +18,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from menuwatch.catalog.taxonomy.text import clean
-from menuwatch.core import strict_json as strict
 from menuwatch.core.errors import BadPayload, Permanent, Transient
 from menuwatch.platforms.base import Platform, split_url
-from menuwatch.platforms.envelope import check_count, decode, excerpt, missing, parse_count
+from menuwatch.platforms.envelope import excerpt
 from menuwatch.platforms.joint import normalize
+from menuwatch.platforms.joint.answers import NonceRefused, NoRoute, check_refusal, inspect, read
 from menuwatch.platforms.joint.normalize import ITEMS, MEDICAL
 from menuwatch.platforms.joint.page import SitePage, read_page
-from menuwatch.platforms.joint.payload import FIELDS, Ids
+from menuwatch.platforms.joint.payload import FIELDS
 from menuwatch.platforms.model import FoundStore, Page, PageInfo
 from menuwatch.platforms.numbers import id_text
 from menuwatch.platforms.store_records import StoreRecord, iana_timezone, valid_coordinates
@@ -41,6 +39,7 @@ _STORE_ID = re.compile(r"(?P<host>[A-Za-z0-9.:-]+)/(?P<business>\d{1,12})")
 _NUMBER = re.compile(r"\d{1,12}")
 _ROUTES = ("ecommerce-production", "{business}")
 """Parts of the search's address, the present one first."""
+_STALE = "rest_cookie_invalid_nonce"
 _MOST_SITES = 10_000
 """Sites whose nonce or route is remembered."""
 
@@ -56,116 +55,10 @@ SOURCE = (
 Answer = TypeVar("Answer")
 
 
-class _Hits(msgspec.Struct):
-    hits: list[msgspec.Raw] | None = None
-    total: msgspec.Raw = msgspec.Raw()
-
-
-class _Menu(msgspec.Struct):
-    hits: _Hits | None
-
-
-class _Hit(msgspec.Struct):
-    _source: msgspec.Raw
-
-
-class _PlainHit(msgspec.Struct):
-    _source: Ids
-
-
-class _PlainHits(msgspec.Struct):
-    hits: list[_PlainHit]
-    total: msgspec.Raw = msgspec.Raw()
-
-
-class _Plain(msgspec.Struct):
-    """A page without anything odd in it: nearly all are."""
-
-    hits: _PlainHits
-
-
-class _Total(msgspec.Struct):
-    value: msgspec.Raw = msgspec.Raw()
-    relation: str = "eq"
-
-
-class _WordPressError(msgspec.Struct):
-    code: str
-    message: str = ""
-
-
-_menu = msgspec.json.Decoder(_Menu)
-_hit = msgspec.json.Decoder(_Hit)
-_plain = strict.Decoder(_Plain)
-_total_of = msgspec.json.Decoder(_Total)
-_error = msgspec.json.Decoder(_WordPressError)
-
-
-class NonceRefused(Permanent):
-    """The site refused a request for its nonce, or for having none. `code` is WordPress's."""
-
-    def __init__(self, site: str, code: str, message: str) -> None:
-        super().__init__(f"{site} refused the request: {message or code} ({code})")
-        self.code = code
-
-
-class NoRoute(Permanent):
-    """The site has no search at that address."""
-
-
-def read(body: bytes, status: int = 200) -> Page:
-    """Parses a page, which may be empty. Raises BadPayload of kind html, truncated, schema, limits or no_data."""
-    hits = decode(body, _menu, status).hits
-    if hits is None or hits.hits is None:
-        raise missing("menu", "hits.hits", status, body)
-    check_count(len(hits.hits), body)
-    return Page([_source(raw) for raw in hits.hits], _total(hits.total), None)
-
-
-def _source(raw: msgspec.Raw) -> msgspec.Raw:
-    """The product of a hit; the hit itself where it has none, which is then named as an item that is no product."""
-    try:
-        return _hit.decode(raw)._source
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return raw
-
-
-def _total(raw: msgspec.Raw) -> int | None:
-    if not bytes(raw).startswith(b"{"):
-        return parse_count(raw)
-    try:
-        found = _total_of.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-    return parse_count(found.value) if found.relation == "eq" else None
-
-
-def inspect(body: bytes, status: int, business: str) -> PageInfo:
-    """What paging needs of a page of that business's menu. Raises what `read` does, and BadPayload for another one's products."""
-    try:
-        hits = _plain.decode(body).hits
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        page = read(body, status)
-        owners = {_business_of(raw) for raw in page.items}
-        info = page.inspect(ITEMS.identity)
-    else:
-        check_count(len(hits.hits), body)
-        owners = {id_text(hit._source.businessId) for hit in hits.hits}
-        info = PageInfo(tuple([hit._source.product_id() for hit in hits.hits]), _total(hits.total), None, strict=True)
-    if strangers := {owner for owner in owners if owner is not None} - {business}:
-        raise BadPayload("schema", f"the response has products of business {min(strangers)}, not of {business}", body)
-    return info
-
-
-def _business_of(raw: msgspec.Raw) -> str | None:
-    item = ITEMS.decode(raw)
-    return id_text(item.businessId) if item is not None else None
-
-
 class Joint(Platform):
     """Without a `base_url`, what would need one raises Permanent.
 
-    With one URL for all stores, the search is requested by the business id alone, and a shop's page is at `<base_url>/<host>/<path>`.
+    With one URL for all stores, the search names the business id alone, and a shop's page is at `<base_url>/<host>/<path>`.
 
     Verified on recorded answers: the shape of products. As public callers ask: the query and both addresses. Assumptions: what a page
     tells (see `page`), that WordPress refuses a nonce as it does elsewhere, and that all of a recreational menu is what it calls so.
@@ -178,6 +71,7 @@ class Joint(Platform):
     items_path = "hits.hits"
     own_sites = True
     lists_stores = False
+    example_url = "https://www.shop.example/menu/"
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -186,6 +80,10 @@ class Joint(Platform):
 
     def read_page(self, body: bytes) -> Page:
         return read(body)
+
+    def is_store(self, platform_dispensary_id: str | None, named: str) -> bool:
+        """An item names the business alone, which may have several sites."""
+        return platform_dispensary_id is not None and platform_dispensary_id.rpartition("/")[2] == named
 
     def store_in(self, items: Iterable[msgspec.Raw]) -> FoundStore | None:
         """The business; its site is in no menu."""
@@ -235,16 +133,17 @@ class Joint(Platform):
         return f"{_host(parts.netloc)}{parts.path}".rstrip("/")
 
     async def resolve(self, session: Session, slug: str) -> FoundStore | None:
-        """The store of a page, or of `host/businessId`; None for a page that does not exist or has no Joint menu."""
+        """The store of a page, or of `host/businessId`; None for a page that does not exist. Raises BadPayload for a page
+        without Joint, or that names no store."""
         known = _STORE_ID.fullmatch(slug)
         host, _, path = slug.partition("/")
-        page = await self._page(session, host if known else f"{host}/{path}".rstrip("/"))
-        if page is None or not page.uses_joint:
+        address = host if known else f"{host}/{path}".rstrip("/")
+        page = await self._page(session, address, lambda page: page.uses_joint and (known or _names_store(page)))
+        if page is None:
             return None
         business = known["business"] if known else page.business_id
-        tells = known is None or page.business_id == business
         self._remember(self._nonces, host, page.nonce)
-        return _found_store(page, slug, host, business, tells=tells)
+        return _found_store(page, slug, host, business, tells=known is None or page.business_id == business)
 
     async def menu_page(self, session: Session, platform_dispensary_id: str, number: int) -> tuple[bytes, PageInfo]:
         host, business = self._address(platform_dispensary_id)
@@ -252,16 +151,16 @@ class Joint(Platform):
             return await self._search(session, host, business, number)
         except NonceRefused as refused:
             used = self._nonces.pop(host, None)
-            page = await self._page(session, host)
-            nonce = page.nonce if page is not None else None
-            if nonce is None:
-                raise Permanent(f"{refused}, and its page has no nonce: the site's menu may have moved") from refused
+            page = await self._page(session, host, lambda page: page.nonce)
+            if page is None or page.nonce is None:
+                raise Permanent(f"{refused}, and the site has no page with a nonce") from refused
+            nonce = page.nonce
             self._remember(self._nonces, host, nonce)
             try:
                 return await self._search(session, host, business, number)
             except NonceRefused as again:
-                del self._nonces[host]
-                if nonce == used or again.code == "rest_cookie_invalid_nonce":
+                self._nonces.pop(host, None)
+                if nonce == used or again.code == _STALE:
                     raise Transient(
                         f"{again}; the nonce of its page is out of date: the page may come from a cache"
                     ) from again
@@ -310,15 +209,16 @@ class Joint(Platform):
         json = query(business, number * self.per_page, self.per_page)
 
         def read_answer(response: Response) -> PageInfo:
-            _check_refusal(response, host or site)
+            check_refusal(response, host or site)
             return inspect(response.body, response.status, business)
 
         return await self._asked(
             lambda: session.request("POST", site + path, json=json, headers=headers), read_answer, f"{host}{path}"
         )
 
-    async def _page(self, session: Session, address: str) -> SitePage | None:
-        """A page of a site, `address` being `host/path`; None if it does not exist."""
+    async def _page(self, session: Session, address: str, usable: Callable[[SitePage], object]) -> SitePage | None:
+        """A page of a site, `address` being `host/path`; None if it does not exist. Raises BadPayload, after retries, if it is not
+        usable: a server's fault may look like that."""
         if not self.requested:
             raise Permanent("Joint is not crawled: JOINT_BASE_URL is not set")
         url = f"{self.base_url}/{address}" if self.base_url else f"https://{address}"
@@ -328,7 +228,15 @@ class Joint(Platform):
                 return None
             if response.status >= 400:
                 raise Permanent(f"{address} answered HTTP {response.status}: “{excerpt(response.body[:200])}”")
-            return read_page(response.body)
+            page = read_page(response.body)
+            if not usable(page):
+                lacks = (
+                    "what the menu needs (jointEcommerce: the store, its number, the nonce)"
+                    if page.uses_joint
+                    else "Joint"
+                )
+                raise BadPayload("html", f"the page {address} is without {lacks}", response.body)
+            return page
 
         headers = {"accept": "text/html"}
         _, page = await self._asked(
@@ -365,21 +273,9 @@ def query(business: str, start: int, size: int) -> dict[str, Any]:
     }
 
 
-def _check_refusal(response: Response, site: str) -> None:
-    """Raises NoRoute or NonceRefused for an error of WordPress that says so."""
-    if response.status not in (401, 403, 404):
-        return
-    try:
-        error = _error.decode(response.body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        if response.status == 404:
-            raise NoRoute(f"{site} has no Joint menu at the known addresses (HTTP 404)") from None
-        raise Permanent(
-            f"{site} refused the request with HTTP {response.status}: “{excerpt(response.body[:200])}”"
-        ) from None
-    if error.code == "rest_no_route" or response.status == 404:
-        raise NoRoute(f"{site} has no Joint menu at the known addresses ({error.code})")
-    raise NonceRefused(site, error.code[:80], error.message[:200])
+def _names_store(page: SitePage) -> bool:
+    """Whether a page names its store; of one that is cut off the number alone is not enough."""
+    return page.business_id is not None and (page.whole or page.store.value("businessId") is not None)
 
 
 def _host(netloc: str) -> str:

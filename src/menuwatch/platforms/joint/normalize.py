@@ -296,7 +296,7 @@ def _specials(item: Item, product_id: str, warnings: list[ProductWarning]) -> tu
 def _extra(item: Item) -> dict[str, Any]:
     """Values without a column, only those present; flags only if true."""
     extra: dict[str, Any] = {
-        "business_id": id_text(item.businessId),
+        "dispensary_id": id_text(item.businessId),
         "provider_business_id": id_text(item.providerBusinessId),
         "pos_id": id_text(item.posId),
         "global_product_id": id_text(item.globalProductId),
@@ -319,5 +319,5 @@ ITEMS = ItemReader(
     _product,
     essential=("name", "variants"),
     judged=("variants",),
+    store_id=lambda item: id_text(item.businessId),
 )
-"""An item does not tell its store alone: the business may have several sites, whose host is part of a store's id."""

@@ -33,9 +33,10 @@ _SITE_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitePage:
-    """What a page tells. `uses_joint`: the plugin is on it; `title` is the site's name, else the page's title."""
+    """What a page tells. `uses_joint`: the plugin is on it; `whole`: it is not cut off; `title`: the site's, else its own."""
 
     uses_joint: bool
+    whole: bool
     business_id: str | None
     nonce: str | None
     store: StoreRecord
@@ -46,12 +47,15 @@ def read_page(body: bytes) -> SitePage:
     """Reads a page."""
     text = body[:_LARGEST].decode("utf-8", "replace")
     plugin = _PLUGIN.search(text)
+    whole = "</html>" in text[-5000:].lower()
     if plugin is None:
-        return SitePage(uses_joint=False, business_id=None, nonce=None, store=StoreRecord({}), title=_title(text))
+        nothing = StoreRecord({})
+        return SitePage(uses_joint=False, whole=whole, business_id=None, nonce=None, store=nothing, title=_title(text))
     script = text[plugin.start() :]
     store = _current_store(script)
     return SitePage(
         uses_joint=True,
+        whole=whole,
         business_id=_business_id(store, script),
         nonce=_first(_API_NONCE, script.replace("\\/", "/")) or _first(_NONCE, script),
         store=store,
@@ -60,6 +64,7 @@ def read_page(body: bytes) -> SitePage:
 
 
 def _current_store(script: str) -> StoreRecord:
+    """The store's record, empty where it is no JSON."""
     for match in _STORE.finditer(script):
         try:
             found, _ = json.JSONDecoder().raw_decode(script[match.end() : match.end() + 200_000])

@@ -139,7 +139,7 @@ FIELDS = declare(
     "hits.hits[]._source",
     used={
         "jointId": "provider_product_id",
-        "businessId": "which store; extra.business_id",
+        "businessId": "which store; extra.dispensary_id",
         "name": "name_raw, name; whether variants.content_mg is certain",
         "category": "category, category_canon",
         "subCategory": "subcategory, category_canon, subcategory_canon",

@@ -66,34 +66,21 @@ _GRAMS: dict[str, tuple[Sizes, ...]] = {
 _TYPES = {"Indica": "INDICA", "Sativa": "SATIVA", "Hybrid": "HYBRID", "Indica-Hybrid": "HYBRID_INDICA",
           "Sativa-Hybrid": "HYBRID_SATIVA"}  # fmt: skip
 # Keys of terpenes, each with one more for its unit; those of the market's words first.
-_TERPENES = dict(
-    zip(
-        TERPENES,
-        (
-            "betaMyrcene",
-            "limonene",
-            "betaCaryophyllene",
-            "linalool",
-            "humulene",
-            "alphaPinene",
-            "terpinolene",
-            "ocimene",
-        ),
-        strict=True,
-    )
+_KEYS = (
+    "betaMyrcene",
+    "limonene",
+    "betaCaryophyllene",
+    "linalool",
+    "humulene",
+    "alphaPinene",
+    "terpinolene",
+    "ocimene",
 )
+_TERPENES = dict(zip(TERPENES, _KEYS, strict=True))
 _OTHER_TERPENES = ("betaEudesmol", "betaPinene", "bisabolol", "caryophylleneOxide", "guaiol", "terpinene", "threeCarene",
                    "transNerolidol")  # fmt: skip
-_NAMES = (
-    "Beta Myrcene",
-    "Limonene",
-    "Beta Caryophyllene",
-    "Linalool",
-    "Humulene",
-    "Alpha Pinene",
-    "Terpinolene",
-    "Ocimene",
-)
+_NAMES = ("Beta Myrcene", "Limonene", "Beta Caryophyllene", "Linalool", "Humulene", "Alpha Pinene", "Terpinolene",
+          "Ocimene")  # fmt: skip
 _SHOWN = dict(zip(TERPENES, _NAMES, strict=True))
 _RATINGS = tuple(f"total{word}StarRatings" for word in ("One", "Two", "Three", "Four", "Five"))
 
@@ -380,7 +367,10 @@ class _Dispense(SimPlatform):
             if state.product.serial % 10:
                 shown = {"batch_id": str(_batch_number(batch.number)), "package_tag": batch.package_tag}
             measured = dict(batch.terpenes)
-            terpenes = tuple((_SHOWN[name], Decimal(str(measured[name])), "%") for name in TERPENES if name in measured)
+            terpenes = tuple(
+                (_SHOWN[name], Decimal(str(measured[name])), "%")
+                for name in sorted(measured, key=_TERPENES.__getitem__)
+            )
         return replace(
             row,
             thc=_nonzero(row.thc),
