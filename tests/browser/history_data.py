@@ -42,12 +42,14 @@ INSERT INTO catalog_products (dispensary_id, provider, provider_product_id, cont
   name_raw, name,
                               brand_name_raw, brand_name, category, category_canon, subcategory, strain_type, price_rec,
                                 stock_status, is_in_stock,
-                              quantity, thc_lo, thc_hi, thc_unit, variants, specials, cannabinoids, description, extra)
+                              quantity, thc_lo, thc_hi, thc_unit, variants, specials, cannabinoids, terpenes, batch,
+                              quantity_sold, details_from, description, extra)
 VALUES (%(id)s, 'dutchie', 'chronicle', '', %(now)s - interval '20 days', %(now)s - interval '4 days 2 hours',
   %(now)s - interval '4 days 2 hours',
         %(product)s, %(product)s, %(brand)s, %(brand)s, %(category)s, 'flower', %(category)s, %(category)s, 42, 'in_stock', true,
           7, 24.5, 26, 'PERCENTAGE',
-        %(variants)s, %(specials)s, %(cannabinoids)s, %(product)s, '{}') RETURNING id
+        %(variants)s, %(specials)s, %(cannabinoids)s, %(terpenes)s, %(batch)s, 1280,
+        %(now)s - interval '4 days 2 hours', %(product)s, '{}') RETURNING id
 """
 _STATE = """
 INSERT INTO product_history (product_id, dispensary_id, seen_from, seen_to, ended_at, present, quantity_capped, quantity, stock_status,
@@ -58,6 +60,10 @@ SELECT %(product)s, %(id)s, %(now)s - interval '2 hours' - %(from)s * interval '
        %(now)s - interval '2 hours' - (%(to)s - 1) * interval '6 hours', true, false, %(left)s, %(stock)s, %(price)s, %(special)s,
          22, 23.5, 'PERCENTAGE',
        %(prices)s, %(stocks)s
+"""
+_DETAILS = """
+INSERT INTO product_detail_history (product_id, seen_from, ended_at, quantity_sold, details_kept, batch)
+VALUES (%(product)s, %(now)s - interval '20 days', %(now)s - interval '4 days 2 hours', 1204, false, %(batch)s)
 """
 # (crawls ago that it was first seen so, and last; price, special, how many were left)
 _STATES = ((80, 60, 45, None, 12), (59, 45, 45, 36, 9), (32, 25, 45, None, 0), (24, 17, 40, 32, 20))
@@ -118,8 +124,19 @@ def plant(sql: Sql, words: Words | None = None) -> Planted:
         "variants": _json([option]),
         "specials": _json([{"kind": "percent", "name": said.special, "value": 20}]),
         "cannabinoids": _json([{"name": said.special, "unit": "PERCENTAGE", "value": 1.5}]),
-    }
+        "terpenes": _json([{"name": name, "unit": "%", "value": 0.4} for name in ("Myrcene", "Limonene", said.special)]),
+        "batch": _json({
+            "batch_id": said.option,
+            "package_tag": "1A40D03000001CD000012345",
+            "tested_on": "2026-01-05",
+            "packaged_on": "2026-01-08",
+            "expires_on": "2027-01-08",
+            "certificate_url": f"javascript:{said.special}" if words else "https://lab.test/certificate.pdf",
+        }),
+    }  # fmt: skip
     ((product,),) = sql(_PRODUCT, values)
+    earlier = _json({"batch_id": f"{said.option} before", "tested_on": "2025-11-20"})
+    sql(_DETAILS, {"product": product, "now": given["now"], "batch": earlier})
     for since, until, price, special, left in _STATES:
         stock = "in_stock" if left else "oos"
         sql(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -9,6 +10,17 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Served, axe, fits, shot, watch
+
+_TERPENES = (("Beta Myrcene", 0.81), ("Limonene", 0.44), ("Beta Caryophyllene", 0.39), ("Linalool", 0.12))
+_CANNABINOIDS = (("THCA", 24.1), ("Delta-9 THC", 0.62), ("CBGA", 1.05))
+_BATCH = {
+    "batch_id": "HD-2026-014",
+    "package_tag": "1A40D03000001CD000012345",
+    "tested_on": "2026-01-05",
+    "packaged_on": "2026-01-08",
+    "expires_on": "2027-01-08",
+    "certificate_url": "https://lab.test/certificate.pdf",
+}
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +45,18 @@ def _an_item(server: Served) -> str:
         "SELECT id FROM storefront_items WHERE stores > 0 ORDER BY stores DESC, on_special DESC, in_stock DESC, id LIMIT 1"
     )
     return f"/p/{number}"
+
+
+def _give_details(server: Served) -> None:
+    """Every offer of that product gets a batch, lab values and a sold count."""
+    number = _an_item(server).removeprefix("/p/")
+    terpenes = [{"name": name, "value": value, "unit": "%"} for name, value in _TERPENES]
+    cannabinoids = [{"name": name, "value": value, "unit": "PERCENTAGE"} for name, value in _CANNABINOIDS]
+    server.sql(
+        "UPDATE catalog_products SET terpenes = %s, cannabinoids = %s, batch = %s, quantity = 25, quantity_capped = true,"
+        " quantity_sold = 1284 WHERE id IN (SELECT product_id FROM storefront_offers WHERE item_id = %s)",
+        [json.dumps(terpenes), json.dumps(cannabinoids), json.dumps(_BATCH), number],
+    )
 
 
 def _seen(shopper: Page, server: Served, path: str, name: str) -> None:
@@ -70,6 +94,7 @@ def test_a_page_is_fit_to_be_seen(shopper: Page, server: Served, path: str, name
 
 
 def test_a_product_a_store_and_a_brand_are_fit_to_be_seen(shopper: Page, server: Served) -> None:
+    _give_details(server)
     _seen(shopper, server, _an_item(server), "product")
     ((store,),) = server.sql("SELECT dispensary_id FROM storefront_stores ORDER BY offers DESC, 1 LIMIT 1")
     _seen(shopper, server, f"/s/{store}", "store")

@@ -50,7 +50,8 @@ WITH o AS MATERIALIZED (
           s.strain_canon) AS text_changed,
          (p.batch, p.cannabinoids, p.terpenes) IS DISTINCT FROM (s.batch, s.cannabinoids, s.terpenes) AS details_changed,
          p.quantity_sold IS DISTINCT FROM s.quantity_sold AS sold_changed,
-         p.stock_status <> 'oos' AND s.stock_status = 'oos' AS newly_oos
+         p.stock_status <> 'oos' AND s.stock_status = 'oos' AS newly_oos,
+         coalesce(p.details_from, p.first_seen_at) AS details_from, p.quantity_sold, p.batch, p.cannabinoids, p.terpenes
     FROM catalog_stage s
     JOIN catalog_products p ON p.id = s.id
     JOIN o ON o.id = s.id
@@ -65,12 +66,12 @@ WITH o AS MATERIALIZED (
     FROM catalog_products p JOIN n ON n.id = p.id
 ), details_ended AS (
   INSERT INTO product_detail_history (product_id, seen_from, ended_at, quantity_sold, details_kept, batch, cannabinoids, terpenes)
-  SELECT p.id, coalesce(p.details_from, p.first_seen_at), %(crawled_at)s, p.quantity_sold, k.kept, CASE WHEN NOT k.kept THEN p.batch::text::json END,
-         CASE WHEN NOT k.kept THEN p.cannabinoids::text::json END, CASE WHEN NOT k.kept THEN p.terpenes::text::json END
-    FROM catalog_products p JOIN c ON c.id = p.id AND (c.details_changed OR c.sold_changed)
-   CROSS JOIN LATERAL (SELECT coalesce(p.batch, p.cannabinoids, p.terpenes) IS NOT NULL AS said) d
+  SELECT c.id, c.details_from, %(crawled_at)s, c.quantity_sold, k.kept, CASE WHEN NOT k.kept THEN c.batch::text::json END,
+         CASE WHEN NOT k.kept THEN c.cannabinoids::text::json END, CASE WHEN NOT k.kept THEN c.terpenes::text::json END
+    FROM c
+   CROSS JOIN LATERAL (SELECT coalesce(c.batch, c.cannabinoids, c.terpenes) IS NOT NULL AS said) d
    CROSS JOIN LATERAL (SELECT d.said AND NOT c.details_changed AS kept) k
-   WHERE d.said OR p.quantity_sold IS NOT NULL
+   WHERE (c.details_changed OR c.sold_changed) AND (d.said OR c.quantity_sold IS NOT NULL)
 ), updated AS (
   UPDATE catalog_products p SET
          content_hash = s.content_hash, name_raw = s.name_raw, name = s.name, brand_name_raw = s.brand_name_raw,

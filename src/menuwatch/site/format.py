@@ -90,8 +90,8 @@ def percent_off(now: int | None, before: int | None) -> int | None:
     return off if off <= MOST_OFF else None
 
 
-def _plain(value: Any) -> str:
-    number = Decimal(str(value)).quantize(Decimal("0.1"))
+def _plain(value: Any, step: str = "0.1") -> str:
+    number = Decimal(str(value)).quantize(Decimal(step))
     return f"{number.normalize():f}" if number != number.to_integral_value() else f"{int(number)}"
 
 
@@ -107,9 +107,9 @@ def potency(lo: Any, hi: Any, unit: str | None) -> str:
 
 
 def content(value: Any, unit: str | None) -> str:
-    """One lab value: `19.2%`, `0.5 mg/g`."""
+    """One lab value: `19.2%`, `0.81%`, `0.5 mg/g`. Terpenes are often below one percent, so small values keep two places."""
     plain = (unit or "").lower().replace("_", " ").strip()
-    return f"{_plain(value)}{_UNITS.get(plain, ' ' + plain)}".strip()
+    return f"{_plain(value, '0.01' if abs(value) < 10 else '0.1')}{_UNITS.get(plain, ' ' + plain)}".strip()
 
 
 def day(moment: date | None) -> str:
