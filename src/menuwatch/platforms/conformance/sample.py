@@ -59,11 +59,11 @@ class Sample:
         count = len(items) if total is None else total
         if self.wrap is not None:
             return self.wrap(items, count)
-        page = replaced(self._frame, _steps(self.adapter.items_path), [_PLACE] if items else [])
+        page = replaced(self._frame, steps(self.adapter.items_path), [_PLACE] if items else [])
         if self.total:
-            page = replaced(page, _steps(self.total), count)
+            page = replaced(page, steps(self.total), count)
         if self.total_pages:
-            page = replaced(page, _steps(self.total_pages), -(-count // self.adapter.per_page))
+            page = replaced(page, steps(self.total_pages), -(-count // self.adapter.per_page))
         return msgspec.json.encode(page).replace(_QUOTED, b",".join(items))
 
     @cached_property
@@ -153,7 +153,8 @@ class ScriptedSession:
         return Response(200, {}, self._answer(self._sample.page_number(sent)), url, 1.0)
 
 
-def _steps(path: str) -> Path:
+def steps(path: str) -> Path:
+    """The steps of a written path: `data.menus[0].items`."""
     return tuple(int(index) if index else name for name, index in _STEP.findall(path))
 
 
