@@ -40,10 +40,10 @@ chaos: $(READY) ## Crash-test the task engine (ten minutes; SEED=… repeats a r
 	@STORAGE_ROUNDS=400 $(BIN)/python -m pytest tests/storage/test_faults.py --timeout 1800
 	@JS_TASKS=1000 JS_KILLS=5 $(BIN)/python -m pytest tests/workers/test_javascript_worker.py --timeout 3600
 
-soak: $(READY) ## Simulate three days against a hostile host (ten minutes; SEED=… repeats a plan)
+soak: $(READY) ## Simulate three days against a hostile host, and one day of each other platform (ten minutes and more; SEED=… repeats a plan)
 	@$(BIN)/python -m tests.soak.run $(if $(SEED),--seed $(SEED))
 
-months: $(READY) ## Simulate twenty months of ten stores with random faults (twenty minutes; SEED=… repeats a run)
+months: $(READY) ## Simulate twenty months of five stores on every platform with random faults (ten minutes per platform; SEED=… repeats a run)
 	@$(BIN)/python -m tests.months.run $(if $(SEED),--seed $(SEED))
 
 attack: $(READY) ## Attack a running server with hostile requests, files and faults (15 minutes; PART=…, SEED=…)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from menuwatch import bootstrap
-from menuwatch.bootstrap import System
 from menuwatch.cli.demo import market, settle
 from menuwatch.core.http import Response
 from menuwatch.pipeline.store_discovery import add_store
 from menuwatch.platforms.joint.adapter import Joint
 from menuwatch.sim.platforms.joint import has_old_route, wants_nonce
 from menuwatch.sim.process import Simulator
+from menuwatch.system import System
 from tests.e2e.platform_crawl import MOODS, assert_history, crawl, ended, query
 
 

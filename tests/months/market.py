@@ -16,10 +16,14 @@ class Good:
     id: int
     cents: int
     quantity: int | None
+    status: str | None = None
+    """What the platform says of its stock, where the quantity does not tell."""
 
     @property
     def stock(self) -> str:
         """in_stock, oos, or unknown, which is not zero."""
+        if self.status is not None:
+            return self.status
         return "unknown" if self.quantity is None else "in_stock" if self.quantity > 0 else "oos"
 
 

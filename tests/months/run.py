@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -47,6 +47,7 @@ from menuwatch.pipeline.payload_fetch import PayloadFetch
 from menuwatch.pipeline.product_refresh import ProductRefresh
 from menuwatch.queue.model import Role, Task
 from menuwatch.queue.outcome import Done, Fail, Outcome, Wrote
+from menuwatch.sim.platform import platform_names
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Details
 from tests.chaos.server import Server
@@ -54,7 +55,9 @@ from tests.chaos.worker_processes import Leash
 from tests.months.expected_catalog import OUT_AFTER, Book
 from tests.months.faults import FAULTS, Answer, Episode, Served, Shop, begin, serve
 from tests.months.market import Shelves
+from tests.months.simulated_wire import SimulatedWire
 from tests.months.wire import WIRES, Wire
+from tests.platforms.samples import TOTALS
 
 START = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 _SHOWN = 40
@@ -119,14 +122,18 @@ _FIGURES = (
 class _Visit:
     """A session in which one answer is all that the network has."""
 
-    def __init__(self, wire: Wire, answer: Answer) -> None:
+    def __init__(self, wire: Wire, answer: Answer, store: str) -> None:
         self._wire = wire
+        self._store = store
         self._answer = answer
 
     async def request(
         self, method: str, url: str, *, params: Mapping[str, str] | None = None, json: Any | None = None, **_: Any
     ) -> Response:
-        body = self._answer.page(self._wire.number(params or {}, json))
+        number = self._wire.number(params or {}, json, url, self._store)
+        if number is None:
+            return await self._wire.respond(method, url, params=params, json=json, **_)
+        body = self._answer.page(number)
         return Response(500 if body is None else 200, {}, body or b"", url, 1.0)
 
     def mark_unusable(self, kind: str, reason: str) -> None:
@@ -177,7 +184,7 @@ class StoreMonth:
 
     @asynccontextmanager
     async def _session(self, **_: Any) -> AsyncIterator[Any]:
-        yield _Visit(self._wire, self._answer)
+        yield _Visit(self._wire, self._answer, self._shop.id)
 
     # the pipeline
 
@@ -279,7 +286,7 @@ class StoreMonth:
         return "none", self._shop.sound(truth)
 
     async def _crawl(self, number: int, *, changed: bool) -> None:
-        truth = dict(self._shelves.goods)
+        truth = {number: self._wire.visible(good) for number, good in self._shelves.goods.items()}
         kind, served = self._serve(number, truth)
         at = self._clock.now()
         became, payload_id = await self._fetch(served)
@@ -454,7 +461,20 @@ class StoreMonth:
             )
 
 
-async def run(size: Size, seed: int, url: str, folder: Path, say: Callable[[str], None] = lambda _: None) -> Report:
+def all_wires() -> tuple[Wire, ...]:
+    """Those written by hand, and every other platform of the simulator whose pages have a total."""
+    by_hand = {wire.name for wire in WIRES}
+    return (*WIRES, *(SimulatedWire(name) for name in platform_names() if name in TOTALS and name not in by_hand))
+
+
+async def run(
+    size: Size,
+    seed: int,
+    url: str,
+    folder: Path,
+    say: Callable[[str], None] = lambda _: None,
+    wires: Sequence[Wire] = WIRES,
+) -> Report:
     """That many months in that folder, against that database, which is at the newest schema and empty."""
     report = Report(seed)
     began = time.monotonic()
@@ -463,7 +483,7 @@ async def run(size: Size, seed: int, url: str, folder: Path, say: Callable[[str]
         for month in range(size.months):
             work = []
             archive = folder / f"month-{month}"
-            for wire in WIRES:
+            for wire in wires:
                 for store in range(size.stores):
                     number += 1
                     month_seed = f"{seed}/{month}/{wire.name}/{store}"
@@ -484,9 +504,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="repeats that run")
     parser.add_argument("--months", type=int, default=FULL.months, help="months of each store (%(default)s)")
     parser.add_argument("--stores", type=int, default=FULL.stores, help="stores of each platform (%(default)s)")
+    parser.add_argument(
+        "--platform", default="all", help="one platform, with the simulator's items (%(default)s: every platform)"
+    )
     given = parser.parse_args()
     seed = int(time.time()) if given.seed is None else given.seed
-    print(f"seed {seed}", flush=True)
+    wires = all_wires() if given.platform == "all" else (SimulatedWire(given.platform),)
+    print(f"seed {seed}; platforms {', '.join(wire.name for wire in wires)}", flush=True)
     telemetry.configure("json", "error")
     folder = Path(tempfile.mkdtemp(prefix="mw-months-", dir="/tmp" if Path("/tmp").is_dir() else None))
     folder.chmod(0o755)
@@ -495,7 +519,7 @@ def main() -> int:
         try:
             migrate.migrate(server.url)
             size = Size(months=given.months, stores=given.stores)
-            report = asyncio.run(run(size, seed, server.url, folder, lambda line: print(line, flush=True)))
+            report = asyncio.run(run(size, seed, server.url, folder, lambda line: print(line, flush=True), wires))
             print("\n".join(report.lines()), flush=True)
         finally:
             server.stop()

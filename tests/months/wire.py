@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
+from menuwatch.core.http import Response
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
 from tests.months.market import Good
 
-Name = Literal["dutchie", "weedmaps"]
+Name = str
 Item = dict[str, Any]
 Change = Callable[[Item], Item]
 
@@ -42,7 +43,9 @@ class Wire(Protocol):
     def page(self, items: Sequence[Item], *, number: int, size: int, total: int | None) -> bytes: ...
     def product_id(self, good_id: int) -> str: ...
     def store_id(self, number: int) -> str: ...
-    def number(self, params: Mapping[str, str], json: Any) -> int: ...
+    def number(self, params: Mapping[str, str], json: Any, url: str = "", store: str = "") -> int | None: ...
+    def visible(self, good: Good) -> Good: ...
+    async def respond(self, method: str, url: str, **given: Any) -> Response: ...
     def odd_envelopes(self, items: Sequence[Item]) -> Mapping[str, bytes]: ...
 
 
@@ -98,7 +101,13 @@ class DutchieWire:
         info = {"totalCount": total, "totalPages": None if total is None else -(-total // size)}
         return _encode({"data": {"filteredProducts": {"products": items, "queryInfo": info}}})
 
-    def number(self, params: Mapping[str, str], json: Any) -> int:
+    def visible(self, good: Good) -> Good:
+        return good
+
+    async def respond(self, method: str, url: str, **given: Any) -> Response:
+        raise AssertionError(f"{method} {url} is no request for a page")
+
+    def number(self, params: Mapping[str, str], json: Any, url: str = "", store: str = "") -> int | None:
         variables = json["variables"] if json else msgspec.json.decode(params["variables"])
         return int(variables["page"])
 
@@ -184,7 +193,13 @@ class WeedmapsWire:
     def page(self, items: Sequence[Item], *, number: int, size: int, total: int | None) -> bytes:
         return _encode({"meta": {"page": number + 1, "per_page": size, "total": total}, "data": items})
 
-    def number(self, params: Mapping[str, str], json: Any) -> int:
+    def visible(self, good: Good) -> Good:
+        return good
+
+    async def respond(self, method: str, url: str, **given: Any) -> Response:
+        raise AssertionError(f"{method} {url} is no request for a page")
+
+    def number(self, params: Mapping[str, str], json: Any, url: str = "", store: str = "") -> int | None:
         return int(params["page"]) - 1
 
     @property
@@ -233,3 +248,4 @@ class WeedmapsWire:
 
 
 WIRES: tuple[Wire, ...] = (DutchieWire(), WeedmapsWire())
+"""Platforms whose wires are written by hand, from the recordings; `all_wires` has those of the simulator, too."""

@@ -35,17 +35,22 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from menuwatch.config.platforms import platform_variables
+from menuwatch.config.settings import Settings
 from menuwatch.core import logging as telemetry
 from menuwatch.db import migrate
 from menuwatch.db.pool import open_pool
 from menuwatch.fetch.profiles import PROFILES
+from menuwatch.platforms.registry import platforms
 from menuwatch.proxies import service as proxy_operations
 from menuwatch.queue import store as tasks
 from menuwatch.queue.model import PRIORITY_DISCOVERY, NewTask, Role
 from menuwatch.sim.expected import Row, follow
+from menuwatch.sim.local_session import simulated_platforms
 from menuwatch.sim.process import Simulator
 from menuwatch.sim.stats import Arrival
 from menuwatch.stores import store as stores
+from menuwatch.stores.store import Details
 from tests.chaos.server import Server
 from tests.chaos.worker_processes import Leash, Member
 from tests.e2e.expected_catalog import catalogue, expected, snapshot_of, snapshots
@@ -116,8 +121,12 @@ class _Passed:
 class Soak:
     """One run, against a database of its own."""
 
-    def __init__(self, size: Size, seed: int, url: str, folder: Path, leash: Leash, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, size: Size, seed: int, url: str, folder: Path, leash: Leash, say: Callable[[str], None], platform: str
+    ) -> None:
         self._size = size
+        self._platform = platform
+        self._lists_stores = platforms(Settings())[platform].lists_stores
         self._url = url
         self._folder = folder
         self._leash = leash
@@ -139,7 +148,13 @@ class Soak:
         began = time.monotonic()
         size = self._size
         async with (
-            Simulator(stores=size.stores, products=size.products, seed=self._seed, proxies=size.proxies) as simulator,
+            Simulator(
+                stores=size.stores if self._platform == "dutchie" else 0,
+                platforms={} if self._platform == "dutchie" else {self._platform: size.stores},
+                products=size.products,
+                seed=self._seed,
+                proxies=size.proxies,
+            ) as simulator,
             open_pool(self._url, max_size=4, name="menuwatch-soak") as pool,
         ):
             self._simulator, self._pool = simulator, pool
@@ -152,6 +167,7 @@ class Soak:
                     "DATABASE_URL": self._url,
                     "MENUWATCH_HOME": str(self._folder / "home"),
                     "DUTCHIE_BASE_URL": simulator.base_url,
+                    **platform_variables(simulator.platforms),
                 },
             )
             try:
@@ -238,10 +254,16 @@ class Soak:
 
     async def _feed(self, now: Round) -> None:
         async with self._pool.connection() as conn, conn.transaction():
-            if now.number == 0:
-                new = [NewTask(role=Role.STORE_DISCOVERY, priority=PRIORITY_DISCOVERY)]
+            name = self._platform
+            if now.number == 0 and self._lists_stores:
+                new = [NewTask(role=Role.STORE_DISCOVERY, platform=name, priority=PRIORITY_DISCOVERY)]
             else:
-                new = [NewTask(role=Role.PAYLOAD_FETCH, dispensary_id=store) for store in await stores.crawlable(conn)]
+                if now.number == 0:
+                    for shop in self._simulator.market.stores:
+                        known = {"slug": shop.slug, "name": shop.name, "name_raw": shop.name}
+                        await stores.promote(conn, name, Details(platform_dispensary_id=shop.id, **known))
+                crawled = await stores.crawlable(conn)
+                new = [NewTask(role=Role.PAYLOAD_FETCH, platform=name, dispensary_id=store) for store in crawled]
             await tasks.enqueue(conn, new)
 
     async def _drained(self, now: Round, deadline: float) -> None:
@@ -552,28 +574,45 @@ def _agent(name: str) -> str:
 
 
 async def run(
-    size: Size, seed: int, url: str, folder: Path, leash: Leash, say: Callable[[str], None] = lambda _: None
+    size: Size,
+    seed: int,
+    url: str,
+    folder: Path,
+    leash: Leash,
+    say: Callable[[str], None] = lambda _: None,
+    platform: str = "dutchie",
 ) -> Report:
-    """One run in that folder, against that database, which is at the newest schema and empty."""
-    return await Soak(size, seed, url, folder, leash, say).run()
+    """One run of one platform in that folder, against that database, which is at the newest schema and empty."""
+    return await Soak(size, seed, url, folder, leash, say, platform).run()
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=None, help="repeats the plan of that run")
     parser.add_argument("--short", action="store_true", help="the form that is part of `make test`")
+    parser.add_argument(
+        "--platform", default="all", help="one platform (%(default)s: three days of Dutchie, a day of each other)"
+    )
     given = parser.parse_args()
     seed = int(time.time()) if given.seed is None else given.seed
-    size = SHORT if given.short else FULL
     print(f"seed {seed}", flush=True)
     telemetry.configure("json", "error")
+    names = simulated_platforms() if given.platform == "all" else [given.platform]
+    return max(_run_on(name, FULL if name == names[0] and not given.short else SHORT, seed) for name in names)
+
+
+def _run_on(platform: str, size: Size, seed: int) -> int:
+    """One platform, on a database of its own; the exit code."""
+    print(f"platform {platform}", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="mw-soak-", dir="/tmp" if Path("/tmp").is_dir() else None))
     folder.chmod(0o755)
     with Leash(folder) as leash:
         server = Server(folder, started=leash.hold, ended=leash.let_go)
         try:
             migrate.migrate(server.url)
-            report = asyncio.run(run(size, seed, server.url, folder, leash, lambda line: print(line, flush=True)))
+            report = asyncio.run(
+                run(size, seed, server.url, folder, leash, lambda line: print(line, flush=True), platform)
+            )
         finally:
             server.stop()
     print("\n".join(report.lines()), flush=True)

@@ -39,7 +39,9 @@ class FieldReport:
     use: Annotated[str, doc("`used`, `kept`, `ignored` or `undeclared`.")]
     note: Annotated[str, doc("Columns that it goes to, or why it is ignored.")]
     count: int
-    filled: Annotated[float, doc("Share that is neither null nor empty.")]
+    filled: Annotated[
+        float, doc("Share of items in which it is neither null nor empty; of entries, for fields inside lists.")
+    ]
     example: str | None
     odd: Annotated[int, doc("Values that the adapter left out or warned of.")]
     odd_example: str | None
@@ -112,7 +114,9 @@ def report(platform: Platform, pages: Iterable[tuple[str, bytes]]) -> Report:
         result.repeated += len(names) - len(set(names))
         result.items += len(items)
     result.pages, result.products = len(read), len(products)
-    result.fields = _fields(fields.coverage(platform.fields, read), odd, platform.items_path)
+    result.fields = _fields(
+        fields.coverage(platform.fields, read), odd, f"{platform.items_path}[].", max(result.items, 1)
+    )
     result.columns = _columns(products)
     return result
 
@@ -122,18 +126,23 @@ def _plain(path: str) -> str:
     return re.sub(r"\[\d+\]", "[]", path)
 
 
-def _fields(rows: Sequence[Coverage], odd: dict[str, list[str]], items_path: str) -> list[FieldReport]:
+def _fields(rows: Sequence[Coverage], odd: dict[str, list[str]], within: str, items: int) -> list[FieldReport]:
     known = {row.path: row for row in rows}
+    holders = {known_path[:end] for known_path in known for end, sign in enumerate(known_path) if sign in ".["}
     reports = []
     for path, row in known.items():
-        notes = odd.get(path.removeprefix(f"{items_path}[]").removeprefix("."), [])
+        if path in holders and row.count == row.nulls + row.empty:
+            continue  # an object or list that is null or empty in some items: its fields tell
+        inside = path.removeprefix(within)
+        of_items = path.startswith(within) and "[]" not in inside and "*" not in inside
+        notes = odd.get(inside, [])
         reports.append(
             FieldReport(
                 field=path,
                 use=row.use,
                 note=row.note,
                 count=row.count,
-                filled=round(1 - (row.nulls + row.empty) / row.count, 4),
+                filled=round((row.count - row.nulls - row.empty) / (items if of_items else row.count), 4),
                 example=row.example,
                 odd=len(notes),
                 odd_example=notes[0] if notes else None,

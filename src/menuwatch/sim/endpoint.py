@@ -100,6 +100,7 @@ class Endpoint:
     ) -> None:
         self._market = market
         self._menus = Menus(market, render)
+        self.render = render
         self._faults = faults
         self._stats = stats
         self.tick = 0
