@@ -90,7 +90,7 @@ async def list_stores(
     context = {
         "form": form,
         "stores": shown,
-        "platforms": [(one, one) for one in platforms],
+        "platforms": screen.platform_choices(request, platforms),
         "states": [(one, one) for one in states],
         "freshness": FRESHNESS,
         "counts": by_freshness,
@@ -121,7 +121,7 @@ def _new(
     links: Mapping[str, int] = MappingProxyType({}),
 ) -> Response:
     """`added`: ids of the stores that were added; `links`: ids of known stores by the name of the error that says so."""
-    asked = [name for name, one in system.platforms.items() if one.hosts]
+    asked = [name for name, one in system.platforms.items() if one.requested and one.lists_stores]
     places = sorted((NAMES | PROVINCES).items(), key=lambda place: place[1])
     context = {"form": form, "asked": asked, "places": places, "added": added, "links": links}
     return screen.render(request, "stores/new.html", context, status=status)
