@@ -359,3 +359,18 @@ async def test_bulk_among_a_crowd_of_workers(pool: Pool, database_url: str) -> N
         assert set(dict(await cursor.fetchall())) == {"completed", "failed", "cancelled"}
         cursor = await conn.execute("SELECT count(*) - count(DISTINCT id) FROM task_history")
         assert await cursor.fetchone() == (0,)
+
+
+async def test_discoveries_of_two_platforms_are_two_tasks(pool: Pool) -> None:
+    def new(platform: str) -> NewTask:
+        return NewTask(role=Role.STORE_DISCOVERY, platform=platform, payload={"state": "AZ"})
+
+    first = await put(pool, new("dutchie"), new("weedmaps"), new("dutchie"))
+    assert (first[0] == first[2], first[0] == first[1]) == (True, False)
+    assert await put(pool, new("weedmaps"), new("dutchie")) == [first[1], first[0]], "a waiting one is returned"
+    for task in await claim(pool, 2):
+        await end(pool, ending(task, Fail(reason="no reason"), backoff=timedelta(hours=1)))
+    (resolved,) = await put(pool, new("weedmaps"))
+    assert resolved not in first
+    retried = await _retry(pool, *first[:2])
+    assert [outcome for _, outcome in retried.values()] == ["created", "joined"], retried

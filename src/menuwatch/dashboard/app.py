@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -21,6 +23,7 @@ from menuwatch.dashboard import demo_login, pages, screen
 from menuwatch.dashboard.badges import Badges, count_badges
 from menuwatch.dashboard.navigation import close, listed_in
 from menuwatch.ops.health import AwayCode, away
+from menuwatch.platforms.base import label_of
 from menuwatch.web.assets import HERE as WEB
 from menuwatch.web.assets import VENDOR, Assets
 from menuwatch.web.auth import Authenticate, NotAllowed, NotSignedIn, PasswordChangeRequired
@@ -64,7 +67,11 @@ def create_dashboard(system: AppContext, traffic: Traffic, live: Live) -> FastAP
     app.state.system = system
     app.state.badges = Badges(system.pool)
     app.state.live = live
-    app.state.pages = Pages([HERE / "templates"], assets(), filters={"code_spans": commands.code_spans})
+    filters: dict[str, Callable[..., Any]] = {
+        "code_spans": commands.code_spans,
+        "platform_label": partial(label_of, system.platforms),
+    }
+    app.state.pages = Pages([HERE / "templates"], assets(), filters=filters)
     app.state.pages.assets.install(app)
     screens = include_package(app, pages)
     if system.demo_token is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -18,6 +18,7 @@ from menuwatch.accounts.model import Permission, Principal
 from menuwatch.dashboard import api_examples
 from menuwatch.dashboard import command_links as commands
 from menuwatch.dashboard.navigation import NAVIGATION, owner
+from menuwatch.platforms.base import label_of
 from menuwatch.web import paging
 from menuwatch.web.forms import FormInput
 from menuwatch.web.pages import FRAGMENT, Pages
@@ -95,6 +96,11 @@ def render(
     if flash is not None:
         response.delete_cookie(_FLASH, path=root(request) or "/")
     return response
+
+
+def platform_choices(request: Request, names: Iterable[str]) -> list[tuple[str, str]]:
+    """(name, label) of these platforms, for the options of a field."""
+    return [(name, label_of(request.app.state.system.platforms, name)) for name in names]
 
 
 def parse_cursor(request: Request, cursor: str | None, kind: type[T]) -> T | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 from urllib.parse import SplitResult, urlsplit
 
@@ -56,7 +56,7 @@ class Platform(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if not hasattr(cls, "label") and hasattr(cls, "name"):
-            cls.label = label_of(cls.name)
+            cls.label = _label(cls.name)
 
     def __init__(
         self,
@@ -212,8 +212,13 @@ class Platform(ABC):
         return self.hosts
 
 
-def label_of(name: str) -> str:
-    """The name for people of a platform whose adapter is not installed: `Dutchie Plus` of `dutchie_plus`."""
+def label_of(platforms: Mapping[str, Platform], name: str) -> str:
+    """The name for people of a platform, whose adapter may be gone."""
+    platform = platforms.get(name)
+    return platform.label if platform is not None else _label(name)
+
+
+def _label(name: str) -> str:
     return name.replace("_", " ").title()
 
 

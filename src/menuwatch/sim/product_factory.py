@@ -235,7 +235,10 @@ class ProductFactory:
         more = [(rng.getrandbits(128), rng.random() > 0.01) for _ in range(rng.choice((0, 0, 0, 0, 1, 2)))]
 
         def urls(shown: Subject) -> tuple[str, tuple[Picture, ...]]:
-            front = Subject(shown.category, shown.noun, brand=shown.brand) if shared else replace(shown, salt=salt)
+            front = replace(shown, salt=salt)
+            if shared:
+                alike = Random(f"{shown.noun}:{shown.brand}").getrandbits(63)
+                front = Subject(shown.category, shown.noun, brand=shown.brand, salt=alike)
             subjects = [(front, True)]
             views = (View.CONTENTS, View.BACK)
             subjects.extend((replace(shown, view=views[i], salt=n), active) for i, (n, active) in enumerate(more))

@@ -205,7 +205,7 @@ def _page(
         "differing": [name for name in LABELS if present.get(name, "") != form.value(name)] if stale else [],
         "labels": LABELS,
         "prices": list(alert_format.PRICES.items()),
-        "platforms": [(name, name) for name in request.app.state.system.platforms],
+        "platforms": screen.platform_choices(request, request.app.state.system.platforms),
         "states": [(code, name) for code, name in (states.NAMES | states.PROVINCES).items()],
     }
     return screen.render(request, "alerts/edit.html", context, status=status)

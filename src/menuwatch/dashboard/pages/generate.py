@@ -86,19 +86,25 @@ async def discovery_form(
     request: Request, system: AppDep, conn: ReadConn, platform: Annotated[str, Query(max_length=80)] = ""
 ) -> Response:
     """States in which stores are discovered, and the form for a single search."""
-    platform = platform if platform in system.platforms else next(iter(system.platforms), "")
+    platform = platform if platform in _listed(system) else _listed(system)[0]
     values = {"platform": platform, "state_code": "", "priority": str(PRIORITY_DISCOVERY)}
     return await _discovery(request, system, conn, FormInput(values))
+
+
+def _listed(system: AppContext) -> tuple[str, ...]:
+    """The platforms whose stores can be discovered; all, where none is configured."""
+    listed = tuple(name for name, one in system.platforms.items() if one.requested and one.lists_stores)
+    return listed or tuple(system.platforms)
 
 
 async def _discovery(
     request: Request, system: AppContext, conn: Connection, form: FormInput, *, status: int = 200
 ) -> Response:
-    platforms = tuple(system.platforms)
+    platforms = _listed(system)
     platform = form.value("platform") if form.value("platform") in platforms else platforms[0]
     context = {
         "form": form,
-        "platforms": [(name, name) for name in platforms],
+        "platforms": screen.platform_choices(request, platforms),
         "states": [(code, f"{name} ({code})") for code, name in (NAMES | PROVINCES).items()],
         "choice": await get_discovery(conn, platform, platforms=platforms),
     }

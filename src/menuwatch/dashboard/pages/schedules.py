@@ -120,7 +120,7 @@ async def _page(
         "theirs": theirs,
         "differing": [(_FIELDS[name], form.value(name), theirs[name]) for name in differing] if theirs else [],
         "roles": [(role, role) for role in ROLES],
-        "platforms": [(name, name) for name in platforms],
+        "platforms": screen.platform_choices(request, platforms),
         "removable": schedules.is_removable(schedule, platforms),
         "runs": shown,
         **links,
@@ -179,7 +179,7 @@ def _new(request: Request, form: FormInput, platforms: tuple[str, ...], preview:
         "form": form,
         "preview": preview,
         "roles": [(role, role) for role in ROLES],
-        "platforms": [(name, name) for name in platforms],
+        "platforms": screen.platform_choices(request, platforms),
     }
     return screen.render(request, "schedules/add.html", context, status=200 if form.ok else 422)
 

@@ -91,7 +91,7 @@ async def list_stores(
     context = {
         "form": form,
         "stores": shown,
-        "platforms": [(one, one) for one in platforms],
+        "platforms": screen.platform_choices(request, platforms),
         "states": [(one, one) for one in states],
         "freshness": FRESHNESS,
         "counts": by_freshness,

@@ -128,9 +128,9 @@ class Drawing:
     def background(self) -> None:
         """White, as most shops have it, or a wall in a pale tint of the brand's colour."""
         dice = self.rng.random()
-        if dice < 0.55:
+        if dice < 0.86:
             fill = "#ffffff"
-        elif dice < 0.8:
+        elif dice < 0.93:
             fill = self.gradient((0, "#fbfbfa"), (0.72, "#eeeeec"), (0.73, "#e6e6e3"), (1, "#f6f6f4"), down=True)
         else:
             tint = self.style.brand
