@@ -27,11 +27,19 @@ TOTALS = {
     "dutchie": "data.filteredProducts.queryInfo.totalCount",
     "weedmaps": "meta.total",
     "dutchie_plus": "data.products_count",
+    "dispense": "count",
+    "dovetail": "total",
+    "jane": "nbHits",
+    "joint": "hits.total",
+    "sweed": "total",
 }
 """Where a page has the number of products of the whole menu; platforms that are not listed have none, or in no single field."""
 
-PAGES = {"dutchie": "data.filteredProducts.queryInfo.totalPages"}
+PAGES = {"dutchie": "data.filteredProducts.queryInfo.totalPages", "dovetail": "pages", "jane": "nbPages"}
 """Where a page has the number of pages."""
+
+FOLDERS = {"joint": "jointcommerce"}
+"""Folders of recorded answers with another name than the platform."""
 
 OWN: dict[str, Callable[[Platform], Sample]] = {}
 """Samples of platforms whose pages cannot be made from a page with other items, or that have neither a simulator nor recordings."""
@@ -74,7 +82,7 @@ def _recorded(adapter: Platform) -> list[bytes]:
     """Pages of recorded menus that the adapter reads."""
     pages: list[bytes] = []
     count = 0
-    for path in sorted((RECORDED / adapter.name).glob("*")):
+    for path in sorted((RECORDED / FOLDERS.get(adapter.name, adapter.name)).glob("*")):
         if path.suffix not in (".json", ".gz", ".tar") or path.stat().st_size > 30_000_000:
             continue
         for _, body in read_file(path):

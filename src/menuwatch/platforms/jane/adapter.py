@@ -235,6 +235,7 @@ class Jane(Platform):
     """
 
     name = "jane"
+    example_url = "https://www.iheartjane.com/stores/477/a-shop"
     normalizer_version = normalize.VERSION
     fields = FIELDS
     items = ITEMS
