@@ -5,10 +5,11 @@ Both are found by the name of the platform. A platform that has neither has a fu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from menuwatch.config.settings import Settings
@@ -41,7 +42,27 @@ PAGES = {"dutchie": "data.filteredProducts.queryInfo.totalPages", "dovetail": "p
 FOLDERS = {"joint": "jointcommerce"}
 """Folders of recorded answers with another name than the platform."""
 
-OWN: dict[str, Callable[[Platform], Sample]] = {}
+
+UNUSABLE = {"sweed": frozenset({"204934"})}
+"""Ids of recorded items that are no products: one of Sweed's has an empty name."""
+
+
+def _dovetail(adapter: Platform) -> Sample:
+    """Answers without the address that they are archived with: items of a page then are as the shop gives them."""
+    pages = [msgspec.json.encode(msgspec.json.decode(page)["products"]) for page in Simulated("dovetail").menu().pages]
+    return _sample(adapter, pages)
+
+
+def _weedmaps(adapter: Platform) -> Sample:
+    """The shape of today's API; `items_path` is that of the recorded menus."""
+
+    def wrap(items: Sequence[bytes], count: int) -> bytes:
+        return b'{"meta":{"total_menu_items":%d},"data":{"menu_items":[%b]}}' % (count, b",".join(items))
+
+    return Sample(adapter=adapter, pages=Simulated("weedmaps").menu().pages, wrap=wrap)
+
+
+OWN: dict[str, Callable[[Platform], Sample]] = {"dovetail": _dovetail, "weedmaps": _weedmaps}
 """Samples of platforms whose pages cannot be made from a page with other items, or that have neither a simulator nor recordings."""
 
 
@@ -74,7 +95,11 @@ def sample_of(name: str, source: str) -> Sample:
 
 def _sample(adapter: Platform, pages: list[bytes] | tuple[bytes, ...]) -> Sample:
     return Sample(
-        adapter=adapter, pages=pages, total=TOTALS.get(adapter.name, ""), total_pages=PAGES.get(adapter.name, "")
+        adapter=adapter,
+        pages=pages,
+        total=TOTALS.get(adapter.name, ""),
+        total_pages=PAGES.get(adapter.name, ""),
+        unusable=UNUSABLE.get(adapter.name, frozenset()),
     )
 
 

@@ -45,6 +45,8 @@ def product(item: dict[str, Any]) -> dict[str, Any]:
             {"name": trimmed(row["name"]), "value": row["value"], "unit": row["unit"]} for row in item["cannabinoids"]
         ],
         "specials": None,
+        "batch": {**batch(item), "packaged_on": batch(item)["packaged_on"].isoformat()},
+        "terpenes": [{"name": name, "value": value, "unit": unit} for name, value, unit in terpenes(item)] or None,
         "image_url": pictures[0],
         "images": pictures,
         "description": text_of(item["description"] or ""),

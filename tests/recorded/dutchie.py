@@ -63,6 +63,8 @@ def product(item: dict[str, Any]) -> dict[str, Any]:
         "quantity_capped": any(one["capped"] for one in options),
         "thc_lo": thc_lo, "thc_hi": thc_hi, "thc_unit": thc_unit, "cbd_lo": cbd_lo, "cbd_hi": cbd_hi, "cbd_unit": cbd_unit,
         "cannabinoids": [lab_row(row) for row in item["cannabinoidsV2"] or []] or None,
+        "batch": batch(item),
+        "terpenes": [{"name": n, "value": v, "unit": u} for n, v, u in terpenes(item)] or None,
         "specials": [sale(special) for special in (item["specialData"] or {}).get("saleSpecials") or []] or None,
         "image_url": item["Image"],
         "images": pictures or None,

@@ -53,6 +53,8 @@ def product(item: dict[str, Any]) -> dict[str, Any]:
         ]
         or None,
         "specials": None,
+        "batch": batch(item),
+        "terpenes": terpenes(item) or None,
         "image_url": item["image"],
         "images": pictures or None,
         "description": text if re.search(r"\w", text) else None,

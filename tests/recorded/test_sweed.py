@@ -20,7 +20,7 @@ from menuwatch.platforms.sweed.answers import store_of_page
 from menuwatch.platforms.sweed.stores import found_store
 from tests.recorded import stored, sweed
 from tests.recorded.plain import read
-from tests.recorded.test_recorded_menus import parts, recording  # noqa: F401 - a fixture
+from tests.recorded.test_recorded_menus import recording
 
 LIST = "sweed/GetProductList_2025-12-31.json"
 ROWS = "sweed/GetProductCarouselList_2025-12-31.json"
@@ -35,7 +35,7 @@ def cached(html: str, operation: str) -> Any:
     return next(query["state"]["data"] for query in cache["queries"] if query["queryKey"][0].endswith(operation))
 
 
-async def check(parts: HandlerContext, expected: dict[str, dict[str, Any]], count: int) -> None:  # noqa: F811
+async def check(parts: HandlerContext, expected: dict[str, dict[str, Any]], count: int) -> None:
     (found,) = (await stored.products(parts.pool)).values()
     assert found.keys() == expected.keys()
     assert len(found) == count
@@ -43,7 +43,7 @@ async def check(parts: HandlerContext, expected: dict[str, dict[str, Any]], coun
         assert stored.differences(product, found[name]) == {}, name
 
 
-async def test_the_product_list(parts: HandlerContext, recorded: Path) -> None:  # noqa: F811
+async def test_the_product_list(parts: HandlerContext, recorded: Path) -> None:
     path = recording(recorded, LIST)
     raw = read(path.read_bytes())["data"]
     with pytest.raises(Refused, match="does not identify its store: pass --store"):
@@ -55,7 +55,7 @@ async def test_the_product_list(parts: HandlerContext, recorded: Path) -> None: 
     assert (again.counts["unchanged"], again.counts["changed"]) == (24, 0)
 
 
-async def test_bare_answers_are_read_as_well(parts: HandlerContext, recorded: Path, tmp_path: Path) -> None:  # noqa: F811
+async def test_bare_answers_are_read_as_well(parts: HandlerContext, recorded: Path, tmp_path: Path) -> None:
     path = recording(recorded, LIST)
     bare = tmp_path / "bare.json"
     # The bytes of the body itself, cut out of the recorder's wrapper.
@@ -65,7 +65,7 @@ async def test_bare_answers_are_read_as_well(parts: HandlerContext, recorded: Pa
     assert done.counts["new"] == 24
 
 
-async def test_the_rows_of_the_front_page(parts: HandlerContext, recorded: Path) -> None:  # noqa: F811
+async def test_the_rows_of_the_front_page(parts: HandlerContext, recorded: Path) -> None:
     path = recording(recorded, ROWS)
     rows = [row for titled in read(path.read_bytes())["data"] for row in titled["products"]]
     assert (len(rows), len({row["id"] for row in rows})) == (157, 136)
@@ -78,7 +78,7 @@ async def test_the_rows_of_the_front_page(parts: HandlerContext, recorded: Path)
     assert (again.counts["unchanged"], again.counts["changed"]) == (136, 0)
 
 
-async def test_the_page_of_a_shop(parts: HandlerContext, recorded: Path) -> None:  # noqa: F811
+async def test_the_page_of_a_shop(parts: HandlerContext, recorded: Path) -> None:
     path = recording(recorded, PAGE)
     html = gzip.decompress(path.read_bytes()).decode()
     rows = [row for titled in cached(html, "/GetProductCarouselList") for row in titled["products"]]
@@ -128,7 +128,7 @@ def test_no_field_of_the_lists_in_a_page_is_undeclared(recorded: Path) -> None:
         ("requests_2025-12-31.json", "requests"),
     ],
 )
-async def test_files_that_are_no_menus(parts: HandlerContext, recorded: Path, name: str, what: str) -> None:  # noqa: F811
+async def test_files_that_are_no_menus(parts: HandlerContext, recorded: Path, name: str, what: str) -> None:
     path = recording(recorded, f"sweed/{name}")
     with pytest.raises(Refused, match=rf"{path.name}: no_data: the response is .*{what}.* of Sweed, not a menu$"):
         await replay(parts, None, [path])

@@ -15,9 +15,7 @@ from menuwatch.platforms.weedmaps.adapter import found_store, read_stores
 from menuwatch.stores import store as stores
 from tests.recorded import stored, weedmaps_live
 from tests.recorded.plain import read
-from tests.recorded.test_recorded_menus import parts, recording
-
-__all__ = ["parts"]
+from tests.recorded.test_recorded_menus import recording
 
 
 async def test_the_live_menu(parts: HandlerContext, recorded: Path) -> None:

@@ -244,7 +244,7 @@ def test_live_offers_come_as_lists_single_or_bare() -> None:
     assert live_options(live()["prices"]) == [("1/8 oz", 35, None, Decimal("3.5"))]
     assert live_options({"unit": {"price": 12, "units": "1"}}) == [("each", 12, None, None)]
     assert live_options({"gram": [{"price": "8.50", "units": "1"}, {"price": 16, "units": "2"}], "half_gram": 5}) == [
-        ("1 g", Decimal("8.5"), None, 1), ("2 g", 16, None, 2), ("half gram", 5, None, Decimal("0.5")),
+        ("half gram", 5, None, Decimal("0.5")), ("1 g", Decimal("8.5"), None, 1), ("2 g", 16, None, 2),
     ]  # fmt: skip
     other = {"price": 20, "unit": "ounce", "quantity": "1/4", "original_price": 25, "on_sale": True}
     assert live_options({"grams_per_eighth": 3.5}, price=other) == [("1/4 oz", 25, 20, 7)]

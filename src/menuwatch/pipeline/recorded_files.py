@@ -45,6 +45,9 @@ LARGEST_FILE = 500_000_000
 LARGEST_MEMBER = 256_000_000
 """Maximum unpacked bytes of a member. Real menus have less than a tenth."""
 
+_TRIED = 10
+"""Items that are read to decide whose answer it is."""
+
 _OF_ANOTHER = frozenset({"schema", "no_data"})
 """BadPayload kinds for answers of another platform."""
 
@@ -351,17 +354,19 @@ def _some(names: Sequence[str], most: int = 5) -> str:
 def _recognized(platforms: Mapping[str, Platform], source: str, body: bytes) -> Platform:
     """The platform whose format this answer has. Raises NoMenu if none matches."""
     errors: list[tuple[Platform, BadPayload]] = []
+    fitting: list[tuple[Platform, Sequence[msgspec.Raw]]] = []
     for platform in platforms.values():
         try:
-            platform.split(body)
-        except NotAMenu as error:
-            raise NoMenu(source, body, f"{error.kind}: {error}", kind=error.kind, platform=platform) from error
+            fitting.append((platform, platform.split(body)))
         except BadPayload as error:
-            if error.kind == "empty":
+            if error.kind == "empty" and not fitting:
                 return platform
             errors.append((platform, error))
-        else:
-            return platform
+    if fitting:
+        return max(fitting, key=lambda pair: _fit(*pair))[0] if len(fitting) > 1 else fitting[0][0]
+    for platform, refused in errors:
+        if isinstance(refused, NotAMenu):
+            raise NoMenu(source, body, f"{refused.kind}: {refused}", kind=refused.kind, platform=platform) from refused
     # Prefer the error of a platform that recognizes more of the answer.
     platform, best = next((pair for pair in errors if pair[1].kind not in _OF_ANOTHER), errors[0])
     reason = f"{best.kind}: {best}"
@@ -372,6 +377,12 @@ def _recognized(platforms: Mapping[str, Platform], source: str, body: bytes) -> 
             "--platform NAME says what a menu of that platform lacks"
         )
     raise NoMenu(source, body, reason, kind=best.kind, platform=platform) from best
+
+
+def _fit(platform: Platform, items: Sequence[msgspec.Raw]) -> tuple[int, int]:
+    """How well a platform reads the first items of a page: platforms wrap their items alike (`{"data": [...]}`)."""
+    normalized = platform.normalize(items[:_TRIED])
+    return len(normalized.products), -len(normalized.warnings)
 
 
 def _archived(platforms: Mapping[str, Platform], source: str, found: Document, *, member: bool) -> RecordedMenu:

@@ -179,4 +179,10 @@ class ItemReader(Generic[T]):
             del warnings[known:]  # the repaired item repeats them
         repaired, faults = self._repairer.repair(bytes(raw))
         warnings.extend(faults)
-        return self._product(repaired, warnings) if repaired is not None else None
+        if repaired is None:
+            return None
+        product = self._product(repaired, warnings)
+        if product.provider_product_id != self.identity(raw):
+            # A repaired number (1.25e16) may be another text than the item's: menus are compared by `identity`.
+            raise UnusableItem("id", "is neither a whole number nor a text")
+        return product

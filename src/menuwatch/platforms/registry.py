@@ -28,7 +28,7 @@ ENTRY_POINTS = "menuwatch.platforms"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 NAME_RULE = "use lower-case letters, digits and single underscores, starting with a letter"
 
-BUILT_IN: tuple[type[Platform], ...] = (Dutchie, Weedmaps, DutchiePlus, Dovetail, Jane, Sweed, Dispense, Joint)
+BUILT_IN: tuple[type[Platform], ...] = (Dutchie, Weedmaps, DutchiePlus, Jane, Sweed, Dispense, Joint, Dovetail)
 """The first one is the default of tasks and schedules that name no platform."""
 
 

@@ -45,10 +45,18 @@ class Sample:
     wrap: Callable[[Sequence[bytes], int], bytes] | None = None
     """A page with these items of a menu of that many; by default the first page with its items and total replaced."""
 
+    unusable: frozenset[str] = frozenset()
+    """Ids of items that are no products, with the reason beside the sample."""
+
     @cached_property
     def raws(self) -> list[bytes]:
         """The items of all pages."""
-        return [bytes(raw) for page in self.pages for raw in self.adapter.split(page)]
+        return [
+            bytes(raw)
+            for page in self.adapter.split_menu(self.pages)
+            for raw in page
+            if self.adapter.identity(raw) not in self.unusable
+        ]
 
     @cached_property
     def _frame(self) -> Any:

@@ -346,6 +346,7 @@ FIELDS = (
     *_row_fields("products[].search_attributes"),
     *_merchandised("products[]"),
     *_row_fields("[].search_attributes"),
-    *_merchandised("[]"),
     *_row_fields("[]"),
+    # A bare list may be of whole rows; `product_id` is declared once.
+    *(field for field in _merchandised("[]") if field.path != "[].product_id"),
 )  # fmt: skip

@@ -109,6 +109,8 @@ def _offers(item: LiveItem, product_id: str, warnings: list[ProductWarning]) -> 
         ]
     if not fields and item.price is not None:
         fields.append(("price", item.price.unit or "unit", item.price))
+    # The keys of an object have no order: the lightest option first.
+    fields.sort(key=lambda one: (package(_option(one[1], one[2])).grams or Decimal(0), one[0]))
     seen: set[str] = set()
     for field, unit, offer in fields:
         option = _option(unit, offer)
