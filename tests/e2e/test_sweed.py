@@ -14,7 +14,7 @@ from menuwatch.cli.demo import market, settle
 from menuwatch.pipeline.store_discovery import add_store
 from menuwatch.queue import store as tasks
 from menuwatch.queue.model import NewTask, Role
-from menuwatch.sim.sweed import listed, shop_url
+from menuwatch.sim.platforms.sweed.rows import listed, shop_url
 from tests.e2e.platform_crawl import MOODS, assert_history, crawl, discover, ended, query
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 
 from menuwatch.sim.market import Market
+from menuwatch.sim.platforms.sweed.rows import listed, row_documents, shop_url, store_config, store_info, terms
 from menuwatch.sim.server import SimServer
-from menuwatch.sim.sweed import listed, row_documents, shop_url, store_config, store_info, terms
 from tests.sim.conftest import Serve
 from tests.sim.test_weedmaps import keys
 

@@ -13,9 +13,9 @@ import httpx
 import pytest
 
 from menuwatch.sim.market import Market
+from menuwatch.sim.platforms.weedmaps.items import item_document
+from menuwatch.sim.platforms.weedmaps.live import live_document
 from menuwatch.sim.server import SimServer
-from menuwatch.sim.weedmaps_items import item_document
-from menuwatch.sim.weedmaps_live import live_document
 from menuwatch.sim.words import STATE_NAMES
 from tests.sim.conftest import Serve
 

@@ -12,7 +12,7 @@ from uuid import NAMESPACE_URL, uuid5
 import msgspec
 
 from menuwatch.sim.model import Content, ProductState, SimStore, percent_off
-from menuwatch.sim.weedmaps_items import KINDS, WEIGHTS, genetics, image_of, iso, slug_text
+from menuwatch.sim.platforms.weedmaps.items import KINDS, WEIGHTS, genetics, image_of, iso, slug_text
 
 SOLD_BY_MASS = frozenset({"Flower", "Pre-Rolls", "Vaporizers", "Concentrate"})
 """Categories of the market whose potency is percent."""

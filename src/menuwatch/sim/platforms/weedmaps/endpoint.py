@@ -1,7 +1,7 @@
 """The discovery API of Weedmaps: the list of stores, one store, and menus by the store's id or slug.
 
 Which keys exist, which are null and what they are called follows the recordings; see there before changing anything. Version 1 serves
-menus as the live one of 2021 (`weedmaps_live`), every other version as the recorded ones of 2024: which request gave those is not
+menus as the live one of 2021 (`live`), every other version as the recorded ones of 2024: which request gave those is not
 known. Stores are as the 311 recorded listings. Pages count from 1 and hold at most 100 items; a page beyond the last is empty. An
 unknown store is 404.
 """
@@ -24,10 +24,10 @@ from menuwatch.sim.http import Request, Response
 from menuwatch.sim.market import Market, make_store, store_name
 from menuwatch.sim.model import ProductState, SimStore, percent_off
 from menuwatch.sim.platform import SimPlatform, Sizes
+from menuwatch.sim.platforms.weedmaps.items import iso, render_item
+from menuwatch.sim.platforms.weedmaps.live import SOLD_BY_MASS, render_live_item
 from menuwatch.sim.product_factory import slug_of
 from menuwatch.sim.stats import Stats
-from menuwatch.sim.weedmaps_items import iso, render_item
-from menuwatch.sim.weedmaps_live import SOLD_BY_MASS, render_live_item
 from menuwatch.sim.words import SHOP_NAMES, STATE_NAMES
 
 _LISTINGS = re.compile(r"/discovery/v\d+/listings/?")

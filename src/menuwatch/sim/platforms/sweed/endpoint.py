@@ -1,7 +1,7 @@
 """The API of Sweed: product lists by store and sale type, the front page's rows, categories, stores and their configuration.
 
 Every request is a POST that names its store in the header `storeid`; an answer does not say which store it is of. Pages count from 1
-and hold at most 100 rows; a page beyond the last is empty. A number without a store is 404. `menuwatch.sim.sweed` has the rows.
+and hold at most 100 rows; a page beyond the last is empty. A number without a store is 404. `rows` has what they hold.
 """
 
 from __future__ import annotations
@@ -21,9 +21,18 @@ from menuwatch.sim.http import Request, Response
 from menuwatch.sim.market import Market, make_store, store_name
 from menuwatch.sim.model import ProductState, SimStore, percent_off
 from menuwatch.sim.platform import SimPlatform, Sizes
+from menuwatch.sim.platforms.sweed.rows import (
+    KINDS,
+    less,
+    listed,
+    render_rows,
+    shop_url,
+    store_config,
+    store_info,
+    terms,
+)
 from menuwatch.sim.product_factory import slug_of
 from menuwatch.sim.stats import Stats
-from menuwatch.sim.sweed import KINDS, less, listed, render_rows, shop_url, store_config, store_info, terms
 from menuwatch.sim.words import SHOP_NAMES
 
 _API = re.compile(r"/_api/proxy/(?:Products|Store)/(Get[A-Za-z]+)")
