@@ -19,8 +19,11 @@ from menuwatch.archive.files import FileArchive
 from menuwatch.archive.store import NewPayload
 from menuwatch.db.pool import Connection, Pool
 from menuwatch.pipeline import product_refresh
+from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.storefront.indexer import index_all_stores
-from refresh import PLATFORM, new_store
+from refresh import new_store
+
+PLATFORM = Dutchie()
 from volume import Goods
 from volume import Sizes as GoodsSizes
 
@@ -83,7 +86,7 @@ async def real_store(conn: Connection, storage: Path, now: datetime) -> None:
     """One store whose menus lie in the archive, so that there are payloads to read and to compare."""
     sizes = GoodsSizes(stores=1, products=500, crawls=2, changing=0.1, days=1)
     goods, archive = Goods(sizes), FileArchive(storage)
-    store_id = await new_store(conn, "real-store")
+    store_id = await new_store(conn, PLATFORM, "real-store")
     for crawl in range(2):
         at = now - timedelta(hours=5 - 4 * crawl)
         menu = tuple(goods.menu(1, crawl))

@@ -50,10 +50,12 @@ from menuwatch.db.pool import Connection, connect
 from menuwatch.exports.tables import ExportTable, Format
 from menuwatch.ops import export
 from menuwatch.pipeline import product_refresh
+from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.sim.dutchie import render_product
 from menuwatch.sim.market import Market
-from refresh import PLATFORM, new_store, pages
+from refresh import new_store
 
+PLATFORM = Dutchie()
 _ID = re.compile(rb'"_id":"([0-9a-f]{24})"')
 _COUNTED = ("quantity", "quantityAvailable")
 CONTROLS = 40
@@ -79,6 +81,15 @@ class Sizes:
 
 
 START = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def pages(items: Sequence[bytes]) -> list[bytes]:
+    """The items as the platform would answer them."""
+    size = PLATFORM.per_page
+    cut = [items[i : i + size] for i in range(0, len(items), size)]
+    head = b'{"data":{"filteredProducts":{"products":['
+    tail = b'],"queryInfo":{"totalCount":%d,"totalPages":%d}}}}' % (len(items), len(cut))
+    return [head + b",".join(page) + tail for page in cut]
 
 
 class Goods:
@@ -201,7 +212,7 @@ async def fill(
     conn: Connection, control: Control, sizes: Sizes, goods: Goods, told: Callable[[str], None]
 ) -> list[Crawl]:
     """All crawls of all stores, one after the other."""
-    ids = [await new_store(conn, f"bench-{store}") for store in range(sizes.stores)]
+    ids = [await new_store(conn, PLATFORM, f"bench-{store}") for store in range(sizes.stores)]
     every = max(1, sizes.stores // CONTROLS)
     crawls = []
     for crawl in range(sizes.crawls):

@@ -254,7 +254,7 @@ async def test_what_cannot_be_read_is_not_gone(shop: Shop) -> None:
     good = [item("a", "Apple"), item("b", "Berry"), item("gone", "Gone"), item("never", "Never") | {"Name": 7}]
     older = await shop.crawl(store, 0, good)
     newer = await shop.crawl(
-        store, 1, [item("a"), item("b", "Berry") | {"Name": 7}, good[3], {"_id": 5, "Name": "Nobody"}]
+        store, 1, [item("a"), item("b", "Berry") | {"Name": 7}, good[3], {"_id": [5], "Name": "Nobody"}]
     )
     found = await shop.ask(f"/api/payloads/store/{store}/diff", params={"from": older, "to": newer})
     assert found["diff"] == {"added": 0, "removed": 1, "priceChanges": 0, "stockChanges": 0, "unreadable": 3}
