@@ -22,11 +22,10 @@ from menuwatch.pipeline import product_refresh
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.storefront.indexer import index_all_stores
 from refresh import new_store
-
-PLATFORM = Dutchie()
 from volume import Goods
 from volume import Sizes as GoodsSizes
 
+PLATFORM = Dutchie()
 FILL = Path(__file__).parent / "pages" / "fill.sql"
 Told = Callable[[str], None]
 

@@ -189,7 +189,7 @@ class Control:
     async def first(self) -> float:
         """A first crawl of a store that is then removed."""
         self._stores += 1
-        store_id = await new_store(self._conn, f"control-{self._stores}")
+        store_id = await new_store(self._conn, PLATFORM, f"control-{self._stores}")
         seconds, applied = await apply(self._conn, store_id, self._goods.menu(self._stores, 0), START)
         assert applied["new"] == self._sizes.products, applied
         await self._conn.execute("DELETE FROM dispensaries WHERE id = %s", [store_id])
@@ -198,7 +198,7 @@ class Control:
     async def later(self) -> float:
         """One more crawl of a store that stays."""
         if not self._fixed:
-            self._fixed = await new_store(self._conn, "control")
+            self._fixed = await new_store(self._conn, PLATFORM, "control")
             await apply(self._conn, self._fixed, self._goods.menu(0, 0), START)
         self._crawls += 1
         at = START + timedelta(seconds=self._crawls)
