@@ -101,4 +101,6 @@ async def assert_catalogue(pool: Pool, states: dict[str, dict[str, Known]]) -> N
     for slug, products in states.items():
         assert found[slug].keys() == products.keys(), slug
         for product_id, known in products.items():
-            assert found[slug][product_id] == expected(known), (slug, product_id)
+            stored, shown = found[slug][product_id], expected(known)
+            different = {name: (stored[name], shown[name]) for name in shown if stored[name] != shown[name]}
+            assert different == {}, (slug, product_id, different)

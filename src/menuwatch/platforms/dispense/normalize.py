@@ -193,6 +193,8 @@ def _batch(rows: Iterable[PointOfSale | None]) -> Batch | None:
     for row in rows:
         name = label(row.batchName or "") if row is not None else ""
         number = id_text(row.batchId) if row is not None else None
+        if number == "0":
+            number = None  # of goods that are not in batches
         tag = name if _TAG.fullmatch(name) else None
         found.add(Batch(batch_id=number if tag or not name else name, package_tag=tag))
     return found.pop() if len(found) == 1 else None
