@@ -115,10 +115,11 @@ def batch(item: dict[str, Any]) -> dict[str, Any]:
     """The package on sale. Packaging is at midnight in Florida, which is the same day in UTC."""
     meta = item["meta_data"]
     assert meta["packaged_date"][10:] in ("T04:00:00.000Z", "T05:00:00.000Z")
+    link = meta["lab_result_url"].strip()
     return {
         "batch_id": meta["batch_name"],
         "packaged_on": date.fromisoformat(meta["packaged_date"][:10]),
-        "certificate_url": meta["lab_result_url"].strip(),
+        **({"certificate_url": link} if link.startswith("https://") else {}),
     }
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from menuwatch.catalog.model import Batch, Product, ProductWarning, Special
 from menuwatch.config.settings import Settings
-from menuwatch.core.errors import BadPayload, Permanent, Refused, Transient
+from menuwatch.core.errors import BadPayload, Permanent, Transient
 from menuwatch.core.http import Response
 from menuwatch.platforms.jane import adapter, stores
 from menuwatch.platforms.jane.adapter import Jane
@@ -503,8 +503,9 @@ def test_settings() -> None:
     assert configured(api_key="k").requested is False
     made = configured(base_url="http://127.0.0.1:9", api_key="k", app_id="OTHER")
     assert (made.requested, made.api_key, made.app_id) == (True, "k", "OTHER")
-    with pytest.raises(Refused, match="JANE_API_KEY"):
-        configured(base_url="http://127.0.0.1:9")
+    assert made.lacks() == ()
+    assert configured(base_url="http://127.0.0.1:9").lacks() == ("JANE_API_KEY",)
+    assert configured().lacks() == ("JANE_BASE_URL", "JANE_API_KEY")
 
 
 async def test_no_requests_without_an_address_or_a_key() -> None:

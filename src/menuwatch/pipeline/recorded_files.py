@@ -277,8 +277,8 @@ def collect(
     """Groups the files into menus. Raw answers are of the platform `raw`, else of the one whose format matches. `store` is the
     store of files that name none; `anonymous` allows menus without a store.
 
-    Unusable members of a tar archive and empty menus are left out if there is other content; otherwise raises Refused, or NoMenu for a
-    raw answer that is not a menu.
+    Unusable members of a tar archive and answers that are not menus are left out if there is other content; otherwise raises
+    Refused, or NoMenu for a raw answer that is not a menu.
     """
     sorter = _Sorter(platforms, raw, store, anonymous)
     for path in files:
@@ -311,9 +311,9 @@ class _Sorter:
             else:
                 self._add(source, found, member=member)
         except Refused as error:
-            empty = isinstance(error, NoMenu) and error.kind == "empty"
-            if not member and not empty:
+            if not member and not isinstance(error, NoMenu):
                 raise
+            empty = isinstance(error, NoMenu) and error.kind == "empty"
             self._leave_out(LeftOut(source=source, reason=str(error).removeprefix(f"{source}: "), empty=empty), error)
 
     def _leave_out(self, what: LeftOut, error: Refused) -> None:

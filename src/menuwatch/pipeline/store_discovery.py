@@ -180,11 +180,11 @@ def parse_menu_url(platforms: Mapping[str, Platform], menu_url: str, named: str 
         slug = platform.slug_of(menu_url) if named is None else platform.slug_on_site(menu_url)
         if slug is None:
             continue
-        if not platform.requested:
+        if lacking := platform.lacks():
             raise InvalidField(
                 "menu_url",
-                f"{menu_url!r} is a menu of {platform.name}, which is not configured: set "
-                f"{platform.name.upper()}_BASE_URL, or import recorded responses with `menuwatch replay`",
+                f"{menu_url!r} is a menu of {platform.name}, which is not configured: set {' and '.join(lacking)}, or import "
+                "recorded responses with `menuwatch replay`",
             )
         return platform.name, slug
     if named is not None:
@@ -192,6 +192,6 @@ def parse_menu_url(platforms: Mapping[str, Platform], menu_url: str, named: str 
         hint = f": expected a URL such as {example}" if example else ": its menus have no URL"
         raise InvalidField("menu_url", f"{menu_url!r} is not a menu URL of {named}{hint}")
     examples = ", ".join(f"{each.name} ({each.example_url})" for each in platforms.values() if each.example_url)
-    own = [each.name for each in platforms.values() if each.own_sites]
+    own = [each.name for each in platforms.values() if type(each).slug_on_site is not Platform.slug_on_site]
     hint = f"; for a menu on a shop's own site, name its platform ({' or '.join(own)})" if own else ""
     raise InvalidField("menu_url", f"{menu_url!r} is not a menu URL of a known platform: {examples}{hint}")

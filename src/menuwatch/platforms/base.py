@@ -83,6 +83,10 @@ class Platform(ABC):
         """Whether it has menus to request at all; otherwise it reads recorded answers only."""
         return cls.menu_page is not Platform.menu_page or cls.fetch_menu is not Platform.fetch_menu
 
+    def lacks(self) -> tuple[str, ...]:
+        """The settings without which it cannot be requested and that are not set."""
+        return () if self.requested else (f"{self.name.upper()}_BASE_URL",)
+
     async def discover(
         self, session: Session, *, state: str | None = None, city: str | None = None
     ) -> AsyncIterator[FoundStore]:

@@ -1,4 +1,5 @@
-"""What no menu can mean, whatever the platform: content below 0 or above 100 %, a special price above the regular one. Pure.
+"""What no menu can mean, whatever the platform: content below 0 or above 100 %, a special price above the regular
+one, a certificate that is not on the web. Pure.
 
 Such a value is left out with a warning, which names the column and the value.
 """
@@ -21,6 +22,11 @@ def plausible(product: Product, warnings: list[ProductWarning]) -> Product:
     cbd = _plausible_content(product, product.cbd, "cbd", warnings)
     if thc is not product.thc or cbd is not product.cbd:
         product = replace(product, thc=thc, cbd=cbd)
+    batch = product.batch
+    if batch is not None and batch.certificate_url and not batch.certificate_url.startswith(("https://", "http://")):
+        message = "it is not a web address; left out"
+        warnings.append(ProductWarning(product.provider_product_id, "batch.certificate_url", message))
+        product = replace(product, batch=replace(batch, certificate_url=None))
     for variant in product.variants:
         if _above(variant.special_rec, variant.price_rec) or _above(variant.special_med, variant.price_med):
             return _without_raised_prices(product, warnings)

@@ -114,8 +114,9 @@ def report(platform: Platform, pages: Iterable[tuple[str, bytes]]) -> Report:
         result.repeated += len(names) - len(set(names))
         result.items += len(items)
     result.pages, result.products = len(read), len(products)
+    documents = [document for page in read for document in platform.documents(page)]
     result.fields = _fields(
-        fields.coverage(platform.fields, read), odd, f"{platform.items_path}[].", max(result.items, 1)
+        fields.coverage(platform.fields, documents), odd, f"{platform.items_path}[].", max(result.items, 1)
     )
     result.columns = _columns(products)
     return result

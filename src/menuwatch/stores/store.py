@@ -185,7 +185,10 @@ async def add_by_url(conn: Connection, *, platform: str, slug: str, menu_url: st
         else:
             assert added is not None, "INSERT … RETURNING gives a row"
             return added
-    raise Refused(f"store {slug!r} already exists" + (f", with id {known.id}" if known else ""))
+    if known is None:
+        raise Refused(f"store {slug!r} already exists")
+    off = "" if known.crawl_enabled else "; it is not crawled: enable that with `menuwatch stores set ID --crawl`"
+    raise Refused(f"store {slug!r} already exists, with id {known.id}{off.replace('ID', str(known.id))}")
 
 
 async def _known(conn: Connection, slug: str, platform: str) -> Store | None:

@@ -201,6 +201,9 @@ def _pages(
 ) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
     """The pages of a menu and notes about their form, added to `menu`. Raises BadPayload for a form that is not known."""
     try:
+        if len(bodies) == 1 and platform.read_page(bodies[0]).partial:
+            # A bare list of products, which elsewhere is part of a menu: the former system wrote whole menus so.
+            raise BadPayload("schema", "the response is a list of products", bodies[0])
         for body in bodies:
             menu.add(body)
         return bodies, ()

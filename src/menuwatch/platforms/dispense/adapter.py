@@ -126,6 +126,9 @@ class Dispense(Platform):
     def configured(cls, settings: PlatformSettings, *, retry_base_seconds: float) -> Self:
         return cls(base_url=settings.base_url, api_key=settings.api_key, retry_base_seconds=retry_base_seconds)
 
+    def lacks(self) -> tuple[str, ...]:
+        return (*super().lacks(), *(() if self._api_key else ("DISPENSE_API_KEY",)))
+
     def read_page(self, body: bytes) -> Page:
         return read(body)
 

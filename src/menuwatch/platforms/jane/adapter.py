@@ -15,7 +15,7 @@ import msgspec
 
 from menuwatch.config.platforms import PlatformSettings
 from menuwatch.core import strict_json as strict
-from menuwatch.core.errors import BadPayload, Permanent, Refused
+from menuwatch.core.errors import BadPayload, Permanent
 from menuwatch.core.http import Response, Session
 from menuwatch.core.logging import get_logger
 from menuwatch.platforms.base import MAX_STORE_PAGES, Platform
@@ -255,17 +255,15 @@ class Jane(Platform):
 
     @classmethod
     def configured(cls, settings: PlatformSettings, *, retry_base_seconds: float) -> Self:
-        if settings.base_url and not settings.api_key:
-            raise Refused(
-                "JANE_BASE_URL is set and JANE_API_KEY is not: set it to the search key in the pages of iheartjane.com "
-                "(algoliaApiKey), or unset JANE_BASE_URL"
-            )
         return cls(
             base_url=settings.base_url,
             app_id=settings.app_id,
             api_key=settings.api_key,
             retry_base_seconds=retry_base_seconds,
         )
+
+    def lacks(self) -> tuple[str, ...]:
+        return (*super().lacks(), *(() if self.api_key else ("JANE_API_KEY",)))
 
     def read_page(self, body: bytes) -> Page:
         return _check_one_store(read(body), body)

@@ -63,7 +63,7 @@ class Sweed(Platform):
     """Without a `base_url`, what would need one raises Permanent."""
 
     name = "sweed"
-    example_url = "https://web-ui-production.sweedpos.com/376"
+    example_url = "https://web-ui-production.sweedpos.com/s376"
     normalizer_version = normalize.VERSION
     fields = FIELDS
     items = ITEMS
