@@ -332,8 +332,8 @@ async def test_empty_and_repeated_pages() -> None:
 
 
 async def test_a_store_of_a_site() -> None:
-    script = ('jointEcommerce.currentStore = {"businessId":5731,"name":"Cuzzies ","address":"1 Main St","city":"Trenton","state":"NJ",'
-              '"zip":"08601","latitude":40.2,"longitude":-74.7}')  # fmt: skip
+    script = ('jointEcommerce.currentStore = {"businessId":5731,"name":"Cuzzies ","address":"1 Main St","city":"Trenton",'
+              '"state":"New Jersey","zip":"08601","latitude":40.2,"longitude":-74.7}')  # fmt: skip
     world = World(lambda *_: (200, page(script)))
     found = await asked().resolve(world, "www.shop.example/locations/trenton")
     assert found is not None

@@ -28,7 +28,7 @@ from menuwatch.platforms.joint.page import SitePage, read_page
 from menuwatch.platforms.joint.payload import FIELDS
 from menuwatch.platforms.model import FoundStore, Page, PageInfo
 from menuwatch.platforms.numbers import id_text
-from menuwatch.platforms.store_records import StoreRecord, iana_timezone, valid_coordinates
+from menuwatch.platforms.store_records import StoreRecord, iana_timezone, state_code, valid_coordinates
 
 if TYPE_CHECKING:
     from menuwatch.core.http import Response, Session
@@ -295,7 +295,7 @@ def _found_store(page: SitePage, slug: str, host: str, business: str | None, *, 
         name=clean(name or title),
         address=store.text("address", "address.address1", "address.street", "address1"),
         city=store.text("city", "address.city"),
-        state=store.text("state", "address.state"),
+        state=state_code(store.text("state", "address.state")),
         zipcode=store.text("zip", "zipCode", "postalCode", "address.zip", "address.postalCode"),
         phone=store.text("phone", "phoneNumber"),
         latitude=latitude,
