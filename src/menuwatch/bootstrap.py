@@ -30,7 +30,7 @@ from menuwatch.ops.disk_space import DiskReadings
 from menuwatch.ops.janitor import Janitor
 from menuwatch.ops.retention import Retention
 from menuwatch.pipeline.context import HandlerContext
-from menuwatch.pipeline.registry import handlers, robots_policy
+from menuwatch.pipeline.registry import handlers, platform_policies, robots_policy
 from menuwatch.proxies import service as proxies
 from menuwatch.proxies.passwords import decrypt_password_or_drop
 from menuwatch.proxies.prober import Prober
@@ -84,6 +84,7 @@ def handler_context(system: System, measures: WorkerMetrics | None = None) -> Ha
         suspect_share=system.settings.suspect_share,
         blocked_wait=timedelta(seconds=system.settings.blocked_wait_seconds),
         analytics_window=timedelta(days=system.settings.analytics_window_days),
+        robots=platform_policies(system.platforms, system.settings),
     )
 
 

@@ -308,6 +308,24 @@ async def test_a_task_that_is_cancelled_while_it_asks_gives_the_claim_back(bench
     assert await fetch(bench, target) == 200
 
 
+async def test_the_session_decides_for_hosts_without_a_policy_of_their_own(
+    pool: Pool, farm: ProxyFarm, bench: Bench, target: Target
+) -> None:
+    target.script = robots(FORBIDS_API)
+    shared = Bench(pool, farm, robots=None)
+
+    async def status(policy: Policy | None) -> int:
+        async with shared.rotator.open(task_id=None, dispensary_id=None, state=None, robots=policy) as session:
+            return (await session.request("GET", target.url("/api-3/graphql"))).status
+
+    with pytest.raises(Permanent, match="JOINT_ROBOTS=ignore overrides this"):
+        await status(Policy(setting="JOINT_ROBOTS"))
+    with pytest.raises(Permanent):
+        await status(None)
+    assert await status(Policy(respect=False, setting="JOINT_ROBOTS")) == 200
+    await shared.rotator.close()
+
+
 async def test_where_it_is_ignored_it_is_not_asked_for_and_its_delay_is_forgotten(
     bench: Bench, pool: Pool, farm: ProxyFarm, target: Target
 ) -> None:

@@ -41,7 +41,7 @@ class Bench:
         farm: ProxyFarm,
         ca_file: str | None = None,
         *,
-        robots: Policy = Policy(respect=False),  # noqa: B008 - it cannot be changed
+        robots: Policy | None = Policy(respect=False),  # noqa: B008 - it cannot be changed
         **settings: Any,
     ) -> None:
         self.pool = pool

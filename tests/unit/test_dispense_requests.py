@@ -169,8 +169,8 @@ async def test_an_empty_menu() -> None:
 
 
 VENUE_RECORD = {"id": VENUE, "name": "Indigo  Dispensary ", "medicalDispensary": False, "organization": "9b37790780473ec5",
-                "address": {"number": "12", "street": "Main St", "city": "Brooklawn", "administrativeArea": "NJ", "country": "US",
-                            "postalCode": "08030", "latitude": 39.9, "longitude": -75.1}}  # fmt: skip
+                "address": {"number": "12", "street": "Main St", "city": "Brooklawn", "administrativeArea": "New Jersey",
+                            "country": "US", "postalCode": "08030", "latitude": 39.9, "longitude": -75.1}}  # fmt: skip
 
 
 @pytest.mark.parametrize("document", [VENUE_RECORD, {"data": VENUE_RECORD}])

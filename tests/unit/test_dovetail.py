@@ -286,7 +286,22 @@ def test_addresses(url: str, named: str | None, on_site: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "/tampa", "host/", "host/a/b", "host/a/medical/x", "ho st/a", "host/a b", "host/.."]
+    "text",
+    [
+        "",
+        "x",
+        "127.0.0.1/tampa",
+        "localhost:80/tampa",
+        "a.local/tampa",
+        "10.1/tampa",
+        "/tampa",
+        "host/",
+        "host/a/b",
+        "host/a/medical/x",
+        "ho st/a",
+        "host/a b",
+        "host/..",
+    ],
 )
 def test_what_is_no_id(text: str) -> None:
     assert MenuId.parse(text) is None

@@ -448,7 +448,7 @@ def test_store_records_that_are_odd() -> None:
         {"objectID": "12", "name": "A", "state": "on", "_geoloc": {"lat": 1, "lng": 2}, "full_address": "1 Main St"}
     )
     assert (hit.platform_dispensary_id, hit.slug, hit.state, hit.latitude, hit.address, hit.problem) == (
-        "12", "12", "on", 1.0, "1 Main St", None,
+        "12", "12", "ON", 1.0, "1 Main St", None,
     )  # fmt: skip
     assert [found({"id": 1, "state": text}).state for text in ("California", "CA", "Ontario", "Bavaria", None)] == [
         "CA", "CA", "ON", "Bavaria", None,
@@ -592,6 +592,9 @@ async def test_one_store() -> None:
     assert await ASKED.resolve(world, "478") is None
     assert await ASKED.resolve(world, "kush") is None
     assert len(world.asked) == 2
+    other = World(lambda *_: (200, record.replace(b"477", b"478")))
+    with pytest.raises(BadPayload, match="another store's: the record of store 477 has the id 478"):
+        await ASKED.resolve(other, "477")
     for body in (b'{"store":null}', b"{}"):
         odd = World(lambda *_, body=body: (200, body))  # type: ignore[misc]
         with pytest.raises(BadPayload, match="no store"):

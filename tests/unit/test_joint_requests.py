@@ -118,6 +118,12 @@ def test_which_store() -> None:
         ("https://user:pw@shop.example/", None, "shop.example"),
         ("ftp://shop.example/menu", None, None),
         ("https://localhost/menu", None, None),
+        (f"https://localhost{NEW}", None, None),
+        ("https://127.0.0.1/menu", None, None),
+        (f"https://169.254.169.254{NEW}", None, None),
+        ("https://0x7f.1/menu", None, None),
+        ("https://[::1]/menu", None, None),
+        ("https://db.internal/menu", None, None),
         ("/menu", None, None),
         ("https://[", None, None),
         ("", None, None),
@@ -125,6 +131,17 @@ def test_which_store() -> None:
 )
 def test_slugs(url: str, plain: str | None, named: str | None) -> None:
     assert (JOINT.slug_of(url), JOINT.slug_on_site(url)) == (plain, named)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost", "printer.local", "a:b:c", "shop.example:70000"])
+async def test_no_store_leads_into_the_own_network(host: str) -> None:
+    own = Joint(base_url="own")
+    assert own.hosts_of(f"{host}/5731") == frozenset()
+    session: Any = None  # nothing is requested
+    with pytest.raises(Permanent, match="is no shop's site"):
+        await own.menu_page(session, f"{host}/5731", 0)
+    assert await own.resolve(session, f"{host}/5731") is None
+    assert await own.resolve(session, f"www.shop.example@{host}/menu") is None
 
 
 def test_settings_and_hosts() -> None:
@@ -315,8 +332,8 @@ async def test_empty_and_repeated_pages() -> None:
 
 
 async def test_a_store_of_a_site() -> None:
-    script = ('jointEcommerce.currentStore = {"businessId":5731,"name":"Cuzzies ","address":"1 Main St","city":"Trenton","state":"NJ",'
-              '"zip":"08601","latitude":40.2,"longitude":-74.7}')  # fmt: skip
+    script = ('jointEcommerce.currentStore = {"businessId":5731,"name":"Cuzzies ","address":"1 Main St","city":"Trenton",'
+              '"state":"New Jersey","zip":"08601","latitude":40.2,"longitude":-74.7}')  # fmt: skip
     world = World(lambda *_: (200, page(script)))
     found = await asked().resolve(world, "www.shop.example/locations/trenton")
     assert found is not None

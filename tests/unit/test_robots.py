@@ -9,7 +9,7 @@ import pytest
 from menuwatch.config.settings import Settings
 from menuwatch.core.errors import Refused
 from menuwatch.fetch.robots import STALE_SECONDS, Answer, Decision, Known, Policy, Rules, decide, describe, refusal
-from menuwatch.pipeline.registry import robots_policy
+from menuwatch.pipeline.registry import platform_policies, robots_policy
 from menuwatch.platforms.registry import platforms as platforms_of
 
 API = "https://menus.example/api-3/graphql?operationName=Menu&variables=%7B%7D"
@@ -152,13 +152,22 @@ def test_each_platform_has_a_policy_of_its_own_and_keeps_to_the_rules_unless_tol
         platforms = platforms_of(settings)
         policy = robots_policy(platforms, settings)
         asked = {host for platform in platforms.values() for host in platform.hosts}
-        return {host: policy(host) for host in (*sorted(asked), "elsewhere.example")}
+        return {host: policy(host) or Policy() for host in (*sorted(asked), "elsewhere.example")}
 
     kept = Policy(respect=True, setting="DUTCHIE_ROBOTS"), Policy(respect=True, setting="WEEDMAPS_ROBOTS")
     assert policies()["menus.example"] == kept[0]
     assert policies()["maps.example:8443"] == kept[1]
     ignoring = policies(DUTCHIE_ROBOTS="ignore")
     assert [host for host, policy in ignoring.items() if not policy.respect] == ["menus.example"]
+
+
+def test_shops_own_sites_have_the_policy_of_their_platform() -> None:
+    settings = Settings(platforms={"joint": {"base_url": "own", "robots": "ignore"}, "dovetail": {"base_url": "own"}})
+    platforms = platforms_of(settings)
+    assert robots_policy(platforms, settings)("www.shop.example") is None
+    policies = platform_policies(platforms, settings)
+    assert policies["joint"] == Policy(respect=False, setting="JOINT_ROBOTS")
+    assert policies["dovetail"] == Policy(respect=True, setting="DOVETAIL_ROBOTS")
 
 
 def test_a_policy_that_is_none_is_refused_at_the_start() -> None:

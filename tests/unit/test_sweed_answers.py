@@ -146,7 +146,7 @@ def test_stores_that_cannot_be_crawled(record: dict[str, Any], problem: str | No
 def test_slugs_end_with_the_id() -> None:
     assert slug("gLeaf - Rockville", "376") == "gleaf-rockville-376"
     assert slug("", "376") == "376"
-    assert slug("Βeta", "curaleaf:128") == "eta-curaleaf-128"
+    assert slug("Βeta", "curaleaf:128") == "eta-curaleaf:128"
 
 
 class Shops:
@@ -213,8 +213,9 @@ async def test_a_store_of_another_host() -> None:
     store = await adapter().resolve(shops, "curaleaf:128")  # type: ignore[arg-type]
     assert store is not None
     assert (store.platform_dispensary_id, store.slug, store.state, store.raw["licenseCode"]) == (
-        "curaleaf:128", "shop-128-curaleaf-128", "MD", "X-1",
+        "curaleaf:128", "shop-128-curaleaf:128", "MD", "X-1",
     )  # fmt: skip
+    assert await adapter().resolve(shops, store.slug) == store  # type: ignore[arg-type]
     assert {host for host, *_ in shops.requests} == {"web-ui-curaleaf.sweedpos.com"}
 
 

@@ -37,7 +37,7 @@ class PlatformSettings:
     api_key: str = setting(
         "",
         values.token,
-        "Key that the platform's API asks for. Unset: none is sent; Jane and Dispense need one.",
+        "Key that the platform's API asks for. Unset: none is sent; some platforms need one (see their guides).",
         secret=True,
     )
 

@@ -202,10 +202,13 @@ class RobotsGuard:
     request. One per process.
 
     The copy is in the host's row. The first session that finds it due claims and fetches it; the others use the old copy, or wait for
-    the new one. `policy` says how robots.txt is applied; `lease_seconds` is the longest time that fetching it may take.
+    the new one. `policy` says how a host's robots.txt is applied; for hosts without one (None) the session does. `lease_seconds` is
+    the longest time that fetching it may take.
     """
 
-    def __init__(self, pool: Pool, *, limits: Limits, policy: Callable[[str], Policy], lease_seconds: float) -> None:
+    def __init__(
+        self, pool: Pool, *, limits: Limits, policy: Callable[[str], Policy | None], lease_seconds: float
+    ) -> None:
         self._pool = pool
         self._limits = limits
         self._policy = policy
@@ -217,7 +220,7 @@ class RobotsGuard:
         """Return if the URL may be requested. Raises Permanent if the host forbids it, NotNow if that is not known yet, and errors of
         fetching robots.txt that say nothing about the rules."""
         host = host_of(url)
-        policy = self._policy(host)
+        policy = self._policy(host) or session.robots or Policy()
         if not policy.respect:
             await self._forget(host)
             return

@@ -62,7 +62,7 @@ class _View:
 
 class Rotator:
     """`ca_file`: certificates to trust instead of the built-in ones, for networks and tests with their own. `unseal` decrypts a
-    stored password; `robots` says how a host's robots.txt is applied."""
+    stored password; `robots` says how a host's robots.txt is applied, where it is not None."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Rotator:
         profiles: Sequence[Profile] = PROFILES,
         unseal: Callable[[Proxy], Proxy] = lambda proxy: proxy,
         on_report: Callable[[Report], None] = lambda _: None,
-        robots: Callable[[str], Policy] = lambda _: Policy(),
+        robots: Callable[[str], Policy | None] = lambda _: None,
     ) -> None:
         self._pool = pool
         self._settings = settings
@@ -114,11 +114,12 @@ class Rotator:
         hosts: Collection[str] = (),
         pause: Pause = asyncio.sleep,
         permit: Permit | None = None,
+        robots: Policy | None = None,
     ) -> AsyncIterator[FetchSession]:
         """Open a session for one task: one identity for all its requests. `state` is the store's, in two letters.
 
         `hosts` are those that redirects may lead to, besides the requested one; `pause` waits for a slot. `permit` is called right
-        before each request, which is not made if it raises.
+        before each request, which is not made if it raises. `robots` applies to hosts without a policy of their own.
         """
         session = FetchSession(
             self,
@@ -132,6 +133,7 @@ class Rotator:
             rng=self._rng,
             pause=pause,
             permit=permit,
+            robots=robots,
         )
         try:
             yield session

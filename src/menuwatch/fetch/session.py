@@ -24,6 +24,7 @@ from menuwatch.fetch.transport import Method, with_params
 from menuwatch.hosts.model import FIRST_TURN, host_of
 
 if TYPE_CHECKING:
+    from menuwatch.fetch.robots import Policy
     from menuwatch.fetch.rotator import Rotator
 
 Pause = Callable[[float], Awaitable[None]]
@@ -58,6 +59,7 @@ class FetchSession:
         rng: random.Random,
         pause: Pause = asyncio.sleep,
         permit: Permit | None = None,
+        robots: Policy | None = None,
     ) -> None:
         self._rotator = rotator
         self._task_id = task_id
@@ -70,6 +72,8 @@ class FetchSession:
         self._rng = rng
         self._pause = pause
         self._permit = permit
+        self.robots = robots
+        """How robots.txt is applied to hosts without a policy of their own, such as shops' own sites."""
         self._turn = asyncio.Lock()
         self._leased: LeasedIdentity | None = None
         self._ended: int | None = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from menuwatch.archive.files import FileArchive
 from menuwatch.core.clock import Clock, SystemClock
@@ -20,6 +20,9 @@ from menuwatch.platforms.registry import unknown_platform
 from menuwatch.queue.model import Task
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Details, Store
+
+if TYPE_CHECKING:
+    from menuwatch.fetch.robots import Policy
 
 RECHECK_SECONDS = 1.0
 """Maximum seconds that a crawl continues after its store was disabled."""
@@ -80,9 +83,10 @@ class OpenSession(Protocol):
         hosts: Collection[str],
         pause: Callable[[float], Awaitable[None]],
         permit: Callable[[], Awaitable[None]] | None,
+        robots: Policy | None = ...,
     ) -> AbstractAsyncContextManager[RecordedSession]:
         """`hosts` are allowed redirect targets; `pause` waits for the session's turn; `permit` is called before each request, which is
-        not sent if it raises.
+        not sent if it raises; `robots` applies to hosts without a policy of their own.
         """
         ...
 
@@ -101,6 +105,8 @@ class HandlerContext:
     """Delay of a task whose target blocked several identities."""
     analytics_window: timedelta = timedelta(days=7)
     """Period of the analytics reports."""
+    robots: Mapping[str, Policy] = field(default_factory=dict)
+    """How robots.txt applies to the requests of each platform."""
 
     def session(
         self,
@@ -121,6 +127,7 @@ class HandlerContext:
             hosts=platform.hosts_of((store.platform_dispensary_id or store.slug) if store else None),
             pause=ctx.pause,
             permit=CrawlPermission(self.pool, store.id) if store else None,
+            robots=self.robots.get(platform.name),
         )
 
     def platform(self, task: Task) -> Platform:

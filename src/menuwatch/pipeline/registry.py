@@ -67,13 +67,18 @@ def handlers(context: HandlerContext) -> Mapping[Role, Work]:
 
 def robots_policy(
     platforms: Mapping[str, Platform], settings: Settings, sites: Mapping[str, Site] | None = None
-) -> Callable[[str], Policy]:
-    """The robots.txt policy of each host: platforms and shop sites have a setting; all other hosts' rules are respected."""
-    by_host = {
-        host: Policy(settings_of(settings, platform).robots == "respect", f"{name.upper()}_ROBOTS")
-        for name, platform in platforms.items()
-        for host in platform.hosts
-    }
+) -> Callable[[str], Policy | None]:
+    """The robots.txt policy of each host of platforms and shop sites; None for other hosts, whose policy is that of their session."""
+    by_platform = platform_policies(platforms, settings)
+    by_host = {host: by_platform[name] for name, platform in platforms.items() for host in platform.hosts}
     searched = {"cj": Policy(settings.cj_robots == "respect", "CJ_ROBOTS")}
     by_host |= {host: searched.get(name, Policy()) for name, site in (sites or {}).items() for host in site.hosts}
-    return lambda host: by_host.get(host, Policy())
+    return by_host.get
+
+
+def platform_policies(platforms: Mapping[str, Platform], settings: Settings) -> dict[str, Policy]:
+    """The robots.txt policy of each platform, for all hosts that its menus are requested from."""
+    return {
+        name: Policy(settings_of(settings, platform).robots == "respect", f"{name.upper()}_ROBOTS")
+        for name, platform in platforms.items()
+    }

@@ -10,6 +10,7 @@ reads archived answers without network access, so any payload can be replayed.
 from __future__ import annotations
 
 import asyncio
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -28,6 +29,8 @@ from menuwatch.platforms.paging import whole_menu
 from menuwatch.platforms.retry import RequestRetry
 
 MAX_STORE_PAGES = 200
+_SITE_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])(?::[0-9]{1,5})?")
+_LOCAL_NAMES = (".localhost", ".local", ".internal", ".intranet", ".lan", ".home", ".home.arpa", ".localdomain")
 
 
 class Platform(ABC):
@@ -235,6 +238,16 @@ def split_url(text: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts if address else None
+
+
+def site_host(netloc: str) -> str | None:
+    """The host of a shop's own site, in lower case, with its port; None for an IP address and a name of a local network, so that no
+    address of a store leads the crawler into its own network."""
+    host = netloc.rpartition("@")[2].lower()
+    name, _, port = host.partition(":")
+    if not _SITE_HOST.fullmatch(host) or len(name) > 253 or int(port or 443) > 65_535:
+        return None
+    return None if name.endswith(_LOCAL_NAMES) else host
 
 
 def split_pages(split: Callable[[bytes], Sequence[msgspec.Raw]], pages: Iterable[bytes]) -> list[Sequence[msgspec.Raw]]:

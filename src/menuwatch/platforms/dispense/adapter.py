@@ -28,7 +28,7 @@ from menuwatch.platforms.dispense.payload import FIELDS, Ids
 from menuwatch.platforms.envelope import check_count, check_list, decode, excerpt, missing, parse_count, with_status
 from menuwatch.platforms.model import FoundStore, Page, PageInfo
 from menuwatch.platforms.numbers import id_text
-from menuwatch.platforms.store_records import StoreRecord, iana_timezone, read_record, valid_coordinates
+from menuwatch.platforms.store_records import StoreRecord, iana_timezone, read_record, state_code, valid_coordinates
 
 if TYPE_CHECKING:
     from menuwatch.config.platforms import PlatformSettings
@@ -220,7 +220,7 @@ def found_store(raw: msgspec.Raw, slug: str) -> FoundStore:
         name=clean(name),
         address=_street(record),
         city=record.text("address.city"),
-        state=record.text("address.administrativeArea"),
+        state=state_code(record.text("address.administrativeArea")),
         country=record.text("address.country"),
         zipcode=record.text("address.postalCode"),
         latitude=latitude,

@@ -31,7 +31,7 @@ class Dovetail(Platform):
     per_page = 50
     own_sites = True
     lists_stores = False
-    example_url = "https://SHOP/RETAILER/shop/"
+    example_url = "https://www.shop.example/tampa/shop/"
 
     def read_page(self, body: bytes) -> Page:
         return answers.read(body)

@@ -10,13 +10,12 @@ import re
 from typing import NamedTuple, Self
 from urllib.parse import parse_qs, unquote, urlencode
 
-from menuwatch.platforms.base import split_url
+from menuwatch.platforms.base import site_host, split_url
 
 API_PATH = "/wp-json/dovetail-api/v1/products"
 MENU_TYPES = ("recreational", "medical")
 _API = "/wp-json/dovetail-api/"
 _RETAILER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,99}")
-_HOST = re.compile(r"[a-z0-9][a-z0-9.-]{0,252}(?::[0-9]{1,5})?")
 _PAGES = frozenset(
     {
         "shop", "menu", "store", "stores", "product", "products", "brands", "brand", "deals", "specials", "wp-json", "wp-content",
@@ -38,7 +37,7 @@ class MenuId(NamedTuple):
         """Of `host/retailer` or `host/retailer/menutype`; None for anything else."""
         host, _, rest = text.partition("/")
         retailer, _, menu_type = rest.partition("/")
-        if not _HOST.fullmatch(host) or not _RETAILER.fullmatch(retailer):
+        if site_host(host) != host or not _RETAILER.fullmatch(retailer):
             return None
         return cls(host, retailer, menu_type or None) if not menu_type or menu_type in MENU_TYPES else None
 

@@ -33,6 +33,7 @@ from menuwatch.platforms.jane import normalize, stores
 from menuwatch.platforms.jane.normalize import ITEMS
 from menuwatch.platforms.jane.payload import FIELDS, Ids
 from menuwatch.platforms.model import FoundStore, Page, PageInfo
+from menuwatch.platforms.store_records import state_code
 
 log = get_logger(__name__)
 
@@ -283,7 +284,7 @@ class Jane(Platform):
         The index gives at most 1,000 stores per question. Without a state, all are asked for at once; if there are more, state by
         state.
         """
-        code = stores.state_code(state.strip()) if state else None
+        code = state_code(state) if state else None
         seen: set[str] = set()
         areas: list[str | None] = [code if code in stores.AREAS else None]
         while areas:
@@ -335,7 +336,7 @@ class Jane(Platform):
             return record
 
         _, record = await self._send(session, "GET", url, None, read_record)
-        return stores.found_store(record) if record is not None else None
+        return stores.asked_store(record, store) if record is not None else None
 
     async def _search(
         self, session: Session, path: str, question: Mapping[str, Any], read: Callable[[bytes, int], Answer]

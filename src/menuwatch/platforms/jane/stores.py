@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 
 from menuwatch.catalog.taxonomy.text import clean
-from menuwatch.geo.states import PROVINCES, code_of
+from menuwatch.core.errors import BadPayload
 from menuwatch.platforms.base import split_url
 from menuwatch.platforms.items import ItemReader
 from menuwatch.platforms.jane.payload import Row
 from menuwatch.platforms.model import FoundStore
 from menuwatch.platforms.numbers import id_text
-from menuwatch.platforms.store_records import iana_timezone, read_record, valid_coordinates
+from menuwatch.platforms.store_records import iana_timezone, read_record, state_code, valid_coordinates
 
 KEPT = (
     "pickup", "delivery", "rating", "reviews_count", "product_count", "visible", "working_hours", "store_taxes", "tax_included",
@@ -122,14 +122,13 @@ def found_store(raw: msgspec.Raw) -> FoundStore:
     )
 
 
-_PROVINCES = {name.casefold(): code for code, name in PROVINCES.items()}
-
-
-def state_code(text: str | None) -> str | None:
-    """The two letters of a state or province given by its name or letters; other texts as they are."""
-    if text is None:
-        return None
-    return code_of(text) or _PROVINCES.get(text.casefold(), text)
+def asked_store(raw: msgspec.Raw, store_id: str) -> FoundStore:
+    """`found_store` of the record that was asked for. Raises BadPayload for another store's."""
+    store = found_store(raw)
+    if store.platform_dispensary_id not in ("", store_id):
+        message = f"another store's: the record of store {store_id} has the id {store.platform_dispensary_id}"
+        raise BadPayload("schema", message, bytes(raw))
+    return store
 
 
 def is_in(store: FoundStore, state: str | None, city: str | None) -> bool:

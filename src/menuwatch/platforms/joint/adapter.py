@@ -19,7 +19,7 @@ import msgspec
 
 from menuwatch.catalog.taxonomy.text import clean
 from menuwatch.core.errors import BadPayload, Permanent, Transient
-from menuwatch.platforms.base import Platform, split_url
+from menuwatch.platforms.base import Platform, site_host, split_url
 from menuwatch.platforms.envelope import excerpt
 from menuwatch.platforms.joint import normalize
 from menuwatch.platforms.joint.answers import NonceRefused, NoRoute, check_refusal, inspect, read
@@ -28,7 +28,7 @@ from menuwatch.platforms.joint.page import SitePage, read_page
 from menuwatch.platforms.joint.payload import FIELDS
 from menuwatch.platforms.model import FoundStore, Page, PageInfo
 from menuwatch.platforms.numbers import id_text
-from menuwatch.platforms.store_records import StoreRecord, iana_timezone, valid_coordinates
+from menuwatch.platforms.store_records import StoreRecord, iana_timezone, state_code, valid_coordinates
 
 if TYPE_CHECKING:
     from menuwatch.core.http import Response, Session
@@ -112,15 +112,16 @@ class Joint(Platform):
     def hosts_of(self, platform_dispensary_id: str | None) -> frozenset[str]:
         """The shop's own host, unless there is one URL for all."""
         match = _STORE_ID.fullmatch(platform_dispensary_id or "")
-        return self.hosts if self.hosts or match is None else frozenset({match["host"].lower()})
+        host = site_host(match["host"]) if match is not None else None
+        return self.hosts if self.hosts or host is None else frozenset({host})
 
     def slug_of(self, menu_url: str) -> str | None:
         """`host` or `host/businessId` of a URL of the plugin's API, None for other URLs."""
         parts = split_url(menu_url)
-        match = _OF_API.match(parts.path) if parts is not None and parts.hostname else None
-        if match is None or parts is None:
+        host = site_host(parts.netloc) if parts is not None else None
+        match = _OF_API.match(parts.path) if parts is not None and host is not None else None
+        if match is None:
             return None
-        host = _host(parts.netloc)
         return f"{host}/{match['business']}" if match["business"] else host
 
     def slug_on_site(self, menu_url: str) -> str | None:
@@ -128,15 +129,16 @@ class Joint(Platform):
         if (known := self.slug_of(menu_url)) is not None:
             return known
         parts = split_url(menu_url)
-        if parts is None or parts.scheme not in ("", "http", "https") or "." not in (parts.hostname or ""):
-            return None
-        return f"{_host(parts.netloc)}{parts.path}".rstrip("/")
+        host = site_host(parts.netloc) if parts is not None and parts.scheme in ("", "http", "https") else None
+        return f"{host}{parts.path}".rstrip("/") if parts is not None and host is not None else None
 
     async def resolve(self, session: Session, slug: str) -> FoundStore | None:
         """The store of a page, or of `host/businessId`; None for a page that does not exist. Raises BadPayload for a page
         without Joint, or that names no store."""
         known = _STORE_ID.fullmatch(slug)
         host, _, path = slug.partition("/")
+        if site_host(host) != host.lower():
+            return None
         address = host if known else f"{host}/{path}".rstrip("/")
         page = await self._page(session, address, lambda page: page.uses_joint and (known or _names_store(page)))
         if page is None:
@@ -172,7 +174,9 @@ class Joint(Platform):
             raise Permanent("Joint is not crawled: JOINT_BASE_URL is not set")
         match = _STORE_ID.fullmatch(platform_dispensary_id)
         if match is not None:
-            return match["host"].lower(), match["business"]
+            if (host := site_host(match["host"])) is None:
+                raise Permanent(f"{match['host']} is no shop's site: sites have names on the internet")
+            return host, match["business"]
         if self.base_url and _NUMBER.fullmatch(platform_dispensary_id):
             return "", platform_dispensary_id
         raise Permanent(
@@ -278,10 +282,6 @@ def _names_store(page: SitePage) -> bool:
     return page.business_id is not None and (page.whole or page.store.value("businessId") is not None)
 
 
-def _host(netloc: str) -> str:
-    return netloc.rpartition("@")[2].lower()
-
-
 def _found_store(page: SitePage, slug: str, host: str, business: str | None, *, tells: bool) -> FoundStore:
     """The store of a page; `tells`: the page is of this store and not of another one of the site."""
     store = page.store if tells else StoreRecord({})
@@ -295,7 +295,7 @@ def _found_store(page: SitePage, slug: str, host: str, business: str | None, *, 
         name=clean(name or title),
         address=store.text("address", "address.address1", "address.street", "address1"),
         city=store.text("city", "address.city"),
-        state=store.text("state", "address.state"),
+        state=state_code(store.text("state", "address.state")),
         zipcode=store.text("zip", "zipCode", "postalCode", "address.zip", "address.postalCode"),
         phone=store.text("phone", "phoneNumber"),
         latitude=latitude,

@@ -43,7 +43,7 @@ from menuwatch.platforms.sweed.payload import FIELDS, id_text
 _API = "/_api/proxy"
 _HOST = re.compile(r"web-ui-(?:kiosk-)?(?P<name>[a-z0-9]+)\.sweedpos\.com")
 _STORE_ID = re.compile(r"(?:(?P<host>[a-z][a-z0-9]*):)?(?P<number>[1-9]\d{0,8})")
-_NUMBER_AT_END = re.compile(r"(?:.*-)?(?P<number>[1-9]\d{0,8})")
+_SLUG = re.compile(r"(?:.*-)?(?P<id>(?:[a-z][a-z0-9]*:)?[1-9]\d{0,8})")
 _SHOP_PATH = re.compile(r"/s(?P<number>[1-9]\d{0,8})(?:/|$)")
 _HOST_NAMES = ("production", "curaleaf", "prime")
 """Known hosts: web-ui-NAME.sweedpos.com."""
@@ -161,13 +161,13 @@ class Sweed(Platform):
         return await self._record(session, number, "Store/GetStoreInfo")
 
     async def resolve(self, session: Session, slug: str) -> FoundStore | None:
-        """The store with that number (`376`, `gleaf-rockville-376`, `curaleaf:128`) or own address (`www.gleaf.com/…`)."""
+        """The store with that number (`376`, `gleaf-rockville-376`, `shop-128-curaleaf:128`) or own address (`www.gleaf.com/…`)."""
         store_id: str | None
         if "/" in slug or "." in slug:
             store_id = await self._of_address(session, slug)
         else:
-            match = _STORE_ID.fullmatch(slug) or _NUMBER_AT_END.fullmatch(slug)
-            store_id = slug if _STORE_ID.fullmatch(slug) else match["number"] if match else None
+            match = _SLUG.fullmatch(slug)
+            store_id = match["id"] if match else None
         info = await self._record(session, store_id, "Store/GetStoreInfo") if store_id is not None else None
         return await self._with_config(session, store_id, info) if store_id is not None and info is not None else None
 

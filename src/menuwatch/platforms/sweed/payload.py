@@ -11,21 +11,16 @@ from typing import Any
 
 import msgspec
 
+from menuwatch.platforms import numbers
 from menuwatch.platforms.fields import declare
+from menuwatch.platforms.numbers import MAX_QUANTITY, Identifier
 
-MAX_QUANTITY = 10_000_000
-"""A larger quantity is an error, not a stock level."""
-
-Identifier = int | str
+__all__ = ["MAX_QUANTITY", "Identifier", "id_text"]
 
 
 def id_text(value: object) -> str | None:
-    """An id, a number or a text, as text; None if it is invalid."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return str(value)
-    return (value.replace("\0", "").strip() or None) if isinstance(value, str) else None
+    """An id as text, without spaces around it; None if it is invalid."""
+    return (numbers.id_text(value) or "").strip() or None
 
 
 class Named(msgspec.Struct, gc=False):

@@ -95,10 +95,10 @@ def store_in(items: Iterable[msgspec.Raw]) -> FoundStore | None:
 
 
 def slug(name: str, store_id: str) -> str:
-    """`gleaf-rockville-376`: names repeat, and the id at the end is all that is needed to find the store again."""
+    """`gleaf-rockville-376`: names repeat, and the id at the end, with the name of another host (`curaleaf:128`), is all that is
+    needed to find the store again."""
     words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:80].strip("-")
-    end = store_id.replace(":", "-")
-    return f"{words}-{end}" if words and store_id and words != end else end
+    return f"{words}-{store_id}" if words and store_id and words != store_id else store_id
 
 
 def sells_only_medical(info: msgspec.Raw) -> bool:

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-Identifier = int | str
+from menuwatch.platforms.numbers import Identifier, id_text
 
-
-def id_text(value: object) -> str | None:
-    """An id, a number or a text, as text; None if it is invalid."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return str(value)
-    return (value.replace("\0", "") or None) if isinstance(value, str) else None
+__all__ = ["Identifier", "Ids", "id_text"]
 
 
 class Ids(msgspec.Struct, gc=False):
