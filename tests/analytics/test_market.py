@@ -18,8 +18,9 @@ from menuwatch.pipeline.context import HandlerContext
 from menuwatch.pipeline.replay import replay
 from tests.analytics.reference_stats import spread
 from tests.recorded import weedmaps
+from tests.recorded.conftest import parts
 from tests.recorded.plain import read
-from tests.recorded.test_recorded_menus import menus_in, parts, recording
+from tests.recorded.test_recorded_menus import menus_in, recording
 
 __all__ = ["parts"]
 
