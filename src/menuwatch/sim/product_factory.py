@@ -85,10 +85,15 @@ def make_brands(rng: Random, image_base: str) -> tuple[Brand, ...]:
             label=label,
             parent_id=uuid(rng) if rng.random() < 0.8 else None,
             logo=logo(name) if rng.random() < 0.9 else None,
-            description=BRAND_TEXT[rng.randrange(200) :] if rng.random() < 0.8 else "",
+            description=_from_a_sentence(rng.randrange(200)) if rng.random() < 0.8 else "",
         )
         for name, label in BRANDS
     )
+
+
+def _from_a_sentence(place: int) -> str:
+    """The text about a brand from the first sentence that begins after this place."""
+    return BRAND_TEXT[BRAND_TEXT.index(". ", place) + 2 :]
 
 
 class ProductFactory:
