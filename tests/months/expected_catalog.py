@@ -25,7 +25,7 @@ class Known:
     """Of the misses, those of crawls that lied: it lay on the shelf. Only the first steps of a slow shrinking may do that."""
 
     @property
-    def row(self) -> tuple[int, str, int | None, int]:
+    def row(self) -> tuple[int, str, int | None, int | None]:
         """(misses, stock status, packages, price in cents)"""
         return self.misses, self.stock, self.quantity, self.good.cents
 
@@ -35,7 +35,7 @@ class Book:
     """One store's products and what every crawl saw of them."""
 
     products: dict[int, Known] = field(default_factory=dict)
-    seen: dict[tuple[datetime, int], tuple[str, int | None, int]] = field(default_factory=dict)
+    seen: dict[tuple[datetime, int], tuple[str, int | None, int | None]] = field(default_factory=dict)
     """(crawl, product) → stock status, packages, price in cents; what a crawl did not see is not here."""
     crawls: list[datetime] = field(default_factory=list)
     declared: int = 0

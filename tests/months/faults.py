@@ -45,6 +45,11 @@ STUBBORN = frozenset({"third", "block", "empty", "schema", "stranger"})
 """Once in a while one of these lasts for one to three weeks, and nobody does anything about it."""
 SMALL = 24
 """Of a shop with fewer products than this, the loss of some at once is nothing out of the ordinary: it has no slow shrinking."""
+TINY = 12
+"""Of so few products two thirds may go at once (`quarantine.ALWAYS_LOST`): other signs must tell that something is wrong."""
+TINY_STRANGER = "all pages, tiny shop"
+TINY_THIRD = "third, tiny shop"
+"""Faults of shops with no more products than `TINY`, for the platforms that have no other signs (`Wire.unshown`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,7 @@ def begin(rng: Random, kind: str, shop: Shop) -> Episode:
         "malformed": [*shop.wire.malformed],
     }
     if kind in choices:
-        found.variant = rng.choice(choices[kind])
+        found.variant = rng.choice([one for one in choices[kind] if one not in shop.wire.unshown])
     return found
 
 
@@ -150,6 +155,8 @@ def serve(episode: Episode, shop: Shop, goods: dict[int, Good]) -> Served | None
     rng = Random(episode.seed)
     match episode.kind:
         case "slow" if number == 0 and len(goods) < SMALL:
+            return None
+        case "third" if len(goods) <= TINY and TINY_THIRD in shop.wire.unshown:
             return None
         case "third" | "slow":
             return _shrunk(episode, number, shop, goods, rng)
@@ -225,7 +232,9 @@ def _schema(episode: Episode, shop: Shop, goods: dict[int, Good]) -> Served:
     return Served(answer, "kept out", {}, what=episode.variant)
 
 
-def _stranger(episode: Episode, shop: Shop, goods: dict[int, Good], rng: Random) -> Served:
+def _stranger(episode: Episode, shop: Shop, goods: dict[int, Good], rng: Random) -> Served | None:
+    if len(goods) <= TINY and TINY_STRANGER in shop.wire.unshown:
+        return None
     pages = shop.paged(shop.items(list(goods.values())))
     which = range(len(pages)) if episode.variant == "all pages" else [rng.randrange(len(pages))]
     for at in which:
@@ -261,7 +270,7 @@ def _malformed(episode: Episode, shop: Shop, goods: dict[int, Good], rng: Random
         item = shop.wire.item(good, shop.id)
         if good.id in chosen:
             spoil = shop.wire.malformed.get(episode.variant)
-            item = {**item, "id": None, "_id": None} if spoil is None else spoil(item)
+            item = shop.wire.nameless(item) if spoil is None else spoil(item)
         items.append(item)
     shown = {i: good for i, good in goods.items() if i not in chosen}
     unread = frozenset() if nameless else chosen

@@ -11,10 +11,11 @@ CLEARED = (0.66, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class Good:
-    """One product on a shelf: `cents` per package; `quantity` in packages, None where the shop does not count it."""
+    """One product on a shelf: `cents` per package, None where the platform shows none; `quantity` in packages, None where the shop
+    does not count it."""
 
     id: int
-    cents: int
+    cents: int | None
     quantity: int | None
     status: str | None = None
     """What the platform says of its stock, where the quantity does not tell."""
@@ -37,7 +38,9 @@ class _Away:
 class Shelves:
     """Moves from crawl to crawl: prices, sales, deliveries, products that are taken off (some for good) and new ones."""
 
-    def __init__(self, rng: Random, size: int, first_id: int) -> None:
+    def __init__(self, rng: Random, size: int, first_id: int, selling_out: float = 1.0) -> None:
+        """`selling_out` is the share of the goods about to sell out that do; of the others one is left."""
+        self._selling_out = selling_out
         self._rng = rng
         self._size = size
         self._serial = first_id
@@ -68,10 +71,12 @@ class Shelves:
                 self._away.append(_Away(self.goods.pop(good.id), back))
             elif dice < 0.06:
                 self.goods[good.id] = replace(
-                    good, cents=max(100, good.cents + 100 * rng.choice((-3, -2, -1, 1, 2, 4)))
+                    good, cents=max(100, (good.cents or 0) + 100 * rng.choice((-3, -2, -1, 1, 2, 4)))
                 )
             elif dice < 0.3 and good.quantity is not None:
                 left = max(0, good.quantity - rng.randrange(1, 5)) if good.quantity else rng.randrange(5, 24)
+                if not left and self._selling_out < 1 and rng.random() >= self._selling_out:
+                    left = 1
                 self.goods[good.id] = replace(good, quantity=left)
         # A shop that lost products gets new ones, few at a time.
         if len(self.goods) < self._size:

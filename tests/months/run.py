@@ -54,10 +54,9 @@ from tests.chaos.server import Server
 from tests.chaos.worker_processes import Leash
 from tests.months.expected_catalog import OUT_AFTER, Book
 from tests.months.faults import FAULTS, Answer, Episode, Served, Shop, begin, serve
-from tests.months.market import Shelves
+from tests.months.market import Good, Shelves
 from tests.months.simulated_wire import SimulatedWire
 from tests.months.wire import WIRES, Wire
-from tests.platforms.samples import TOTALS
 
 START = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 _SHOWN = 40
@@ -162,7 +161,8 @@ class StoreMonth:
         self._name = f"{wire.name} store {number} ({seed})"
         rows = rng.choice((25, 25, 40, 100))
         self._shop = Shop(wire, wire.store_id(number), rows, wire.store_id(number + 100_000))
-        self._shelves = Shelves(Random(f"shelves/{seed}"), rng.choice((16, 40, 60, 60, 90)), number * 10_000)
+        goods = rng.choice((16, 40, 60, 60, 90))
+        self._shelves = Shelves(Random(f"shelves/{seed}"), goods, number * 10_000, wire.selling_out)
         self._wire = wire
         self._book = Book()
         self._clock = ManualClock(START)
@@ -285,8 +285,13 @@ class StoreMonth:
             self._open = None
         return "none", self._shop.sound(truth)
 
+    def _on_menu(self) -> dict[int, Good]:
+        """The goods that the shop's menu has, as the platform shows them: some leave out what is sold out."""
+        shown = {number: self._wire.visible(good) for number, good in self._shelves.goods.items()}
+        return {number: good for number, good in shown.items() if good is not None}
+
     async def _crawl(self, number: int, *, changed: bool) -> None:
-        truth = {number: self._wire.visible(good) for number, good in self._shelves.goods.items()}
+        truth = self._on_menu()
         kind, served = self._serve(number, truth)
         at = self._clock.now()
         became, payload_id = await self._fetch(served)
@@ -409,13 +414,14 @@ class StoreMonth:
             self._wrong(f"{at} ({kind}): {len(more)} products too many, such as {min(more)}")
         wrong = []
         count = self._report.count
+        listed = self._on_menu()
         for number, known in self._book.products.items():
             row = found.get(names[number])
             if row is None:
                 wrong.append(f"{names[number]} is not there")
                 continue
             misses, stock = row[0], row[1]
-            on_shelf = number in self._shelves.goods
+            on_shelf = number in listed
             by_absence = misses == OUT_AFTER
             doubtful = by_absence and on_shelf and known.honest < OUT_AFTER
             hurried = doubtful and 0 < known.deceived < OUT_AFTER
@@ -462,9 +468,9 @@ class StoreMonth:
 
 
 def all_wires() -> tuple[Wire, ...]:
-    """Those written by hand, and every other platform of the simulator whose pages have a total."""
+    """Those written by hand, and every other platform of the simulator."""
     by_hand = {wire.name for wire in WIRES}
-    return (*WIRES, *(SimulatedWire(name) for name in platform_names() if name in TOTALS and name not in by_hand))
+    return (*WIRES, *(SimulatedWire(name) for name in platform_names() if name not in by_hand))
 
 
 async def run(

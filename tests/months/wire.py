@@ -44,7 +44,24 @@ class Wire(Protocol):
     def product_id(self, good_id: int) -> str: ...
     def store_id(self, number: int) -> str: ...
     def number(self, params: Mapping[str, str], json: Any, url: str = "", store: str = "") -> int | None: ...
-    def visible(self, good: Good) -> Good: ...
+    def visible(self, good: Good) -> Good | None:
+        """The good as the platform shows it, None where its menu leaves it out."""
+        ...
+
+    def nameless(self, item: Item) -> Item:
+        """The item without an id that can be read."""
+        ...
+
+    @property
+    def selling_out(self) -> float:
+        """The share of goods about to sell out that do: less than 1 where the menu would lose too many at once."""
+        ...
+
+    @property
+    def unshown(self) -> Mapping[str, str]:
+        """Variants of faults that nobody could tell from a sound menu of this platform, each with the reason."""
+        ...
+
     async def respond(self, method: str, url: str, **given: Any) -> Response: ...
     def odd_envelopes(self, items: Sequence[Item]) -> Mapping[str, bytes]: ...
 
@@ -81,7 +98,7 @@ class DutchieWire:
         return f"{0x6000_0000_0000_0000_0000_0000 + number:024x}"
 
     def item(self, good: Good, store: str) -> Item:
-        price, product_id = good.cents / 100, self.product_id(good.id)
+        price, product_id = (good.cents or 0) / 100, self.product_id(good.id)
         pos = good.id % 2 == 0 and good.quantity is not None
         child = {"option": "1g", "quantity": good.quantity, "quantityAvailable": good.quantity, "price": price}
         counted = good.quantity is not None and not pos
@@ -103,6 +120,17 @@ class DutchieWire:
 
     def visible(self, good: Good) -> Good:
         return good
+
+    def nameless(self, item: Item) -> Item:
+        return {**item, "id": None, "_id": None}
+
+    @property
+    def selling_out(self) -> float:
+        return 1.0
+
+    @property
+    def unshown(self) -> Mapping[str, str]:
+        return {}
 
     async def respond(self, method: str, url: str, **given: Any) -> Response:
         raise AssertionError(f"{method} {url} is no request for a page")
@@ -169,7 +197,7 @@ class WeedmapsWire:
 
     def item(self, good: Good, store: str) -> Item:
         slug = f"blue-dream-{good.id}"
-        dollars = good.cents // 100
+        dollars = (good.cents or 0) // 100
         weights = "price_half_gram price_gram price_two_grams price_eighth price_quarter price_half_ounce price_ounce"
         attributes = {
             "name": f"Blue Dream {good.id}", "slug": slug, "category_name": "Edibles", "body": "", "is_published": True,
@@ -195,6 +223,17 @@ class WeedmapsWire:
 
     def visible(self, good: Good) -> Good:
         return good
+
+    def nameless(self, item: Item) -> Item:
+        return {**item, "id": None, "_id": None}
+
+    @property
+    def selling_out(self) -> float:
+        return 1.0
+
+    @property
+    def unshown(self) -> Mapping[str, str]:
+        return {}
 
     async def respond(self, method: str, url: str, **given: Any) -> Response:
         raise AssertionError(f"{method} {url} is no request for a page")

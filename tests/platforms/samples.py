@@ -5,7 +5,8 @@ Both are found by the name of the platform. A platform that has neither has a fu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -26,7 +27,7 @@ MAX_ITEMS = 3000
 
 TOTALS = {
     "dutchie": "data.filteredProducts.queryInfo.totalCount",
-    "weedmaps": "meta.total",
+    "weedmaps": "meta.total_menu_items",
     "dutchie_plus": "data.products_count",
     "dispense": "count",
     "dovetail": "total",
@@ -35,6 +36,9 @@ TOTALS = {
     "sweed": "total",
 }
 """Where a page has the number of products of the whole menu; platforms that are not listed have none, or in no single field."""
+
+RECORDED_TOTALS = {"weedmaps": "meta.total"}
+"""The same in recorded pages, where they have it elsewhere."""
 
 PAGES = {"dutchie": "data.filteredProducts.queryInfo.totalPages", "dovetail": "pages", "jane": "nbPages"}
 """Where a page has the number of pages."""
@@ -55,11 +59,7 @@ def _dovetail(adapter: Platform) -> Sample:
 
 def _weedmaps(adapter: Platform) -> Sample:
     """The shape of today's API; `items_path` is that of the recorded menus."""
-
-    def wrap(items: Sequence[bytes], count: int) -> bytes:
-        return b'{"meta":{"total_menu_items":%d},"data":{"menu_items":[%b]}}' % (count, b",".join(items))
-
-    return Sample(adapter=adapter, pages=Simulated("weedmaps").menu().pages, wrap=wrap)
+    return replace(_sample(adapter, Simulated("weedmaps").menu().pages), items="data.menu_items")
 
 
 OWN: dict[str, Callable[[Platform], Sample]] = {"dovetail": _dovetail, "weedmaps": _weedmaps}
@@ -90,7 +90,7 @@ def sample_of(name: str, source: str) -> Sample:
         )
     if not pages:
         pytest.skip(f"{name} is not simulated, and there are no recordings")
-    return _sample(adapter, pages)
+    return replace(_sample(adapter, pages), total=(TOTALS | RECORDED_TOTALS).get(name, ""))
 
 
 def _sample(adapter: Platform, pages: list[bytes] | tuple[bytes, ...]) -> Sample:

@@ -22,11 +22,18 @@ BASE_URL = "http://simulated.test"
 
 
 class LocalSession:
-    """A session with the endpoint of one platform, which has one store."""
+    """A session with the endpoint of one platform; `store` is the first of its `stores`."""
 
-    def __init__(self, name: str, *, products: int, seed: int = 5, faults: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, name: str, *, products: int, seed: int = 5, faults: Mapping[str, Any] | None = None, stores: int = 1
+    ) -> None:
         dutchie = name == "dutchie"
-        self.market = Market(seed=seed, stores=int(dutchie), products=products, platforms={} if dutchie else {name: 1})
+        self.market = Market(
+            seed=seed,
+            stores=stores if dutchie else 0,
+            products=products,
+            platforms={} if dutchie else {name: stores},
+        )
         self.store = self.market.stores[0]
         injected = Faults(seed)
         injected.set(faults or {})

@@ -36,6 +36,8 @@ class Sample:
     adapter: Platform
     pages: Sequence[bytes]
     """One or more pages of one store's menu, as they came: recorded ones, or one that has every field that is read."""
+    items: str = ""
+    """Path of the list of items in these pages, where it is not the adapter's `items_path`: some platforms have several shapes."""
     total: str = ""
     """Path of the number of products of the whole menu in a page (`meta.total`), if pages have one."""
     total_pages: str = ""
@@ -58,8 +60,14 @@ class Sample:
             if self.adapter.identity(raw) not in self.unusable
         ]
 
+    @property
+    def items_path(self) -> Path:
+        """The steps to the list of items in a page."""
+        return steps(self.items or self.adapter.items_path)
+
     @cached_property
-    def _frame(self) -> Any:
+    def frame(self) -> Any:
+        """The first page, whose items and totals are replaced to make others."""
         return msgspec.json.decode(self.pages[0].decode("utf-8-sig", "replace"))
 
     def page(self, items: Sequence[bytes], total: int | None = None) -> bytes:
@@ -67,7 +75,7 @@ class Sample:
         count = len(items) if total is None else total
         if self.wrap is not None:
             return self.wrap(items, count)
-        page = replaced(self._frame, steps(self.adapter.items_path), [_PLACE] if items else [])
+        page = replaced(self.frame, self.items_path, [_PLACE] if items else [])
         if self.total:
             page = replaced(page, steps(self.total), count)
         if self.total_pages:
