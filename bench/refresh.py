@@ -48,6 +48,9 @@ from menuwatch.sim.local_session import LocalSession, simulated_platforms
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Details
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.platforms.samples import simulated_sample
+
 START = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 RATIOS = ("first_vs_copy", "unchanged_vs_first", "tenth_changed_vs_first")
 COLUMNS = f"{rows.PRODUCT_COLUMNS}, {rows.IDENTITY_COLUMNS}"
@@ -61,7 +64,7 @@ def sample(name: str, size: int, file: Path | None) -> Sample:
     session = LocalSession(name, products=size, seed=size)
     adapter = platforms(Settings(**session.settings))[name]
     menu = asyncio.run(adapter.fetch_menu(cast("Session", session), session.store.id))
-    return Sample(adapter=adapter, pages=menu.pages)
+    return simulated_sample(adapter, menu.pages)
 
 
 def pages(menu: Sample, items: Sequence[bytes]) -> list[bytes]:

@@ -5,7 +5,7 @@ Both are found by the name of the platform. A platform that has neither has a fu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -51,19 +51,19 @@ UNUSABLE = {"sweed": frozenset({"204934"})}
 """Ids of recorded items that are no products: one of Sweed's has an empty name."""
 
 
-def _dovetail(adapter: Platform) -> Sample:
-    """Answers without the address that they are archived with: items of a page then are as the shop gives them."""
-    pages = [msgspec.json.encode(msgspec.json.decode(page)["products"]) for page in Simulated("dovetail").menu().pages]
-    return _sample(adapter, pages)
+def simulated_sample(adapter: Platform, pages: Sequence[bytes]) -> Sample:
+    """The sample of pages that the simulator served."""
+    if adapter.name == "dovetail":
+        # Answers without the address that they are archived with: items of a page then are as the shop gives them.
+        pages = [msgspec.json.encode(msgspec.json.decode(page)["products"]) for page in pages]
+    return replace(_sample(adapter, pages), items=SHAPES.get(adapter.name, ""))
 
 
-def _weedmaps(adapter: Platform) -> Sample:
-    """The shape of today's API; `items_path` is that of the recorded menus."""
-    return replace(_sample(adapter, Simulated("weedmaps").menu().pages), items="data.menu_items")
+SHAPES = {"weedmaps": "data.menu_items"}
+"""Paths of the items where the simulator serves another shape than the recorded one: Weedmaps that of today's API."""
 
-
-OWN: dict[str, Callable[[Platform], Sample]] = {"dovetail": _dovetail, "weedmaps": _weedmaps}
-"""Samples of platforms whose pages cannot be made from a page with other items, or that have neither a simulator nor recordings."""
+OWN: dict[str, Callable[[Platform], Sample]] = {}
+"""Samples of platforms that have neither a simulator nor recordings."""
 
 
 @lru_cache(maxsize=1)
@@ -79,7 +79,7 @@ def sample_of(name: str, source: str) -> Sample:
     if source == "simulator" and name in OWN:
         return OWN[name](adapter)
     if source == "simulator" and name in simulated_platforms():
-        return _sample(adapter, Simulated(name).menu().pages)
+        return simulated_sample(adapter, Simulated(name).menu().pages)
     pages = _recorded(adapter)
     if source == "recordings" and not pages:
         pytest.skip(f"no recorded menus of {name}")
@@ -93,7 +93,7 @@ def sample_of(name: str, source: str) -> Sample:
     return replace(_sample(adapter, pages), total=(TOTALS | RECORDED_TOTALS).get(name, ""))
 
 
-def _sample(adapter: Platform, pages: list[bytes] | tuple[bytes, ...]) -> Sample:
+def _sample(adapter: Platform, pages: Sequence[bytes]) -> Sample:
     return Sample(
         adapter=adapter,
         pages=pages,
