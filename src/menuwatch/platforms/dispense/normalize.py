@@ -38,7 +38,7 @@ from menuwatch.catalog.taxonomy.categories import DOSED, Kind, kind
 from menuwatch.catalog.taxonomy.limits import MAX_TOTAL, bounded, shorten
 from menuwatch.catalog.taxonomy.package import GRAMS_PER_OUNCE, package, shortest
 from menuwatch.catalog.taxonomy.text import label, plain
-from menuwatch.platforms.dispense.payload import Brand, Discount, Ids, Item, Labs, PointOfSale, Sellable
+from menuwatch.platforms.dispense.payload import Brand, Discount, Ids, Item, Labs, Owner, PointOfSale, Sellable
 from menuwatch.platforms.items import ItemReader, UnusableItem
 from menuwatch.platforms.lab import lab_value, spelled
 from menuwatch.platforms.numbers import Quantity, id_text, packages
@@ -368,4 +368,5 @@ ITEMS = ItemReader(
     essential=("name", "price", "priceWithDiscounts", "quantity", "enable", "deleted", "variants"),
     judged=("price", "priceWithDiscounts", "variants"),
     store_id=lambda item: id_text(item.venue),
+    owner=Owner,
 )

@@ -56,6 +56,16 @@ class OfWeedmaps(msgspec.Struct, gc=False):
 Labs = dict[str, msgspec.Raw]
 
 
+class Owner(msgspec.Struct, gc=False):
+    """The field of an item that names its store."""
+
+    venue: Identifier | None = None
+
+    def store_id(self) -> str | None:
+        """The id as text."""
+        return id_text(self.venue)
+
+
 class Ids(msgspec.Struct, gc=False):
     """Fields that identify an item's product, and its store."""
 

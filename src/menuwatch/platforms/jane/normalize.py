@@ -37,7 +37,7 @@ from menuwatch.catalog.taxonomy.strains import strain
 from menuwatch.catalog.taxonomy.text import label
 from menuwatch.platforms.items import ItemReader
 from menuwatch.platforms.jane.lab_results import by_option, content, is_cannabinoid, percentage, read_labs, shown
-from menuwatch.platforms.jane.payload import WEIGHTS, BundleIds, Ids, Photo, Row, SpecialPrice
+from menuwatch.platforms.jane.payload import WEIGHTS, BundleIds, Ids, Owner, Photo, Row, SpecialPrice
 from menuwatch.platforms.numbers import id_text
 from menuwatch.platforms.products import check_price, grams, instant_field, make_product, make_variant, required
 
@@ -365,4 +365,5 @@ ITEMS = ItemReader(
     essential=("name", "visible", "available_weights", "store_types", *_PRICES),
     judged=_PRICES,
     store_id=Row.store,
+    owner=Owner,
 )

@@ -106,6 +106,16 @@ class Ids(msgspec.Struct, gc=False):
         return id_text(self.store_id)
 
 
+class Owner(msgspec.Struct, gc=False):
+    """The field of an item that names its store."""
+
+    number: Identifier | None = msgspec.field(default=None, name="store_id")
+
+    def store_id(self) -> str | None:
+        """The id as text."""
+        return id_text(self.number)
+
+
 class Row(Ids, gc=False):
     """One row."""
 

@@ -37,7 +37,7 @@ from menuwatch.catalog.taxonomy.package import package, shortest
 from menuwatch.catalog.taxonomy.text import label, plain
 from menuwatch.catalog.taxonomy.unit_price import effective, per
 from menuwatch.platforms.items import ItemReader, UnusableItem
-from menuwatch.platforms.joint.payload import Content, Ids, Item, LabRow, MenuVariant, Special, amount
+from menuwatch.platforms.joint.payload import Content, Ids, Item, LabRow, MenuVariant, Owner, Special, amount
 from menuwatch.platforms.lab import lab_value
 from menuwatch.platforms.numbers import id_text, packages
 from menuwatch.platforms.products import (
@@ -320,4 +320,5 @@ ITEMS = ItemReader(
     essential=("name", "variants"),
     judged=("variants",),
     store_id=lambda item: id_text(item.businessId),
+    owner=Owner,
 )

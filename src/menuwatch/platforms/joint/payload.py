@@ -74,6 +74,16 @@ class LabRow(msgspec.Struct, gc=False):
     unit: str | None = None
 
 
+class Owner(msgspec.Struct, gc=False):
+    """The field of an item that names its store."""
+
+    businessId: Identifier | None = None  # noqa: N815
+
+    def store_id(self) -> str | None:
+        """The id as text."""
+        return id_text(self.businessId)
+
+
 class Ids(msgspec.Struct, gc=False):
     """Fields that identify an item's product, and its store."""
 
