@@ -55,7 +55,7 @@ async def test_a_refused_key_names_the_setting_and_blames_no_identity(home: Path
         adapter = Dispense(base_url=sim.platforms["dispense"]["base_url"], api_key=key)
         changed = replace(system, platforms={**system.platforms, "dispense": adapter})
         async with bootstrap.run_worker(changed):
-            await add(sim, changed)
+            await add(sim, system)  # where the key is missing, no store is added
         (task,) = await query(system, "SELECT status, error_message FROM worker_tasks")
         assert task["status"] == "failed"
         assert "DISPENSE_API_KEY" in task["error_message"]
