@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ class Menus:
         return rows
 
 
-class Endpoint:
+class Endpoint(ABC):
     """The menu API of one platform at the present `tick`."""
 
     def __init__(
@@ -105,9 +106,9 @@ class Endpoint:
         self._stats = stats
         self.tick = 0
 
+    @abstractmethod
     def respond(self, request: Request, identity: Identity) -> Response | None:
         """The response to one request, faulty or not; None where the path is not this API's."""
-        raise NotImplementedError
 
     def _log(self, operation: str, identity: Identity, store: SimStore | None, page: int) -> ApiRequest:
         """Counts a request; `page` counts from 0."""
