@@ -15,7 +15,7 @@ from threading import Event, Thread
 import psutil
 
 from menuwatch.config.settings import Settings
-from menuwatch.pipeline.recorded_files import LARGEST_FILE
+from menuwatch.pipeline.recording_reader import LARGEST_FILE
 from tests.attack import pictures
 from tests.attack.archives import GOOD, archive_damages, hostile
 from tests.attack.installation import Installation

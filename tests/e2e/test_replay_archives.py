@@ -16,6 +16,7 @@ import pytest
 
 from menuwatch.core.errors import Refused
 from menuwatch.pipeline import recorded_files as recorded
+from menuwatch.pipeline import recording_reader as reader
 from tests.e2e.recordings import NOW, SHOP, archived, page, product
 from tests.e2e.test_replay import Command
 from tests.unit.test_coverage import PLATFORMS
@@ -156,11 +157,11 @@ def test_a_damaged_archive_gives_what_came_before_the_damage(tmp_path: Path, whe
     }[where]
     path = tmp_path / "damaged.tar"
     path.write_bytes(damaged)
-    found = list(recorded.read_file(path))
-    assert [source for source, what in found if not isinstance(what, recorded.LeftOut)] == [
+    found = list(reader.read_file(path))
+    assert [source for source, what in found if not isinstance(what, reader.LeftOut)] == [
         f"{path}: menus/a.json", f"{path}: menus/b.json.gz",
     ]  # fmt: skip
-    left_out = [what.reason for _, what in found if isinstance(what, recorded.LeftOut)]
+    left_out = [what.reason for _, what in found if isinstance(what, reader.LeftOut)]
     assert left_out
     assert any("the archive is damaged" in reason or "unexpected end of data" in reason for reason in left_out)
 
@@ -179,10 +180,10 @@ def test_what_is_no_plain_file_or_too_large_is_left_out(tmp_path: Path, monkeypa
             info = tarfile.TarInfo(name)
             info.size = len(body)
             archive.addfile(info, io.BytesIO(body))
-    monkeypatch.setattr(recorded, "LARGEST_MEMBER", 1000)
-    found = {source.split(": ")[1]: what for source, what in recorded.read_file(path)}
+    monkeypatch.setattr(reader, "LARGEST_MEMBER", 1000)
+    found = {source.split(": ")[1]: what for source, what in reader.read_file(path)}
     assert found["fine.json"] == b"{}"
-    reasons = {name: what.reason for name, what in found.items() if isinstance(what, recorded.LeftOut)}
+    reasons = {name: what.reason for name, what in found.items() if isinstance(what, reader.LeftOut)}
     assert reasons == {
         "link.json": "is not a regular file",
         "large.json": "has 2,000 bytes, more than 1,000",
@@ -191,14 +192,14 @@ def test_what_is_no_plain_file_or_too_large_is_left_out(tmp_path: Path, monkeypa
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorded, "LARGEST_FILE", 1000)
+    monkeypatch.setattr(reader, "LARGEST_FILE", 1000)
     for name, body, said in (
         ("bomb.json.gz", gzip.compress(b" " * 2000, mtime=0), "unpacks to more than 1,000 bytes"),
         ("large.json", b" " * 2000, "has more than 1,000 bytes"),
     ):
         (tmp_path / name).write_bytes(body)
         with pytest.raises(Refused, match=said):
-            list(recorded.read_file(tmp_path / name))
+            list(reader.read_file(tmp_path / name))
 
 
 def test_a_platform_may_be_named(command: Command, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from menuwatch.config.settings import Settings
 from menuwatch.core.errors import BadPayload
-from menuwatch.pipeline.recorded_files import read_file
+from menuwatch.pipeline.recording_reader import read_file
 from menuwatch.platforms.base import Platform
 from menuwatch.platforms.conformance import Sample
 from menuwatch.platforms.registry import platforms

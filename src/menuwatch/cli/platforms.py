@@ -12,7 +12,7 @@ from menuwatch.cli.output import Column, Format, echo, notice, print_json, print
 from menuwatch.cli.startup import load_settings, read
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import pluralize
-from menuwatch.pipeline.recorded_files import LeftOut, read_file
+from menuwatch.pipeline.recording_reader import LeftOut, read_file
 from menuwatch.platforms import registry
 from menuwatch.platforms.new_package import write_package
 from menuwatch.platforms.report import Report, report

@@ -25,7 +25,8 @@ from menuwatch.pipeline.archive_transaction import ArchiveTransaction, archive_t
 from menuwatch.pipeline.context import HandlerContext, store_details
 from menuwatch.pipeline.product_refresh import refresh
 from menuwatch.pipeline.quarantine import size_anomaly
-from menuwatch.pipeline.recorded_files import LeftOut, NoMenu, RecordedMenu, collect
+from menuwatch.pipeline.recorded_files import NoMenu, RecordedMenu, collect
+from menuwatch.pipeline.recording_reader import LeftOut
 from menuwatch.platforms.base import Platform
 from menuwatch.queue.outcome import Fail
 from menuwatch.stores import store as stores

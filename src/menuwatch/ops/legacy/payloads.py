@@ -23,7 +23,8 @@ from menuwatch.ops.legacy.columns import PAYLOADS, Record
 from menuwatch.ops.legacy.fields import Bad
 from menuwatch.ops.legacy.staging import Staging, read, skip
 from menuwatch.pipeline.archive_transaction import DeduplicatedFile, commit_refused
-from menuwatch.pipeline.recorded_files import LeftOut, RecordedMenu, read_file
+from menuwatch.pipeline.recorded_files import RecordedMenu
+from menuwatch.pipeline.recording_reader import LeftOut, read_file
 from menuwatch.platforms.base import Platform
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Store
