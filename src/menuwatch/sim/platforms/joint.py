@@ -110,9 +110,13 @@ class JointEndpoint(Endpoint):
             return self._refuse(400, "rest_invalid_param", "Invalid query")
         store = self._businesses.get(str(business))
         if route != (str(business) if store is not None and has_old_route(store) else _INDEX):
-            return self._refuse(404, "rest_no_route", "No route was found matching the URL and request method.")
+            return self._blocked(identity, store) or self._refuse(
+                404, "rest_no_route", "No route was found matching the URL and request method."
+            )
         if store is not None and wants_nonce(store) and request.headers.get("x-wp-nonce") != self._nonce(store):
-            return self._refuse(403, "rest_cookie_invalid_nonce", "Cookie check failed")
+            return self._blocked(identity, store) or self._refuse(
+                403, "rest_cookie_invalid_nonce", "Cookie check failed"
+            )
         if size < 1 or start < 0 or start % size:
             return self._refuse(400, "rest_invalid_param", "Invalid query")
         size = min(size, MOST_PER_PAGE)
@@ -121,6 +125,11 @@ class JointEndpoint(Endpoint):
         return self._respond(
             api_request, store, lambda emptied: self._menu(shown, api_request, start, size, emptied=emptied)
         )
+
+    def _blocked(self, identity: Identity, store: SimStore | None) -> Response | None:
+        """What the service before the site answers instead of the site, None where it lets the request through."""
+        answer = self._respond(self._log("search", identity, store, 0), store, lambda _: Body(b""))
+        return answer if answer.status != 200 else None
 
     def _refuse(self, status: int, code: str, message: str) -> Response:
         self._stats.refused()
