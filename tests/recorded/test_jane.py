@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from menuwatch.archive.files import FileArchive
-from menuwatch.config.settings import Settings
-from menuwatch.core.clock import SystemClock
 from menuwatch.core.errors import BadPayload
-from menuwatch.db.pool import Pool
 from menuwatch.fetch.classify import Verdict, classify_response
 from menuwatch.pipeline.context import HandlerContext
 from menuwatch.pipeline.replay import replay
 from menuwatch.platforms.fields import UNDECLARED, coverage
 from menuwatch.platforms.jane import stores
 from menuwatch.platforms.jane.adapter import Jane
-from menuwatch.platforms.registry import platforms
 from tests.recorded import jane, stored
 from tests.recorded.plain import read
 
 JANE = Jane()
-
-
-@pytest.fixture
-def parts(pool: Pool, tmp_path: Path) -> HandlerContext:
-    def no_session(**_: Any) -> Any:
-        raise AssertionError("a replay never touches the network")
-
-    return HandlerContext(
-        pool=pool,
-        clock=SystemClock(),
-        archive=FileArchive(tmp_path / "storage"),
-        platforms=platforms(Settings()),
-        open_session=no_session,
-        suspect_share=0.4,
-        blocked_wait=timedelta(seconds=1),
-    )
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from random import Random
-from typing import Self
+from typing import Any, Self
 
 from menuwatch.sim.config import IMAGE_BASE, Rates, SimConfig
 from menuwatch.sim.model import Brand, Counting, Offer, ProductState, SimStore
@@ -287,6 +287,13 @@ def make_store(rng: Random, seed: int, index: int) -> SimStore:
         threshold=0 if counting == "manual" else rng.choice((0, 0, 2)),
         medical_percent=10 if counting == "pos" and not old and rng.random() < 0.25 else 0,
         old=old,
+    )
+
+
+def plain_store(store: SimStore, platform: str, shop: str, **fields: Any) -> SimStore:
+    """The store of a chain on another platform, without what only Dutchie has: reserves, thresholds, discounts for patients."""
+    return replace(
+        store, platform=platform, chain=slug_of(shop), reserve=0, threshold=0, medical_percent=0, old=False, **fields
     )
 
 

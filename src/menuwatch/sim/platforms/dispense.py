@@ -23,10 +23,9 @@ from menuwatch.sim.endpoint import Body, Endpoint
 from menuwatch.sim.expected import OptionRow, Row, Strength, dollars, option_stock
 from menuwatch.sim.fault_injection import ApiRequest, Faults, Identity
 from menuwatch.sim.http import Request, Response
-from menuwatch.sim.market import Market, make_store, store_name
+from menuwatch.sim.market import Market, make_store, plain_store, store_name
 from menuwatch.sim.model import Content, ProductState, SimStore, percent_off
 from menuwatch.sim.platform import SimPlatform, Sizes
-from menuwatch.sim.product_factory import slug_of
 from menuwatch.sim.stats import Stats
 from menuwatch.sim.words import SHOP_NAMES
 
@@ -328,18 +327,14 @@ class _Dispense(SimPlatform):
         shop = SHOP_NAMES[(number + 4) % len(SHOP_NAMES)]
         store = make_store(rng, seed, self.first_index + number)
         venue = f"{rng.getrandbits(64):016x}"
-        return replace(
+        return plain_store(
             store,
+            self.name,
+            shop,
             id=venue,
             slug=venue,
             name=f"{store_name(shop, store.city, number)} Collective",
-            chain=slug_of(shop),
             counting="manual",
-            reserve=0,
-            threshold=0,
-            medical_percent=0,
-            old=False,
-            platform="dispense",
         )
 
     def endpoint(self, market: Market, faults: Faults, stats: Stats) -> Endpoint:

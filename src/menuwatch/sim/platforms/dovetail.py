@@ -23,7 +23,7 @@ from menuwatch.sim.endpoint import MAX_PER_PAGE, Body, Endpoint
 from menuwatch.sim.expected import OptionRow, Row, dollars, option_stock
 from menuwatch.sim.fault_injection import ApiRequest, Faults, Identity
 from menuwatch.sim.http import Request, Response
-from menuwatch.sim.market import Market, make_store, store_name
+from menuwatch.sim.market import Market, make_store, plain_store, store_name
 from menuwatch.sim.model import Content, ProductState, SimStore, percent_off
 from menuwatch.sim.platform import SimPlatform
 from menuwatch.sim.product_factory import slug_of
@@ -214,18 +214,14 @@ class _Dovetail(SimPlatform):
         menu_type = "recreational" if store.recreational else "medical"
         # Two sites of one chain would be one site with two retailers.
         store_id = f"{slug_of(shop)}.example/{slug_of(store.city)}-{number}/{menu_type}"
-        return replace(
+        return plain_store(
             store,
+            self.name,
+            shop,
             id=store_id,
             slug=store_id,
             name=f"{store_name(shop, store.city, number)} Online",
-            chain=slug_of(shop),
             counting="manual",
-            reserve=0,
-            threshold=0,
-            medical_percent=0,
-            old=False,
-            platform="dovetail",
         )
 
     def endpoint(self, market: Market, faults: Faults, stats: Stats) -> Endpoint:

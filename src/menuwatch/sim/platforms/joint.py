@@ -24,7 +24,7 @@ from menuwatch.sim.endpoint import Body, Endpoint
 from menuwatch.sim.expected import OptionRow, Row, dollars, option_stock
 from menuwatch.sim.fault_injection import ApiRequest, Faults, Identity
 from menuwatch.sim.http import Request, Response
-from menuwatch.sim.market import Market, make_store, store_name
+from menuwatch.sim.market import Market, make_store, plain_store, store_name
 from menuwatch.sim.model import POS_CAP, Content, ProductState, SimStore, percent_off
 from menuwatch.sim.platform import SimPlatform, Sizes
 from menuwatch.sim.product_factory import slug_of, uuid
@@ -333,19 +333,15 @@ class _Joint(SimPlatform):
         store = make_store(rng, seed, self.first_index + number)
         name = f"{store_name(shop, store.city, number)} Provisions"
         host = f"www.{slug_of(name)}.example"
-        return replace(
+        return plain_store(
             store,
+            self.name,
+            shop,
             id=f"{host}/{5_700 + 7 * number}",
             slug=host,
             name=name,
-            chain=slug_of(shop),
             recreational=True,
             counting="pos",
-            reserve=0,
-            threshold=0,
-            medical_percent=0,
-            old=False,
-            platform="joint",
         )
 
     def endpoint(self, market: Market, faults: Faults, stats: Stats) -> Endpoint:

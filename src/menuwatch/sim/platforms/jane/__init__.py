@@ -10,7 +10,7 @@ from random import Random
 from menuwatch.sim.endpoint import Endpoint
 from menuwatch.sim.expected import OptionRow, Row, Strength, dollars
 from menuwatch.sim.fault_injection import Faults
-from menuwatch.sim.market import Market, make_store, store_name
+from menuwatch.sim.market import Market, make_store, plain_store, store_name
 from menuwatch.sim.model import ProductState, SimStore, percent_off
 from menuwatch.sim.platform import SimPlatform, Sizes
 from menuwatch.sim.platforms.jane.endpoint import API_KEY, APP_ID, SearchEndpoint
@@ -44,18 +44,14 @@ class _Jane(SimPlatform):
         store = make_store(rng, seed, self.first_index + number)
         store_id = str(5_800 + 7 * number)
         name = store_name(shop, store.city, number)
-        return replace(
+        return plain_store(
             store,
+            self.name,
+            shop,
             id=store_id,
             slug=f"{store_id}-{slug_of(name)}",
             name=name,
-            chain=slug_of(shop),
             counting="none",
-            reserve=0,
-            threshold=0,
-            medical_percent=0,
-            old=False,
-            platform="jane",
         )
 
     def endpoint(self, market: Market, faults: Faults, stats: Stats) -> Endpoint:

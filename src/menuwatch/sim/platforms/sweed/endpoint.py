@@ -18,7 +18,7 @@ from menuwatch.sim.endpoint import MAX_PER_PAGE, Body, Endpoint
 from menuwatch.sim.expected import OptionRow, Row, dollars
 from menuwatch.sim.fault_injection import ApiRequest, Faults, Identity
 from menuwatch.sim.http import Request, Response
-from menuwatch.sim.market import Market, make_store, store_name
+from menuwatch.sim.market import Market, make_store, plain_store, store_name
 from menuwatch.sim.model import ProductState, SimStore, percent_off
 from menuwatch.sim.platform import SimPlatform, Sizes
 from menuwatch.sim.platforms.sweed.rows import (
@@ -31,7 +31,6 @@ from menuwatch.sim.platforms.sweed.rows import (
     store_info,
     terms,
 )
-from menuwatch.sim.product_factory import slug_of
 from menuwatch.sim.stats import Stats
 from menuwatch.sim.words import SHOP_NAMES
 
@@ -195,18 +194,14 @@ class _Sweed(SimPlatform):
         store = make_store(rng, seed, self.first_index + number)
         name = store_name(shop, store.city, number).replace(f" {store.city} ", f" - {store.city} ")
         store_id = str(8 + 7 * number)
-        return replace(
+        return plain_store(
             store,
+            self.name,
+            shop,
             id=store_id,
             slug=f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}-{store_id}",
             name=name,
-            chain=slug_of(shop),
             counting="manual",
-            reserve=0,
-            threshold=0,
-            medical_percent=0,
-            old=False,
-            platform="sweed",
         )
 
     def endpoint(self, market: Market, faults: Faults, stats: Stats) -> Endpoint:

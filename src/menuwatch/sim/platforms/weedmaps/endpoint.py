@@ -21,7 +21,7 @@ from menuwatch.sim.endpoint import MAX_PER_PAGE, Body, Endpoint, Menus
 from menuwatch.sim.expected import OptionRow, Row, Strength, dollars
 from menuwatch.sim.fault_injection import ApiRequest, Faults, Identity
 from menuwatch.sim.http import Request, Response
-from menuwatch.sim.market import Market, make_store, store_name
+from menuwatch.sim.market import Market, make_store, plain_store, store_name
 from menuwatch.sim.model import ProductState, SimStore, percent_off
 from menuwatch.sim.platform import SimPlatform, Sizes
 from menuwatch.sim.platforms.weedmaps.items import iso, render_item
@@ -181,18 +181,14 @@ class _Weedmaps(SimPlatform):
         shop = SHOP_NAMES[(number + 2) % len(SHOP_NAMES)]
         store = make_store(rng, seed, self.first_index + number)
         name = f"{store_name(shop, store.city, number)} Dispensary"
-        return replace(
+        return plain_store(
             store,
+            self.name,
+            shop,
             id=str(300_100 + 7 * number),
             slug=slug_of(name),
             name=name,
-            chain=slug_of(shop),
             counting="none" if place_in_row < UNCOUNTED_SHARE else "manual",
-            reserve=0,
-            threshold=0,
-            medical_percent=0,
-            old=False,
-            platform="weedmaps",
         )
 
     def endpoint(self, market: Market, faults: Faults, stats: Stats) -> Endpoint:
