@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from menuwatch.catalog.model import Batch, LabValue, Product, Special
 from menuwatch.config.settings import Settings
-from menuwatch.core.errors import BadPayload
+from menuwatch.core.errors import BadPayload, Permanent
+from menuwatch.core.http import Response, Session
 from menuwatch.platforms.dovetail.adapter import Dovetail
 from menuwatch.platforms.dovetail.answers import wrap
 from menuwatch.platforms.dovetail.menu_id import MenuId
@@ -344,3 +345,44 @@ def test_any_item_is_a_product_or_a_warning(fields: dict[str, Any]) -> None:
     made = DOVETAIL.normalize([raw])
     assert len(made.products) == 1 or [w.fatal for w in made.warnings] == [True]
     assert [p.provider_product_id for p in made.products] in ([], [DOVETAIL.identity(raw)])
+
+
+class Shop:
+    """A shop's site: what it answers for each type of menu, and what it was asked for."""
+
+    def __init__(self, **menus: bytes) -> None:
+        self._menus = menus
+        self.asked: list[str] = []
+
+    async def request(self, method: str, url: str, *, params: dict[str, str], **_: Any) -> Response:
+        self.asked.append(params["menutype"])
+        return Response(200, {}, self._menus[params["menutype"]], url, 1.0)
+
+
+CHEAP, DEAR, NOTHING = answer(item()), answer(item(variants=[variant(price=39)])), answer()
+
+
+@pytest.mark.parametrize(
+    ("menus", "found"),
+    [
+        ({"recreational": DEAR, "medical": CHEAP}, "recreational"),
+        ({"recreational": NOTHING, "medical": CHEAP}, "medical"),
+        ({"recreational": CHEAP, "medical": NOTHING}, "recreational"),
+        ({"recreational": NOTHING, "medical": NOTHING}, None),
+    ],
+)
+async def test_the_type_of_a_menu(menus: dict[str, bytes], found: str | None) -> None:
+    shop, adapter = Shop(**menus), Dovetail(base_url="own")
+    store = await adapter.resolve(cast("Session", shop), "shop.example/tampa")
+    assert (store.platform_dispensary_id if store else None) == (f"shop.example/tampa/{found}" if found else None)
+    assert shop.asked == ["recreational", "medical"]
+
+
+async def test_a_shop_that_ignores_the_type_of_menu_is_not_guessed() -> None:
+    """Prices for patients would stand in the columns of recreational ones."""
+    shop, adapter = Shop(recreational=CHEAP, medical=CHEAP), Dovetail(base_url="own")
+    with pytest.raises(Permanent, match="menutype=recreational or menutype=medical"):
+        await adapter.resolve(cast("Session", shop), "shop.example/tampa")
+    named = await adapter.resolve(cast("Session", shop), "shop.example/tampa/medical")
+    assert named is not None
+    assert (named.platform_dispensary_id, shop.asked[2:]) == ("shop.example/tampa/medical", ["medical"])

@@ -48,16 +48,23 @@ class Dovetail(Platform):
 
     async def resolve(self, session: Session, slug: str) -> FoundStore | None:
         """The store with that id; of an id without a type of menu, the first of the recreational and the medical menu that has
-        products. None if neither has."""
+        products. None if neither has. Raises Permanent if both menus are the same: which prices they show would be a guess."""
         menu = MenuId.parse(slug)
         if menu is None:
             return None
-        for menu_type in (menu.menu_type,) if menu.menu_type else MENU_TYPES:
-            found = menu._replace(menu_type=menu_type)
-            page = await self._request(session, found, 0, 1)
+        types = (menu.menu_type,) if menu.menu_type else MENU_TYPES
+        found: dict[MenuId, bytes] = {}
+        for menu_type in types:
+            asked = menu._replace(menu_type=menu_type)
+            page = await self._request(session, asked, 0, self.per_page)
             if page is not None and page[1].ids:
-                return _found_store(found)
-        return None
+                found[asked] = page[0]
+        if len(found) == len(MENU_TYPES) and len(set(map(answers.results, found.values()))) == 1:
+            raise Permanent(
+                f"{menu.host} shows the same menu as recreational and as medical: add the one that it is, by an address with "
+                "menutype=recreational or menutype=medical"
+            )
+        return _found_store(next(iter(found))) if found else None
 
     async def _request(
         self, session: Session, menu: MenuId, number: int, per_page: int

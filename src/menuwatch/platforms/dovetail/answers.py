@@ -79,6 +79,11 @@ def wrap(body: bytes, api_url: str) -> bytes:
     return b'{"api_url":%s,"%s":%s}' % (msgspec.json.encode(api_url), WRAPPED.encode(), body.removeprefix(_BOM).strip())
 
 
+def results(page: bytes) -> bytes:
+    """The items of an archived page, as one text for comparing."""
+    return msgspec.json.encode(_wrapped.decode(page).products.results)
+
+
 def read_answer(body: bytes, status: int = 200) -> Page:
     """Parses an answer of the plugin, which may be empty. Raises BadPayload of kind html, truncated, errors, no_data, schema or
     limits."""
