@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from menuwatch.catalog.taxonomy.sizes import size_of
+from menuwatch.catalog.taxonomy.text import words
 from menuwatch.storefront import item_keys as keys
 
 
@@ -47,7 +49,7 @@ def test_without_a_brand_nobody_can_tell() -> None:
 @given(st.text(max_size=60), st.text(max_size=30) | st.none())
 def test_any_text_has_a_key_and_words(name: str, brand: str | None) -> None:
     assert keys.item_key(name, brand, "flower", 1) == keys.item_key(name, brand, "flower", 1)
-    assert all(word and word.isalnum() for word in keys.words(name))
+    assert all(word and word.isalnum() for word in words(name))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_any_text_has_a_key_and_words(name: str, brand: str | None) -> None:
     ],
 )
 def test_sizes_are_said_in_one_way(variant: dict[str, object], size: str | None) -> None:
-    assert keys.size_of(variant) == size
+    assert size_of(variant) == size
 
 
 @given(st.text("abcdefgh", min_size=4, max_size=10), st.integers(0, 9), st.sampled_from("abcdefgh"), st.integers(0, 3))

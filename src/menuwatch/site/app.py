@@ -16,12 +16,12 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import RedirectResponse, Response
 
+from menuwatch.catalog.taxonomy.text import words as words_in
 from menuwatch.core.errors import NotFound
 from menuwatch.core.logging import get_logger
 from menuwatch.site import format as words
 from menuwatch.site import pages, screen
 from menuwatch.site.limits import Limits
-from menuwatch.storefront.item_keys import words as words_in
 from menuwatch.web.assets import HERE as WEB
 from menuwatch.web.assets import Assets
 from menuwatch.web.csrf import CrossSite

@@ -12,10 +12,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from menuwatch.catalog.taxonomy.text import slug
 from menuwatch.db.pool import Connection
 from menuwatch.geo import postcodes
 from menuwatch.geo.postcodes import Place
-from menuwatch.storefront.item_keys import slug
 from menuwatch.storefront.page_queries import NearbyStores
 from menuwatch.storefront.search import find_nearby_stores
 from menuwatch.visitors.service import visitor_place

@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 import msgspec
 from psycopg import AsyncConnection
 
+from menuwatch.catalog.taxonomy.sizes import sizes
+from menuwatch.catalog.taxonomy.text import slug
 from menuwatch.core.logging import get_logger
 from menuwatch.db import sql
 from menuwatch.db.items import Aside, log_refused, run_item, uncharged, write_in_halves
@@ -207,7 +209,7 @@ async def _write_batch(conn: AsyncConnection[Any], store_id: int, changed: Seque
     offers: list[dict[str, Any]] = []
     for product in changed:
         brand = product["brand_name"]
-        brand_id = brands.get(keys.slug(brand)) if brand else None
+        brand_id = brands.get(slug(brand)) if brand else None
         category = product["category_canon"] or "other"
         key = str(keys.item_key(product["name"], brand, category, store_id))
         if key not in items:
@@ -222,13 +224,13 @@ async def _write_batch(conn: AsyncConnection[Any], store_id: int, changed: Seque
 
 
 async def _brands(conn: AsyncConnection[Any], changed: Sequence[Row]) -> dict[str, int]:
-    names = {slug: p["brand_name"] for p in changed if p["brand_name"] and (slug := keys.slug(p["brand_name"]))}
+    names = {key: p["brand_name"] for p in changed if p["brand_name"] and (key := slug(p["brand_name"]))}
     if not names:
         return {}
     slugs = sorted(names)
     ids = dict(await (await conn.execute(_q.brand_ids, {"slugs": slugs})).fetchall())
-    if new := [slug for slug in slugs if slug not in ids]:
-        await conn.execute(_q.put_brands, {"slugs": new, "names": [names[slug] for slug in new]})
+    if new := [key for key in slugs if key not in ids]:
+        await conn.execute(_q.put_brands, {"slugs": new, "names": [names[key] for key in new]})
         ids |= dict(await (await conn.execute(_q.brand_ids, {"slugs": new})).fetchall())
     return ids
 
@@ -294,7 +296,7 @@ def _offer(product: Row, store_id: int, key: str, brand_id: int | None, category
         "in_stock": product["is_in_stock"],
         "category": category,
         "strain": product["strain_canon"],
-        "sizes": keys.sizes(variants),
+        "sizes": sizes(variants),
     }
 
 

@@ -2616,6 +2616,66 @@ CREATE TABLE public.backups (
     CONSTRAINT backups_missing_check CHECK ((missing >= 0)),
     CONSTRAINT backups_rows_check CHECK ((rows >= 0))
 );
+CREATE TABLE public.brand_aliases (
+    alias text NOT NULL COLLATE pg_catalog."C",
+    spelling text NOT NULL,
+    brand_id integer NOT NULL,
+    origin text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT brand_aliases_origin_check CHECK ((origin = ANY (ARRAY['spelling'::text, 'learned'::text, 'person'::text])))
+);
+CREATE TABLE public.brands (
+    id integer NOT NULL,
+    slug text NOT NULL COLLATE pg_catalog."C",
+    name text NOT NULL,
+    merged_into integer,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT brands_merged CHECK ((merged_into <> id))
+);
+ALTER TABLE public.brands ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.brands_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE public.canonical_products (
+    id bigint NOT NULL,
+    brand_id integer,
+    name text NOT NULL,
+    category text COLLATE pg_catalog."C",
+    form text COLLATE pg_catalog."C",
+    strain text COLLATE pg_catalog."C",
+    anchor_product_id bigint,
+    listings integer DEFAULT 0 NOT NULL,
+    stores integer DEFAULT 0 NOT NULL,
+    merged_into bigint,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT canonical_products_merged CHECK ((merged_into <> id))
+);
+ALTER TABLE public.canonical_products ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.canonical_products_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE public.canonical_sizes (
+    id bigint NOT NULL,
+    canonical_product_id bigint NOT NULL,
+    size text NOT NULL COLLATE pg_catalog."C"
+);
+ALTER TABLE public.canonical_sizes ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.canonical_sizes_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 CREATE TABLE public.catalog_names (
     name text NOT NULL
 );
@@ -3089,6 +3149,34 @@ CREATE TABLE public.images (
     CONSTRAINT images_source_bytes_check CHECK ((source_bytes > 0)),
     CONSTRAINT images_width_check CHECK ((width > 0))
 );
+CREATE TABLE public.licences (
+    id integer NOT NULL,
+    state text NOT NULL,
+    number text NOT NULL COLLATE pg_catalog."C",
+    holder text NOT NULL,
+    trade_name text,
+    kind text,
+    status text,
+    operating boolean,
+    address text,
+    city text,
+    zipcode text,
+    latitude double precision,
+    longitude double precision,
+    phone text,
+    issued_on date,
+    expires_on date,
+    imported_at timestamp with time zone DEFAULT now() NOT NULL,
+    gone_at timestamp with time zone
+);
+ALTER TABLE public.licences ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.licences_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 CREATE VIEW public.live_tasks AS
  SELECT t.id,
     t.created_at,
@@ -3135,6 +3223,40 @@ CREATE VIEW public.live_tasks AS
                     WHEN (t.role = ANY (ARRAY['store_discovery'::text, 'entry_point_discovery'::text, 'product_discovery'::text, 'payload_fetch'::text])) THEN ((x.blocked -> 'platforms'::text) ->> t.platform)
                     ELSE NULL::text
                 END AS host) b);
+CREATE TABLE public.location_links (
+    location_id integer NOT NULL,
+    dispensary_id integer,
+    licence_id integer,
+    confidence double precision NOT NULL,
+    reasons json NOT NULL,
+    decided_by text,
+    linked_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT location_links_one CHECK ((num_nonnulls(dispensary_id, licence_id) = 1))
+);
+CREATE TABLE public.locations (
+    id integer NOT NULL,
+    name text NOT NULL,
+    chain text,
+    address text,
+    city text,
+    state text,
+    zipcode text,
+    latitude double precision,
+    longitude double precision,
+    phone text,
+    merged_into integer,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT locations_merged CHECK ((merged_into <> id))
+);
+ALTER TABLE public.locations ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.locations_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 CREATE TABLE public.log_lines (
     worker_id text NOT NULL,
     seq bigint NOT NULL,
@@ -3164,6 +3286,85 @@ CREATE TABLE public.maintenance_runs (
     attempted_at timestamp with time zone,
     error text,
     CONSTRAINT maintenance_runs_job_check CHECK ((job <> ''::text))
+);
+CREATE TABLE public.match_corrections (
+    id bigint NOT NULL,
+    same boolean NOT NULL,
+    a_key uuid NOT NULL,
+    b_key uuid NOT NULL,
+    a json NOT NULL,
+    b json NOT NULL,
+    note text,
+    made_by text NOT NULL,
+    made_at timestamp with time zone DEFAULT now() NOT NULL,
+    withdrawn_at timestamp with time zone,
+    withdrawn_by text,
+    CONSTRAINT match_corrections_order CHECK ((a_key < b_key)),
+    CONSTRAINT match_corrections_withdrawn CHECK (((withdrawn_at IS NULL) = (withdrawn_by IS NULL)))
+);
+ALTER TABLE public.match_corrections ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.match_corrections_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE public.match_dirty_blocks (
+    block text NOT NULL COLLATE pg_catalog."C"
+);
+CREATE TABLE public.match_events (
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    kind text NOT NULL,
+    from_id bigint NOT NULL,
+    to_id bigint NOT NULL,
+    listings integer NOT NULL,
+    cause text NOT NULL,
+    CONSTRAINT match_events_cause_check CHECK ((cause = ANY (ARRAY['menu'::text, 'correction'::text, 'rules'::text]))),
+    CONSTRAINT match_events_kind_check CHECK ((kind = ANY (ARRAY['merged'::text, 'split'::text])))
+);
+ALTER TABLE public.match_events ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.match_events_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE public.match_reviews (
+    a bigint NOT NULL,
+    b bigint NOT NULL,
+    confidence double precision NOT NULL,
+    together boolean NOT NULL,
+    impact integer NOT NULL,
+    reasons json NOT NULL,
+    skipped_at timestamp with time zone,
+    CONSTRAINT match_reviews_order CHECK ((a < b))
+);
+CREATE TABLE public.match_signatures (
+    id bigint NOT NULL,
+    key uuid NOT NULL,
+    block text NOT NULL COLLATE pg_catalog."C",
+    parsed json NOT NULL,
+    canonical_product_id bigint,
+    linked_to bigint,
+    confidence double precision,
+    reasons json
+);
+ALTER TABLE public.match_signatures ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.match_signatures_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE public.match_stores (
+    dispensary_id integer NOT NULL,
+    crawled_at timestamp with time zone NOT NULL,
+    rules_version integer NOT NULL,
+    matched_at timestamp with time zone DEFAULT now() NOT NULL
 );
 CREATE TABLE public.pod_scale_request (
     singleton boolean DEFAULT true NOT NULL,
@@ -3399,6 +3600,16 @@ CREATE TABLE public.product_history_2026_11 (
     prices json CONSTRAINT product_history_prices_not_null NOT NULL,
     stock json CONSTRAINT product_history_stock_not_null NOT NULL,
     CONSTRAINT product_history_span CHECK (((seen_to >= seen_from) AND (ended_at > seen_to)))
+);
+CREATE TABLE public.product_matches (
+    product_id bigint NOT NULL,
+    dispensary_id integer NOT NULL,
+    source_version bigint NOT NULL,
+    signature_id bigint NOT NULL,
+    canonical_product_id bigint,
+    platform_ids text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
+    sizes text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
+    matched_at timestamp with time zone DEFAULT now() NOT NULL
 );
 CREATE VIEW public.product_states AS
  SELECT product_history.product_id,
@@ -4051,6 +4262,14 @@ INSERT INTO public.audit_log OVERRIDING SYSTEM VALUE VALUES
 	(1, '2026-11-01 00:00:00+00', 'x', 'user', NULL, NULL, 'api', 'x', NULL, NULL, '{}', NULL);
 INSERT INTO public.backups VALUES
 	('x', 'x', 'x', '2026-11-01 00:00:00+00', 1, 1, 1, 1);
+INSERT INTO public.brand_aliases VALUES
+	('x', 'x', 1, 'spelling', '2026-11-01 00:00:00+00');
+INSERT INTO public.brands OVERRIDING SYSTEM VALUE VALUES
+	(1, 'x', 'x', NULL, '2026-11-01 00:00:00+00');
+INSERT INTO public.canonical_products OVERRIDING SYSTEM VALUE VALUES
+	(1, NULL, 'x', NULL, NULL, NULL, NULL, 0, 0, NULL, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00');
+INSERT INTO public.canonical_sizes OVERRIDING SYSTEM VALUE VALUES
+	(1, 1, 'x');
 INSERT INTO public.catalog_names VALUES
 	('x');
 INSERT INTO public.catalog_new_names VALUES
@@ -4101,12 +4320,30 @@ INSERT INTO public.image_urls VALUES
 	(1, 'x', 'x', 'waiting', 0, '2026-11-01 00:00:00+00', NULL, NULL, NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.images VALUES
 	('\x0101010101010101010101010101010101010101010101010101010101010101', 'x', 1, 1, 1, 'x', 1, 'x', '2026-11-01 00:00:00+00');
+INSERT INTO public.licences OVERRIDING SYSTEM VALUE VALUES
+	(1, 'x', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-01 00:00:00+00', NULL);
+INSERT INTO public.location_links VALUES
+	(1, 1, NULL, 1.5, '[]', NULL, '2026-11-01 00:00:00+00');
+INSERT INTO public.locations OVERRIDING SYSTEM VALUE VALUES
+	(1, 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00');
 INSERT INTO public.log_lines VALUES
 	('x', 1, '2026-11-01 00:00:00+00', 'x', NULL, 'x', NULL, NULL, '{}', 0, NULL);
 INSERT INTO public.login_failures VALUES
 	('user', '\x0101010101010101010101010101010101010101010101010101010101010101', 1, '2026-11-01 00:00:00+00');
 INSERT INTO public.maintenance_runs VALUES
 	('x', NULL, NULL, NULL);
+INSERT INTO public.match_corrections OVERRIDING SYSTEM VALUE VALUES
+	(1, false, '00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002', '[]', '[]', NULL, 'x', '2026-11-01 00:00:00+00', NULL, NULL);
+INSERT INTO public.match_dirty_blocks VALUES
+	('x');
+INSERT INTO public.match_events OVERRIDING SYSTEM VALUE VALUES
+	(1, '2026-11-01 00:00:00+00', 'merged', 1, 1, 1, 'menu');
+INSERT INTO public.match_reviews VALUES
+	(1, 2, 1.5, false, 1, '[]', NULL);
+INSERT INTO public.match_signatures OVERRIDING SYSTEM VALUE VALUES
+	(1, '00000000-0000-4000-8000-000000000001', 'x', '[]', NULL, NULL, NULL, NULL);
+INSERT INTO public.match_stores VALUES
+	(1, '2026-11-01 00:00:00+00', 1, '2026-11-01 00:00:00+00');
 INSERT INTO public.pod_scale_request VALUES
 	(true, NULL, NULL, NULL, NULL);
 INSERT INTO public.price_watch_events OVERRIDING SYSTEM VALUE VALUES
@@ -4117,6 +4354,8 @@ INSERT INTO public.product_detail_history_2026_11 VALUES
 	(1, '2026-11-01 00:00:00+00', '2026-11-01 06:00:00+00', NULL, false, NULL, NULL, NULL);
 INSERT INTO public.product_history_2026_11 VALUES
 	(1, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00', '2026-11-01 06:00:00+00', 1, NULL, false, false, 'oos', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', '[]');
+INSERT INTO public.product_matches VALUES
+	(1, 1, 1, 1, NULL, '{}', '{}', '2026-11-01 00:00:00+00');
 INSERT INTO public.profile_scores VALUES
 	('x', 'x', 1.5, 1.5, '2026-11-01 00:00:00+00');
 INSERT INTO public.proxies OVERRIDING SYSTEM VALUE VALUES
@@ -4192,6 +4431,9 @@ SELECT pg_catalog.setval('public.alert_rules_id_seq', 1, true);
 SELECT pg_catalog.setval('public.analytics_runs_id_seq', 1, true);
 SELECT pg_catalog.setval('public.api_tokens_id_seq', 1, true);
 SELECT pg_catalog.setval('public.audit_log_id_seq', 1, true);
+SELECT pg_catalog.setval('public.brands_id_seq', 1, true);
+SELECT pg_catalog.setval('public.canonical_products_id_seq', 1, true);
+SELECT pg_catalog.setval('public.canonical_sizes_id_seq', 1, true);
 SELECT pg_catalog.setval('public.catalog_products_id_seq', 1, true);
 SELECT pg_catalog.setval('public.crawl_deliveries_id_seq', 1, true);
 SELECT pg_catalog.setval('public.crawl_fetches_id_seq', 1, true);
@@ -4206,6 +4448,11 @@ SELECT pg_catalog.setval('public.host_events_id_seq', 1, true);
 SELECT pg_catalog.setval('public.identity_leases_id_seq', 1, true);
 SELECT pg_catalog.setval('public.image_references_id_seq', 1, true);
 SELECT pg_catalog.setval('public.image_urls_id_seq', 1, true);
+SELECT pg_catalog.setval('public.licences_id_seq', 1, true);
+SELECT pg_catalog.setval('public.locations_id_seq', 1, true);
+SELECT pg_catalog.setval('public.match_corrections_id_seq', 1, true);
+SELECT pg_catalog.setval('public.match_events_id_seq', 1, true);
+SELECT pg_catalog.setval('public.match_signatures_id_seq', 1, true);
 SELECT pg_catalog.setval('public.price_watch_events_id_seq', 1, true);
 SELECT pg_catalog.setval('public.price_watches_id_seq', 1, true);
 SELECT pg_catalog.setval('public.proxies_id_seq', 1, true);
@@ -4261,6 +4508,18 @@ ALTER TABLE ONLY public.audit_log
     ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.backups
     ADD CONSTRAINT backups_pkey PRIMARY KEY (host, folder);
+ALTER TABLE ONLY public.brand_aliases
+    ADD CONSTRAINT brand_aliases_pkey PRIMARY KEY (alias);
+ALTER TABLE ONLY public.brands
+    ADD CONSTRAINT brands_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.brands
+    ADD CONSTRAINT brands_slug_key UNIQUE (slug);
+ALTER TABLE ONLY public.canonical_products
+    ADD CONSTRAINT canonical_products_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.canonical_sizes
+    ADD CONSTRAINT canonical_sizes_canonical_product_id_size_key UNIQUE (canonical_product_id, size);
+ALTER TABLE ONLY public.canonical_sizes
+    ADD CONSTRAINT canonical_sizes_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.catalog_products
     ADD CONSTRAINT catalog_products_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.catalog_totals
@@ -4323,12 +4582,36 @@ ALTER TABLE ONLY public.image_urls
     ADD CONSTRAINT image_urls_url_key UNIQUE (url);
 ALTER TABLE ONLY public.images
     ADD CONSTRAINT images_pkey PRIMARY KEY (sha256);
+ALTER TABLE ONLY public.licences
+    ADD CONSTRAINT licences_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.licences
+    ADD CONSTRAINT licences_state_number_key UNIQUE (state, number);
+ALTER TABLE ONLY public.location_links
+    ADD CONSTRAINT location_links_dispensary_id_key UNIQUE (dispensary_id);
+ALTER TABLE ONLY public.location_links
+    ADD CONSTRAINT location_links_licence_id_key UNIQUE (licence_id);
+ALTER TABLE ONLY public.locations
+    ADD CONSTRAINT locations_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.log_lines
     ADD CONSTRAINT log_lines_pkey PRIMARY KEY (worker_id, seq);
 ALTER TABLE ONLY public.login_failures
     ADD CONSTRAINT login_failures_pkey PRIMARY KEY (kind, key);
 ALTER TABLE ONLY public.maintenance_runs
     ADD CONSTRAINT maintenance_runs_pkey PRIMARY KEY (job);
+ALTER TABLE ONLY public.match_corrections
+    ADD CONSTRAINT match_corrections_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.match_dirty_blocks
+    ADD CONSTRAINT match_dirty_blocks_pkey PRIMARY KEY (block);
+ALTER TABLE ONLY public.match_events
+    ADD CONSTRAINT match_events_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.match_reviews
+    ADD CONSTRAINT match_reviews_pkey PRIMARY KEY (a, b);
+ALTER TABLE ONLY public.match_signatures
+    ADD CONSTRAINT match_signatures_key_key UNIQUE (key);
+ALTER TABLE ONLY public.match_signatures
+    ADD CONSTRAINT match_signatures_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.match_stores
+    ADD CONSTRAINT match_stores_pkey PRIMARY KEY (dispensary_id);
 ALTER TABLE ONLY public.pod_scale_request
     ADD CONSTRAINT pod_scale_request_pkey PRIMARY KEY (singleton);
 ALTER TABLE ONLY public.price_watch_events
@@ -4347,6 +4630,8 @@ ALTER TABLE ONLY public.product_history
     ADD CONSTRAINT product_history_pkey PRIMARY KEY (product_id, ended_at);
 ALTER TABLE ONLY public.product_history_2026_11
     ADD CONSTRAINT product_history_2026_11_pkey PRIMARY KEY (product_id, ended_at);
+ALTER TABLE ONLY public.product_matches
+    ADD CONSTRAINT product_matches_pkey PRIMARY KEY (product_id);
 ALTER TABLE ONLY public.profile_scores
     ADD CONSTRAINT profile_scores_pkey PRIMARY KEY (host, profile);
 ALTER TABLE ONLY public.proxies
@@ -4458,6 +4743,10 @@ CREATE INDEX audit_log_action ON public.audit_log USING btree (action, id);
 CREATE INDEX audit_log_actor ON public.audit_log USING btree (lower(actor), id);
 CREATE INDEX audit_log_at ON public.audit_log USING btree (at);
 CREATE INDEX audit_log_subject ON public.audit_log USING btree (subject_kind, subject_id, id);
+CREATE INDEX brand_aliases_brand ON public.brand_aliases USING btree (brand_id);
+CREATE INDEX brands_merged_into ON public.brands USING btree (merged_into) WHERE (merged_into IS NOT NULL);
+CREATE INDEX canonical_products_brand ON public.canonical_products USING btree (brand_id);
+CREATE INDEX canonical_products_merged_into ON public.canonical_products USING btree (merged_into) WHERE (merged_into IS NOT NULL);
 CREATE UNIQUE INDEX catalog_names_name ON public.catalog_names USING btree (md5(name));
 CREATE INDEX catalog_names_parts ON public.catalog_names USING gin (public.trigrams(name)) WITH (fastupdate=off);
 CREATE INDEX catalog_products_brand ON public.catalog_products USING btree (lower(brand_name));
@@ -4507,10 +4796,22 @@ CREATE INDEX image_references_url ON public.image_references USING btree (url_id
 CREATE INDEX image_references_waiting ON public.image_references USING btree (id) WHERE (status = 'waiting'::text);
 CREATE INDEX image_urls_due ON public.image_urls USING btree (due_at, id) WHERE (due_at IS NOT NULL);
 CREATE INDEX image_urls_image ON public.image_urls USING btree (sha256) WHERE (sha256 IS NOT NULL);
+CREATE INDEX location_links_location ON public.location_links USING btree (location_id);
+CREATE INDEX locations_merged_into ON public.locations USING btree (merged_into) WHERE (merged_into IS NOT NULL);
+CREATE INDEX locations_state ON public.locations USING btree (state);
 CREATE INDEX log_lines_gaps ON public.log_lines USING btree (worker_id, at) WHERE (dropped > 0);
 CREATE INDEX log_lines_task ON public.log_lines USING btree (task_id, at, worker_id, seq) WHERE (task_id IS NOT NULL);
 CREATE INDEX log_lines_time ON public.log_lines USING btree (at);
 CREATE INDEX login_failures_failed ON public.login_failures USING btree (failed_at);
+CREATE INDEX match_corrections_b ON public.match_corrections USING btree (b_key) WHERE (withdrawn_at IS NULL);
+CREATE UNIQUE INDEX match_corrections_pair ON public.match_corrections USING btree (a_key, b_key) WHERE (withdrawn_at IS NULL);
+CREATE INDEX match_events_at ON public.match_events USING btree (at, id);
+CREATE INDEX match_events_from ON public.match_events USING btree (from_id);
+CREATE INDEX match_events_to ON public.match_events USING btree (to_id);
+CREATE INDEX match_reviews_b ON public.match_reviews USING btree (b);
+CREATE INDEX match_reviews_queue ON public.match_reviews USING btree (((((0.5)::double precision - abs((confidence - (0.5)::double precision))) * ln(((1 + impact))::double precision))) DESC, a, b) WHERE (skipped_at IS NULL);
+CREATE INDEX match_signatures_block ON public.match_signatures USING btree (block);
+CREATE INDEX match_signatures_product ON public.match_signatures USING btree (canonical_product_id);
 CREATE INDEX price_watch_events_happened ON public.price_watch_events USING btree (happened_at);
 CREATE INDEX price_watches_address ON public.price_watches USING btree (address_mark) WHERE (address_mark IS NOT NULL);
 CREATE INDEX price_watches_due ON public.price_watches USING btree (mail_due_at) WHERE (mail_due_at IS NOT NULL);
@@ -4521,6 +4822,9 @@ CREATE INDEX product_history_store ON ONLY public.product_history USING btree (d
 CREATE INDEX product_history_2026_11_dispensary_id_ended_at_idx ON public.product_history_2026_11 USING btree (dispensary_id, ended_at);
 CREATE INDEX product_history_time ON ONLY public.product_history USING btree (ended_at);
 CREATE INDEX product_history_2026_11_ended_at_idx ON public.product_history_2026_11 USING btree (ended_at);
+CREATE INDEX product_matches_product ON public.product_matches USING btree (canonical_product_id);
+CREATE INDEX product_matches_signature ON public.product_matches USING btree (signature_id);
+CREATE INDEX product_matches_store ON public.product_matches USING btree (dispensary_id);
 CREATE UNIQUE INDEX proxies_address ON public.proxies USING btree (protocol, host, port, COALESCE(username, ''::text));
 CREATE INDEX proxies_probe ON public.proxies USING btree (probe_at) WHERE ((disabled_at IS NULL) AND (probe_at IS NOT NULL));
 CREATE INDEX raw_crawl_payloads_content ON public.raw_crawl_payloads USING btree (dispensary_id, content_sha256);
@@ -4641,6 +4945,16 @@ ALTER TABLE ONLY public.analytics_store_stats
     ADD CONSTRAINT analytics_store_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.api_tokens
     ADD CONSTRAINT api_tokens_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.brand_aliases
+    ADD CONSTRAINT brand_aliases_brand_id_fkey FOREIGN KEY (brand_id) REFERENCES public.brands(id);
+ALTER TABLE ONLY public.brands
+    ADD CONSTRAINT brands_merged_into_fkey FOREIGN KEY (merged_into) REFERENCES public.brands(id);
+ALTER TABLE ONLY public.canonical_products
+    ADD CONSTRAINT canonical_products_brand_id_fkey FOREIGN KEY (brand_id) REFERENCES public.brands(id);
+ALTER TABLE ONLY public.canonical_products
+    ADD CONSTRAINT canonical_products_merged_into_fkey FOREIGN KEY (merged_into) REFERENCES public.canonical_products(id);
+ALTER TABLE ONLY public.canonical_sizes
+    ADD CONSTRAINT canonical_sizes_canonical_product_id_fkey FOREIGN KEY (canonical_product_id) REFERENCES public.canonical_products(id);
 ALTER TABLE ONLY public.crawl_attempts
     ADD CONSTRAINT crawl_attempts_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.crawl_queue(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.crawl_attempts
@@ -4671,10 +4985,32 @@ ALTER TABLE ONLY public.image_references
     ADD CONSTRAINT image_references_url_id_fkey FOREIGN KEY (url_id) REFERENCES public.image_urls(id);
 ALTER TABLE ONLY public.image_urls
     ADD CONSTRAINT image_urls_sha256_fkey FOREIGN KEY (sha256) REFERENCES public.images(sha256);
+ALTER TABLE ONLY public.location_links
+    ADD CONSTRAINT location_links_dispensary_id_fkey FOREIGN KEY (dispensary_id) REFERENCES public.dispensaries(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.location_links
+    ADD CONSTRAINT location_links_licence_id_fkey FOREIGN KEY (licence_id) REFERENCES public.licences(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.location_links
+    ADD CONSTRAINT location_links_location_id_fkey FOREIGN KEY (location_id) REFERENCES public.locations(id);
+ALTER TABLE ONLY public.locations
+    ADD CONSTRAINT locations_merged_into_fkey FOREIGN KEY (merged_into) REFERENCES public.locations(id);
+ALTER TABLE ONLY public.match_events
+    ADD CONSTRAINT match_events_from_id_fkey FOREIGN KEY (from_id) REFERENCES public.canonical_products(id);
+ALTER TABLE ONLY public.match_events
+    ADD CONSTRAINT match_events_to_id_fkey FOREIGN KEY (to_id) REFERENCES public.canonical_products(id);
+ALTER TABLE ONLY public.match_reviews
+    ADD CONSTRAINT match_reviews_a_fkey FOREIGN KEY (a) REFERENCES public.match_signatures(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.match_reviews
+    ADD CONSTRAINT match_reviews_b_fkey FOREIGN KEY (b) REFERENCES public.match_signatures(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.match_signatures
+    ADD CONSTRAINT match_signatures_canonical_product_id_fkey FOREIGN KEY (canonical_product_id) REFERENCES public.canonical_products(id);
 ALTER TABLE ONLY public.price_watch_events
     ADD CONSTRAINT price_watch_events_watch_id_fkey FOREIGN KEY (watch_id) REFERENCES public.price_watches(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.price_watches
     ADD CONSTRAINT price_watches_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.storefront_items(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.product_matches
+    ADD CONSTRAINT product_matches_canonical_product_id_fkey FOREIGN KEY (canonical_product_id) REFERENCES public.canonical_products(id);
+ALTER TABLE ONLY public.product_matches
+    ADD CONSTRAINT product_matches_signature_id_fkey FOREIGN KEY (signature_id) REFERENCES public.match_signatures(id);
 ALTER TABLE ONLY public.proxy_scores
     ADD CONSTRAINT proxy_scores_proxy_id_fkey FOREIGN KEY (proxy_id) REFERENCES public.proxies(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.raw_crawl_payloads

@@ -57,3 +57,24 @@ def _singular(word: str) -> str:
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
         word = word[:-1]
     return word[:-2] + "y" if len(word) > 3 and word.endswith("ie") else word
+
+
+LONGEST_WORD = 40
+MOST_WORDS = 40
+"""Maximum words of a name that are compared or indexed."""
+
+_NO_WORD = re.compile(r"[\W_]+")
+
+
+@lru_cache(maxsize=16_384)
+def words(text: str) -> tuple[str, ...]:
+    """Words of a text in comparable form: lower case, without accents, split at anything but letters and digits."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
+    # Apostrophes are removed (jack's, jacks); other punctuation separates words.
+    found = _NO_WORD.sub(" ", plain.replace("'", "").replace("’", "")).split()
+    return tuple(word[:LONGEST_WORD] for word in found[:MOST_WORDS])
+
+
+def slug(text: str) -> str:
+    """URL slug of a text; empty if it has no letter or digit."""
+    return "-".join(words(text))[:80].strip("-")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
+from menuwatch.catalog.taxonomy.text import slug as slug_of
 from menuwatch.core.errors import NotFound
 from menuwatch.site import screen
 from menuwatch.site.search_query import SearchQuery
 from menuwatch.storefront import page_queries
-from menuwatch.storefront.item_keys import slug as slug_of
 from menuwatch.storefront.search import SearchRequest, search
 from menuwatch.web.dependencies import ReadConn
 

@@ -15,6 +15,7 @@ from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.catalog.history import get_history
 from menuwatch.catalog.model import Batch
 from menuwatch.catalog.service import Span
+from menuwatch.catalog.taxonomy.sizes import size_of
 from menuwatch.core.errors import NotFound
 from menuwatch.core.format import pluralize
 from menuwatch.db.pool import Connection
@@ -23,7 +24,6 @@ from menuwatch.site import format as words
 from menuwatch.site import json_ld as linked
 from menuwatch.site.search_query import MILES, SearchQuery
 from menuwatch.storefront import page_queries
-from menuwatch.storefront.item_keys import size_of
 from menuwatch.storefront.page_queries import Item, Offer
 from menuwatch.web.dependencies import ReadConn
 from menuwatch.web.forms import FormInput

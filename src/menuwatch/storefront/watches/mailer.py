@@ -12,6 +12,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from menuwatch.alerts import notify
 from menuwatch.alerts.ssrf_guard import Forbidden
 from menuwatch.alerts.webhook import NotDelivered
+from menuwatch.catalog.taxonomy.text import slug
 from menuwatch.config.settings import Settings
 from menuwatch.core.backoff import Backoff
 from menuwatch.core.clock import Clock, SystemClock
@@ -21,7 +22,6 @@ from menuwatch.core.logging import get_logger
 from menuwatch.db.loop import Loop
 from menuwatch.db.pool import Pool
 from menuwatch.storefront import page_queries
-from menuwatch.storefront.item_keys import slug
 from menuwatch.storefront.watches import store as watches
 from menuwatch.storefront.watches.messages import Mail, confirmation, digest
 from menuwatch.storefront.watches.model import Event, Watch

@@ -1,0 +1,44 @@
+"""Sizes as they are shown and compared everywhere: "3.5 g", "100 mg", "10 pieces". Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from menuwatch.catalog.taxonomy.package import GRAMS_PER_OUNCE, mass, shortest
+from menuwatch.catalog.taxonomy.text import words
+
+_NONE = frozenset({"", "n a", "na", "each", "ea", "none", "unit", "default"})
+
+
+def sizes(variants: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A product's distinct sizes: by weight if known, else by content, by pieces, or as the menu says."""
+    return list(dict.fromkeys(size for one in variants if (size := size_of(one)) is not None))
+
+
+def size_of(variant: Mapping[str, Any]) -> str | None:
+    """`3.5 g`, `100 mg`, `10 pieces`, or the menu's own word; None if it has none."""
+    if (grams := variant.get("weight_g")) is not None and Decimal(str(grams)) > 0:
+        return f"{shortest(_by_ounces(Decimal(str(grams))))} g"
+    if (content := variant.get("content_mg")) is not None:
+        return f"{shortest(Decimal(str(content)))} mg"
+    if (pieces := variant.get("pieces")) is not None:
+        return "1 piece" if pieces == 1 else f"{pieces} pieces"
+    option = str(variant.get("option", "")).strip()
+    if (said := mass(option)) is not None:
+        return f"{shortest(_by_ounces(Decimal(str(said))))} g"
+    return None if " ".join(words(option)) in _NONE or len(option) > 30 else option
+
+
+_OUNCE = Decimal("28.3495")
+_CLOSE = Decimal("0.0025")
+"""Share by which menus round the grams of an ounce: 28.3 and 28.4 for 28.3495."""
+
+
+def _by_ounces(grams: Decimal) -> Decimal:
+    """The weight, or 28, 14, 7 or 3.5 g for an ounce or a fraction of it in exact grams, as menus call the same package both."""
+    for part in (1, 2, 4, 8):
+        if abs(grams * part / _OUNCE - 1) <= _CLOSE:
+            return GRAMS_PER_OUNCE / part
+    return grams
