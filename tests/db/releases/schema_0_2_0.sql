@@ -4997,10 +4997,6 @@ ALTER TABLE ONLY public.match_events
     ADD CONSTRAINT match_events_from_id_fkey FOREIGN KEY (from_id) REFERENCES public.canonical_products(id);
 ALTER TABLE ONLY public.match_events
     ADD CONSTRAINT match_events_to_id_fkey FOREIGN KEY (to_id) REFERENCES public.canonical_products(id);
-ALTER TABLE ONLY public.match_reviews
-    ADD CONSTRAINT match_reviews_a_fkey FOREIGN KEY (a) REFERENCES public.match_signatures(id) ON DELETE CASCADE;
-ALTER TABLE ONLY public.match_reviews
-    ADD CONSTRAINT match_reviews_b_fkey FOREIGN KEY (b) REFERENCES public.match_signatures(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.match_signatures
     ADD CONSTRAINT match_signatures_canonical_product_id_fkey FOREIGN KEY (canonical_product_id) REFERENCES public.canonical_products(id);
 ALTER TABLE ONLY public.price_watch_events

@@ -94,8 +94,8 @@ CREATE TABLE match_dirty_blocks (block text PRIMARY KEY COLLATE "C");
 
 -- Pairs that a person should judge, the most doubtful and the most used first. Derived: replaced with each block.
 CREATE TABLE match_reviews (
-  a                        bigint NOT NULL REFERENCES match_signatures (id) ON DELETE CASCADE,
-  b                        bigint NOT NULL REFERENCES match_signatures (id) ON DELETE CASCADE,
+  a                        bigint NOT NULL,          -- signatures
+  b                        bigint NOT NULL,
   confidence               double precision NOT NULL,            -- that both are one product
   together                 boolean NOT NULL,         -- whether they are in one canonical product now
   impact                   integer NOT NULL,         -- listings that a decision moves
