@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from uuid import UUID
 
 from menuwatch.matching.compare import Block, Comparison, block_of, compare
@@ -63,8 +64,8 @@ class _Work:
         keys = (one.signature.key, other.signature.key)
         said = self._corrections.get(keys if keys[0] < keys[1] else (keys[1], keys[0]))
         if said is not None:
-            reasons = (Reason(code=ReasonCode.PERSON, detail="the same" if said else "different"),)
-            return Comparison(99.0 if said else -99.0, None if said else ReasonCode.PERSON, reasons, {})
+            reason = Reason(code=ReasonCode.PERSON, detail="the same" if said else "different")
+            return Comparison(99.0 if said else -99.0, None if said else ReasonCode.PERSON, (reason,), {})
         if one.platform_ids & other.platform_ids:
             detail = min(one.platform_ids & other.platform_ids)
             return Comparison(60.0, None, (Reason(code=ReasonCode.SAME_PLATFORM_ID, detail=detail),), {})
@@ -170,7 +171,7 @@ def _keys(member: Member) -> set[str]:
     signature = member.signature
     words = [word for word in signature.words + signature.aside if word != "x"]
     found = {skeleton(word) for word in words}
-    found |= {skeleton(a + b) for a, b in zip(words, words[1:], strict=False)}
+    found |= {skeleton(a + b) for a, b in pairwise(words)}
     if len(words) >= 3:
         for length in range(3, min(len(words), 5) + 1):
             found |= {skeleton("".join(w[0] for w in words[at : at + length])) for at in range(len(words) - length + 1)}

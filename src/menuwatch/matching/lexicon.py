@@ -1,6 +1,6 @@
 """Words of the trade that the parser knows: what a product is made into, and words that tell no product from another.
 
-No names of brands or strains: a rule that knew them would fail on the ones that nobody has seen. Words are in the comparable form of
+No names of brands or strains: a rule that knew them would fail on all others. Words are in the comparable form of
 `catalog.taxonomy.text.words`.
 """
 
@@ -163,16 +163,23 @@ FORMS: dict[str, tuple[str, ...]] = {
 
 PRESSES = frozenset({"cold_cure", "fresh_press", "second_press"})
 DEVICES = frozenset({"cartridge", "disposable", "pod"})
-EXTRACTS = frozenset({
-    "badder", "crumble", "cured_resin", "diamonds", "distillate", "hash", "isolate", "jam", "kief", "liquid_diamonds", "live_resin",
-    "rosin", "rso", "sand", "sauce", "shatter", "sugar", "wax",
-})  # fmt: skip
-CUTS = frozenset({"small_buds", "ground", "preroll"})
-EATEN = frozenset({
-    "gummies", "chews", "chocolate", "troches", "capsules", "tincture", "drink", "syrup", "baked", "balm", "lotion", "patch",
-})  # fmt: skip
-ONLY_EATEN = frozenset({"cookie", "cream", "soda", "shot", "brownie", "brownies", "chew", "drops", "jellies", "jelly", "taffy", "syrup",
-                        "patch", "minis"})  # fmt: skip
+EXTRACTS = frozenset(
+    """
+    badder crumble cured_resin diamonds distillate hash isolate jam kief liquid_diamonds live_resin rosin rso sand sauce
+    shatter sugar wax
+    """.split()
+)
+CUTS = frozenset({"ground", "preroll", "small_buds"})
+EATEN = frozenset(
+    """
+    baked balm capsules chews chocolate drink gummies lotion patch syrup tincture troches
+    """.split()
+)
+ONLY_EATEN = frozenset(
+    """
+    brownie brownies chew cookie cream drops jellies jelly minis patch shot soda syrup taffy
+    """.split()
+)
 """Words that are a form of food and part of a name elsewhere: "Orange Cream" is a strain."""
 
 STRAINS: dict[str, str] = {
@@ -194,34 +201,40 @@ STRAINS: dict[str, str] = {
 }
 """The single letters count only in brackets."""
 
-CANNABINOIDS = frozenset({"thc", "cbd", "cbn", "cbg", "cbc", "thcv", "cbdv", "thcp", "delta", "d9", "d8"})
+CANNABINOIDS = frozenset(["cbc", "cbd", "cbdv", "cbg", "cbn", "d8", "d9", "delta", "thc", "thcp", "thcv"])
 
-GENERIC = frozenset({
-    "a", "an", "and", "bag", "bags", "batch", "by", "bulk", "bud", "buds", "botanical", "blend", "brand", "cannabis", "collection",
-    "concentrate", "concentrates", "container", "ct", "device", "dose", "ea", "each", "edible", "edibles", "edition", "eighth", "enhanced",
-    "exclusive", "finished", "extract", "extracts", "flavor", "flavored", "flavour", "flower", "flowers", "for", "fresh", "from", "full", "gram",
-    "grams", "half", "high", "in", "indoor", "jar", "large", "limited", "lto", "marijuana", "med", "medical", "mg", "mix", "natural", "new", "of", "oil",
-    "on", "one", "org", "organic", "ounce", "outdoor", "oz", "pack", "packaged", "packed", "packs", "pc", "piece", "pieces", "pk", "premium",
-    "prepack", "prepackaged", "pre", "product", "promo", "pure", "quarter", "rec", "recreational", "release", "reserve", "sale", "select", "series", "single",
-    "singles", "size", "small", "special", "spectrum", "sublingual", "syringe", "terpene", "terpenes", "terp", "terps", "the", "thread", "tier",
-    "total", "use", "w", "weed", "whole", "with", "oral", "default", "smalls", "sun", "grown", "greenhouse", "hydro", "craft", "quality", "top", "shelf",
-})  # fmt: skip
+GENERIC = frozenset(
+    """
+    a an and bag bags batch blend botanical brand bud buds bulk by cannabis collection concentrate concentrates
+    container craft ct default device dose ea each edible edibles edition eighth enhanced exclusive extract extracts
+    finished flavor flavored flavour flower flowers for fresh from full gram grams greenhouse grown half high hydro in
+    indoor jar large limited lto marijuana med medical mg mix natural new of oil on one oral org organic ounce outdoor
+    oz pack packaged packed packs pc piece pieces pk pre premium prepack prepackaged product promo pure quality quarter
+    rec recreational release reserve sale select series single singles size small smalls special spectrum sublingual sun
+    syringe terp terpene terpenes terps the thread tier total use w weed whole with
+    """.split()
+)
 """Words that tell no product from another: they weigh little."""
 
-EFFECTS = frozenset({
-    "balance", "bliss", "calm", "chill", "daytime", "energize", "energy", "focus", "night", "nighttime", "nightly", "refresh", "relax", "rest", "rise", "sleep",
-    "uplift", "unwind", "wake",
-})  # fmt: skip
+EFFECTS = frozenset(
+    """
+    balance bliss calm chill daytime energize energy focus night nightly nighttime refresh relax rest rise sleep unwind
+    uplift wake
+    """.split()
+)
 """What it is said to do. Of flower and extracts it stands for the strain type; edibles differ by it."""
 
-BRAND_ENDINGS = frozenset({
-    "brand", "brands", "cannabis", "co", "collective", "company", "corp", "cultivation", "extractions", "extracts", "farm", "farms", "group",
-    "inc", "industries", "labs", "llc", "ltd", "supply", "wellness", "usa",
-})  # fmt: skip
+BRAND_ENDINGS = frozenset(
+    """
+    brand brands cannabis co collective company corp cultivation extractions extracts farm farms group inc industries
+    labs llc ltd supply usa wellness
+    """.split()
+)
 """Words that menus leave out of a brand's name, or add."""
 
 NO_BRAND = frozenset({
-    "", "n a", "na", "none", "no brand", "unbranded", "unknown", "other", "generic", "misc", "house", "default", "various", "null", "tbd",
+    "", "default", "generic", "house", "misc", "n a", "na", "no brand", "none", "null", "other", "tbd", "unbranded",
+    "unknown", "various",
 })  # fmt: skip
 
 ABBREVIATIONS: dict[str, tuple[str, ...]] = {
@@ -237,15 +250,16 @@ ABBREVIATIONS: dict[str, tuple[str, ...]] = {
 }
 """Abbreviations of strains that the whole trade uses."""
 
-OF_NAMES = frozenset({
-    "alien", "animal", "apple", "apricot", "banana", "berry", "berries", "biscotti", "black", "blackberry", "blood", "blue", "blueberry", "bomb",
-    "breath", "bubba", "bubblegum", "burger", "butter", "cake", "candy", "caramel", "cheese", "cherry", "chem", "chocolate", "cinnamon",
-    "citrus", "cola", "cookies", "cranberry", "cream", "crush", "diesel", "dog", "donuts", "dosidos", "dragonfruit", "dream", "durban", "express", "fire",
-    "frosted", "fruit", "fuel", "funk", "garlic", "gas", "gelato", "ghost", "ginger", "glue", "grape", "grapefruit", "green", "guava", "gushers",
-    "haze", "honey", "horchata", "ice", "jack", "jealousy", "kiwi", "kush", "lemon", "lemonade", "lime", "lychee", "mac", "mango", "marionberry", "melon", "milk", "mimosa",
-    "mint", "mints", "mintz", "octane", "og", "orange", "papaya", "passionfruit", "peach", "peanut", "pear", "peppermint", "pie", "pineapple",
-    "pink", "plum", "pomegranate", "pound", "punch", "purple", "rainbow", "raspberry", "red", "rose", "runtz", "sherbet", "sherb", "skunk",
-    "sorbet", "sour", "strawberry", "sunset", "super", "sweet", "tangerine", "tangie", "thai", "triangle", "tropical", "truffle", "vanilla", "watermelon",
-    "wedding", "white", "widow", "wild", "yuzu", "z", "zkittlez",
-})  # fmt: skip
+OF_NAMES = frozenset(
+    """
+    alien animal apple apricot banana berries berry biscotti black blackberry blood blue blueberry bomb breath bubba
+    bubblegum burger butter cake candy caramel cheese chem cherry chocolate cinnamon citrus cola cookies cranberry cream
+    crush diesel dog donuts dosidos dragonfruit dream durban express fire frosted fruit fuel funk garlic gas gelato
+    ghost ginger glue grape grapefruit green guava gushers haze honey horchata ice jack jealousy kiwi kush lemon
+    lemonade lime lychee mac mango marionberry melon milk mimosa mint mints mintz octane og orange papaya passionfruit
+    peach peanut pear peppermint pie pineapple pink plum pomegranate pound punch purple rainbow raspberry red rose runtz
+    sherb sherbet skunk sorbet sour strawberry sunset super sweet tangerine tangie thai triangle tropical truffle
+    vanilla watermelon wedding white widow wild yuzu z zkittlez
+    """.split()
+)
 """Words of many strains and flavors: however often a brand uses one, it is not the name of a line."""

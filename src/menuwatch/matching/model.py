@@ -71,7 +71,9 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     key: UUID
     block: str
     brand: Annotated[tuple[str, ...], doc("Words of the brand, without endings such as Farms or Co.")] = ()
-    house: Annotated[str | None, doc("The seller, where no brand is known: nobody else's listing is the same.")] = None
+    house: Annotated[str | None, doc("The seller, where no brand is known: no other seller's listing is the same.")] = (
+        None
+    )
     words: Annotated[
         tuple[str, ...], doc("Strain or flavor and line, in order, without brand, form, size and strain type.")
     ] = ()

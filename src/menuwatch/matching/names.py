@@ -2,10 +2,11 @@
 
 | what a menu says | what becomes of it |
 |---|---|
-| brand missing, "N/A" | the first segment of the name if it can be one ("Press Labs - Foro Bar"), a known brand that the name begins with, or none |
+| brand missing, "N/A" | a known brand that the name begins with, else its first segment if that can be one ("Press Labs - Foro Bar") |
 | brand is the store's own name | kept, unless the name begins with another known brand |
 | a size in the name and another one in the size field | the name's |
-| a name of emoji only, or of nothing but form and size | the brand and the form are all that is compared; without a brand, only the same store's equal name |
+| a name of nothing but form and size | the brand and the form are all that is compared |
+| a name of emoji only | the same product as the store's own listings with equal names, and no other |
 | a name of 2,000 characters | its first 40 words |
 | a name in two languages | its words as they are; nothing is translated |
 """
@@ -168,18 +169,18 @@ def _signature(
     actives: tuple[str, ...],
 ) -> Signature:
     form = tuple(sorted(forms))
-    text = "\n".join(
-        (
-            str(RULES),
-            block,
-            " ".join(brand),
-            house or "",
-            " ".join(sorted(set(tokens))),
-            " ".join(sorted(set(aside))),
-            kind,
-        )
-        + (" ".join(form), strain or "", ratio or "", " ".join(actives))
+    compared = (
+        brand,
+        (house or "",),
+        sorted(set(tokens)),
+        sorted(set(aside)),
+        (kind,),
+        form,
+        (strain or "",),
+        (ratio or "",),
+        actives,
     )
+    text = "\n".join((str(RULES), block, *(" ".join(part) for part in compared)))
     return Signature(
         key=uuid.UUID(bytes=blake2b(text.encode(), digest_size=16).digest()),
         block=block,
@@ -202,8 +203,8 @@ def _plain(name: str) -> str:
 
 
 def _take_ratio(text: str) -> tuple[str, str | None]:
-    """The text without its first ratio, and the ratio in lowest terms, by cannabinoid where the name tells them in order: "100:50mg" is
-    "2:1", "1:10 THC:CBN" and "10:1 CBN/THC" are "cbn10:thc1".
+    """The text without its first ratio, and the ratio in lowest terms, by cannabinoid where the name gives them in order:
+    "100:50mg" is "2:1", "1:10 THC:CBN" and "10:1 CBN/THC" are "cbn10:thc1".
     """
     match = _RATIO.search(text)
     if match is None:
@@ -215,9 +216,9 @@ def _take_ratio(text: str) -> tuple[str, str | None]:
         return text, None
     rest = text[: match.start()] + " " + text[match.end() :]
     amounts = [str(part // divisor) for part in whole]
-    told = list(dict.fromkeys(word for word in words(rest) if word in lexicon.CANNABINOIDS))
-    if len(told) == len(amounts):
-        return rest, ":".join(sorted(name + amount for name, amount in zip(told, amounts, strict=True)))
+    named_actives = list(dict.fromkeys(word for word in words(rest) if word in lexicon.CANNABINOIDS))
+    if len(named_actives) == len(amounts):
+        return rest, ":".join(sorted(name + amount for name, amount in zip(named_actives, amounts, strict=True)))
     return rest, ":".join(amounts)
 
 

@@ -165,7 +165,7 @@ def _joined(joined: str, word: str) -> bool:
 def _singular(word: str) -> str:
     if len(word) > 3 and word.endswith("ies"):
         return word[:-3] + "y"
-    if len(word) > 3 and word[-1] in "sz" and word[-2] not in "s":
+    if len(word) > 3 and word[-1] in "sz" and word[-2] != "s":
         return word[:-1]
     return word
 
