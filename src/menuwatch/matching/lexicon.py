@@ -39,6 +39,7 @@ FORMS: dict[str, tuple[str, ...]] = {
     "liquid live resin": ("live_resin",),
     "liquid live": ("live_resin",),
     "llr": ("live_resin",),
+    "lr": ("live_resin",),
     "live rosin": ("rosin", "live"),
     "hash rosin": ("rosin",),
     "cold cure": ("rosin", "cold_cure"),
