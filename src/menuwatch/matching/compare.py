@@ -137,11 +137,16 @@ def _veto(a: Signature, b: Signature) -> tuple[ReasonCode | None, tuple[Reason, 
     extract_a, extract_b = form_a & lexicon.EXTRACTS, form_b & lexicon.EXTRACTS
     if a.kind in ("vape", "concentrate") and extract_a and extract_b and not extract_a & extract_b:
         return ReasonCode.OTHER_FORM, ()
+    texture_a, texture_b = form_a & lexicon.TEXTURES, form_b & lexicon.TEXTURES
+    if a.kind == "concentrate" and texture_a and texture_b and not texture_a & texture_b:
+        return ReasonCode.OTHER_FORM, ()
     if ("live" in form_a and "cured" in form_b) or ("live" in form_b and "cured" in form_a):
         return ReasonCode.OTHER_FORM, ()
     if a.ratio is not None and b.ratio is not None and not _same_ratio(a.ratio, b.ratio):
         return ReasonCode.OTHER_RATIO, ()
     if a.kind != "edible" and (a.ratio is None) != (b.ratio is None):
+        return ReasonCode.OTHER_RATIO, ()
+    if a.actives and b.actives and ("thc" in a.actives) != ("thc" in b.actives):
         return ReasonCode.OTHER_RATIO, ()
     if a.actives and b.actives and not (set(a.actives) <= set(b.actives) or set(b.actives) <= set(a.actives)):
         return ReasonCode.OTHER_RATIO, ()
@@ -187,7 +192,7 @@ def _word_level(
     """The level of the words, bits for the rarity of what they share, and the shared words."""
 
     def is_line(one: Signature, word: str) -> bool:
-        return (_line_key(one), word) in block.lines or (word in lexicon.EFFECTS and one.kind != "edible")
+        return (_line_key(one), word) in block.lines
 
     brand_extra = set(a.brand) ^ set(b.brand)
     left = [i for i in found.left if words_a[i] != "x" and words_a[i] not in brand_extra and not words_a[i].isdigit()]

@@ -88,7 +88,8 @@ def train(pairs: Sequence[Pair], start: Weights = START) -> Weights:
     weights = start
     for _ in range(_ROUNDS if counted else 0):
         same = {feature: Counter[str]() for feature in features}
-        matched = total = 0.0
+        matched = 0.0
+        total = 0
         for (levels, rarity), count in counted.items():
             score = weights["prior"]["pair"] + rarity + sum(weights[feature][level] for feature, level in levels)
             probability = 1 / (1 + 2 ** -max(-60.0, min(60.0, score)))
