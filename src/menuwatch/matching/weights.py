@@ -16,26 +16,26 @@ Weights = Mapping[str, Mapping[str, float]]
 """Bits by feature and level; `prior` has the one level `pair`."""
 
 WEIGHTS: Weights = {
-    "prior": {"pair": -5.34},
+    "prior": {"pair": -5.45},
     "words": {
         "equal": 12.0,
-        "variant": 9.15,
-        "abbreviation": 7.19,
-        "line": 9.55,
-        "other_lines": 4.21,
-        "aside": 3.39,
-        "extra": 1.49,
-        "most_extra": -4.05,
-        "part": -2.52,
-        "little": -10.23,
-        "none": -11.99,
+        "variant": 9.08,
+        "abbreviation": 6.52,
+        "line": 6.34,
+        "other_lines": 3.95,
+        "aside": 3.18,
+        "extra": 1.91,
+        "most_extra": -4.07,
+        "part": -2.59,
+        "little": -10.26,
+        "none": -12.0,
     },
-    "numbers": {"agree": 3.43, "none": 0.15, "one": -2.47},
-    "brand": {"equal": 0.05, "prefix": -0.53, "house": -1.6},
-    "device": {"agree": 0.31, "one": -0.45, "none": -0.1},
-    "extract": {"agree": 0.26, "one": -0.82, "none": 0.03},
-    "strain": {"agree": 1.14, "one": 0.27, "none": -0.34, "differ": -1.34},
-    "ratio": {"agree": 4.46, "one": -0.02, "none": -0.03},
+    "numbers": {"agree": 2.96, "none": 0.15, "one": -2.31},
+    "brand": {"equal": 0.07, "prefix": -0.77, "house": -1.52},
+    "device": {"agree": 0.38, "one": -0.37, "none": -0.1},
+    "extract": {"agree": 0.29, "one": -0.78, "none": 0.05},
+    "strain": {"agree": 1.13, "one": 0.26, "none": -0.39, "differ": -1.48},
+    "ratio": {"agree": 4.45, "one": 0.09, "none": -0.03},
 }
 """Learned without labels from 9,315 listings of Pennsylvania (November 2025) and New Mexico (May 2024)."""
 
@@ -81,46 +81,44 @@ class Pair(NamedTuple):
 
 def train(pairs: Sequence[Pair], start: Weights = START) -> Weights:
     """Learns weights from pairs without labels: all pairs of a brand, so that nearly all of them are different."""
-    features = [feature for feature in start if feature != "prior"]
-    other = {feature: Counter(pair.levels[feature] for pair in pairs) for feature in features}
+    levels_of = {feature: levels for feature, levels in start.items() if feature != "prior"}
+    every = {feature: Counter(pair.levels[feature] for pair in pairs) for feature in levels_of}
     counted = Counter((tuple(sorted(pair.levels.items())), round(pair.rarity * 2) / 2) for pair in pairs)
-    guess = {feature: _guess(other[feature], start[feature]) for feature in features}
+    guess = {feature: _guess(every[feature], levels, len(pairs)) for feature, levels in levels_of.items()}
     weights = start
-    for _ in range(_ROUNDS if counted else 0):
-        same = {feature: Counter[str]() for feature in features}
+    for _ in range(_ROUNDS if pairs else 0):
+        same = {feature: dict.fromkeys(levels, 0.0) for feature, levels in levels_of.items()}
         matched = 0.0
-        total = 0
-        for (levels, rarity), count in counted.items():
-            score = weights["prior"]["pair"] + rarity + sum(weights[feature][level] for feature, level in levels)
-            probability = 1 / (1 + 2 ** -max(-60.0, min(60.0, score)))
-            matched += probability * count
-            total += count
-            for feature, level in levels:
-                same[feature][level] += probability * count
-        learned = {
-            feature: {
+        for (found, rarity), count in counted.items():
+            score = weights["prior"]["pair"] + rarity + sum(weights[feature][level] for feature, level in found)
+            probability = count / (1 + 2 ** -max(-60.0, min(60.0, score)))
+            matched += probability
+            for feature, level in found:
+                same[feature][level] += probability
+        learned: dict[str, Mapping[str, float]] = {
+            "prior": {"pair": _bits((matched + _SMOOTHING) / (len(pairs) - matched + _SMOOTHING))}
+        }
+        for feature, levels in levels_of.items():
+            learned[feature] = {
                 level: _bits(
                     (same[feature][level] + _BELIEF * guess[feature][level])
                     / (matched + _BELIEF)
-                    / _share(other[feature] - same[feature], level, start[feature])
+                    / _share(every[feature][level] - same[feature][level], len(pairs) - matched, len(levels))
                 )
-                for level in start[feature]
+                for level in levels
             }
-            for feature in features
-        }
-        weights = {"prior": {"pair": _bits((matched + _SMOOTHING) / (total - matched + _SMOOTHING))}} | learned
+        weights = learned
     return weights
 
 
-def _guess(other: Counter[str], start: Mapping[str, float]) -> dict[str, float]:
+def _guess(every: Counter[str], start: Mapping[str, float], total: float) -> dict[str, float]:
     """Shares of the levels among listings of one product, as the weights to start with imply them."""
-    shares = {level: _share(other, level, start) * 2**bits for level, bits in start.items()}
-    total = sum(shares.values())
-    return {level: share / total for level, share in shares.items()}
+    shares = {level: _share(every[level], total, len(start)) * 2**bits for level, bits in start.items()}
+    return {level: share / sum(shares.values()) for level, share in shares.items()}
 
 
-def _share(counts: Counter[str], level: str, levels: Mapping[str, float]) -> float:
-    return (counts[level] + _SMOOTHING) / (counts.total() + _SMOOTHING * len(levels))
+def _share(count: float, total: float, levels: int) -> float:
+    return (count + _SMOOTHING) / (total + _SMOOTHING * levels)
 
 
 def _bits(ratio: float) -> float:
