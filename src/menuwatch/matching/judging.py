@@ -163,7 +163,7 @@ def summarize(group: Group, brands: Mapping[str, int], anchor: int | None) -> Su
     return Summary(
         brand_id=brands.get(brand) if brand else None,
         name=(most((signature.name, n) for signature, n in sized) or "Unnamed")[:_LONGEST_NAME],
-        category=most((signature.category, n) for signature, n in sized),
+        category=most((signature.kind, n) for signature, n in sized),
         form=most((" ".join(signature.form), n) for signature, n in sized),
         strain=most((signature.strain, n) for signature, n in sized),
         anchor_product_id=anchor if anchor in ids else min(ids),
