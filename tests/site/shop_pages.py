@@ -15,6 +15,7 @@ from menuwatch.config.settings import Settings
 from menuwatch.storefront.indexer import index_all_stores
 from menuwatch.storefront.watches import service as watches
 from tests.api.shop import Shop
+from tests.market import match_listings
 
 
 class _Words(HTMLParser):
@@ -101,7 +102,8 @@ class Front:
         await self.index()
 
     async def index(self) -> int:
-        """Updates the storefront index; returns the number of stores."""
+        """Matches new listings and updates the storefront index; returns the number of stores."""
+        await match_listings(self.shop.pool)
         return await index_all_stores(self.shop.pool, watcher=watches.evaluate_store)
 
     async def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:

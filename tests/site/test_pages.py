@@ -58,7 +58,7 @@ async def evil(front: Front) -> Front:
 async def test_hostile_names_stay_text(evil: Front) -> None:
     ((number,),) = await evil.rows("SELECT id FROM storefront_items")
     ((store,),) = await evil.rows("SELECT id FROM dispensaries")
-    ((brand,),) = await evil.rows("SELECT slug FROM storefront_brands")
+    ((brand,),) = await evil.rows("SELECT slug FROM brands")
     asked = await evil.http.get(f"/p/{number}")
     assert asked.status_code == 301
     shop = (await evil.http.get(f"/s/{store}")).headers["location"]
