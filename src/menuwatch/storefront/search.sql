@@ -26,8 +26,9 @@ AND (%(per_gram_max)s::integer IS NULL OR o.per_gram <= %(per_gram_max)s)
 AND (%(thc_min)s::integer IS NULL OR o.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR o.thc <= %(thc_max)s)
 
 -- piece: freshest_menu
--- Of the menus of one location `s`, the one that was fetched last.
-NOT EXISTS (SELECT FROM storefront_stores f WHERE f.location_key = s.location_key AND (f.crawled_at, f.dispensary_id) > (s.crawled_at, s.dispensary_id))
+-- Of the menus of one location `s`, the one that was fetched last; one with products goes before an empty one (as in location_menus).
+NOT EXISTS (SELECT FROM storefront_stores f WHERE f.location_key = s.location_key
+               AND (f.offers > 0, f.crawled_at, -f.dispensary_id) > (s.offers > 0, s.crawled_at, -s.dispensary_id))
 
 -- piece: facet_counts
 -- Counts of the matches `m` by facet.
