@@ -225,8 +225,8 @@ async def _write_batch(conn: AsyncConnection[Any], store: Row, changed: Sequence
     texts: dict[int, set[str]] = {}
     for product in changed:
         texts.setdefault(product["item_id"], set()).update(words(product["name"]), words(product["brand_name"] or ""))
-    await canonical.put_missing(conn, texts.keys())
-    await canonical.add_words(conn, texts)
+    made = await canonical.put_missing(conn, texts.keys())
+    await canonical.add_words(conn, {item_id: text for item_id, text in texts.items() if item_id not in made})
     rows = _encode([_offer(product) for product in changed]).decode()
     await conn.execute(_q.put_offers, {"store_id": store["id"], "location_key": store["location_key"], "rows": rows})
     return texts.keys() | {product["indexed_item_id"] for product in changed} - {None}

@@ -22,10 +22,11 @@ MOST_WORDS = 100
 _PRODUCTS_AT_ONCE = 500
 
 
-async def put_missing(conn: AsyncConnection[Any], ids: Collection[int]) -> None:
-    """Makes items of the canonical products that are none yet."""
-    rows = await fetch_all(conn, _q.missing, {"ids": sorted(ids)})
-    await _describe(conn, [row["id"] for row in rows])
+async def put_missing(conn: AsyncConnection[Any], ids: Collection[int]) -> set[int]:
+    """Makes items of the canonical products that are none yet; returns these."""
+    missing = {row["id"] for row in await fetch_all(conn, _q.missing, {"ids": sorted(ids)})}
+    await _describe(conn, sorted(missing))
+    return missing
 
 
 async def add_words(conn: AsyncConnection[Any], texts: Mapping[int, Iterable[str]]) -> None:

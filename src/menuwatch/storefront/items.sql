@@ -10,7 +10,8 @@ SELECT c.id, c.name, b.id AS brand_id, b.name AS brand, coalesce(c.category, 'ot
        (SELECT array_agg(a.spelling) FROM (SELECT spelling FROM brand_aliases WHERE brand_id = b.id ORDER BY alias LIMIT 20) a) AS aliases
   FROM unnest(%(ids)s::bigint[]) n(id)
   JOIN canonical_products c ON c.id = n.id
-  LEFT JOIN brands b ON b.id = CASE WHEN c.brand_id IS NOT NULL THEN present_brand(c.brand_id) END
+  LEFT JOIN brands o ON o.id = c.brand_id
+  LEFT JOIN brands b ON b.id = CASE WHEN o.merged_into IS NULL THEN o.id ELSE present_brand(o.id) END
   LEFT JOIN LATERAL (
     SELECT mode() WITHIN GROUP (ORDER BY p.subcategory_canon) AS subcategory, min(extract(epoch FROM p.first_seen_at))::integer AS first_seen,
            array_agg(DISTINCT p.name) AS names, array_agg(DISTINCT p.brand_name) AS brands,

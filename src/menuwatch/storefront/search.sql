@@ -226,11 +226,14 @@ SELECT CASE WHEN c.merged_into IS NOT NULL THEN present_product(c.id)
   FROM canonical_products c WHERE c.id = %(id)s;
 
 -- name: item_sizes
--- In which sizes stores offer an item, and from which price; a null size is that of options without one.
-SELECT z.size, count(DISTINCT o.location_key) AS stores,
-       min(CASE WHEN z.size IS NULL THEN o.price ELSE z.price END) FILTER (WHERE o.in_stock IS NOT false) AS price
-  FROM storefront_offers o LEFT JOIN LATERAL unnest(o.sizes, o.prices) z(size, price) ON true
- WHERE o.item_id = %(id)s GROUP BY z.size;
+-- In which sizes locations offer an item, and from which price on their freshest menus; a null size is that of options without one.
+SELECT f.size, count(*) AS stores, min(f.price) FILTER (WHERE f.in_stock IS NOT false) AS price
+  FROM (SELECT DISTINCT ON (o.location_key, z.size) z.size, o.in_stock, CASE WHEN z.size IS NULL THEN o.price ELSE z.price END AS price
+          FROM storefront_offers o JOIN storefront_stores s ON s.dispensary_id = o.store_id
+          LEFT JOIN LATERAL unnest(o.sizes, o.prices) z(size, price) ON true
+         WHERE o.item_id = %(id)s
+         ORDER BY o.location_key, z.size, s.crawled_at DESC, o.store_id DESC, (o.in_stock IS NOT false) DESC, 3 NULLS LAST) f
+ GROUP BY f.size;
 
 -- name: offers
 -- Offers of an item: of each size those of the first locations, each with all its menus. `meters` is null without a location.
