@@ -25,6 +25,7 @@ from menuwatch.fetch.reports import Report
 from menuwatch.fetch.rotator import Rotator
 from menuwatch.images.downloads import DownloadPolicy, ImageDownloads
 from menuwatch.images.files import ImageFiles
+from menuwatch.matching.engine import ProductMatcher
 from menuwatch.ops import alert_readings
 from menuwatch.ops.disk_space import DiskReadings
 from menuwatch.ops.janitor import Janitor
@@ -115,13 +116,15 @@ async def run_scheduler(system: System) -> AsyncIterator[Scheduler]:
 
 @asynccontextmanager
 async def run_maintenance(system: System) -> AsyncIterator[Janitor]:
-    """Runs the loops that keep an installation in shape: retention, tests of inactive proxies, delivery of alerts, the storefront."""
+    """Runs the loops that keep an installation in shape: retention, tests of inactive proxies, delivery of alerts, matching of
+    products, the storefront."""
     pages = PageArchive(system.archive.storage)
     retention = Retention.configured(system.settings)
     janitor = Janitor(system.pool, retention=retention, archive=system.archive, pages=pages)
     prober = Prober(system.pool, system.settings, clock=system.clock)
     readings = alert_readings.reader(system.settings)
     deliverer = AlertDeliverer(system.pool, system.settings, read=readings, clock=system.clock)
+    matcher = ProductMatcher(system.pool)
     indexer = StorefrontIndexer(system.pool, watcher=watches.evaluate_store)
     mailer = WatchMailer(system.pool, system.settings, clock=system.clock)
     disk = DiskReadings(system.pool, system.settings)
@@ -129,6 +132,7 @@ async def run_maintenance(system: System) -> AsyncIterator[Janitor]:
         running(janitor),
         running(prober),
         running(deliverer),
+        running(matcher),
         running(indexer),
         running(mailer),
         running(disk),

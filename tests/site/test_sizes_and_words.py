@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from menuwatch.catalog.taxonomy.sizes import size_of
+from menuwatch.catalog.taxonomy.text import is_one_error_apart
 from menuwatch.storefront import search_words
 
 
@@ -45,8 +46,8 @@ def test_one_typing_error_is_found_by_its_spellings(word: str, at: int, letter: 
     }[kind]
     if typed == word or len(typed) < 4:
         return
-    assert search_words.is_one_error_apart(word, typed)
-    assert search_words.is_one_error_apart(typed, word)
+    assert is_one_error_apart(word, typed)
+    assert is_one_error_apart(typed, word)
     assert search_words.spellings(word) & search_words.spellings(typed)
 
 
@@ -54,4 +55,4 @@ def test_one_typing_error_is_found_by_its_spellings(word: str, at: int, letter: 
     ("a", "b"), [("blue", "blue"), ("blue", "bleu2"), ("blue", "green"), ("blue", "eulb"), ("ab", "abcd")]
 )
 def test_what_is_the_same_or_further_apart_is_not(a: str, b: str) -> None:
-    assert not search_words.is_one_error_apart(a, b)
+    assert not is_one_error_apart(a, b)

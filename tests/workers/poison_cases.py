@@ -19,6 +19,7 @@ from menuwatch.db.pool import Pool
 from menuwatch.fetch.probe import ProbeResponse
 from menuwatch.images.downloads import DownloadPolicy, ImageDownloads
 from menuwatch.images.files import ImageFiles
+from menuwatch.matching.engine import ProductMatcher
 from menuwatch.ops.janitor import Janitor
 from menuwatch.proxies import service as proxies
 from menuwatch.proxies.health import ProxyOutcome
@@ -239,6 +240,27 @@ async def menus(world: World) -> Found:
     return [("store", ids[0]), ("product", product)]
 
 
+async def matches(world: World) -> Found:
+    ids = []
+    async with world.pool.connection() as conn:
+        for n, name in enumerate(("broken", "partly", "good")):
+            ids.append(await market.add_store(conn, name))
+            items = [market.item(f"{name}-{m}", name=f"Thing {name} {m}", brand="Acme") for m in range(5)]
+            await market.crawl(conn, ids[-1], n, items)
+    await world.refuse("match_stores", "INSERT OR UPDATE", f"NEW.dispensary_id = {ids[0]}")
+    ((product,),) = await world.rows("SELECT id FROM catalog_products WHERE provider_product_id = 'partly-2'")
+    await world.rows(
+        "CREATE TRIGGER refuse BEFORE INSERT ON product_matches FOR EACH ROW"
+        f" WHEN (NEW.product_id = {product}) EXECUTE FUNCTION refuse()"
+    )
+    matcher = ProductMatcher(world.pool)
+    for _ in range(3):
+        await matcher.step()
+    matched = "SELECT dispensary_id, count(canonical_product_id) FROM product_matches GROUP BY 1 ORDER BY 1"
+    assert await world.rows(matched) == [(ids[1], 4), (ids[2], 5)]
+    return [("store", ids[0]), ("product", product)]
+
+
 async def mails(world: World) -> Found:
     clock, made = ManualClock(NOW), []
     async with mailbox() as box, world.pool.connection() as conn:
@@ -335,6 +357,7 @@ CASES: dict[type[Loop], Callable[[World], Awaitable[Found]]] = {
     PodReconciler: pods,
     VisitLog: visits,
     StorefrontIndexer: menus,
+    ProductMatcher: matches,
     WatchMailer: mails,
     CommandLoop: orders_of_workers,
     Producer: work,

@@ -35,7 +35,7 @@ _FIXED = frozenset(
     simplepush sinch slack smsc smsmanager smsmgr smstunnel smtp2go sns sparkpost spike splunk spugpush spush squadcast
     stackfield strmlabs telesign telnyx tgram threema tweet twilio twist twitter viber victorops voipms vonage webex
     wechat wecom wecombot whapi whatsapp wpush wxpusher wxteams x youlmk zalo zcliq zohocliq zoom zulip
-    """.split()  # noqa: SIM905 - two hundred lines otherwise
+    """.split()
 )
 """Services at an address of their own, whose URL holds a token or a name where others hold a host. What is not among them is taken to
 connect to its host, so a service that is new in Apprise is refused rather than trusted."""

@@ -22,7 +22,7 @@ _SPECIAL = tuple(
         """
         0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24
         192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 2001::/23 2001:db8::/32 3fff::/20
-        """.split(),  # noqa: SIM905 - a table of networks
+        """.split(),
     )
 )
 """Ranges of the IANA special-purpose registries. Whole ones: the few addresses in 192.0.0.0/24 and 2001::/23 that the registries call

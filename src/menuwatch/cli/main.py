@@ -68,7 +68,9 @@ class Entry(NamedTuple):
     panel: str
     summary: str
     module: str | None = None
-    """Module with a function of the command's name; None for a group, whose module has the group's name and its `app`."""
+    """Module with a function of the command's name; for a group the module with its `app`, None: the one of the group's name."""
+    group: bool = False
+    """Whether `module` is that of a group."""
 
 
 _SETUP, _RUN, _DATA, _OPERATE, _ADMIN = "Setup", "Run", "Data", "Operate", "Admin"
@@ -91,6 +93,7 @@ COMMANDS = {
     "changes": Entry(_DATA, "List price and stock changes, newest first.", "products"),
     "history": Entry(_DATA, "Show a product's history; manage packed history."),
     "analytics": Entry(_DATA, "Show analytics over all stores."),
+    "match": Entry(_DATA, "Match products across stores and platforms.", "matching", group=True),
     "export": Entry(_DATA, "Export products, snapshots or changes to a file.", "export"),
     "replay": Entry(_DATA, "Import recorded responses.", "replay"),
     "payloads": Entry(_DATA, "Manage archived responses and quarantined menus."),
@@ -153,12 +156,12 @@ def _program(names: tuple[str, ...], *, loaded: bool = True) -> typer.Typer:
     )
     program.callback()(options)
     for name in names:
-        panel, summary, module = COMMANDS[name]
+        panel, summary, module, group = COMMANDS[name]
         place: dict[str, Any] = {"name": name, "short_help": summary, "rich_help_panel": panel}
         if not loaded:
             program.command(**place)(lambda: None)
-        elif module is None:
-            program.add_typer(_load(name).app, help=summary, **place)
+        elif group or module is None:
+            program.add_typer(_load(module or name).app, help=summary, **place)
         else:
             program.command(cls=Command, **place)(spread(getattr(_load(module), name)))
     return program

@@ -2,14 +2,177 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from uuid import UUID
 
-from menuwatch.matching.model import Grouping, Link, Member
+from menuwatch.matching.compare import Block, Comparison, block_of, compare
+from menuwatch.matching.model import Doubt, Grouping, Link, Member, Reason, ReasonCode
+from menuwatch.matching.words import skeleton
+
+THRESHOLD = 0.0
+"""Bits from which two signatures are judged one product."""
+_DOUBT = 3.5
+"""Bits around the threshold within which a person should look: a confidence of 0.08 to 0.92."""
+_COMMON = 80
+"""Members that may share a key; a key of more says too little to compare all of them."""
 
 
 def group(members: Sequence[Member], corrections: Mapping[tuple[UUID, UUID], bool]) -> Grouping:
-    """Groups members. `corrections` says of pairs of signature keys, the smaller one first, whether people judged them the same."""
-    seen: dict[tuple[str, ...], int] = {}
-    groups = tuple(seen.setdefault(tuple(sorted(set(m.signature.words))), len(seen)) for m in members)
-    return Grouping(groups, tuple(Link(None, 1.0, ()) for _ in members), ())
+    """Groups members. `corrections` says of pairs of signature keys, the smaller one first, whether people judged them the same.
+
+    Pairs are joined from the most certain one down, unless a pair of the two groups is vetoed or speaks against it on average.
+    """
+    order = sorted(range(len(members)), key=lambda i: members[i].signature.key.bytes)
+    block = block_of([members[i].signature for i in order])
+    work = _Work(members, block, corrections)
+    edges: list[tuple[float, int, int]] = []
+    doubts: list[tuple[int, int, Comparison]] = []
+    for a, b in _candidates(members, order, block):
+        found = work.compare(a, b)
+        if found.veto is None and found.bits >= THRESHOLD:
+            edges.append((-found.bits, a, b))
+        if abs(found.bits - THRESHOLD) <= _DOUBT and found.veto in (None, ReasonCode.ONE_STORE_LISTS_BOTH):
+            doubts.append((a, b, found))
+    position = {i: at for at, i in enumerate(order)}
+    edges.sort(key=lambda edge: (edge[0], position[edge[1]], position[edge[2]]))
+    for _, a, b in edges:
+        work.join(a, b)
+    return work.result(order, doubts)
+
+
+class _Work:
+    def __init__(self, members: Sequence[Member], block: Block, corrections: Mapping[tuple[UUID, UUID], bool]) -> None:
+        self._members = members
+        self._block = block
+        self._corrections = corrections
+        self._root = list(range(len(members)))
+        self._in = {i: [i] for i in range(len(members))}
+        self._known: dict[tuple[int, int], Comparison] = {}
+        self._links: dict[int, tuple[int, Comparison]] = {}
+
+    def compare(self, a: int, b: int) -> Comparison:
+        pair = (a, b) if a < b else (b, a)
+        found = self._known.get(pair)
+        if found is None:
+            found = self._known[pair] = self._compare(*pair)
+        return found
+
+    def _compare(self, a: int, b: int) -> Comparison:
+        one, other = self._members[a], self._members[b]
+        keys = (one.signature.key, other.signature.key)
+        said = self._corrections.get(keys if keys[0] < keys[1] else (keys[1], keys[0]))
+        if said is not None:
+            reason = Reason(code=ReasonCode.PERSON, detail="the same" if said else "different")
+            return Comparison(99.0 if said else -99.0, None if said else ReasonCode.PERSON, (reason,), {})
+        if one.platform_ids & other.platform_ids:
+            detail = min(one.platform_ids & other.platform_ids)
+            return Comparison(60.0, None, (Reason(code=ReasonCode.SAME_PLATFORM_ID, detail=detail),), {})
+        if clash := _other_ids(one, other):
+            return Comparison(
+                -99.0, ReasonCode.OTHER_PLATFORM_ID, (Reason(code=ReasonCode.OTHER_PLATFORM_ID, detail=clash),), {}
+            )
+        found = compare(one.signature, other.signature, self._block)
+        if found.veto is None and (place := _shared_place(one, other)) is not None:
+            reasons = (*found.reasons, Reason(code=ReasonCode.ONE_STORE_LISTS_BOTH, detail=place))
+            return Comparison(found.bits, ReasonCode.ONE_STORE_LISTS_BOTH, reasons, found.levels)
+        return found
+
+    def find(self, i: int) -> int:
+        while self._root[i] != i:
+            self._root[i] = self._root[self._root[i]]
+            i = self._root[i]
+        return i
+
+    def join(self, a: int, b: int) -> bool:
+        left, right = self.find(a), self.find(b)
+        if left == right:
+            return False
+        certain = self.compare(a, b).bits >= 60
+        total = 0.0
+        for i in self._in[left]:
+            for j in self._in[right]:
+                found = self.compare(i, j)
+                if found.veto is not None and not (certain and found.veto is not ReasonCode.PERSON):
+                    return False
+                total += max(-12.0, min(12.0, found.bits))
+        if total < 0 and not certain:
+            return False
+        keep, drop = (left, right) if len(self._in[left]) >= len(self._in[right]) else (right, left)
+        joined = b if keep == left else a
+        self._links.setdefault(joined, (a if joined == b else b, self.compare(a, b)))
+        self._root[drop] = keep
+        self._in[keep] += self._in.pop(drop)
+        return True
+
+    def result(self, order: Sequence[int], doubts: Sequence[tuple[int, int, Comparison]]) -> Grouping:
+        numbers: dict[int, int] = {}
+        groups = [0] * len(self._members)
+        for i in range(len(self._members)):
+            groups[i] = numbers.setdefault(self.find(i), len(numbers))
+        links = []
+        for i in range(len(self._members)):
+            linked = self._links.get(i)
+            if linked is None:
+                links.append(Link(None, 1.0, ()))
+            else:
+                links.append(Link(linked[0], linked[1].confidence, linked[1].reasons))
+        asked = tuple(
+            Doubt(a, b, Comparison(found.bits, None, (), {}).confidence, groups[a] == groups[b], found.reasons)
+            for a, b, found in doubts
+        )
+        return Grouping(tuple(groups), tuple(links), asked)
+
+
+def _shared_place(a: Member, b: Member) -> str | None:
+    """A store that lists both in one size, or in a size that it does not tell."""
+    few, many = (a.places, b.places) if len(a.places) <= len(b.places) else (b.places, a.places)
+    if few & many:
+        return min(few & many)[0]
+    return None
+
+
+def _other_ids(a: Member, b: Member) -> str | None:
+    """Two catalog ids of one platform, where each listing has exactly one: two products."""
+    left = {one.partition(":")[0]: one for one in a.platform_ids}
+    for one in sorted(b.platform_ids):
+        kind = one.partition(":")[0]
+        if kind in left and kind in CATALOGS:
+            return f"{left[kind]} / {one}"
+    return None
+
+
+CATALOGS = frozenset({"jane", "weedmaps"})
+"""Platforms whose catalog ids differ for different products of a brand. Package tags and SKUs differ for one product, too."""
+
+
+def _candidates(members: Sequence[Member], order: Sequence[int], block: Block) -> Iterator[tuple[int, int]]:
+    """Pairs that share a telling key, each once."""
+    by_key: dict[str, list[int]] = defaultdict(list)
+    keys: dict[int, set[str]] = {}
+    for i in order:
+        keys[i] = found = _keys(members[i])
+        for key in found:
+            by_key[key].append(i)
+    seen: set[tuple[int, int]] = set()
+    for i in order:
+        usable = [key for key in keys[i] if len(by_key[key]) <= _COMMON]
+        for key in usable or sorted(keys[i], key=lambda key: (len(by_key[key]), key))[:1]:
+            for j in by_key[key]:
+                if j != i:
+                    pair = (i, j) if i < j else (j, i)
+                    if pair not in seen:
+                        seen.add(pair)
+                        yield pair
+
+
+def _keys(member: Member) -> set[str]:
+    signature = member.signature
+    words = [word for word in signature.words + signature.aside if word != "x"]
+    found = {skeleton(word) for word in words}
+    found |= {skeleton(a + b) for a, b in pairwise(words)}
+    if len(words) >= 3:
+        for length in range(3, min(len(words), 5) + 1):
+            found |= {skeleton("".join(w[0] for w in words[at : at + length])) for at in range(len(words) - length + 1)}
+    return found | set(member.platform_ids)

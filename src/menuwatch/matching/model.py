@@ -70,17 +70,23 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
 
     key: UUID
     block: str
-    brand: tuple[str, ...] = ()
-    house: Annotated[str | None, doc("The seller that alone names it so: there is no brand.")] = None
+    brand: Annotated[tuple[str, ...], doc("Words of the brand, without endings such as Farms or Co.")] = ()
+    house: Annotated[str | None, doc("The seller, where no brand is known: no other seller's listing is the same.")] = (
+        None
+    )
     words: Annotated[
-        tuple[str, ...], doc("Strain or flavour and line, in order, without brand, form, size and type.")
+        tuple[str, ...], doc("Strain or flavor and line, in order, without brand, form, size and strain type.")
     ] = ()
-    category: str | None = None
+    aside: Annotated[tuple[str, ...], doc("Words in brackets: another name, or a remark.")] = ()
+    kind: Annotated[
+        str, doc("`flower`, `vape`, `concentrate`, `edible`, `topical`, `gear`, `cultivation` or `other`.")
+    ] = "other"
     form: Annotated[
-        tuple[str, ...], doc("What it is made into: `disposable`, `live_resin`, `small_buds`; sorted.")
+        tuple[str, ...], doc("What it is made into: `disposable`, `live_resin`, `small_buds`; in alphabetical order.")
     ] = ()
     strain: Annotated[str | None, doc("`indica`, `sativa` or `hybrid`.")] = None
-    ratio: tuple[str, ...] = ()
+    ratio: Annotated[str | None, doc("Ratio of cannabinoids, in lowest terms.")] = None
+    actives: Annotated[tuple[str, ...], doc("Cannabinoids other than THC that the name tells.")] = ()
     name: Annotated[str, doc("The name as a person would write it, for display.")] = ""
 
 

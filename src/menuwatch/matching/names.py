@@ -1,26 +1,360 @@
-"""Parses a listing into its signature. Pure."""
+"""Parses a listing into its signature: brand, words, form, strain type, ratio and sizes. Pure.
+
+| what a menu says | what becomes of it |
+|---|---|
+| brand missing, "N/A" | a known brand that the name begins with, else its first segment if that can be one ("Press Labs - Foro Bar") |
+| brand is the store's own name | kept, unless the name begins with another known brand |
+| a size in the name and another one in the size field | the name's |
+| a name of nothing but form and size | the brand and the form are all that is compared |
+| a name of emoji only | the same product as the store's own listings with equal names, and no other |
+| a name of 2,000 characters | its first 40 words |
+| a name in two languages | its words as they are; nothing is translated |
+"""
 
 from __future__ import annotations
 
+import math
+import re
+import unicodedata
 import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
+from typing import NamedTuple
 
+from menuwatch.catalog.taxonomy import categories
 from menuwatch.catalog.taxonomy.text import words
+from menuwatch.matching import lexicon
 from menuwatch.matching.model import Listing, Signature
 
 RULES = 1
 """Version of the parser and of the comparison; raise it to have all listings matched again."""
 
+_LONGEST = 400
+"""Characters of a name that are read: enough for 40 words."""
+_STARRED = re.compile(r"\*[^*]{0,40}\*|[™®©]")
+_REMARK = re.compile(r"[(\[]\s*(?:rec|med|recreational|medical|adult use)\s*[)\]]", re.IGNORECASE)
+_PERCENT = re.compile(r"\d+(?:\.\d+)?\s*%|\$\s*\d+(?:\.\d\d)?")
+_RATIO = re.compile(
+    r"(?<![\w.:])(\d{1,4}(?:\.\d+)?(?:\s*:\s*\d{1,4}(?:\.\d+)?){1,4})(?=\s*mg|(?![\w:]))", re.IGNORECASE
+)
+_SIZE = re.compile(
+    r"(?<![\w.])(?:\d{1,3}\s*x\s*)?(?:\d+/\d+|\d*\.?\d+)\s*-?\s*"
+    r"(?:mg|mgs|milligrams?|g|gs|gr|gm|gms|grams?|oz|ounces?|ml|fl\.?\s*oz|kg|lbs?)\b(?!')\.?",
+    re.IGNORECASE,
+)
+_COUNT = re.compile(
+    r"(?<![\w.])(?:(?:pack|box)\s+of\s+\d{1,3}|\d{1,3}\s*-?\s*(?:ct|count|pk|pks|packs?|pcs?|pieces?|x)\b\.?)|\bx\s*\d{1,3}\b",
+    re.IGNORECASE,
+)
+_FRACTION = re.compile(r"(?<![\w/])1/[248](?![\w/])")
+_BRACKETED = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]")
+_SEGMENTS = re.compile(r"\s*[|:•·~]\s*|\s+[-–—]+\s*|\s*[–—]+\s+|\s+/\s+")
+_KNOWN_LENGTH = 4
+"""Words of the longest brand that is looked for at the start of a name."""
+_BLOCK = 4
+"""Letters of the brand that a block's listings share."""
 
-def sign(listing: Listing) -> Signature:
+_KINDS = {
+    "flower": "flower", "preroll": "flower", "vaporizer": "vape", "vape": "vape", "concentrate": "concentrate", "edible": "edible",
+    "oral": "edible", "tincture": "edible", "topical": "topical", "accessory": "gear", "apparel": "gear", "cultivation": "cultivation",
+}  # fmt: skip
+_LONGEST_PHRASE = max(len(phrase.split()) for phrase in lexicon.FORMS)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBrands:
+    """Brands that menus name in their brand field, as cores, by their first word: names that begin with one belong to it."""
+
+    by_first: Mapping[str, frozenset[tuple[str, ...]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cores: Iterable[tuple[str, ...]]) -> KnownBrands:
+        """From the cores of brands (`brand_core`). Those that are single words of the trade are left out."""
+        found: dict[str, set[tuple[str, ...]]] = {}
+        for core in cores:
+            if core and not all(_says_nothing(word) for word in core) and len("".join(core)) > 2:
+                found.setdefault(core[0], set()).add(core)
+        return cls({first: frozenset(cores) for first, cores in found.items()})
+
+    def at_start(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        """The longest known brand that the words begin with, and that leaves a word; else ()."""
+        if not name or name[0] not in self.by_first:
+            return ()
+        cores = self.by_first[name[0]]
+        for length in range(min(_KNOWN_LENGTH, len(name) - 1), 0, -1):
+            if name[:length] in cores:
+                return name[:length]
+        return ()
+
+
+NO_BRANDS = KnownBrands()
+
+
+class _Parsed(NamedTuple):
+    tokens: tuple[str, ...]
+    """Words that are neither form, type, generic nor brand."""
+    forms: frozenset[str]
+    strain: str | None
+    actives: frozenset[str]
+    every: tuple[str, ...]
+    """All words, for a name that has nothing else."""
+
+
+@lru_cache(maxsize=65_536)
+def brand_core(brand: str) -> tuple[str, ...]:
+    """Words of a brand without what menus add or leave out: "The Cresco Labs™" and "Cresco" are both `("cresco",)`."""
+    found = list(words(_STARRED.sub(" ", brand)))
+    if " ".join(found) in lexicon.NO_BRAND:
+        return ()
+    found = ["dr" if word == "doctor" else word for word in found]
+    if len(found) > 1 and found[0] == "the":
+        del found[0]
+    while len(found) > 1 and (found[-1] in lexicon.BRAND_ENDINGS or _says_nothing(found[-1])):
+        del found[-1]
+    return tuple(found)
+
+
+def _says_nothing(word: str) -> bool:
+    return word in lexicon.GENERIC or word in lexicon.FORMS or word in lexicon.STRAINS
+
+
+def sign(listing: Listing, known: KnownBrands = NO_BRANDS) -> Signature:
     """The listing as it is compared."""
-    brand = words(listing.brand or "")
-    own = words(listing.name)
-    if brand and own[: len(brand)] == brand and len(own) > len(brand):
-        own = own[len(brand) :]
+    text = _plain(listing.name)
+    category = _category(listing)
+    named = brand_core(listing.brand) if listing.brand else ()
+    text, ratio = _take_ratio(text)
+    segments = _segments(_without_sizes(text))
+    eats = category in ("edible", "oral", "tincture", "topical", None, "other")
+    bare = tuple(word for segment in segments for word in segment)
+    brand = named
+    if not brand or _is_own_name(brand, listing):
+        brand = known.at_start(bare) or brand or _first_segment(segments, eats=eats)
+    aside = _aside(text)
+    main = _parse(_strip_brand(bare, brand, listing.brand), eats=eats)
+    beside = _parse(aside, eats=eats, bracketed=True)
+    of_brand = _parse(words(listing.brand or ""), eats=False)
+    menu = _parse(words((listing.subcategory or "").replace("_", " ")), eats=eats)
+    forms = _forms(main.forms | beside.forms, of_brand.forms, menu.forms, category)
+    kind = _kind(category, forms)
+    tokens = main.tokens
     house = None if brand else listing.seller or listing.store
-    category = listing.category or "other"
-    block = f"{(brand or own or ('',))[0]}|{category}"
-    text = "\n".join((str(RULES), block, " ".join(brand), house or "", " ".join(own), category))
-    key = uuid.UUID(bytes=blake2b(text.encode(), digest_size=16).digest())
-    return Signature(key=key, block=block, brand=brand, house=house, words=own, category=category, name=listing.name)
+    if not tokens:
+        tokens, beside = beside.tokens, beside._replace(tokens=())
+    if not tokens:
+        tokens = named or tuple(word for word in main.every if word not in lexicon.GENERIC) or main.every
+        if not tokens:
+            # Nothing can be compared: the store's own equal name only.
+            tokens, house = (" ".join(listing.name.casefold().split()),), listing.store
+            brand = ()
+    strain = main.strain or beside.strain or menu.strain or _strain(listing.strain)
+    actives = tuple(sorted(main.actives | beside.actives))
+    block = "".join(brand)[:_BLOCK] if brand else f"~{house}"
+    return _signature(listing, block, brand, house, tokens, beside.tokens, kind, forms, strain, ratio, actives)
+
+
+def _signature(
+    listing: Listing,
+    block: str,
+    brand: tuple[str, ...],
+    house: str | None,
+    tokens: tuple[str, ...],
+    aside: tuple[str, ...],
+    kind: str,
+    forms: frozenset[str],
+    strain: str | None,
+    ratio: str | None,
+    actives: tuple[str, ...],
+) -> Signature:
+    form = tuple(sorted(forms))
+    compared = (
+        brand,
+        (house or "",),
+        sorted(set(tokens)),
+        sorted(set(aside)),
+        (kind,),
+        form,
+        (strain or "",),
+        (ratio or "",),
+        actives,
+    )
+    text = "\n".join((str(RULES), block, *(" ".join(part) for part in compared)))
+    return Signature(
+        key=uuid.UUID(bytes=blake2b(text.encode(), digest_size=16).digest()),
+        block=block,
+        brand=brand,
+        house=house,
+        words=tuple(dict.fromkeys(tokens)),
+        aside=tuple(dict.fromkeys(aside)),
+        kind=kind,
+        form=form,
+        strain=strain,
+        ratio=ratio,
+        actives=actives,
+        name=listing.name.strip()[:200],
+    )
+
+
+def _plain(name: str) -> str:
+    text = unicodedata.normalize("NFKC", name[:_LONGEST]).replace("⁄", "/").replace("’", "'")
+    return _PERCENT.sub(" ", _REMARK.sub(" ", _STARRED.sub(" ", text)))
+
+
+def _take_ratio(text: str) -> tuple[str, str | None]:
+    """The text without its first ratio, and the ratio in lowest terms, by cannabinoid where the name gives them in order:
+    "100:50mg" is "2:1", "1:10 THC:CBN" and "10:1 CBN/THC" are "cbn10:thc1".
+    """
+    match = _RATIO.search(text)
+    if match is None:
+        return text, None
+    parts = [float(part) for part in match[1].split(":")]
+    whole = [round(part * 100) for part in parts]
+    divisor = math.gcd(*whole)
+    if not divisor:
+        return text, None
+    rest = text[: match.start()] + " " + text[match.end() :]
+    amounts = [str(part // divisor) for part in whole]
+    named_actives = list(dict.fromkeys(word for word in words(rest) if word in lexicon.CANNABINOIDS))
+    if len(named_actives) == len(amounts):
+        return rest, ":".join(sorted(name + amount for name, amount in zip(named_actives, amounts, strict=True)))
+    return rest, ":".join(amounts)
+
+
+def _without_sizes(text: str) -> str:
+    return _FRACTION.sub(" ", _COUNT.sub(" ", _SIZE.sub(" ", text)))
+
+
+def _segments(text: str) -> list[tuple[str, ...]]:
+    found = (words(part) for part in _SEGMENTS.split(_BRACKETED.sub(" ", text)))
+    return [part for part in found if part]
+
+
+def _aside(text: str) -> tuple[str, ...]:
+    return tuple(word for part in _BRACKETED.findall(_without_sizes(text)) for word in words(part))
+
+
+def _first_segment(segments: list[tuple[str, ...]], *, eats: bool) -> tuple[str, ...]:
+    """The first segment as a brand, if it says more than the form, and what follows says something too."""
+    if len(segments) < 2:
+        return ()
+    first = _parse(segments[0], eats=eats).tokens
+    rest = _parse(tuple(word for segment in segments[1:] for word in segment), eats=eats).tokens
+    if not first or not rest or len(first) > _KNOWN_LENGTH or all(word.isdigit() for word in first):
+        return ()
+    return brand_core(" ".join(first))
+
+
+def _is_own_name(brand: tuple[str, ...], listing: Listing) -> bool:
+    own = words(listing.store_name or listing.store)
+    return brand == own[: len(brand)] or (listing.seller is not None and brand == brand_core(listing.seller))
+
+
+def _strip_brand(name: tuple[str, ...], brand: tuple[str, ...], spelled: str | None) -> tuple[str, ...]:
+    """The words without the brand where they begin with it, in full or as its core; elsewhere in the name, where it stands in full."""
+    if not brand:
+        return name
+    for own in sorted({words(spelled or ""), brand}, key=len, reverse=True):
+        if not own:
+            continue
+        if name[: len(own)] == own:
+            return name[len(own) :]
+        for at in range(1, len(name) - len(own) + 1):
+            if name[at : at + len(own)] == own:
+                return name[:at] + name[at + len(own) :]
+    joined = "".join(brand)
+    for count in range(1, min(4, len(name)) + 1):
+        if "".join(name[:count]) == joined:
+            return name[count:]
+    return name
+
+
+@lru_cache(maxsize=131_072)
+def _parse(tokens: tuple[str, ...], *, eats: bool, bracketed: bool = False) -> _Parsed:
+    forms: set[str] = set()
+    kept: list[str] = []
+    actives: set[str] = set()
+    strain: str | None = None
+    at = 0
+    while at < len(tokens):
+        for length in range(min(_LONGEST_PHRASE, len(tokens) - at), 0, -1):
+            phrase = " ".join(tokens[at : at + length])
+            if phrase in lexicon.FORMS and (eats or phrase not in lexicon.ONLY_EATEN):
+                forms.update(lexicon.FORMS[phrase])
+                at += length
+                break
+            if phrase in lexicon.STRAINS and (len(phrase) > 1 or bracketed):
+                strain = strain or lexicon.STRAINS[phrase]
+                at += length
+                break
+        else:
+            word = tokens[at]
+            if word in lexicon.CANNABINOIDS:
+                if word != "thc":
+                    actives.add(word)
+            elif word not in lexicon.GENERIC:
+                kept.extend(lexicon.ABBREVIATIONS.get(word, (word,)))
+            at += 1
+    return _Parsed(tuple(kept), frozenset(forms), strain, frozenset(actives), tokens)
+
+
+def _strain(strain: str | None) -> str | None:
+    return next((lexicon.STRAINS[word] for word in words(strain or "") if word in lexicon.STRAINS), None)
+
+
+def _category(listing: Listing) -> str | None:
+    """The canonical category; None if the menu's word is not known."""
+    if listing.category is None or listing.category in categories.CATEGORIES:
+        return listing.category
+    return categories.kind(listing.category, (listing.subcategory or "").replace("_", " ")).category
+
+
+def _forms(
+    of_name: frozenset[str], of_brand: frozenset[str], of_menu: frozenset[str], category: str | None
+) -> frozenset[str]:
+    """The name's forms; what it does not say of device, extract or cut, the brand's line and the menu's subcategory say."""
+    found = set(of_name) - {"vape"}
+    if "disposable" in found:
+        found -= {"cartridge", "pod"}
+    if found & lexicon.EXTRACTS - {"wax"}:
+        found.discard("wax")
+    for more in (of_brand, of_menu):
+        for group in (lexicon.DEVICES, lexicon.EXTRACTS | lexicon.PRESSES, lexicon.CUTS | {"infused"}, lexicon.EATEN):
+            if not found & group:
+                found |= more & group
+    if category == "preroll":
+        found.add("preroll")
+    if category in ("flower", "preroll"):
+        found -= lexicon.DEVICES | lexicon.EATEN
+        if "infused" in found or found & lexicon.EXTRACTS:
+            found = (
+                {"infused", *(found & (lexicon.CUTS | {"blunt"}))}
+                if found & {"infused", "diamonds"}
+                else found - lexicon.EXTRACTS
+            )
+    elif category in ("vaporizer", "vape"):
+        found -= lexicon.CUTS | lexicon.EATEN
+    elif category == "concentrate":
+        found -= lexicon.DEVICES
+    elif category in ("edible", "oral", "tincture", "topical"):
+        found -= lexicon.DEVICES | lexicon.CUTS | {"infused"}
+    return frozenset(found - {"cured", "solventless"} if found & lexicon.EXTRACTS else found)
+
+
+def _kind(category: str | None, forms: frozenset[str]) -> str:
+    if category in ("accessory", "apparel", "cultivation"):
+        return _KINDS[category]
+    if forms & lexicon.DEVICES and category in (None, "other", "concentrate", "vaporizer", "vape"):
+        return "vape"
+    if "preroll" in forms and category in (None, "other", "flower", "preroll"):
+        return "flower"
+    if category == "concentrate" and forms & lexicon.EATEN:
+        return "edible"
+    if category in _KINDS:
+        return _KINDS[category]
+    if forms & lexicon.EATEN:
+        return "edible"
+    if forms & lexicon.EXTRACTS:
+        return "concentrate"
+    return "flower" if forms & lexicon.CUTS else "other"

@@ -15,11 +15,11 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from menuwatch.catalog.taxonomy.text import words
+from menuwatch.catalog.taxonomy.text import is_one_error_apart, words
 from menuwatch.db import sql
 from menuwatch.db.query import Row, fetch_all, fetch_one
 from menuwatch.storefront.page_queries import ItemCard, NearbyStores, list_item_cards, nearby_values
-from menuwatch.storefront.search_words import is_one_error_apart, spellings
+from menuwatch.storefront.search_words import spellings
 
 _q = sql.load(__package__, "search.sql")
 

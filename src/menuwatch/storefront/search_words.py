@@ -20,12 +20,3 @@ def spellings(word: str) -> set[str]:
     if len(word) < 4 or any(c.isdigit() for c in word):
         return {word}
     return {word, *(word[:at] + word[at + 1 :] for at in range(len(word)))}
-
-
-def is_one_error_apart(a: str, b: str) -> bool:
-    """Whether two words have Damerau-Levenshtein distance 1: one letter wrong, missing, extra, or two neighbours swapped."""
-    if a == b or abs(len(a) - len(b)) > 1:
-        return False
-    start = next((at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    x, y = a[start:], b[start:]
-    return x[1:] == y[1:] or x[1:] == y or x == y[1:] or (x[:2] == y[1::-1] and x[2:] == y[2:] and len(x) > 1)

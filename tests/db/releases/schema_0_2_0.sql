@@ -3359,7 +3359,9 @@ ALTER TABLE public.match_corrections ALTER COLUMN id ADD GENERATED ALWAYS AS IDE
     CACHE 1
 );
 CREATE TABLE public.match_dirty_blocks (
-    block text NOT NULL COLLATE pg_catalog."C"
+    block text NOT NULL COLLATE pg_catalog."C",
+    cause text DEFAULT 'correction'::text NOT NULL,
+    CONSTRAINT match_dirty_blocks_cause_check CHECK ((cause = ANY (ARRAY['menu'::text, 'correction'::text, 'rules'::text])))
 );
 CREATE TABLE public.match_events (
     id bigint NOT NULL,
@@ -4371,7 +4373,7 @@ INSERT INTO public.maintenance_runs VALUES
 INSERT INTO public.match_corrections OVERRIDING SYSTEM VALUE VALUES
 	(1, false, '00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002', '[]', '[]', NULL, 'x', '2026-11-01 00:00:00+00', NULL, NULL);
 INSERT INTO public.match_dirty_blocks VALUES
-	('x');
+	('x', 'correction');
 INSERT INTO public.match_events OVERRIDING SYSTEM VALUE VALUES
 	(1, '2026-11-01 00:00:00+00', 'merged', 1, 1, 1, 'menu');
 INSERT INTO public.match_reviews VALUES
@@ -4775,6 +4777,7 @@ CREATE INDEX audit_log_at ON public.audit_log USING btree (at);
 CREATE INDEX audit_log_subject ON public.audit_log USING btree (subject_kind, subject_id, id);
 CREATE INDEX brand_aliases_brand ON public.brand_aliases USING btree (brand_id);
 CREATE INDEX brands_merged_into ON public.brands USING btree (merged_into) WHERE (merged_into IS NOT NULL);
+CREATE INDEX canonical_products_anchor ON public.canonical_products USING btree (anchor_product_id);
 CREATE INDEX canonical_products_brand ON public.canonical_products USING btree (brand_id);
 CREATE INDEX canonical_products_merged_into ON public.canonical_products USING btree (merged_into) WHERE (merged_into IS NOT NULL);
 CREATE UNIQUE INDEX catalog_names_name ON public.catalog_names USING btree (md5(name));

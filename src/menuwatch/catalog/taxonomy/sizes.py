@@ -20,14 +20,14 @@ def sizes(variants: Sequence[Mapping[str, Any]]) -> list[str]:
 def size_of(variant: Mapping[str, Any]) -> str | None:
     """`3.5 g`, `100 mg`, `10 pieces`, or the menu's own word; None if it has none."""
     if (grams := variant.get("weight_g")) is not None and Decimal(str(grams)) > 0:
-        return f"{shortest(_by_ounces(Decimal(str(grams))))} g"
+        return f"{shortest(by_ounces(Decimal(str(grams))))} g"
     if (content := variant.get("content_mg")) is not None:
         return f"{shortest(Decimal(str(content)))} mg"
     if (pieces := variant.get("pieces")) is not None:
         return "1 piece" if pieces == 1 else f"{pieces} pieces"
     option = str(variant.get("option", "")).strip()
     if (said := mass(option)) is not None:
-        return f"{shortest(_by_ounces(Decimal(str(said))))} g"
+        return f"{shortest(by_ounces(Decimal(str(said))))} g"
     return None if " ".join(words(option)) in _NONE or len(option) > 30 else option
 
 
@@ -45,7 +45,7 @@ _CLOSE = Decimal("0.0025")
 """Share by which menus round the grams of an ounce: 28.3 and 28.4 for 28.3495."""
 
 
-def _by_ounces(grams: Decimal) -> Decimal:
+def by_ounces(grams: Decimal) -> Decimal:
     """The weight, or 28, 14, 7 or 3.5 g for an ounce or a fraction of it in exact grams, as menus call the same package both."""
     for part in (1, 2, 4, 8):
         if abs(grams * part / _OUNCE - 1) <= _CLOSE:

@@ -42,6 +42,7 @@ CREATE TABLE canonical_products (
   CONSTRAINT canonical_products_merged CHECK (merged_into <> id)
 );
 CREATE INDEX canonical_products_brand ON canonical_products (brand_id);
+CREATE INDEX canonical_products_anchor ON canonical_products (anchor_product_id);
 CREATE INDEX canonical_products_merged_into ON canonical_products (merged_into) WHERE merged_into IS NOT NULL;
 
 -- A size of a canonical product in which some store has offered it, as sizes are written everywhere ("3.5 g", "100 mg").
@@ -85,12 +86,15 @@ CREATE INDEX product_matches_store ON product_matches (dispensary_id);
 CREATE TABLE match_stores (
   dispensary_id            integer PRIMARY KEY,
   crawled_at               timestamptz NOT NULL,
-  rules_version            integer NOT NULL,
+  rules_version            integer NOT NULL,  -- 0: to be taken in again; -1: because all is rebuilt; -2: because a person changed a brand
   matched_at               timestamptz NOT NULL DEFAULT now()
 );
 
 -- Blocks to be matched again: they have new signatures or listings, or a correction.
-CREATE TABLE match_dirty_blocks (block text PRIMARY KEY COLLATE "C");
+CREATE TABLE match_dirty_blocks (
+  block                    text PRIMARY KEY COLLATE "C",
+  cause                    text NOT NULL DEFAULT 'correction' CHECK (cause IN ('menu', 'correction', 'rules'))
+);
 
 -- Pairs that a person should judge, the most doubtful and the most used first. Derived: replaced with each block.
 CREATE TABLE match_reviews (

@@ -1,0 +1,280 @@
+"""Groups blocks again and writes what changed of them, a batch of blocks in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+from psycopg import AsyncConnection
+
+from menuwatch.db import sql
+from menuwatch.matching.judging import (
+    Group,
+    Grouper,
+    Judgement,
+    StoredListing,
+    StoredSignature,
+    Summary,
+    judge,
+    summarize,
+)
+from menuwatch.matching.model import Signature
+from menuwatch.matching.numbers import Holder, Numbering, Retired, carry
+
+_q = sql.load(__package__, "blocks.sql")
+_encode = msgspec.json.encode
+_signature = msgspec.json.Decoder(Signature).decode
+
+BATCH = 5_000
+"""Signatures that are grouped in one transaction, unless one component of blocks has more."""
+
+_CAUSES = ("menu", "rules", "correction")
+"""Of several causes of one change the last one is given."""
+
+
+@dataclass(slots=True, kw_only=True)
+class BlockRun:
+    """What grouping changed."""
+
+    blocks: int = 0
+    products: int = 0
+    """New canonical products."""
+    merged: int = 0
+    split: int = 0
+    moved: int = 0
+    """Listings that had a number and have another one now."""
+
+
+class _Read(NamedTuple):
+    components: Sequence[Sequence[StoredSignature]]
+    corrections: Mapping[tuple[UUID, UUID], bool]
+    causes: Sequence[str]
+
+
+@dataclass(slots=True)
+class _Plan:
+    groups: list[Group] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    causes: list[str] = field(default_factory=list)
+
+
+async def mark_dirty(conn: AsyncConnection[Any], blocks: Iterable[str], cause: str) -> None:
+    """Has blocks grouped again. `cause` is `menu`, `correction` or `rules`; a block that already waits keeps its own."""
+    if names := sorted(set(blocks)):
+        await conn.execute(_q.mark_dirty, {"blocks": names, "cause": cause})
+
+
+async def waiting_components(conn: AsyncConnection[Any], exclude: Sequence[str]) -> list[tuple[list[str], int]]:
+    """Blocks that wait, with those that people joined with them, and the number of their signatures; in the order in which new numbers
+    are given."""
+    sizes = dict(await (await conn.execute(_q.waiting, {"exclude": exclude}, prepare=False)).fetchall())
+    if not sizes:
+        return []
+    joined: dict[str, set[str]] = defaultdict(set)
+    for a, b in await (await conn.execute(_q.joined_blocks)).fetchall():
+        joined[a].add(b)
+        joined[b].add(a)
+    found: list[tuple[list[str], int]] = []
+    seen: set[str] = set()
+    for block in sizes:
+        if block in seen:
+            continue
+        component, ahead = [], [block]
+        seen.add(block)
+        while ahead:
+            component.append(one := ahead.pop())
+            ahead += sorted(other for other in joined[one] if other not in seen)
+            seen.update(joined[one])
+        found.append((sorted(component), sum(sizes.get(one, 1) for one in component)))
+    return found
+
+
+def batches(components: Iterable[tuple[Sequence[str], int]]) -> Iterable[list[Sequence[str]]]:
+    """Components in batches of about `BATCH` signatures."""
+    batch: list[Sequence[str]] = []
+    signatures = 0
+    for component, size in components:
+        if batch and signatures + size > BATCH:
+            yield batch
+            batch, signatures = [], 0
+        batch.append(component)
+        signatures += size
+    if batch:
+        yield batch
+
+
+async def group_blocks(
+    conn: AsyncConnection[Any], components: Sequence[Sequence[str]], group: Grouper, run: BlockRun
+) -> None:
+    """Groups components of blocks, all or nothing."""
+    done = BlockRun(blocks=sum(len(component) for component in components))
+    async with conn.transaction():
+        read = await _read(conn, components)
+        judgements = await asyncio.to_thread(_judge, read, group)
+        plan, numbering, stored = await _number(conn, components, judgements, read.causes)
+        await _write_products(conn, plan, numbering, stored, done)
+        await _write_links(conn, plan, done)
+        await _write_reviews(conn, read, judgements)
+        orphans = [one.id for signatures in read.components for one in signatures if not one.listings]
+        if orphans:
+            await conn.execute(_q.delete_signatures, {"ids": orphans})
+    for name in ("blocks", "products", "merged", "split", "moved"):
+        setattr(run, name, getattr(run, name) + getattr(done, name))
+
+
+def _judge(read: _Read, group: Grouper) -> list[Judgement]:
+    return [judge(signatures, read.corrections, group) for signatures in read.components]
+
+
+async def _read(conn: AsyncConnection[Any], components: Sequence[Sequence[str]]) -> _Read:
+    place = {block: at for at, component in enumerate(components) for block in component}
+    marks = await (await conn.execute(_q.take, {"blocks": list(place)})).fetchall()
+    causes = [_CAUSES[0]] * len(components)
+    for block, cause in marks:
+        causes[place[block]] = max(causes[place[block]], cause, key=_CAUSES.index)
+    signatures: dict[int, StoredSignature] = {}
+    for row in await (await conn.execute(_q.signatures, {"blocks": list(place)}, prepare=False)).fetchall():
+        signatures[row[0]] = StoredSignature(row[0], row[1], row[2], _signature(row[3]), *row[4:])
+    listings = await conn.execute(_q.listings, {"signatures": list(signatures)}, prepare=False)
+    for row in await listings.fetchall():
+        signatures[row[2]].listings.append(StoredListing(*row))
+    read: list[list[StoredSignature]] = [[] for _ in components]
+    for one in signatures.values():
+        read[place[one.block]].append(one)
+    keys = [one.key for one in signatures.values()]
+    said = await (await conn.execute(_q.corrections, {"keys": keys}, prepare=False)).fetchall()
+    return _Read(read, {(a, b): same for a, b, same in said}, causes)
+
+
+async def _number(
+    conn: AsyncConnection[Any],
+    components: Sequence[Sequence[str]],
+    judgements: Sequence[Judgement],
+    causes: Sequence[str],
+) -> tuple[_Plan, Numbering, dict[int, Summary]]:
+    plan = _Plan()
+    for judgement, cause in zip(judgements, causes, strict=True):
+        plan.groups += judgement.groups
+        plan.causes += [cause] * len(judgement.groups)
+    former = {
+        listing.product_id: listing.number
+        for group in plan.groups
+        for listing in group.listings
+        if listing.number is not None
+    }
+    unchanged = {
+        listing.product_id
+        for group in plan.groups
+        for one in group.signatures
+        for listing in one.listings
+        if listing.number == one.number
+    }
+    held = Counter(former.values())
+    ids = {"ids": sorted(held)}
+    rows = await (await conn.execute(_q.products, ids, prepare=False)).fetchall() if held else []
+    stored = {row[0]: Summary(*row[1:]) for row in rows}
+    retired = await (await conn.execute(_q.retired, ids, prepare=False)).fetchall() if held else []
+    elsewhere: dict[int, list[Holder]] = defaultdict(list)
+    if spread := sorted(number for number, listings in held.items() if stored[number].listings != listings):
+        blocks = [block for component in components for block in component]
+        found = await conn.execute(_q.elsewhere, {"ids": spread, "blocks": blocks}, prepare=False)
+        for number, *holder in await found.fetchall():
+            elsewhere[number].append(Holder(*holder))
+    numbering = carry(
+        [[listing.product_id for listing in group.listings] for group in plan.groups],
+        former,
+        anchors={number: one.anchor_product_id for number, one in stored.items()},
+        unchanged=unchanged,
+        elsewhere=elsewhere,
+        retired=[Retired(*row) for row in retired],
+    )
+    fresh: dict[int, int] = {}
+    if numbering.new:
+        given = await (await conn.execute(_q.new_numbers, {"count": len(numbering.new)})).fetchall()
+        fresh = dict(zip(numbering.new, (number for (number,) in given), strict=True))
+    plan.numbers = [fresh[at] if number is None else number for at, number in enumerate(numbering.numbers)]
+    return plan, numbering, stored
+
+
+async def _write_products(
+    conn: AsyncConnection[Any], plan: _Plan, numbering: Numbering, stored: Mapping[int, Summary], run: BlockRun
+) -> None:
+    names = {" ".join(one.signature.brand) for group in plan.groups for one in group.signatures} - {""}
+    brands = dict(await (await conn.execute(_q.brand_ids, {"aliases": sorted(names)})).fetchall()) if names else {}
+    anchors = {number: one.anchor_product_id for number, one in stored.items()}
+    rows: list[dict[str, Any]] = []
+    for group, number in zip(plan.groups, plan.numbers, strict=True):
+        summary = summarize(group, brands, anchors.get(number))
+        if stored.get(number) != summary:
+            rows.append({"id": number, **summary._asdict()})
+    if rows:
+        await conn.execute(_q.put_products, {"rows": _encode(rows).decode()})
+    if numbering.redirected:
+        targets = [plan.numbers[at] for at in numbering.redirected.values()]
+        await conn.execute(_q.redirect_products, {"ids": list(numbering.redirected), "targets": targets})
+    if numbering.merged:
+        targets = [plan.numbers[at] for at in numbering.merged.values()]
+        await conn.execute(_q.merge_products, {"ids": list(numbering.merged), "targets": targets})
+    await _write_events(conn, plan, numbering, run)
+    run.products += len(numbering.new)
+    run.merged += len(numbering.merged)
+
+
+async def _write_events(conn: AsyncConnection[Any], plan: _Plan, numbering: Numbering, run: BlockRun) -> None:
+    if not numbering.moves:
+        return
+    kinds = ["merged" if numbering.merged.get(one.number) == one.group else "split" for one in numbering.moves]
+    values = {
+        "kinds": kinds,
+        "from_ids": [one.number for one in numbering.moves],
+        "to_ids": [plan.numbers[one.group] for one in numbering.moves],
+        "listings": [one.listings for one in numbering.moves],
+        "causes": [plan.causes[one.group] for one in numbering.moves],
+    }
+    await conn.execute(_q.put_events, values)
+    run.split += kinds.count("split")
+    run.moved += sum(one.listings for one in numbering.moves)
+
+
+async def _write_links(conn: AsyncConnection[Any], plan: _Plan, run: BlockRun) -> None:
+    links: list[tuple[int, int]] = []
+    signatures: list[tuple[int, int, int | None, float, str]] = []
+    sizes: list[tuple[int, str]] = []
+    for group, number in zip(plan.groups, plan.numbers, strict=True):
+        links += [(listing.product_id, number) for listing in group.listings if listing.number != number]
+        for one, link, target in zip(group.signatures, group.links, group.targets, strict=True):
+            reasons = _encode(link.reasons).decode()
+            if (number, target, link.confidence, reasons) != (one.number, one.linked_to, one.confidence, one.reasons):
+                signatures.append((one.id, number, target, link.confidence, reasons))
+        sizes += sorted({(number, size) for listing in group.listings for size in listing.sizes})
+    if links:
+        ids, numbers = zip(*links, strict=True)
+        await conn.execute(_q.put_links, {"ids": list(ids), "numbers": list(numbers)})
+    if signatures:
+        columns = zip(
+            ("ids", "numbers", "linked", "confidences", "reasons"), zip(*signatures, strict=True), strict=True
+        )
+        await conn.execute(_q.put_signatures, {name: list(values) for name, values in columns})
+    if sizes:
+        ids, texts = zip(*sizes, strict=True)
+        await conn.execute(_q.put_sizes, {"ids": list(ids), "sizes": list(texts)}, prepare=False)
+
+
+async def _write_reviews(conn: AsyncConnection[Any], read: _Read, judgements: Sequence[Judgement]) -> None:
+    reviews = [review for judgement in judgements for review in judgement.reviews]
+    pairs: dict[str, Any] = {"a": [one.a for one in reviews], "b": [one.b for one in reviews]}
+    signatures = [one.id for component in read.components for one in component]
+    await conn.execute(_q.delete_reviews, {**pairs, "signatures": signatures}, prepare=False)
+    if reviews:
+        values = {
+            "confidences": [one.doubt.confidence for one in reviews],
+            "together": [one.doubt.together for one in reviews],
+            "impacts": [one.impact for one in reviews],
+            "reasons": [_encode(one.doubt.reasons).decode() for one in reviews],
+        }
+        await conn.execute(_q.put_reviews, {**pairs, **values})

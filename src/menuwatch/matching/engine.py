@@ -1,0 +1,187 @@
+"""Keeps canonical products in step with the catalog. The changed listings of each applied menu are taken in shortly after, and the
+blocks that they change are grouped again, in transactions of their own:
+
+    new menu ─► take in: sign, link, mark blocks ─► group blocks: links, numbers, events, pairs for review
+    correction ─► marks blocks ──────────────────────┘
+
+A refresh does not wait for it and shares no lock with it. What a crash leaves undone is marked, and the next run does it. Blocks are
+grouped when no store waits, so that many new menus group each block once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from psycopg import AsyncConnection
+
+from menuwatch.core.logging import get_logger
+from menuwatch.db import sql
+from menuwatch.db.items import Aside, described, log_refused, run_item, write_in_halves
+from menuwatch.db.loop import Loop
+from menuwatch.db.pool import Pool
+from menuwatch.db.query import fetch_all, fetch_one
+from menuwatch.matching import corrections, groups
+from menuwatch.matching.blocks import BlockRun, batches, group_blocks, waiting_components
+from menuwatch.matching.judging import Grouper
+from menuwatch.matching.names import RULES
+from menuwatch.matching.taking import TakenIn, take_store_in
+
+log = get_logger(__name__)
+_q = sql.load(__package__, "engine.sql")
+
+STORES_AT_ONCE = 50
+
+
+@dataclass(slots=True)
+class MatchRun:
+    """Result of one run."""
+
+    taken: TakenIn = field(default_factory=TakenIn)
+    blocks: BlockRun = field(default_factory=BlockRun)
+    failed: int = 0
+    """Stores and blocks that failed, which are tried again later."""
+    more: bool = False
+    """More stores are waiting."""
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.taken.stores or self.blocks.blocks)
+
+
+@dataclass(slots=True)
+class Memory:
+    """What a process knows from its former runs: failed stores and blocks, and for what state correction keys were renewed."""
+
+    stores: Aside = field(default_factory=Aside)
+    blocks: Aside = field(default_factory=Aside)
+    corrections: str | None = None
+
+
+async def match_changed_stores(
+    pool: Pool,
+    *,
+    group: Grouper = groups.group,
+    limit: int = STORES_AT_ONCE,
+    memory: Memory | None = None,
+    wait: bool = False,
+) -> MatchRun:
+    """Takes in the stores that changed, at most `limit` of them, and groups the blocks that wait if no more stores do. No-op while
+    another process is matching, unless `wait`, which waits for it.
+    """
+    run = MatchRun()
+    memory = memory or Memory()
+    started = time.perf_counter()
+    async with pool.connection() as conn, _lock(conn, wait=wait) as locked:
+        if not locked:
+            return run
+        values = {"rules": RULES, "limit": limit, "exclude": list(memory.stores.now())}
+        stores = [row["id"] for row in await fetch_all(conn, _q.changed_stores, values)]
+        for store_id in stores:
+            await _take_in(conn, store_id, run, memory)
+        run.more = len(stores) == limit and run.taken.stores > 0
+        if not run.more:
+            await _renew_corrections(conn, memory)
+            await _group_waiting(conn, group, run, memory)
+    if run.changed:
+        log.info(
+            "products matched",
+            action="products_matched",
+            stores=run.taken.stores,
+            listings=run.taken.listings,
+            removed=run.taken.removed,
+            blocks=run.blocks.blocks,
+            products=run.blocks.products,
+            merged=run.blocks.merged,
+            split=run.blocks.split,
+            ms=round((time.perf_counter() - started) * 1000),
+        )
+    return run
+
+
+class ProductMatcher(Loop):
+    """Matches the listings of new menus. Any number of instances may run; one works at a time."""
+
+    name: ClassVar[str] = "product_matcher"
+
+    def __init__(self, pool: Pool, *, group: Grouper = groups.group, interval: float = 3.0) -> None:
+        super().__init__(interval=interval)
+        self._pool = pool
+        self._group = group
+        self._memory = Memory()
+
+    async def step(self) -> float | None:
+        run = await match_changed_stores(self._pool, group=self._group, memory=self._memory)
+        return 0.0 if run.more else None
+
+
+async def match_all(pool: Pool, *, group: Grouper = groups.group) -> MatchRun:
+    """Works off everything that waits, after other processes that are matching; returns the sums."""
+    total, memory = MatchRun(more=True), Memory()
+    while total.more:
+        run = await match_changed_stores(pool, group=group, memory=memory, wait=True)
+        total.more = run.more
+        total.failed += run.failed
+        for part, sums in ((run.taken, total.taken), (run.blocks, total.blocks)):
+            for name in type(part).__slots__:
+                setattr(sums, name, getattr(sums, name) + getattr(part, name))
+    return total
+
+
+@asynccontextmanager
+async def _lock(conn: AsyncConnection[Any], *, wait: bool) -> AsyncIterator[bool]:
+    if wait:
+        await conn.execute(_q.await_lock)
+    elif not (await fetch_one(conn, _q.take_lock, {}) or {}).get("locked"):
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        if not conn.closed:
+            await conn.execute(_q.free_lock)
+
+
+async def _take_in(conn: AsyncConnection[Any], store_id: int, run: MatchRun, memory: Memory) -> None:
+    async def put_aside(reason: str) -> None:
+        run.failed += 1
+        log.warning(
+            "matching of a store failed",
+            action="match_store_failed",
+            dispensary_id=store_id,
+            again_in_seconds=round(memory.stores.put(store_id), 1),
+            error=reason,
+        )
+
+    if await run_item("product_matcher", "store", store_id, take_store_in(conn, store_id, run.taken), put_aside):
+        memory.stores.clear(store_id)
+
+
+async def _renew_corrections(conn: AsyncConnection[Any], memory: Memory) -> None:
+    state = await corrections.state(conn)
+    if state != memory.corrections:
+        await corrections.renew_keys(conn)
+        memory.corrections = await corrections.state(conn)
+
+
+async def _group_waiting(conn: AsyncConnection[Any], group: Grouper, run: MatchRun, memory: Memory) -> None:
+    def refuse(component: Sequence[str], error: Exception) -> None:
+        run.failed += 1
+        for block in component:
+            memory.blocks.put(block)
+        log_refused("product_matcher", "blocks", ", ".join(component[:5]), error)
+        log.warning(
+            "grouping of blocks failed",
+            action="match_blocks_failed",
+            blocks=list(component[:5]),
+            error=described(error),
+        )
+
+    async def write(components: Sequence[Sequence[str]]) -> None:
+        await group_blocks(conn, components, group, run.blocks)
+
+    for batch in batches(await waiting_components(conn, list(memory.blocks.now()))):
+        await write_in_halves(batch, write, refuse)

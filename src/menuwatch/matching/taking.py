@@ -1,0 +1,139 @@
+"""Takes the changed listings of a store in: signs them, writes their links and marks their blocks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+from psycopg import AsyncConnection
+
+from menuwatch.db import sql
+from menuwatch.db.items import log_refused, write_in_halves
+from menuwatch.db.query import fetch_one, fetch_structs
+from menuwatch.matching import brands
+from menuwatch.matching.blocks import mark_dirty
+from menuwatch.matching.brands import OUTDATED_BY_PERSON, Brand
+from menuwatch.matching.listings import Row, Seller, listing
+from menuwatch.matching.model import Listing, Signature
+from menuwatch.matching.names import RULES, sign
+
+_q = sql.load(__package__, "engine.sql")
+_encode = msgspec.json.encode
+
+AGAIN = 0
+"""`match_stores.rules_version` of a store whose catalog was rebuilt or merged."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TakenIn:
+    """What was taken in of stores."""
+
+    stores: int = 0
+    listings: int = 0
+    removed: int = 0
+
+
+class _Signed(NamedTuple):
+    row: Row
+    listing: Listing
+    signature: Signature
+
+
+async def take_store_in(conn: AsyncConnection[Any], store_id: int, run: TakenIn) -> None:
+    """Takes in what changed of a store, or removes its links if it is gone, in one transaction."""
+    async with conn.transaction():
+        removed = await (await conn.execute(_q.delete_matches, {"id": store_id})).fetchall()
+        dirty = {block for block, _ in removed}
+        if ids := sorted({number for _, number in removed if number is not None}):
+            await conn.execute(_q.count_listings, {"ids": ids})
+        store = await fetch_one(conn, _q.store, {"id": store_id})
+        written, cause = 0, "menu"
+        if store is None:
+            await conn.execute(_q.delete_store, {"id": store_id})
+        else:
+            cause = _cause(store["rules_version"])
+            rows = await fetch_structs(conn, Row, _q.listings, {"id": store_id, "rules": RULES}, prepare=False)
+            seller = Seller(id=store["id"], name=store["name"], enterprise_id=store["enterprise_id"])
+            written = await _write(conn, rows, seller, dirty) if rows else 0
+            matched = {"id": store_id, "crawled_at": store["last_crawled_at"], "rules": RULES}
+            await conn.execute(_q.store_matched, matched)
+        await mark_dirty(conn, dirty, cause)
+    run.stores += 1
+    run.listings += written
+    run.removed += len(removed)
+
+
+def _cause(version: int | None) -> str:
+    if version == OUTDATED_BY_PERSON:
+        return "correction"
+    return "menu" if version in (None, AGAIN, RULES) else "rules"
+
+
+async def _write(conn: AsyncConnection[Any], rows: Sequence[Row], store: Seller, dirty: set[str]) -> int:
+    """Writes the links of rows, and adds the blocks that they change to `dirty`; returns how many were written. A listing that cannot
+    be is skipped until the store's next menu."""
+    known = await brands.known(conn, (row.brand for row in rows))
+    signed = await asyncio.to_thread(_sign, rows, store, known)
+    written = 0
+
+    async def write(batch: Sequence[_Signed]) -> None:
+        nonlocal written
+        async with conn.transaction():
+            await _write_batch(conn, store.id, batch)
+        written += len(batch)
+        for one in batch:
+            dirty.update(_dirty_blocks(one, store.id))
+
+    await write_in_halves(
+        signed, write, lambda one, error: log_refused("product_matcher", "product", one.row.id, error)
+    )
+    return written
+
+
+def _sign(rows: Sequence[Row], store: Seller, known: Mapping[str, Brand]) -> list[_Signed]:
+    signed: list[_Signed] = []
+    for row in rows:
+        try:
+            one = brands.resolve(listing(row, store), known)
+            signed.append(_Signed(row, one, sign(one)))
+        except Exception as error:
+            log_refused("product_matcher", "product", row.id, error)
+    return signed
+
+
+async def _write_batch(conn: AsyncConnection[Any], store_id: int, batch: Sequence[_Signed]) -> None:
+    await brands.learn(conn, ((one.listing, one.signature) for one in batch))
+    signatures = {str(one.signature.key): one.signature for one in batch}
+    keys = list(signatures)
+    new = {
+        "keys": keys,
+        "blocks": [one.block for one in signatures.values()],
+        "parsed": [_encode(one).decode() for one in signatures.values()],
+    }
+    await conn.execute(_q.put_signatures, new)
+    ids = dict(await (await conn.execute(_q.signature_ids, {"keys": keys})).fetchall())
+    rows = [
+        {
+            "product_id": one.row.id,
+            "dispensary_id": store_id,
+            "source_version": one.row.source_version,
+            "signature_id": ids[str(one.signature.key)],
+            "platform_ids": one.listing.platform_ids,
+            "sizes": one.listing.sizes,
+        }
+        for one in batch
+    ]
+    await conn.execute(_q.put_matches, {"rows": _encode(rows).decode()})
+
+
+def _dirty_blocks(one: _Signed, store_id: int) -> set[str]:
+    """Blocks that the listing changes: none if it only left the menu. If it is back, it may stand beside one that came meanwhile."""
+    row, signature = one.row, one.signature
+    before = (row.dispensary_id, row.key, row.sizes, row.platform_ids)
+    after = (store_id, str(signature.key), list(one.listing.sizes), list(one.listing.platform_ids))
+    if before == after and not row.on_menu:
+        return set()
+    return {block for block in (row.block, signature.block) if block is not None}
