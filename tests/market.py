@@ -187,8 +187,8 @@ def _key(name: str, brand: str | None, category: str, store_id: int) -> uuid.UUI
 
 
 async def match_listings(pool: Pool) -> None:
-    """Matches listings as simply as can be, for tests of what lies behind matching: one canonical product for each brand, name and
-    category. Listings that have a product keep it."""
+    """Matches listings in place of the matcher, for tests that give some of them another product: one canonical product for each
+    brand, name and category. Listings that have a product keep it."""
     async with pool.connection() as conn, conn.transaction():
         cursor = await conn.execute(
             "SELECT p.id, p.dispensary_id, p.name, p.brand_name, coalesce(p.category_canon, 'other') FROM catalog_products p"

@@ -25,12 +25,12 @@ from menuwatch.config.platforms import is_platform_variable
 from menuwatch.config.settings import variables
 from menuwatch.db import postmaster
 from menuwatch.db.pool import open_pool
+from menuwatch.matching.engine import match_all
 from menuwatch.storefront.indexer import StorefrontIndexer
 from menuwatch.storefront.watches import service as watch_service
 from tests.browser.seed_data import furnish
 from tests.chaos.worker_processes import ROOT, Leash
 from tests.dashboard.users_fixture import session_of
-from tests.market import match_listings
 from tests.users_fixture import bearer_at
 
 PROGRAM = [sys.executable, "-m", "menuwatch.cli.main"]
@@ -74,7 +74,7 @@ class Installation:
                 async with bootstrap.run_worker(system):
                     await demo.crawl(simulator, system, cycles)
                 await furnish(system)
-                await match_listings(system.pool)
+                await match_all(system.pool)
                 await StorefrontIndexer(system.pool, watcher=watch_service.evaluate_store).step()
 
         asyncio.run(crawl())

@@ -19,7 +19,7 @@ from menuwatch.db.pool import Pool
 from menuwatch.fetch.probe import ProbeResponse
 from menuwatch.images.downloads import DownloadPolicy, ImageDownloads
 from menuwatch.images.files import ImageFiles
-from menuwatch.matching.engine import ProductMatcher
+from menuwatch.matching.engine import ProductMatcher, match_all
 from menuwatch.ops.janitor import Janitor
 from menuwatch.proxies import service as proxies
 from menuwatch.proxies.health import ProxyOutcome
@@ -231,7 +231,7 @@ async def menus(world: World) -> Found:
         "CREATE TRIGGER refuse BEFORE INSERT ON storefront_offers FOR EACH ROW WHEN (NEW.price = 2200) EXECUTE FUNCTION refuse()"
     )
     ((product,),) = await world.rows("SELECT id FROM catalog_products WHERE provider_product_id = 'partly-2'")
-    await market.match_listings(world.pool)
+    await match_all(world.pool)
     indexer = StorefrontIndexer(world.pool, watcher=watch_service.evaluate_store)
     for _ in range(3):
         await indexer.step()

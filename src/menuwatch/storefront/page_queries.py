@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 from psycopg import AsyncConnection
 
 from menuwatch.catalog.taxonomy.sizes import size_order
+from menuwatch.catalog.taxonomy.text import slug, words
 from menuwatch.core.shapes import doc
 from menuwatch.db import sql
 from menuwatch.db.query import Row, fetch_all, fetch_one, fetch_struct, fetch_structs
@@ -307,9 +308,9 @@ async def list_store_menu(conn: AsyncConnection[Any], store_id: int, per_categor
     return await list_item_cards(conn, [row["id"] for row in rows], NearbyStores(stores=(store_id,), meters=(0,)))
 
 
-async def get_brand(conn: AsyncConnection[Any], slug: str) -> Row | None:
-    """One brand, the present one of a merged brand; None if there is none."""
-    return await fetch_one(conn, _q.brand, {"slug": slug})
+async def get_brand(conn: AsyncConnection[Any], name: str) -> Row | None:
+    """A brand by its slug, or by another way to write it; the present one of a merged brand. None if there is none."""
+    return await fetch_one(conn, _q.brand, {"slug": slug(name), "alias": " ".join(words(name))})
 
 
 async def get_brand_totals(conn: AsyncConnection[Any], brand_id: int) -> Row:

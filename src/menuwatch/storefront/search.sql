@@ -294,9 +294,9 @@ SELECT b.id, f.slug, b.name FROM brands f JOIN brands b ON b.id = present_brand(
 
 -- name: brand
 -- The collation is that of the index of brand images; with another one every image would be read.
-SELECT b.id, b.slug, b.name, u.path AS logo FROM brands f JOIN brands b ON b.id = present_brand(f.id)
+SELECT b.id, b.slug, b.name, u.path AS logo FROM brands b
   LEFT JOIN image_references u ON u.brand = left(b.slug, 80) COLLATE "default" AND u.status = 'stored'
- WHERE f.slug = %(slug)s;
+ WHERE b.id = present_brand(coalesce((SELECT id FROM brands WHERE slug = %(slug)s), (SELECT brand_id FROM brand_aliases WHERE alias = %(alias)s)));
 
 -- name: brand_totals
 SELECT count(*) AS items, count(*) FILTER (WHERE in_stock > 0) AS in_stock, min(price) AS price FROM storefront_items
