@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -13,7 +15,7 @@ from menuwatch.matching import groups
 from menuwatch.matching.corrections import sign_listings
 from menuwatch.matching.engine import MatchRun, match_all
 from menuwatch.matching.judging import Grouper
-from menuwatch.matching.model import Listing
+from menuwatch.matching.model import Grouping, Link, Listing, Member
 from tests import market
 
 
@@ -39,7 +41,7 @@ class Matched:
                 self.stores[store] = await market.add_store(conn, store)
             pairs = {item: value if isinstance(value, tuple) else (value, "Acme") for item, value in names.items()}
             menu = [
-                market.item(item, name=name, brand=brand, category="flower", price=str(10 + self.crawls))
+                market.item(item, name=name, brand=brand or None, category="flower", price=str(10 + self.crawls))
                 for item, (name, brand) in pairs.items()
             ]
             await market.crawl(conn, self.stores[store], self.crawls, menu, trusted=True)
@@ -70,15 +72,16 @@ class Matched:
     async def events(self) -> list[tuple[str, int, int, int, str]]:
         return await self.rows("SELECT kind, from_id, to_id, listings, cause FROM match_events ORDER BY id")  # type: ignore[return-value]
 
-    async def correct(self, a: str, b: str, *, same: bool) -> None:
-        """What a person says of two items of brand Acme by their names, and the marks that go with it."""
+    async def correct(self, a: str | tuple[str, str], b: str | tuple[str, str], *, same: bool) -> None:
+        """What a person says of two items, each a name or a name and brand, and the marks that go with it."""
+        pairs = [value if isinstance(value, tuple) else (value, "Acme") for value in (a, b)]
         listings = [
-            Listing(listing_id=str(n), store="x", name=name, brand="Acme", category="flower")
-            for n, name in enumerate((a, b))
+            Listing(listing_id=str(n), store="x", name=name, brand=brand, category="flower")
+            for n, (name, brand) in enumerate(pairs)
         ]
         async with self.pool.connection() as conn, conn.transaction():
-            pairs = zip(await sign_listings(conn, listings), listings, strict=True)
-            (one, first), (two, second) = sorted(pairs, key=lambda pair: pair[0].key)
+            signed = zip(await sign_listings(conn, listings), listings, strict=True)
+            (one, first), (two, second) = sorted(signed, key=lambda pair: pair[0].key)
             texts = [msgspec.json.encode(listing).decode() for listing in (first, second)]
             await conn.execute(
                 "INSERT INTO match_corrections (same, a_key, b_key, a, b, made_by) VALUES (%s, %s, %s, %s, %s, 'ann')",
@@ -92,6 +95,18 @@ class Matched:
     async def withdraw_corrections(self) -> None:
         await self.rows("UPDATE match_corrections SET withdrawn_at = now(), withdrawn_by = 'ann'")
         await self.rows("INSERT INTO match_dirty_blocks (block) SELECT DISTINCT block FROM match_signatures")
+
+
+def by_words(members: Sequence[Member], corrections: Mapping[tuple[UUID, UUID], bool]) -> Grouping:
+    """The simplest grouping: equal brand and words are one product, and so is what people say is."""
+    groups: dict[object, int] = {}
+    found = [groups.setdefault((m.signature.brand, frozenset(m.signature.words)), len(groups)) for m in members]
+    at = {member.signature.key: n for n, member in enumerate(members)}
+    for (a, b), same in corrections.items():
+        if same and a in at and b in at:
+            found = [found[at[a]] if number == found[at[b]] else number for number in found]
+    numbers = {number: n for n, number in enumerate(dict.fromkeys(found))}
+    return Grouping(tuple(numbers[number] for number in found), tuple(Link(None, 1.0, ()) for _ in members), ())
 
 
 @pytest.fixture

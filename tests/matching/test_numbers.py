@@ -83,6 +83,12 @@ def test_a_merged_number_returns_when_its_listings_separate() -> None:
     assert numbering.new == ()
 
 
+def test_a_merged_number_returns_though_its_part_has_grown() -> None:
+    former = dict.fromkeys(range(1, 6), 20)
+    numbering = carry([(1, 4, 5), (2, 3)], former, anchors={20: 2}, retired=[Retired(10, 20, 1)])
+    assert numbering.numbers == (10, 20)
+
+
 def test_what_was_merged_into_a_returning_number_follows_it() -> None:
     numbering = carry(
         [(1, 4), (2, 3, 5)], dict.fromkeys(range(1, 6), 20), retired=[Retired(10, 20, 1), Retired(12, 20, 4)]

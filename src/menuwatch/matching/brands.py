@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 from psycopg import AsyncConnection
 
 from menuwatch.catalog.taxonomy.text import slug, words
 from menuwatch.db import sql
-from menuwatch.db.query import fetch_structs
 from menuwatch.matching.model import Listing, Signature
+from menuwatch.matching.names import KnownBrands, brand_core, sign
 
 _q = sql.load(__package__, "brands.sql")
 
@@ -20,63 +20,107 @@ OUTDATED_BY_PERSON = -2
 """`match_stores.rules_version` of a store that is matched again because a person changed an alias."""
 
 
-class Brand(Struct, kw_only=True, frozen=True):
-    """A brand as an alias names it, redirects resolved."""
-
-    alias: str
-    id: int
-    slug: str
-    name: str
-
-
 def alias_of(spelling: str) -> str:
     """The spelling in comparable form, as in `brand_aliases.alias`; empty if it has no letter or digit."""
     return " ".join(words(spelling))
 
 
-async def known(conn: AsyncConnection[Any], spellings: Iterable[str | None]) -> dict[str, Brand]:
-    """Brands by alias, of the spellings whose brand is known."""
-    aliases = sorted({alias for spelling in spellings if spelling and (alias := alias_of(spelling))})
-    if not aliases:
-        return {}
-    return {brand.alias: brand for brand in await fetch_structs(conn, Brand, _q.known, {"aliases": aliases})}
+def slug_of(core: Sequence[str]) -> str:
+    """The slug that the brand with these words was made with."""
+    return slug(" ".join(core))
 
 
-def resolve(listing: Listing, brands: Mapping[str, Brand]) -> Listing:
-    """The listing with the name of the brand that its brand is an alias of. A brand's own spellings stay as they are, so that a
-    listing is parsed alike before and after its brand is known."""
-    brand = brands.get(alias_of(listing.brand)) if listing.brand else None
-    if brand is None or listing.brand is None or slug(listing.brand) == brand.slug:
-        return listing
-    return replace(listing, brand=brand.name)
+@dataclass(slots=True)
+class BrandIndex:
+    """The brands that listings are parsed with."""
+
+    state: str | None = None
+    known: KnownBrands = field(default_factory=KnownBrands)
+    """Brands that some menu names in its brand field."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """Names of brands by their aliases that are spelled as other brands: people said so."""
+
+    async def load(self, conn: AsyncConnection[Any]) -> None:
+        """Reads the brands again if some were changed."""
+        row = await (await conn.execute(_q.state)).fetchone()
+        assert row is not None, "an aggregate returns one row"
+        if row[0] == self.state:
+            return
+        cores: list[tuple[str, ...]] = []
+        self.renamed = {}
+        for alias, origin, brand_slug, name in await (await conn.execute(_q.aliases)).fetchall():
+            core = brand_core(alias)
+            if origin != "learned":
+                cores.append(core)
+            if slug_of(core) != brand_slug:
+                self.renamed[alias] = name
+        self.known, self.state = KnownBrands.of(cores), row[0]
+
+    def sign(self, listing: Listing) -> tuple[Listing, Signature]:
+        """The listing with the name of its brand, and its signature. A brand's own spellings stay as they are, so that a listing is
+        parsed alike before and after its brand is known."""
+        if listing.brand and (name := self.renamed.get(alias_of(listing.brand))) is not None:
+            listing = replace(listing, brand=name)
+        signature = sign(listing, self.known)
+        if (name := self.renamed.get(" ".join(signature.brand))) is not None:
+            listing = replace(listing, brand=name)
+            signature = sign(listing, self.known)
+        return listing, signature
+
+    def add(self, cores: Iterable[tuple[str, ...]]) -> Mapping[str, frozenset[tuple[str, ...]]]:
+        """Adds brands, and returns those that names may begin with and did not before, by their first word."""
+        new = {
+            first: found
+            for first, cores_of in KnownBrands.of(cores).by_first.items()
+            if (found := cores_of - self.known.by_first.get(first, frozenset()))
+        }
+        before = self.known.by_first
+        self.known = KnownBrands({**before, **{first: before.get(first, frozenset()) | new[first] for first in new}})
+        return new
 
 
 async def learn(conn: AsyncConnection[Any], signed: Iterable[tuple[Listing, Signature]]) -> None:
-    """Adds brands and aliases that the signatures name for the first time. A brand that the parser did not accept as one, such as the
-    store's own name, is none."""
-    spellings: dict[str, str] = {}
-    raw: dict[str, set[str]] = {}
+    """Adds brands and aliases that these listings name for the first time. What only names begin with is a `learned` alias until some
+    menu has it in its brand field."""
+    aliases: dict[str, tuple[str, str, str]] = {}
+    raw: dict[tuple[str, str], None] = {}
     for listing, signature in signed:
-        if not (alias := " ".join(signature.brand)):
-            continue
-        written = listing.brand.strip() if listing.brand and alias_of(listing.brand) == alias else None
-        spellings.setdefault(alias, written or alias.title())
-        if written:
-            raw.setdefault(alias, set()).add(written)
-    found = await known(conn, spellings)
-    if new := {alias: slug(alias) for alias in sorted(spellings.keys() - found.keys()) if slug(alias)}:
-        by_slug = {brand_slug: spellings[alias] for alias, brand_slug in reversed(new.items())}
-        await conn.execute(_q.put_brands, {"slugs": list(by_slug), "names": list(by_slug.values())})
-        aliases = {"aliases": list(new), "spellings": [spellings[alias] for alias in new], "slugs": list(new.values())}
-        await conn.execute(_q.put_aliases, aliases)
-    other = [
-        (brand.id, text)
-        for alias, brand in found.items()
-        for text in sorted(raw.get(alias, ()))
-        if text != brand.name and slug(text) == brand.slug
-    ]
-    if other:
-        await conn.execute(_q.rename, {"ids": [i for i, _ in other], "spellings": [text for _, text in other]})
+        if listing.brand and (brand_slug := slug_of(core := brand_core(listing.brand))):
+            written = listing.brand.strip()
+            raw[brand_slug, written] = None
+            for alias in (" ".join(core), alias_of(written)):
+                if aliases.get(alias, ("", "", "learned"))[2] == "learned":
+                    aliases[alias] = (written, brand_slug, "spelling")
+        if signature.brand and (brand_slug := slug_of(signature.brand)):
+            alias = " ".join(signature.brand)
+            aliases.setdefault(alias, (alias.title(), brand_slug, "learned"))
+    if not aliases:
+        return
+    known = dict(await (await conn.execute(_q.origins, {"aliases": sorted(aliases)})).fetchall())
+    new = {
+        alias: one
+        for alias, one in sorted(aliases.items())
+        if alias not in known or (known[alias] == "learned" and one[2] == "spelling")
+    }
+    if new:
+        names = {brand_slug: name for name, brand_slug, _ in reversed(new.values())}
+        await conn.execute(_q.put_brands, {"slugs": list(names), "names": list(names.values())})
+        spellings, slugs, origins = zip(*new.values(), strict=True)
+        values = {"aliases": list(new), "spellings": list(spellings), "slugs": list(slugs), "origins": list(origins)}
+        await conn.execute(_q.put_aliases, values)
+    if raw:
+        values = {"slugs": [brand_slug for brand_slug, _ in raw], "spellings": [text for _, text in raw]}
+        await conn.execute(_q.rename, values, prepare=False)
+
+
+async def rematch_names(conn: AsyncConnection[Any], new: Mapping[str, frozenset[tuple[str, ...]]]) -> None:
+    """Outdates listings without a brand whose names begin with one of these brands, by their first words."""
+    if not new:
+        return
+    known = KnownBrands(new)
+    rows = await (await conn.execute(_q.names, {"starts": sorted(new)}, prepare=False)).fetchall()
+    if ids := [number for number, name in rows if known.at_start(words(name))]:
+        await conn.execute(_q.rematch_products, {"ids": ids})
 
 
 async def rematch(conn: AsyncConnection[Any], aliases: Iterable[str]) -> None:
@@ -84,6 +128,6 @@ async def rematch(conn: AsyncConnection[Any], aliases: Iterable[str]) -> None:
     brand."""
     wanted = set(aliases)
     rows = await (await conn.execute(_q.spellings)).fetchall()
-    spellings = [name for (name,) in rows if alias_of(name) in wanted]
+    spellings = [name for (name,) in rows if alias_of(name) in wanted or " ".join(brand_core(name)) in wanted]
     if spellings:
         await conn.execute(_q.rematch_stores, {"spellings": spellings, "mark": OUTDATED_BY_PERSON})

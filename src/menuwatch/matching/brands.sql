@@ -1,9 +1,16 @@
 -- Brands and how menus write them.
 
--- name: known
-SELECT a.alias, b.id, b.slug, b.name
-  FROM brand_aliases a JOIN brands o ON o.id = a.brand_id JOIN brands b ON b.id = coalesce(o.merged_into, o.id)
- WHERE a.alias = ANY (%(aliases)s::text[]);
+-- name: state
+-- Changes with the aliases and where they lead.
+SELECT concat_ws(',', (SELECT count(*) FROM brand_aliases), (SELECT sum(hashtextextended(alias || ' ' || brand_id || origin, 0)) FROM brand_aliases),
+                 (SELECT sum(hashtextextended(id || ' ' || merged_into, 0)) FROM brands WHERE merged_into IS NOT NULL)) AS state;
+
+-- name: aliases
+SELECT a.alias, a.origin, b.slug, b.name
+  FROM brand_aliases a JOIN brands o ON o.id = a.brand_id JOIN brands b ON b.id = coalesce(o.merged_into, o.id);
+
+-- name: origins
+SELECT alias, origin FROM brand_aliases WHERE alias = ANY (%(aliases)s::text[]);
 
 -- name: put_brands
 INSERT INTO brands (slug, name)
@@ -12,21 +19,33 @@ SELECT n.slug, n.name FROM unnest(%(slugs)s::text[], %(names)s::text[]) n(slug, 
 
 -- name: put_aliases
 INSERT INTO brand_aliases (alias, spelling, brand_id, origin)
-SELECT n.alias, n.spelling, coalesce(b.merged_into, b.id), 'spelling'
-  FROM unnest(%(aliases)s::text[], %(spellings)s::text[], %(slugs)s::text[]) n(alias, spelling, slug) JOIN brands b ON b.slug = n.slug
-    ON CONFLICT (alias) DO NOTHING;
+SELECT n.alias, n.spelling, coalesce(b.merged_into, b.id), n.origin
+  FROM unnest(%(aliases)s::text[], %(spellings)s::text[], %(slugs)s::text[], %(origins)s::text[]) n(alias, spelling, slug, origin)
+  JOIN brands b ON b.slug = n.slug
+    ON CONFLICT (alias) DO UPDATE SET spelling = excluded.spelling, origin = excluded.origin
+ WHERE brand_aliases.origin = 'learned';
 
 -- name: rename
--- A brand is called as most listings write it. A name that no listing has was chosen by a person and stays.
+-- A brand is called as most listings write it. A name that no listing has, but that was not learned from one, was chosen by a person.
 WITH n AS (
   SELECT DISTINCT ON (n.id) n.id, n.spelling FROM (
-    SELECT s.id, s.spelling, (SELECT count(*) FROM catalog_products p WHERE p.brand_name = s.spelling) AS listings
-      FROM unnest(%(ids)s::integer[], %(spellings)s::text[]) s(id, spelling)) n
-    JOIN brands b ON b.id = n.id
-   CROSS JOIN LATERAL (SELECT count(*) AS listings FROM catalog_products p WHERE p.brand_name = b.name) o
+    SELECT b.id, b.name, s.spelling, (SELECT count(*) FROM catalog_products p WHERE p.brand_name = s.spelling) AS listings
+      FROM unnest(%(slugs)s::text[], %(spellings)s::text[]) s(slug, spelling) JOIN brands b ON b.slug = s.slug AND b.name <> s.spelling) n
+   CROSS JOIN LATERAL (SELECT count(*) AS listings FROM catalog_products p WHERE p.brand_name = n.name) o
    WHERE o.listings > 0 AND n.listings > o.listings
    ORDER BY n.id, n.listings DESC, n.spelling)
 UPDATE brands b SET name = n.spelling FROM n WHERE b.id = n.id;
+
+-- name: names
+-- Matched listings without a brand that begin with one of these words.
+SELECT p.id, p.name FROM unnest(%(starts)s::text[]) w(word)
+  JOIN catalog_products p ON lower(p.name) >= w.word AND lower(p.name) < w.word || chr(1114109) AND p.brand_name IS NULL
+  JOIN product_matches m ON m.product_id = p.id;
+
+-- name: rematch_products
+WITH outdated AS (
+  UPDATE product_matches m SET source_version = m.source_version + 1 WHERE m.product_id = ANY (%(ids)s::bigint[]) RETURNING m.dispensary_id)
+UPDATE match_stores s SET rules_version = 0 WHERE s.dispensary_id IN (SELECT dispensary_id FROM outdated);
 
 -- name: spellings
 -- All spellings of brands in the catalog, by a walk along the index.

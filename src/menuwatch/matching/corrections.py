@@ -14,10 +14,9 @@ from psycopg import AsyncConnection
 
 from menuwatch.core.logging import get_logger
 from menuwatch.db import sql
-from menuwatch.matching import brands
 from menuwatch.matching.blocks import mark_dirty
+from menuwatch.matching.brands import BrandIndex
 from menuwatch.matching.model import Listing, Signature
-from menuwatch.matching.names import sign
 
 log = get_logger(__name__)
 _q = sql.load(__package__, "corrections.sql")
@@ -26,8 +25,9 @@ _listing = msgspec.json.Decoder(Listing).decode
 
 async def sign_listings(conn: AsyncConnection[Any], listings: Sequence[Listing]) -> list[Signature]:
     """Signatures as the matcher gives them to these listings, with the aliases of their brands resolved."""
-    known = await brands.known(conn, (one.brand for one in listings))
-    return await asyncio.to_thread(lambda: [sign(brands.resolve(one, known)) for one in listings])
+    index = BrandIndex()
+    await index.load(conn)
+    return await asyncio.to_thread(lambda: [index.sign(one)[1] for one in listings])
 
 
 async def state(conn: AsyncConnection[Any]) -> str:

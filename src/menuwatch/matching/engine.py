@@ -26,6 +26,7 @@ from menuwatch.db.pool import Pool
 from menuwatch.db.query import fetch_all, fetch_one
 from menuwatch.matching import corrections, groups
 from menuwatch.matching.blocks import BlockRun, batches, group_blocks, waiting_components
+from menuwatch.matching.brands import BrandIndex
 from menuwatch.matching.judging import Grouper
 from menuwatch.matching.names import RULES
 from menuwatch.matching.taking import TakenIn, take_store_in
@@ -58,6 +59,7 @@ class Memory:
 
     stores: Aside = field(default_factory=Aside)
     blocks: Aside = field(default_factory=Aside)
+    brands: BrandIndex = field(default_factory=BrandIndex)
     corrections: str | None = None
 
 
@@ -80,9 +82,12 @@ async def match_changed_stores(
             return run
         values = {"rules": RULES, "limit": limit, "exclude": list(memory.stores.now())}
         stores = [row["id"] for row in await fetch_all(conn, _q.changed_stores, values)]
+        if stores:
+            await memory.brands.load(conn)
         for store_id in stores:
             await _take_in(conn, store_id, run, memory)
-        run.more = len(stores) == limit and run.taken.stores > 0
+        # A brand that became known may have outdated listings of stores that were taken in before.
+        run.more = run.taken.stores > 0 and bool(await fetch_all(conn, _q.changed_stores, {**values, "limit": 1}))
         if not run.more:
             await _renew_corrections(conn, memory)
             await _group_waiting(conn, group, run, memory)
@@ -156,8 +161,13 @@ async def _take_in(conn: AsyncConnection[Any], store_id: int, run: MatchRun, mem
             error=reason,
         )
 
-    if await run_item("product_matcher", "store", store_id, take_store_in(conn, store_id, run.taken), put_aside):
+    known = memory.brands.known
+    if await run_item(
+        "product_matcher", "store", store_id, take_store_in(conn, store_id, memory.brands, run.taken), put_aside
+    ):
         memory.stores.clear(store_id)
+    else:
+        memory.brands.known = known
 
 
 async def _renew_corrections(conn: AsyncConnection[Any], memory: Memory) -> None:

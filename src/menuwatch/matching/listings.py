@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from menuwatch.catalog.taxonomy.package import shortest
 from menuwatch.catalog.taxonomy.sizes import sizes
+from menuwatch.matching import packages
 from menuwatch.matching.model import Listing
 
 _MAX_IDS = 20
@@ -79,6 +82,16 @@ def listing(row: Row, store: Seller) -> Listing:
             row.provider, row.provider_product_id, _ids.decode(row.ids), chain=store.enterprise_id
         ),
     )
+
+
+def sizes_of(one: Listing, kind: str) -> list[str]:
+    """Sizes in which the listing is offered. What the name says wins over the menu's only field; `kind` is the signature's."""
+    if len(one.sizes) > 1:
+        return list(one.sizes)
+    amounts = packages.size_of(replace(one, sizes=()), kind).amounts
+    if len(amounts) != 1:
+        return list(one.sizes)
+    return [f"{shortest(amounts[0])} {'mg' if kind in ('edible', 'topical') else 'g'}"]
 
 
 def platform_ids(provider: str, product_id: str, ids: Ids, *, chain: str | None) -> tuple[str, ...]:

@@ -89,9 +89,18 @@ def carry(
         for number, by_group in holders.items()
         for at, listings in by_group.items()
     )
+    parting = {
+        (one.into, at)
+        for one in retired
+        if (at := place.get(one.anchor)) is not None
+        and (home := place.get(anchors.get(one.into, -1), at)) != at
+        and home in holders.get(one.into, {})
+    }
     numbers: list[int | None] = [None] * len(groups)
     kept: dict[int, int] = {}
     for count, number, _, _, first, at in claims:
+        if (number, at) in parting:
+            continue  # it parts from the product that it was merged into, and has a number of its own
         if numbers[at] is None and number not in kept and not _is_outbid(-count, first, elsewhere.get(number, ())):
             numbers[at] = number
             kept[number] = at

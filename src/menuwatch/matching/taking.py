@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,10 +15,10 @@ from menuwatch.db.items import log_refused, write_in_halves
 from menuwatch.db.query import fetch_one, fetch_structs
 from menuwatch.matching import brands
 from menuwatch.matching.blocks import mark_dirty
-from menuwatch.matching.brands import OUTDATED_BY_PERSON, Brand
-from menuwatch.matching.listings import Row, Seller, listing
+from menuwatch.matching.brands import OUTDATED_BY_PERSON, BrandIndex
+from menuwatch.matching.listings import Row, Seller, listing, sizes_of
 from menuwatch.matching.model import Listing, Signature
-from menuwatch.matching.names import RULES, sign
+from menuwatch.matching.names import RULES, brand_core
 
 _q = sql.load(__package__, "engine.sql")
 _encode = msgspec.json.encode
@@ -40,9 +40,10 @@ class _Signed(NamedTuple):
     row: Row
     listing: Listing
     signature: Signature
+    sizes: list[str]
 
 
-async def take_store_in(conn: AsyncConnection[Any], store_id: int, run: TakenIn) -> None:
+async def take_store_in(conn: AsyncConnection[Any], store_id: int, index: BrandIndex, run: TakenIn) -> None:
     """Takes in what changed of a store, or removes its links if it is gone, in one transaction."""
     async with conn.transaction():
         removed = await (await conn.execute(_q.delete_matches, {"id": store_id})).fetchall()
@@ -57,9 +58,11 @@ async def take_store_in(conn: AsyncConnection[Any], store_id: int, run: TakenIn)
             cause = _cause(store["rules_version"])
             rows = await fetch_structs(conn, Row, _q.listings, {"id": store_id, "rules": RULES}, prepare=False)
             seller = Seller(id=store["id"], name=store["name"], enterprise_id=store["enterprise_id"])
-            written = await _write(conn, rows, seller, dirty) if rows else 0
+            new = index.add(brand_core(row.brand) for row in rows if row.brand)
+            written = await _write(conn, rows, seller, index, dirty) if rows else 0
             matched = {"id": store_id, "crawled_at": store["last_crawled_at"], "rules": RULES}
             await conn.execute(_q.store_matched, matched)
+            await brands.rematch_names(conn, new)
         await mark_dirty(conn, dirty, cause)
     run.stores += 1
     run.listings += written
@@ -72,11 +75,12 @@ def _cause(version: int | None) -> str:
     return "menu" if version in (None, AGAIN, RULES) else "rules"
 
 
-async def _write(conn: AsyncConnection[Any], rows: Sequence[Row], store: Seller, dirty: set[str]) -> int:
+async def _write(
+    conn: AsyncConnection[Any], rows: Sequence[Row], store: Seller, index: BrandIndex, dirty: set[str]
+) -> int:
     """Writes the links of rows, and adds the blocks that they change to `dirty`; returns how many were written. A listing that cannot
     be is skipped until the store's next menu."""
-    known = await brands.known(conn, (row.brand for row in rows))
-    signed = await asyncio.to_thread(_sign, rows, store, known)
+    signed = await asyncio.to_thread(_sign, rows, store, index)
     written = 0
 
     async def write(batch: Sequence[_Signed]) -> None:
@@ -93,12 +97,12 @@ async def _write(conn: AsyncConnection[Any], rows: Sequence[Row], store: Seller,
     return written
 
 
-def _sign(rows: Sequence[Row], store: Seller, known: Mapping[str, Brand]) -> list[_Signed]:
+def _sign(rows: Sequence[Row], store: Seller, index: BrandIndex) -> list[_Signed]:
     signed: list[_Signed] = []
     for row in rows:
         try:
-            one = brands.resolve(listing(row, store), known)
-            signed.append(_Signed(row, one, sign(one)))
+            one, signature = index.sign(listing(row, store))
+            signed.append(_Signed(row, one, signature, sizes_of(one, signature.kind)))
         except Exception as error:
             log_refused("product_matcher", "product", row.id, error)
     return signed
@@ -122,7 +126,7 @@ async def _write_batch(conn: AsyncConnection[Any], store_id: int, batch: Sequenc
             "source_version": one.row.source_version,
             "signature_id": ids[str(one.signature.key)],
             "platform_ids": one.listing.platform_ids,
-            "sizes": one.listing.sizes,
+            "sizes": one.sizes,
         }
         for one in batch
     ]
@@ -133,7 +137,7 @@ def _dirty_blocks(one: _Signed, store_id: int) -> set[str]:
     """Blocks that the listing changes: none if it only left the menu. If it is back, it may stand beside one that came meanwhile."""
     row, signature = one.row, one.signature
     before = (row.dispensary_id, row.key, row.sizes, row.platform_ids)
-    after = (store_id, str(signature.key), list(one.listing.sizes), list(one.listing.platform_ids))
+    after = (store_id, str(signature.key), one.sizes, list(one.listing.platform_ids))
     if before == after and not row.on_menu:
         return set()
     return {block for block in (row.block, signature.block) if block is not None}

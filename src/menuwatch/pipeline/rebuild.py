@@ -196,6 +196,7 @@ async def rebuild_locked(
     await conn.execute(_q.rename_states)
     await conn.execute(_q.rename_details)
     await conn.execute(_q.remove_aside, which)
+    await conn.execute(_q.match_again, which)
     await images.queue_products(conn, store.id)
     known = [payload for payload in payloads if payload.applied_at is not None and payload.id not in damaged]
     times = {"ids": [payload.id for payload in known], "times": [payload.applied_at for payload in known]}

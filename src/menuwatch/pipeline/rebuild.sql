@@ -100,6 +100,9 @@ UPDATE product_history s SET product_id = r.id FROM products_renamed r WHERE s.p
 -- name: rename_details
 UPDATE product_detail_history s SET product_id = r.id FROM products_renamed r WHERE s.product_id = r.made AND r.made <> r.id;
 
+-- name: match_again
+UPDATE match_stores SET rules_version = 0 WHERE dispensary_id = %(id)s;
+
 -- name: remove_aside
 DELETE FROM catalog_products WHERE dispensary_id = -%(id)s::integer;
 

@@ -157,7 +157,14 @@ async def _move(conn: Connection, store: Store, facts: _Facts, ids: Mapping[str,
     """Moves all rows, and removes the store with what is left: the shared products, which the rebuild makes of both histories."""
     statements: list[Any] = [_q.mark_switches] if facts.rebuilt_from else []
     statements += [_q.move_payloads, _q.move_rules, _q.move_product_rules, _q.move_shared_matches]
-    statements += [_q.reindex_products, _q.move_history, _q.move_products, _q.move_matches]
+    statements += [
+        _q.reindex_products,
+        _q.match_again,
+        _q.move_links,
+        _q.move_history,
+        _q.move_products,
+        _q.move_matches,
+    ]
     statements += [_q.move_crawls] if facts.moves and not facts.stays else []
     statements += [
         _q.move_locations,

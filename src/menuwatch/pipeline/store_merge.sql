@@ -72,6 +72,14 @@ UPDATE alert_matches m SET product_id = s.new, dispensary_id = %(into)s FROM ({s
 -- An offer is written again only when its product has changed; these change their store.
 UPDATE storefront_offers SET source_version = 0 WHERE product_id IN ({own_products});
 
+-- name: match_again
+UPDATE match_stores SET rules_version = 0 WHERE dispensary_id = %(into)s;
+
+-- name: move_links
+-- Links of the shared products go to the row that stays, if it has none; the others follow their products when they are matched again.
+UPDATE product_matches m SET product_id = s.new, dispensary_id = %(into)s FROM ({shared_products}) s
+ WHERE m.product_id = s.old AND NOT EXISTS (SELECT FROM product_matches o WHERE o.product_id = s.new);
+
 -- name: move_history
 UPDATE product_history h SET dispensary_id = %(into)s
  WHERE h.dispensary_id = %(id)s AND h.product_id NOT IN (SELECT s.old FROM ({shared_products}) s);

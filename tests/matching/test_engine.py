@@ -1,0 +1,197 @@
+"""What the matcher takes in, and what becomes of bad input, crashes, corrections and brands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+import pytest
+
+from menuwatch.matching import groups
+from menuwatch.matching.engine import match_all
+from menuwatch.matching.listings import Ids, platform_ids
+from menuwatch.matching.model import Doubt, Grouping, Member
+from tests.matching.conftest import Matched, by_words
+
+BLUE, SOUR, GMO = "Blue Dream", "Sour Diesel", "Garlic Cookies"
+
+
+async def test_a_person_joins_two_products_and_parts_them_again(matched: Matched) -> None:
+    matched.group = by_words
+    await matched.crawl("a", one=BLUE)
+    await matched.refresh("b", one=SOUR)
+    before = await matched.numbers()
+    await matched.correct(BLUE, SOUR, same=True)
+    await matched.match()
+    assert set((await matched.numbers()).values()) == {before["a/one"]}
+    await matched.withdraw_corrections()
+    await matched.match()
+    assert await matched.numbers() == before
+    kinds = [(kind, cause) for kind, *_, cause in await matched.events()]
+    assert kinds == [("merged", "correction"), ("split", "correction")]
+
+
+async def test_a_correction_joins_products_of_two_blocks(matched: Matched) -> None:
+    matched.group = by_words
+    await matched.crawl("a", one=BLUE)
+    await matched.refresh("b", one=(SOUR, "Zeta"))
+    before = await matched.numbers()
+    assert await matched.rows("SELECT count(DISTINCT block) FROM match_signatures") == [(2,)]
+    await matched.correct(BLUE, (SOUR, "Zeta"), same=True)
+    await matched.match()
+    assert set((await matched.numbers()).values()) == {before["a/one"]}
+    await matched.refresh("c", one=(SOUR, "Zeta"))
+    assert set((await matched.numbers()).values()) == {before["a/one"]}
+    await matched.withdraw_corrections()
+    await matched.match()
+    after = await matched.numbers()
+    assert after["b/one"] == after["c/one"] != after["a/one"]
+    assert set(before.values()) == set(after.values())
+
+
+async def test_keys_of_corrections_follow_the_parser(matched: Matched, monkeypatch: pytest.MonkeyPatch) -> None:
+    matched.group = by_words
+    await matched.crawl("a", one=BLUE)
+    await matched.refresh("b", one=SOUR)
+    before = await matched.numbers()
+    await matched.correct(BLUE, SOUR, same=True)
+    await matched.match()
+    for module in ("names", "engine", "taking"):
+        monkeypatch.setattr(f"menuwatch.matching.{module}.RULES", 9999)
+    await matched.match()
+    assert set((await matched.numbers()).values()) == {before["a/one"]}
+    assert len(await matched.events()) == 1
+
+
+async def test_bad_listings_are_kept_apart(matched: Matched) -> None:
+    long = "Very " * 400
+    await matched.crawl("a", empty=("3.5g", ""), emoji=("🍇🔥", "N/A"), long=(long, "Acme"), one=BLUE)
+    run = await matched.refresh("b", empty=("3.5g", ""), emoji=("🍇🔥", "N/A"), long=(long, "Acme"), one=BLUE)
+    assert run.failed == 0
+    numbers = await matched.numbers()
+    assert numbers["a/empty"] != numbers["b/empty"]
+    assert numbers["a/emoji"] != numbers["b/emoji"]
+    assert numbers["a/long"] == numbers["b/long"]
+    assert numbers["a/one"] == numbers["b/one"]
+    assert None not in numbers.values()
+    assert await matched.rows("SELECT count(*) FROM brands WHERE name ILIKE '%n/a%'") == [(0,)]
+
+
+async def test_one_item_listed_thirty_times_is_one_product(matched: Matched) -> None:
+    await matched.refresh("a", **{f"i{n}": BLUE for n in range(30)})
+    numbers = await matched.numbers()
+    assert len(numbers) == 30
+    assert len(set(numbers.values())) == 1
+    assert await matched.rows("SELECT listings, stores FROM canonical_products") == [(30, 1)]
+
+
+async def test_a_crash_leaves_nothing_half_done(matched: Matched) -> None:
+    await matched.crawl("a", one=BLUE, two=SOUR)
+    await matched.crawl("b", one=BLUE)
+
+    def killed(members: Sequence[Member], corrections: Any) -> Grouping:
+        number = "SELECT hashtext('product matching')::bigint & 4294967295"
+        with psycopg.connect(matched.pool.conninfo, autocommit=True) as conn:
+            lock = conn.execute(number).fetchone()
+            assert lock is not None
+            query = (
+                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s::bigint::oid"
+            )
+            assert conn.execute(query, lock).fetchall()
+        return groups.group(members, corrections)
+
+    with pytest.raises(psycopg.OperationalError):
+        await match_all(matched.pool, group=killed)
+    assert await matched.rows("SELECT count(*), count(canonical_product_id) FROM product_matches") == [(3, 0)]
+    assert await matched.rows("SELECT count(*) FROM canonical_products") == [(0,)]
+    await matched.match()
+    numbers = await matched.numbers()
+    assert numbers["a/one"] == numbers["b/one"] != numbers["a/two"]
+    assert not (await matched.match()).changed
+
+
+async def test_a_refresh_does_not_wait_for_the_matcher(matched: Matched) -> None:
+    await matched.refresh("a", one=BLUE)
+    await matched.crawl("a", one=SOUR)
+    grouping, free = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(members: Sequence[Member], corrections: Any) -> Grouping:
+        loop.call_soon_threadsafe(grouping.set)
+        asyncio.run_coroutine_threadsafe(free.wait(), loop).result(30)
+        return groups.group(members, corrections)
+
+    matching = asyncio.create_task(match_all(matched.pool, group=slow))
+    await grouping.wait()
+    async with asyncio.timeout(10):
+        await matched.crawl("a", one=GMO)
+    free.set()
+    await matching
+    await matched.match()
+    assert await matched.rows("SELECT name FROM canonical_products WHERE merged_into IS NULL") == [(GMO,)]
+
+
+async def test_pairs_for_review_are_few_and_follow_the_blocks(matched: Matched) -> None:
+    def doubtful(members: Sequence[Member], corrections: Any) -> Grouping:
+        pairs = [(a, b) for a in range(len(members)) for b in range(a + 1, len(members))]
+        doubts = tuple(Doubt(a, b, 0.5, False, ()) for a, b in pairs)
+        return groups.group(members, corrections)._replace(doubts=doubts)
+
+    matched.group = doubtful
+    await matched.refresh("a", **{f"i{n}": f"Strain{n} Haze{n}" for n in range(30)})
+    assert await matched.rows("SELECT count(*), min(impact) FROM match_reviews") == [(200, 1)]
+    await matched.rows("UPDATE match_reviews SET skipped_at = now()")
+    await matched.refresh("b", i0="Strain0 Haze0")
+    assert await matched.rows("SELECT count(*) FROM match_reviews WHERE skipped_at IS NOT NULL") != [(0,)]
+    matched.group = groups.group
+    await matched.refresh("a", one=BLUE)
+    await matched.rows(
+        "INSERT INTO match_dirty_blocks (block) SELECT DISTINCT block FROM match_signatures ON CONFLICT DO NOTHING"
+    )
+    await matched.match()
+    assert await matched.rows("SELECT count(*) FROM match_reviews WHERE confidence = 0.5") == [(0,)]
+
+
+async def test_a_brand_has_one_number_and_its_most_used_spelling(matched: Matched) -> None:
+    await matched.refresh("a", one=(BLUE, "ACME"))
+    await matched.crawl("b", one=(BLUE, "Acme"), two=(SOUR, "Acme"))
+    await matched.match()
+    assert await matched.rows("SELECT slug, name FROM brands") == [("acme", "Acme")]
+    assert await matched.rows("SELECT count(DISTINCT canonical_product_id) FROM product_matches") == [(2,)]
+    assert await matched.rows(
+        "SELECT DISTINCT b.slug FROM canonical_products c JOIN brands b ON b.id = c.brand_id"
+    ) == [("acme",)]
+
+
+async def test_an_alias_of_a_person_joins_two_brands(matched: Matched) -> None:
+    from menuwatch.matching.brands import rematch
+
+    await matched.crawl("a", one=(BLUE, "Acme"))
+    await matched.refresh("b", one=(BLUE, "Zeta"))
+    before = await matched.numbers()
+    assert before["a/one"] != before["b/one"]
+    async with matched.pool.connection() as conn, conn.transaction():
+        await conn.execute(
+            "UPDATE brand_aliases SET origin = 'person', brand_id = (SELECT id FROM brands WHERE slug = 'acme') WHERE alias = 'zeta'"
+        )
+        await rematch(conn, ["zeta"])
+    await matched.match()
+    assert set((await matched.numbers()).values()) == {before["a/one"]}
+    assert [event[-1] for event in await matched.events()] == ["correction"]
+
+
+async def test_a_brand_that_becomes_known_is_found_in_names(matched: Matched) -> None:
+    await matched.refresh("a", one=("Zeta Blue Dream", ""))
+    await matched.refresh("b", one=(BLUE, "Zeta"))
+    numbers = await matched.numbers()
+    assert numbers["a/one"] == numbers["b/one"]
+
+
+def test_platform_ids_say_how_far_they_hold() -> None:
+    assert platform_ids("jane", "77", Ids(), chain=None) == ("jane:77",)
+    assert platform_ids("jane", "77", Ids(store_specific=True), chain=None) == ()
+    assert platform_ids("weedmaps", "1", Ids(library_product_id="9"), chain=None) == ("weedmaps:9",)
+    assert platform_ids("dutchie", "1", Ids(library_product_id="9", sku="A1"), chain=None) == ()
+    assert platform_ids("dutchie", "1", Ids(sku="A1", package_tag="1a40"), chain="c") == ("package:1A40", "sku:c/A1")
