@@ -129,6 +129,23 @@ async def test_a_renamed_product_is_shown_and_found_by_its_new_name(front: Front
     assert await moved_to(front, f"/p/{number}-blue-dream") == f"/p/{number}-azure-vision"
 
 
+async def test_a_product_that_cannot_be_written_hinders_no_other(front: Front) -> None:
+    numbers = [await listing(front, slug, f"Name {slug}") for slug in "abc"]
+    await front.shop.execute(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$"
+    )
+    await front.shop.execute(
+        "CREATE TRIGGER refuse BEFORE UPDATE ON storefront_items FOR EACH ROW WHEN (NEW.name = 'New b') EXECUTE FUNCTION refuse()"
+    )
+    await front.shop.execute("UPDATE canonical_products SET name = replace(name, 'Name', 'New')")
+    await crawl(front, 3, 4, [item("of-c", "Name c", options=[("1/8oz", 33, 5)])])
+    assert await front.rows("SELECT id, name, price FROM storefront_items ORDER BY id") == [
+        (numbers[0], "New a", 4000),
+        (numbers[1], "Name b", 4000),
+        (numbers[2], "New c", 3300),
+    ]
+
+
 async def test_a_product_is_found_by_what_other_stores_call_it(front: Front) -> None:
     old = await listing(front, "a", "GSC 3.5g", brandName="Akme")
     new = await listing(front, "b", "Girl Scout Cookies", brandName="Acme")

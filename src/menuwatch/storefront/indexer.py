@@ -170,12 +170,19 @@ async def _index_store(conn: AsyncConnection[Any], store_id: int, watcher: Watch
 
 async def _apply_canonical_changes(conn: AsyncConnection[Any]) -> None:
     """Applies renames and merges of canonical products, before stores are indexed: offers of a merged product are moved together."""
-    changed: list[int] | None = []
-    while changed is not None:
+
+    async def apply(ids: Sequence[int]) -> None:
         async with conn.transaction():
-            changed = await canonical.apply_changes(conn)
-            if changed:
-                await conn.execute(_q.mark_dirty, {"ids": changed})
+            changed = await canonical.apply_changes(conn, ids)
+            await conn.execute(_q.mark_dirty, {"ids": changed})
+
+    taken: list[int] | None = []
+    while taken is not None:
+        async with conn.transaction():
+            taken = await canonical.take_changed(conn)
+            await write_in_halves(
+                taken or (), apply, lambda item_id, error: log_refused("storefront_indexer", "item", item_id, error)
+            )
 
 
 async def _call_watcher(conn: AsyncConnection[Any], watcher: Watcher, indexed: IndexedStore) -> None:

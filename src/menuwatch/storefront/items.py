@@ -37,13 +37,16 @@ async def add_words(conn: AsyncConnection[Any], texts: Mapping[int, Iterable[str
         await _put_words(conn, {word for row in rows for word in row["added"]})
 
 
-async def apply_changes(conn: AsyncConnection[Any]) -> list[int] | None:
-    """Applies one batch of changed and merged canonical products; returns the items that changed, None if no batch is left."""
+async def take_changed(conn: AsyncConnection[Any]) -> list[int] | None:
+    """Takes a batch of canonical products that changed or were merged, as far as they are items; None if none is left."""
     (row,) = await fetch_all(conn, _q.take_changed, {"limit": _PRODUCTS_AT_ONCE})
-    if not row["ids"]:
-        return [] if row["taken"] else None
-    merged = {one["old"]: one["new"] for one in await fetch_all(conn, _q.merged, {"ids": row["ids"]})}
-    changed = sorted({*row["ids"], *merged.values()} - merged.keys())
+    return (row["ids"] or []) if row["taken"] else None
+
+
+async def apply_changes(conn: AsyncConnection[Any], ids: Sequence[int]) -> list[int]:
+    """Makes items what their canonical products are now; returns the items that have other values or offers."""
+    merged = {one["old"]: one["new"] for one in await fetch_all(conn, _q.merged, {"ids": list(ids)})}
+    changed = sorted({*ids, *merged.values()} - merged.keys())
     await _describe(conn, changed)
     await conn.execute(_q.update_offers, {"ids": changed})
     if merged:
