@@ -226,13 +226,22 @@ SELECT CASE WHEN c.merged_into IS NOT NULL THEN present_product(c.id)
   FROM canonical_products c WHERE c.id = %(id)s;
 
 -- name: item_sizes
--- In which sizes locations offer an item, and from which price on their freshest menus; a null size is that of options without one.
-SELECT f.size, count(*) AS stores, min(f.price) FILTER (WHERE f.in_stock IS NOT false) AS price
-  FROM (SELECT DISTINCT ON (o.location_key, z.size) z.size, o.in_stock, CASE WHEN z.size IS NULL THEN o.price ELSE z.price END AS price
-          FROM storefront_offers o JOIN storefront_stores s ON s.dispensary_id = o.store_id
-          LEFT JOIN LATERAL unnest(o.sizes, o.prices) z(size, price) ON true
-         WHERE o.item_id = %(id)s
-         ORDER BY o.location_key, z.size, s.crawled_at DESC, o.store_id DESC, (o.in_stock IS NOT false) DESC, 3 NULLS LAST) f
+-- In which sizes locations offer an item, and from which price; a null size is that of options without one. Of several menus of a location
+-- that list the same sizes, the price of the freshest one counts.
+WITH o AS MATERIALIZED (
+  SELECT store_id, location_key, in_stock, price, sizes, prices FROM storefront_offers WHERE item_id = %(id)s
+), shared AS MATERIALIZED (
+  SELECT o.store_id, o.location_key, o.sizes, s.crawled_at FROM o JOIN storefront_stores s ON s.dispensary_id = o.store_id
+   WHERE o.location_key IN (SELECT location_key FROM o GROUP BY 1 HAVING min(store_id) <> max(store_id))
+), stale AS (
+  SELECT a.store_id FROM shared a JOIN shared b ON b.location_key = a.location_key AND (b.sizes && a.sizes OR b.sizes = a.sizes)
+     AND (b.crawled_at, b.store_id) > (a.crawled_at, a.store_id)
+)
+SELECT f.size, count(*) AS stores, min(f.price) AS price
+  FROM (SELECT o.location_key, z.size, min(CASE WHEN z.size IS NULL THEN o.price ELSE z.price END)
+                 FILTER (WHERE o.in_stock IS NOT false AND o.store_id NOT IN (SELECT store_id FROM stale)) AS price
+          FROM o LEFT JOIN LATERAL unnest(o.sizes, o.prices) z(size, price) ON true
+         GROUP BY o.location_key, z.size) f
  GROUP BY f.size;
 
 -- name: offers
