@@ -52,6 +52,8 @@ READS = (
     "/api/visitors",
     "/api/overview",
     "/api/search",
+    "/api/match",
+    "/api/canonical-products",
     "/api/settings",
     "/api/events",
     *WRITES,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from menuwatch.archive.files import FileArchive
 from menuwatch.matching import groups
 from menuwatch.matching.rebuild import rebuild_index
+from menuwatch.pipeline.store_merge import merge_stores
+from tests import market
 from tests.matching.conftest import Matched
 
 BLUE, SOUR, GMO = "Blue Dream", "Sour Diesel", "Garlic Cookies"
@@ -211,8 +216,6 @@ async def test_a_number_is_never_used_again(matched: Matched) -> None:
 
 
 async def test_two_matchers_at_work_do_it_once(matched: Matched) -> None:
-    import asyncio
-
     await matched.crawl("a", one=BLUE)
     await matched.crawl("b", one=BLUE)
     runs = await asyncio.gather(matched.match(), matched.match())
@@ -235,3 +238,17 @@ def _all_one(members: Any, corrections: Any) -> Any:
 def _raise_version(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("names", "engine", "taking"):
         monkeypatch.setattr(f"menuwatch.matching.{module}.RULES", 9999)
+
+
+async def test_numbers_survive_a_merge_of_two_rows_of_one_store(matched: Matched, tmp_path: Path) -> None:
+    archive = FileArchive(tmp_path / "storage")
+    await matched.crawl("a", one=BLUE, two=SOUR)
+    async with matched.pool.connection() as conn:
+        into = await market.add_store(conn, "b")
+    await matched.match()
+    before = await matched.numbers()
+    await merge_stores(matched.pool, archive, {}, matched.stores["a"], into)
+    await matched.match()
+    assert await matched.numbers() == {"b/one": before["a/one"], "b/two": before["a/two"]}
+    assert await matched.rows("SELECT DISTINCT dispensary_id FROM product_matches") == [(into,)]
+    assert await matched.rows("SELECT dispensary_id FROM match_stores") == [(into,)]

@@ -1,0 +1,79 @@
+"""How far matching is, and single canonical products."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from menuwatch.core.errors import NotFound
+from menuwatch.core.shapes import Instant, doc
+from menuwatch.db import sql
+from menuwatch.db.pool import Connection
+from menuwatch.db.query import fetch_struct, fetch_structs
+from menuwatch.matching.names import RULES
+
+_q = sql.load(__package__, "report.sql")
+
+
+class MatchShare(Struct, kw_only=True, frozen=True):
+    """Matched listings of one category or platform."""
+
+    name: Annotated[str, doc("Category or platform.")]
+    listings: Annotated[int, doc("Matched listings.")]
+    products: Annotated[int, doc("Canonical products.")]
+    shared_listings: Annotated[int, doc("Listings whose canonical product is at two or more stores.")]
+
+
+class MatchStats(Struct, kw_only=True, frozen=True):
+    """State of product matching. Listings that left their menu count as well."""
+
+    listings: Annotated[int, doc("Matched listings.")]
+    waiting_listings: Annotated[int, doc("Listings that are not matched yet.")]
+    products: Annotated[int, doc("Canonical products with listings.")]
+    shared_listings: Annotated[int, doc("Listings whose canonical product is at two or more stores.")]
+    shared_products: Annotated[int, doc("Canonical products at two or more stores.")]
+    products_on_platforms: Annotated[int, doc("Canonical products on two or more platforms.")]
+    brands: int
+    waiting_stores: Annotated[int, doc("Stores whose last menu is not matched yet.")]
+    lag_seconds: Annotated[float | None, doc("Age in seconds of the oldest menu that waits; null if none does.")]
+    waiting_blocks: Annotated[int, doc("Blocks of listings to be compared again.")]
+    reviews: Annotated[int, doc("Pairs that a person should judge.")]
+    corrections: Annotated[int, doc("Corrections by people that hold.")]
+    categories: list[MatchShare] = []
+    platforms: list[MatchShare] = []
+
+
+class CanonicalProduct(Struct, kw_only=True, frozen=True):
+    """One product of one brand, in all sizes, over stores and platforms."""
+
+    id: int
+    brand_id: Annotated[int | None, doc("Null if its menus name no brand.")]
+    brand: str | None
+    name: str
+    category: str | None
+    form: Annotated[str | None, doc("What it is made into: `disposable`, `live_resin`; separated by spaces.")]
+    strain: str | None
+    sizes: Annotated[list[str], doc("Sizes in which some store has offered it.")]
+    listings: Annotated[int, doc("Listings of all stores, those that left their menu as well.")]
+    stores: int
+    merged_from: Annotated[list[int], doc("Numbers of products that were merged into it, which redirect to it.")]
+    created_at: Instant
+    changed_at: Instant
+
+
+async def read_stats(conn: Connection) -> MatchStats:
+    """Counts matched and waiting listings."""
+    stats = await fetch_struct(conn, MatchStats, _q.stats, {"rules": RULES})
+    assert stats is not None, "an aggregate returns one row"
+    categories = await fetch_structs(conn, MatchShare, _q.by_category, {})
+    return replace(stats, categories=categories, platforms=await fetch_structs(conn, MatchShare, _q.by_platform, {}))
+
+
+async def get_canonical_product(conn: Connection, number: int) -> CanonicalProduct:
+    """The product with this number, or that it was merged into. Raises NotFound."""
+    product = await fetch_struct(conn, CanonicalProduct, _q.product, {"id": number})
+    if product is None:
+        raise NotFound(f"canonical product {number} does not exist")
+    return product
