@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -14,6 +17,8 @@ from menuwatch.archive import store as payloads
 from menuwatch.archive.store import NewPayload
 from menuwatch.catalog.apply import Applied, MenuToApply, apply_menu
 from menuwatch.catalog.model import Batch, LabValue, Potency, Product, ProductWarning, Variant
+from menuwatch.catalog.taxonomy.text import slug, words
+from menuwatch.db.pool import Pool
 from menuwatch.platforms.model import Normalized
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Details
@@ -162,3 +167,68 @@ async def crawl(
         await payloads.mark_applied(conn, payload_id)
         await stores.crawled(conn, store_id, crawled_at=at, payload_id=payload_id, products=applied.products)
     return applied
+
+
+_WEIGHT = re.compile(
+    r"(?<![\w.])[\[(|/-]?\s*(?:\d*\.?\d+\s*(?:grams?|gr?|oz)|1/[248]\s*(?:oz|ounce)?)\.?\s*[\])|]?(?!\w)", re.IGNORECASE
+)
+
+
+def _key(name: str, brand: str | None, category: str, store_id: int) -> uuid.UUID:
+    """Equal for the same product in all stores: brand, name and category regardless of spelling, without the weight that some stores
+    put into the name. A product without a brand gets a key of its own store."""
+    of = words(brand) if brand else ()
+    own = words(_WEIGHT.sub(" ", name)) or words(name) or (name.casefold(),)
+    if of and own[: len(of)] == of and len(own) > len(of):
+        own = own[len(of) :]
+    whose = " ".join(of) if of else f"store {store_id}"
+    digest = blake2b("\n".join((whose, " ".join(own), category)).encode(), digest_size=16).digest()
+    return uuid.UUID(bytes=digest)
+
+
+async def match_listings(pool: Pool) -> None:
+    """Matches listings in place of the matcher, for tests that give some of them another product: one canonical product for each
+    brand, name and category. Listings that have a product keep it."""
+    async with pool.connection() as conn, conn.transaction():
+        cursor = await conn.execute(
+            "SELECT p.id, p.dispensary_id, p.name, p.brand_name, coalesce(p.category_canon, 'other') FROM catalog_products p"
+            " WHERE NOT EXISTS (SELECT FROM product_matches m WHERE m.product_id = p.id AND m.canonical_product_id IS NOT NULL)"
+            " ORDER BY p.id"
+        )
+        for product_id, store_id, name, brand, category in await cursor.fetchall():
+            key = _key(name, brand, category, store_id)
+            found = await conn.execute("SELECT id, canonical_product_id FROM match_signatures WHERE key = %s", [key])
+            if (row := await found.fetchone()) is None:
+                canonical = await add_canonical_product(conn, name, brand, category)
+                made = await conn.execute(
+                    "INSERT INTO match_signatures (key, block, parsed, canonical_product_id) VALUES (%s, %s, '{}', %s)"
+                    " RETURNING id, canonical_product_id",
+                    [key, category, canonical],
+                )
+                row = await made.fetchone()
+            assert row is not None
+            await conn.execute(
+                "INSERT INTO product_matches (product_id, dispensary_id, source_version, signature_id, canonical_product_id)"
+                " VALUES (%s, %s, 0, %s, %s)"
+                " ON CONFLICT (product_id) DO UPDATE SET canonical_product_id = excluded.canonical_product_id",
+                [product_id, store_id, *row],
+            )
+
+
+async def add_canonical_product(
+    conn: AsyncConnection[Any], name: str, brand: str | None = None, category: str = "flower"
+) -> int:
+    """A canonical product without listings, with its brand; returns its id."""
+    brand_id = None
+    if brand and slug(brand):
+        made = await conn.execute(
+            "INSERT INTO brands (slug, name) VALUES (%s, %s) ON CONFLICT (slug) DO UPDATE SET slug = excluded.slug RETURNING id",
+            [slug(brand), brand],
+        )
+        brand_id = (await made.fetchone() or (None,))[0]
+    made = await conn.execute(
+        "INSERT INTO canonical_products (brand_id, name, category) VALUES (%s, %s, %s) RETURNING id",
+        [brand_id, name, category],
+    )
+    ((number,),) = await made.fetchall()
+    return int(number)

@@ -25,6 +25,7 @@ from menuwatch.config.platforms import is_platform_variable
 from menuwatch.config.settings import variables
 from menuwatch.db import postmaster
 from menuwatch.db.pool import open_pool
+from menuwatch.matching.engine import match_all
 from menuwatch.storefront.indexer import StorefrontIndexer
 from menuwatch.storefront.watches import service as watch_service
 from tests.browser.seed_data import furnish
@@ -73,6 +74,7 @@ class Installation:
                 async with bootstrap.run_worker(system):
                     await demo.crawl(simulator, system, cycles)
                 await furnish(system)
+                await match_all(system.pool)
                 await StorefrontIndexer(system.pool, watcher=watch_service.evaluate_store).step()
 
         asyncio.run(crawl())
@@ -223,7 +225,7 @@ class Installation:
             name: str(self.rows(f"SELECT coalesce(min(id), 1) FROM {table}")[0][0]) for name, table in tables.items()
         }
         ((item, host, brand),) = self.rows(
-            "SELECT (SELECT min(id) FROM storefront_items), (SELECT min(host) FROM hosts), (SELECT min(slug) FROM storefront_brands)"
+            "SELECT (SELECT min(id) FROM storefront_items), (SELECT min(host) FROM hosts), (SELECT min(slug) FROM brands)"
         )
         more = {
             "dispensary_id": found["store_id"], "user_id": "999999", "token_id": "999999", "worker_id": "xylos-0",

@@ -18,6 +18,7 @@ from menuwatch import bootstrap
 from menuwatch.accounts import users
 from menuwatch.cli import demo
 from menuwatch.cli.serving import listening, serve
+from menuwatch.matching.engine import match_all
 from menuwatch.storefront.indexer import StorefrontIndexer
 from menuwatch.storefront.watches import service as watch_service
 from tests.browser.seed_data import furnish
@@ -33,6 +34,7 @@ async def main(home: Path, prefix: str) -> None:
         async with bootstrap.run_worker(system):
             await demo.crawl(simulator, system, CYCLES)
         await furnish(system)
+        await match_all(system.pool)
         await StorefrontIndexer(system.pool, watcher=watch_service.evaluate_store).step()
         public = f"http://localhost:1{prefix}" if prefix else None
         served = dataclasses.replace(

@@ -16,8 +16,8 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 async def test_what_is_found_while_a_mail_is_sent_is_due_again(pool: Pool) -> None:
     async with pool.connection() as conn:
         made = await conn.execute(
-            "INSERT INTO storefront_items (key, name, category, first_seen)"
-            " VALUES (gen_random_uuid(), 'Thing', 'flower', 0) RETURNING id"
+            "INSERT INTO storefront_items (id, name, category, first_seen)"
+            " VALUES (1, 'Thing', 'flower', 0) RETURNING id"
         )
         ((item,),) = await made.fetchall()
         watch = await store.insert(

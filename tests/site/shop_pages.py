@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 
 from menuwatch.config.settings import Settings
+from menuwatch.db.pool import Pool
+from menuwatch.matching.engine import match_all
 from menuwatch.storefront.indexer import index_all_stores
 from menuwatch.storefront.watches import service as watches
 from tests.api.shop import Shop
@@ -100,8 +102,9 @@ class Front:
         await self.shop.crawl(store_id, hours, items)
         await self.index()
 
-    async def index(self) -> int:
-        """Updates the storefront index; returns the number of stores."""
+    async def index(self, match: Callable[[Pool], Awaitable[object]] = match_all) -> int:
+        """Matches new listings and updates the storefront index; returns the number of stores."""
+        await match(self.shop.pool)
         return await index_all_stores(self.shop.pool, watcher=watches.evaluate_store)
 
     async def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:

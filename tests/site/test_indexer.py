@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from menuwatch.matching.engine import match_all
 from menuwatch.pipeline.store_merge import merge_stores
 from menuwatch.storefront.indexer import index_changed_stores
 from tests.api.shop import item
@@ -88,6 +89,7 @@ async def test_the_same_product_at_two_stores_is_one_item(front: Front) -> None:
 async def test_two_at_work_do_it_once(front: Front) -> None:
     for slug in "abc":
         await front.shop.crawl(await front.shop.store(slug), 0, [item(f"of-{slug}")])
+    await match_all(front.shop.pool)
     done = await asyncio.gather(*(index_changed_stores(front.shop.pool) for _ in range(2)))
     assert sum(one.stores for one in done) >= 3
     assert await front.rows("SELECT stores FROM storefront_items") == [(3,)]

@@ -160,7 +160,7 @@ async def test_pages_show_everything_once_in_order(front: Front, sort: str, near
     menu = [
         item(
             str(n),
-            f"Thing {chr(65 + n // 26)}{chr(65 + n % 26)}",
+            f"Thing {chr(65 + n // 26)}{chr(97 + n % 26)}zix",
             options=[("1g", 10 + n % 7, n % 3)],
             thc=float(10 + n % 11),
         )

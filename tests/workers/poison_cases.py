@@ -19,7 +19,7 @@ from menuwatch.db.pool import Pool
 from menuwatch.fetch.probe import ProbeResponse
 from menuwatch.images.downloads import DownloadPolicy, ImageDownloads
 from menuwatch.images.files import ImageFiles
-from menuwatch.matching.engine import ProductMatcher
+from menuwatch.matching.engine import ProductMatcher, match_all
 from menuwatch.ops.janitor import Janitor
 from menuwatch.proxies import service as proxies
 from menuwatch.proxies.health import ProxyOutcome
@@ -231,6 +231,7 @@ async def menus(world: World) -> Found:
         "CREATE TRIGGER refuse BEFORE INSERT ON storefront_offers FOR EACH ROW WHEN (NEW.price = 2200) EXECUTE FUNCTION refuse()"
     )
     ((product,),) = await world.rows("SELECT id FROM catalog_products WHERE provider_product_id = 'partly-2'")
+    await match_all(world.pool)
     indexer = StorefrontIndexer(world.pool, watcher=watch_service.evaluate_store)
     for _ in range(3):
         await indexer.step()
@@ -264,8 +265,8 @@ async def mails(world: World) -> Found:
     clock, made = ManualClock(NOW), []
     async with mailbox() as box, world.pool.connection() as conn:
         ((item,),) = await world.rows(
-            "INSERT INTO storefront_items (key, name, category, first_seen)"
-            " VALUES (gen_random_uuid(), 'Thing', 'flower', 0) RETURNING id"
+            "INSERT INTO storefront_items (id, name, category, first_seen)"
+            " VALUES (1, 'Thing', 'flower', 0) RETURNING id"
         )
         for n, facts in enumerate(("{}", '{"price": 5, "before": 7}')):
             address, token = f"a{n}@example.com", f"token-{n}"

@@ -68,7 +68,7 @@ ROWS = (
     ),
     "INSERT INTO audit_log (actor, actor_kind, via, action) VALUES ('a', 'user', 'api', 'login')",
     "INSERT INTO visitor_pages (day, kind, page, views, uniques) VALUES (current_date, 'human', '/', 1, 1)",
-    "INSERT INTO storefront_items (key, name, category, first_seen) VALUES (gen_random_uuid(), 'n', 'c', 0)",
+    "INSERT INTO storefront_items (id, name, category, first_seen) VALUES (1, 'n', 'c', 0)",
     (
         "INSERT INTO price_watches (token_hash, kind, item_id, condition, phase, created_at, confirmed_at, ends_at)"
         " SELECT sha256('x'), 'feed', id, 'any_drop', 'armed', now(), now(), now() + interval '7 days' FROM storefront_items"

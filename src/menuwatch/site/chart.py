@@ -10,8 +10,14 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import msgspec
+
 from menuwatch.catalog.history import Gap, ProductState
+from menuwatch.catalog.shapes import OptionPrices, OptionStock
 from menuwatch.site import format as words
+
+_prices = msgspec.json.Decoder(list[OptionPrices])
+_stock = msgspec.json.Decoder(list[OptionStock])
 
 WIDTH, HEIGHT = 720, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 14, 28
@@ -63,12 +69,13 @@ def draw(
     states: Sequence[ProductState],
     gaps: Sequence[Gap],
     *,
+    option: str | None = None,
     until: datetime,
     timezone: str | None,
     state: str | None = None,
 ) -> Chart | None:
-    """Draws the chart of some states, newest first; None if there was no price."""
-    pieces = [piece for one in reversed(states) if (piece := _piece(one, until)) is not None]
+    """Draws the prices of one option, or of the cheapest, in some states, newest first; None if there was no price."""
+    pieces = [piece for one in reversed(states) if (piece := _piece(one, option, until)) is not None]
     if not pieces:
         return None
     start, end = pieces[0].since, max(until, pieces[-1].until)
@@ -105,19 +112,36 @@ def draw(
     )
 
 
-def _piece(state: ProductState, until: datetime) -> _Piece | None:
+def _piece(state: ProductState, option: str | None, until: datetime) -> _Piece | None:
+    prices: ProductState | OptionPrices | None = state
     price: Decimal | None = state.price
-    if price is None or not state.present:
+    stock: str = state.stock_status
+    if option is not None:
+        prices = next((one for one in _prices.decode(state.prices) if one.option == option), None)
+        price = _option_price(prices) if prices is not None else None
+        stock = next((one.stock_status for one in _stock.decode(state.stock) if one.option == option), stock)
+    if price is None or prices is None or not state.present:
         return None
-    regular: Decimal | None = state.price_rec if state.price_rec is not None else state.price_med
+    regular: Decimal | None = prices.price_rec if prices.price_rec is not None else prices.price_med
     special = regular is not None and regular > price
     return _Piece(
         since=state.from_,
         until=max(state.to or until, state.from_),
         price=round(price * 100),
         regular=round(regular * 100) if special and regular is not None else None,
-        stock=state.stock_status,
+        stock=stock,
     )
+
+
+def _option_price(prices: OptionPrices) -> Decimal | None:
+    """Specials included; the medical price only if there is no other."""
+    for regular, special in (
+        (prices.price_rec, prices.price_rec_special),
+        (prices.price_med, prices.price_med_special),
+    ):
+        if regular is not None:
+            return regular if special is None else min(regular, special)
+    return None
 
 
 def _steps(pieces: list[tuple[datetime, datetime, int | None]], x: Any, y: Any) -> str:

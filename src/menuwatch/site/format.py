@@ -132,6 +132,19 @@ def state_code(text: str) -> str:
     return states.code_of(text) or text.upper()
 
 
+_PLATFORMS = {"dutchie": "Dutchie", "dutchie_plus": "Dutchie Plus", "jane": "Jane", "weedmaps": "Weedmaps"}
+
+
+def platform(name: str) -> str:
+    """`Dutchie Plus`; the platform that a menu is on."""
+    return _PLATFORMS.get(name) or name.replace("_", " ").title()
+
+
+def per_100_mg(cents: int | None, state: str | None = None) -> str:
+    """`$4.50/100 mg`; empty without a value."""
+    return "" if cents is None else f"{sign(state)}{cents / 100:,.2f}/100 mg"
+
+
 def distance(meters: int | None) -> str:
     """`0.4 mi`, `12 mi`; empty if unknown."""
     if meters is None:

@@ -8,7 +8,8 @@ from typing import Any
 from menuwatch.geo import states
 from menuwatch.site import format as words
 from menuwatch.site import screen
-from menuwatch.storefront.page_queries import Item, ListedStore, Offer
+from menuwatch.site.comparison import Line, SizeTable
+from menuwatch.storefront.page_queries import Item, ListedStore
 
 _MOST_OFFERS = 20
 _CONTEXT = "https://schema.org"
@@ -29,8 +30,8 @@ def site(address: str, search: str) -> dict[str, Any]:
     }
 
 
-def item(item: Item, offers: Sequence[Offer], address: str, absolute: Callable[[str], str]) -> dict[str, Any]:
-    """An item with its offers. Unknown stock is omitted."""
+def item(item: Item, tables: Sequence[SizeTable], address: str, absolute: Callable[[str], str]) -> dict[str, Any]:
+    """An item with its offers: of one size as a product, of several as a group with a product for each. Unknown stock is omitted."""
     data: dict[str, Any] = {
         "@context": _CONTEXT,
         "@type": "Product",
@@ -40,25 +41,43 @@ def item(item: Item, offers: Sequence[Offer], address: str, absolute: Callable[[
     }
     if item.brand:
         data["brand"] = {"@type": "Brand", "name": item.brand}
-    images = [offer.local_image_path for offer in offers if offer.local_image_path]
-    if images:
-        data["image"] = [absolute(screen.picture(path, 800)) for path in dict.fromkeys(images)][:4]
+    paths = [line.offer.local_image_path for table in tables for line in table.lines if line.offer.local_image_path]
+    if paths:
+        data["image"] = [absolute(screen.picture(path, 800)) for path in dict.fromkeys(paths)][:4]
+    if len(tables) == 1:
+        return data | _of_size(tables[0], absolute)
+    if tables:
+        data |= {"@type": "ProductGroup", "productGroupID": str(item.id), "variesBy": f"{_CONTEXT}/size"}
+        data["hasVariant"] = [
+            {
+                "@type": "Product",
+                "name": f"{item.name}, {table.size}" if table.size else item.name,
+                **_of_size(table, absolute),
+            }
+            for table in tables
+        ]
+    return data
+
+
+def _of_size(table: SizeTable, absolute: Callable[[str], str]) -> dict[str, Any]:
+    data: dict[str, Any] = {"size": table.size} if table.size else {}
     # An aggregate has one currency: that of the first offer shown.
-    priced = [(offer, offer.price) for offer in offers if offer.price is not None]
-    priced = [(offer, price) for offer, price in priced if _currency(offer.state) == _currency(priced[0][0].state)]
+    priced = [(line, line.option.price) for line in table.lines if line.option.price is not None]
+    priced = [pair for pair in priced if _currency(pair[0].offer.state) == _currency(priced[0][0].offer.state)]
     if priced:
         data["offers"] = {
             "@type": "AggregateOffer",
-            "priceCurrency": _currency(priced[0][0].state),
+            "priceCurrency": _currency(priced[0][0].offer.state),
             "lowPrice": _amount(min(price for _, price in priced)),
             "highPrice": _amount(max(price for _, price in priced)),
             "offerCount": len(priced),
-            "offers": [_offer(offer, price, absolute) for offer, price in priced[:_MOST_OFFERS]],
+            "offers": [_offer(line, price, absolute) for line, price in priced[:_MOST_OFFERS]],
         }
     return data
 
 
-def _offer(offer: Offer, price: int, absolute: Callable[[str], str]) -> dict[str, Any]:
+def _offer(line: Line, price: int, absolute: Callable[[str], str]) -> dict[str, Any]:
+    offer = line.offer
     data = {
         "@type": "Offer",
         "price": _amount(price),
@@ -69,8 +88,8 @@ def _offer(offer: Offer, price: int, absolute: Callable[[str], str]) -> dict[str
             "url": absolute(screen.store_path(offer.store_id, offer.store)),
         },
     }
-    if offer.in_stock is not None:
-        data["availability"] = f"{_CONTEXT}/{'InStoreOnly' if offer.in_stock else 'OutOfStock'}"
+    if line.option.in_stock is not None:
+        data["availability"] = f"{_CONTEXT}/{'InStoreOnly' if line.option.in_stock else 'OutOfStock'}"
     return data
 
 

@@ -1,12 +1,13 @@
-"""Keeps the storefront index in step with the catalog. Each applied menu is indexed shortly after, in a transaction of its own that
-writes only what changed. A refresh does not wait for it, and anything missed is indexed by the next run.
+"""Keeps the storefront index in step with the catalog and with product matching. Each applied menu is indexed shortly after, in a
+transaction of its own that writes only what changed; a listing appears once it is matched to a canonical product. A refresh does not
+wait for it, and anything missed is indexed by the next run.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -14,8 +15,8 @@ from typing import Any, ClassVar
 import msgspec
 from psycopg import AsyncConnection
 
-from menuwatch.catalog.taxonomy.sizes import sizes
-from menuwatch.catalog.taxonomy.text import slug
+from menuwatch.catalog.taxonomy.sizes import size_of
+from menuwatch.catalog.taxonomy.text import words
 from menuwatch.core.logging import get_logger
 from menuwatch.db import sql
 from menuwatch.db.items import Aside, log_refused, run_item, uncharged, write_in_halves
@@ -23,12 +24,15 @@ from menuwatch.db.loop import Loop
 from menuwatch.db.pool import Pool
 from menuwatch.db.query import Row, fetch_all, fetch_one
 from menuwatch.geo import postcodes
-from menuwatch.storefront import item_keys as keys
+from menuwatch.storefront import items as canonical
 
 log = get_logger(__name__)
 _q = sql.load(__package__, "indexer.sql")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _variants = msgspec.json.Decoder(list[dict[str, Any]], float_hook=Decimal)
+
+RULES = 3
+"""Version of how offers are built; raise it to have all offers rebuilt."""
 
 STORES_AT_ONCE = 50
 TOTALS_SECONDS = 600.0
@@ -74,7 +78,8 @@ async def index_changed_stores(
         if not (await fetch_one(conn, _q.take_lock, {}) or {}).get("locked"):
             return run
         try:
-            values = {"index_version": keys.RULES, "limit": limit, "exclude": list(aside.now())}
+            await _apply_canonical_changes(conn)
+            values = {"index_version": RULES, "limit": limit, "exclude": list(aside.now())}
             stores = await fetch_all(conn, _q.changed_stores, values)
             for store_id in (row["id"] for row in stores):
 
@@ -137,6 +142,7 @@ async def index_all_stores(pool: Pool, *, watcher: Watcher | None = None) -> int
 
 async def _index_store(conn: AsyncConnection[Any], store_id: int, watcher: Watcher | None, run: IndexRun) -> None:
     async with conn.transaction():
+        await conn.execute(_q.clear_dirty_store, {"id": store_id})
         store = await fetch_one(conn, _q.store, {"id": store_id})
         cursor = await conn.execute(_q.delete_offers, {"id": store_id, "visible": store is not None})
         items = {row[0] for row in await cursor.fetchall()}
@@ -144,10 +150,12 @@ async def _index_store(conn: AsyncConnection[Any], store_id: int, watcher: Watch
         if store is None:
             await conn.execute(_q.delete_store, {"id": store_id})
         else:
-            changed = await fetch_all(conn, _q.changed_products, {"id": store_id, "index_version": keys.RULES})
-            offers = await _write_offers(conn, store_id, changed, items)
+            changed = await fetch_all(conn, _q.changed_products, {"id": store_id, "index_version": RULES})
+            if store["indexed_location_key"] not in (None, store["location_key"]):
+                items |= {row["item_id"] for row in await fetch_all(conn, _q.move_to_location, store)}
+            offers = await _write_offers(conn, store, changed, items)
             latitude, longitude = await _position(store)
-            values = {"index_version": keys.RULES, "latitude": latitude, "longitude": longitude}
+            values = {"index_version": RULES, "latitude": latitude, "longitude": longitude}
             await conn.execute(_q.store_indexed, {**store, **values})
         if items:
             await conn.execute(_q.mark_dirty, {"ids": sorted(items)})
@@ -158,6 +166,23 @@ async def _index_store(conn: AsyncConnection[Any], store_id: int, watcher: Watch
     run.stores += 1
     run.offers += offers
     run.removed += removed
+
+
+async def _apply_canonical_changes(conn: AsyncConnection[Any]) -> None:
+    """Applies renames and merges of canonical products, before stores are indexed: offers of a merged product are moved together."""
+
+    async def apply(ids: Sequence[int]) -> None:
+        async with conn.transaction():
+            changed = await canonical.apply_changes(conn, ids)
+            await conn.execute(_q.mark_dirty, {"ids": changed})
+
+    taken: list[int] | None = []
+    while taken is not None:
+        async with conn.transaction():
+            taken = await canonical.take_changed(conn)
+            await write_in_halves(
+                taken or (), apply, lambda item_id, error: log_refused("storefront_indexer", "item", item_id, error)
+            )
 
 
 async def _call_watcher(conn: AsyncConnection[Any], watcher: Watcher, indexed: IndexedStore) -> None:
@@ -183,7 +208,7 @@ async def _position(store: Row) -> tuple[float | None, float | None]:
     return (place.latitude, place.longitude) if place is not None else (None, None)
 
 
-async def _write_offers(conn: AsyncConnection[Any], store_id: int, changed: Sequence[Row], items: set[int]) -> int:
+async def _write_offers(conn: AsyncConnection[Any], store: Row, changed: Sequence[Row], items: set[int]) -> int:
     """Writes the offers and adds the items that they belong or belonged to; returns how many were written. A product that cannot be
     written is skipped until the store's next crawl.
     """
@@ -192,7 +217,7 @@ async def _write_offers(conn: AsyncConnection[Any], store_id: int, changed: Sequ
     async def write(products: Sequence[Row]) -> None:
         nonlocal written
         async with conn.transaction():
-            item_ids = await _write_batch(conn, store_id, products)
+            item_ids = await _write_batch(conn, store, products)
         items.update(item_ids)
         written += len(products)
 
@@ -202,102 +227,67 @@ async def _write_offers(conn: AsyncConnection[Any], store_id: int, changed: Sequ
     return written
 
 
-async def _write_batch(conn: AsyncConnection[Any], store_id: int, changed: Sequence[Row]) -> set[int]:
+async def _write_batch(conn: AsyncConnection[Any], store: Row, changed: Sequence[Row]) -> set[int]:
     """Writes the offers; returns the items that they belong or belonged to."""
-    brands = await _brands(conn, changed)
-    items: dict[str, dict[str, Any]] = {}
-    offers: list[dict[str, Any]] = []
+    texts: dict[int, set[str]] = {}
     for product in changed:
-        brand = product["brand_name"]
-        brand_id = brands.get(slug(brand)) if brand else None
-        category = product["category_canon"] or "other"
-        key = str(keys.item_key(product["name"], brand, category, store_id))
-        if key not in items:
-            items[key] = _item(product, key, brand_id, category)
-        offers.append(_offer(product, store_id, key, brand_id, category))
-    ids = await _item_ids(conn, items)
-    for offer in offers:
-        offer["item_id"] = ids[offer.pop("key")]
-    await conn.execute(_q.put_offers, {"rows": _encode(offers).decode()})
-    previous = {product["indexed_item_id"] for product in changed} - {None}
-    return {offer["item_id"] for offer in offers} | previous
+        texts.setdefault(product["item_id"], set()).update(words(product["name"]), words(product["brand_name"] or ""))
+    made = await canonical.put_missing(conn, texts.keys())
+    await canonical.add_words(conn, {item_id: text for item_id, text in texts.items() if item_id not in made})
+    rows = _encode([_offer(product) for product in changed]).decode()
+    await conn.execute(_q.put_offers, {"store_id": store["id"], "location_key": store["location_key"], "rows": rows})
+    return texts.keys() | {product["indexed_item_id"] for product in changed} - {None}
 
 
-async def _brands(conn: AsyncConnection[Any], changed: Sequence[Row]) -> dict[str, int]:
-    names = {key: p["brand_name"] for p in changed if p["brand_name"] and (key := slug(p["brand_name"]))}
-    if not names:
-        return {}
-    slugs = sorted(names)
-    ids = dict(await (await conn.execute(_q.brand_ids, {"slugs": slugs})).fetchall())
-    if new := [key for key in slugs if key not in ids]:
-        await conn.execute(_q.put_brands, {"slugs": new, "names": [names[key] for key in new]})
-        ids |= dict(await (await conn.execute(_q.brand_ids, {"slugs": new})).fetchall())
-    return ids
-
-
-async def _item_ids(conn: AsyncConnection[Any], items: dict[str, dict[str, Any]]) -> dict[str, int]:
-    """Item ids by key; inserts new items with their words."""
-    cursor = await conn.execute(_q.item_ids, {"keys": sorted(items)})
-    ids = {str(key): item_id for key, item_id in await cursor.fetchall()}
-    new = [items[key] for key in sorted(items) if key not in ids]
-    if not new:
-        return ids
-    cursor = await conn.execute(_q.put_items, {"rows": _encode(new).decode()})
-    ids |= {str(key): item_id for key, item_id in await cursor.fetchall()}
-    words = {word for item in new for text in (item["a"], item["b"], item["c"]) for word in text.split()}
-    pairs = [(word, spelling) for word in sorted(words) for spelling in sorted(keys.spellings(word))]
-    if pairs:
-        await conn.execute(_q.put_words, {"words": [w for w, _ in pairs], "spellings": [s for _, s in pairs]})
-    return ids
-
-
-def _item(product: Row, key: str, brand_id: int | None, category: str) -> dict[str, Any]:
-    kinds = (
-        product["category"],
-        product["subcategory"],
-        product["strain_type"],
-        category,
-        product["subcategory_canon"],
-    )
-    a, b, c = keys.document(product["name"], product["brand_name"], kinds)
-    return {
-        "key": key,
-        "name": product["name"],
-        "brand_id": brand_id,
-        "category": category,
-        "subcategory": product["subcategory_canon"],
-        "strain": product["strain_canon"],
-        "a": a,
-        "b": b,
-        "c": c,
-        "first_seen": product["first_seen"],
-    }
-
-
-def _offer(product: Row, store_id: int, key: str, brand_id: int | None, category: str) -> dict[str, Any]:
+def _offer(product: Row) -> dict[str, Any]:
     variants = _variants.decode(product["variants"])
-    price, regular = keys.cents(product["price"]), keys.cents(product["regular"])
+    price, regular = _cents(product["price"]), _cents(product["regular"])
     per_gram = [Decimal(str(v["price_per_g"])) for v in variants if v.get("price_per_g") is not None]
+    prices = size_prices(variants)
     return {
         "product_id": product["id"],
-        "store_id": store_id,
-        "key": key,
+        "item_id": product["item_id"],
         "source_version": product["source_version"],
         "changed_at": product["state_from"],
         "first_seen": product["first_seen"],
         "price": price,
         "regular": regular if price is not None and regular is not None and regular > price else None,
         "previous_price": _previous_price(
-            price, keys.cents(product["price_before"]), product["indexed_price"], product["previous_price"]
+            price, _cents(product["price_before"]), product["indexed_price"], product["previous_price"]
         ),
         "per_gram": min((int(price * 10_000) for price in per_gram if 0 < price < 100_000), default=None),
         "thc": int(product["thc"] * 100) if product["thc"] is not None and 0 <= product["thc"] <= 100 else None,
-        "brand_id": brand_id,
         "in_stock": product["is_in_stock"],
-        "category": category,
         "strain": product["strain_canon"],
-        "sizes": sizes(variants),
+        "sizes": list(prices),
+        "prices": list(prices.values()),
     }
+
+
+def size_prices(variants: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
+    """The lowest price of each size in cents, specials included; None if the size is out of stock or has no price."""
+    prices: dict[str, int | None] = {}
+    for variant in variants:
+        if (size := size_of(variant)) is None:
+            continue
+        known = prices.setdefault(size, None)
+        price = None if variant.get("stock_status") == "oos" else _cents(variant_price(variant))
+        if price is not None and (known is None or price < known):
+            prices[size] = price
+    return prices
+
+
+def variant_price(variant: Mapping[str, Any]) -> Decimal | None:
+    """What an option costs, specials included; the medical price only if there is no other."""
+    for use in ("rec", "med"):
+        if variant.get(f"price_{use}") is not None:
+            return min(Decimal(v) for kind in ("price", "special") if (v := variant.get(f"{kind}_{use}")) is not None)
+    return None
+
+
+def _cents(price: Decimal | None) -> int | None:
+    """A price in cents; None without a price or for an implausible one."""
+    return None if price is None or not 0 <= price < 10_000_000 else int((price * 100).to_integral_value())
 
 
 def _previous_price(price: int | None, before: int | None, indexed: int | None, known: int | None) -> int | None:
@@ -318,3 +308,4 @@ async def _update_totals(conn: AsyncConnection[Any], *, changed: bool) -> None:
         await conn.execute(_q.clear_totals)
         await conn.execute(_q.make_totals)
     await conn.execute(_q.delete_unused_items, {"days": _UNUSED_DAYS})
+    await conn.execute(_q.forget_stores)

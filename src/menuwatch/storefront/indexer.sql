@@ -8,69 +8,65 @@ SELECT pg_try_advisory_lock(hashtext('storefront index')) AS locked;
 SELECT pg_advisory_unlock(hashtext('storefront index'));
 
 -- name: changed_stores
--- Stores whose menu is newer than the indexed one, and indexed stores that are no longer visible.
+-- Stores whose menu is newer than the indexed one, whose listings were matched or whose location changed, and indexed stores that are no
+-- longer visible.
 SELECT coalesce(d.id, s.dispensary_id) AS id
   FROM dispensaries d FULL JOIN storefront_stores s ON s.dispensary_id = d.id
+  LEFT JOIN location_links l ON l.dispensary_id = d.id
  WHERE coalesce(d.id, s.dispensary_id) <> ALL (%(exclude)s::integer[]) AND
        CASE WHEN d.crawl_enabled AND d.last_crawled_at IS NOT NULL
             THEN (d.last_crawled_at, d.last_payload_id, %(index_version)s::integer) IS DISTINCT FROM (s.crawled_at, s.payload_id, s.index_version)
                  OR (d.latitude IS NOT NULL AND (d.latitude, d.longitude) IS DISTINCT FROM (s.latitude, s.longitude))
+                 OR s.location_key <> coalesce(l.location_id, -d.id) OR d.id IN (SELECT dispensary_id FROM storefront_dirty_stores)
             ELSE s.dispensary_id IS NOT NULL END
  ORDER BY d.last_crawled_at, 1 LIMIT %(limit)s;
 
 -- name: store
-SELECT id, last_crawled_at, last_payload_id, latitude, longitude, zipcode FROM dispensaries
- WHERE id = %(id)s AND crawl_enabled AND last_crawled_at IS NOT NULL;
+SELECT d.id, d.last_crawled_at, d.last_payload_id, d.latitude, d.longitude, d.zipcode, coalesce(l.location_id, -d.id) AS location_key,
+       s.location_key AS indexed_location_key
+  FROM dispensaries d LEFT JOIN location_links l ON l.dispensary_id = d.id LEFT JOIN storefront_stores s ON s.dispensary_id = d.id
+ WHERE d.id = %(id)s AND d.crawl_enabled AND d.last_crawled_at IS NOT NULL;
+
+-- name: clear_dirty_store
+-- Before its listings are read: what is noted after that is read by the next run.
+DELETE FROM storefront_dirty_stores WHERE dispensary_id = %(id)s;
+
+-- name: move_to_location
+UPDATE storefront_offers SET location_key = %(location_key)s WHERE store_id = %(id)s AND location_key <> %(location_key)s RETURNING item_id;
 
 -- name: changed_products
--- Products on the store's menu whose offer is missing or outdated. The source version covers all values that an offer is built from.
-SELECT p.id, p.source_version, p.name, p.brand_name, p.category_canon, p.subcategory_canon, p.strain_canon, p.category, p.subcategory, p.strain_type,
+-- Products on the store's menu whose offer is missing, outdated or of another item. The source version covers all values that an offer is
+-- built from. A product that is not matched yet has no offer; one that is matched again keeps its offer's item until then.
+SELECT p.id, p.source_version, p.name, p.brand_name, p.strain_canon,
        effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) AS price,
        coalesce(p.price_rec, p.price_med) AS regular, p.variants, CASE p.thc_unit WHEN '%%' THEN p.thc_hi END AS thc, p.is_in_stock,
        p.state_from, extract(epoch FROM p.first_seen_at)::integer AS first_seen,
        effective_price(b.price_rec, b.price_rec_special, b.price_med, b.price_med_special) AS price_before,
-       o.previous_price, o.price AS indexed_price, o.item_id AS indexed_item_id
+       o.previous_price, o.price AS indexed_price, o.item_id AS indexed_item_id, i.id AS item_id
   FROM (SELECT c.*, hashtextextended(encode(c.content_hash, 'hex') || c.changed_at || c.stock_status, %(index_version)s) AS source_version
           FROM catalog_products c WHERE c.dispensary_id = %(id)s AND c.last_seen_at IS NULL) p
   LEFT JOIN storefront_offers o ON o.product_id = p.id
+  LEFT JOIN product_matches m ON m.product_id = p.id
+  LEFT JOIN canonical_products c ON c.id = m.canonical_product_id
+ CROSS JOIN LATERAL (SELECT coalesce(CASE WHEN c.merged_into IS NULL THEN c.id ELSE present_product(c.id) END, o.item_id) AS id) i
   LEFT JOIN product_history b ON b.product_id = p.id AND b.ended_at = p.state_from
- WHERE o.source_version IS DISTINCT FROM p.source_version;
-
--- name: put_brands
-INSERT INTO storefront_brands (slug, name) SELECT * FROM unnest(%(slugs)s::text[], %(names)s::text[])
-    ON CONFLICT (slug) DO NOTHING;
-
--- name: brand_ids
-SELECT slug, id FROM storefront_brands WHERE slug = ANY (%(slugs)s::text[]);
-
--- name: put_items
-WITH n AS MATERIALIZED (
-  SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) n(key uuid, name text, brand_id integer, category text, subcategory text, strain text,
-         a text, b text, c text, first_seen integer)
-), i AS (
-  INSERT INTO storefront_items (key, name, brand_id, category, subcategory, strain, first_seen)
-  SELECT key, name, brand_id, category, subcategory, strain, first_seen FROM n
-      ON CONFLICT (key) DO NOTHING
-  RETURNING key, id
-), w AS (
-  INSERT INTO storefront_item_words (item_id, words)
-  SELECT i.id, setweight(to_tsvector('simple', n.a), 'A') || setweight(to_tsvector('simple', n.b), 'B') || setweight(to_tsvector('simple', n.c), 'C')
-    FROM i JOIN n USING (key))
-SELECT key, id FROM i;
-
--- name: item_ids
-SELECT key, id FROM storefront_items WHERE key = ANY (%(keys)s::uuid[]);
+ WHERE i.id IS NOT NULL AND (o.source_version IS DISTINCT FROM p.source_version OR o.item_id <> i.id);
 
 -- name: put_offers
-INSERT INTO storefront_offers (product_id, store_id, item_id, source_version, changed_at, first_seen, price, regular, previous_price, per_gram, thc, brand_id, in_stock,
-       category, strain, sizes)
-SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) n(product_id bigint, store_id integer, item_id bigint, source_version bigint, changed_at timestamptz,
-       first_seen integer, price integer, regular integer, previous_price integer, per_gram integer, thc integer, brand_id integer, in_stock boolean,
-       category text, strain text, sizes text[])
-    ON CONFLICT (product_id) DO UPDATE SET store_id = excluded.store_id, item_id = excluded.item_id, source_version = excluded.source_version,
-       changed_at = excluded.changed_at, first_seen = excluded.first_seen, price = excluded.price, regular = excluded.regular, previous_price = excluded.previous_price,
-       per_gram = excluded.per_gram, thc = excluded.thc, brand_id = excluded.brand_id, in_stock = excluded.in_stock,
-       category = excluded.category, strain = excluded.strain, sizes = excluded.sizes;
+-- Brand, category and strain are those of the item, so that a search near a place counts it as a search everywhere does.
+INSERT INTO storefront_offers (product_id, store_id, location_key, item_id, source_version, changed_at, first_seen, price, regular, previous_price, per_gram,
+       thc, brand_id, in_stock, category, strain, sizes, prices)
+SELECT n.product_id, %(store_id)s, %(location_key)s, n.item_id, n.source_version, n.changed_at, n.first_seen, n.price, n.regular, n.previous_price,
+       n.per_gram, n.thc, i.brand_id, n.in_stock, i.category, coalesce(i.strain, n.strain), n.sizes, n.prices
+  FROM jsonb_to_recordset(%(rows)s::jsonb) n(product_id bigint, item_id bigint, source_version bigint, changed_at timestamptz,
+       first_seen integer, price integer, regular integer, previous_price integer, per_gram integer, thc integer, in_stock boolean,
+       strain text, sizes text[], prices integer[])
+  JOIN storefront_items i ON i.id = n.item_id
+    ON CONFLICT (product_id) DO UPDATE SET store_id = excluded.store_id, location_key = excluded.location_key, item_id = excluded.item_id,
+       source_version = excluded.source_version, changed_at = excluded.changed_at, first_seen = excluded.first_seen, price = excluded.price,
+       regular = excluded.regular, previous_price = excluded.previous_price, per_gram = excluded.per_gram, thc = excluded.thc,
+       brand_id = excluded.brand_id, in_stock = excluded.in_stock, category = excluded.category, strain = excluded.strain,
+       sizes = excluded.sizes, prices = excluded.prices;
 
 -- name: delete_offers
 -- Deletes offers of the store that are not on its menu; all of them if it is no longer visible.
@@ -88,7 +84,7 @@ INSERT INTO storefront_dirty_items SELECT * FROM unnest(%(ids)s::bigint[]) ON CO
 WITH dirty AS (
   DELETE FROM storefront_dirty_items WHERE item_id IN (SELECT item_id FROM storefront_dirty_items LIMIT %(limit)s) RETURNING item_id),
 a AS (
-  SELECT w.item_id AS id, count(DISTINCT o.store_id) AS stores, count(DISTINCT o.store_id) FILTER (WHERE o.in_stock) AS in_stock,
+  SELECT w.item_id AS id, count(DISTINCT o.location_key) AS stores, count(DISTINCT o.location_key) FILTER (WHERE o.in_stock) AS in_stock,
          coalesce(min(o.price) FILTER (WHERE o.in_stock IS NOT false), min(o.price)) AS price,
          coalesce(min(o.per_gram) FILTER (WHERE o.in_stock IS NOT false), min(o.per_gram)) AS per_gram,
          max(o.thc) AS thc, coalesce(bool_or(o.regular IS NOT NULL AND o.in_stock IS NOT false), false) AS on_special,
@@ -109,19 +105,11 @@ summed AS (
          IS DISTINCT FROM (a.stores, a.in_stock, a.price, a.per_gram, a.thc, a.on_special, coalesce(a.sizes, '{}'), a.best_product_id))
 SELECT count(*) FROM dirty;
 
--- name: put_words
-WITH new AS (
-  INSERT INTO storefront_words (word) SELECT DISTINCT word FROM unnest(%(words)s::text[], %(spellings)s::text[]) n(word, spelling)
-      ON CONFLICT (word) DO NOTHING RETURNING word)
-INSERT INTO storefront_spellings (spelling, word)
-SELECT n.spelling, n.word FROM unnest(%(words)s::text[], %(spellings)s::text[]) n(word, spelling) JOIN new USING (word)
-    ON CONFLICT DO NOTHING;
-
 -- name: store_indexed
-INSERT INTO storefront_stores (dispensary_id, crawled_at, payload_id, index_version, offers, latitude, longitude)
-VALUES (%(id)s, %(last_crawled_at)s, %(last_payload_id)s, %(index_version)s, (SELECT count(*) FROM storefront_offers WHERE store_id = %(id)s), %(latitude)s, %(longitude)s)
+INSERT INTO storefront_stores (dispensary_id, crawled_at, payload_id, index_version, location_key, offers, latitude, longitude)
+VALUES (%(id)s, %(last_crawled_at)s, %(last_payload_id)s, %(index_version)s, %(location_key)s, (SELECT count(*) FROM storefront_offers WHERE store_id = %(id)s), %(latitude)s, %(longitude)s)
     ON CONFLICT (dispensary_id) DO UPDATE SET crawled_at = excluded.crawled_at, payload_id = excluded.payload_id, index_version = excluded.index_version,
-       offers = excluded.offers, latitude = excluded.latitude, longitude = excluded.longitude, indexed_at = now();
+       location_key = excluded.location_key, offers = excluded.offers, latitude = excluded.latitude, longitude = excluded.longitude, indexed_at = now();
 
 -- name: delete_store
 DELETE FROM storefront_stores WHERE dispensary_id = %(id)s;
@@ -134,11 +122,11 @@ DELETE FROM storefront_totals;
 
 -- name: make_totals
 INSERT INTO storefront_totals (kind, name, items, stores, price)
-SELECT 'all', '', (SELECT count(*) FROM storefront_items WHERE stores > 0), (SELECT count(*) FROM storefront_stores), NULL
+SELECT 'all', '', (SELECT count(*) FROM storefront_items WHERE stores > 0), (SELECT count(DISTINCT location_key) FROM storefront_stores), NULL
  UNION ALL
 SELECT 'category', category, count(*), max(stores), min(price) FROM storefront_items WHERE stores > 0 GROUP BY category
  UNION ALL
-(SELECT 'brand', b.slug, count(*), max(i.stores), min(i.price) FROM storefront_items i JOIN storefront_brands b ON b.id = i.brand_id
+(SELECT 'brand', b.slug, count(*), max(i.stores), min(i.price) FROM storefront_items i JOIN brands b ON b.id = i.brand_id
   WHERE i.stores > 0 GROUP BY b.slug ORDER BY 3 DESC LIMIT 2000);
 
 -- name: delete_unused_items
@@ -148,3 +136,7 @@ DELETE FROM storefront_items WHERE id IN (
    WHERE i.stores = 0 AND i.changed_at < now() - make_interval(days => %(days)s)
      AND NOT EXISTS (SELECT FROM price_watches w WHERE w.item_id = i.id) AND NOT EXISTS (SELECT FROM storefront_offers o WHERE o.item_id = i.id)
    ORDER BY i.changed_at LIMIT 1000);
+
+-- name: forget_stores
+-- Stores that were removed.
+DELETE FROM storefront_dirty_stores t WHERE NOT EXISTS (SELECT FROM dispensaries d WHERE d.id = t.dispensary_id);

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 from msgspec import Raw, Struct
 from psycopg import AsyncConnection
 
+from menuwatch.catalog.taxonomy.sizes import size_order
+from menuwatch.catalog.taxonomy.text import slug, words
+from menuwatch.core.shapes import doc
 from menuwatch.db import sql
 from menuwatch.db.query import Row, fetch_all, fetch_one, fetch_struct, fetch_structs
 
@@ -25,6 +28,8 @@ class NearbyStores:
     meters: tuple[int, ...]
     cut: bool = False
     """More stores are within the requested distance."""
+    locations: int = 1
+    """How many locations the stores are: a location may have several menus."""
 
 
 class ItemCard(Struct, frozen=True):
@@ -46,6 +51,7 @@ class ItemCard(Struct, frozen=True):
     city: str | None
     state: str | None
     price: int | None
+    size: Annotated[str | None, doc("The size that costs `price`; null if the menu gives none.")]
     regular: int | None
     previous_price: int | None
     per_gram: int | None
@@ -82,20 +88,22 @@ class Item(Struct, frozen=True):
 
 
 class Offer(Struct, frozen=True):
-    """A store's offer of an item; `meters` is the distance of the store, None without a location."""
+    """A store's offer of an item, in all its sizes; `price` is that of the cheapest. `meters` is the distance of the store, None
+    without a location."""
 
     product_id: int
     store_id: int
+    location_key: Annotated[int, doc("Equal for the menus of one location.")]
     store: str
+    platform: str
     city: str | None
     state: str | None
     timezone: str | None
     price: int | None
-    regular: int | None
     previous_price: int | None
-    per_gram: int | None
     in_stock: bool | None
     changed_at: datetime
+    written: Annotated[str, doc("Its name on the store's menu.")]
     variants: Raw
     thc_lo: Decimal | None
     thc_hi: Decimal | None
@@ -117,6 +125,24 @@ class Offer(Struct, frozen=True):
     seen_at: datetime
     menu_url: str | None
     meters: int | None
+
+
+class OfferedSize(Struct, frozen=True):
+    """A size of an item, with the number of locations that list it and the lowest price of those not out of stock, in cents."""
+
+    size: str | None
+    stores: int
+    price: int | None
+
+
+class OtherMenu(Struct, frozen=True):
+    """Another menu of a store's location."""
+
+    id: int
+    name: str
+    platform: str
+    seen_at: datetime
+    fresher: bool
 
 
 class ListedStore(Struct, frozen=True):
@@ -196,11 +222,42 @@ async def get_item(conn: AsyncConnection[Any], item_id: int) -> Item | None:
     return await fetch_struct(conn, Item, _q.item, {"id": item_id})
 
 
+async def get_present_item(conn: AsyncConnection[Any], item_id: int) -> Item | None:
+    """The item that an address with this number leads to: that of the present product, if it was merged into another one
+    or all its listings were matched to another one."""
+    item = await get_item(conn, item_id)
+    if item is not None and item.stores:
+        return item
+    row = await fetch_one(conn, _q.moved_to, {"id": item_id})
+    moved = await get_item(conn, row["id"]) if row is not None and row["id"] is not None else None
+    return moved or item
+
+
+async def list_sizes(conn: AsyncConnection[Any], item_id: int) -> list[OfferedSize]:
+    """The sizes of the item, by weight, then by content; options without a size last."""
+    sizes = await fetch_structs(conn, OfferedSize, _q.item_sizes, {"id": item_id})
+    return sorted(sizes, key=lambda size: size_order(size.size))
+
+
 async def list_offers(
-    conn: AsyncConnection[Any], item_id: int, nearby: NearbyStores | None = None, limit: int = 100
+    conn: AsyncConnection[Any],
+    item_id: int,
+    nearby: NearbyStores | None = None,
+    *,
+    size: str | None = None,
+    per_size: int = 60,
+    limit: int = 100,
 ) -> list[Offer]:
-    """Offers of the item: those not out of stock first, nearest first if a location is given, else cheapest first."""
-    values = {**nearby_values(nearby), "id": item_id, "by_distance": nearby is not None, "limit": limit}
+    """Offers of the item at the first `per_size` locations of each size, or of one `size`, at most `limit` locations: those not out of
+    stock first, nearest first if a location is given, else cheapest first."""
+    values = {
+        **nearby_values(nearby),
+        "id": item_id,
+        "by_distance": nearby is not None,
+        "size": size,
+        "per_size": per_size,
+        "limit": limit,
+    }
     return await fetch_structs(conn, Offer, _q.offers, values, prepare=False)
 
 
@@ -212,7 +269,7 @@ async def list_stores(
     after: int | None = None,
     limit: int = 50,
 ) -> list[ListedStore]:
-    """Visible stores after the one with that id: by distance if a location is given, else by city and name."""
+    """The freshest menu of each location after the store with that id: by distance if a location is given, else by city and name."""
     last = await get_store(conn, after) if after is not None else None
     values = {
         **nearby_values(nearby),
@@ -230,8 +287,13 @@ async def get_store(conn: AsyncConnection[Any], store_id: int) -> ListedStore | 
     return await fetch_struct(conn, ListedStore, _q.store, {"id": store_id}) if store_id < 2**31 else None
 
 
+async def list_other_menus(conn: AsyncConnection[Any], store_id: int) -> list[OtherMenu]:
+    """The other menus of the store's location, the freshest first."""
+    return await fetch_structs(conn, OtherMenu, _q.other_menus, {"id": store_id})
+
+
 async def list_states(conn: AsyncConnection[Any]) -> list[Row]:
-    """States with their number of stores and offers."""
+    """States with their number of locations and their offers."""
     return await fetch_all(conn, _q.states, {})
 
 
@@ -246,9 +308,9 @@ async def list_store_menu(conn: AsyncConnection[Any], store_id: int, per_categor
     return await list_item_cards(conn, [row["id"] for row in rows], NearbyStores(stores=(store_id,), meters=(0,)))
 
 
-async def get_brand(conn: AsyncConnection[Any], slug: str) -> Row | None:
-    """One brand; None if there is none."""
-    return await fetch_one(conn, _q.brand, {"slug": slug})
+async def get_brand(conn: AsyncConnection[Any], name: str) -> Row | None:
+    """A brand by its slug, or by another way to write it; the present one of a merged brand. None if there is none."""
+    return await fetch_one(conn, _q.brand, {"slug": slug(name), "alias": " ".join(words(name))})
 
 
 async def get_brand_totals(conn: AsyncConnection[Any], brand_id: int) -> Row:

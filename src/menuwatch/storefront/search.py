@@ -1,6 +1,6 @@
 """Product search for shoppers: items across stores with facets, page by page.
 
-An item is the same product in every store (`item_keys.item_key`). Without a location a search reads items; near a location
+An item is a canonical product: the same product in every store, in all sizes. Without a location a search reads items; near a location
 it reads the offers of the stores there, with their prices, stock and distance.
 """
 
@@ -18,8 +18,8 @@ from psycopg import AsyncConnection
 from menuwatch.catalog.taxonomy.text import is_one_error_apart, words
 from menuwatch.db import sql
 from menuwatch.db.query import Row, fetch_all, fetch_one
-from menuwatch.storefront.item_keys import spellings
 from menuwatch.storefront.page_queries import ItemCard, NearbyStores, list_item_cards, nearby_values
+from menuwatch.storefront.search_words import spellings
 
 _q = sql.load(__package__, "search.sql")
 
@@ -333,4 +333,5 @@ async def find_nearby_stores(conn: AsyncConnection[Any], point: tuple[float, flo
         stores=tuple(row["store_id"] for row in stores),
         meters=tuple(row["meters"] for row in stores),
         cut=len(rows) > len(stores),
+        locations=len({row["location_key"] for row in stores}),
     )

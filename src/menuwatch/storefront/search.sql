@@ -25,6 +25,11 @@ AND (%(price_min)s::integer IS NULL OR o.price >= %(price_min)s) AND (%(price_ma
 AND (%(per_gram_max)s::integer IS NULL OR o.per_gram <= %(per_gram_max)s)
 AND (%(thc_min)s::integer IS NULL OR o.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR o.thc <= %(thc_max)s)
 
+-- piece: freshest_menu
+-- Of the menus of one location `s`, the one that was fetched last; one with products goes before an empty one (as in location_menus).
+NOT EXISTS (SELECT FROM storefront_stores f WHERE f.location_key = s.location_key
+               AND (f.offers > 0, f.crawled_at, -f.dispensary_id) > (s.offers > 0, s.crawled_at, -s.dispensary_id))
+
 -- piece: facet_counts
 -- Counts of the matches `m` by facet.
 SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
@@ -145,12 +150,12 @@ SELECT h.id, h.key FROM (
 -- name: item_cards
 -- Items as lists show them, each with its best offer: the cheapest one that is not out of stock.
 SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.category, i.subcategory, i.strain, i.sizes, i.stores, i.in_stock, o.product_id,
-       o.store_id, d.name AS store, d.city, d.state, o.price, o.regular, o.previous_price, o.per_gram, o.in_stock AS best_in_stock, o.changed_at,
+       o.store_id, d.name AS store, d.city, d.state, o.price, o.sizes[array_position(o.prices, o.price)] AS size, o.regular, o.previous_price, o.per_gram, o.in_stock AS best_in_stock, o.changed_at,
        p.thc_lo, p.thc_hi, p.thc_unit, p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical,
        coalesce(p.local_image_path, other.path) AS picture, d.last_crawled_at AS seen_at, false AS nearby
   FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY w(id, place)
   JOIN storefront_items i ON i.id = w.id
-  LEFT JOIN storefront_brands b ON b.id = i.brand_id
+  LEFT JOIN brands b ON b.id = i.brand_id
   JOIN storefront_offers o ON o.product_id = i.best_product_id
   JOIN catalog_products p ON p.id = o.product_id
   JOIN dispensaries d ON d.id = o.store_id
@@ -167,17 +172,17 @@ WITH f AS MATERIALIZED (
 ), best AS (
   SELECT DISTINCT ON (item_id) * FROM f ORDER BY item_id, (in_stock IS NOT false) DESC, price NULLS LAST, product_id
 ), counts AS (
-  SELECT item_id, count(DISTINCT store_id) AS stores, count(DISTINCT store_id) FILTER (WHERE in_stock) AS in_stock FROM f GROUP BY item_id
+  SELECT item_id, count(DISTINCT location_key) AS stores, count(DISTINCT location_key) FILTER (WHERE in_stock) AS in_stock FROM f GROUP BY item_id
 )
 SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.category, i.subcategory, i.strain, i.sizes, h.stores, h.in_stock, o.product_id,
-       o.store_id, d.name AS store, d.city, d.state, o.price, o.regular, o.previous_price, o.per_gram, o.in_stock AS best_in_stock, o.changed_at,
+       o.store_id, d.name AS store, d.city, d.state, o.price, o.sizes[array_position(o.prices, o.price)] AS size, o.regular, o.previous_price, o.per_gram, o.in_stock AS best_in_stock, o.changed_at,
        p.thc_lo, p.thc_hi, p.thc_unit, p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical,
        coalesce(p.local_image_path, other.path) AS picture, d.last_crawled_at AS seen_at, true AS nearby
   FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY w(id, place)
   JOIN storefront_items i ON i.id = w.id
   JOIN counts h ON h.item_id = w.id
   JOIN best o ON o.item_id = w.id
-  LEFT JOIN storefront_brands b ON b.id = i.brand_id
+  LEFT JOIN brands b ON b.id = i.brand_id
   JOIN catalog_products p ON p.id = o.product_id
   JOIN dispensaries d ON d.id = o.store_id
   LEFT JOIN LATERAL (
@@ -210,27 +215,66 @@ SELECT id FROM (
 -- name: item
 SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.brand_id, i.category, i.subcategory, i.strain, i.sizes, i.stores, i.in_stock, i.price,
        i.per_gram, i.thc, i.on_special, i.changed_at
-  FROM storefront_items i LEFT JOIN storefront_brands b ON b.id = i.brand_id WHERE i.id = %(id)s;
+  FROM storefront_items i LEFT JOIN brands b ON b.id = i.brand_id WHERE i.id = %(id)s;
+
+-- name: moved_to
+-- Where a number leads: to the product that it was merged into, or, where no listing has it any more, to the one that most of them went to.
+SELECT CASE WHEN c.merged_into IS NOT NULL THEN present_product(c.id)
+            ELSE (SELECT present_product(e.to_id) FROM match_events e
+                   WHERE e.from_id = c.id AND NOT EXISTS (SELECT FROM product_matches m WHERE m.canonical_product_id = c.id)
+                   ORDER BY e.listings DESC, e.id DESC LIMIT 1) END AS id
+  FROM canonical_products c WHERE c.id = %(id)s;
+
+-- name: item_sizes
+-- In which sizes locations offer an item, and from which price; a null size is that of options without one. Of several menus of a location
+-- that list the same sizes, the price of the freshest one counts.
+WITH o AS MATERIALIZED (
+  SELECT store_id, location_key, in_stock, price, sizes, prices FROM storefront_offers WHERE item_id = %(id)s
+), shared AS MATERIALIZED (
+  SELECT o.store_id, o.location_key, o.sizes, s.crawled_at FROM o JOIN storefront_stores s ON s.dispensary_id = o.store_id
+   WHERE o.location_key IN (SELECT location_key FROM o GROUP BY 1 HAVING min(store_id) <> max(store_id))
+), stale AS (
+  SELECT a.store_id FROM shared a JOIN shared b ON b.location_key = a.location_key AND (b.sizes && a.sizes OR b.sizes = a.sizes)
+     AND (b.crawled_at, b.store_id) > (a.crawled_at, a.store_id)
+)
+SELECT f.size, count(*) AS stores, min(f.price) AS price
+  FROM (SELECT o.location_key, z.size, min(CASE WHEN z.size IS NULL THEN o.price ELSE z.price END)
+                 FILTER (WHERE o.in_stock IS NOT false AND o.store_id NOT IN (SELECT store_id FROM stale)) AS price
+          FROM o LEFT JOIN LATERAL unnest(o.sizes, o.prices) z(size, price) ON true
+         GROUP BY o.location_key, z.size) f
+ GROUP BY f.size;
 
 -- name: offers
--- Offers of an item, best first. `meters` is null without a location.
-SELECT o.product_id, o.store_id, d.name AS store, d.city, d.state, d.timezone, o.price, o.regular, o.previous_price, o.per_gram, o.in_stock, o.changed_at,
-       p.variants, p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit, p.cannabinoids, p.terpenes, p.batch, p.quantity_sold,
-       p.quantity, p.quantity_capped, p.specials, p.description,
+-- Offers of an item: of each size those of the first locations, each with all its menus. `meters` is null without a location.
+WITH ranked AS (
+  SELECT o.location_key, row_number() OVER (
+           PARTITION BY z.size
+               ORDER BY (o.in_stock IS NOT false AND (z.size IS NULL OR z.price IS NOT NULL)) DESC, CASE WHEN %(by_distance)s THEN n.meters END NULLS LAST,
+                        coalesce(z.price, o.price) NULLS LAST, o.product_id) AS place
+    FROM storefront_offers o
+    LEFT JOIN LATERAL unnest(o.sizes, o.prices) z(size, price) ON true
+    LEFT JOIN unnest(%(stores)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = o.store_id
+   WHERE o.item_id = %(id)s AND (%(size)s::text IS NULL OR z.size = %(size)s)
+), picked AS (
+  SELECT location_key FROM ranked WHERE place <= %(per_size)s GROUP BY location_key ORDER BY min(place), 1 LIMIT %(limit)s
+)
+SELECT o.product_id, o.store_id, o.location_key, d.name AS store, d.platform, d.city, d.state, d.timezone, o.price, o.previous_price, o.in_stock, o.changed_at,
+       p.name AS written, p.variants, p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit, p.cannabinoids, p.terpenes, p.batch,
+       p.quantity_sold, p.quantity, p.quantity_capped, p.specials, p.description,
        p.extra ->> 'brand_description' AS brand_description, p.local_image_path,
        p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical, d.last_crawled_at AS seen_at, d.menu_url, n.meters
   FROM storefront_offers o
   JOIN catalog_products p ON p.id = o.product_id
   JOIN dispensaries d ON d.id = o.store_id
   LEFT JOIN unnest(%(stores)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = o.store_id
- WHERE o.item_id = %(id)s
+ WHERE o.item_id = %(id)s AND o.location_key IN (SELECT location_key FROM picked)
  ORDER BY (o.in_stock IS NOT false) DESC, CASE WHEN %(by_distance)s THEN n.meters END NULLS LAST, o.price NULLS LAST, o.product_id
- LIMIT %(limit)s;
+ LIMIT 3 * %(limit)s;
 
 -- name: nearby_stores
 -- Stores around a point, nearest first. The box limits the exact computation to a few of them.
-SELECT store_id, meters, offers FROM (
-  SELECT s.dispensary_id AS store_id, s.offers,
+SELECT store_id, location_key, meters, offers FROM (
+  SELECT s.dispensary_id AS store_id, s.location_key, s.offers,
          distance_meters(s.latitude, s.longitude, %(lat)s::double precision, %(lon)s::double precision) AS meters
     FROM storefront_stores s
    WHERE s.latitude BETWEEN %(lat)s::double precision - %(lat_span)s::double precision AND %(lat)s::double precision + %(lat_span)s::double precision
@@ -251,16 +295,17 @@ SELECT w.word, EXISTS (SELECT FROM storefront_words s WHERE s.word = w.word) AS 
 SELECT DISTINCT word FROM storefront_spellings WHERE spelling = ANY (%(spellings)s::text[]) ORDER BY word LIMIT 200;
 
 -- name: brands_by_id
-SELECT id, slug, name FROM storefront_brands WHERE id = ANY (%(ids)s::integer[]);
+SELECT id, slug, name FROM brands WHERE id = ANY (%(ids)s::integer[]);
 
 -- name: brands_by_slug
-SELECT id, slug, name FROM storefront_brands WHERE slug = ANY (%(slugs)s::text[]);
+-- Under the slugs that were asked for, also of brands that were merged since.
+SELECT b.id, f.slug, b.name FROM brands f JOIN brands b ON b.id = present_brand(f.id) WHERE f.slug = ANY (%(slugs)s::text[]);
 
 -- name: brand
 -- The collation is that of the index of brand images; with another one every image would be read.
-SELECT b.id, b.slug, b.name, u.path AS logo FROM storefront_brands b
+SELECT b.id, b.slug, b.name, u.path AS logo FROM brands b
   LEFT JOIN image_references u ON u.brand = left(b.slug, 80) COLLATE "default" AND u.status = 'stored'
- WHERE b.slug = %(slug)s;
+ WHERE b.id = present_brand(coalesce((SELECT id FROM brands WHERE slug = %(slug)s), (SELECT brand_id FROM brand_aliases WHERE alias = %(alias)s)));
 
 -- name: brand_totals
 SELECT count(*) AS items, count(*) FILTER (WHERE in_stock > 0) AS in_stock, min(price) AS price FROM storefront_items
@@ -270,12 +315,12 @@ SELECT count(*) AS items, count(*) FILTER (WHERE in_stock > 0) AS in_stock, min(
 SELECT category, count(*) AS items FROM storefront_items WHERE brand_id = %(id)s AND stores > 0 GROUP BY category ORDER BY 2 DESC, 1;
 
 -- name: totals
-SELECT t.name, coalesce(b.name, t.name) AS label, t.items, t.stores, t.price FROM storefront_totals t LEFT JOIN storefront_brands b ON t.kind = 'brand' AND b.slug = t.name
+SELECT t.name, coalesce(b.name, t.name) AS label, t.items, t.stores, t.price FROM storefront_totals t LEFT JOIN brands b ON t.kind = 'brand' AND b.slug = t.name
  WHERE t.kind = %(kind)s ORDER BY t.items DESC, t.name LIMIT %(limit)s;
 
 -- name: states
 SELECT d.state, count(*) AS stores, sum(s.offers)::integer AS products FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id
- WHERE d.state IS NOT NULL GROUP BY d.state ORDER BY d.state;
+ WHERE d.state IS NOT NULL AND {freshest_menu} GROUP BY d.state ORDER BY d.state;
 
 -- name: stores
 -- Stores by distance, or by city and name after a given one.
@@ -283,7 +328,7 @@ SELECT d.id, d.name, d.address, d.city, d.state, d.zipcode, d.timezone, d.last_c
        n.meters
   FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id
   LEFT JOIN unnest(%(stores)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = d.id
- WHERE (%(state)s::text IS NULL OR d.state = %(state)s) AND (%(stores)s::integer[] IS NULL OR n.store_id IS NOT NULL)
+ WHERE {freshest_menu} AND (%(state)s::text IS NULL OR d.state = %(state)s) AND (%(stores)s::integer[] IS NULL OR n.store_id IS NOT NULL)
    AND (%(after_id)s::integer IS NULL OR (coalesce(d.city, ''), d.name, d.id) > (%(after_city)s::text, %(after_name)s::text, %(after_id)s))
  ORDER BY n.meters, coalesce(d.city, ''), d.name, d.id LIMIT %(limit)s;
 
@@ -291,6 +336,13 @@ SELECT d.id, d.name, d.address, d.city, d.state, d.zipcode, d.timezone, d.last_c
 SELECT d.id, d.name, d.address, d.city, d.state, d.country, d.zipcode, d.phone, d.timezone, d.menu_url, d.latitude, d.longitude, d.is_recreational,
        d.is_medical, d.last_crawled_at AS seen_at, s.offers
   FROM dispensaries d JOIN storefront_stores s ON s.dispensary_id = d.id WHERE d.id = %(id)s;
+
+-- name: other_menus
+-- Other menus of the location of a store.
+SELECT d.id, d.name, d.platform, d.last_crawled_at AS seen_at, s.crawled_at > own.crawled_at AS fresher
+  FROM storefront_stores own JOIN storefront_stores s ON s.location_key = own.location_key AND s.dispensary_id <> own.dispensary_id
+  JOIN dispensaries d ON d.id = s.dispensary_id
+ WHERE own.dispensary_id = %(id)s ORDER BY s.crawled_at DESC, d.id LIMIT 10;
 
 -- name: store_categories
 SELECT category, count(DISTINCT item_id) AS items FROM storefront_offers WHERE store_id = %(id)s GROUP BY category ORDER BY 2 DESC, 1;
@@ -316,4 +368,4 @@ SELECT max(id) AS last FROM storefront_items;
 SELECT d.id, d.name, d.last_crawled_at AS changed_at FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id ORDER BY d.id;
 
 -- name: sitemap_brands
-SELECT slug FROM storefront_brands ORDER BY id LIMIT %(limit)s;
+SELECT b.slug FROM brands b WHERE EXISTS (SELECT FROM storefront_items i WHERE i.brand_id = b.id AND i.stores > 0) ORDER BY b.id LIMIT %(limit)s;

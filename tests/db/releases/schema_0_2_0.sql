@@ -1067,6 +1067,40 @@ BEGIN
   VALUES (p_host, lease_identity.proxy_id, task, at, at + make_interval(secs => lease_seconds)) RETURNING l.id INTO lease;
   RETURN NEXT;
 END $$;
+CREATE FUNCTION public.note_brands() RETURNS trigger
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+BEGIN
+  INSERT INTO storefront_dirty_products
+  SELECT i.id FROM new_rows n JOIN old_rows o ON o.id = n.id JOIN storefront_items i ON i.brand_id = n.id
+   WHERE (n.name, n.merged_into) IS DISTINCT FROM (o.name, o.merged_into);
+  RETURN NULL;
+END $$;
+CREATE FUNCTION public.note_canonical_products() RETURNS trigger
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+BEGIN
+  INSERT INTO storefront_dirty_products
+  SELECT n.id FROM new_rows n JOIN old_rows o ON o.id = n.id
+   WHERE (n.name, n.brand_id, n.category, n.form, n.strain, n.merged_into) IS DISTINCT FROM (o.name, o.brand_id, o.category, o.form, o.strain, o.merged_into);
+  RETURN NULL;
+END $$;
+CREATE FUNCTION public.note_matches() RETURNS trigger
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO storefront_dirty_stores SELECT DISTINCT n.dispensary_id FROM new_rows n WHERE n.canonical_product_id IS NOT NULL;
+  ELSE
+    INSERT INTO storefront_dirty_stores
+    SELECT DISTINCT n.dispensary_id FROM new_rows n JOIN old_rows o ON o.product_id = n.product_id
+     WHERE n.canonical_product_id IS NOT NULL AND n.canonical_product_id IS DISTINCT FROM o.canonical_product_id;
+  END IF;
+  RETURN NULL;
+END $$;
 CREATE FUNCTION public.note_name() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -1120,6 +1154,20 @@ CREATE FUNCTION public.option_stock(variants jsonb) RETURNS jsonb
   SELECT coalesce(jsonb_agg(jsonb_build_array(v -> 'option', coalesce(v -> 'stock_status', '"unknown"'), v -> 'quantity', coalesce(v -> 'capped', 'false'))
                             ORDER BY n), '[]')
     FROM jsonb_array_elements(variants) WITH ORDINALITY e(v, n)
+$$;
+CREATE FUNCTION public.present_brand(number integer) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $$
+  WITH RECURSIVE r AS (SELECT id, merged_into, 1 AS step FROM brands WHERE id = number
+                       UNION ALL SELECT b.id, b.merged_into, r.step + 1 FROM r JOIN brands b ON b.id = r.merged_into WHERE r.step < 100)
+  SELECT id FROM r ORDER BY step DESC LIMIT 1
+$$;
+CREATE FUNCTION public.present_product(number bigint) RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $$
+  WITH RECURSIVE r AS (SELECT id, merged_into, 1 AS step FROM canonical_products WHERE id = number
+                       UNION ALL SELECT c.id, c.merged_into, r.step + 1 FROM r JOIN canonical_products c ON c.id = r.merged_into WHERE r.step < 100)
+  SELECT id FROM r ORDER BY step DESC LIMIT 1
 $$;
 CREATE FUNCTION public.prices_by_option(prices jsonb) RETURNS json
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -3403,6 +3451,7 @@ CREATE TABLE public.price_watches (
     token text,
     address_mark bytea,
     item_id bigint NOT NULL,
+    size text,
     store_id integer,
     place text,
     latitude double precision,
@@ -3906,21 +3955,14 @@ CREATE VIEW public.store_products AS
     p.quantity_sold
    FROM (public.catalog_products p
      JOIN public.dispensaries d ON ((d.id = p.dispensary_id)));
-CREATE TABLE public.storefront_brands (
-    id integer NOT NULL,
-    slug text NOT NULL COLLATE pg_catalog."C",
-    name text NOT NULL
-);
-ALTER TABLE public.storefront_brands ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME public.storefront_brands_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
 CREATE TABLE public.storefront_dirty_items (
     item_id bigint NOT NULL
+);
+CREATE TABLE public.storefront_dirty_products (
+    canonical_product_id bigint NOT NULL
+);
+CREATE TABLE public.storefront_dirty_stores (
+    dispensary_id integer NOT NULL
 );
 CREATE TABLE public.storefront_item_words (
     item_id bigint NOT NULL,
@@ -3928,7 +3970,6 @@ CREATE TABLE public.storefront_item_words (
 );
 CREATE TABLE public.storefront_items (
     id bigint NOT NULL,
-    key uuid NOT NULL,
     name text NOT NULL,
     brand_id integer,
     category text NOT NULL COLLATE pg_catalog."C",
@@ -3945,17 +3986,10 @@ CREATE TABLE public.storefront_items (
     first_seen integer NOT NULL,
     changed_at timestamp with time zone DEFAULT now() NOT NULL
 );
-ALTER TABLE public.storefront_items ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME public.storefront_items_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
 CREATE TABLE public.storefront_offers (
     product_id bigint NOT NULL,
     store_id integer NOT NULL,
+    location_key integer NOT NULL,
     item_id bigint NOT NULL,
     source_version bigint NOT NULL,
     changed_at timestamp with time zone NOT NULL,
@@ -3969,7 +4003,8 @@ CREATE TABLE public.storefront_offers (
     in_stock boolean,
     category text NOT NULL COLLATE pg_catalog."C",
     strain text COLLATE pg_catalog."C",
-    sizes text[] NOT NULL COLLATE pg_catalog."C"
+    sizes text[] NOT NULL COLLATE pg_catalog."C",
+    prices integer[] NOT NULL
 );
 CREATE TABLE public.storefront_spellings (
     spelling text NOT NULL COLLATE pg_catalog."C",
@@ -3980,6 +4015,7 @@ CREATE TABLE public.storefront_stores (
     crawled_at timestamp with time zone NOT NULL,
     payload_id bigint,
     index_version integer NOT NULL,
+    location_key integer NOT NULL,
     offers integer NOT NULL,
     latitude double precision,
     longitude double precision,
@@ -4351,7 +4387,7 @@ INSERT INTO public.pod_scale_request VALUES
 INSERT INTO public.price_watch_events OVERRIDING SYSTEM VALUE VALUES
 	(1, 1, '2026-11-01 00:00:00+00', '{}', false);
 INSERT INTO public.price_watches OVERRIDING SYSTEM VALUE VALUES
-	(1, '\x0101010101010101010101010101010101010101010101010101010101010101', 'feed', NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, 'any_drop', NULL, 'armed', NULL, NULL, '2026-11-01 00:00:00+00', NULL, NULL, NULL, 0, '2026-11-01 06:00:00+00');
+	(1, '\x0101010101010101010101010101010101010101010101010101010101010101', 'feed', NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, 'any_drop', NULL, 'armed', NULL, NULL, '2026-11-01 00:00:00+00', NULL, NULL, NULL, 0, '2026-11-01 06:00:00+00');
 INSERT INTO public.product_detail_history_2026_11 VALUES
 	(1, '2026-11-01 00:00:00+00', '2026-11-01 06:00:00+00', NULL, false, NULL, NULL, NULL);
 INSERT INTO public.product_history_2026_11 VALUES
@@ -4380,20 +4416,22 @@ INSERT INTO public.sessions VALUES
 	('00000000-0000-4000-8000-000000000001', 1, '\x0101010101010101010101010101010101010101010101010101010101010101', '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00', 1, '2026-11-01 00:00:00+00');
 INSERT INTO public.store_crawls VALUES
 	(1, '2026-11-01 00:00:00+00', NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1, '[]');
-INSERT INTO public.storefront_brands OVERRIDING SYSTEM VALUE VALUES
-	(1, 'x', 'x');
 INSERT INTO public.storefront_dirty_items VALUES
+	(1);
+INSERT INTO public.storefront_dirty_products VALUES
+	(1);
+INSERT INTO public.storefront_dirty_stores VALUES
 	(1);
 INSERT INTO public.storefront_item_words VALUES
 	(1, '''x''');
-INSERT INTO public.storefront_items OVERRIDING SYSTEM VALUE VALUES
-	(1, '00000000-0000-4000-8000-000000000001', 'x', NULL, 'x', NULL, NULL, 0, 0, NULL, NULL, NULL, false, NULL, '{}', 1, '2026-11-01 00:00:00+00');
+INSERT INTO public.storefront_items VALUES
+	(1, 'x', NULL, 'x', NULL, NULL, 0, 0, NULL, NULL, NULL, false, NULL, '{}', 1, '2026-11-01 00:00:00+00');
 INSERT INTO public.storefront_offers VALUES
-	(1, 1, 1, 1, '2026-11-01 00:00:00+00', 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'x', NULL, '{x}');
+	(1, 1, 1, 1, 1, '2026-11-01 00:00:00+00', 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'x', NULL, '{x}', '{1}');
 INSERT INTO public.storefront_spellings VALUES
 	('x', 'x');
 INSERT INTO public.storefront_stores VALUES
-	(1, '2026-11-01 00:00:00+00', NULL, 1, 1, NULL, NULL, '2026-11-01 00:00:00+00');
+	(1, '2026-11-01 00:00:00+00', NULL, 1, 1, 1, NULL, NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.storefront_totals VALUES
 	('all', 'x', 1, 1, NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.storefront_words VALUES
@@ -4460,8 +4498,6 @@ SELECT pg_catalog.setval('public.price_watches_id_seq', 1, true);
 SELECT pg_catalog.setval('public.proxies_id_seq', 1, true);
 SELECT pg_catalog.setval('public.raw_crawl_payloads_id_seq', 1, true);
 SELECT pg_catalog.setval('public.saved_views_id_seq', 1, true);
-SELECT pg_catalog.setval('public.storefront_brands_id_seq', 1, true);
-SELECT pg_catalog.setval('public.storefront_items_id_seq', 1, true);
 SELECT pg_catalog.setval('public.task_ids', 2, true);
 SELECT pg_catalog.setval('public.task_schedules_id_seq', 1, true);
 SELECT pg_catalog.setval('public.users_id_seq', 1, true);
@@ -4662,16 +4698,10 @@ ALTER TABLE ONLY public.store_crawls
     ADD CONSTRAINT store_crawls_payload_id_key UNIQUE (payload_id);
 ALTER TABLE ONLY public.store_crawls
     ADD CONSTRAINT store_crawls_pkey PRIMARY KEY (dispensary_id, crawled_at);
-ALTER TABLE ONLY public.storefront_brands
-    ADD CONSTRAINT storefront_brands_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY public.storefront_brands
-    ADD CONSTRAINT storefront_brands_slug_key UNIQUE (slug);
 ALTER TABLE ONLY public.storefront_dirty_items
     ADD CONSTRAINT storefront_dirty_items_pkey PRIMARY KEY (item_id);
 ALTER TABLE ONLY public.storefront_item_words
     ADD CONSTRAINT storefront_item_words_pkey PRIMARY KEY (item_id);
-ALTER TABLE ONLY public.storefront_items
-    ADD CONSTRAINT storefront_items_key_key UNIQUE (key);
 ALTER TABLE ONLY public.storefront_items
     ADD CONSTRAINT storefront_items_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.storefront_offers
@@ -4840,6 +4870,8 @@ CREATE INDEX raw_crawl_payloads_store ON public.raw_crawl_payloads USING btree (
 CREATE INDEX sessions_expires ON public.sessions USING btree (expires_at);
 CREATE INDEX sessions_user ON public.sessions USING btree (user_id);
 CREATE INDEX store_crawls_time ON public.store_crawls USING btree (crawled_at) INCLUDE (price_changes);
+CREATE INDEX storefront_dirty_products_product ON public.storefront_dirty_products USING btree (canonical_product_id);
+CREATE INDEX storefront_dirty_stores_store ON public.storefront_dirty_stores USING btree (dispensary_id);
 CREATE INDEX storefront_item_words_index ON public.storefront_item_words USING gin (words) WITH (fastupdate=off);
 CREATE INDEX storefront_items_brand ON public.storefront_items USING btree (brand_id, ((- in_stock)), id) WHERE (stores > 0);
 CREATE INDEX storefront_items_category_newest ON public.storefront_items USING btree (category, ((- first_seen)), id) WHERE (stores > 0);
@@ -4857,6 +4889,7 @@ CREATE INDEX storefront_offers_drops ON public.storefront_offers USING btree (ch
 CREATE INDEX storefront_offers_item ON public.storefront_offers USING btree (item_id, store_id);
 CREATE INDEX storefront_offers_specials ON public.storefront_offers USING btree (changed_at DESC) WHERE (regular IS NOT NULL);
 CREATE INDEX storefront_offers_store ON public.storefront_offers USING btree (store_id);
+CREATE INDEX storefront_stores_location ON public.storefront_stores USING btree (location_key);
 CREATE UNIQUE INDEX task_active ON public.task_live USING btree (dispensary_id) WHERE (state = 'a'::"char");
 CREATE INDEX task_day_workers_day ON public.task_day_workers USING btree (day);
 CREATE UNIQUE INDEX task_head ON public.task_live USING btree (dispensary_id, role) WHERE ((state = ANY (ARRAY['r'::"char", 'a'::"char"])) AND (dispensary_id IS NOT NULL));
@@ -4899,6 +4932,8 @@ ALTER INDEX public.task_history_payload ATTACH PARTITION public.task_history_202
 ALTER INDEX public.task_history_not_completed ATTACH PARTITION public.task_history_20261101_id_role_status_idx;
 ALTER INDEX public.task_history_pkey ATTACH PARTITION public.task_history_20261101_pkey;
 ALTER INDEX public.task_history_role ATTACH PARTITION public.task_history_20261101_role_completed_at_idx;
+CREATE TRIGGER brands_changed AFTER UPDATE ON public.brands REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_brands();
+CREATE TRIGGER canonical_products_changed AFTER UPDATE ON public.canonical_products REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_canonical_products();
 CREATE TRIGGER catalog_products_names AFTER INSERT ON public.catalog_products REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION public.note_names();
 CREATE TRIGGER catalog_products_removed AFTER DELETE ON public.catalog_products REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION public.remove_image_references();
 CREATE TRIGGER catalog_products_renamed AFTER UPDATE OF name ON public.catalog_products FOR EACH ROW WHEN ((old.name IS DISTINCT FROM new.name)) EXECUTE FUNCTION public.note_name();
@@ -4906,6 +4941,8 @@ CREATE TRIGGER crawl_queue_insert BEFORE INSERT ON public.crawl_queue FOR EACH R
 CREATE TRIGGER crawl_queue_refused BEFORE UPDATE OF status, next_attempt_at ON public.crawl_queue FOR EACH ROW WHEN ((((new.status = 'submitted'::text) <> (new.deadline_at IS NOT NULL)) OR (new.next_attempt_at IS NULL) OR ((new.status = ANY (ARRAY['completed'::text, 'failed'::text])) <> (new.completed_at IS NOT NULL)))) EXECUTE FUNCTION public.refuse_crawl_update();
 CREATE TRIGGER dispensaries_complete BEFORE INSERT OR UPDATE OF last_crawled_at, last_crawl_at ON public.dispensaries FOR EACH ROW EXECUTE FUNCTION public.complete_store();
 CREATE TRIGGER dispensaries_removed AFTER DELETE ON public.dispensaries FOR EACH ROW EXECUTE FUNCTION public.remove_catalog_of_store();
+CREATE TRIGGER product_matches_made AFTER INSERT ON public.product_matches REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_matches();
+CREATE TRIGGER product_matches_moved AFTER UPDATE ON public.product_matches REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_matches();
 CREATE TRIGGER store_crawls_fed AFTER INSERT ON public.store_crawls FOR EACH ROW EXECUTE FUNCTION public.feed_crawl();
 CREATE TRIGGER store_product_snapshots_refused BEFORE INSERT OR DELETE OR UPDATE ON public.store_product_snapshots FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_catalog_write();
 CREATE TRIGGER store_product_snapshots_refused_row INSTEAD OF INSERT OR DELETE OR UPDATE ON public.store_product_snapshots FOR EACH ROW EXECUTE FUNCTION public.refuse_catalog_write();

@@ -31,6 +31,15 @@ def size_of(variant: Mapping[str, Any]) -> str | None:
     return None if " ".join(words(option)) in _NONE or len(option) > 30 else option
 
 
+def size_order(size: str | None) -> tuple[int, float, str]:
+    """Sort key: by weight, then by content, then other sizes; None last."""
+    number, _, unit = (size or "").partition(" ")
+    try:
+        return {"g": 0, "mg": 1}.get(unit, 2), float(number), unit
+    except ValueError:
+        return (4 if size is None else 3), 0.0, size or ""
+
+
 _OUNCE = Decimal("28.3495")
 _CLOSE = Decimal("0.0025")
 """Share by which menus round the grams of an ounce: 28.3 and 28.4 for 28.3495."""

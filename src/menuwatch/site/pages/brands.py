@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from menuwatch.catalog.taxonomy.text import slug as slug_of
 from menuwatch.core.errors import NotFound
 from menuwatch.site import screen
 from menuwatch.site.search_query import SearchQuery
@@ -20,7 +19,7 @@ _SHOWN = 24
 @router.get("/b/{slug}")
 async def brand(request: Request, conn: ReadConn, slug: str) -> Response:
     """A brand, with the items that most stores carry."""
-    found = await page_queries.get_brand(conn, slug[:200]) or await page_queries.get_brand(conn, slug_of(slug[:200]))
+    found = await page_queries.get_brand(conn, slug[:200])
     if found is None:
         raise NotFound("Brand not found. Search for something similar:")
     slug = found["slug"]

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from menuwatch.catalog.taxonomy.sizes import size_order
 from menuwatch.db import partitions
 from menuwatch.site import format as words
 from menuwatch.site import screen
@@ -130,7 +131,7 @@ def _facets(asked: SearchQuery, counts: ResultCounts, brands: dict[str, str]) ->
     order = list(words.CATEGORIES)
     categories = sorted(got.get("category", {}), key=lambda one: order.index(one) if one in order else 99)
     strains = [one for one in words.STRAINS if one in got.get("strain", {}) or one in asked.strains]
-    sizes = sorted({*list(got.get("size", {}))[:12], *asked.sizes}, key=_size_key)
+    sizes = sorted({*list(got.get("size", {}))[:12], *asked.sizes}, key=size_order)
     some = list(dict.fromkeys([*asked.brands, *got.get("brand", {})]))[:14]
 
     def n(facet: str, value: str) -> int:
@@ -196,11 +197,3 @@ def _steps(asked: SearchQuery, got: Any, steps: tuple[int, ...], fields: tuple[s
         link = asked.link(**dict(zip(fields, ("", "") if chosen else bounds, strict=True)))
         options.append(Option(label=said, items=items, link=link, chosen=chosen))
     return options
-
-
-def _size_key(size: str) -> tuple[int, float, str]:
-    number, _, unit = size.partition(" ")
-    try:
-        return {"g": 0, "mg": 1}.get(unit, 2), float(number), size
-    except ValueError:
-        return 3, 0.0, size

@@ -80,6 +80,7 @@ async def one(request: Request, conn: ReadConn, address: str) -> Response:
         "place": place,
         "store": store,
         "categories": categories,
+        "menus": await page_queries.list_other_menus(conn, store.id),
         "menu": [
             (category, row["items"], items[category]) for row in categories if (category := row["category"]) in items
         ],

@@ -22,6 +22,7 @@ from menuwatch.site.limits import Limits
 from menuwatch.site.pages import items
 from menuwatch.site.search_query import MILES, cents
 from menuwatch.storefront import page_queries
+from menuwatch.storefront.page_queries import Item
 from menuwatch.storefront.watches import messages as watch_words
 from menuwatch.storefront.watches import service as watches
 from menuwatch.storefront.watches import store as watch_store
@@ -39,7 +40,7 @@ _ATOM = "http://www.w3.org/2005/Atom"
 _GONE = "Alert not found: it was deleted, or the address has a typo. You can set a new one on any product page:"
 
 
-_FIELDS = ("condition", "amount", "by", "email", "reach", "near", "within", "website")
+_FIELDS = ("condition", "amount", "by", "email", "reach", "near", "within", "size", "website")
 
 
 async def _sent(request: Request) -> FormInput:
@@ -55,9 +56,10 @@ Sent = Annotated[FormInput, Depends(_sent)]
 async def ask(request: Request, form: Sent, conn: WriteConn, address: str) -> Response:
     """Creates an alert."""
     item_id = items.number_of(address)
-    if await page_queries.get_item(conn, item_id) is None:
+    item = await page_queries.get_present_item(conn, item_id)
+    if item is None:
         raise NotFound("Product not found. Search for something similar:")
-    asked = await _asked(conn, form, item_id)
+    asked = await _asked(conn, form, item)
     token = ""
     # Only bots fill in the hidden field; they get the success page.
     if asked is not None and not form.value("website"):
@@ -89,7 +91,7 @@ def _limited(request: Request) -> None:
         raise TooMany("Too many alerts. Try again later.")
 
 
-async def _asked(conn: Any, form: FormInput, item_id: int) -> NewWatch | None:
+async def _asked(conn: Any, form: FormInput, item: Item) -> NewWatch | None:
     """Converts the form to a new watch; None if it is invalid, with the errors noted in the form."""
     condition = next((one for one in CONDITIONS if one == form.value("condition")), None)
     if condition is None:
@@ -100,11 +102,14 @@ async def _asked(conn: Any, form: FormInput, item_id: int) -> NewWatch | None:
     by = form.value("by") or "feed"
     if by == "mail" and not form.value("email"):
         form.add_error("email", "Enter an e-mail address.")
+    if form.value("size") and form.value("size") not in item.sizes:
+        form.add_error("size", "No store lists that size any more. Choose another one.")
     scope = await _scope(conn, form)
     if not form.ok or condition is None or scope is None:
         return None
     return NewWatch(
-        item_id=item_id,
+        item_id=item.id,
+        size=form.value("size") or None,
         condition=condition,
         amount=None if amount is None else Decimal(amount) / 100,
         scope=scope,

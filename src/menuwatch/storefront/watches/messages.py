@@ -44,7 +44,8 @@ def describe(watch: Watch, item: str, store: str | None) -> str:
         "any_drop": "gets cheaper",
         "back_in_stock": "is back in stock",
     }[watch.condition]
-    return f"{called(item)} {what}{where(watch, store)}"
+    size = f" ({one_line(watch.size, 40)})" if watch.size is not None else ""
+    return f"{called(item)}{size} {what}{where(watch, store)}"
 
 
 def where(watch: Watch, store: str | None) -> str:
@@ -56,7 +57,7 @@ def where(watch: Watch, store: str | None) -> str:
 
 def headline(watch: Watch, item: str, facts: Mapping[str, Any]) -> str:
     """What happened, in a line."""
-    name = called(item, 80)
+    name = called(item, 80) + (f" ({one_line(watch.size, 40)})" if watch.size is not None else "")
     if watch.condition == "back_in_stock":
         text = f"{name} is back in stock"
         return f"{text} at {money(facts['price'], facts)}" if facts["price"] is not None else text

@@ -43,6 +43,7 @@ class Watch:
     address: str | None
     token: str | None
     item_id: int
+    size: str | None
     store_id: int | None
     place: str | None
     latitude: float | None
@@ -61,9 +62,10 @@ class Watch:
 
 
 class ItemScope(NamedTuple):
-    """An item at one store, within so many miles of a point, or (all None) anywhere."""
+    """An item in one size or (None) any, at one store, within so many miles of a point, or (all None) anywhere."""
 
     item_id: int
+    size: str | None
     store_id: int | None
     miles: int | None
     latitude: float | None
@@ -76,6 +78,7 @@ class WatchTerms:
 
     id: int
     item_id: int
+    size: str | None
     store_id: int | None
     miles: int | None
     latitude: float | None
@@ -88,7 +91,7 @@ class WatchTerms:
 
     @property
     def item_scope(self) -> ItemScope:
-        return ItemScope(self.item_id, self.store_id, self.miles, self.latitude, self.longitude)
+        return ItemScope(self.item_id, self.size, self.store_id, self.miles, self.latitude, self.longitude)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,9 @@
 -- Price watches and their events.
 
 -- name: insert
-INSERT INTO price_watches (token_hash, kind, address, token, address_mark, item_id, store_id, place, latitude, longitude, miles, condition,
+INSERT INTO price_watches (token_hash, kind, address, token, address_mark, item_id, size, store_id, place, latitude, longitude, miles, condition,
        amount, phase, reference, created_at, confirmed_at, mail_due_at, ends_at)
-VALUES (%(token_hash)s, %(kind)s, %(address)s, %(token)s, %(address_mark)s, %(item_id)s, %(store_id)s, %(place)s, %(latitude)s, %(longitude)s,
+VALUES (%(token_hash)s, %(kind)s, %(address)s, %(token)s, %(address_mark)s, %(item_id)s, %(size)s, %(store_id)s, %(place)s, %(latitude)s, %(longitude)s,
        %(miles)s, %(condition)s, %(amount)s, %(phase)s, %(reference)s, %(now)s, %(confirmed_at)s, %(mail_due_at)s, %(ends_at)s)
 RETURNING id;
 
@@ -22,14 +22,14 @@ SELECT count(*) AS watches, count(*) FILTER (WHERE confirmed_at IS NULL) AS unco
   FROM price_watches WHERE address_mark = %(mark)s;
 
 -- name: by_token
-SELECT id, kind, address, token, item_id, store_id, place, latitude, longitude, miles, condition, amount, phase, reference, fired_at, created_at,
+SELECT id, kind, address, token, item_id, size, store_id, place, latitude, longitude, miles, condition, amount, phase, reference, fired_at, created_at,
        confirmed_at, mailed_at, attempts, ends_at
   FROM price_watches WHERE token_hash = %(hash)s;
 
 -- name: of_items
 -- A batch of watches that the store may concern, locked until the results are written. The position of a store that is no longer visible
 -- is unknown, so all watches around a place are included.
-SELECT w.id, w.item_id, w.store_id, w.latitude, w.longitude, w.miles, w.condition, w.amount, w.phase, w.reference, w.fired_at
+SELECT w.id, w.item_id, w.size, w.store_id, w.latitude, w.longitude, w.miles, w.condition, w.amount, w.phase, w.reference, w.fired_at
   FROM price_watches w
  WHERE w.item_id = ANY (%(items)s::bigint[]) AND w.confirmed_at IS NOT NULL AND (w.store_id IS NULL OR w.store_id = %(store_id)s)
    AND (w.miles IS NULL OR (SELECT s.latitude IS NULL OR distance_meters(s.latitude, s.longitude, w.latitude, w.longitude) <= w.miles * 1609.344
@@ -73,7 +73,7 @@ SELECT id, watch_id, happened_at, facts FROM price_watch_events WHERE watch_id =
 UPDATE price_watches w SET attempts = attempts + 1, mail_due_at = %(now)s::timestamptz + make_interval(secs => %(lease_seconds)s)
   FROM (SELECT id FROM price_watches WHERE mail_due_at <= %(now)s ORDER BY mail_due_at LIMIT %(n)s FOR UPDATE SKIP LOCKED) due
  WHERE w.id = due.id
-RETURNING w.id, w.kind, w.address, w.token, w.item_id, w.store_id, w.place, w.latitude, w.longitude, w.miles, w.condition, w.amount, w.phase,
+RETURNING w.id, w.kind, w.address, w.token, w.item_id, w.size, w.store_id, w.place, w.latitude, w.longitude, w.miles, w.condition, w.amount, w.phase,
        w.reference, w.fired_at, w.created_at, w.confirmed_at, w.mailed_at, w.attempts, w.ends_at;
 
 -- name: lock

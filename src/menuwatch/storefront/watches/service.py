@@ -60,6 +60,8 @@ class NewWatch:
     """A watch to create. Without an `address` it is a feed."""
 
     item_id: int
+    size: str | None = None
+    """Only this size of the item."""
     condition: Condition
     amount: Decimal | None = None
     scope: Scope = Scope()
@@ -76,13 +78,20 @@ def _terms(condition: Condition, amount: Decimal | None) -> Terms:
             return Terms(condition="back_in_stock")
 
 
-def _item_scope(item_id: int, scope: Scope | Watch) -> ItemScope:
-    return ItemScope(item_id, scope.store_id, scope.miles, scope.latitude, scope.longitude)
+def _item_scope(item_id: int, size: str | None, scope: Scope | Watch) -> ItemScope:
+    return ItemScope(item_id, size, scope.store_id, scope.miles, scope.latitude, scope.longitude)
 
 
 async def _facts(conn: AsyncConnection[Any], scopes: Sequence[ItemScope]) -> list[Row]:
-    items, stores, miles, latitudes, longitudes = (list(column) for column in zip(*scopes, strict=True))
-    values = {"items": items, "stores": stores, "miles": miles, "latitudes": latitudes, "longitudes": longitudes}
+    items, sizes, stores, miles, latitudes, longitudes = (list(column) for column in zip(*scopes, strict=True))
+    values = {
+        "items": items,
+        "sizes": sizes,
+        "stores": stores,
+        "miles": miles,
+        "latitudes": latitudes,
+        "longitudes": longitudes,
+    }
     return await fetch_all(conn, _q.facts, values)
 
 
@@ -103,7 +112,7 @@ async def create(conn: AsyncConnection[Any], new: NewWatch, settings: Settings, 
     """
     now = now or await database_now(conn)
     terms = _terms(new.condition, new.amount)
-    facts = await _fact(conn, _item_scope(new.item_id, new.scope))
+    facts = await _fact(conn, _item_scope(new.item_id, new.size, new.scope))
     state = initial(terms, facts)
     if state.phase == "fired":
         _refuse(new, facts)
@@ -116,6 +125,7 @@ async def create(conn: AsyncConnection[Any], new: NewWatch, settings: Settings, 
         token_hash=watches.hash_of(token),
         kind="feed" if new.address is None else "mail",
         item_id=new.item_id,
+        size=new.size,
         scope=new.scope,
         condition=new.condition,
         amount=new.amount,
@@ -161,7 +171,9 @@ async def confirm(conn: AsyncConnection[Any], token: str, *, now: datetime | Non
     if watch is None or watch.confirmed_at is not None:
         return watch
     now = now or await database_now(conn)
-    state = initial(_terms(watch.condition, watch.amount), await _fact(conn, _item_scope(watch.item_id, watch)))
+    state = initial(
+        _terms(watch.condition, watch.amount), await _fact(conn, _item_scope(watch.item_id, watch.size, watch))
+    )
     await watches.confirm(conn, watch.id, phase=state.phase, reference=state.reference, now=now)
     log.info("price watch confirmed", action="watch_confirmed", watch_id=watch.id)
     return replace(watch, confirmed_at=now)

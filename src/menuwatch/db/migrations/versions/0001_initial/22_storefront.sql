@@ -1,37 +1,35 @@
 -- The storefront index (docs/how-to/public-site.md): every product on the menu of a watched store, once as an *offer* (this product at this
--- store) and once as an *item* (the same thing at any store). Both derive from the catalogue; storefront/indexer.py updates them after
--- a menu was applied, outside the transaction that applies it, so a refresh does not pay for them.
+-- store) and once as an *item*: the canonical product that it was matched to, under the same number. Both derive from the catalogue and from
+-- product matching; storefront/indexer.py updates them after a menu was applied or matched, outside these transactions, so a refresh does not
+-- pay for them.
 --
 -- Every sort key is an integer: prices in cents, price per gram in hundredths of a cent, THC in hundredths of a percent, times in seconds
 -- since 1970. So one statement serves every order, and each order has its index.
 
--- Which crawl of which store has been taken in, and where the store is: its own position, or that of its postcode.
+-- Which crawl of which store has been taken in, and where the store is: its own position, or that of its postcode. Stores with one
+-- `location_key` are menus of one location and count as one store.
 CREATE TABLE storefront_stores (
   dispensary_id            integer PRIMARY KEY,
   crawled_at               timestamptz NOT NULL,
   payload_id               bigint,
-  index_version            integer NOT NULL,     -- version of the rules that made its rows (shopping_keys.RULES)
+  index_version            integer NOT NULL,     -- version of the rules that made its rows (indexer.RULES)
+  location_key             integer NOT NULL,     -- its location; minus its own number where it is linked to none
   offers                   integer NOT NULL,
   latitude                 double precision,
   longitude                double precision,
   indexed_at               timestamptz NOT NULL DEFAULT now()
 );
 
-CREATE TABLE storefront_brands (
-  id                       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  slug                     text NOT NULL UNIQUE COLLATE "C",
-  name                     text NOT NULL
-);
+CREATE INDEX storefront_stores_location ON storefront_stores (location_key);
 
 CREATE TABLE storefront_items (
-  id                       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  key                      uuid NOT NULL UNIQUE,  -- of brand, name and category as they are compared
+  id                       bigint PRIMARY KEY,   -- of its canonical product
   name                     text NOT NULL,
   brand_id                 integer,
   category                 text NOT NULL COLLATE "C",
   subcategory              text,
   strain                   text COLLATE "C",
-  -- Of all its offers. `stores` is 0 where no store has it now: it keeps its URL, as it may come back.
+  -- Of all its offers. `stores` counts locations; it is 0 where no store has it now: it keeps its URL, as it may come back.
   stores                   integer NOT NULL DEFAULT 0,
   in_stock                 integer NOT NULL DEFAULT 0,    -- stores that say that they have it
   price                    integer,                       -- the lowest of those that are not out of stock
@@ -56,7 +54,8 @@ CREATE INDEX storefront_items_category_per_gram ON storefront_items (category, c
 CREATE INDEX storefront_items_category_thc ON storefront_items (category, (-coalesce(thc, -1)), id) WHERE stores > 0;
 CREATE INDEX storefront_items_category_newest ON storefront_items (category, (-first_seen), id) WHERE stores > 0;
 
--- What an item is found by. Apart from it, for these words never change, and an item's price often does: an index of words is dear to write.
+-- What an item is found by: its name and brand, and other words that menus write for it. Apart from it, for these words rarely change, and
+-- an item's price often does: an index of words is dear to write.
 CREATE TABLE storefront_item_words (
   item_id                  bigint PRIMARY KEY REFERENCES storefront_items (id) ON DELETE CASCADE,
   words                    tsvector NOT NULL
@@ -67,6 +66,7 @@ CREATE INDEX storefront_item_words_index ON storefront_item_words USING gin (wor
 CREATE TABLE storefront_offers (
   product_id               bigint PRIMARY KEY,
   store_id                 integer NOT NULL,
+  location_key             integer NOT NULL,     -- as of its store
   item_id                  bigint NOT NULL,
   source_version           bigint NOT NULL,      -- of the product as it was taken in: another one means that it changed
   changed_at               timestamptz NOT NULL, -- when it came to be as it is
@@ -80,7 +80,8 @@ CREATE TABLE storefront_offers (
   in_stock                 boolean,              -- null: the menu does not say
   category                 text NOT NULL COLLATE "C",
   strain                   text COLLATE "C",
-  sizes                    text[] NOT NULL COLLATE "C"
+  sizes                    text[] NOT NULL COLLATE "C",
+  prices                   integer[] NOT NULL    -- the lowest of each of `sizes`; null where that is out of stock or has none
 );
 CREATE INDEX storefront_offers_store ON storefront_offers (store_id);
 CREATE INDEX storefront_offers_item ON storefront_offers (item_id, store_id);
@@ -89,6 +90,63 @@ CREATE INDEX storefront_offers_specials ON storefront_offers (changed_at DESC) W
 
 -- Items whose offers are not what their row says any more: written with the offers, and summed up for many stores at once.
 CREATE TABLE storefront_dirty_items (item_id bigint PRIMARY KEY);
+
+-- Stores whose listings were matched to another product, and canonical products that were renamed or merged: noted by the transactions that
+-- do so. Rows are only added, several for one number if need be: of one unique row the indexer could delete what it does not see the cause of.
+CREATE TABLE storefront_dirty_stores (dispensary_id integer NOT NULL);
+CREATE INDEX storefront_dirty_stores_store ON storefront_dirty_stores (dispensary_id);
+CREATE TABLE storefront_dirty_products (canonical_product_id bigint NOT NULL);
+CREATE INDEX storefront_dirty_products_product ON storefront_dirty_products (canonical_product_id);
+
+-- An offer of a listing that is not matched any more keeps its item, so only new links count. Plans are made for the number of rows of each
+-- statement: one that was made for a few would compare a million with each other.
+CREATE FUNCTION note_matches() RETURNS trigger LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO storefront_dirty_stores SELECT DISTINCT n.dispensary_id FROM new_rows n WHERE n.canonical_product_id IS NOT NULL;
+  ELSE
+    INSERT INTO storefront_dirty_stores
+    SELECT DISTINCT n.dispensary_id FROM new_rows n JOIN old_rows o ON o.product_id = n.product_id
+     WHERE n.canonical_product_id IS NOT NULL AND n.canonical_product_id IS DISTINCT FROM o.canonical_product_id;
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER product_matches_made AFTER INSERT ON product_matches
+  REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION note_matches();
+CREATE TRIGGER product_matches_moved AFTER UPDATE ON product_matches
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION note_matches();
+
+CREATE FUNCTION note_canonical_products() RETURNS trigger LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+  INSERT INTO storefront_dirty_products
+  SELECT n.id FROM new_rows n JOIN old_rows o ON o.id = n.id
+   WHERE (n.name, n.brand_id, n.category, n.form, n.strain, n.merged_into) IS DISTINCT FROM (o.name, o.brand_id, o.category, o.form, o.strain, o.merged_into);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER canonical_products_changed AFTER UPDATE ON canonical_products
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION note_canonical_products();
+
+CREATE FUNCTION note_brands() RETURNS trigger LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+  INSERT INTO storefront_dirty_products
+  SELECT i.id FROM new_rows n JOIN old_rows o ON o.id = n.id JOIN storefront_items i ON i.brand_id = n.id
+   WHERE (n.name, n.merged_into) IS DISTINCT FROM (o.name, o.merged_into);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER brands_changed AFTER UPDATE ON brands
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION note_brands();
+
+-- What a product or a brand is now: the end of its redirects, itself without one, null for an unknown number.
+CREATE FUNCTION present_product(number bigint) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  WITH RECURSIVE r AS (SELECT id, merged_into, 1 AS step FROM canonical_products WHERE id = number
+                       UNION ALL SELECT c.id, c.merged_into, r.step + 1 FROM r JOIN canonical_products c ON c.id = r.merged_into WHERE r.step < 100)
+  SELECT id FROM r ORDER BY step DESC LIMIT 1
+$$;
+CREATE FUNCTION present_brand(number integer) RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  WITH RECURSIVE r AS (SELECT id, merged_into, 1 AS step FROM brands WHERE id = number
+                       UNION ALL SELECT b.id, b.merged_into, r.step + 1 FROM r JOIN brands b ON b.id = r.merged_into WHERE r.step < 100)
+  SELECT id FROM r ORDER BY step DESC LIMIT 1
+$$;
 
 -- Every word of names and brands, and under which spellings it is looked for: itself, and itself with one letter left out.
 -- Two words are one typing error apart (a letter wrong, missing, too many, or two swapped) only where they share a spelling.
@@ -131,6 +189,7 @@ CREATE TABLE price_watches (
   token                    text,                          -- encrypted
   address_mark             bytea,                         -- of the address, to limit watches per address
   item_id                  bigint NOT NULL REFERENCES storefront_items (id) ON DELETE CASCADE,
+  size                     text,                          -- only this size, as in canonical_sizes
   store_id                 integer,                       -- only at this store
   place                    text,                          -- or stores around it,
   latitude                 double precision,

@@ -1,4 +1,4 @@
-"""What makes products the same item, and words alike."""
+"""Sizes, and words that are alike."""
 
 from __future__ import annotations
 
@@ -9,47 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from menuwatch.catalog.taxonomy.sizes import size_of
-from menuwatch.catalog.taxonomy.text import is_one_error_apart, words
-from menuwatch.storefront import item_keys as keys
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        (("Blue Dream", "Acme"), ("BLUE  DREAM", "acme")),
-        (("Blue Dream 3.5g", "Acme"), ("Blue Dream", "Acme")),
-        (("Blue Dream [1/8 oz]", "Acme"), ("Blue Dream", "Acme")),
-        (("Acme Blue Dream", "Acme"), ("Blue Dream", "Acme")),
-        (("Blue-Dream", "Señor Verde"), ("Blue Dream", "Senor Verde")),
-        (("Jack's Cut", "Acme"), ("Jacks Cut", "Acme")),
-    ],
-)
-def test_the_same_thing_written_in_two_ways_is_one_item(a: tuple[str, str], b: tuple[str, str]) -> None:
-    assert keys.item_key(*a, "flower", 1) == keys.item_key(*b, "flower", 2)
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        (("Blue Dream", "Acme", "flower"), ("Blue Dream", "Other", "flower")),
-        (("Blue Dream", "Acme", "flower"), ("Blue Dream", "Acme", "preroll")),
-        (("Gummies 100mg", "Acme", "edible"), ("Gummies 200mg", "Acme", "edible")),
-        (("3.5g", "Acme", "flower"), ("7g", "Acme", "flower")),
-    ],
-)
-def test_what_differs_in_more_than_its_writing_is_two(a: tuple[str, str, str], b: tuple[str, str, str]) -> None:
-    assert keys.item_key(*a, 1) != keys.item_key(*b, 1)
-
-
-def test_without_a_brand_nobody_can_tell() -> None:
-    assert keys.item_key("Blue Dream", None, "flower", 1) != keys.item_key("Blue Dream", None, "flower", 2)
-    assert keys.item_key("Blue Dream", None, "flower", 1) == keys.item_key("Blue dream", None, "flower", 1)
-
-
-@given(st.text(max_size=60), st.text(max_size=30) | st.none())
-def test_any_text_has_a_key_and_words(name: str, brand: str | None) -> None:
-    assert keys.item_key(name, brand, "flower", 1) == keys.item_key(name, brand, "flower", 1)
-    assert all(word and word.isalnum() for word in words(name))
+from menuwatch.catalog.taxonomy.text import is_one_error_apart
+from menuwatch.storefront import search_words
 
 
 @pytest.mark.parametrize(
@@ -87,7 +48,7 @@ def test_one_typing_error_is_found_by_its_spellings(word: str, at: int, letter: 
         return
     assert is_one_error_apart(word, typed)
     assert is_one_error_apart(typed, word)
-    assert keys.spellings(word) & keys.spellings(typed)
+    assert search_words.spellings(word) & search_words.spellings(typed)
 
 
 @pytest.mark.parametrize(
