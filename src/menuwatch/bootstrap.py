@@ -25,6 +25,7 @@ from menuwatch.fetch.reports import Report
 from menuwatch.fetch.rotator import Rotator
 from menuwatch.images.downloads import DownloadPolicy, ImageDownloads
 from menuwatch.images.files import ImageFiles
+from menuwatch.matching.locations.engine import LocationMatcher
 from menuwatch.ops import alert_readings
 from menuwatch.ops.disk_space import DiskReadings
 from menuwatch.ops.janitor import Janitor
@@ -115,7 +116,8 @@ async def run_scheduler(system: System) -> AsyncIterator[Scheduler]:
 
 @asynccontextmanager
 async def run_maintenance(system: System) -> AsyncIterator[Janitor]:
-    """Runs the loops that keep an installation in shape: retention, tests of inactive proxies, delivery of alerts, the storefront."""
+    """Runs the loops that keep an installation in shape: retention, tests of inactive proxies, delivery of alerts, the storefront,
+    locations."""
     pages = PageArchive(system.archive.storage)
     retention = Retention.configured(system.settings)
     janitor = Janitor(system.pool, retention=retention, archive=system.archive, pages=pages)
@@ -123,6 +125,7 @@ async def run_maintenance(system: System) -> AsyncIterator[Janitor]:
     readings = alert_readings.reader(system.settings)
     deliverer = AlertDeliverer(system.pool, system.settings, read=readings, clock=system.clock)
     indexer = StorefrontIndexer(system.pool, watcher=watches.evaluate_store)
+    matcher = LocationMatcher(system.pool)
     mailer = WatchMailer(system.pool, system.settings, clock=system.clock)
     disk = DiskReadings(system.pool, system.settings)
     async with (
@@ -130,6 +133,7 @@ async def run_maintenance(system: System) -> AsyncIterator[Janitor]:
         running(prober),
         running(deliverer),
         running(indexer),
+        running(matcher),
         running(mailer),
         running(disk),
     ):

@@ -120,7 +120,8 @@ def compare(a: Record, b: Record, scale: Scale, *, linked_before: bool = False) 
     _compare_towns(a.address, b.address, placed, say)
     if metres is not None:
         if near:
-            say(ReasonCode.NEAR, 4.0, f"{metres:.0f} m")
+            # The position mostly comes from the address: it adds little to it.
+            say(ReasonCode.NEAR, 1.0 if placed is ReasonCode.SAME_ADDRESS else 4.0, f"{metres:.0f} m")
         elif metres > _FAR_METRES:
             say(ReasonCode.FAR, -3.0 if placed is ReasonCode.SAME_ADDRESS else -8.0, f"{metres / 1000:.1f} km")
     same_phone = False
@@ -133,11 +134,11 @@ def compare(a: Record, b: Record, scale: Scale, *, linked_before: bool = False) 
             say(ReasonCode.OTHER_PHONE, -1.0)
     ratio = _compare_names(a, b, scale, say)
     elsewhere = placed in (ReasonCode.OTHER_NUMBER, ReasonCode.OTHER_ADDRESS) and not near
-    followed = linked_before and (same_phone or ratio >= 0.9)
+    remote = metres is not None and metres > 10 * _FAR_METRES
+    followed = linked_before and (elsewhere or remote) and (same_phone or ratio >= 0.9)
     if followed:
         say(ReasonCode.LINKED_BEFORE, 14.0)
     stacked = a.is_menu and b.is_menu and a.platform == b.platform and ratio < 0.6 and not same_phone
-    remote = metres is not None and metres > 10 * _FAR_METRES
     veto = stacked or ((elsewhere or remote) and not followed)
     score = _PRIOR + sum(reason.weight or 0.0 for reason in reasons)
     return Comparison(score, tuple(reasons), veto, ratio, placed is ReasonCode.SAME_ADDRESS)
