@@ -36,9 +36,9 @@ Text = Annotated[str, Query(max_length=200)]
 
 STATUS: Mapping[LocationStatus, tuple[str, str, str]] = {
     LocationStatus.OPEN: ("Open", "good", "A menu with products was read in the last 7 days"),
-    LocationStatus.LICENCE_ENDED: ("Licence ended", "warn", "The menu is current, but all known licences are gone, expired or inactive"),
+    LocationStatus.LICENCE_ENDED: ("Licence ended", "warn", "The menu is current, but all known licences have ended"),
     LocationStatus.NO_MENU: ("No current menu", "amber", "No menu with products was read in the last 7 days"),
-    LocationStatus.CLOSED: ("Closed", "none", "No current menu, and all known licences are gone, expired or inactive"),
+    LocationStatus.CLOSED: ("Closed", "none", "No current menu, and all known licences have ended"),
 }  # fmt: skip
 """Label, colour and meaning of each status."""
 

@@ -105,7 +105,7 @@ def parse(text: str | None, city: str | None = None, state: str | None = None, z
 
 
 def _words(text: str | None) -> list[str]:
-    return re.findall(r"[a-z0-9]+(?:-[0-9]+)?", fold(text or ""))
+    return re.findall(r"[a-z0-9]+(?:-[0-9]+)?", fold(text or "").replace("#", " unit "))
 
 
 def _state(text: str | None) -> str:
@@ -231,7 +231,7 @@ def _road(tokens: list[str], state: str) -> tuple[str, ...] | None:
     """("highway", "550") for "US-550 S", "W Hwy 550", "NM 528", "State Highway 518", "Historic Route 66"; None for a street."""
     text = " ".join(tokens).replace("-", " ")
     match = re.search(
-        rf"\b(?:(?:us|state|{state.lower() or 'us'}|county)\s*(?:highway|route|road)?|highway|route|sr|cr)\s*(\d+[a-z]?)\b",
+        rf"\b(?:(?:us|state|{state.lower() or 'us'}|county)\s*(?:highway|route|road)?|highway|route|interstate|i|sr|cr)\s*(\d+[a-z]?)\b",
         text,
     )
     if match is None:

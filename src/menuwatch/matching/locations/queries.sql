@@ -1,8 +1,5 @@
 -- Lists of locations and licences, decisions of people, and the import of registers.
 
--- piece: licence_ended
-(n.gone_at IS NOT NULL OR coalesce(n.expires_on < current_date, false) OR coalesce(n.status ~* %(ended)s, false))
-
 -- piece: location_columns
 l.id, l.name, l.chain, l.address, l.city, l.state, l.zipcode, l.latitude, l.longitude, l.phone,
 CASE WHEN m.current AND x.ended THEN 'licence_ended' WHEN m.current THEN 'open' WHEN x.ended THEN 'closed' ELSE 'no_menu' END AS status,
@@ -49,6 +46,10 @@ SELECT d.id AS store_id, d.name, d.platform, d.address, d.city, h.status AS fres
 -- piece: licence_columns
 n.id, n.state, n.number, n.holder, n.trade_name, n.kind, n.status, n.operating, n.address, n.city, n.zipcode, n.phone, n.issued_on, n.expires_on,
 {licence_ended} AS ended, n.imported_at, n.gone_at, k.location_id, k.confidence, k.reasons, k.decided_by
+
+-- piece: licence_ended
+-- The last piece: others contain it.
+(n.gone_at IS NOT NULL OR coalesce(n.expires_on < current_date, false) OR coalesce(n.status ~* %(ended)s, false))
 
 -- name: licences_of
 SELECT {licence_columns} FROM location_links k JOIN licences n ON n.id = k.licence_id WHERE k.location_id = %(id)s ORDER BY n.number;
