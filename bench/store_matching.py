@@ -1,7 +1,7 @@
 """Store matching on recorded data: `python bench/store_matching.py [DATA]`; `measure()` gives the figures to bench/matching.py.
 
 - New Mexico: 311 Weedmaps listings against the licensees of the sales file. Truth: tests/matching/nm_store_truth.csv, judged by
-  reading every pair that shares an address, a name or a house number and town. Precision counts links, recall listings that have a licence.
+  reading every pair that shares an address, a name or a house number and town. Precision counts links, recall listings with a licence.
 - Colorado: shops by the second spelling of their address in the register, against the licences by the first one, where both have the
   same house number (about one in eight is another place). Truth: the licence number, or the house number of a shop with two licences.
 - Minneapolis: the first and the last look at the shops as two platforms, and all looks one after the other, as a platform that renames
@@ -88,7 +88,7 @@ def colorado(data: Path = DATA) -> dict[str, Any]:
     """Two spellings of one register's addresses."""
     with gzip.open(data / "licences_co.csv.gz", "rt") as file:
         stores = [row for row in csv.DictReader(file) if row["license_type"] == "Stores"]
-    rows = [row for row in stores if _house(row["Street"]) in (_house(row["premise_street_address"]) or "-",)]
+    rows = [row for row in stores if _house(row["Street"]) and _same_house(row)]
     records, numbers = [], {}
     for at, row in enumerate(rows, 1):
         place = {"city": row["premise_city"], "state": "CO", "zipcode": row["premise_zip_code"]}
@@ -120,6 +120,10 @@ def colorado(data: Path = DATA) -> dict[str, Any]:
         "precision": _share(right, len(linked)),
         "recall": _share(len(found), len(rows)),
     }
+
+
+def _same_house(row: dict[str, str]) -> bool:
+    return _house(row["Street"]) == _house(row["premise_street_address"])
 
 
 def _house(text: str) -> str:

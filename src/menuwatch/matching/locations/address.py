@@ -230,8 +230,9 @@ def _paired(tokens: Iterable[str]) -> list[str]:
 def _road(tokens: list[str], state: str) -> tuple[str, ...] | None:
     """("highway", "550") for "US-550 S", "W Hwy 550", "NM 528", "State Highway 518", "Historic Route 66"; None for a street."""
     text = " ".join(tokens).replace("-", " ")
+    named = f"us|state|{state.lower() or 'us'}|county"
     match = re.search(
-        rf"\b(?:(?:us|state|{state.lower() or 'us'}|county)\s*(?:highway|route|road)?|highway|route|interstate|i|sr|cr)\s*(\d+[a-z]?)\b",
+        rf"\b(?:(?:{named})\s*(?:highway|route|road)?|highway|route|interstate|i|sr|cr)\s*(\d+[a-z]?)\b",
         text,
     )
     if match is None:

@@ -111,6 +111,8 @@ def likeness(a: Name, b: Name, weigh: Weights) -> tuple[float, float]:
         return fewer, 1.0
     if min(len(whole_a), len(whole_b)) >= 6 and (_within(whole_a, whole_b, b) or _within(whole_b, whole_a, a)):
         return fewer, 1.0
+    if _glued(a.words[0], b.text) or _glued(b.words[0], a.text):
+        return fewer, 1.0
     shared, left = 0.0, list(b.words)
     for word in a.words:
         best, score = None, 0.0
@@ -122,6 +124,12 @@ def likeness(a: Name, b: Name, weigh: Weights) -> tuple[float, float]:
             left.remove(best)
             shared += score * min(weigh(word), weigh(best))
     return shared, min(1.0, shared / fewer) if fewer else 0.0
+
+
+def _glued(word: str, text: str) -> bool:
+    """Whether a text begins with the parts of a word: "starrcanna", "starr canna retail"."""
+    words = text.split()
+    return len(word) >= 6 and any("".join(words[:size]) == word for size in (2, 3, 4))
 
 
 def _within(part: str, whole: str, name: Name) -> bool:
