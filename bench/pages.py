@@ -105,6 +105,9 @@ async def samples(conn: Connection) -> dict[str, list[str]]:
     stores = f"FROM dispensaries WHERE slug <> 'real-store' ORDER BY hashint4(id) LIMIT {SAMPLES}"
     found = {
         "store_id": await column(f"SELECT id {stores}"),
+        "location_id": await column(
+            f"SELECT location_id FROM location_links ORDER BY hashint4(location_id) LIMIT {SAMPLES}"
+        ),
         "slug": await column(f"SELECT slug {stores}"),
         "product_id": [str(chosen.randint(lowest, highest)) for _ in range(SAMPLES)],
         "task_id": await column(tasks),

@@ -19,6 +19,7 @@ from menuwatch.archive.files import FileArchive
 from menuwatch.archive.store import NewPayload
 from menuwatch.db.pool import Connection, Pool
 from menuwatch.matching.engine import match_all
+from menuwatch.matching.locations.engine import match_locations
 from menuwatch.pipeline import product_refresh
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.storefront.indexer import index_all_stores
@@ -74,6 +75,7 @@ async def fill(pool: Pool, sizes: Sizes, storage: Path, told: Told) -> None:
     for name, work in {
         "figures": lambda: figures.refresh(pool),
         "canonical products": lambda: match_all(pool),
+        "locations": lambda: match_locations(pool),
         "what shoppers see": lambda: index_all_stores(pool),
     }.items():
         started = time.perf_counter()

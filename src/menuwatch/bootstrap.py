@@ -26,6 +26,7 @@ from menuwatch.fetch.rotator import Rotator
 from menuwatch.images.downloads import DownloadPolicy, ImageDownloads
 from menuwatch.images.files import ImageFiles
 from menuwatch.matching.engine import ProductMatcher
+from menuwatch.matching.locations.engine import LocationMatcher
 from menuwatch.ops import alert_readings
 from menuwatch.ops.disk_space import DiskReadings
 from menuwatch.ops.janitor import Janitor
@@ -117,7 +118,7 @@ async def run_scheduler(system: System) -> AsyncIterator[Scheduler]:
 @asynccontextmanager
 async def run_maintenance(system: System) -> AsyncIterator[Janitor]:
     """Runs the loops that keep an installation in shape: retention, tests of inactive proxies, delivery of alerts, matching of
-    products, the storefront."""
+    products and of stores, the storefront."""
     pages = PageArchive(system.archive.storage)
     retention = Retention.configured(system.settings)
     janitor = Janitor(system.pool, retention=retention, archive=system.archive, pages=pages)
@@ -126,6 +127,7 @@ async def run_maintenance(system: System) -> AsyncIterator[Janitor]:
     deliverer = AlertDeliverer(system.pool, system.settings, read=readings, clock=system.clock)
     matcher = ProductMatcher(system.pool)
     indexer = StorefrontIndexer(system.pool, watcher=watches.evaluate_store)
+    locations = LocationMatcher(system.pool)
     mailer = WatchMailer(system.pool, system.settings, clock=system.clock)
     disk = DiskReadings(system.pool, system.settings)
     async with (
@@ -134,6 +136,7 @@ async def run_maintenance(system: System) -> AsyncIterator[Janitor]:
         running(deliverer),
         running(matcher),
         running(indexer),
+        running(locations),
         running(mailer),
         running(disk),
     ):

@@ -68,13 +68,20 @@ async def _state(shop: Shop) -> Mapping[str, Any]:  # noqa: F811
     )
     async with shop.pool.connection() as conn:
         (cause,) = await (await conn.execute("SELECT error_fingerprint('it broke')")).fetchone() or ("",)
+    twin, extra = await shop.store("twin"), await shop.store("extra")
+    await shop.execute("INSERT INTO locations (name) VALUES ('one'), ('two'), ('three')")
+    await shop.execute(
+        "INSERT INTO location_links (location_id, dispensary_id, confidence, reasons)"
+        " VALUES (1, %s, 1, '[]'), (2, %s, 1, '[]'), (2, %s, 1, '[]')",
+        [store, twin, extra],
+    )
     return {
         "store": store,
         "payload": payload,
         "bad": bad,
         "worse": await shop.archived(store, 2, b"{}", status="quarantined", reason="it shrank again"),
-        "twin": await shop.store("twin"),
-        "extra": await shop.store("extra"),
+        "twin": twin,
+        "extra": extra,
         "failure": {"cause": cause, "role": "payload_fetch"},
     }
 
@@ -87,7 +94,16 @@ async def test_every_route_that_changes_something(shop: Shop) -> None:  # noqa: 
         "url": "https://example.com/hook-with-a-secret-inside",
         "secret": "hunter2-hunter2-hunter2",
     }
+    register = {"state": "NY", "content": "number,holder\nA-1,Green Leaf LLC\n"}
     table: list[tuple[str, str, str, Any, str]] = [
+        ("POST", "/api/licences/import", "/api/licences/import", register, "licences_imported"),
+        *(
+            ("POST", f"/api/locations/{{location_id}}/{act}", f"/api/locations/2/{act}", {"store_id": store}, action)
+            for act, action in (
+                ("link", "location_linked"), ("release", "location_decision_released"), ("unlink", "location_unlinked"),
+            )
+        ),
+        ("POST", "/api/locations/{location_id}/merge", "/api/locations/3/merge", {"into": 2}, "locations_merged"),
         ("POST", "/api/stores/{store_id}/merge", f"/api/stores/{has['twin']}/merge", {"into": store}, "store_merged"),
         ("DELETE", "/api/stores/{store_id}", f"/api/stores/{has['extra']}", None, "store_removed"),
         ("POST", "/api/tasks/failures/mute", "/api/tasks/failures/mute", {**has["failure"], "reason": "known"}, "failure_muted"),

@@ -36,6 +36,8 @@ WRITES = {
     "/api/workers": P.WORKERS,
     "/api/payloads": P.PAYLOADS,
     "/api/stores": P.STORES,
+    "/api/locations": P.STORES,
+    "/api/licences": P.STORES,
     "/api/proxies": P.PROXIES,
     "/api/hosts": P.HOSTS,
     "/api/alerts": P.ALERTS,

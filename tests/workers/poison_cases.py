@@ -20,6 +20,7 @@ from menuwatch.fetch.probe import ProbeResponse
 from menuwatch.images.downloads import DownloadPolicy, ImageDownloads
 from menuwatch.images.files import ImageFiles
 from menuwatch.matching.engine import ProductMatcher, match_all
+from menuwatch.matching.locations.engine import LocationMatcher
 from menuwatch.ops.janitor import Janitor
 from menuwatch.proxies import service as proxies
 from menuwatch.proxies.health import ProxyOutcome
@@ -261,6 +262,18 @@ async def matches(world: World) -> Found:
     return [("store", ids[0]), ("product", product)]
 
 
+async def shops(world: World) -> Found:
+    async with world.pool.connection() as conn:
+        ids = [await market.add_store(conn, name) for name in ("north", "south", "east")]
+    await world.refuse("location_links", "INSERT OR UPDATE", f"NEW.dispensary_id = {ids[1]}")
+    matcher = LocationMatcher(world.pool)
+    for _ in range(2):
+        await matcher.step()
+    linked = await world.rows("SELECT dispensary_id FROM location_links ORDER BY 1")
+    assert linked == [(ids[0],), (ids[2],)]
+    return [("location", ids[1])]
+
+
 async def mails(world: World) -> Found:
     clock, made = ManualClock(NOW), []
     async with mailbox() as box, world.pool.connection() as conn:
@@ -358,6 +371,7 @@ CASES: dict[type[Loop], Callable[[World], Awaitable[Found]]] = {
     VisitLog: visits,
     StorefrontIndexer: menus,
     ProductMatcher: matches,
+    LocationMatcher: shops,
     WatchMailer: mails,
     CommandLoop: orders_of_workers,
     Producer: work,

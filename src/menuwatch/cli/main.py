@@ -80,6 +80,8 @@ COMMANDS = {
     "doctor": Entry(_SETUP, "Check this installation and suggest fixes.", "doctor"),
     "config": Entry(_SETUP, "List settings with their values and sources.", "config"),
     "stores": Entry(_SETUP, "Manage stores."),
+    "locations": Entry(_SETUP, "List shops over platforms and licences; correct links."),
+    "licences": Entry(_SETUP, "Import and list licence registers."),
     "platforms": Entry(_SETUP, "List, add and check menu platforms."),
     "proxies": Entry(_SETUP, "Manage the proxies that all requests go through."),
     "discovery": Entry(_SETUP, "Choose the states in which stores are discovered.", "discovery"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ from menuwatch.cli.startup import in_transaction, read, with_system
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import duration, pluralize
 from menuwatch.db.pool import Connection
+from menuwatch.matching.locations.engine import match_locations
 from menuwatch.pipeline import store_changes, store_merge
 from menuwatch.pipeline.store_changes import RemovedStore
 from menuwatch.pipeline.store_discovery import add_store
@@ -109,6 +111,20 @@ def list_(
     elif state and where == StoreFilter(states=state[:1]):
         empty = f"No stores in {state[0]}."
     out.show(rows, COLUMNS, "store", empty=empty)
+
+
+@app.command("match")
+def match(json: JsonOption = False) -> None:
+    """Link all stores and licences to locations now. A running server does this within seconds of a change."""
+    run = with_system(lambda system: match_locations(system.pool))
+    if json:
+        print_json(dataclasses.asdict(run))
+        return
+    echo(
+        f"{pluralize(run.menus, 'store')} at {pluralize(run.locations, 'location')}; "
+        f"{run.linked_licences:,} of {pluralize(run.licences, 'licence')} of shops linked; "
+        f"{pluralize(run.changed, 'location')} changed."
+    )
 
 
 @app.command("set")

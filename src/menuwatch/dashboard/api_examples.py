@@ -18,6 +18,8 @@ LISTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "/schedules": ("/api/schedules", {}),
     "/crawls": ("/api/crawl/jobs", {"status": "status"}),
     "/stores": ("/api/stores", {"q": "q", "state": "state", "platform": "platform", "freshness": "freshness"}),
+    "/locations": ("/api/locations", {"q": "q", "state": "state", "status": "status"}),
+    "/locations/licences": ("/api/licences", {"q": "q", "state": "state"}),
     "/products": (
         "/api/products",
         {

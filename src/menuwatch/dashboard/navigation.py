@@ -29,6 +29,7 @@ SCREENS = (
     Screen("Work", "/schedules", "Schedules", "s"),
     Screen("Work", "/crawls", "Search crawls", "c"),
     Screen("Catalog", "/stores", "Stores", "d"),
+    Screen("Catalog", "/locations", "Locations", "m"),
     Screen("Catalog", "/products", "Products", "p"),
     Screen("Catalog", "/changes", "Changes", "e"),
     Screen("Catalog", "/payloads", "Payloads", "a"),

@@ -3,7 +3,8 @@
 -- piece: store_columns
 id, platform, platform_dispensary_id, slug, name, menu_url, address, city, state, country, zipcode, latitude, longitude,
 timezone, phone, is_recreational, is_medical, crawl_enabled, crawl_interval_hours, first_crawled_at, last_crawled_at,
-last_payload_id, last_attempt_at, last_error, product_count, created_at, updated_at
+last_payload_id, last_attempt_at, last_error, product_count, created_at, updated_at,
+(SELECT l.location_id FROM location_links l WHERE l.dispensary_id = id) AS location_id
 
 -- name: get_store
 SELECT {store_columns} FROM dispensaries WHERE id = %(id)s;

@@ -54,6 +54,10 @@ class Store(Struct, kw_only=True, frozen=True):
     product_count: Annotated[int | None, doc("Number of products in its last crawl; null before the first one.")]
     created_at: Instant
     updated_at: Instant
+    location_id: Annotated[
+        int | None,
+        doc("Location, which other platforms' menus of the shop share; null for seconds after it was added."),
+    ]
 
 
 class _Match(Store, kw_only=True, frozen=True):

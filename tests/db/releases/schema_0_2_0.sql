@@ -3271,6 +3271,25 @@ CREATE VIEW public.live_tasks AS
                     WHEN (t.role = ANY (ARRAY['store_discovery'::text, 'entry_point_discovery'::text, 'product_discovery'::text, 'payload_fetch'::text])) THEN ((x.blocked -> 'platforms'::text) ->> t.platform)
                     ELSE NULL::text
                 END AS host) b);
+CREATE TABLE public.location_events (
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    location_id integer NOT NULL,
+    kind text NOT NULL,
+    before text,
+    after text,
+    other_id integer,
+    made_by text,
+    CONSTRAINT location_events_kind_check CHECK ((kind = ANY (ARRAY['moved'::text, 'renamed'::text, 'merged'::text, 'split'::text, 'ended'::text, 'returned'::text])))
+);
+ALTER TABLE public.location_events ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.location_events_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 CREATE TABLE public.location_links (
     location_id integer NOT NULL,
     dispensary_id integer,
@@ -3280,6 +3299,20 @@ CREATE TABLE public.location_links (
     decided_by text,
     linked_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT location_links_one CHECK ((num_nonnulls(dispensary_id, licence_id) = 1))
+);
+CREATE VIEW public.location_menus AS
+ SELECT l.location_id,
+    l.dispensary_id,
+    (row_number() OVER (PARTITION BY l.location_id ORDER BY d.crawl_enabled DESC, (d.product_count > 0) DESC NULLS LAST, d.last_crawled_at DESC NULLS LAST, d.id) = 1) AS preferred
+   FROM (public.location_links l
+     JOIN public.dispensaries d ON ((d.id = l.dispensary_id)));
+CREATE TABLE public.location_refusals (
+    location_id integer NOT NULL,
+    dispensary_id integer,
+    licence_id integer,
+    decided_by text NOT NULL,
+    decided_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT location_refusals_one CHECK ((num_nonnulls(dispensary_id, licence_id) = 1))
 );
 CREATE TABLE public.locations (
     id integer NOT NULL,
@@ -4360,8 +4393,12 @@ INSERT INTO public.images VALUES
 	('\x0101010101010101010101010101010101010101010101010101010101010101', 'x', 1, 1, 1, 'x', 1, 'x', '2026-11-01 00:00:00+00');
 INSERT INTO public.licences OVERRIDING SYSTEM VALUE VALUES
 	(1, 'x', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-01 00:00:00+00', NULL);
+INSERT INTO public.location_events OVERRIDING SYSTEM VALUE VALUES
+	(1, '2026-11-01 00:00:00+00', 1, 'moved', NULL, NULL, NULL, NULL);
 INSERT INTO public.location_links VALUES
 	(1, 1, NULL, 1.5, '[]', NULL, '2026-11-01 00:00:00+00');
+INSERT INTO public.location_refusals VALUES
+	(1, 1, NULL, 'x', '2026-11-01 00:00:00+00');
 INSERT INTO public.locations OVERRIDING SYSTEM VALUE VALUES
 	(1, 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00');
 INSERT INTO public.log_lines VALUES
@@ -4489,6 +4526,7 @@ SELECT pg_catalog.setval('public.identity_leases_id_seq', 1, true);
 SELECT pg_catalog.setval('public.image_references_id_seq', 1, true);
 SELECT pg_catalog.setval('public.image_urls_id_seq', 1, true);
 SELECT pg_catalog.setval('public.licences_id_seq', 1, true);
+SELECT pg_catalog.setval('public.location_events_id_seq', 1, true);
 SELECT pg_catalog.setval('public.locations_id_seq', 1, true);
 SELECT pg_catalog.setval('public.match_corrections_id_seq', 1, true);
 SELECT pg_catalog.setval('public.match_events_id_seq', 1, true);
@@ -4624,10 +4662,16 @@ ALTER TABLE ONLY public.licences
     ADD CONSTRAINT licences_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.licences
     ADD CONSTRAINT licences_state_number_key UNIQUE (state, number);
+ALTER TABLE ONLY public.location_events
+    ADD CONSTRAINT location_events_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_dispensary_id_key UNIQUE (dispensary_id);
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_licence_id_key UNIQUE (licence_id);
+ALTER TABLE ONLY public.location_refusals
+    ADD CONSTRAINT location_refusals_location_id_dispensary_id_key UNIQUE (location_id, dispensary_id);
+ALTER TABLE ONLY public.location_refusals
+    ADD CONSTRAINT location_refusals_location_id_licence_id_key UNIQUE (location_id, licence_id);
 ALTER TABLE ONLY public.locations
     ADD CONSTRAINT locations_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.log_lines
@@ -4829,7 +4873,12 @@ CREATE INDEX image_references_url ON public.image_references USING btree (url_id
 CREATE INDEX image_references_waiting ON public.image_references USING btree (id) WHERE (status = 'waiting'::text);
 CREATE INDEX image_urls_due ON public.image_urls USING btree (due_at, id) WHERE (due_at IS NOT NULL);
 CREATE INDEX image_urls_image ON public.image_urls USING btree (sha256) WHERE (sha256 IS NOT NULL);
+CREATE INDEX location_events_at ON public.location_events USING btree (at, id);
+CREATE INDEX location_events_location ON public.location_events USING btree (location_id, at);
+CREATE INDEX location_events_other ON public.location_events USING btree (other_id) WHERE (other_id IS NOT NULL);
 CREATE INDEX location_links_location ON public.location_links USING btree (location_id);
+CREATE INDEX location_refusals_dispensary ON public.location_refusals USING btree (dispensary_id) WHERE (dispensary_id IS NOT NULL);
+CREATE INDEX location_refusals_licence ON public.location_refusals USING btree (licence_id) WHERE (licence_id IS NOT NULL);
 CREATE INDEX locations_merged_into ON public.locations USING btree (merged_into) WHERE (merged_into IS NOT NULL);
 CREATE INDEX locations_state ON public.locations USING btree (state);
 CREATE INDEX log_lines_gaps ON public.log_lines USING btree (worker_id, at) WHERE (dropped > 0);
@@ -5025,12 +5074,22 @@ ALTER TABLE ONLY public.image_references
     ADD CONSTRAINT image_references_url_id_fkey FOREIGN KEY (url_id) REFERENCES public.image_urls(id);
 ALTER TABLE ONLY public.image_urls
     ADD CONSTRAINT image_urls_sha256_fkey FOREIGN KEY (sha256) REFERENCES public.images(sha256);
+ALTER TABLE ONLY public.location_events
+    ADD CONSTRAINT location_events_location_id_fkey FOREIGN KEY (location_id) REFERENCES public.locations(id);
+ALTER TABLE ONLY public.location_events
+    ADD CONSTRAINT location_events_other_id_fkey FOREIGN KEY (other_id) REFERENCES public.locations(id);
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_dispensary_id_fkey FOREIGN KEY (dispensary_id) REFERENCES public.dispensaries(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_licence_id_fkey FOREIGN KEY (licence_id) REFERENCES public.licences(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_location_id_fkey FOREIGN KEY (location_id) REFERENCES public.locations(id);
+ALTER TABLE ONLY public.location_refusals
+    ADD CONSTRAINT location_refusals_dispensary_id_fkey FOREIGN KEY (dispensary_id) REFERENCES public.dispensaries(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.location_refusals
+    ADD CONSTRAINT location_refusals_licence_id_fkey FOREIGN KEY (licence_id) REFERENCES public.licences(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.location_refusals
+    ADD CONSTRAINT location_refusals_location_id_fkey FOREIGN KEY (location_id) REFERENCES public.locations(id);
 ALTER TABLE ONLY public.locations
     ADD CONSTRAINT locations_merged_into_fkey FOREIGN KEY (merged_into) REFERENCES public.locations(id);
 ALTER TABLE ONLY public.match_events

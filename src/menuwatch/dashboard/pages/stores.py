@@ -23,6 +23,7 @@ from menuwatch.dashboard.charts.timelines import draw_crawls, draw_outcomes
 from menuwatch.dashboard.decode import decoded
 from menuwatch.dashboard.pages.views import saved
 from menuwatch.geo.states import NAMES, PROVINCES
+from menuwatch.matching.locations import service as locations
 from menuwatch.pipeline import store_changes
 from menuwatch.pipeline.store_discovery import add_store as add_store_by_url
 from menuwatch.platforms.registry import unknown_platform
@@ -225,8 +226,10 @@ async def _one(
     root: str = request.scope.get("root_path", "")
     kept = await payloads.list_payloads(conn, PayloadFilter(dispensary_id=store_id), limit=_SHOWN + 1)
     status = 412 if stale else 200 if form is None or form.ok else 422
+    location_id = await locations.location_of_store(conn, store_id)
     context: dict[str, Any] = {
         "store": store,
+        "location": None if location_id is None else await locations.get_location(conn, location_id),
         "health": health,
         "freshness": FRESHNESS[Freshness(health.freshness)],
         "outcomes": draw_outcomes,
