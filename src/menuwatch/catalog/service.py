@@ -15,9 +15,12 @@ from msgspec import Raw, Struct
 from menuwatch.catalog.model import Special, StockStatus, Variant
 from menuwatch.catalog.shapes import (
     BatchOnSale,
+    BrandId,
     Cannabinoids,
+    CanonicalProductId,
     Capped,
     Cbd,
+    LocationId,
     Price,
     PriceMed,
     PriceMedSpecial,
@@ -78,6 +81,10 @@ class ProductFilter:
     """Seen for the first time at or after this time, but not with the first crawl of the store."""
     gone_since: datetime | None = None
     """No longer on the menu, and last changed at or after this time."""
+    canonical_products: Sequence[int] | None = None
+    """Listings of these canonical products; numbers that were merged away are followed, as for brands and locations."""
+    brand_ids: Sequence[int] | None = None
+    locations: Sequence[int] | None = None
 
     def values(self) -> dict[str, Any]:
         """The filter as query parameters."""
@@ -123,6 +130,9 @@ class Product(Struct, kw_only=True, frozen=True):
         Instant | None, doc("Time of the last crawl with the product; null while it is on the menu.")
     ]
     updated_at: Annotated[Instant, doc("Time of the last crawl that changed the product.")]
+    canonical_product_id: CanonicalProductId
+    brand_id: BrandId
+    location_id: LocationId
 
 
 class ProductDetail(Product, kw_only=True, frozen=True):

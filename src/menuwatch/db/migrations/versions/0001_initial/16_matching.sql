@@ -135,8 +135,11 @@ CREATE TABLE match_events (
   from_id                  bigint NOT NULL REFERENCES canonical_products (id),
   to_id                    bigint NOT NULL REFERENCES canonical_products (id),
   listings                 integer NOT NULL,
-  cause                    text NOT NULL CHECK (cause IN ('menu', 'correction', 'rules'))
+  cause                    text NOT NULL CHECK (cause IN ('menu', 'correction', 'rules')),
+  position                 bigint            -- in the feed of changes, after commit (number_crawls)
 );
+CREATE UNIQUE INDEX match_events_position ON match_events (position) WHERE position IS NOT NULL;
+CREATE INDEX match_events_unnumbered ON match_events (id) WHERE position IS NULL;
 CREATE INDEX match_events_at ON match_events (at, id);
 CREATE INDEX match_events_from ON match_events (from_id);
 CREATE INDEX match_events_to ON match_events (to_id);
