@@ -75,18 +75,17 @@ WITH x AS (
 INSERT INTO analytics_distribution_stats (run_id, place, all_states, state, canonical_product_id, brand_id, category, locations, in_stock, of_locations,
        of_category)
 SELECT %(run)s::bigint, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.in_stock DESC, x.locations DESC, x.canonical), x.all_states, x.state,
-       x.canonical, b.id, c.category, x.locations, x.in_stock, s.n, k.n
+       x.canonical, c.brand_id, c.category, x.locations, x.in_stock, s.n, k.n
   FROM x
-  JOIN canonical_products c ON c.id = x.canonical
-  LEFT JOIN brands b ON b.id = live_brand(c.brand_id)
+  JOIN canonical_product_brands c ON c.canonical_product_id = x.canonical
   JOIN bases s ON s.all_categories AND s.all_states = x.all_states AND s.state IS NOT DISTINCT FROM x.state
   LEFT JOIN bases k ON NOT k.all_categories AND k.category = c.category AND k.all_states = x.all_states AND k.state IS NOT DISTINCT FROM x.state
  WHERE x.canonical IN (SELECT t.canonical FROM x t WHERE t.all_states AND t.locations > 1);
 
 -- name: fill_brand_distribution
 WITH g AS (
-  SELECT live_brand(c.brand_id) AS brand_id, c.category, r.place, r.state, bool_or(r.in_stock) AS in_stock, count(*) AS products
-    FROM carriers r JOIN canonical_products c ON c.id = r.canonical
+  SELECT c.brand_id, c.category, r.place, r.state, bool_or(r.in_stock) AS in_stock, count(*) AS products
+    FROM carriers r JOIN canonical_product_brands c ON c.canonical_product_id = r.canonical
    WHERE c.brand_id IS NOT NULL
    GROUP BY c.brand_id, c.category, r.place, r.state
 ), x AS (
@@ -115,9 +114,9 @@ INSERT INTO analytics_dispersion_stats (run_id, place, gap_place, all_states, st
        stale_locations, min, p25, median, p75, max, mean, cv)
 SELECT %(run)s::bigint, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.locations DESC, x.canonical, x.size),
        row_number() OVER (ORDER BY x.all_states DESC, x.state, x.max / x.min DESC, x.max - x.min DESC, x.canonical, x.size), x.all_states, x.state,
-       x.canonical, x.size, live_brand(c.brand_id), c.category, x.locations, x.stale, x.min, round(x.q[1]::numeric, 4), round(x.q[2]::numeric, 4),
+       x.canonical, x.size, c.brand_id, c.category, x.locations, x.stale, x.min, round(x.q[1]::numeric, 4), round(x.q[2]::numeric, 4),
        round(x.q[3]::numeric, 4), x.max, round(x.mean, 4), round(x.deviation / x.mean, 4)
-  FROM x JOIN canonical_products c ON c.id = x.canonical;
+  FROM x JOIN canonical_product_brands c ON c.canonical_product_id = x.canonical;
 
 -- name: fill_cheapest
 -- How often a place is among the cheapest of its state: at or below the first quartile, and below the median, so that a price that half

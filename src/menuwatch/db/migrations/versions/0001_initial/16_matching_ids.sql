@@ -55,6 +55,10 @@ CREATE FUNCTION menus_at(location_ids integer[]) RETURNS integer[] LANGUAGE sql 
     FROM location_links k WHERE k.location_id = ANY (merged_locations($1)) AND k.dispensary_id IS NOT NULL
 $$;
 
+CREATE VIEW canonical_product_brands AS
+SELECT c.id AS canonical_product_id, c.name, c.category, CASE WHEN b.merged_into IS NULL THEN b.id ELSE live_brand(b.id) END AS brand_id
+  FROM canonical_products c LEFT JOIN brands b ON b.id = c.brand_id;
+
 -- Listings are moved when their product is merged, so the brand is that of the live product.
 CREATE VIEW product_identities AS
 SELECT m.product_id,
