@@ -273,3 +273,48 @@ async def test_shares_of_brands_are_by_canonical_brand(shop: Shop, market: Marke
         want["Acme" if brand is None else market.brands[brand]] += 1
     assert {row["brand"]: row["products"] for row in rows} == want
     assert {row["brand_id"] for row in rows} == market.brands.keys()
+
+
+async def test_one_product_with_what_each_store_asks(shop: Shop, market: Market) -> None:
+    everything = _prices(market)
+    for product, (name, brand, _) in market.products.items():
+        for state in (None, "AZ"):
+            params = {} if state is None else {"state": state}
+            one = await shop.ask(f"/api/canonical-products/{product}", params=params)
+            assert (one["id"], one["requested_id"], one["name"], one["brand_id"]) == (product, product, name, brand)
+            want = {
+                size: [price for where, price in places.values() if state in (None, where)]
+                for (number, size), places in everything.items()
+                if number == product
+            }
+            assert {row["size"]: (row["locations"], row["min"], row["max"]) for row in one["sizes"]} == {
+                size: (len(prices), min(prices), max(prices)) for size, prices in want.items() if prices
+            }
+            for row in one["sizes"]:
+                exact = [Fraction(price) for price in want[row["size"]]]
+                if len(exact) < 3:
+                    assert (row["p25"], row["median"], row["cv"]) == (None, None, None)
+                    continue
+                low, middle = quantile(exact, Fraction(1, 4)), quantile(exact, Fraction(1, 2))
+                assert (row["p25"], row["median"]) == (near(low), near(middle))
+                cheap = [o for o in one["offers"] if o["size"] == row["size"] and o["cheapest_quarter"]]
+                assert len(cheap) == sum(price <= low and price < middle for price in exact)
+            there = [good for good in market.goods if good.product == product and state in (None, good.state)]
+            assert len(one["offers"]) == sum(quantity > 0 for good in there for _, _, quantity in good.options)
+
+
+async def test_list_of_canonical_products(shop: Shop, market: Market) -> None:
+    rows = await shop.walk("/api/canonical-products", limit=5)
+    listed = {number: {good.store for good in market.goods if good.product == number} for number in market.products}
+    assert {row["id"]: row["stores"] for row in rows} == {number: len(stores) for number, stores in listed.items()}
+    assert [row["stores"] for row in rows] == sorted((row["stores"] for row in rows), reverse=True)
+    acme = next(iter(market.brands))
+    of_acme = {number for number, (_, brand, _) in market.products.items() if brand == acme}
+    for params in ({"brand_id": acme}, {"q": "acme"}, {"q": "ACME thing"}):
+        assert {row["id"] for row in await shop.walk("/api/canonical-products", **params)} == of_acme
+    first = next(iter(market.products))
+    async with shop.pool.connection() as conn:
+        gone = await add_product(conn, "Gone", merged_into=first)
+    one = await shop.ask(f"/api/canonical-products/{gone}")
+    assert (one["id"], one["requested_id"]) == (first, gone)
+    await shop.refused("/api/canonical-products/99999999", 404)

@@ -41,6 +41,7 @@ CREATE TABLE canonical_products (
   changed_at               timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT canonical_products_merged CHECK (merged_into <> id)
 );
+CREATE INDEX canonical_products_stores ON canonical_products (stores DESC, id) WHERE merged_into IS NULL;
 CREATE INDEX canonical_products_brand ON canonical_products (brand_id);
 CREATE INDEX canonical_products_merged_into ON canonical_products (merged_into) WHERE merged_into IS NOT NULL;
 
