@@ -67,7 +67,7 @@ class CanonicalOffer(Struct, kw_only=True, frozen=True):
     option: Annotated[str, doc("Size or package, as on the menu.")]
     size: Annotated[str | None, doc("Size as it is written everywhere; null if it has none.")]
     price: Annotated[Decimal | None, doc("Price in US dollars, specials included; null if it has none.")]
-    crawled_at: Instant | None
+    crawled_at: Instant
     counted: Annotated[
         bool,
         doc("Whether it is the location's price of that size: the cheapest one of its freshest menu with the size."),

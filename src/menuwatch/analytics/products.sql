@@ -31,6 +31,6 @@ SELECT m.canonical_product_id, p.id AS product_id, p.dispensary_id, d.name AS st
   LEFT JOIN store_locations l ON l.dispensary_id = d.id
  CROSS JOIN LATERAL jsonb_to_recordset(p.variants) v(option text, stock_status text, weight_g numeric, content_mg numeric, pieces integer,
        price_rec numeric, special_rec numeric, price_med numeric, special_med numeric)
- WHERE m.canonical_product_id = ANY (%(ids)s::bigint[]) AND p.last_seen_at IS NULL AND p.stock_status <> 'oos'
+ WHERE m.canonical_product_id = ANY (%(ids)s::bigint[]) AND p.last_seen_at IS NULL AND d.last_crawled_at IS NOT NULL AND p.stock_status <> 'oos'
    AND v.stock_status IS DISTINCT FROM 'oos' AND (%(state)s::text IS NULL OR d.state = %(state)s)
  ORDER BY price, d.last_crawled_at DESC, p.id;

@@ -20,7 +20,7 @@ from msgspec import Raw, Struct
 from menuwatch.catalog import match_changes
 from menuwatch.catalog.match_changes import MatchChange
 from menuwatch.catalog.model import StockStatus
-from menuwatch.catalog.service import Span
+from menuwatch.catalog.service import Span, listings_and_menus
 from menuwatch.catalog.shapes import (
     BrandId,
     CanonicalProductId,
@@ -181,12 +181,9 @@ async def resolve(conn: Connection, where: ChangeFilter) -> ChangeFilter:
     """The filter with the listings of its canonical products and brands, and with the menus of its locations as stores."""
     if where.listings is not None or (where.canonical_products, where.brand_ids, where.locations) == (None, None, None):
         return where
-    values = {name: getattr(where, name) for name in ("canonical_products", "brand_ids", "locations")}
-    (found,) = await fetch_all(conn, _q.listings_and_menus, values)
-    stores, menus = where.stores, found["menus"]
-    if menus is not None:
-        stores = menus if stores is None else [store for store in stores if store in menus]
-    return replace(where, listings=found["listings"], stores=stores)
+    given = where.canonical_products, where.brand_ids, where.locations
+    listings, stores = await listings_and_menus(conn, *given, where.stores)
+    return replace(where, listings=listings, stores=stores)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,11 +38,6 @@ SELECT c.product_id, c.changed_at
 SELECT ended_at AS at FROM product_history
  WHERE (%(until)s::timestamptz IS NULL OR ended_at <= %(until)s) ORDER BY ended_at DESC OFFSET %(n)s LIMIT 1;
 
--- name: listings_and_menus
-SELECT CASE WHEN %(canonical_products)s::bigint[] IS NOT NULL OR %(brand_ids)s::integer[] IS NOT NULL
-            THEN listings_of(%(canonical_products)s, %(brand_ids)s) END AS listings,
-       CASE WHEN %(locations)s::integer[] IS NOT NULL THEN menus_at(%(locations)s) END AS menus;
-
 -- name: more_of_brands
 -- Whether these brands have more than `n` products: of a large catalog as maintenance counted them last, which decides how changes are
 -- looked for, not which there are.

@@ -28,9 +28,7 @@ AND (%(gone_since)s::timestamptz IS NULL OR (p.changed_at >= %(gone_since)s AND 
 AND {of_identity}
 
 -- piece: of_identity
-(%(canonical_products)s::bigint[] IS NULL AND %(brand_ids)s::integer[] IS NULL
-       OR p.id = ANY (ARRAY (SELECT unnest(listings_of(%(canonical_products)s, %(brand_ids)s)))))
-AND (%(locations)s::integer[] IS NULL OR p.dispensary_id = ANY (ARRAY (SELECT unnest(menus_at(%(locations)s)))))
+(%(listings)s::bigint[] IS NULL OR p.id = ANY (%(listings)s))
 
 -- piece: product_price
 effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special)
@@ -51,6 +49,12 @@ FROM store_products p
   JOIN dispensaries d ON d.id = p.dispensary_id
   LEFT JOIN product_identities i ON i.product_id = p.id
   LEFT JOIN store_locations l ON l.dispensary_id = p.dispensary_id
+
+-- name: listings_and_menus
+-- Looked up before a list is read: how many there are decides by which index it is best read.
+SELECT CASE WHEN %(canonical_products)s::bigint[] IS NOT NULL OR %(brand_ids)s::integer[] IS NOT NULL
+            THEN listings_of(%(canonical_products)s, %(brand_ids)s) END AS listings,
+       CASE WHEN %(locations)s::integer[] IS NOT NULL THEN menus_at(%(locations)s) END AS menus;
 
 -- name: names_with
 -- Names of products that hold this text, of at least three characters.

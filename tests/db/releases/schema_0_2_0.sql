@@ -1067,6 +1067,65 @@ BEGIN
   VALUES (p_host, lease_identity.proxy_id, task, at, at + make_interval(secs => lease_seconds)) RETURNING l.id INTO lease;
   RETURN NEXT;
 END $$;
+CREATE FUNCTION public.listings_of(products bigint[], brand_ids integer[]) RETURNS bigint[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  SELECT coalesce(array_agg(m.product_id), '{}')
+    FROM canonical_products c JOIN product_matches m ON m.canonical_product_id = c.id
+   WHERE ($1 IS NULL OR c.id = ANY (merged_canonical_products($1))) AND ($2 IS NULL OR c.brand_id = ANY (merged_brands($2)))
+$_$;
+CREATE FUNCTION public.live_brand(id integer) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  WITH RECURSIVE r AS (
+    SELECT b.id, b.merged_into FROM brands b WHERE b.id = $1
+     UNION SELECT b.id, b.merged_into FROM r JOIN brands b ON b.id = r.merged_into)
+  SELECT r.id FROM r WHERE r.merged_into IS NULL
+$_$;
+CREATE FUNCTION public.live_canonical_product(id bigint) RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  WITH RECURSIVE r AS (
+    SELECT c.id, c.merged_into FROM canonical_products c WHERE c.id = $1
+     UNION SELECT c.id, c.merged_into FROM r JOIN canonical_products c ON c.id = r.merged_into)
+  SELECT r.id FROM r WHERE r.merged_into IS NULL
+$_$;
+CREATE FUNCTION public.live_location(id integer) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  WITH RECURSIVE r AS (
+    SELECT l.id, l.merged_into FROM locations l WHERE l.id = $1
+     UNION SELECT l.id, l.merged_into FROM r JOIN locations l ON l.id = r.merged_into)
+  SELECT r.id FROM r WHERE r.merged_into IS NULL
+$_$;
+CREATE FUNCTION public.menus_at(location_ids integer[]) RETURNS integer[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  SELECT coalesce(array_agg(k.dispensary_id), '{}')
+    FROM location_links k WHERE k.location_id = ANY (merged_locations($1)) AND k.dispensary_id IS NOT NULL
+$_$;
+CREATE FUNCTION public.merged_brands(ids integer[]) RETURNS integer[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  WITH RECURSIVE r AS (
+    SELECT live_brand(n) AS id FROM unnest($1) n UNION SELECT b.id FROM r JOIN brands b ON b.merged_into = r.id)
+  SELECT coalesce(array_agg(r.id), '{}') FROM r WHERE r.id IS NOT NULL
+$_$;
+CREATE FUNCTION public.merged_canonical_products(ids bigint[]) RETURNS bigint[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  WITH RECURSIVE r AS (
+    SELECT live_canonical_product(n) AS id FROM unnest($1) n
+     UNION SELECT c.id FROM r JOIN canonical_products c ON c.merged_into = r.id)
+  SELECT coalesce(array_agg(r.id), '{}') FROM r WHERE r.id IS NOT NULL
+$_$;
+CREATE FUNCTION public.merged_locations(ids integer[]) RETURNS integer[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  WITH RECURSIVE r AS (
+    SELECT live_location(n) AS id FROM unnest($1) n UNION SELECT l.id FROM r JOIN locations l ON l.merged_into = r.id)
+  SELECT coalesce(array_agg(r.id), '{}') FROM r WHERE r.id IS NOT NULL
+$_$;
 CREATE FUNCTION public.note_name() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -1089,8 +1148,11 @@ CREATE FUNCTION public.number_crawls(most integer DEFAULT 10000) RETURNS integer
     AS $$
 DECLARE
   given integer;
+  events integer;
 BEGIN
-  IF NOT EXISTS (SELECT FROM crawl_feed WHERE position IS NULL) THEN RETURN 0; END IF;
+  IF NOT EXISTS (SELECT FROM crawl_feed WHERE position IS NULL) AND NOT EXISTS (SELECT FROM match_events WHERE position IS NULL) THEN
+    RETURN 0;
+  END IF;
   IF NOT pg_try_advisory_xact_lock(hashtext('number_crawls')) THEN RETURN 0; END IF;
   -- With the lock, and a snapshot taken after it: no position is given twice, and none is given before a smaller one can be seen.
   WITH next AS MATERIALIZED (
@@ -1100,7 +1162,11 @@ BEGIN
   UPDATE crawl_feed c SET position = n.position FROM numbered n
    WHERE c.dispensary_id = n.dispensary_id AND c.crawled_at = n.crawled_at;
   GET DIAGNOSTICS given = ROW_COUNT;
-  RETURN given;
+  WITH next AS MATERIALIZED (SELECT e.id FROM match_events e WHERE e.position IS NULL ORDER BY e.id LIMIT most),
+  numbered AS MATERIALIZED (SELECT n.id, nextval('crawl_positions') AS position FROM next n)
+  UPDATE match_events e SET position = n.position FROM numbered n WHERE e.id = n.id;
+  GET DIAGNOSTICS events = ROW_COUNT;
+  RETURN given + events;
 END $$;
 CREATE FUNCTION public.on_special(price_rec numeric, price_rec_special numeric, price_med numeric, price_med_special numeric) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -2155,12 +2221,16 @@ CREATE TABLE public.alert_rules (
     condition text NOT NULL,
     reach text NOT NULL,
     product_id bigint,
+    canonical_product_id bigint,
     dispensary_id integer,
     brand text,
     category text,
     search text,
     state text,
     platform text,
+    latitude double precision,
+    longitude double precision,
+    miles double precision,
     amount numeric,
     percent numeric,
     option text,
@@ -2189,9 +2259,10 @@ CREATE TABLE public.alert_rules (
     CONSTRAINT alert_rules_digest_check CHECK ((digest = ANY (ARRAY['immediately'::text, 'hourly'::text, 'daily'::text]))),
     CONSTRAINT alert_rules_hysteresis_percent_check CHECK ((hysteresis_percent >= (0)::numeric)),
     CONSTRAINT alert_rules_name_check CHECK ((name <> ''::text)),
+    CONSTRAINT alert_rules_near CHECK ((num_nulls(latitude, longitude, miles) = ANY (ARRAY[0, 3]))),
     CONSTRAINT alert_rules_on_existing_check CHECK ((on_existing = ANY (ARRAY['skip'::text, 'fire'::text]))),
     CONSTRAINT alert_rules_price_check CHECK ((price = ANY (ARRAY['effective'::text, 'rec'::text, 'special'::text, 'med'::text, 'med_special'::text]))),
-    CONSTRAINT alert_rules_reach_check CHECK ((reach = ANY (ARRAY['product'::text, 'brand'::text, 'category'::text, 'search'::text, 'store'::text, 'operations'::text])))
+    CONSTRAINT alert_rules_reach_check CHECK ((reach = ANY (ARRAY['product'::text, 'canonical_product'::text, 'brand'::text, 'category'::text, 'search'::text, 'store'::text, 'operations'::text])))
 );
 ALTER TABLE public.alert_rules ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.alert_rules_id_seq
@@ -2207,6 +2278,7 @@ CREATE TABLE public.analytics_brand_stats (
     all_states boolean NOT NULL,
     state text,
     brand text,
+    brand_id integer,
     products integer NOT NULL,
     in_stock integer NOT NULL,
     of_products integer NOT NULL,
@@ -2250,6 +2322,7 @@ CREATE VIEW public.analytics_brand_distribution AS
     f.all_states,
     f.state,
     f.brand,
+    f.brand_id,
     f.products,
     f.in_stock,
     f.of_products,
@@ -2262,6 +2335,20 @@ CREATE VIEW public.analytics_brand_distribution AS
     f.oldest_crawl_at
    FROM (public.analytics_run r
      JOIN public.analytics_brand_stats f ON ((f.run_id = r.id)));
+CREATE TABLE public.analytics_brand_distribution_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    all_states boolean NOT NULL,
+    state text,
+    brand_id integer NOT NULL,
+    all_categories boolean NOT NULL,
+    category text,
+    locations integer NOT NULL,
+    in_stock integer NOT NULL,
+    listed integer NOT NULL,
+    of_locations integer NOT NULL,
+    of_category integer
+);
 CREATE TABLE public.analytics_category_stats (
     run_id bigint NOT NULL,
     place integer NOT NULL,
@@ -2298,6 +2385,33 @@ CREATE VIEW public.analytics_category_distribution AS
     f.oldest_crawl_at
    FROM (public.analytics_run r
      JOIN public.analytics_category_stats f ON ((f.run_id = r.id)));
+CREATE TABLE public.analytics_cheapest_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    level text NOT NULL,
+    state text NOT NULL,
+    category text,
+    brand_id integer,
+    location_id integer,
+    dispensary_id integer NOT NULL,
+    compared integer NOT NULL,
+    cheapest integer NOT NULL,
+    CONSTRAINT analytics_cheapest_stats_level_check CHECK ((level = ANY (ARRAY['all'::text, 'category'::text, 'brand'::text])))
+);
+CREATE VIEW public.analytics_cheapest_quarter AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.level,
+    f.state,
+    f.category,
+    f.brand_id,
+    f.location_id,
+    f.dispensary_id,
+    f.compared,
+    f.cheapest
+   FROM (public.analytics_run r
+     JOIN public.analytics_cheapest_stats f ON ((f.run_id = r.id)));
 CREATE TABLE public.analytics_daily_stats (
     run_id bigint NOT NULL,
     day date NOT NULL,
@@ -2354,6 +2468,70 @@ CREATE VIEW public.analytics_discounts AS
     f.oldest_crawl_at
    FROM (public.analytics_run r
      JOIN public.analytics_discount_stats f ON ((f.run_id = r.id)));
+CREATE TABLE public.analytics_dispersion_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    gap_place integer NOT NULL,
+    all_states boolean NOT NULL,
+    state text,
+    canonical_product_id bigint NOT NULL,
+    size text NOT NULL COLLATE pg_catalog."C",
+    brand_id integer,
+    category text,
+    locations integer NOT NULL,
+    stale_locations integer NOT NULL,
+    min numeric NOT NULL,
+    p25 numeric NOT NULL,
+    median numeric NOT NULL,
+    p75 numeric NOT NULL,
+    max numeric NOT NULL,
+    mean numeric NOT NULL,
+    cv numeric NOT NULL
+);
+CREATE TABLE public.analytics_distribution_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    all_states boolean NOT NULL,
+    state text,
+    canonical_product_id bigint NOT NULL,
+    brand_id integer,
+    category text,
+    locations integer NOT NULL,
+    in_stock integer NOT NULL,
+    of_locations integer NOT NULL,
+    of_category integer
+);
+CREATE VIEW public.analytics_distribution AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.all_states,
+    f.state,
+    f.canonical_product_id,
+    f.brand_id,
+    f.category,
+    f.locations,
+    f.in_stock,
+    f.of_locations,
+    f.of_category
+   FROM (public.analytics_run r
+     JOIN public.analytics_distribution_stats f ON ((f.run_id = r.id)));
+CREATE VIEW public.analytics_distribution_of_brands AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.all_states,
+    f.state,
+    f.brand_id,
+    f.all_categories,
+    f.category,
+    f.locations,
+    f.in_stock,
+    f.listed,
+    f.of_locations,
+    f.of_category
+   FROM (public.analytics_run r
+     JOIN public.analytics_brand_distribution_stats f ON ((f.run_id = r.id)));
 CREATE VIEW public.analytics_new_and_gone AS
  SELECT r.refreshed_at,
     f.run_id,
@@ -2443,6 +2621,28 @@ CREATE VIEW public.analytics_out_of_stock_products AS
     f.unknown_seconds
    FROM (public.analytics_run r
      JOIN public.analytics_out_product_stats f ON ((f.run_id = r.id)));
+CREATE VIEW public.analytics_price_dispersion AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.gap_place,
+    f.all_states,
+    f.state,
+    f.canonical_product_id,
+    f.size,
+    f.brand_id,
+    f.category,
+    f.locations,
+    f.stale_locations,
+    f.min,
+    f.p25,
+    f.median,
+    f.p75,
+    f.max,
+    f.mean,
+    f.cv
+   FROM (public.analytics_run r
+     JOIN public.analytics_dispersion_stats f ON ((f.run_id = r.id)));
 CREATE TABLE public.analytics_price_stats (
     run_id bigint NOT NULL,
     place integer NOT NULL,
@@ -2655,6 +2855,16 @@ CREATE TABLE public.canonical_products (
     changed_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT canonical_products_merged CHECK ((merged_into <> id))
 );
+CREATE VIEW public.canonical_product_brands AS
+ SELECT c.id AS canonical_product_id,
+    c.name,
+    c.category,
+        CASE
+            WHEN (b.merged_into IS NULL) THEN b.id
+            ELSE public.live_brand(b.id)
+        END AS brand_id
+   FROM (public.canonical_products c
+     LEFT JOIN public.brands b ON ((b.id = c.brand_id)));
 ALTER TABLE public.canonical_products ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.canonical_products_id_seq
     START WITH 1
@@ -3321,6 +3531,7 @@ CREATE TABLE public.match_events (
     to_id bigint NOT NULL,
     listings integer NOT NULL,
     cause text NOT NULL,
+    "position" bigint,
     CONSTRAINT match_events_cause_check CHECK ((cause = ANY (ARRAY['menu'::text, 'correction'::text, 'rules'::text]))),
     CONSTRAINT match_events_kind_check CHECK ((kind = ANY (ARRAY['merged'::text, 'split'::text])))
 );
@@ -3611,6 +3822,19 @@ CREATE TABLE public.product_matches (
     sizes text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     matched_at timestamp with time zone DEFAULT now() NOT NULL
 );
+CREATE VIEW public.product_identities AS
+ SELECT m.product_id,
+        CASE
+            WHEN (c.merged_into IS NULL) THEN c.id
+            ELSE public.live_canonical_product(c.id)
+        END AS canonical_product_id,
+        CASE
+            WHEN (b.merged_into IS NULL) THEN b.id
+            ELSE public.live_brand(b.id)
+        END AS brand_id
+   FROM ((public.product_matches m
+     LEFT JOIN public.canonical_products c ON ((c.id = m.canonical_product_id)))
+     LEFT JOIN public.brands b ON ((b.id = c.brand_id)));
 CREATE VIEW public.product_states AS
  SELECT product_history.product_id,
     product_history.seen_from,
@@ -3823,6 +4047,15 @@ CREATE TABLE public.store_crawls (
     warnings jsonb DEFAULT '[]'::jsonb NOT NULL,
     CONSTRAINT store_crawls_products_check CHECK ((products >= 0))
 );
+CREATE VIEW public.store_locations AS
+ SELECT k.dispensary_id,
+        CASE
+            WHEN (l.merged_into IS NULL) THEN l.id
+            ELSE public.live_location(l.id)
+        END AS location_id
+   FROM (public.location_links k
+     JOIN public.locations l ON ((l.id = k.location_id)))
+  WHERE (k.dispensary_id IS NOT NULL);
 CREATE VIEW public.store_product_snapshots AS
  SELECT s.product_id AS store_product_id,
     p.dispensary_id,
@@ -4234,15 +4467,23 @@ INSERT INTO public.alert_events OVERRIDING SYSTEM VALUE VALUES
 INSERT INTO public.alert_matches VALUES
 	(1, 1, 1, 'armed', NULL, 0, NULL, NULL);
 INSERT INTO public.alert_rules OVERRIDING SYSTEM VALUE VALUES
-	(1, 'x', 'price_below', 'product', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'effective', 2, 1, 0, 0, 'immediately', NULL, 'UTC', 'skip', true, '2026-11-01 00:00:00+00', NULL, false, NULL, NULL, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00');
+	(1, 'x', 'price_below', 'product', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'effective', 2, 1, 0, 0, 'immediately', NULL, 'UTC', 'skip', true, '2026-11-01 00:00:00+00', NULL, false, NULL, NULL, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00');
+INSERT INTO public.analytics_brand_distribution_stats VALUES
+	(1, 1, false, NULL, 1, false, NULL, 1, 1, 1, 1, NULL);
 INSERT INTO public.analytics_brand_stats VALUES
-	(1, 1, false, NULL, NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1, NULL);
+	(1, 1, false, NULL, NULL, NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1, NULL);
 INSERT INTO public.analytics_category_stats VALUES
 	(1, 1, false, NULL, NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1, NULL);
+INSERT INTO public.analytics_cheapest_stats VALUES
+	(1, 1, 'all', 'x', NULL, NULL, NULL, 1, 1, 1);
 INSERT INTO public.analytics_daily_stats VALUES
 	(1, '2026-11-01', 1, NULL, 1, 1, 1, 1, 1, 1, 1, 1);
 INSERT INTO public.analytics_discount_stats VALUES
 	(1, 1, false, NULL, false, NULL, 1, 1, 1, NULL, NULL, NULL, 1, 1, 1, 1, 1, NULL);
+INSERT INTO public.analytics_dispersion_stats VALUES
+	(1, 1, 1, false, NULL, 1, 'x', NULL, NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1);
+INSERT INTO public.analytics_distribution_stats VALUES
+	(1, 1, false, NULL, 1, NULL, NULL, 1, 1, 1, NULL);
 INSERT INTO public.analytics_out_product_stats VALUES
 	(1, 1, 1, 1, NULL, NULL, NULL, 1, 1.5, 1.5, 1.5, 1.5);
 INSERT INTO public.analytics_price_stats VALUES
@@ -4337,7 +4578,7 @@ INSERT INTO public.match_corrections OVERRIDING SYSTEM VALUE VALUES
 INSERT INTO public.match_dirty_blocks VALUES
 	('x');
 INSERT INTO public.match_events OVERRIDING SYSTEM VALUE VALUES
-	(1, '2026-11-01 00:00:00+00', 'merged', 1, 1, 1, 'menu');
+	(1, '2026-11-01 00:00:00+00', 'merged', 1, 1, 1, 'menu', NULL);
 INSERT INTO public.match_reviews VALUES
 	(1, 2, 1.5, false, 1, '[]', NULL);
 INSERT INTO public.match_signatures OVERRIDING SYSTEM VALUE VALUES
@@ -4482,14 +4723,22 @@ ALTER TABLE ONLY public.alert_rules
     ADD CONSTRAINT alert_rules_name_key UNIQUE (name);
 ALTER TABLE ONLY public.alert_rules
     ADD CONSTRAINT alert_rules_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.analytics_brand_distribution_stats
+    ADD CONSTRAINT analytics_brand_distribution_stats_pkey PRIMARY KEY (run_id, place);
 ALTER TABLE ONLY public.analytics_brand_stats
     ADD CONSTRAINT analytics_brand_stats_pkey PRIMARY KEY (run_id, place);
 ALTER TABLE ONLY public.analytics_category_stats
     ADD CONSTRAINT analytics_category_stats_pkey PRIMARY KEY (run_id, place);
+ALTER TABLE ONLY public.analytics_cheapest_stats
+    ADD CONSTRAINT analytics_cheapest_stats_pkey PRIMARY KEY (run_id, place);
 ALTER TABLE ONLY public.analytics_daily_stats
     ADD CONSTRAINT analytics_daily_stats_pkey PRIMARY KEY (run_id, day, dispensary_id);
 ALTER TABLE ONLY public.analytics_discount_stats
     ADD CONSTRAINT analytics_discount_stats_pkey PRIMARY KEY (run_id, place);
+ALTER TABLE ONLY public.analytics_dispersion_stats
+    ADD CONSTRAINT analytics_dispersion_stats_pkey PRIMARY KEY (run_id, place);
+ALTER TABLE ONLY public.analytics_distribution_stats
+    ADD CONSTRAINT analytics_distribution_stats_pkey PRIMARY KEY (run_id, place);
 ALTER TABLE ONLY public.analytics_out_product_stats
     ADD CONSTRAINT analytics_out_product_stats_pkey PRIMARY KEY (run_id, place);
 ALTER TABLE ONLY public.analytics_price_stats
@@ -4726,13 +4975,27 @@ CREATE INDEX alert_matches_pending ON public.alert_matches USING btree (dispensa
 CREATE INDEX alert_matches_product ON public.alert_matches USING btree (product_id);
 CREATE INDEX alert_matches_store ON public.alert_matches USING btree (dispensary_id);
 CREATE INDEX alert_rules_brand ON public.alert_rules USING btree (lower(brand)) WHERE (enabled AND (reach = 'brand'::text));
+CREATE INDEX alert_rules_canonical ON public.alert_rules USING btree (canonical_product_id) WHERE (enabled AND (reach = 'canonical_product'::text));
 CREATE INDEX alert_rules_category ON public.alert_rules USING btree (lower(category)) WHERE (enabled AND (reach = 'category'::text));
 CREATE INDEX alert_rules_others ON public.alert_rules USING btree (reach) WHERE (enabled AND (reach = ANY (ARRAY['search'::text, 'operations'::text])));
 CREATE INDEX alert_rules_product ON public.alert_rules USING btree (product_id) WHERE (enabled AND (reach = 'product'::text));
 CREATE INDEX alert_rules_removed ON public.alert_rules USING btree (dispensary_id);
 CREATE INDEX alert_rules_store ON public.alert_rules USING btree (dispensary_id) WHERE (enabled AND (reach = 'store'::text));
+CREATE INDEX analytics_brand_distribution_stats_brand ON public.analytics_brand_distribution_stats USING btree (run_id, brand_id, place);
+CREATE INDEX analytics_brand_distribution_stats_state ON public.analytics_brand_distribution_stats USING btree (run_id, all_states, state, place);
 CREATE INDEX analytics_brand_stats_state ON public.analytics_brand_stats USING btree (run_id, all_states, state, place);
+CREATE INDEX analytics_cheapest_stats_brand ON public.analytics_cheapest_stats USING btree (run_id, brand_id, place) WHERE (brand_id IS NOT NULL);
+CREATE INDEX analytics_cheapest_stats_level ON public.analytics_cheapest_stats USING btree (run_id, level, state, place);
+CREATE INDEX analytics_cheapest_stats_store ON public.analytics_cheapest_stats USING btree (run_id, dispensary_id, place);
 CREATE INDEX analytics_daily_stats_store ON public.analytics_daily_stats USING btree (run_id, dispensary_id, day);
+CREATE INDEX analytics_dispersion_stats_brand ON public.analytics_dispersion_stats USING btree (run_id, brand_id, place);
+CREATE INDEX analytics_dispersion_stats_gap ON public.analytics_dispersion_stats USING btree (run_id, gap_place);
+CREATE INDEX analytics_dispersion_stats_product ON public.analytics_dispersion_stats USING btree (run_id, canonical_product_id);
+CREATE INDEX analytics_dispersion_stats_state ON public.analytics_dispersion_stats USING btree (run_id, all_states, state, place);
+CREATE INDEX analytics_dispersion_stats_state_gap ON public.analytics_dispersion_stats USING btree (run_id, all_states, state, gap_place);
+CREATE INDEX analytics_distribution_stats_brand ON public.analytics_distribution_stats USING btree (run_id, brand_id, place);
+CREATE INDEX analytics_distribution_stats_product ON public.analytics_distribution_stats USING btree (run_id, canonical_product_id);
+CREATE INDEX analytics_distribution_stats_state ON public.analytics_distribution_stats USING btree (run_id, all_states, state, place);
 CREATE INDEX analytics_out_product_stats_product ON public.analytics_out_product_stats USING btree (run_id, product_id);
 CREATE INDEX analytics_out_product_stats_store ON public.analytics_out_product_stats USING btree (run_id, dispensary_id, place);
 CREATE INDEX analytics_runs_done ON public.analytics_runs USING btree (id) WHERE (status = 'done'::text);
@@ -4747,6 +5010,7 @@ CREATE INDEX brand_aliases_brand ON public.brand_aliases USING btree (brand_id);
 CREATE INDEX brands_merged_into ON public.brands USING btree (merged_into) WHERE (merged_into IS NOT NULL);
 CREATE INDEX canonical_products_brand ON public.canonical_products USING btree (brand_id);
 CREATE INDEX canonical_products_merged_into ON public.canonical_products USING btree (merged_into) WHERE (merged_into IS NOT NULL);
+CREATE INDEX canonical_products_stores ON public.canonical_products USING btree (stores DESC, id) WHERE (merged_into IS NULL);
 CREATE UNIQUE INDEX catalog_names_name ON public.catalog_names USING btree (md5(name));
 CREATE INDEX catalog_names_parts ON public.catalog_names USING gin (public.trigrams(name)) WITH (fastupdate=off);
 CREATE INDEX catalog_products_brand ON public.catalog_products USING btree (lower(brand_name));
@@ -4807,7 +5071,9 @@ CREATE INDEX match_corrections_b ON public.match_corrections USING btree (b_key)
 CREATE UNIQUE INDEX match_corrections_pair ON public.match_corrections USING btree (a_key, b_key) WHERE (withdrawn_at IS NULL);
 CREATE INDEX match_events_at ON public.match_events USING btree (at, id);
 CREATE INDEX match_events_from ON public.match_events USING btree (from_id);
+CREATE UNIQUE INDEX match_events_position ON public.match_events USING btree ("position") WHERE ("position" IS NOT NULL);
 CREATE INDEX match_events_to ON public.match_events USING btree (to_id);
+CREATE INDEX match_events_unnumbered ON public.match_events USING btree (id) WHERE ("position" IS NULL);
 CREATE INDEX match_reviews_b ON public.match_reviews USING btree (b);
 CREATE INDEX match_reviews_queue ON public.match_reviews USING btree (((((0.5)::double precision - abs((confidence - (0.5)::double precision))) * ln(((1 + impact))::double precision))) DESC, a, b) WHERE (skipped_at IS NULL);
 CREATE INDEX match_signatures_block ON public.match_signatures USING btree (block);
@@ -4926,15 +5192,25 @@ ALTER TABLE ONLY public.alert_matches
 ALTER TABLE ONLY public.alert_matches
     ADD CONSTRAINT alert_matches_rule_id_fkey FOREIGN KEY (rule_id) REFERENCES public.alert_rules(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.alert_rules
+    ADD CONSTRAINT alert_rules_canonical_product_id_fkey FOREIGN KEY (canonical_product_id) REFERENCES public.canonical_products(id);
+ALTER TABLE ONLY public.alert_rules
     ADD CONSTRAINT alert_rules_dispensary_id_fkey FOREIGN KEY (dispensary_id) REFERENCES public.dispensaries(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.analytics_brand_distribution_stats
+    ADD CONSTRAINT analytics_brand_distribution_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.analytics_brand_stats
     ADD CONSTRAINT analytics_brand_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.analytics_category_stats
     ADD CONSTRAINT analytics_category_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.analytics_cheapest_stats
+    ADD CONSTRAINT analytics_cheapest_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.analytics_daily_stats
     ADD CONSTRAINT analytics_daily_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.analytics_discount_stats
     ADD CONSTRAINT analytics_discount_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.analytics_dispersion_stats
+    ADD CONSTRAINT analytics_dispersion_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.analytics_distribution_stats
+    ADD CONSTRAINT analytics_distribution_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.analytics_out_product_stats
     ADD CONSTRAINT analytics_out_product_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.analytics_price_stats

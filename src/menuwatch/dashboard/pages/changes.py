@@ -105,7 +105,7 @@ async def export_changes(request: Request, system: AppDep) -> Response:
         if not form.ok:
             raise Refused("; ".join(form.errors.values()))
         if isinstance(where, ProductFilter):
-            return export.products_of(where, fmt)
+            return export.products_of(await products.resolve(conn, where), fmt)
         return export.changes_of(await changes.resolve(conn, where), fmt)
 
     kind = request.query_params.get("kind") or ""
