@@ -49,6 +49,8 @@ READS = (
     "/api/brands",
     "/api/categories",
     "/api/changes",
+    "/api/canonical-products",
+    "/api/canonical-products/{canonical_product_id}",
     "/api/analytics",
     "/api/attempts",
     "/api/visitors",

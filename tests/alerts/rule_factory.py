@@ -14,7 +14,8 @@ from menuwatch.alerts.model import Rule
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 _COLUMNS: dict[str, Any] = {
-    "product_id": None, "dispensary_id": None, "brand": None, "category": None, "search": None, "state": None, "platform": None,
+    "product_id": None, "canonical_product_id": None, "latitude": None, "longitude": None, "miles": None,
+    "dispensary_id": None, "brand": None, "category": None, "search": None, "state": None, "platform": None,
     "amount": None, "percent": None, "option": None, "price": "effective", "hysteresis_percent": 2, "debounce_crawls": 1,
     "debounce_minutes": 0, "cooldown_minutes": 0, "digest": "immediately", "digest_at": None, "timezone": "UTC",
     "on_existing": "skip", "enabled": True,

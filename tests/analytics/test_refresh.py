@@ -46,6 +46,11 @@ async def test_an_empty_database(shop: Shop) -> None:
         "out-of-stock/products",
         "new-and-gone",
         "stores",
+        "distribution",
+        "distribution/brands",
+        "price-dispersion",
+        "widest-gaps",
+        "cheapest-quarter",
         "coverage",
     )
     for path in paths:

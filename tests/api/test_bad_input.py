@@ -57,7 +57,7 @@ BAD_VALUES = [
     (
         "/api/changes?kind=colour",
         "kind",
-        "'price', 'price_drop', 'price_rise', 'stock', 'out_of_stock' or 'back_in_stock'",
+        "'price', 'price_drop', 'price_rise', 'stock', 'out_of_stock', 'back_in_stock', 'merged' or 'split'",
     ),
     ("/api/payloads?status=good", "status", "'ok', 'partial', 'quarantined' or 'rejected'"),
     ("/api/payloads/store/1/diff?from=x", "from", "integer"),
@@ -231,8 +231,10 @@ async def test_no_answer_holds_a_proxy_password(app: FastAPI, shop: Shop, capsys
         "INSERT INTO crawl_products (job_id, item_id, site, site_product_id, keyword, name, url, currency, score, seen_at)"
         " VALUES (1, 1, 'cj', '7', 'lamp', 'Lamp', 'https://shop.test/7', 'USD', 50, now())"
     )
+    await shop.execute("INSERT INTO canonical_products (name) VALUES ('Blue Dream')")
     values: dict[str, Any] = {
-        "task_id": 1, "payload_id": payload, "product_id": 1, "store_id": store, "dispensary_id": store, "role": "payload_fetch",
+        "task_id": 1, "payload_id": payload, "product_id": 1, "canonical_product_id": 1, "store_id": store,
+        "dispensary_id": store, "role": "payload_fetch",
         "worker_id": "w1", "proxy_id": 1, "host": "h.test", "path": "placeholder",
         "rule_id": 1, "what": "products", "user_id": 1, "token_id": 1, "schedule_id": 1, "job_id": 1,
     }  # fmt: skip

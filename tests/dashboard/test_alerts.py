@@ -165,14 +165,14 @@ async def test_the_form_has_the_fields_of_its_condition(admin: httpx.AsyncClient
         return set(re.findall(r' name="(\w+)"', text[text.index('class="stack rule"') :]))
 
     always = {"name", "condition", "version", "webhook", "secret", "notify", "act", "digest", "digest_at", "timezone"}
-    scope = {"brand", "category", "search", "store", "state", "platform"}
+    scope = {"brand", "category", "search", "store", "state", "platform", "latitude", "longitude", "miles"}
     timing = {"debounce_crawls", "debounce_minutes", "cooldown_minutes"}
     assert await names("no_worker") == always | {"debounce_minutes"}
     assert await names("circuit_opened") == always
     assert await names("failure_rate") == always | {"debounce_minutes", "percent"}
     assert await names("stores_stale") == always | {"debounce_minutes", "amount"}
     assert await names("new_product") == always | scope | timing
-    price = {"amount", "price", "option", "hysteresis_percent", "product_id"}
+    price = {"amount", "price", "option", "hysteresis_percent", "product_id", "canonical_product_id"}
     assert await names("price_below") == always | scope | timing | price | {"on_existing"}
     assert await names("price_drops_by") == always | scope | timing | price | {"percent"}
 

@@ -92,7 +92,10 @@ async def test_an_unknown_filter_of_the_changes_is_said_and_not_ignored(
     admin: httpx.AsyncClient, desert: Planted
 ) -> None:
     page = (await admin.get("/admin/changes?since=foo")).text
-    assert "Unknown filter &#39;since&#39;: use brand, category, days, kind, percent, state, store." in page
+    assert (
+        "Unknown filter &#39;since&#39;: use brand, canonical_product, category, days, kind, percent, state, store."
+        in page
+    )
     assert "Unknown filter" not in (await admin.get("/admin/changes?days=30&rows=100&cursor=")).text
 
 

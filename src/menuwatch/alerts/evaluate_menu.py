@@ -112,7 +112,7 @@ async def evaluate_menu(conn: AsyncConnection[Any], crawl: Crawl) -> int:
 
 async def _evaluate_menu(conn: AsyncConnection[Any], crawl: Crawl) -> int:
     at = {"dispensary_id": crawl.dispensary_id, "provider": crawl.provider, "crawled_at": crawl.crawled_at}
-    pairs = await _pairs(conn, at)
+    pairs, fresh = await _pairs(conn, at)
     if not pairs:
         return 0
     ids = list({product_id for _, product_id, _ in pairs})
@@ -123,13 +123,17 @@ async def _evaluate_menu(conn: AsyncConnection[Any], crawl: Crawl) -> int:
         (row[0], row[1]): MatchState(phase=row[2], since=row[3], crawls=row[4], reference=row[5], fired_at=row[6])
         for row in await (await conn.execute(_q.states, {"ids": ids, "rules": rule_ids})).fetchall()
     }
-    known = await _had_whole_menu(conn, crawl) if any(one.before is None for one in products.values()) else True
+    known = (
+        await _had_whole_menu(conn, crawl) if fresh or any(one.before is None for one in products.values()) else True
+    )
     writes = _PendingWrites(conn)
     failed: dict[int, str] = {}
     for rule_id, product_id, changed in pairs:
         rule, product = rules.get(rule_id), products.get(product_id)
         if rule is None or product is None:
             continue  # removed or disabled a moment ago, or unreadable
+        if rule.reach == "canonical_product" and product_id in fresh:
+            product = product._replace(before=None)  # new to the rule: it was not matched when it was new
         state = states.get((rule_id, product_id))
         try:
             _evaluate_product(rule, product, state, changed, known, crawl, writes)
@@ -183,35 +187,48 @@ class _Candidate(NamedTuple):
 
     id: int
     product_id: int | None
+    canonical: int | None
     brand: str | None
     category: str | None
     search: str | None
 
-    def matches(self, product: _ChangedProduct) -> bool:
+    def matches(self, product: _ChangedProduct, canonical: int | None) -> bool:
         return (
             (self.product_id is None or self.product_id == product.id)
+            and (self.canonical is None or self.canonical == canonical)
             and (self.brand is None or self.brand == product.brand)
             and (self.category is None or self.category in (product.category, product.canon))
             and (self.search is None or self.search in product.name)
         )
 
 
-async def _pairs(conn: AsyncConnection[Any], at: Mapping[str, Any]) -> list[tuple[int, int, bool]]:
-    """(rule, product, whether it changed) of all that is to be evaluated."""
+async def _pairs(
+    conn: AsyncConnection[Any], at: Mapping[str, Any]
+) -> tuple[list[tuple[int, int, bool]], frozenset[int]]:
+    """(rule, product, whether it changed) of all that is to be evaluated, and the products that were matched since they were new."""
     changed = [_ChangedProduct._make(row) for row in await (await conn.execute(_q.changed, at)).fetchall()]
     pairs = [(rule, product, False) for rule, product in await (await conn.execute(_q.awaited, at)).fetchall()]
-    if not changed:
-        return pairs
+    matched = [_ChangedProduct._make(row) for row in await (await conn.execute(_q.matched_since, at)).fetchall()]
+    fresh = frozenset(one.id for one in matched)
+    ids = {one.id for one in changed}
+    other = [one for one in matched if one.id not in ids]
+    if not changed and not other:
+        return pairs, fresh
+    canonical: dict[int, int] = dict(
+        await (await conn.execute(_q.canonical_products, {"ids": list(ids | fresh)})).fetchall()
+    )
     values = {
         **at,
         "ids": [one.id for one in changed],
+        "canonical": list(set(canonical.values())),
         "brands": list({one.brand for one in changed if one.brand is not None}),
         "categories": list({word for one in changed for word in (one.category, one.canon) if word is not None}),
     }
     for row in await (await conn.execute(_q.candidates, values)).fetchall():
         rule = _Candidate._make(row)
-        pairs += [(rule.id, one.id, True) for one in changed if rule.matches(one)]
-    return pairs
+        seen = changed if rule.canonical is None else changed + other
+        pairs += [(rule.id, one.id, True) for one in seen if rule.matches(one, canonical.get(one.id))]
+    return pairs, fresh
 
 
 async def _had_whole_menu(conn: AsyncConnection[Any], crawl: Crawl) -> bool:

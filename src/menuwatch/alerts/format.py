@@ -45,6 +45,7 @@ def condition_sentence(condition: Condition) -> str:
 def _products(rule: AlertRule) -> str:
     if rule.product_id is not None:
         return f"product {rule.product_id}"
+    near = None if rule.miles is None else f"{rule.miles:g} miles of {rule.latitude:g}, {rule.longitude:g}"
     parts = (
         ("of {}", rule.brand),
         ("in {}", rule.category),
@@ -52,8 +53,9 @@ def _products(rule: AlertRule) -> str:
         ("at {}", rule.store),
         ("in the state {}", rule.state),
         ("on {}", rule.platform),
+        ("within {}", near),
     )
-    return " ".join(["anything", *(text.format(value) for text, value in parts if value)])
+    return " ".join([rule.canonical_product or "anything", *(text.format(value) for text, value in parts if value)])
 
 
 def size(rule: AlertRule) -> str:

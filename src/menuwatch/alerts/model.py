@@ -16,7 +16,7 @@ Condition = Literal[
 Price = Literal["effective", "rec", "special", "med", "med_special"]
 Digest = Literal["immediately", "hourly", "daily"]
 Phase = Literal["armed", "pending", "fired"]
-Reach = Literal["product", "brand", "category", "search", "store", "operations"]
+Reach = Literal["product", "canonical_product", "brand", "category", "search", "store", "operations"]
 
 
 class ConditionKind(NamedTuple):
@@ -45,8 +45,9 @@ class ConditionKind(NamedTuple):
         return "on_existing" in self.fields
 
 
-_PLACE = ("brand", "category", "search", "dispensary_id", "state", "platform")
-SCOPE = ("product_id", *_PLACE)
+_NEAR = ("latitude", "longitude", "miles")
+_PLACE = ("brand", "category", "search", "dispensary_id", "state", "platform", *_NEAR)
+SCOPE = ("product_id", "canonical_product_id", *_PLACE)
 _TIMING = ("debounce_crawls", "debounce_minutes", "cooldown_minutes")
 _PRICE = ("price", "option", "hysteresis_percent")
 
@@ -174,12 +175,16 @@ class Rule(Terms):
     name: str
     reach: Reach
     product_id: int | None = None
+    canonical_product_id: int | None = None
     dispensary_id: int | None = None
     brand: str | None = None
     category: str | None = None
     search: str | None = None
     state: str | None = None
     platform: str | None = None
+    latitude: float | None = None
+    longitude: float | None = None
+    miles: float | None = None
     digest: Digest = "immediately"
     digest_at: time | None = None
     timezone: str = "UTC"

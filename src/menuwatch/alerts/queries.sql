@@ -7,6 +7,22 @@ SELECT p.id, lower(p.name), lower(p.brand_name), lower(p.category), lower(p.cate
  WHERE p.dispensary_id = %(dispensary_id)s AND p.provider = %(provider)s AND p.state_from = %(crawled_at)s
    AND EXISTS (SELECT FROM alert_rules WHERE enabled AND reach <> 'operations');
 
+-- name: matched_since
+-- Listings that were new on the menu before this one and were matched after it: rules about their canonical product have not seen them. Those of
+-- a store's first menu are no news. Nothing where there are no such rules.
+SELECT p.id, lower(p.name), lower(p.brand_name), lower(p.category), lower(p.category_canon)
+  FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_id
+ WHERE p.dispensary_id = %(dispensary_id)s AND p.provider = %(provider)s
+   AND p.first_seen_at > d.first_crawled_at
+   AND p.first_seen_at = (SELECT max(c.crawled_at) FROM store_crawls c WHERE c.dispensary_id = %(dispensary_id)s AND c.crawled_at < %(crawled_at)s)
+   AND EXISTS (SELECT FROM alert_rules WHERE enabled AND reach = 'canonical_product');
+
+-- name: canonical_products
+-- What these listings are matched to; nothing where no rule is about it.
+SELECT i.product_id, i.canonical_product_id FROM product_identities i
+ WHERE i.product_id = ANY (%(ids)s::bigint[]) AND i.canonical_product_id IS NOT NULL
+   AND EXISTS (SELECT FROM alert_rules WHERE enabled AND reach = 'canonical_product');
+
 -- name: awaited
 -- Products that did not change with this crawl, and that a rule waits on.
 SELECT m.rule_id, m.product_id FROM alert_matches m JOIN catalog_products p ON p.id = m.product_id
@@ -14,8 +30,11 @@ SELECT m.rule_id, m.product_id FROM alert_matches m JOIN catalog_products p ON p
 
 -- name: candidates
 -- Rules that may be about some of these products. Each arm has an index of its own, so rules about something else cost nothing.
-SELECT r.id, r.product_id, lower(r.brand), lower(r.category), lower(r.search) FROM alert_rules r JOIN dispensaries d ON d.id = %(dispensary_id)s
+SELECT r.id, r.product_id, live_canonical_product(r.canonical_product_id), lower(r.brand), lower(r.category), lower(r.search) FROM alert_rules r JOIN dispensaries d ON d.id = %(dispensary_id)s
  WHERE r.id IN (SELECT id FROM alert_rules WHERE enabled AND reach = 'product' AND product_id = ANY (%(ids)s::bigint[])
+                 UNION ALL
+                SELECT id FROM alert_rules WHERE enabled AND reach = 'canonical_product'
+                   AND canonical_product_id = ANY (merged_canonical_products(%(canonical)s::bigint[]))
                  UNION ALL
                 SELECT id FROM alert_rules WHERE enabled AND reach = 'brand' AND lower(brand) = ANY (%(brands)s::text[])
                  UNION ALL
@@ -25,13 +44,17 @@ SELECT r.id, r.product_id, lower(r.brand), lower(r.category), lower(r.search) FR
                  UNION ALL
                 SELECT id FROM alert_rules WHERE enabled AND reach = 'search')
    AND (r.dispensary_id IS NULL OR r.dispensary_id = d.id) AND (r.state IS NULL OR r.state = d.state)
-   AND (r.platform IS NULL OR r.platform = %(provider)s);
+   AND (r.platform IS NULL OR r.platform = %(provider)s)
+   AND (r.miles IS NULL OR distance_meters(r.latitude, r.longitude, d.latitude, d.longitude) <= r.miles * 1609.344);
 
 -- piece: in_scope
 -- Products that a rule is about, as they are now: those of stores that are there.
   FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_id
  WHERE (%(product_id)s::bigint IS NULL OR p.id = %(product_id)s)
+   AND (%(canonical_product_id)s::bigint IS NULL OR p.id = ANY (ARRAY (SELECT unnest(listings_of(ARRAY[%(canonical_product_id)s::bigint], NULL)))))
    AND (%(dispensary_id)s::integer IS NULL OR p.dispensary_id = %(dispensary_id)s)
+   AND (%(miles)s::double precision IS NULL
+        OR distance_meters(%(latitude)s::double precision, %(longitude)s::double precision, d.latitude, d.longitude) <= %(miles)s * 1609.344)
    AND (%(state)s::text IS NULL OR d.state = %(state)s)
    AND (%(platform)s::text IS NULL OR p.provider = %(platform)s)
    AND (%(brand)s::text IS NULL OR lower(p.brand_name) = lower(%(brand)s))
@@ -103,17 +126,19 @@ SELECT * FROM alert_rules WHERE name = %(text)s OR id = %(id)s ORDER BY name = %
 SELECT * FROM alert_rules WHERE id = %(id)s FOR UPDATE;
 
 -- name: insert_rule
-INSERT INTO alert_rules (name, condition, reach, product_id, dispensary_id, brand, category, search, state, platform, amount, percent,
+INSERT INTO alert_rules (name, condition, reach, product_id, canonical_product_id, dispensary_id, brand, category, search, state, platform,
+       latitude, longitude, miles, amount, percent,
        option, price, hysteresis_percent, debounce_crawls, debounce_minutes, cooldown_minutes, digest, digest_at, timezone, on_existing,
        enabled, armed_at, created_at, updated_at)
-VALUES (%(name)s, %(condition)s, %(reach)s, %(product_id)s, %(dispensary_id)s, %(brand)s, %(category)s, %(search)s, %(state)s,
-       %(platform)s, %(amount)s, %(percent)s, %(option)s, %(price)s, %(hysteresis_percent)s, %(debounce_crawls)s, %(debounce_minutes)s,
+VALUES (%(name)s, %(condition)s, %(reach)s, %(product_id)s, %(canonical_product_id)s, %(dispensary_id)s, %(brand)s, %(category)s, %(search)s,
+       %(state)s, %(platform)s, %(latitude)s, %(longitude)s, %(miles)s, %(amount)s, %(percent)s, %(option)s, %(price)s, %(hysteresis_percent)s, %(debounce_crawls)s, %(debounce_minutes)s,
        %(cooldown_minutes)s, %(digest)s, %(digest_at)s, %(timezone)s, %(on_existing)s, %(enabled)s, %(now)s, %(now)s, %(now)s)
     ON CONFLICT (name) DO NOTHING
 RETURNING *;
 
 -- name: update_rule
 UPDATE alert_rules SET name = %(name)s, condition = %(condition)s, reach = %(reach)s, product_id = %(product_id)s,
+       canonical_product_id = %(canonical_product_id)s, latitude = %(latitude)s, longitude = %(longitude)s, miles = %(miles)s,
        dispensary_id = %(dispensary_id)s, brand = %(brand)s, category = %(category)s, search = %(search)s, state = %(state)s,
        platform = %(platform)s, amount = %(amount)s, percent = %(percent)s, option = %(option)s, price = %(price)s,
        hysteresis_percent = %(hysteresis_percent)s, debounce_crawls = %(debounce_crawls)s, debounce_minutes = %(debounce_minutes)s,

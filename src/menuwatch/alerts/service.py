@@ -58,6 +58,8 @@ class AlertRule(Struct, kw_only=True, frozen=True):
     enabled: Annotated[bool, doc("Whether the rule is evaluated.")]
     condition: Annotated[Condition, doc("Condition that triggers the rule.")]
     product_id: Annotated[int | None, doc("Only this product; null for all.")]
+    canonical_product_id: Annotated[int | None, doc("Only listings of this canonical product; null for all.")]
+    canonical_product: Annotated[str | None, doc("Name of that product; null if the rule is not limited to one.")]
     store_id: Annotated[int | None, doc("Only this store; null for all.")]
     store: Annotated[str | None, doc("Name of that store; null if the rule is not limited to one.")]
     brand: Annotated[str | None, doc("Only this brand; null for all.")]
@@ -65,6 +67,9 @@ class AlertRule(Struct, kw_only=True, frozen=True):
     search: Annotated[str | None, doc("Only products whose name contains this text; null for all.")]
     state: Annotated[str | None, doc("Only stores in this state (two letters); null for all.")]
     platform: Annotated[str | None, doc("Only stores on this platform; null for all.")]
+    latitude: Annotated[float | None, doc("Only stores within `miles` of this position; null for all.")]
+    longitude: Annotated[float | None, doc("Only stores within `miles` of this position; null for all.")]
+    miles: Annotated[float | None, doc("Only stores this near to the position; null for all.")]
     amount: Annotated[
         Decimal | None,
         doc("Price threshold, or size of the price drop, in US dollars; null if the condition has none."),

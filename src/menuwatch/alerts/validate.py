@@ -24,7 +24,8 @@ from menuwatch.stores import store as stores
 _q = sql.load(__package__, "service.sql")
 
 _REACHES = (
-    ("product_id", "product"), ("brand", "brand"), ("category", "category"), ("search", "search"), ("dispensary_id", "store"),
+    ("product_id", "product"), ("canonical_product_id", "canonical_product"), ("brand", "brand"), ("category", "category"),
+    ("search", "search"), ("dispensary_id", "store"),
 )  # fmt: skip
 
 
@@ -82,6 +83,7 @@ async def check_rule(
     _check_times(values, errors)
     _check_scope(values, errors, store_given=store is not None)
     warnings = await _check_place(conn, values, settings, errors)
+    await _check_canonical(conn, values, errors, warnings)
     columns = _check_channels(channels, settings, errors)
     errors.raise_any()
     return values, columns, warnings
@@ -173,13 +175,52 @@ def _check_scope(values: dict[str, Any], errors: _Errors, *, store_given: bool) 
         return
     reach = next((reach for column, reach in _REACHES if values[column] is not None), None)
     if reach is None and not store_given:
-        errors.add("product_id", "the rule has no scope: give a product, brand, category, store or search text")
+        errors.add(
+            "product_id",
+            "the rule has no scope: give a product, canonical product, brand, category, store or search text",
+        )
     values["reach"] = reach
+    if values["product_id"] is not None and values["canonical_product_id"] is not None:
+        errors.add("canonical_product_id", "a product is at one store, a canonical product at all: give one of them")
+    _check_near(values, errors)
     if values["state"] is not None:
         try:
             values["state"] = parse_state(values["state"])
         except Refused as error:
             errors.add("state", str(error))
+
+
+MAX_MILES = 500
+_NEAR = (("latitude", -90, 90), ("longitude", -180, 180), ("miles", 0, MAX_MILES))
+
+
+def _check_near(values: Mapping[str, Any], errors: _Errors) -> None:
+    given = [name for name, _, _ in _NEAR if values[name] is not None]
+    for name, low, high in _NEAR:
+        value = values[name]
+        if given and value is None:
+            errors.add(name, f"a place is latitude, longitude and miles: {name} is missing")
+        elif value is not None and (not low <= value <= high or (name == "miles" and value == 0)):
+            span = f"more than 0 and at most {high}" if name == "miles" else f"between {low} and {high}"
+            errors.add(name, f"{name} must be {span}, not {value:g}")
+
+
+async def _check_canonical(
+    conn: AsyncConnection[Any], values: dict[str, Any], errors: _Errors, warnings: list[str]
+) -> None:
+    """Follows a canonical product that was merged into another one."""
+    if (number := values["canonical_product_id"]) is None:
+        return
+    if values["condition"] == "new_product":
+        errors.add(
+            "canonical_product_id", "new_product does not take a canonical product: use price_below or back_in_stock"
+        )
+    found = await fetch_one(conn, _q.canonical_product, {"id": number})
+    if found is None:
+        errors.add("canonical_product_id", f"canonical product {number} does not exist")
+    elif found["id"] != number:
+        values["canonical_product_id"] = found["id"]
+        warnings.append(f"canonical product {number} was merged into {found['id']}, {found['name']}")
 
 
 async def _check_place(

@@ -58,12 +58,12 @@ CREATE TEMPORARY TABLE IF NOT EXISTS crawls (
 -- Options that are on offer.
 CREATE TEMPORARY TABLE IF NOT EXISTS offers (
   product_id bigint NOT NULL, dispensary_id integer NOT NULL, category text, named boolean NOT NULL, grams double precision,
-  regular double precision, effective double precision);
+  regular double precision, effective double precision, canonical bigint, size_key text NOT NULL, price numeric);
 
 -- name: create_carried
--- How much each store has of each brand in each category.
+-- How much each store has of each brand in each category. A brand has an id, or else the name that the menu writes.
 CREATE TEMPORARY TABLE IF NOT EXISTS carried (
-  dispensary_id integer NOT NULL, brand text, category text, products integer NOT NULL, in_stock integer NOT NULL);
+  dispensary_id integer NOT NULL, brand_id integer, brand text, category text, products integer NOT NULL, in_stock integer NOT NULL);
 
 -- name: create_times
 -- How long each product was in each stock, in observed seconds of the window.
@@ -149,14 +149,19 @@ SELECT %(run)s::bigint, d.id, d.platform, d.name, d.state, d.crawl_enabled, d.cr
 
 -- name: fill_offers
 -- What can be bought: of products that were in their store's last crawl and are not out of stock, the options that are not. The regular
--- price is that of the menu which the effective one is of: the recreational, where the option has a price there.
-INSERT INTO offers (product_id, dispensary_id, category, named, grams, regular, effective)
+-- price is that of the menu which the effective one is of: the recreational, where the option has a price there. `size_key` is what decides
+-- its size (taxonomy/sizes.py), after a letter that says which it is.
+INSERT INTO offers (product_id, dispensary_id, category, named, grams, regular, effective, canonical, size_key, price)
 SELECT p.id, p.dispensary_id, p.category_canon, coalesce(jsonb_array_length(p.specials) > 0, false), nullif(v.weight_g, 0),
        nullif(CASE WHEN v.price_rec IS NULL AND v.special_rec IS NULL THEN v.price_med ELSE v.price_rec END, 0),
-       nullif(coalesce(v.special_rec, v.price_rec, v.special_med, v.price_med), 0)
+       nullif(coalesce(v.special_rec, v.price_rec, v.special_med, v.price_med), 0), i.canonical_product_id,
+       CASE WHEN v.weight_g > 0 THEN 'g' || v.weight_g WHEN v.content_mg IS NOT NULL THEN 'm' || v.content_mg
+            WHEN v.pieces IS NOT NULL THEN 'p' || v.pieces ELSE 'o' || coalesce(v.option, '') END,
+       effective_price(v.price_rec::numeric, v.special_rec::numeric, v.price_med::numeric, v.special_med::numeric)
   FROM catalog_products p
+  LEFT JOIN product_identities i ON i.product_id = p.id
  CROSS JOIN LATERAL jsonb_to_recordset(p.variants) v(stock_status text, weight_g double precision, price_rec double precision,
-       special_rec double precision, price_med double precision, special_med double precision)
+       special_rec double precision, price_med double precision, special_med double precision, content_mg numeric, pieces integer, option text)
  WHERE p.last_seen_at IS NULL AND p.stock_status <> 'oos' AND v.stock_status IS DISTINCT FROM 'oos';
 
 -- name: fill_prices
@@ -243,9 +248,17 @@ SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.all_ca
  WHERE x.products > 0;
 
 -- name: fill_carried
-INSERT INTO carried (dispensary_id, brand, category, products, in_stock)
-SELECT p.dispensary_id, p.brand_name, p.category_canon, count(*), count(*) FILTER (WHERE p.is_in_stock)
-  FROM catalog_products p WHERE p.last_seen_at IS NULL GROUP BY p.dispensary_id, p.brand_name, p.category_canon;
+-- A product that is not matched yet has the brand of its name, if one is called so.
+WITH named AS (SELECT lower(b.name) AS name, min(live_brand(b.id)) AS id FROM brands b GROUP BY lower(b.name) HAVING count(DISTINCT live_brand(b.id)) = 1)
+INSERT INTO carried (dispensary_id, brand_id, brand, category, products, in_stock)
+SELECT g.dispensary_id, coalesce(g.brand_id, n.id), CASE WHEN g.brand_id IS NULL AND n.id IS NULL THEN g.brand_name END, g.category_canon,
+       sum(g.products), sum(g.in_stock)
+  FROM (SELECT p.dispensary_id, i.brand_id, CASE WHEN i.brand_id IS NULL THEN p.brand_name END AS brand_name, p.category_canon, count(*) AS products,
+               count(*) FILTER (WHERE p.is_in_stock) AS in_stock
+          FROM catalog_products p LEFT JOIN product_identities i ON i.product_id = p.id
+         WHERE p.last_seen_at IS NULL GROUP BY 1, 2, 3, 4) g
+  LEFT JOIN named n ON n.name = lower(g.brand_name)
+ GROUP BY 1, 2, 3, 4;
 
 -- piece: of_menus
 whole AS (
@@ -256,25 +269,26 @@ whole AS (
 )
 
 -- name: fill_brands
--- Spellings that differ in case alone are one brand, shown as most products have it.
+-- Canonical brands; of products that are not matched, spellings that differ in case alone are one brand, shown as most products have it.
 WITH spelled AS (
   SELECT DISTINCT ON (lower(brand)) lower(brand) AS key, brand FROM carried WHERE brand IS NOT NULL
    GROUP BY brand ORDER BY lower(brand), sum(products) DESC, brand
 ), g AS (
-  SELECT c.dispensary_id, lower(c.brand) AS key, sum(c.products) AS products, sum(c.in_stock) AS in_stock
-    FROM carried c GROUP BY c.dispensary_id, lower(c.brand)
+  SELECT c.dispensary_id, c.brand_id, lower(c.brand) AS key, sum(c.products) AS products, sum(c.in_stock) AS in_stock
+    FROM carried c GROUP BY c.dispensary_id, c.brand_id, lower(c.brand)
 ), x AS (
-  SELECT grouping(s.state) = 1 AS all_states, s.state, g.key, sum(g.products) AS products, sum(g.in_stock) AS in_stock, count(*) AS stores,
+  SELECT grouping(s.state) = 1 AS all_states, s.state, g.brand_id, g.key, sum(g.products) AS products, sum(g.in_stock) AS in_stock, count(*) AS stores,
          count(*) FILTER (WHERE s.is_stale) AS stale_stores, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
          min(s.last_crawled_at) AS oldest_crawl_at
     FROM g JOIN analytics_store_stats s ON s.run_id = %(run)s::bigint AND s.dispensary_id = g.dispensary_id
-   GROUP BY GROUPING SETS ((g.key), (s.state, g.key))
+   GROUP BY GROUPING SETS ((g.brand_id, g.key), (s.state, g.brand_id, g.key))
 ), {of_menus}
-INSERT INTO analytics_brand_stats (run_id, place, all_states, state, brand, products, in_stock, of_products, of_stores, stores, stale_stores, known_stores,
-       scheduled, succeeded, oldest_crawl_at)
-SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.products DESC, x.key), x.all_states, x.state, n.brand, x.products,
-       x.in_stock, w.of_products, w.of_stores, x.stores, x.stale_stores, k.known, x.scheduled, x.succeeded, x.oldest_crawl_at
-  FROM x LEFT JOIN spelled n ON n.key = x.key
+INSERT INTO analytics_brand_stats (run_id, place, all_states, state, brand, brand_id, products, in_stock, of_products, of_stores, stores, stale_stores,
+       known_stores, scheduled, succeeded, oldest_crawl_at)
+SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.products DESC, x.key, x.brand_id), x.all_states, x.state,
+       coalesce(b.name, n.brand), x.brand_id, x.products, x.in_stock, w.of_products, w.of_stores, x.stores, x.stale_stores, k.known, x.scheduled,
+       x.succeeded, x.oldest_crawl_at
+  FROM x LEFT JOIN spelled n ON n.key = x.key LEFT JOIN brands b ON b.id = x.brand_id
   JOIN whole w ON w.all_states = x.all_states AND w.state IS NOT DISTINCT FROM x.state
   JOIN k ON k.all_states = x.all_states AND k.state IS NOT DISTINCT FROM x.state;
 
@@ -356,9 +370,10 @@ WITH whole AS (
     FROM t
 )
 INSERT INTO times (product_id, dispensary_id, category, brand, times_out, in_seconds, out_seconds, absent_seconds, unknown_seconds)
-SELECT n.id, n.dispensary_id, n.category_canon, n.brand_name, n.times_out, n.in_seconds, n.out_seconds,
+SELECT n.id, n.dispensary_id, n.category_canon, coalesce(b.name, n.brand_name), n.times_out, n.in_seconds, n.out_seconds,
        n.whole - n.starts - n.in_seconds - n.out_seconds - n.unknown_seconds, n.unknown_seconds
-  FROM n WHERE n.in_seconds + n.out_seconds + n.unknown_seconds > 0.001;  -- what sums of fractions leave over is less
+  FROM n LEFT JOIN product_identities i ON i.product_id = n.id LEFT JOIN brands b ON b.id = i.brand_id
+ WHERE n.in_seconds + n.out_seconds + n.unknown_seconds > 0.001;  -- what sums of fractions leave over is less
 
 -- name: fill_stock
 WITH g AS (

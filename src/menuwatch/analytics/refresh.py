@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,6 +15,7 @@ import msgspec
 import psycopg
 from psycopg import sql as statements
 
+from menuwatch.catalog.taxonomy.sizes import size_of
 from menuwatch.core.logging import get_logger
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection, Pool
@@ -57,6 +58,7 @@ class RefreshRunning:
 
 log = get_logger(__name__)
 _q = sql.load(__package__)
+_statements = {**_q, **sql.load(__package__, "canonical.sql")}
 
 _WORK_MEMORY = "64MB"
 """Memory for the sorts of one step; about what a refresh takes of the server's memory."""
@@ -70,10 +72,16 @@ TABLES = (
     "analytics_stock_stats",
     "analytics_out_product_stats",
     "analytics_daily_stats",
+    "analytics_distribution_stats",
+    "analytics_brand_distribution_stats",
+    "analytics_dispersion_stats",
+    "analytics_cheapest_stats",
 )
 """Tables of the reports. Rows are deleted in reverse order."""
 
-_TEMPORARY = ("attempts", "crawls", "offers", "carried", "times")
+_TEMPORARY = (
+    "attempts", "crawls", "offers", "carried", "times", "places", "carriers", "sellers", "sizes", "priced",
+)  # fmt: skip
 
 _STEPS: tuple[tuple[str, str, str], ...] = (
     ("attempts", "fill_attempts", "attempts"),
@@ -89,6 +97,15 @@ _STEPS: tuple[tuple[str, str, str], ...] = (
     ("stock", "fill_stock", "analytics_stock_stats"),
     ("out_products", "fill_out_products", "analytics_out_product_stats"),
     ("days", "fill_days", "analytics_daily_stats"),
+    ("places", "fill_places", "places"),
+    ("carriers", "fill_carriers", "carriers"),
+    ("sellers", "fill_sellers", "sellers"),
+    ("distribution", "fill_distribution", "analytics_distribution_stats"),
+    ("brand_distribution", "fill_brand_distribution", "analytics_brand_distribution_stats"),
+    ("sizes", "fill_sizes", "sizes"),
+    ("priced", "fill_priced", "priced"),
+    ("dispersion", "fill_dispersion", "analytics_dispersion_stats"),
+    ("cheapest", "fill_cheapest", "analytics_cheapest_stats"),
 )
 """Name, statement and target table of each step, in order: later steps read earlier ones."""
 
@@ -148,7 +165,7 @@ async def _refresh(conn: Connection, window: timedelta, now: datetime | None) ->
 
 async def _run(conn: Connection, run_id: int, since: datetime, until: datetime, steps: list[Step]) -> None:
     for name in _TEMPORARY:
-        await conn.execute(_q[f"create_{name}"])
+        await conn.execute(_statements[f"create_{name}"])
         await conn.execute(statements.SQL("TRUNCATE {}").format(statements.Identifier("pg_temp", name)))
     midnight = until.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     days = min(midnight - timedelta(days=DAYS - 1), since)
@@ -160,12 +177,25 @@ async def _run(conn: Connection, run_id: int, since: datetime, until: datetime, 
             began = time.perf_counter()
             # Attempts reach back as far as the days do; statements on the window alone exclude the earlier ones.
             first = days if name == "attempts" else since
-            values: Mapping[str, Any] = {"run": run_id, "since": first, "until": until, "days": days}
+            values: dict[str, Any] = {"run": run_id, "since": first, "until": until, "days": days}
+            if name == "sizes":
+                values |= await _sizes(conn)
             # Planned with the current tables: the ones that a statement reads were empty until now.
-            written = (await conn.execute(_q[query], values, prepare=False)).rowcount
+            written = (await conn.execute(_statements[query], values, prepare=False)).rowcount
             await conn.execute(statements.SQL("ANALYZE {}").format(statements.Identifier(table)))
             steps.append(Step(step=name, seconds=round(time.perf_counter() - began, 3), rows=written))
         await conn.execute(_q.end_run, {"run": run_id, "steps": _encode_steps(steps)})
+
+
+_SIZE_FIELDS = {"g": "weight_g", "m": "content_mg", "p": "pieces", "o": "option"}
+
+
+async def _sizes(conn: Connection) -> dict[str, list[str]]:
+    """The size of each kind of option that is on offer; those without one are left out: they are compared with nothing."""
+    keys = [row[0] for row in await (await conn.execute(_statements["size_keys"])).fetchall()]
+    sizes = {key: size_of({_SIZE_FIELDS[key[0]]: int(key[1:]) if key[0] == "p" else key[1:]}) for key in keys}
+    known = {key: size for key, size in sizes.items() if size is not None}
+    return {"keys": list(known), "sizes": list(known.values())}
 
 
 async def _remove_old(conn: Connection) -> None:

@@ -14,6 +14,8 @@ _State = Annotated[str | None, doc("Two-letter state; null if unknown or not gro
 _Category = Annotated[str | None, doc("Canonical category; null if unknown or not grouped by category.")]
 _BrandName = Annotated[str | None, doc("Null for products without a brand.")]
 
+_BrandId = Annotated[int | None, doc("Id of the canonical brand; null if menus name none, or not grouped by brand.")]
+
 
 class Window(Struct, kw_only=True, frozen=True):
     """A time window."""
@@ -113,6 +115,7 @@ class BrandShare(_MenuShare, kw_only=True, frozen=True):
     """Share of one brand on the menus."""
 
     brand: _BrandName
+    brand_id: Annotated[int | None, doc("Id of the canonical brand; null if none of its products is matched yet.")]
 
 
 class CategoryShare(_MenuShare, kw_only=True, frozen=True):
@@ -229,3 +232,77 @@ class StateCoverage(_CrawlOutcomes, kw_only=True, frozen=True):
     stale_stores: Annotated[int, doc("Stores not crawled for more than twice their interval.")]
     not_scheduled: Annotated[int, doc("Stores that no schedule crawls.")]
     median_age_hours: Annotated[Decimal | None, doc("Median age of the last crawls in hours; null if there are none.")]
+
+
+class _Carried(Struct, kw_only=True, frozen=True):
+    all_states: bool
+    state: _State
+    locations: Annotated[int, doc("Locations with it on a menu; a shop on two platforms is one location.")]
+    in_stock: Annotated[int, doc("Of `locations`, those that have it in stock.")]
+    of_locations: Annotated[int, doc("Locations with a menu in that scope.")]
+    share: Annotated[Decimal | None, doc("`in_stock` divided by `of_locations`, 0 to 1.")]
+    of_category: Annotated[int | None, doc("Locations with anything of the category; null if that is unknown.")]
+    category_share: Annotated[Decimal | None, doc("`in_stock` divided by `of_category`, 0 to 1.")]
+
+
+class ProductDistribution(_Carried, kw_only=True, frozen=True):
+    """Locations that have a canonical product in stock."""
+
+    canonical_product_id: int
+    name: str
+    brand_id: _BrandId
+    brand: _BrandName
+    category: _Category
+
+
+class BrandDistribution(_Carried, kw_only=True, frozen=True):
+    """Locations that have any product of a brand in stock."""
+
+    brand_id: int
+    brand: str
+    all_categories: bool
+    category: _Category
+    products_per_location: Annotated[Decimal, doc("Mean number of its canonical products on the menus of `locations`.")]
+
+
+class PriceDispersion(Struct, kw_only=True, frozen=True):
+    """What locations ask for one size of a canonical product, in US dollars, specials included."""
+
+    all_states: bool
+    state: _State
+    canonical_product_id: int
+    name: str
+    brand_id: _BrandId
+    brand: _BrandName
+    category: _Category
+    size: Annotated[str, doc("Size as it is written everywhere, for example `3.5 g`.")]
+    locations: Annotated[int, doc("Locations that offer it, three at least.")]
+    stale_locations: Annotated[int, doc("Of `locations`, those not crawled for more than twice their interval.")]
+    min: Decimal
+    p25: Annotated[Decimal, doc("First quartile.")]
+    median: Decimal
+    p75: Annotated[Decimal, doc("Third quartile.")]
+    max: Decimal
+    mean: Decimal
+    cv: Annotated[Decimal, doc("Coefficient of variation: sample standard deviation divided by the mean.")]
+    gap: Annotated[Decimal, doc("`max` minus `min`.")]
+    gap_share: Annotated[Decimal, doc("`gap` divided by `min`: 1 means that the dearest asks double.")]
+
+
+class CheapestQuarter(Struct, kw_only=True, frozen=True):
+    """How often a location is in the cheapest quarter of its state."""
+
+    state: str
+    location_id: Annotated[int | None, doc("Null for a store that is linked to no location.")]
+    dispensary_id: Annotated[int, doc("Id of the store; of several menus at the location, that of the fresher one.")]
+    store: Annotated[str, doc("Name of the location, or of the store.")]
+    category: _Category
+    brand_id: _BrandId
+    brand: _BrandName
+    compared: Annotated[
+        int, doc("Canonical products and sizes that at least two other locations of the state offer; five at least.")
+    ]
+    cheapest: Annotated[
+        int, doc("Of `compared`, those whose price is at or below the first quartile and below the median.")
+    ]
+    share: Annotated[Decimal, doc("`cheapest` divided by `compared`, 0 to 1.")]

@@ -15,14 +15,18 @@ from typing import Any, LiteralString, NamedTuple
 from msgspec import Struct, structs
 
 from menuwatch.analytics.reports import (
+    BrandDistribution,
     BrandShare,
     CategoryShare,
+    CheapestQuarter,
     Discounts,
     Failure,
     NewAndGone,
     OutProduct,
     Overview,
+    PriceDispersion,
     PricePerGram,
+    ProductDistribution,
     ReportSize,
     RunInfo,
     StateCoverage,
@@ -59,6 +63,11 @@ class Report(StrEnum):
     DAYS = "new-and-gone"
     STORES = "stores"
     COVERAGE = "coverage"
+    DISTRIBUTION = "distribution"
+    BRAND_DISTRIBUTION = "distribution/brands"
+    DISPERSION = "price-dispersion"
+    GAPS = "widest-gaps"
+    CHEAPEST = "cheapest-quarter"
 
 
 class StockGroup(StrEnum):
@@ -80,6 +89,14 @@ class DayGroup(StrEnum):
     STORE = "store"
 
 
+class CheapestGroup(StrEnum):
+    """Dimension to aggregate a location's prices by."""
+
+    ALL = "all"
+    CATEGORY = "category"
+    BRAND = "brand"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFilter:
     """Which rows of a report; None takes all. Each report knows some of these. `state` is a state, ALL or UNKNOWN; `category` is of
@@ -92,9 +109,11 @@ class ReportFilter:
     platform: str | None = None
     product: int | None = None
     stale: bool | None = None
-    by: StockGroup | DayGroup | None = None
+    by: StockGroup | DayGroup | CheapestGroup | None = None
     since: date | None = None
     until: date | None = None
+    brand_id: int | None = None
+    canonical_product: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,11 +174,38 @@ SOURCES = {
         StateCoverage, _q.coverage, {}, "Coverage by state",
         "For all states together and for each state: known and crawled stores, and the success rate of scheduled crawls.",
     ),
+    Report.DISTRIBUTION: ReportSource(
+        ProductDistribution, _q.distribution, _PLACE, "Distribution of canonical products",
+        "Share of locations with the product in stock, of all that have a menu and of those that carry its category; the\n"
+        "widest first. A shop on two platforms counts once. Products of a single location are left out.",
+    ),
+    Report.BRAND_DISTRIBUTION: ReportSource(
+        BrandDistribution, _q.brand_distribution, _PLACE, "Distribution of brands by location",
+        "Share of locations with any product of the brand in stock, the widest first; by category for one brand or category.",
+    ),
+    Report.DISPERSION: ReportSource(
+        PriceDispersion, _q.price_dispersion, _PLACE, "Price dispersion of canonical products",
+        "Prices of one size of a canonical product over at least three locations, most locations first. Unlike sizes, and options\n"
+        "without a size, are never compared. A shop on two platforms counts once, with its fresher menu.",
+    ),
+    Report.GAPS: ReportSource(
+        PriceDispersion, _q.widest_gaps, {"gap_place": int}, "Widest price gaps",
+        "The same rows, by how much more the dearest location asks than the cheapest one.",
+    ),
+    Report.CHEAPEST: ReportSource(
+        CheapestQuarter, _q.cheapest_quarter, _PLACE, "Locations in the cheapest quarter",
+        "How often a location is in the cheapest quarter of its state: its price for a product and size is at or below the\n"
+        "first quartile, and below the median. Most often first; of at least five comparisons.",
+    ),
 }  # fmt: skip
 _DAYS_BY_STORE = SOURCES[Report.DAYS]._replace(
     query=_q.new_and_gone_by_store, order={"day": date, "dispensary_id": int}
 )
-_DEFAULT_BY = {Report.STOCK: StockGroup.STATE_CATEGORY, Report.DAYS: DayGroup.STATE}
+_DEFAULT_BY = {
+    Report.STOCK: StockGroup.STATE_CATEGORY,
+    Report.DAYS: DayGroup.STATE,
+    Report.CHEAPEST: CheapestGroup.ALL,
+}
 
 
 def _source(report: Report, filters: ReportFilter) -> ReportSource:

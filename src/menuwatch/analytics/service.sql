@@ -17,6 +17,13 @@ run_id = %(run)s AND (%(after_place)s::bigint IS NULL OR place > %(after_place)s
 (%(state)s::text IS NULL OR (%(state)s = 'all' AND all_states) OR (%(state)s = 'unknown' AND NOT all_states AND state IS NULL)
         OR (NOT all_states AND state = %(state)s))
 
+-- piece: of_run_f
+f.run_id = %(run)s AND (%(after_place)s::bigint IS NULL OR f.place > %(after_place)s)
+
+-- piece: in_scope_f
+(%(state)s::text IS NULL OR (%(state)s = 'all' AND f.all_states) OR (%(state)s = 'unknown' AND NOT f.all_states AND f.state IS NULL)
+        OR (NOT f.all_states AND f.state = %(state)s))
+
 -- piece: in_state
 (%(state)s::text IS NULL OR %(state)s = 'all' OR (%(state)s = 'unknown' AND f.state IS NULL) OR f.state = %(state)s)
 
@@ -52,12 +59,13 @@ products, in_stock, round(products::numeric / nullif(of_products, 0), 6) AS shar
        round(stores::numeric / nullif(of_stores, 0), 6) AS store_share, of_stores
 
 -- name: brands
-SELECT place, all_states, state, brand, {shares},
+SELECT place, all_states, state, brand, brand_id, {shares},
        {coverage}
   FROM analytics_brand_stats
  WHERE {of_run}
    AND {in_scope}
    AND (%(brand)s::text IS NULL OR lower(brand) = lower(%(brand)s))
+   AND (%(brand_id)s::integer IS NULL OR brand_id = live_brand(%(brand_id)s))
  ORDER BY place LIMIT %(limit)s;
 
 -- name: categories
@@ -187,6 +195,65 @@ HAVING %(state)s::text IS NULL OR (%(state)s = 'all' AND grouping(f.state) = 1)
     OR (grouping(f.state) = 0 AND CASE %(state)s WHEN 'unknown' THEN f.state IS NULL ELSE f.state = %(state)s END)
  ORDER BY 1 DESC, f.state LIMIT %(limit)s;
 
+-- piece: of_brand
+(%(brand_id)s::integer IS NULL OR f.brand_id = (SELECT live_brand(%(brand_id)s)))
+   AND (%(brand)s::text IS NULL OR f.brand_id = ANY (ARRAY (SELECT live_brand(n.id) FROM brands n WHERE lower(n.name) = lower(%(brand)s))))
+
+-- piece: of_category
+(%(category)s::text IS NULL OR (%(category)s = 'unknown' AND f.category IS NULL) OR f.category = %(category)s)
+
+-- piece: of_canonical
+(%(canonical_product)s::bigint IS NULL OR f.canonical_product_id = (SELECT live_canonical_product(%(canonical_product)s)))
+
+-- piece: carried
+f.locations, f.in_stock, f.of_locations, round(f.in_stock::numeric / nullif(f.of_locations, 0), 4) AS share, f.of_category,
+       round(f.in_stock::numeric / nullif(f.of_category, 0), 4) AS category_share
+
+-- name: distribution
+SELECT f.place, f.all_states, f.state, f.canonical_product_id, c.name, f.brand_id, b.name AS brand, f.category, {carried}
+  FROM analytics_distribution_stats f JOIN canonical_products c ON c.id = f.canonical_product_id LEFT JOIN brands b ON b.id = f.brand_id
+ WHERE {of_run_f} AND {in_scope_f} AND {of_brand} AND {of_category} AND {of_canonical}
+ ORDER BY f.place LIMIT %(limit)s;
+
+-- name: brand_distribution
+-- Categories of a brand are rows only if the filter names a category or a brand.
+SELECT f.place, f.all_states, f.state, f.brand_id, b.name AS brand, f.all_categories, f.category, {carried},
+       round(f.listed::numeric / f.locations, 2) AS products_per_location
+  FROM analytics_brand_distribution_stats f JOIN brands b ON b.id = f.brand_id
+ WHERE {of_run_f} AND {in_scope_f} AND {of_brand}
+   AND CASE WHEN %(category)s::text IS NULL THEN %(brand)s::text IS NOT NULL OR %(brand_id)s::integer IS NOT NULL OR f.all_categories
+            WHEN %(category)s = 'all' THEN f.all_categories
+            ELSE NOT f.all_categories AND ((%(category)s = 'unknown' AND f.category IS NULL) OR f.category = %(category)s) END
+ ORDER BY f.place LIMIT %(limit)s;
+
+-- piece: dispersion_columns
+f.all_states, f.state, f.canonical_product_id, c.name, f.brand_id, b.name AS brand, f.category, f.size, f.locations, f.stale_locations, f.min, f.p25,
+       f.median, f.p75, f.max, f.mean, f.cv, f.max - f.min AS gap, round((f.max - f.min) / f.min, 4) AS gap_share
+  FROM analytics_dispersion_stats f JOIN canonical_products c ON c.id = f.canonical_product_id LEFT JOIN brands b ON b.id = f.brand_id
+
+-- name: price_dispersion
+SELECT f.place, {dispersion_columns}
+ WHERE {of_run_f} AND {in_scope_f} AND {of_brand} AND {of_category} AND {of_canonical}
+ ORDER BY f.place LIMIT %(limit)s;
+
+-- name: widest_gaps
+SELECT f.gap_place, {dispersion_columns}
+ WHERE f.run_id = %(run)s AND (%(after_gap_place)s::bigint IS NULL OR f.gap_place > %(after_gap_place)s) AND {in_scope_f} AND {of_brand}
+   AND {of_category} AND {of_canonical}
+ ORDER BY f.gap_place LIMIT %(limit)s;
+
+-- name: cheapest_quarter
+SELECT f.place, f.state, f.location_id, f.dispensary_id, coalesce(l.name, d.name) AS store, f.category, f.brand_id, b.name AS brand, f.compared,
+       f.cheapest, round(f.cheapest::numeric / f.compared, 4) AS share
+  FROM analytics_cheapest_stats f
+  LEFT JOIN locations l ON l.id = f.location_id
+  JOIN analytics_store_stats d ON d.run_id = f.run_id AND d.dispensary_id = f.dispensary_id
+  LEFT JOIN brands b ON b.id = f.brand_id
+ WHERE {of_run_f} AND f.level = %(by)s AND (%(state)s::text IS NULL OR f.state = %(state)s) AND {of_brand} AND {of_category}
+   AND (%(store)s::integer[] IS NULL OR f.dispensary_id = ANY (%(store)s)
+        OR f.location_id IN (SELECT k.location_id FROM store_locations k WHERE k.dispensary_id = ANY (%(store)s)))
+ ORDER BY f.place LIMIT %(limit)s;
+
 -- name: report_sizes
 -- How many rows each figure has.
 SELECT 'price-per-gram' AS figure, (SELECT count(*) FROM analytics_price_stats WHERE run_id = %(run)s) AS rows
@@ -196,4 +263,9 @@ SELECT 'price-per-gram' AS figure, (SELECT count(*) FROM analytics_price_stats W
  UNION ALL SELECT 'out-of-stock', (SELECT count(*) FROM analytics_stock_stats WHERE run_id = %(run)s)
  UNION ALL SELECT 'out-of-stock/products', (SELECT coalesce(max(place), 0) FROM analytics_out_product_stats WHERE run_id = %(run)s)
  UNION ALL SELECT 'new-and-gone', (SELECT count(*) FROM analytics_daily_stats WHERE run_id = %(run)s)
- UNION ALL SELECT 'stores', (SELECT count(*) FROM analytics_store_stats WHERE run_id = %(run)s);
+ UNION ALL SELECT 'stores', (SELECT count(*) FROM analytics_store_stats WHERE run_id = %(run)s)
+ UNION ALL SELECT 'distribution', (SELECT coalesce(max(place), 0) FROM analytics_distribution_stats WHERE run_id = %(run)s)
+ UNION ALL SELECT 'distribution/brands', (SELECT coalesce(max(place), 0) FROM analytics_brand_distribution_stats WHERE run_id = %(run)s)
+ UNION ALL SELECT 'price-dispersion', (SELECT coalesce(max(place), 0) FROM analytics_dispersion_stats WHERE run_id = %(run)s)
+ UNION ALL SELECT 'widest-gaps', (SELECT coalesce(max(place), 0) FROM analytics_dispersion_stats WHERE run_id = %(run)s)
+ UNION ALL SELECT 'cheapest-quarter', (SELECT coalesce(max(place), 0) FROM analytics_cheapest_stats WHERE run_id = %(run)s);

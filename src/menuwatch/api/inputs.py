@@ -141,6 +141,14 @@ Amount = Annotated[Decimal, WithJsonSchema({"type": "number"})]
 BigId = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_number)]
 StoreId = Annotated[int, Field(ge=1, le=INTEGER_MAX), BeforeValidator(_number)]
 
+CANONICAL_PRODUCTS = Field(
+    None, description="Only these canonical products (repeatable); one that was merged into another is followed."
+)
+BRAND_IDS = Field(
+    None, description="Only canonical products of these brands, by id (repeatable); merged brands are followed."
+)
+LOCATIONS = Field(None, description="Only stores at these locations (repeatable); merged locations are followed.")
+
 StorePath = Annotated[int, Path(ge=1, le=INTEGER_MAX, description="Id of the store.")]
 ProductPath = Annotated[int, Path(ge=1, le=BIGINT_MAX, description="Id of the product.")]
 PayloadPath = Annotated[int, Path(ge=1, le=BIGINT_MAX, description="Id of the payload.")]

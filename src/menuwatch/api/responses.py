@@ -94,11 +94,13 @@ def returns(shape: type, status: int = 200, also: Mapping[int, str] | None = Non
     return _documented({"$ref": REF.format(name=shape.__name__)}, status, also)
 
 
-def returns_page(item: type, **more: Any) -> dict[str, Any]:
-    """Arguments for a route that answers with `page(…)` of these items; `more` are JSON schemas of further members."""
-    assert _shapes.setdefault(item.__name__, item) is item, f"two response shapes are named {item.__name__}"
+def returns_page(*items: type, **more: Any) -> dict[str, Any]:
+    """Arguments for a route that answers with `page(…)` of items of these shapes; `more` are JSON schemas of further members."""
+    for item in items:
+        assert _shapes.setdefault(item.__name__, item) is item, f"two response shapes are named {item.__name__}"
+    refs = [{"$ref": REF.format(name=item.__name__)} for item in items]
     members = {
-        "items": {"type": "array", "items": {"$ref": REF.format(name=item.__name__)}},
+        "items": {"type": "array", "items": refs[0] if len(refs) == 1 else {"anyOf": refs}},
         "next": {
             "anyOf": [{"type": "string"}, {"type": "null"}],
             "description": "Cursor of the next page; null on the last page.",

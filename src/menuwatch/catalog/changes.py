@@ -13,13 +13,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Any, LiteralString
+from typing import Annotated, Any, Literal, LiteralString
 
 from msgspec import Raw, Struct
 
+from menuwatch.catalog import match_changes
+from menuwatch.catalog.match_changes import MatchChange
 from menuwatch.catalog.model import StockStatus
-from menuwatch.catalog.service import Span
+from menuwatch.catalog.service import Span, listings_and_menus
 from menuwatch.catalog.shapes import (
+    BrandId,
+    CanonicalProductId,
+    LocationId,
     OptionPrices,
     OptionStock,
     Price,
@@ -64,6 +69,12 @@ class Kind(StrEnum):
     STOCK = "stock"
     OUT_OF_STOCK = "out_of_stock"
     BACK_IN_STOCK = "back_in_stock"
+    MERGED = "merged"
+    SPLIT = "split"
+
+
+MATCHING = (Kind.MERGED, Kind.SPLIT)
+"""Kinds that are about canonical products, not about the listing of a store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,14 +90,33 @@ class ChangeFilter:
     products: Sequence[int] | None = None
     percent: Decimal | None = None
     """Only prices that changed by at least this share, in percent of the price before."""
+    canonical_products: Sequence[int] | None = None
+    """Listings of these canonical products; numbers that were merged away are followed, as for brands and locations."""
+    brand_ids: Sequence[int] | None = None
+    locations: Sequence[int] | None = None
+    listings: Sequence[int] | None = None
+    """Set by `resolve`: the listings of `canonical_products` and `brand_ids`."""
 
     @property
     def indexed(self) -> bool:
         """Whether the filter names stores, brands or products, whose changes an index finds."""
-        return any(given is not None for given in (self.stores, self.brands, self.products))
+        few = None if self.listings is None or len(self.listings) > _FEW else self.listings
+        return any(given is not None for given in (self.stores, self.brands, self.products, few))
+
+    @property
+    def with_products(self) -> bool:
+        """Whether changes of listings can match."""
+        return self.kind not in MATCHING
+
+    @property
+    def with_matching(self) -> bool:
+        """Whether merged and split products can match: they are about no store and have no price."""
+        of_stores = (self.stores, self.states, self.products, self.locations, self.percent)
+        return self.kind in (None, *MATCHING) and all(given is None for given in of_stores)
 
     def values(self) -> dict[str, Any]:
         """The filter as query parameters."""
+        many = self.listings is not None and len(self.listings) > _FEW
         return {
             "kind": self.kind,
             "store": self.stores[0] if self.stores is not None and len(self.stores) == 1 else None,
@@ -96,6 +126,10 @@ class ChangeFilter:
             "categories": self.categories,
             "brands": None if self.brands is None else [brand.lower() for brand in self.brands],
             "percent": self.percent,
+            "canonical_products": self.canonical_products,
+            "brand_ids": self.brand_ids,
+            "listings": None if many else self.listings,
+            "listings_of_many": self.listings if many else None,
             "since": self.span.since,
             "until": self.span.until,
         }
@@ -118,6 +152,7 @@ class ChangeSide(Struct, kw_only=True, frozen=True):
 class Change(Struct, kw_only=True, frozen=True):
     """A price or stock change of one product."""
 
+    type: Literal["product"] = "product"
     product_id: int
     dispensary_id: Annotated[int, doc("Id of the store.")]
     store: Annotated[str, doc("Name of the store.")]
@@ -133,6 +168,22 @@ class Change(Struct, kw_only=True, frozen=True):
     present: Annotated[bool, doc("False if the product is out of stock because three crawls missed it.")]
     before: Annotated[Raw, json_of(ChangeSide)]
     after: Annotated[Raw, json_of(ChangeSide)]
+    canonical_product_id: CanonicalProductId
+    brand_id: BrandId
+    location_id: LocationId
+
+
+AnyChange = Change | MatchChange
+"""A row of the list and of the feed."""
+
+
+async def resolve(conn: Connection, where: ChangeFilter) -> ChangeFilter:
+    """The filter with the listings of its canonical products and brands, and with the menus of its locations as stores."""
+    if where.listings is not None or (where.canonical_products, where.brand_ids, where.locations) == (None, None, None):
+        return where
+    given = where.canonical_products, where.brand_ids, where.locations
+    listings, stores = await listings_and_menus(conn, *given, where.stores)
+    return replace(where, listings=listings, stores=stores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +192,7 @@ class ChangePage:
     more follow.
     """
 
-    items: list[Change]
+    items: list[AnyChange]
     next: tuple[datetime, int] | None
 
 
@@ -158,8 +209,26 @@ async def list_changes(
     Each row has the product `before` and `after` the change. The search for rare matches stops after `patience` seconds: the page may
     then be short or empty, and `next` is where it stopped.
     """
+    where = await resolve(conn, where)
+    found, end = await _listing_changes(conn, where, after, limit, patience) if where.with_products else ([], None)
+    if where.with_matching:
+        found += await match_changes.newest(conn, where.values(), after=after, end=end, limit=limit + 1)
+        found.sort(key=_newest_first, reverse=True)
+    if len(found) > limit:
+        found, end = found[:limit], _newest_first(found[limit - 1])
+    return ChangePage(await _read_changes(conn, found), end)
+
+
+def _newest_first(row: Row) -> tuple[datetime, int]:
+    return row["changed_at"], row["product_id"]
+
+
+async def _listing_changes(
+    conn: Connection, where: ChangeFilter, after: tuple[datetime, int] | None, limit: int, patience: float
+) -> tuple[list[Row], tuple[datetime, int] | None]:
+    """Keys of at most `limit` changes of listings, and where the search ended (None: there are no more)."""
     if where.states is not None and not await _any_store_in(conn, where.states):
-        return ChangePage([], None)
+        return [], None
     started = time.monotonic()
     rows: list[Row] = []
     span, begun = where.span, after
@@ -172,15 +241,14 @@ async def list_changes(
         step = where if last else replace(where, span=Span(since=low, until=span.until))
         rows += await _page(conn, step, begun, limit + 1 - len(rows), many=many)
         if len(rows) > limit:
-            shown = rows[:limit]
-            return ChangePage(await _read_changes(conn, shown), (shown[-1]["changed_at"], shown[-1]["product_id"]))
+            return rows[:limit], _newest_first(rows[limit - 1])
         if last:
-            return ChangePage(await _read_changes(conn, rows), None)
+            return rows, None
         assert low is not None, "else it is the last"
         begun = (low, _FIRST)
         # The next step takes about twice as long as this one.
         if time.monotonic() - started > patience / 3:
-            return ChangePage(await _read_changes(conn, rows), begun)
+            return rows, begun
         reach *= 2
 
 
@@ -234,7 +302,7 @@ class FeedPage:
     exist already.
     """
 
-    items: list[Change]
+    items: list[AnyChange]
     next: tuple[int, int]
     more: bool
 
@@ -244,9 +312,40 @@ async def read_feed(
 ) -> FeedPage:
     """Reads changes after `after`, the (position, product_id) at which an earlier page ended."""
     await conn.execute(_q.number_crawls)
+    where = await resolve(conn, where)
+    known = (await fetch_all(conn, _q.last_position, {}))[0]["position"]
+    rows: list[Row] = []
+    scanned: int | None = None
+    more = False
+    if where.with_products:
+        rows, scanned, more = await _fed_listings(conn, where, after, known, limit)
+    if where.with_matching:
+        # Only as far as listings are known: a later page has the rest.
+        until = rows[-1]["position"] if len(rows) > limit else scanned if more and scanned else known
+        rows += await match_changes.fed(conn, where.values(), position=after[0], until=until, limit=limit + 1)
+        rows.sort(key=lambda row: row["position"])
+    shown = rows[:limit]
+    if len(rows) > limit:
+        last = shown[-1]
+        return FeedPage(items=await _read_changes(conn, shown), next=_position(last), more=True)
+    end = max([after[0], scanned or 0, *(row["position"] for row in rows)])
+    return FeedPage(
+        items=await _read_changes(conn, shown), next=(end, _NEVER) if end > after[0] or scanned else after, more=more
+    )
+
+
+def _position(row: Row) -> tuple[int, int]:
+    """The key of a row of the feed: an event of matching has a position of its own."""
+    return row["position"], row["product_id"] if row["product_id"] > 0 else _NEVER
+
+
+async def _fed_listings(
+    conn: Connection, where: ChangeFilter, after: tuple[int, int], known: int, limit: int
+) -> tuple[list[Row], int | None, bool]:
+    """Keys of at most `limit` + 1 changes, the position of the last crawl that was read (None: none was), and whether more follow."""
     values = where.values()
     crawls = await fetch_all(
-        conn, _q.crawls_fed, {**values, "position": after[0], "limit": CRAWLS_AT_ONCE + 1}, prepare=False
+        conn, _q.crawls_fed, {**values, "position": after[0], "last": known, "limit": CRAWLS_AT_ONCE + 1}, prepare=False
     )
     scanned = crawls[:CRAWLS_AT_ONCE]
     rows: list[Row] = []
@@ -264,17 +363,13 @@ async def read_feed(
             "limit": limit + 1 - len(rows),
         }
         rows += await fetch_all(conn, _q.fed, {**values, **page}, prepare=False)
-    shown = rows[:limit]
-    if len(rows) > limit:
-        end = (shown[-1]["position"], shown[-1]["product_id"])
-    else:
-        end = (scanned[-1]["position"], _NEVER) if scanned else after
-    more = len(rows) > limit or len(crawls) > CRAWLS_AT_ONCE
-    return FeedPage(items=await _read_changes(conn, shown), next=end, more=more)
+    return rows, scanned[-1]["position"] if scanned else None, len(crawls) > CRAWLS_AT_ONCE
 
 
-async def _read_changes(conn: Connection, keys: Sequence[Row]) -> list[Change]:
-    if not keys:
-        return []
-    values = {"ids": [key["product_id"] for key in keys], "times": [key["changed_at"] for key in keys]}
-    return await fetch_structs(conn, Change, _q.in_full, values)
+async def _read_changes(conn: Connection, keys: Sequence[Row]) -> list[AnyChange]:
+    """The rows of these keys, in their order."""
+    listings = [key for key in keys if key["product_id"] > 0]
+    values = {"ids": [key["product_id"] for key in listings], "times": [key["changed_at"] for key in listings]}
+    changed = iter(await fetch_structs(conn, Change, _q.in_full, values) if listings else [])
+    events = await match_changes.read(conn, [-key["product_id"] for key in keys if key["product_id"] < 0])
+    return [next(changed) if key["product_id"] > 0 else events[-key["product_id"]] for key in keys]

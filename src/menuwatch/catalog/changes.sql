@@ -24,6 +24,8 @@ SELECT c.product_id, c.changed_at
    AND (%(brands)s::text[] IS NULL
         OR c.product_id = ANY (ARRAY (SELECT b.id FROM catalog_products b WHERE lower(b.brand_name) = ANY (%(brands)s))))
    AND (%(brands_of_many)s::text[] IS NULL OR lower(p.brand_name) = ANY (%(brands_of_many)s))
+   AND (%(listings)s::bigint[] IS NULL OR c.product_id = ANY (%(listings)s))
+   AND (%(listings_of_many)s::bigint[] IS NULL OR c.product_id + 0 = ANY (%(listings_of_many)s))
    AND (%(since)s::timestamptz IS NULL OR c.changed_at >= %(since)s)
    AND (%(until)s::timestamptz IS NULL OR c.changed_at < %(until)s)
    AND (%(after_at)s::timestamptz IS NULL OR (c.changed_at, c.product_id) < (%(after_at)s, %(after_id)s::bigint))
@@ -63,13 +65,17 @@ SELECT p.id, greatest(p.state_from, %(since)s), effective_price(p.price_rec, p.p
 -- name: number_crawls
 SELECT number_crawls();
 
+-- name: last_position
+-- Both kinds of rows are read up to here: what is numbered while they are read belongs to a later page.
+SELECT coalesce(greatest((SELECT max(position) FROM crawl_feed), (SELECT max(position) FROM match_events)), 0) AS position;
+
 -- name: crawls_fed
 -- The next crawls of the feed that changed anything, from the one at `position` on: some of its products may not have been given yet.
 SELECT f.position, f.dispensary_id, f.crawled_at
   FROM crawl_feed f
   JOIN store_crawls c ON c.dispensary_id = f.dispensary_id AND c.crawled_at = f.crawled_at
   JOIN dispensaries d ON d.id = f.dispensary_id
- WHERE f.position >= %(position)s::bigint
+ WHERE f.position >= %(position)s::bigint AND f.position <= %(last)s::bigint
    AND CASE WHEN %(kind)s::text LIKE 'price%%' THEN c.price_changes > 0 WHEN %(kind)s IS NULL THEN c.price_changes > 0 OR c.stock_changes > 0
             ELSE c.stock_changes > 0 END
    AND (%(stores)s::integer[] IS NULL OR f.dispensary_id = ANY (%(stores)s))
@@ -89,6 +95,7 @@ SELECT k.position, c.product_id, c.changed_at
        AND (k.position > %(after_position)s::bigint OR c.product_id > %(after_id)s::bigint)
        AND (%(categories)s::text[] IS NULL OR p.category_canon = ANY (%(categories)s))
        AND (%(brands)s::text[] IS NULL OR lower(p.brand_name) = ANY (%(brands)s))
+       AND (%(listings)s::bigint[] IS NULL OR c.product_id = ANY (%(listings)s))
        AND {change_filter}
      ORDER BY c.product_id LIMIT %(limit)s) c
  ORDER BY k.position, c.product_id LIMIT %(limit)s;
@@ -110,9 +117,12 @@ SELECT c.product_id, c.dispensary_id, d.name AS store, d.state, c.provider_produ
          'price_med', c.price_med_after, 'price_med_special', c.price_med_special_after,
          'prices', prices_by_option(c.prices_after),
          'stock_status', c.stock_status_after, 'quantity', c.quantity_after,
-         'stock', stock_by_option(c.stock_after)) AS after
+         'stock', stock_by_option(c.stock_after)) AS after,
+       i.canonical_product_id, i.brand_id, l.location_id
   FROM unnest(%(ids)s::bigint[], %(times)s::timestamptz[]) WITH ORDINALITY k(id, at, place)
   JOIN product_changes c ON c.product_id = k.id AND c.changed_at = k.at
   JOIN catalog_products p ON p.id = k.id
   JOIN dispensaries d ON d.id = c.dispensary_id
+  LEFT JOIN product_identities i ON i.product_id = c.product_id
+  LEFT JOIN store_locations l ON l.dispensary_id = c.dispensary_id
  ORDER BY k.place;

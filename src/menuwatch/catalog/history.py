@@ -16,9 +16,12 @@ from menuwatch.catalog.model import StockStatus
 from menuwatch.catalog.service import Span, get_product
 from menuwatch.catalog.shapes import (
     BatchOnSale,
+    BrandId,
     Cannabinoids,
+    CanonicalProductId,
     Capped,
     Cbd,
+    LocationId,
     Price,
     PriceMed,
     PriceMedSpecial,
@@ -194,6 +197,9 @@ class MenuItem(Struct, kw_only=True, frozen=True, rename={"from_": "from"}):
     stock_status: Annotated[StockStatus, doc("Stock of the product as a whole.")]
     quantity: Quantity
     quantity_capped: Capped
+    canonical_product_id: CanonicalProductId
+    brand_id: BrandId
+    location_id: LocationId
 
 
 class Menu(Struct, kw_only=True, frozen=True):

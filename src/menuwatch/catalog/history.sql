@@ -107,7 +107,9 @@ WITH seen AS MATERIALIZED (
 )
 SELECT p.id AS product_id, p.provider_product_id, p.name, p.brand_name, p.category, p.category_canon, o.seen_from AS from_,
        o.seen_to AS "to", effective_price(o.price_rec, o.price_rec_special, o.price_med, o.price_med_special) AS price, o.price_rec, o.price_rec_special,
-       o.price_med, o.price_med_special, o.stock_status, o.quantity, o.quantity_capped
+       o.price_med, o.price_med_special, o.stock_status, o.quantity, o.quantity_capped, i.canonical_product_id, i.brand_id, l.location_id
   FROM offered o JOIN catalog_products p ON p.id = o.product_id
+  LEFT JOIN product_identities i ON i.product_id = p.id
+  LEFT JOIN store_locations l ON l.dispensary_id = p.dispensary_id
  WHERE p.dispensary_id = %(dispensary_id)s
  ORDER BY p.name, p.id;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -15,9 +15,12 @@ from msgspec import Raw, Struct
 from menuwatch.catalog.model import Special, StockStatus, Variant
 from menuwatch.catalog.shapes import (
     BatchOnSale,
+    BrandId,
     Cannabinoids,
+    CanonicalProductId,
     Capped,
     Cbd,
+    LocationId,
     Price,
     PriceMed,
     PriceMedSpecial,
@@ -78,11 +81,44 @@ class ProductFilter:
     """Seen for the first time at or after this time, but not with the first crawl of the store."""
     gone_since: datetime | None = None
     """No longer on the menu, and last changed at or after this time."""
+    canonical_products: Sequence[int] | None = None
+    """Listings of these canonical products; numbers that were merged away are followed, as for brands and locations."""
+    brand_ids: Sequence[int] | None = None
+    locations: Sequence[int] | None = None
+    listings: Sequence[int] | None = None
+    """Set by `resolve`: the listings of `canonical_products` and `brand_ids`."""
+
+    @property
+    def by_identity(self) -> bool:
+        """Whether it names canonical products, brands or locations that are not resolved."""
+        return any(given is not None for given in (self.canonical_products, self.brand_ids, self.locations))
 
     def values(self) -> dict[str, Any]:
-        """The filter as query parameters."""
+        """The filter as query parameters, once it is resolved."""
+        assert not self.by_identity, "resolve it first"
         values = {name: getattr(self, name) for name in self.__slots__}
         return values | {"q": None if self.q is None else like_pattern(self.q)}
+
+
+async def listings_and_menus(
+    conn: Connection, canonical_products: Any, brand_ids: Any, locations: Any, stores: Sequence[int] | None
+) -> tuple[list[int] | None, Sequence[int] | None]:
+    """The listings of these canonical products and brands (None: all), and those of `stores` that are menus of these locations."""
+    values = {"canonical_products": canonical_products, "brand_ids": brand_ids, "locations": locations}
+    (found,) = await fetch_all(conn, _q.listings_and_menus, values)
+    menus = found["menus"]
+    if menus is not None:
+        stores = menus if stores is None else [store for store in stores if store in menus]
+    return found["listings"], stores
+
+
+async def resolve(conn: Connection, where: ProductFilter) -> ProductFilter:
+    """The filter with the listings of its canonical products and brands, and with the menus of its locations as stores."""
+    if not where.by_identity:
+        return where
+    given = where.canonical_products, where.brand_ids, where.locations
+    listings, stores = await listings_and_menus(conn, *given, where.stores)
+    return replace(where, listings=listings, stores=stores, canonical_products=None, brand_ids=None, locations=None)
 
 
 class Product(Struct, kw_only=True, frozen=True):
@@ -123,6 +159,9 @@ class Product(Struct, kw_only=True, frozen=True):
         Instant | None, doc("Time of the last crawl with the product; null while it is on the menu.")
     ]
     updated_at: Annotated[Instant, doc("Time of the last crawl that changed the product.")]
+    canonical_product_id: CanonicalProductId
+    brand_id: BrandId
+    location_id: LocationId
 
 
 class ProductDetail(Product, kw_only=True, frozen=True):
@@ -181,7 +220,7 @@ async def list_products(
     limit: int = 50,
 ) -> ProductPage:
     """Products in that order, after the one whose (key, id) is `after`."""
-    keys = await _keys(conn, where, order, after, limit + 1)
+    keys = await _keys(conn, await resolve(conn, where), order, after, limit + 1)
     shown = keys[:limit]
     ids = {"ids": [row["id"] for row in shown]}
     items = await fetch_structs(conn, Product, _q.products_in_brief, ids) if shown else []
@@ -216,7 +255,7 @@ async def _keys(
 
 
 def select_keys(where: ProductFilter) -> tuple[LiteralString, dict[str, Any]]:
-    """A statement that gives the `id` of every product that the filter selects, and its parameters."""
+    """A statement that gives the `id` of every product that the resolved filter selects, and its parameters."""
     every = {"names": None, "after_key": None, "after_id": None, "limit": None, "priced": True}
     return _q.products_by_name, {**where.values(), **every}
 
@@ -319,6 +358,7 @@ class Facets:
 
 async def count_facets(conn: Connection, where: ProductFilter) -> Facets:
     """Counts a filter's products by facet. The caller has no open transaction, or one that may be aborted."""
+    where = await resolve(conn, where)
     names = await _names_with(conn, where)
     if names == []:
         return Facets()

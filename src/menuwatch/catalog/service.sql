@@ -25,6 +25,10 @@ AND (%(new_since)s::timestamptz IS NULL
        OR (p.changed_at >= %(new_since)s AND p.first_seen_at >= %(new_since)s
            AND p.first_seen_at > (SELECT d.first_crawled_at FROM dispensaries d WHERE d.id = p.dispensary_id)))
 AND (%(gone_since)s::timestamptz IS NULL OR (p.changed_at >= %(gone_since)s AND p.last_seen_at IS NOT NULL))
+AND {of_identity}
+
+-- piece: of_identity
+(%(listings)s::bigint[] IS NULL OR p.id = ANY (%(listings)s))
 
 -- piece: product_price
 effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special)
@@ -37,7 +41,20 @@ p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.stock_stat
 p.quantity_capped, p.variants,
 CASE WHEN p.thc_lo IS NOT NULL THEN json_build_object('lo', p.thc_lo, 'hi', p.thc_hi, 'unit', p.thc_unit) END AS thc,
 CASE WHEN p.cbd_lo IS NOT NULL THEN json_build_object('lo', p.cbd_lo, 'hi', p.cbd_hi, 'unit', p.cbd_unit) END AS cbd,
-p.image_url, p.local_image_path, p.consecutive_misses, p.first_seen_at, p.last_seen_at, p.updated_at
+p.image_url, p.local_image_path, p.consecutive_misses, p.first_seen_at, p.last_seen_at, p.updated_at,
+i.canonical_product_id, i.brand_id, l.location_id
+
+-- piece: from_products
+FROM store_products p
+  JOIN dispensaries d ON d.id = p.dispensary_id
+  LEFT JOIN product_identities i ON i.product_id = p.id
+  LEFT JOIN store_locations l ON l.dispensary_id = p.dispensary_id
+
+-- name: listings_and_menus
+-- Looked up before a list is read: how many there are decides by which index it is best read.
+SELECT CASE WHEN %(canonical_products)s::bigint[] IS NOT NULL OR %(brand_ids)s::integer[] IS NOT NULL
+            THEN listings_of(%(canonical_products)s, %(brand_ids)s) END AS listings,
+       CASE WHEN %(locations)s::integer[] IS NOT NULL THEN menus_at(%(locations)s) END AS menus;
 
 -- name: names_with
 -- Names of products that hold this text, of at least three characters.
@@ -86,7 +103,7 @@ SELECT p.id, p.changed_at AS key
 -- name: products_in_brief
 -- The products of those ids, in the order of the ids.
 SELECT {product_columns}
-  FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id
+  {from_products}
  WHERE p.id = ANY (%(ids)s::bigint[])
  ORDER BY array_position(%(ids)s::bigint[], p.id);
 
@@ -96,7 +113,7 @@ SELECT {product_columns},
        coalesce(p.cannabinoids, '[]') AS cannabinoids, coalesce(p.terpenes, '[]') AS terpenes, p.batch, p.quantity_sold,
        coalesce(p.specials, '[]') AS specials, coalesce(p.images, '[]') AS images,
        p.platform_created_at, p.platform_updated_at, p.extra
-  FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id
+  {from_products}
  WHERE p.id = %(id)s;
 
 -- name: totals
@@ -153,6 +170,7 @@ WITH few AS MATERIALIZED (
           OR {product_price} >= %(price_min)s)
      AND (%(price_max)s::numeric IS NULL
           OR {product_price} <= %(price_max)s)
+     AND {of_identity}
    LIMIT %(most)s
 )
 SELECT 'all' AS facet, NULL AS value, count(*) FILTER (WHERE in_category AND in_strain AND in_stock) AS n, count(*) AS looked FROM few

@@ -75,3 +75,10 @@ BatchOnSale = Annotated[BatchJson | None, doc("Batch on sale; null if the menu n
 QuantitySold = Annotated[
     int | None, doc("Number of packages sold since the product was made; null if the menu does not count them.")
 ]
+CanonicalProductId = Annotated[
+    int | None, doc("Id of the canonical product: the same item in all stores and sizes. Null until it is matched.")
+]
+BrandId = Annotated[
+    int | None, doc("Id of the brand of its canonical product; null until it is matched, and if menus name no brand.")
+]
+LocationId = Annotated[int | None, doc("Id of the store's location; null until the store is linked to one.")]

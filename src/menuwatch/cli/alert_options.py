@@ -30,12 +30,22 @@ class RuleOptions:
         str | None, typer.Option("--percent", help="Size of the price drop, or failure rate, in percent.")
     ] = None
     product_id: Annotated[int | None, typer.Option("--product", help="Only this product, by id.")] = None
+    canonical_product_id: Annotated[
+        int | None, typer.Option("--canonical-product", help="Only listings of this canonical product, by id.")
+    ] = None
     store: StoreOption = None
     brand: Annotated[str | None, typer.Option("--brand", help="Only this brand.")] = None
     category: Annotated[str | None, typer.Option("--category", help="Only this category.")] = None
     search: Annotated[str | None, typer.Option("--search", help="Only products whose name contains this text.")] = None
     state: Annotated[str | None, typer.Option("--state", help="Only stores in this state.")] = None
     platform: Annotated[str | None, typer.Option("--platform", help="Only stores on this platform.")] = None
+    latitude: Annotated[float | None, typer.Option("--latitude", help="Only stores within --miles of this place.")] = (
+        None
+    )
+    longitude: Annotated[
+        float | None, typer.Option("--longitude", help="Only stores within --miles of this place.")
+    ] = None
+    miles: Annotated[float | None, typer.Option("--miles", help="Distance from the place, at most 500.")] = None
     option: Annotated[
         str | None, typer.Option("--option", help="Size or package to compare; default: the cheapest one.")
     ] = None
@@ -94,10 +104,14 @@ class RuleOptions:
         return values
 
 
-_OPTIONS = {"product_id": "--product", "store_id": "--store", "hysteresis_percent": "--hysteresis", "digest_at": "--digest"} | {
+_OPTIONS = {
+    "product_id": "--product", "canonical_product_id": "--canonical-product", "store_id": "--store",
+    "hysteresis_percent": "--hysteresis", "digest_at": "--digest",
+} | {
     name: f"--{name.replace('_', '-')}"
     for name in (
-        "brand", "category", "search", "state", "platform", "amount", "percent", "option", "price", "debounce_crawls",
+        "brand", "category", "search", "state", "platform", "latitude", "longitude", "miles",
+        "amount", "percent", "option", "price", "debounce_crawls",
         "debounce_minutes", "cooldown_minutes", "timezone", "on_existing",
     )
 }  # fmt: skip

@@ -48,7 +48,7 @@ def _print_rule(rule: CreatedRule, what: str, json: bool) -> None:
 
 
 def _scope(rule: AlertRule) -> str | None:
-    names = ("product_id", "store", "brand", "category", "search", "state", "platform")
+    names = ("product_id", "canonical_product_id", "miles", "store", "brand", "category", "search", "state", "platform")
     values = {name.removesuffix("_id"): getattr(rule, name) for name in names}
     return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None) or None
 
@@ -184,15 +184,22 @@ def edit(
     for field in without or ():
         if field not in _REMOVABLE:
             raise Refused(f"--without {field!r} is not possible; use one of: {', '.join(_REMOVABLE)}")
-        column = {"product": "product_id", "store": "dispensary_id"}.get(field, field)
-        values[column] = [] if field == "channels" else None
+        column = {"product": "product_id", "canonical-product": "canonical_product_id", "store": "dispensary_id"}.get(
+            field, field
+        )
+        values |= (
+            dict.fromkeys(("latitude", "longitude", "miles"))
+            if field == "place"
+            else {column: [] if field == "channels" else None}
+        )
     if not values:
         raise Refused("nothing to change: give at least one option")
     _print_rule(_change(rule, values), "changed", json)
 
 
 _REMOVABLE = (
-    "amount", "percent", "product", "store", "brand", "category", "search", "state", "platform", "option", "channels",
+    "amount", "percent", "product", "canonical-product", "place",
+    "store", "brand", "category", "search", "state", "platform", "option", "channels",
 )  # fmt: skip
 
 

@@ -15,7 +15,17 @@ from msgspec import Struct, structs
 from menuwatch.accounts import audit
 from menuwatch.analytics import refresh as refreshing
 from menuwatch.analytics.refresh import RefreshResult, RefreshRunning
-from menuwatch.analytics.service import ALL, UNKNOWN, DayGroup, Page, Report, ReportFilter, StockGroup, read_report
+from menuwatch.analytics.service import (
+    ALL,
+    UNKNOWN,
+    CheapestGroup,
+    DayGroup,
+    Page,
+    Report,
+    ReportFilter,
+    StockGroup,
+    read_report,
+)
 from menuwatch.catalog.taxonomy.categories import CATEGORIES
 from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, StoresOption, find_store_ids, parse_since
 from menuwatch.cli.output import Column, Format, ago, echo, notice, print_json, print_list
@@ -33,6 +43,10 @@ StateOption = Annotated[
 ]
 CategoryOption = Annotated[str | None, typer.Option("--category", help="Only this canonical category, or `unknown`.")]
 BrandOption = Annotated[str | None, typer.Option("--brand", help="Only this brand, case-insensitive.")]
+CanonicalOption = Annotated[
+    int | None,
+    typer.Option("--canonical-product", min=1, max=2**63 - 1, help="Only this canonical product, by id."),
+]
 
 _COVERAGE = (("coverage_stores", "Stores"), ("coverage_stale_stores", "Stale"), ("coverage_share", "Crawls ok"))
 _COLUMNS = {
@@ -75,6 +89,26 @@ _COLUMNS = {
         ("where", "State"), ("known_stores", "Known"), ("crawled_stores", "Seen"), ("stale_stores", "Stale"),
         ("median_age_hours", "Median age (h)"), ("observed_share", "Observed"), ("failed", "Failed"), ("quarantined", "Quarantined"),
         ("never_begun", "Not started"), ("coverage_scheduled", "Scheduled"), ("coverage_share", "Crawls ok"),
+    ),
+    Report.DISTRIBUTION: (
+        ("canonical_product_id", "#"), ("name", "Product"), ("brand", "Brand"), ("where", "State"), ("category", "Category"),
+        ("locations", "Locations"), ("in_stock", "In stock"), ("share", "Share"), ("category_share", "Of category"),
+    ),
+    Report.BRAND_DISTRIBUTION: (
+        ("brand_id", "#"), ("brand", "Brand"), ("where", "State"), ("what", "Category"), ("locations", "Locations"),
+        ("in_stock", "In stock"), ("share", "Share"), ("category_share", "Of category"), ("products_per_location", "Products"),
+    ),
+    Report.DISPERSION: (
+        ("canonical_product_id", "#"), ("name", "Product"), ("brand", "Brand"), ("where", "State"), ("size", "Size"),
+        ("locations", "Locations"), ("min", "Min"), ("p25", "p25"), ("median", "Median"), ("p75", "p75"), ("max", "Max"), ("cv", "CV"),
+    ),
+    Report.GAPS: (
+        ("canonical_product_id", "#"), ("name", "Product"), ("brand", "Brand"), ("where", "State"), ("size", "Size"),
+        ("locations", "Locations"), ("min", "Min"), ("max", "Max"), ("gap", "Gap"), ("gap_share", "Above min"),
+    ),
+    Report.CHEAPEST: (
+        ("location_id", "Location"), ("dispensary_id", "Store #"), ("store", "Store"), ("state", "State"), ("category", "Category"),
+        ("brand", "Brand"), ("compared", "Compared"), ("cheapest", "Cheapest"), ("share", "Share"),
     ),
 }  # fmt: skip
 
@@ -166,6 +200,69 @@ def list_stores(
 def coverage(out: LimitedOutput, state: StateOption = None) -> None:
     """Show the crawl coverage by state."""
     _print_report(Report.COVERAGE, ReportFilter(state=_state(state)), out)
+
+
+@app.command("distribution")
+def distribution(
+    out: LimitedOutput,
+    brands: Annotated[bool, typer.Option("--brands", help="List brands instead of canonical products.")] = False,
+    state: StateOption = None,
+    category: CategoryOption = None,
+    brand: BrandOption = None,
+    product: CanonicalOption = None,
+) -> None:
+    """Show the share of locations that have a canonical product or a brand in stock."""
+    if brands and product is not None:
+        raise Refused("--brands and --canonical-product are mutually exclusive")
+    filters = ReportFilter(
+        state=_state(state),
+        category=_category(category, *([ALL] if brands else [])),
+        brand=brand,
+        canonical_product=product,
+    )
+    _print_report(Report.BRAND_DISTRIBUTION if brands else Report.DISTRIBUTION, filters, out)
+
+
+@app.command("price-dispersion")
+def price_dispersion(
+    out: LimitedOutput,
+    state: StateOption = None,
+    category: CategoryOption = None,
+    brand: BrandOption = None,
+    product: CanonicalOption = None,
+) -> None:
+    """Show the prices of one size of a canonical product over locations."""
+    filters = ReportFilter(state=_state(state), category=_category(category), brand=brand, canonical_product=product)
+    _print_report(Report.DISPERSION, filters, out)
+
+
+@app.command("widest-gaps")
+def widest_gaps(
+    out: LimitedOutput,
+    state: StateOption = None,
+    category: CategoryOption = None,
+    brand: BrandOption = None,
+    product: CanonicalOption = None,
+) -> None:
+    """Show where the dearest location asks the most above the cheapest one."""
+    filters = ReportFilter(state=_state(state), category=_category(category), brand=brand, canonical_product=product)
+    _print_report(Report.GAPS, filters, out)
+
+
+@app.command("cheapest-quarter")
+def cheapest_quarter(
+    out: LimitedOutput,
+    by: Annotated[CheapestGroup, typer.Option(help="Dimension to aggregate by.")] = CheapestGroup.ALL,
+    state: StateOption = None,
+    category: CategoryOption = None,
+    brand: BrandOption = None,
+    store: StoresOption = None,
+) -> None:
+    """Show how often locations are in the cheapest quarter of their state."""
+    filters = ReportFilter(state=_state(state), category=_category(category), brand=brand, by=by)
+    if filters.state in (ALL, UNKNOWN):
+        raise Refused(f"--state {filters.state} is not supported here: prices are compared within a state")
+    _print_report(Report.CHEAPEST, filters, out, store)
 
 
 @app.command("refresh")

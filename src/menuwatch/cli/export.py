@@ -41,14 +41,20 @@ class TableChoice(StrEnum):
     SNAPSHOTS = "snapshots"
     CHANGES = "changes"
     DETAILS = "details"
+    CANONICAL_PRODUCTS = "canonical-products"
+    BRANDS = "brands"
+    LOCATIONS = "locations"
+    PRODUCT_MATCHES = "product-matches"
+    MATCH_EVENTS = "match-events"
 
 
 def export(
     what: Annotated[
         TableChoice,
         typer.Argument(
-            help="products (current), snapshots (one row per product and crawl), changes, or details (batches, lab values and sold "
-            "counts over time)."
+            help="products (current), snapshots (one row per product and crawl), changes, details (batches, lab values and sold "
+            "counts over time), canonical-products, brands and locations, product-matches (which product is which canonical one), or "
+            "match-events (merged and split canonical products)."
         ),
     ],
     out: Annotated[Path, typer.Argument(help="File to write, a directory with --partition, or - for standard output.")],
@@ -69,7 +75,7 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Export products, snapshots, changes or details to a file. The file appears when it is complete; a failed export leaves no
+    """Export products, their history or what they are matched to. The file appears when it is complete; a failed export leaves no
     partial file."""
     if states and what is not TableChoice.SNAPSHOTS:
         raise Refused("--states is for snapshots only")

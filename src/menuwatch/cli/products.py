@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from menuwatch.catalog.changes import Change, ChangeFilter, ChangeSide, Kind, list_changes
+from menuwatch.catalog.changes import AnyChange, Change, ChangeFilter, ChangeSide, Kind, list_changes
+from menuwatch.catalog.match_changes import MatchChange
 from menuwatch.catalog.service import Product, ProductFilter, Span, brand_spellings, list_products
 from menuwatch.catalog.taxonomy.categories import CATEGORIES, SUBCATEGORIES
 from menuwatch.catalog.taxonomy.strains import STRAINS
@@ -41,6 +42,18 @@ CategoriesOption = Annotated[
     typer.Option("--category-canon", help="Only these canonical categories: flower, edible, … (repeatable)."),
 ]
 
+CanonicalProductsOption = Annotated[
+    list[int] | None,
+    typer.Option("--canonical-product", min=1, max=2**63 - 1, help="Only this canonical product, by id (repeatable)."),
+]
+BrandIdsOption = Annotated[
+    list[int] | None,
+    typer.Option("--brand-id", min=1, max=2**31 - 1, help="Only canonical products of this brand, by id (repeatable)."),
+]
+LocationsOption = Annotated[
+    list[int] | None, typer.Option("--location", min=1, max=2**31 - 1, help="Only this location, by id (repeatable).")
+]
+
 _PAGE = 1000
 _STOCK = {"in_stock": "in stock", "oos": "out of stock", "unknown": "unknown"}
 
@@ -55,8 +68,8 @@ def _sides(change: Change) -> tuple[ChangeSide, ChangeSide]:
     return msgspec.json.decode(change.before, type=ChangeSide), msgspec.json.decode(change.after, type=ChangeSide)
 
 
-def _price_change(change: Change) -> str | None:
-    if not change.price_changed:
+def _price_change(change: AnyChange) -> str | None:
+    if isinstance(change, MatchChange) or not change.price_changed:
         return None
     before, after = _sides(change)
     prices, what = (before.price, after.price), ""
@@ -68,13 +81,19 @@ def _price_change(change: Change) -> str | None:
     return what + " → ".join("-" if price is None else f"{price:,.2f}" for price in prices)
 
 
-def _stock_change(change: Change) -> str | None:
-    if not change.stock_changed:
+def _stock_change(change: AnyChange) -> str | None:
+    if isinstance(change, MatchChange) or not change.stock_changed:
         return None
     return " → ".join(
         _STOCK[side.stock_status] if side.quantity is None or side.stock_status == "oos" else str(side.quantity)
         for side in _sides(change)
     )
+
+
+def _match_change(change: AnyChange) -> str | None:
+    if not isinstance(change, MatchChange):
+        return None
+    return f"{change.kind}: {change.from_canonical_product_id} {change.from_name} → {change.canonical_product_id}"
 
 
 PRODUCT_COLUMNS = (
@@ -89,10 +108,11 @@ PRODUCT_COLUMNS = (
 )
 CHANGE_COLUMNS = (
     Column("When (UTC)", "changed_at"),
-    Column("Store", "store"),
+    Column("Store", lambda change: None if isinstance(change, MatchChange) else change.store),
     Column("Product", "name"),
     Column("Price from $", _price_change),
     Column("Stock", _stock_change),
+    Column("Canonical products", _match_change),
 )
 
 
@@ -119,6 +139,9 @@ def products(
     gone_since: Annotated[
         str | None, typer.Option(help="Only products that left the menu since then: a date, a time or an age (7d).")
     ] = None,
+    canonical_product: CanonicalProductsOption = None,
+    brand_id: BrandIdsOption = None,
+    location: LocationsOption = None,
 ) -> None:
     """List products with price, stock and potency as of their store's last crawl, by name."""
     now = datetime.now(UTC)
@@ -130,6 +153,9 @@ def products(
         strains_canon=_check("--strain-canon", strain_canon, STRAINS),
         states=parse_states(state),
         stock=_check("--stock", stock, _STOCK),
+        canonical_products=canonical_product or None,
+        brand_ids=brand_id or None,
+        locations=location or None,
     )
 
     async def act(system: System, conn: Connection) -> tuple[list[Product], bool]:
@@ -168,8 +194,11 @@ def changes(
     percent: Annotated[
         float | None, typer.Option(min=0.01, help="Only prices that changed by at least this percentage.")
     ] = None,
+    canonical_product: CanonicalProductsOption = None,
+    brand_id: BrandIdsOption = None,
+    location: LocationsOption = None,
 ) -> None:
-    """List price and stock changes, newest first."""
+    """List price and stock changes, and canonical products that were merged or split, newest first."""
     now = datetime.now(UTC)
     start = parse_since(since, now) if since else None
     if start is not None and start > now:
@@ -180,20 +209,24 @@ def changes(
         categories=_check("--category-canon", category_canon, CATEGORIES),
         brands=brand or None,
         percent=None if percent is None else Decimal(str(percent)),
+        canonical_products=canonical_product or None,
+        brand_ids=brand_id or None,
+        locations=location or None,
     )
     filtered = where != ChangeFilter()
     where = replace(where, span=Span(since=start))
 
-    async def act(_: System, conn: Connection) -> tuple[list[Change], bool]:
+    async def act(_: System, conn: Connection) -> tuple[list[AnyChange], bool]:
         stores = await find_store_ids(conn, [store] if store is not None else None)
         return await _collect(
             lambda after, limit: list_changes(conn, replace(where, stores=stores), after=after, limit=limit), out.rows
         )
 
     rows, more = read(act)
+    matched = any(isinstance(row, MatchChange) for row in rows)
     print_list(
         rows,
-        CHANGE_COLUMNS,
+        CHANGE_COLUMNS if matched or not out.is_table else CHANGE_COLUMNS[:-1],
         out.format,
         empty="No matching changes."
         if filtered

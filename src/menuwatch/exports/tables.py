@@ -38,6 +38,17 @@ class ExportTable(StrEnum):
     STATES = "states"
     CHANGES = "changes"
     DETAILS = "details"
+    CANONICAL_PRODUCTS = "canonical-products"
+    BRANDS = "brands"
+    LOCATIONS = "locations"
+    PRODUCT_MATCHES = "product-matches"
+    MATCH_EVENTS = "match-events"
+
+
+MATCHING = (
+    ExportTable.CANONICAL_PRODUCTS, ExportTable.BRANDS, ExportTable.LOCATIONS, ExportTable.PRODUCT_MATCHES, ExportTable.MATCH_EVENTS,
+)  # fmt: skip
+"""Tables that are about no single store: filters by store leave what those stores have of it."""
 
 
 class Format(StrEnum):
@@ -76,6 +87,7 @@ _DETAILS = (
     Column("quantity_sold", Kind.WHOLE),
 )
 _NAMES = _columns(Kind.TEXT, "name brand_name category_canon")
+_IDS = _columns(Kind.WHOLE, "canonical_product_id brand_id location_id")
 
 TABLES: dict[ExportTable, tuple[Column, ...]] = {
     ExportTable.PRODUCTS: (
@@ -93,6 +105,7 @@ TABLES: dict[ExportTable, tuple[Column, ...]] = {
         *_columns(Kind.TEXT, "image_url local_image_path description"),
         Column("consecutive_misses", Kind.WHOLE),
         *_columns(Kind.TIME, "first_seen_at last_seen_at updated_at platform_created_at platform_updated_at"),
+        *_IDS,
     ),
     ExportTable.SNAPSHOTS: (
         Column("crawled_at", Kind.TIME),
@@ -106,6 +119,7 @@ TABLES: dict[ExportTable, tuple[Column, ...]] = {
         *_potency(),
         *_columns(Kind.JSON, "prices stock"),
         Column("state_since", Kind.TIME),
+        *_IDS,
     ),
     ExportTable.STATES: (
         *_columns(Kind.TIME, "seen_from seen_to"),
@@ -117,6 +131,7 @@ TABLES: dict[ExportTable, tuple[Column, ...]] = {
         *_STOCK,
         *_potency(),
         *_columns(Kind.JSON, "prices stock"),
+        *_IDS,
     ),
     ExportTable.CHANGES: (
         Column("changed_at", Kind.TIME),
@@ -130,6 +145,7 @@ TABLES: dict[ExportTable, tuple[Column, ...]] = {
             for when in ("before", "after")
         ),
         *_columns(Kind.JSON, "prices_before prices_after stock_before stock_after"),
+        *_IDS,
     ),
     ExportTable.DETAILS: (
         *_columns(Kind.TIME, "seen_from ended_at"),
@@ -137,6 +153,44 @@ TABLES: dict[ExportTable, tuple[Column, ...]] = {
         *_STORE,
         *_NAMES,
         *_DETAILS,
+        *_IDS,
+    ),
+    ExportTable.CANONICAL_PRODUCTS: (
+        *_columns(Kind.WHOLE, "canonical_product_id brand_id"),
+        *_columns(Kind.TEXT, "name category form strain"),
+        *_columns(Kind.WHOLE, "listings stores merged_into"),
+        *_columns(Kind.TIME, "created_at changed_at"),
+    ),
+    ExportTable.BRANDS: (
+        Column("brand_id", Kind.WHOLE),
+        *_columns(Kind.TEXT, "slug name"),
+        Column("merged_into", Kind.WHOLE),
+        Column("created_at", Kind.TIME),
+    ),
+    ExportTable.LOCATIONS: (
+        Column("location_id", Kind.WHOLE),
+        *_columns(Kind.TEXT, "name chain address city state zipcode"),
+        *_columns(Kind.NUMBER, "latitude longitude"),
+        Column("phone", Kind.TEXT),
+        Column("merged_into", Kind.WHOLE),
+        *_columns(Kind.TIME, "created_at changed_at"),
+    ),
+    ExportTable.PRODUCT_MATCHES: (
+        *_columns(Kind.WHOLE, "product_id dispensary_id canonical_product_id brand_id location_id"),
+        Column("confidence", Kind.NUMBER),
+        *_columns(Kind.JSON, "reasons sizes"),
+        Column("matched_at", Kind.TIME),
+    ),
+    ExportTable.MATCH_EVENTS: (
+        Column("id", Kind.WHOLE),
+        Column("at", Kind.TIME),
+        Column("kind", Kind.TEXT),
+        Column("from_canonical_product_id", Kind.WHOLE),
+        Column("from_name", Kind.TEXT),
+        Column("canonical_product_id", Kind.WHOLE),
+        Column("name", Kind.TEXT),
+        Column("listings", Kind.WHOLE),
+        Column("cause", Kind.TEXT),
     ),
 }
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from psycopg import AsyncClientCursor, AsyncConnection
 
-from menuwatch.catalog import changes, cold_storage
+from menuwatch.catalog import changes, cold_storage, match_changes
 from menuwatch.catalog import service as products
 from menuwatch.catalog.changes import ChangeFilter
 from menuwatch.catalog.cold_storage import ParquetPartitions
@@ -26,7 +26,7 @@ from menuwatch.core.errors import Refused
 from menuwatch.db import sql
 from menuwatch.exports.atomic_files import atomic_file, atomic_folder
 from menuwatch.exports.encoders import encoder, expression
-from menuwatch.exports.tables import TABLES, Column, ExportTable, Format
+from menuwatch.exports.tables import MATCHING, TABLES, Column, ExportTable, Format
 
 _q = sql.load(__package__, "export.sql")
 _MOST_BYTES = 16_000_000
@@ -99,7 +99,10 @@ def products_of(where: ProductFilter, fmt: Format) -> RowExport:
 
 
 def changes_of(where: ChangeFilter, fmt: Format) -> RowExport:
-    """The changes of a list, as `ExportTable.CHANGES` has them."""
+    """The changes of a list whose filter is resolved (`changes.resolve`), as `ExportTable.CHANGES` has them; of merged and split
+    products as `ExportTable.MATCH_EVENTS` has those. Without a kind, changes of listings alone: a file has one kind of row."""
+    if where.kind in changes.MATCHING:
+        return _match_events_of(where, fmt)
     everything = ExportRequest(what=ExportTable.CHANGES, fmt=fmt)
     keys, values = changes.select_keys(where)
     statement = f"SELECT e.* FROM ({_q.changes}) e JOIN ({keys}) k ON k.product_id = e.product_id AND k.changed_at = e.changed_at"  # noqa: S608
@@ -108,7 +111,17 @@ def changes_of(where: ChangeFilter, fmt: Format) -> RowExport:
     )
 
 
-_NEVER_PACKED = (ExportTable.PRODUCTS, ExportTable.DETAILS)
+def _match_events_of(where: ChangeFilter, fmt: Format) -> RowExport:
+    everything = ExportRequest(what=ExportTable.MATCH_EVENTS, fmt=fmt)
+    keys, values = match_changes.select_keys(where.values())
+    some = "true" if where.with_matching else "false"
+    statement = f"SELECT e.* FROM ({_q.match_events}) e WHERE {some} AND -e.id IN (SELECT k.product_id FROM ({keys}) k)"  # noqa: S608
+    return RowExport(
+        columns=everything.columns, statement=statement, parameters={**everything.values(), **values}, fmt=fmt
+    )
+
+
+_NEVER_PACKED = (ExportTable.PRODUCTS, ExportTable.DETAILS, *MATCHING)
 _SPANS = (ExportTable.STATES, ExportTable.DETAILS)
 """Tables whose rows are periods: one may have begun before the span of an export."""
 Progress = Callable[[int, int], None]
@@ -150,7 +163,7 @@ async def read_snapshot(
 
 
 def _copy(request: ExportRequest | RowExport) -> str:
-    inner = _q[request.what.value] if isinstance(request, ExportRequest) else request.statement
+    inner = _q[request.what.value.replace("-", "_")] if isinstance(request, ExportRequest) else request.statement
     columns = ", ".join(expression(column, request.fmt) for column in request.columns)
     rows = f"SELECT {columns} FROM ({inner}) x"  # noqa: S608  # names of our own
     if request.fmt is Format.JSONL:
@@ -231,6 +244,10 @@ async def to_folder(
     """
     if request.fmt is not Format.PARQUET:
         raise Refused(f"--partition {by} writes Parquet files: omit --format {request.fmt}")
+    if request.what in MATCHING:
+        raise Refused(
+            f"--partition is not possible for {request.what.replace('-', ' ')}: they belong to no state or month; omit it"
+        )
     if by is PartitionBy.MONTH and request.what is ExportTable.PRODUCTS:
         raise Refused("--partition month is not possible for products: use --partition state")
     with atomic_folder(final, overwrite=overwrite) as folder:

@@ -40,6 +40,7 @@ BY_COLUMN: dict[str, Any] = {
     "analytics_runs.status": "done",
     "analytics_runs.finished_at": LATER,
     "analytics_stock_stats.level": "all",
+    "analytics_cheapest_stats.level": "all",
     "audit_log.actor_kind": "user",
     "brand_aliases.origin": "spelling",
     "audit_log.via": "api",

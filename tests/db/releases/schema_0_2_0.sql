@@ -1067,40 +1067,65 @@ BEGIN
   VALUES (p_host, lease_identity.proxy_id, task, at, at + make_interval(secs => lease_seconds)) RETURNING l.id INTO lease;
   RETURN NEXT;
 END $$;
-CREATE FUNCTION public.note_brands() RETURNS trigger
-    LANGUAGE plpgsql
-    SET plan_cache_mode TO 'force_custom_plan'
-    AS $$
-BEGIN
-  INSERT INTO storefront_dirty_products
-  SELECT i.id FROM new_rows n JOIN old_rows o ON o.id = n.id JOIN storefront_items i ON i.brand_id = n.id
-   WHERE (n.name, n.merged_into) IS DISTINCT FROM (o.name, o.merged_into);
-  RETURN NULL;
-END $$;
-CREATE FUNCTION public.note_canonical_products() RETURNS trigger
-    LANGUAGE plpgsql
-    SET plan_cache_mode TO 'force_custom_plan'
-    AS $$
-BEGIN
-  INSERT INTO storefront_dirty_products
-  SELECT n.id FROM new_rows n JOIN old_rows o ON o.id = n.id
-   WHERE (n.name, n.brand_id, n.category, n.form, n.strain, n.merged_into) IS DISTINCT FROM (o.name, o.brand_id, o.category, o.form, o.strain, o.merged_into);
-  RETURN NULL;
-END $$;
-CREATE FUNCTION public.note_matches() RETURNS trigger
-    LANGUAGE plpgsql
-    SET plan_cache_mode TO 'force_custom_plan'
-    AS $$
-BEGIN
-  IF TG_OP = 'INSERT' THEN
-    INSERT INTO storefront_dirty_stores SELECT DISTINCT n.dispensary_id FROM new_rows n WHERE n.canonical_product_id IS NOT NULL;
-  ELSE
-    INSERT INTO storefront_dirty_stores
-    SELECT DISTINCT n.dispensary_id FROM new_rows n JOIN old_rows o ON o.product_id = n.product_id
-     WHERE n.canonical_product_id IS NOT NULL AND n.canonical_product_id IS DISTINCT FROM o.canonical_product_id;
-  END IF;
-  RETURN NULL;
-END $$;
+CREATE FUNCTION public.listings_of(products bigint[], brand_ids integer[]) RETURNS bigint[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  SELECT coalesce(array_agg(m.product_id), '{}')
+    FROM canonical_products c JOIN product_matches m ON m.canonical_product_id = c.id
+   WHERE ($1 IS NULL OR c.id = ANY (merged_canonical_products($1))) AND ($2 IS NULL OR c.brand_id = ANY (merged_brands($2)))
+$_$;
+CREATE FUNCTION public.live_brand(id integer) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  WITH RECURSIVE r AS (
+    SELECT b.id, b.merged_into FROM brands b WHERE b.id = $1
+     UNION SELECT b.id, b.merged_into FROM r JOIN brands b ON b.id = r.merged_into)
+  SELECT r.id FROM r WHERE r.merged_into IS NULL
+$_$;
+CREATE FUNCTION public.live_canonical_product(id bigint) RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  WITH RECURSIVE r AS (
+    SELECT c.id, c.merged_into FROM canonical_products c WHERE c.id = $1
+     UNION SELECT c.id, c.merged_into FROM r JOIN canonical_products c ON c.id = r.merged_into)
+  SELECT r.id FROM r WHERE r.merged_into IS NULL
+$_$;
+CREATE FUNCTION public.live_location(id integer) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  WITH RECURSIVE r AS (
+    SELECT l.id, l.merged_into FROM locations l WHERE l.id = $1
+     UNION SELECT l.id, l.merged_into FROM r JOIN locations l ON l.id = r.merged_into)
+  SELECT r.id FROM r WHERE r.merged_into IS NULL
+$_$;
+CREATE FUNCTION public.menus_at(location_ids integer[]) RETURNS integer[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  SELECT coalesce(array_agg(k.dispensary_id), '{}')
+    FROM location_links k WHERE k.location_id = ANY (merged_locations($1)) AND k.dispensary_id IS NOT NULL
+$_$;
+CREATE FUNCTION public.merged_brands(ids integer[]) RETURNS integer[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  WITH RECURSIVE r AS (
+    SELECT live_brand(n) AS id FROM unnest($1) n UNION SELECT b.id FROM r JOIN brands b ON b.merged_into = r.id)
+  SELECT coalesce(array_agg(r.id), '{}') FROM r WHERE r.id IS NOT NULL
+$_$;
+CREATE FUNCTION public.merged_canonical_products(ids bigint[]) RETURNS bigint[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  WITH RECURSIVE r AS (
+    SELECT live_canonical_product(n) AS id FROM unnest($1) n
+     UNION SELECT c.id FROM r JOIN canonical_products c ON c.merged_into = r.id)
+  SELECT coalesce(array_agg(r.id), '{}') FROM r WHERE r.id IS NOT NULL
+$_$;
+CREATE FUNCTION public.merged_locations(ids integer[]) RETURNS integer[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $_$
+  WITH RECURSIVE r AS (
+    SELECT live_location(n) AS id FROM unnest($1) n UNION SELECT l.id FROM r JOIN locations l ON l.merged_into = r.id)
+  SELECT coalesce(array_agg(r.id), '{}') FROM r WHERE r.id IS NOT NULL
+$_$;
 CREATE FUNCTION public.note_name() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -1123,8 +1148,11 @@ CREATE FUNCTION public.number_crawls(most integer DEFAULT 10000) RETURNS integer
     AS $$
 DECLARE
   given integer;
+  events integer;
 BEGIN
-  IF NOT EXISTS (SELECT FROM crawl_feed WHERE position IS NULL) THEN RETURN 0; END IF;
+  IF NOT EXISTS (SELECT FROM crawl_feed WHERE position IS NULL) AND NOT EXISTS (SELECT FROM match_events WHERE position IS NULL) THEN
+    RETURN 0;
+  END IF;
   IF NOT pg_try_advisory_xact_lock(hashtext('number_crawls')) THEN RETURN 0; END IF;
   -- With the lock, and a snapshot taken after it: no position is given twice, and none is given before a smaller one can be seen.
   WITH next AS MATERIALIZED (
@@ -1134,7 +1162,11 @@ BEGIN
   UPDATE crawl_feed c SET position = n.position FROM numbered n
    WHERE c.dispensary_id = n.dispensary_id AND c.crawled_at = n.crawled_at;
   GET DIAGNOSTICS given = ROW_COUNT;
-  RETURN given;
+  WITH next AS MATERIALIZED (SELECT e.id FROM match_events e WHERE e.position IS NULL ORDER BY e.id LIMIT most),
+  numbered AS MATERIALIZED (SELECT n.id, nextval('crawl_positions') AS position FROM next n)
+  UPDATE match_events e SET position = n.position FROM numbered n WHERE e.id = n.id;
+  GET DIAGNOSTICS events = ROW_COUNT;
+  RETURN given + events;
 END $$;
 CREATE FUNCTION public.on_special(price_rec numeric, price_rec_special numeric, price_med numeric, price_med_special numeric) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1154,20 +1186,6 @@ CREATE FUNCTION public.option_stock(variants jsonb) RETURNS jsonb
   SELECT coalesce(jsonb_agg(jsonb_build_array(v -> 'option', coalesce(v -> 'stock_status', '"unknown"'), v -> 'quantity', coalesce(v -> 'capped', 'false'))
                             ORDER BY n), '[]')
     FROM jsonb_array_elements(variants) WITH ORDINALITY e(v, n)
-$$;
-CREATE FUNCTION public.present_brand(number integer) RETURNS integer
-    LANGUAGE sql STABLE PARALLEL SAFE
-    AS $$
-  WITH RECURSIVE r AS (SELECT id, merged_into, 1 AS step FROM brands WHERE id = number
-                       UNION ALL SELECT b.id, b.merged_into, r.step + 1 FROM r JOIN brands b ON b.id = r.merged_into WHERE r.step < 100)
-  SELECT id FROM r ORDER BY step DESC LIMIT 1
-$$;
-CREATE FUNCTION public.present_product(number bigint) RETURNS bigint
-    LANGUAGE sql STABLE PARALLEL SAFE
-    AS $$
-  WITH RECURSIVE r AS (SELECT id, merged_into, 1 AS step FROM canonical_products WHERE id = number
-                       UNION ALL SELECT c.id, c.merged_into, r.step + 1 FROM r JOIN canonical_products c ON c.id = r.merged_into WHERE r.step < 100)
-  SELECT id FROM r ORDER BY step DESC LIMIT 1
 $$;
 CREATE FUNCTION public.prices_by_option(prices jsonb) RETURNS json
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -2203,12 +2221,16 @@ CREATE TABLE public.alert_rules (
     condition text NOT NULL,
     reach text NOT NULL,
     product_id bigint,
+    canonical_product_id bigint,
     dispensary_id integer,
     brand text,
     category text,
     search text,
     state text,
     platform text,
+    latitude double precision,
+    longitude double precision,
+    miles double precision,
     amount numeric,
     percent numeric,
     option text,
@@ -2237,9 +2259,10 @@ CREATE TABLE public.alert_rules (
     CONSTRAINT alert_rules_digest_check CHECK ((digest = ANY (ARRAY['immediately'::text, 'hourly'::text, 'daily'::text]))),
     CONSTRAINT alert_rules_hysteresis_percent_check CHECK ((hysteresis_percent >= (0)::numeric)),
     CONSTRAINT alert_rules_name_check CHECK ((name <> ''::text)),
+    CONSTRAINT alert_rules_near CHECK ((num_nulls(latitude, longitude, miles) = ANY (ARRAY[0, 3]))),
     CONSTRAINT alert_rules_on_existing_check CHECK ((on_existing = ANY (ARRAY['skip'::text, 'fire'::text]))),
     CONSTRAINT alert_rules_price_check CHECK ((price = ANY (ARRAY['effective'::text, 'rec'::text, 'special'::text, 'med'::text, 'med_special'::text]))),
-    CONSTRAINT alert_rules_reach_check CHECK ((reach = ANY (ARRAY['product'::text, 'brand'::text, 'category'::text, 'search'::text, 'store'::text, 'operations'::text])))
+    CONSTRAINT alert_rules_reach_check CHECK ((reach = ANY (ARRAY['product'::text, 'canonical_product'::text, 'brand'::text, 'category'::text, 'search'::text, 'store'::text, 'operations'::text])))
 );
 ALTER TABLE public.alert_rules ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.alert_rules_id_seq
@@ -2255,6 +2278,7 @@ CREATE TABLE public.analytics_brand_stats (
     all_states boolean NOT NULL,
     state text,
     brand text,
+    brand_id integer,
     products integer NOT NULL,
     in_stock integer NOT NULL,
     of_products integer NOT NULL,
@@ -2298,6 +2322,7 @@ CREATE VIEW public.analytics_brand_distribution AS
     f.all_states,
     f.state,
     f.brand,
+    f.brand_id,
     f.products,
     f.in_stock,
     f.of_products,
@@ -2310,6 +2335,20 @@ CREATE VIEW public.analytics_brand_distribution AS
     f.oldest_crawl_at
    FROM (public.analytics_run r
      JOIN public.analytics_brand_stats f ON ((f.run_id = r.id)));
+CREATE TABLE public.analytics_brand_distribution_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    all_states boolean NOT NULL,
+    state text,
+    brand_id integer NOT NULL,
+    all_categories boolean NOT NULL,
+    category text,
+    locations integer NOT NULL,
+    in_stock integer NOT NULL,
+    listed integer NOT NULL,
+    of_locations integer NOT NULL,
+    of_category integer
+);
 CREATE TABLE public.analytics_category_stats (
     run_id bigint NOT NULL,
     place integer NOT NULL,
@@ -2346,6 +2385,33 @@ CREATE VIEW public.analytics_category_distribution AS
     f.oldest_crawl_at
    FROM (public.analytics_run r
      JOIN public.analytics_category_stats f ON ((f.run_id = r.id)));
+CREATE TABLE public.analytics_cheapest_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    level text NOT NULL,
+    state text NOT NULL,
+    category text,
+    brand_id integer,
+    location_id integer,
+    dispensary_id integer NOT NULL,
+    compared integer NOT NULL,
+    cheapest integer NOT NULL,
+    CONSTRAINT analytics_cheapest_stats_level_check CHECK ((level = ANY (ARRAY['all'::text, 'category'::text, 'brand'::text])))
+);
+CREATE VIEW public.analytics_cheapest_quarter AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.level,
+    f.state,
+    f.category,
+    f.brand_id,
+    f.location_id,
+    f.dispensary_id,
+    f.compared,
+    f.cheapest
+   FROM (public.analytics_run r
+     JOIN public.analytics_cheapest_stats f ON ((f.run_id = r.id)));
 CREATE TABLE public.analytics_daily_stats (
     run_id bigint NOT NULL,
     day date NOT NULL,
@@ -2402,6 +2468,70 @@ CREATE VIEW public.analytics_discounts AS
     f.oldest_crawl_at
    FROM (public.analytics_run r
      JOIN public.analytics_discount_stats f ON ((f.run_id = r.id)));
+CREATE TABLE public.analytics_dispersion_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    gap_place integer NOT NULL,
+    all_states boolean NOT NULL,
+    state text,
+    canonical_product_id bigint NOT NULL,
+    size text NOT NULL COLLATE pg_catalog."C",
+    brand_id integer,
+    category text,
+    locations integer NOT NULL,
+    stale_locations integer NOT NULL,
+    min numeric NOT NULL,
+    p25 numeric NOT NULL,
+    median numeric NOT NULL,
+    p75 numeric NOT NULL,
+    max numeric NOT NULL,
+    mean numeric NOT NULL,
+    cv numeric NOT NULL
+);
+CREATE TABLE public.analytics_distribution_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    all_states boolean NOT NULL,
+    state text,
+    canonical_product_id bigint NOT NULL,
+    brand_id integer,
+    category text,
+    locations integer NOT NULL,
+    in_stock integer NOT NULL,
+    of_locations integer NOT NULL,
+    of_category integer
+);
+CREATE VIEW public.analytics_distribution AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.all_states,
+    f.state,
+    f.canonical_product_id,
+    f.brand_id,
+    f.category,
+    f.locations,
+    f.in_stock,
+    f.of_locations,
+    f.of_category
+   FROM (public.analytics_run r
+     JOIN public.analytics_distribution_stats f ON ((f.run_id = r.id)));
+CREATE VIEW public.analytics_distribution_of_brands AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.all_states,
+    f.state,
+    f.brand_id,
+    f.all_categories,
+    f.category,
+    f.locations,
+    f.in_stock,
+    f.listed,
+    f.of_locations,
+    f.of_category
+   FROM (public.analytics_run r
+     JOIN public.analytics_brand_distribution_stats f ON ((f.run_id = r.id)));
 CREATE VIEW public.analytics_new_and_gone AS
  SELECT r.refreshed_at,
     f.run_id,
@@ -2491,6 +2621,28 @@ CREATE VIEW public.analytics_out_of_stock_products AS
     f.unknown_seconds
    FROM (public.analytics_run r
      JOIN public.analytics_out_product_stats f ON ((f.run_id = r.id)));
+CREATE VIEW public.analytics_price_dispersion AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.gap_place,
+    f.all_states,
+    f.state,
+    f.canonical_product_id,
+    f.size,
+    f.brand_id,
+    f.category,
+    f.locations,
+    f.stale_locations,
+    f.min,
+    f.p25,
+    f.median,
+    f.p75,
+    f.max,
+    f.mean,
+    f.cv
+   FROM (public.analytics_run r
+     JOIN public.analytics_dispersion_stats f ON ((f.run_id = r.id)));
 CREATE TABLE public.analytics_price_stats (
     run_id bigint NOT NULL,
     place integer NOT NULL,
@@ -2703,6 +2855,16 @@ CREATE TABLE public.canonical_products (
     changed_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT canonical_products_merged CHECK ((merged_into <> id))
 );
+CREATE VIEW public.canonical_product_brands AS
+ SELECT c.id AS canonical_product_id,
+    c.name,
+    c.category,
+        CASE
+            WHEN (b.merged_into IS NULL) THEN b.id
+            ELSE public.live_brand(b.id)
+        END AS brand_id
+   FROM (public.canonical_products c
+     LEFT JOIN public.brands b ON ((b.id = c.brand_id)));
 ALTER TABLE public.canonical_products ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.canonical_products_id_seq
     START WITH 1
@@ -3271,25 +3433,6 @@ CREATE VIEW public.live_tasks AS
                     WHEN (t.role = ANY (ARRAY['store_discovery'::text, 'entry_point_discovery'::text, 'product_discovery'::text, 'payload_fetch'::text])) THEN ((x.blocked -> 'platforms'::text) ->> t.platform)
                     ELSE NULL::text
                 END AS host) b);
-CREATE TABLE public.location_events (
-    id bigint NOT NULL,
-    at timestamp with time zone DEFAULT now() NOT NULL,
-    location_id integer NOT NULL,
-    kind text NOT NULL,
-    before text,
-    after text,
-    other_id integer,
-    made_by text,
-    CONSTRAINT location_events_kind_check CHECK ((kind = ANY (ARRAY['moved'::text, 'renamed'::text, 'merged'::text, 'split'::text, 'ended'::text, 'returned'::text])))
-);
-ALTER TABLE public.location_events ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME public.location_events_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
 CREATE TABLE public.location_links (
     location_id integer NOT NULL,
     dispensary_id integer,
@@ -3299,20 +3442,6 @@ CREATE TABLE public.location_links (
     decided_by text,
     linked_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT location_links_one CHECK ((num_nonnulls(dispensary_id, licence_id) = 1))
-);
-CREATE VIEW public.location_menus AS
- SELECT l.location_id,
-    l.dispensary_id,
-    (row_number() OVER (PARTITION BY l.location_id ORDER BY d.crawl_enabled DESC, (d.product_count > 0) DESC NULLS LAST, d.last_crawled_at DESC NULLS LAST, d.id) = 1) AS preferred
-   FROM (public.location_links l
-     JOIN public.dispensaries d ON ((d.id = l.dispensary_id)));
-CREATE TABLE public.location_refusals (
-    location_id integer NOT NULL,
-    dispensary_id integer,
-    licence_id integer,
-    decided_by text NOT NULL,
-    decided_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT location_refusals_one CHECK ((num_nonnulls(dispensary_id, licence_id) = 1))
 );
 CREATE TABLE public.locations (
     id integer NOT NULL,
@@ -3392,9 +3521,7 @@ ALTER TABLE public.match_corrections ALTER COLUMN id ADD GENERATED ALWAYS AS IDE
     CACHE 1
 );
 CREATE TABLE public.match_dirty_blocks (
-    block text NOT NULL COLLATE pg_catalog."C",
-    cause text DEFAULT 'correction'::text NOT NULL,
-    CONSTRAINT match_dirty_blocks_cause_check CHECK ((cause = ANY (ARRAY['menu'::text, 'correction'::text, 'rules'::text])))
+    block text NOT NULL COLLATE pg_catalog."C"
 );
 CREATE TABLE public.match_events (
     id bigint NOT NULL,
@@ -3404,6 +3531,7 @@ CREATE TABLE public.match_events (
     to_id bigint NOT NULL,
     listings integer NOT NULL,
     cause text NOT NULL,
+    "position" bigint,
     CONSTRAINT match_events_cause_check CHECK ((cause = ANY (ARRAY['menu'::text, 'correction'::text, 'rules'::text]))),
     CONSTRAINT match_events_kind_check CHECK ((kind = ANY (ARRAY['merged'::text, 'split'::text])))
 );
@@ -3484,7 +3612,6 @@ CREATE TABLE public.price_watches (
     token text,
     address_mark bytea,
     item_id bigint NOT NULL,
-    size text,
     store_id integer,
     place text,
     latitude double precision,
@@ -3695,6 +3822,19 @@ CREATE TABLE public.product_matches (
     sizes text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     matched_at timestamp with time zone DEFAULT now() NOT NULL
 );
+CREATE VIEW public.product_identities AS
+ SELECT m.product_id,
+        CASE
+            WHEN (c.merged_into IS NULL) THEN c.id
+            ELSE public.live_canonical_product(c.id)
+        END AS canonical_product_id,
+        CASE
+            WHEN (b.merged_into IS NULL) THEN b.id
+            ELSE public.live_brand(b.id)
+        END AS brand_id
+   FROM ((public.product_matches m
+     LEFT JOIN public.canonical_products c ON ((c.id = m.canonical_product_id)))
+     LEFT JOIN public.brands b ON ((b.id = c.brand_id)));
 CREATE VIEW public.product_states AS
  SELECT product_history.product_id,
     product_history.seen_from,
@@ -3907,6 +4047,15 @@ CREATE TABLE public.store_crawls (
     warnings jsonb DEFAULT '[]'::jsonb NOT NULL,
     CONSTRAINT store_crawls_products_check CHECK ((products >= 0))
 );
+CREATE VIEW public.store_locations AS
+ SELECT k.dispensary_id,
+        CASE
+            WHEN (l.merged_into IS NULL) THEN l.id
+            ELSE public.live_location(l.id)
+        END AS location_id
+   FROM (public.location_links k
+     JOIN public.locations l ON ((l.id = k.location_id)))
+  WHERE (k.dispensary_id IS NOT NULL);
 CREATE VIEW public.store_product_snapshots AS
  SELECT s.product_id AS store_product_id,
     p.dispensary_id,
@@ -3988,14 +4137,21 @@ CREATE VIEW public.store_products AS
     p.quantity_sold
    FROM (public.catalog_products p
      JOIN public.dispensaries d ON ((d.id = p.dispensary_id)));
+CREATE TABLE public.storefront_brands (
+    id integer NOT NULL,
+    slug text NOT NULL COLLATE pg_catalog."C",
+    name text NOT NULL
+);
+ALTER TABLE public.storefront_brands ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.storefront_brands_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 CREATE TABLE public.storefront_dirty_items (
     item_id bigint NOT NULL
-);
-CREATE TABLE public.storefront_dirty_products (
-    canonical_product_id bigint NOT NULL
-);
-CREATE TABLE public.storefront_dirty_stores (
-    dispensary_id integer NOT NULL
 );
 CREATE TABLE public.storefront_item_words (
     item_id bigint NOT NULL,
@@ -4003,6 +4159,7 @@ CREATE TABLE public.storefront_item_words (
 );
 CREATE TABLE public.storefront_items (
     id bigint NOT NULL,
+    key uuid NOT NULL,
     name text NOT NULL,
     brand_id integer,
     category text NOT NULL COLLATE pg_catalog."C",
@@ -4019,10 +4176,17 @@ CREATE TABLE public.storefront_items (
     first_seen integer NOT NULL,
     changed_at timestamp with time zone DEFAULT now() NOT NULL
 );
+ALTER TABLE public.storefront_items ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.storefront_items_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 CREATE TABLE public.storefront_offers (
     product_id bigint NOT NULL,
     store_id integer NOT NULL,
-    location_key integer NOT NULL,
     item_id bigint NOT NULL,
     source_version bigint NOT NULL,
     changed_at timestamp with time zone NOT NULL,
@@ -4036,8 +4200,7 @@ CREATE TABLE public.storefront_offers (
     in_stock boolean,
     category text NOT NULL COLLATE pg_catalog."C",
     strain text COLLATE pg_catalog."C",
-    sizes text[] NOT NULL COLLATE pg_catalog."C",
-    prices integer[] NOT NULL
+    sizes text[] NOT NULL COLLATE pg_catalog."C"
 );
 CREATE TABLE public.storefront_spellings (
     spelling text NOT NULL COLLATE pg_catalog."C",
@@ -4048,7 +4211,6 @@ CREATE TABLE public.storefront_stores (
     crawled_at timestamp with time zone NOT NULL,
     payload_id bigint,
     index_version integer NOT NULL,
-    location_key integer NOT NULL,
     offers integer NOT NULL,
     latitude double precision,
     longitude double precision,
@@ -4305,15 +4467,23 @@ INSERT INTO public.alert_events OVERRIDING SYSTEM VALUE VALUES
 INSERT INTO public.alert_matches VALUES
 	(1, 1, 1, 'armed', NULL, 0, NULL, NULL);
 INSERT INTO public.alert_rules OVERRIDING SYSTEM VALUE VALUES
-	(1, 'x', 'price_below', 'product', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'effective', 2, 1, 0, 0, 'immediately', NULL, 'UTC', 'skip', true, '2026-11-01 00:00:00+00', NULL, false, NULL, NULL, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00');
+	(1, 'x', 'price_below', 'product', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'effective', 2, 1, 0, 0, 'immediately', NULL, 'UTC', 'skip', true, '2026-11-01 00:00:00+00', NULL, false, NULL, NULL, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00');
+INSERT INTO public.analytics_brand_distribution_stats VALUES
+	(1, 1, false, NULL, 1, false, NULL, 1, 1, 1, 1, NULL);
 INSERT INTO public.analytics_brand_stats VALUES
-	(1, 1, false, NULL, NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1, NULL);
+	(1, 1, false, NULL, NULL, NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1, NULL);
 INSERT INTO public.analytics_category_stats VALUES
 	(1, 1, false, NULL, NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1, NULL);
+INSERT INTO public.analytics_cheapest_stats VALUES
+	(1, 1, 'all', 'x', NULL, NULL, NULL, 1, 1, 1);
 INSERT INTO public.analytics_daily_stats VALUES
 	(1, '2026-11-01', 1, NULL, 1, 1, 1, 1, 1, 1, 1, 1);
 INSERT INTO public.analytics_discount_stats VALUES
 	(1, 1, false, NULL, false, NULL, 1, 1, 1, NULL, NULL, NULL, 1, 1, 1, 1, 1, NULL);
+INSERT INTO public.analytics_dispersion_stats VALUES
+	(1, 1, 1, false, NULL, 1, 'x', NULL, NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1);
+INSERT INTO public.analytics_distribution_stats VALUES
+	(1, 1, false, NULL, 1, NULL, NULL, 1, 1, 1, NULL);
 INSERT INTO public.analytics_out_product_stats VALUES
 	(1, 1, 1, 1, NULL, NULL, NULL, 1, 1.5, 1.5, 1.5, 1.5);
 INSERT INTO public.analytics_price_stats VALUES
@@ -4393,12 +4563,8 @@ INSERT INTO public.images VALUES
 	('\x0101010101010101010101010101010101010101010101010101010101010101', 'x', 1, 1, 1, 'x', 1, 'x', '2026-11-01 00:00:00+00');
 INSERT INTO public.licences OVERRIDING SYSTEM VALUE VALUES
 	(1, 'x', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-01 00:00:00+00', NULL);
-INSERT INTO public.location_events OVERRIDING SYSTEM VALUE VALUES
-	(1, '2026-11-01 00:00:00+00', 1, 'moved', NULL, NULL, NULL, NULL);
 INSERT INTO public.location_links VALUES
 	(1, 1, NULL, 1.5, '[]', NULL, '2026-11-01 00:00:00+00');
-INSERT INTO public.location_refusals VALUES
-	(1, 1, NULL, 'x', '2026-11-01 00:00:00+00');
 INSERT INTO public.locations OVERRIDING SYSTEM VALUE VALUES
 	(1, 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00');
 INSERT INTO public.log_lines VALUES
@@ -4410,9 +4576,9 @@ INSERT INTO public.maintenance_runs VALUES
 INSERT INTO public.match_corrections OVERRIDING SYSTEM VALUE VALUES
 	(1, false, '00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002', '[]', '[]', NULL, 'x', '2026-11-01 00:00:00+00', NULL, NULL);
 INSERT INTO public.match_dirty_blocks VALUES
-	('x', 'correction');
+	('x');
 INSERT INTO public.match_events OVERRIDING SYSTEM VALUE VALUES
-	(1, '2026-11-01 00:00:00+00', 'merged', 1, 1, 1, 'menu');
+	(1, '2026-11-01 00:00:00+00', 'merged', 1, 1, 1, 'menu', NULL);
 INSERT INTO public.match_reviews VALUES
 	(1, 2, 1.5, false, 1, '[]', NULL);
 INSERT INTO public.match_signatures OVERRIDING SYSTEM VALUE VALUES
@@ -4424,7 +4590,7 @@ INSERT INTO public.pod_scale_request VALUES
 INSERT INTO public.price_watch_events OVERRIDING SYSTEM VALUE VALUES
 	(1, 1, '2026-11-01 00:00:00+00', '{}', false);
 INSERT INTO public.price_watches OVERRIDING SYSTEM VALUE VALUES
-	(1, '\x0101010101010101010101010101010101010101010101010101010101010101', 'feed', NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, 'any_drop', NULL, 'armed', NULL, NULL, '2026-11-01 00:00:00+00', NULL, NULL, NULL, 0, '2026-11-01 06:00:00+00');
+	(1, '\x0101010101010101010101010101010101010101010101010101010101010101', 'feed', NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, 'any_drop', NULL, 'armed', NULL, NULL, '2026-11-01 00:00:00+00', NULL, NULL, NULL, 0, '2026-11-01 06:00:00+00');
 INSERT INTO public.product_detail_history_2026_11 VALUES
 	(1, '2026-11-01 00:00:00+00', '2026-11-01 06:00:00+00', NULL, false, NULL, NULL, NULL);
 INSERT INTO public.product_history_2026_11 VALUES
@@ -4453,22 +4619,20 @@ INSERT INTO public.sessions VALUES
 	('00000000-0000-4000-8000-000000000001', 1, '\x0101010101010101010101010101010101010101010101010101010101010101', '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00', 1, '2026-11-01 00:00:00+00');
 INSERT INTO public.store_crawls VALUES
 	(1, '2026-11-01 00:00:00+00', NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1, '[]');
+INSERT INTO public.storefront_brands OVERRIDING SYSTEM VALUE VALUES
+	(1, 'x', 'x');
 INSERT INTO public.storefront_dirty_items VALUES
-	(1);
-INSERT INTO public.storefront_dirty_products VALUES
-	(1);
-INSERT INTO public.storefront_dirty_stores VALUES
 	(1);
 INSERT INTO public.storefront_item_words VALUES
 	(1, '''x''');
-INSERT INTO public.storefront_items VALUES
-	(1, 'x', NULL, 'x', NULL, NULL, 0, 0, NULL, NULL, NULL, false, NULL, '{}', 1, '2026-11-01 00:00:00+00');
+INSERT INTO public.storefront_items OVERRIDING SYSTEM VALUE VALUES
+	(1, '00000000-0000-4000-8000-000000000001', 'x', NULL, 'x', NULL, NULL, 0, 0, NULL, NULL, NULL, false, NULL, '{}', 1, '2026-11-01 00:00:00+00');
 INSERT INTO public.storefront_offers VALUES
-	(1, 1, 1, 1, 1, '2026-11-01 00:00:00+00', 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'x', NULL, '{x}', '{1}');
+	(1, 1, 1, 1, '2026-11-01 00:00:00+00', 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'x', NULL, '{x}');
 INSERT INTO public.storefront_spellings VALUES
 	('x', 'x');
 INSERT INTO public.storefront_stores VALUES
-	(1, '2026-11-01 00:00:00+00', NULL, 1, 1, 1, NULL, NULL, '2026-11-01 00:00:00+00');
+	(1, '2026-11-01 00:00:00+00', NULL, 1, 1, NULL, NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.storefront_totals VALUES
 	('all', 'x', 1, 1, NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.storefront_words VALUES
@@ -4526,7 +4690,6 @@ SELECT pg_catalog.setval('public.identity_leases_id_seq', 1, true);
 SELECT pg_catalog.setval('public.image_references_id_seq', 1, true);
 SELECT pg_catalog.setval('public.image_urls_id_seq', 1, true);
 SELECT pg_catalog.setval('public.licences_id_seq', 1, true);
-SELECT pg_catalog.setval('public.location_events_id_seq', 1, true);
 SELECT pg_catalog.setval('public.locations_id_seq', 1, true);
 SELECT pg_catalog.setval('public.match_corrections_id_seq', 1, true);
 SELECT pg_catalog.setval('public.match_events_id_seq', 1, true);
@@ -4536,6 +4699,8 @@ SELECT pg_catalog.setval('public.price_watches_id_seq', 1, true);
 SELECT pg_catalog.setval('public.proxies_id_seq', 1, true);
 SELECT pg_catalog.setval('public.raw_crawl_payloads_id_seq', 1, true);
 SELECT pg_catalog.setval('public.saved_views_id_seq', 1, true);
+SELECT pg_catalog.setval('public.storefront_brands_id_seq', 1, true);
+SELECT pg_catalog.setval('public.storefront_items_id_seq', 1, true);
 SELECT pg_catalog.setval('public.task_ids', 2, true);
 SELECT pg_catalog.setval('public.task_schedules_id_seq', 1, true);
 SELECT pg_catalog.setval('public.users_id_seq', 1, true);
@@ -4558,14 +4723,22 @@ ALTER TABLE ONLY public.alert_rules
     ADD CONSTRAINT alert_rules_name_key UNIQUE (name);
 ALTER TABLE ONLY public.alert_rules
     ADD CONSTRAINT alert_rules_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.analytics_brand_distribution_stats
+    ADD CONSTRAINT analytics_brand_distribution_stats_pkey PRIMARY KEY (run_id, place);
 ALTER TABLE ONLY public.analytics_brand_stats
     ADD CONSTRAINT analytics_brand_stats_pkey PRIMARY KEY (run_id, place);
 ALTER TABLE ONLY public.analytics_category_stats
     ADD CONSTRAINT analytics_category_stats_pkey PRIMARY KEY (run_id, place);
+ALTER TABLE ONLY public.analytics_cheapest_stats
+    ADD CONSTRAINT analytics_cheapest_stats_pkey PRIMARY KEY (run_id, place);
 ALTER TABLE ONLY public.analytics_daily_stats
     ADD CONSTRAINT analytics_daily_stats_pkey PRIMARY KEY (run_id, day, dispensary_id);
 ALTER TABLE ONLY public.analytics_discount_stats
     ADD CONSTRAINT analytics_discount_stats_pkey PRIMARY KEY (run_id, place);
+ALTER TABLE ONLY public.analytics_dispersion_stats
+    ADD CONSTRAINT analytics_dispersion_stats_pkey PRIMARY KEY (run_id, place);
+ALTER TABLE ONLY public.analytics_distribution_stats
+    ADD CONSTRAINT analytics_distribution_stats_pkey PRIMARY KEY (run_id, place);
 ALTER TABLE ONLY public.analytics_out_product_stats
     ADD CONSTRAINT analytics_out_product_stats_pkey PRIMARY KEY (run_id, place);
 ALTER TABLE ONLY public.analytics_price_stats
@@ -4662,16 +4835,10 @@ ALTER TABLE ONLY public.licences
     ADD CONSTRAINT licences_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.licences
     ADD CONSTRAINT licences_state_number_key UNIQUE (state, number);
-ALTER TABLE ONLY public.location_events
-    ADD CONSTRAINT location_events_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_dispensary_id_key UNIQUE (dispensary_id);
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_licence_id_key UNIQUE (licence_id);
-ALTER TABLE ONLY public.location_refusals
-    ADD CONSTRAINT location_refusals_location_id_dispensary_id_key UNIQUE (location_id, dispensary_id);
-ALTER TABLE ONLY public.location_refusals
-    ADD CONSTRAINT location_refusals_location_id_licence_id_key UNIQUE (location_id, licence_id);
 ALTER TABLE ONLY public.locations
     ADD CONSTRAINT locations_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.log_lines
@@ -4742,10 +4909,16 @@ ALTER TABLE ONLY public.store_crawls
     ADD CONSTRAINT store_crawls_payload_id_key UNIQUE (payload_id);
 ALTER TABLE ONLY public.store_crawls
     ADD CONSTRAINT store_crawls_pkey PRIMARY KEY (dispensary_id, crawled_at);
+ALTER TABLE ONLY public.storefront_brands
+    ADD CONSTRAINT storefront_brands_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.storefront_brands
+    ADD CONSTRAINT storefront_brands_slug_key UNIQUE (slug);
 ALTER TABLE ONLY public.storefront_dirty_items
     ADD CONSTRAINT storefront_dirty_items_pkey PRIMARY KEY (item_id);
 ALTER TABLE ONLY public.storefront_item_words
     ADD CONSTRAINT storefront_item_words_pkey PRIMARY KEY (item_id);
+ALTER TABLE ONLY public.storefront_items
+    ADD CONSTRAINT storefront_items_key_key UNIQUE (key);
 ALTER TABLE ONLY public.storefront_items
     ADD CONSTRAINT storefront_items_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.storefront_offers
@@ -4802,13 +4975,27 @@ CREATE INDEX alert_matches_pending ON public.alert_matches USING btree (dispensa
 CREATE INDEX alert_matches_product ON public.alert_matches USING btree (product_id);
 CREATE INDEX alert_matches_store ON public.alert_matches USING btree (dispensary_id);
 CREATE INDEX alert_rules_brand ON public.alert_rules USING btree (lower(brand)) WHERE (enabled AND (reach = 'brand'::text));
+CREATE INDEX alert_rules_canonical ON public.alert_rules USING btree (canonical_product_id) WHERE (enabled AND (reach = 'canonical_product'::text));
 CREATE INDEX alert_rules_category ON public.alert_rules USING btree (lower(category)) WHERE (enabled AND (reach = 'category'::text));
 CREATE INDEX alert_rules_others ON public.alert_rules USING btree (reach) WHERE (enabled AND (reach = ANY (ARRAY['search'::text, 'operations'::text])));
 CREATE INDEX alert_rules_product ON public.alert_rules USING btree (product_id) WHERE (enabled AND (reach = 'product'::text));
 CREATE INDEX alert_rules_removed ON public.alert_rules USING btree (dispensary_id);
 CREATE INDEX alert_rules_store ON public.alert_rules USING btree (dispensary_id) WHERE (enabled AND (reach = 'store'::text));
+CREATE INDEX analytics_brand_distribution_stats_brand ON public.analytics_brand_distribution_stats USING btree (run_id, brand_id, place);
+CREATE INDEX analytics_brand_distribution_stats_state ON public.analytics_brand_distribution_stats USING btree (run_id, all_states, state, place);
 CREATE INDEX analytics_brand_stats_state ON public.analytics_brand_stats USING btree (run_id, all_states, state, place);
+CREATE INDEX analytics_cheapest_stats_brand ON public.analytics_cheapest_stats USING btree (run_id, brand_id, place) WHERE (brand_id IS NOT NULL);
+CREATE INDEX analytics_cheapest_stats_level ON public.analytics_cheapest_stats USING btree (run_id, level, state, place);
+CREATE INDEX analytics_cheapest_stats_store ON public.analytics_cheapest_stats USING btree (run_id, dispensary_id, place);
 CREATE INDEX analytics_daily_stats_store ON public.analytics_daily_stats USING btree (run_id, dispensary_id, day);
+CREATE INDEX analytics_dispersion_stats_brand ON public.analytics_dispersion_stats USING btree (run_id, brand_id, place);
+CREATE INDEX analytics_dispersion_stats_gap ON public.analytics_dispersion_stats USING btree (run_id, gap_place);
+CREATE INDEX analytics_dispersion_stats_product ON public.analytics_dispersion_stats USING btree (run_id, canonical_product_id);
+CREATE INDEX analytics_dispersion_stats_state ON public.analytics_dispersion_stats USING btree (run_id, all_states, state, place);
+CREATE INDEX analytics_dispersion_stats_state_gap ON public.analytics_dispersion_stats USING btree (run_id, all_states, state, gap_place);
+CREATE INDEX analytics_distribution_stats_brand ON public.analytics_distribution_stats USING btree (run_id, brand_id, place);
+CREATE INDEX analytics_distribution_stats_product ON public.analytics_distribution_stats USING btree (run_id, canonical_product_id);
+CREATE INDEX analytics_distribution_stats_state ON public.analytics_distribution_stats USING btree (run_id, all_states, state, place);
 CREATE INDEX analytics_out_product_stats_product ON public.analytics_out_product_stats USING btree (run_id, product_id);
 CREATE INDEX analytics_out_product_stats_store ON public.analytics_out_product_stats USING btree (run_id, dispensary_id, place);
 CREATE INDEX analytics_runs_done ON public.analytics_runs USING btree (id) WHERE (status = 'done'::text);
@@ -4821,9 +5008,9 @@ CREATE INDEX audit_log_at ON public.audit_log USING btree (at);
 CREATE INDEX audit_log_subject ON public.audit_log USING btree (subject_kind, subject_id, id);
 CREATE INDEX brand_aliases_brand ON public.brand_aliases USING btree (brand_id);
 CREATE INDEX brands_merged_into ON public.brands USING btree (merged_into) WHERE (merged_into IS NOT NULL);
-CREATE INDEX canonical_products_anchor ON public.canonical_products USING btree (anchor_product_id);
 CREATE INDEX canonical_products_brand ON public.canonical_products USING btree (brand_id);
 CREATE INDEX canonical_products_merged_into ON public.canonical_products USING btree (merged_into) WHERE (merged_into IS NOT NULL);
+CREATE INDEX canonical_products_stores ON public.canonical_products USING btree (stores DESC, id) WHERE (merged_into IS NULL);
 CREATE UNIQUE INDEX catalog_names_name ON public.catalog_names USING btree (md5(name));
 CREATE INDEX catalog_names_parts ON public.catalog_names USING gin (public.trigrams(name)) WITH (fastupdate=off);
 CREATE INDEX catalog_products_brand ON public.catalog_products USING btree (lower(brand_name));
@@ -4873,12 +5060,7 @@ CREATE INDEX image_references_url ON public.image_references USING btree (url_id
 CREATE INDEX image_references_waiting ON public.image_references USING btree (id) WHERE (status = 'waiting'::text);
 CREATE INDEX image_urls_due ON public.image_urls USING btree (due_at, id) WHERE (due_at IS NOT NULL);
 CREATE INDEX image_urls_image ON public.image_urls USING btree (sha256) WHERE (sha256 IS NOT NULL);
-CREATE INDEX location_events_at ON public.location_events USING btree (at, id);
-CREATE INDEX location_events_location ON public.location_events USING btree (location_id, at);
-CREATE INDEX location_events_other ON public.location_events USING btree (other_id) WHERE (other_id IS NOT NULL);
 CREATE INDEX location_links_location ON public.location_links USING btree (location_id);
-CREATE INDEX location_refusals_dispensary ON public.location_refusals USING btree (dispensary_id) WHERE (dispensary_id IS NOT NULL);
-CREATE INDEX location_refusals_licence ON public.location_refusals USING btree (licence_id) WHERE (licence_id IS NOT NULL);
 CREATE INDEX locations_merged_into ON public.locations USING btree (merged_into) WHERE (merged_into IS NOT NULL);
 CREATE INDEX locations_state ON public.locations USING btree (state);
 CREATE INDEX log_lines_gaps ON public.log_lines USING btree (worker_id, at) WHERE (dropped > 0);
@@ -4889,7 +5071,9 @@ CREATE INDEX match_corrections_b ON public.match_corrections USING btree (b_key)
 CREATE UNIQUE INDEX match_corrections_pair ON public.match_corrections USING btree (a_key, b_key) WHERE (withdrawn_at IS NULL);
 CREATE INDEX match_events_at ON public.match_events USING btree (at, id);
 CREATE INDEX match_events_from ON public.match_events USING btree (from_id);
+CREATE UNIQUE INDEX match_events_position ON public.match_events USING btree ("position") WHERE ("position" IS NOT NULL);
 CREATE INDEX match_events_to ON public.match_events USING btree (to_id);
+CREATE INDEX match_events_unnumbered ON public.match_events USING btree (id) WHERE ("position" IS NULL);
 CREATE INDEX match_reviews_b ON public.match_reviews USING btree (b);
 CREATE INDEX match_reviews_queue ON public.match_reviews USING btree (((((0.5)::double precision - abs((confidence - (0.5)::double precision))) * ln(((1 + impact))::double precision))) DESC, a, b) WHERE (skipped_at IS NULL);
 CREATE INDEX match_signatures_block ON public.match_signatures USING btree (block);
@@ -4919,8 +5103,6 @@ CREATE INDEX raw_crawl_payloads_store ON public.raw_crawl_payloads USING btree (
 CREATE INDEX sessions_expires ON public.sessions USING btree (expires_at);
 CREATE INDEX sessions_user ON public.sessions USING btree (user_id);
 CREATE INDEX store_crawls_time ON public.store_crawls USING btree (crawled_at) INCLUDE (price_changes);
-CREATE INDEX storefront_dirty_products_product ON public.storefront_dirty_products USING btree (canonical_product_id);
-CREATE INDEX storefront_dirty_stores_store ON public.storefront_dirty_stores USING btree (dispensary_id);
 CREATE INDEX storefront_item_words_index ON public.storefront_item_words USING gin (words) WITH (fastupdate=off);
 CREATE INDEX storefront_items_brand ON public.storefront_items USING btree (brand_id, ((- in_stock)), id) WHERE (stores > 0);
 CREATE INDEX storefront_items_category_newest ON public.storefront_items USING btree (category, ((- first_seen)), id) WHERE (stores > 0);
@@ -4938,7 +5120,6 @@ CREATE INDEX storefront_offers_drops ON public.storefront_offers USING btree (ch
 CREATE INDEX storefront_offers_item ON public.storefront_offers USING btree (item_id, store_id);
 CREATE INDEX storefront_offers_specials ON public.storefront_offers USING btree (changed_at DESC) WHERE (regular IS NOT NULL);
 CREATE INDEX storefront_offers_store ON public.storefront_offers USING btree (store_id);
-CREATE INDEX storefront_stores_location ON public.storefront_stores USING btree (location_key);
 CREATE UNIQUE INDEX task_active ON public.task_live USING btree (dispensary_id) WHERE (state = 'a'::"char");
 CREATE INDEX task_day_workers_day ON public.task_day_workers USING btree (day);
 CREATE UNIQUE INDEX task_head ON public.task_live USING btree (dispensary_id, role) WHERE ((state = ANY (ARRAY['r'::"char", 'a'::"char"])) AND (dispensary_id IS NOT NULL));
@@ -4981,8 +5162,6 @@ ALTER INDEX public.task_history_payload ATTACH PARTITION public.task_history_202
 ALTER INDEX public.task_history_not_completed ATTACH PARTITION public.task_history_20261101_id_role_status_idx;
 ALTER INDEX public.task_history_pkey ATTACH PARTITION public.task_history_20261101_pkey;
 ALTER INDEX public.task_history_role ATTACH PARTITION public.task_history_20261101_role_completed_at_idx;
-CREATE TRIGGER brands_changed AFTER UPDATE ON public.brands REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_brands();
-CREATE TRIGGER canonical_products_changed AFTER UPDATE ON public.canonical_products REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_canonical_products();
 CREATE TRIGGER catalog_products_names AFTER INSERT ON public.catalog_products REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION public.note_names();
 CREATE TRIGGER catalog_products_removed AFTER DELETE ON public.catalog_products REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION public.remove_image_references();
 CREATE TRIGGER catalog_products_renamed AFTER UPDATE OF name ON public.catalog_products FOR EACH ROW WHEN ((old.name IS DISTINCT FROM new.name)) EXECUTE FUNCTION public.note_name();
@@ -4990,8 +5169,6 @@ CREATE TRIGGER crawl_queue_insert BEFORE INSERT ON public.crawl_queue FOR EACH R
 CREATE TRIGGER crawl_queue_refused BEFORE UPDATE OF status, next_attempt_at ON public.crawl_queue FOR EACH ROW WHEN ((((new.status = 'submitted'::text) <> (new.deadline_at IS NOT NULL)) OR (new.next_attempt_at IS NULL) OR ((new.status = ANY (ARRAY['completed'::text, 'failed'::text])) <> (new.completed_at IS NOT NULL)))) EXECUTE FUNCTION public.refuse_crawl_update();
 CREATE TRIGGER dispensaries_complete BEFORE INSERT OR UPDATE OF last_crawled_at, last_crawl_at ON public.dispensaries FOR EACH ROW EXECUTE FUNCTION public.complete_store();
 CREATE TRIGGER dispensaries_removed AFTER DELETE ON public.dispensaries FOR EACH ROW EXECUTE FUNCTION public.remove_catalog_of_store();
-CREATE TRIGGER product_matches_made AFTER INSERT ON public.product_matches REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_matches();
-CREATE TRIGGER product_matches_moved AFTER UPDATE ON public.product_matches REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_matches();
 CREATE TRIGGER store_crawls_fed AFTER INSERT ON public.store_crawls FOR EACH ROW EXECUTE FUNCTION public.feed_crawl();
 CREATE TRIGGER store_product_snapshots_refused BEFORE INSERT OR DELETE OR UPDATE ON public.store_product_snapshots FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_catalog_write();
 CREATE TRIGGER store_product_snapshots_refused_row INSTEAD OF INSERT OR DELETE OR UPDATE ON public.store_product_snapshots FOR EACH ROW EXECUTE FUNCTION public.refuse_catalog_write();
@@ -5015,15 +5192,25 @@ ALTER TABLE ONLY public.alert_matches
 ALTER TABLE ONLY public.alert_matches
     ADD CONSTRAINT alert_matches_rule_id_fkey FOREIGN KEY (rule_id) REFERENCES public.alert_rules(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.alert_rules
+    ADD CONSTRAINT alert_rules_canonical_product_id_fkey FOREIGN KEY (canonical_product_id) REFERENCES public.canonical_products(id);
+ALTER TABLE ONLY public.alert_rules
     ADD CONSTRAINT alert_rules_dispensary_id_fkey FOREIGN KEY (dispensary_id) REFERENCES public.dispensaries(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.analytics_brand_distribution_stats
+    ADD CONSTRAINT analytics_brand_distribution_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.analytics_brand_stats
     ADD CONSTRAINT analytics_brand_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.analytics_category_stats
     ADD CONSTRAINT analytics_category_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.analytics_cheapest_stats
+    ADD CONSTRAINT analytics_cheapest_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.analytics_daily_stats
     ADD CONSTRAINT analytics_daily_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.analytics_discount_stats
     ADD CONSTRAINT analytics_discount_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.analytics_dispersion_stats
+    ADD CONSTRAINT analytics_dispersion_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.analytics_distribution_stats
+    ADD CONSTRAINT analytics_distribution_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.analytics_out_product_stats
     ADD CONSTRAINT analytics_out_product_stats_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.analytics_runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.analytics_price_stats
@@ -5074,22 +5261,12 @@ ALTER TABLE ONLY public.image_references
     ADD CONSTRAINT image_references_url_id_fkey FOREIGN KEY (url_id) REFERENCES public.image_urls(id);
 ALTER TABLE ONLY public.image_urls
     ADD CONSTRAINT image_urls_sha256_fkey FOREIGN KEY (sha256) REFERENCES public.images(sha256);
-ALTER TABLE ONLY public.location_events
-    ADD CONSTRAINT location_events_location_id_fkey FOREIGN KEY (location_id) REFERENCES public.locations(id);
-ALTER TABLE ONLY public.location_events
-    ADD CONSTRAINT location_events_other_id_fkey FOREIGN KEY (other_id) REFERENCES public.locations(id);
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_dispensary_id_fkey FOREIGN KEY (dispensary_id) REFERENCES public.dispensaries(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_licence_id_fkey FOREIGN KEY (licence_id) REFERENCES public.licences(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_location_id_fkey FOREIGN KEY (location_id) REFERENCES public.locations(id);
-ALTER TABLE ONLY public.location_refusals
-    ADD CONSTRAINT location_refusals_dispensary_id_fkey FOREIGN KEY (dispensary_id) REFERENCES public.dispensaries(id) ON DELETE CASCADE;
-ALTER TABLE ONLY public.location_refusals
-    ADD CONSTRAINT location_refusals_licence_id_fkey FOREIGN KEY (licence_id) REFERENCES public.licences(id) ON DELETE CASCADE;
-ALTER TABLE ONLY public.location_refusals
-    ADD CONSTRAINT location_refusals_location_id_fkey FOREIGN KEY (location_id) REFERENCES public.locations(id);
 ALTER TABLE ONLY public.locations
     ADD CONSTRAINT locations_merged_into_fkey FOREIGN KEY (merged_into) REFERENCES public.locations(id);
 ALTER TABLE ONLY public.match_events

@@ -25,6 +25,7 @@ from menuwatch.web.auth import require_by_method
 from menuwatch.web.dependencies import AppContext, AppDep, ReadConn, WriteConn
 
 Number = Annotated[Decimal, Field(allow_inf_nan=False, max_digits=20), WithJsonSchema({"type": "number"})]
+Position = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True, ge=-INTEGER_MAX, le=INTEGER_MAX)]
 Short = Annotated[Text, Field(min_length=1, max_length=200)]
 
@@ -52,12 +53,22 @@ class ChannelInput(Input):
 
 class _RuleInput(Input):
     product_id: BigId | None = Field(None, description="Only this product.")
+    canonical_product_id: BigId | None = Field(
+        None,
+        description="Only listings of this canonical product, in all stores. A new listing is evaluated with its store's next menu "
+        "after it was matched.",
+    )
     store_id: StoreId | None = Field(None, description="Only this store.")
     brand: Short | None = Field(None, description="Only this brand, case-insensitive.")
     category: Short | None = Field(None, description="Only this category, canonical or as the platform names it.")
     search: Short | None = Field(None, description="Only products whose name contains this text, case-insensitive.")
     state: Text | None = Field(None, description="Only stores in this state (two letters).")
     platform: Text | None = Field(None, description="Only stores on this platform.")
+    latitude: Position | None = Field(
+        None, description="Only stores within `miles` of this position; all three together."
+    )
+    longitude: Position | None = Field(None, description="Only stores within `miles` of this position.")
+    miles: Position | None = Field(None, description="Distance from the position, at most 500.")
     amount: Number | None = Field(
         None,
         description="Price threshold or size of the price drop in US dollars, or limit of a rule about operations: stores "
@@ -102,7 +113,8 @@ class _RuleInput(Input):
 
 
 class NewRule(_RuleInput):
-    """A rule to create. Its scope is the combination of product, store, brand, category, search, state and platform."""
+    """A rule to create. Its scope is the combination of product or canonical product, place, store, brand, category, search, state and
+    platform."""
 
     name: Short = Field(description="Unique name of the rule.")
     condition: Condition = Field(description="Condition that triggers the rule.")

@@ -12,7 +12,17 @@ from pydantic import AfterValidator, Field, create_model
 from menuwatch.accounts.model import Permission
 from menuwatch.analytics import service as analytics
 from menuwatch.analytics.reports import Overview, RunInfo
-from menuwatch.analytics.service import ALL, SOURCES, UNKNOWN, DayGroup, ExpiredRun, Report, ReportFilter, StockGroup
+from menuwatch.analytics.service import (
+    ALL,
+    SOURCES,
+    UNKNOWN,
+    CheapestGroup,
+    DayGroup,
+    ExpiredRun,
+    Report,
+    ReportFilter,
+    StockGroup,
+)
 from menuwatch.api.inputs import BigId, Input, NoQuery, PageQuery, StoreId, Text
 from menuwatch.api.paging import Keyset
 from menuwatch.api.problems import BadCursor
@@ -62,6 +72,10 @@ _ANY_CATEGORY = Annotated[
     Field(description="Canonical category, `all` for all of them together, or `unknown`; all of these if omitted."),
 ]
 _BRAND = Annotated[Text | None, Field(description="Only this brand, case-insensitive.")]
+_BRAND_ID = Annotated[StoreId | None, Field(description="Only this canonical brand; a merged one is followed.")]
+_CANONICAL = Annotated[
+    BigId | None, Field(description="Only this canonical product; one that was merged into another is followed.")
+]
 _STORES = Annotated[list[StoreId] | None, Field(description="Only these stores (repeatable).")]
 _PRODUCT = Annotated[BigId | None, Field(description="Only this product.")]
 _SINCE = Annotated[date | None, Field(description="First day (UTC), for example 2026-11-20.")]
@@ -71,6 +85,7 @@ _STALE = Annotated[
     bool | None, Field(description="Only stale stores (`true`), or only stores that are not stale (`false`).")
 ]
 _STOCK_GROUP = Annotated[StockGroup, Field(description="Dimension to aggregate by.")]
+_CHEAPEST_GROUP = Annotated[CheapestGroup, Field(description="Dimension to aggregate by.")]
 _DAY_GROUP = Annotated[DayGroup, Field(description="Dimension to aggregate each day by.")]
 
 _FILTERS: dict[Report, tuple[str, dict[str, Any]]] = {
@@ -93,9 +108,23 @@ _FILTERS: dict[Report, tuple[str, dict[str, Any]]] = {
         "list_store_freshness", {"state": _STATE, "platform": _PLATFORM, "stale": _STALE, "store": _STORES}
     ),
     Report.COVERAGE: ("list_coverage", {"state": _SCOPE}),
+    Report.DISTRIBUTION: ("list_distribution", {
+        "state": _SCOPE, "category": _CATEGORY, "brand": _BRAND, "brand_id": _BRAND_ID, "canonical_product": _CANONICAL}),
+    Report.BRAND_DISTRIBUTION: ("list_brand_distribution", {
+        "state": _SCOPE, "category": _ANY_CATEGORY, "brand": _BRAND, "brand_id": _BRAND_ID}),
+    Report.DISPERSION: ("list_price_dispersion", {
+        "state": _SCOPE, "category": _CATEGORY, "brand": _BRAND, "brand_id": _BRAND_ID, "canonical_product": _CANONICAL}),
+    Report.GAPS: ("list_widest_gaps", {
+        "state": _SCOPE, "category": _CATEGORY, "brand": _BRAND, "brand_id": _BRAND_ID, "canonical_product": _CANONICAL}),
+    Report.CHEAPEST: ("list_cheapest_quarter", {
+        "by": _CHEAPEST_GROUP, "state": _STATE, "category": _CATEGORY, "brand": _BRAND, "brand_id": _BRAND_ID, "store": _STORES}),
 }  # fmt: skip
 """Operation id and filters of each report."""
-_DEFAULTS = {_STOCK_GROUP: StockGroup.STATE_CATEGORY, _DAY_GROUP: DayGroup.STATE}
+_DEFAULTS = {
+    _STOCK_GROUP: StockGroup.STATE_CATEGORY,
+    _DAY_GROUP: DayGroup.STATE,
+    _CHEAPEST_GROUP: CheapestGroup.ALL,
+}
 _UNPAGED = (Report.COVERAGE,)
 
 

@@ -1,4 +1,4 @@
-"""Price and stock changes: newest first, and as a feed."""
+"""Price and stock changes, and merged and split products: newest first, and as a feed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api.inputs import SpanQuery, State, StoreId, Text
+from menuwatch.api.inputs import BRAND_IDS, CANONICAL_PRODUCTS, LOCATIONS, BigId, SpanQuery, State, StoreId, Text
 from menuwatch.api.paging import Keyset
 from menuwatch.api.responses import page, returns_page
 from menuwatch.catalog import changes
 from menuwatch.catalog.changes import Change, ChangeFilter, Kind
+from menuwatch.catalog.match_changes import MatchChange
 from menuwatch.catalog.service import Span
 from menuwatch.catalog.taxonomy.categories import Category
 from menuwatch.web.auth import require
@@ -29,12 +30,16 @@ class ChangesQuery(SpanQuery):
     kind: Kind | None = Field(
         None,
         description="Only price or only stock changes; or price drops and rises of the cheapest option, or products "
-        "that went out of stock or came back.",
+        "that went out of stock or came back; or canonical products that were merged or split, which are about no store: a "
+        "filter by store, state, location or percentage has none of them.",
     )
     store: list[StoreId] | None = Field(None, description="Only these stores (repeatable).")
     state: list[State] | None = Field(None, description="Only stores in these states, for example NM (repeatable).")
     category_canon: list[Category] | None = Field(None, description="Only these canonical categories (repeatable).")
     brand: list[Text] | None = Field(None, description="Only these brands, case-insensitive (repeatable).")
+    canonical_product_id: list[BigId] | None = CANONICAL_PRODUCTS
+    brand_id: list[StoreId] | None = BRAND_IDS
+    location_id: list[StoreId] | None = LOCATIONS
     percent: Decimal | None = Field(
         None,
         gt=0,
@@ -52,13 +57,16 @@ def _filter(query: ChangesQuery) -> ChangeFilter:
         categories=query.category_canon,
         brands=query.brand,
         percent=query.percent,
+        canonical_products=query.canonical_product_id,
+        brand_ids=query.brand_id,
+        locations=query.location_id,
     )
 
 
-@router.get("", **returns_page(Change), summary="List changes, newest first")
+@router.get("", **returns_page(Change, MatchChange), summary="List changes, newest first")
 async def list_changes(request: Request, conn: ReadConn, query: Annotated[ChangesQuery, Query()]) -> Response:
     """Lists each price or stock change between two crawls of a store, with the product before and after it, by the time of the
-    later crawl.
+    later crawl. Canonical products that were merged or split are listed among them: `type` tells one from the other.
 
     A crawl that is accepted late appears further down, at its own time. A program that must not miss anything reads the feed.
     With rare matches a page may be short or empty and still have a `next`.
@@ -76,7 +84,7 @@ _MORE = {
 }
 
 
-@router.get("/feed", **returns_page(Change, next=_NEXT, more=_MORE), summary="Get the change feed")
+@router.get("/feed", **returns_page(Change, MatchChange, next=_NEXT, more=_MORE), summary="Get the change feed")
 async def follow_changes(request: Request, conn: ReadConn, query: Annotated[ChangesQuery, Query()]) -> Response:
     """Returns the same changes in the order in which crawls were accepted, and by product within a crawl. Store `next` and use it
     for the next request: it returns everything accepted since, once, including crawls with older times. Without a cursor the

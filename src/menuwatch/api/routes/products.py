@@ -12,7 +12,19 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api.inputs import Instant, PageQuery, ProductPath, Search, SpanQuery, StoreId, Text
+from menuwatch.api.inputs import (
+    BRAND_IDS,
+    CANONICAL_PRODUCTS,
+    LOCATIONS,
+    BigId,
+    Instant,
+    PageQuery,
+    ProductPath,
+    Search,
+    SpanQuery,
+    StoreId,
+    Text,
+)
 from menuwatch.api.paging import Keyset
 from menuwatch.api.responses import answer, page, returns, returns_page
 from menuwatch.catalog import history
@@ -65,6 +77,9 @@ class StoreProductQuery(PageQuery):
     gone_since: Instant | None = Field(
         None, description="Only products that left the menu at or after this time (ISO 8601 with offset)."
     )
+    canonical_product_id: list[BigId] | None = CANONICAL_PRODUCTS
+    brand_id: list[StoreId] | None = BRAND_IDS
+    location_id: list[StoreId] | None = LOCATIONS
     order: Literal["name", "price", "-price", "updated"] = Field(
         "name", description="`updated` is most recently changed first; products without a price come last."
     )
@@ -110,6 +125,9 @@ async def answer_products(
         price_max=query.price_max,
         new_since=query.new_since,
         gone_since=query.gone_since,
+        canonical_products=query.canonical_product_id,
+        brand_ids=query.brand_id,
+        locations=query.location_id,
     )
     order = Order(query.order)
     keys: Keyset[tuple[Key, int]] = Keyset(query, _KEYS[order], "products", order, where)

@@ -35,7 +35,8 @@ from menuwatch.web.forms import FormInput, fields
 router = APIRouter(prefix="/alerts", dependencies=[require(Permission.ALERTS)])
 
 LABELS = {
-    "name": "Name", "condition": "Condition", "amount": "Amount", "percent": "Percentage", "product_id": "Product", "store": "Store",
+    "name": "Name", "condition": "Condition", "amount": "Amount", "percent": "Percentage", "product_id": "Product",
+    "canonical_product_id": "Canonical product", "latitude": "Latitude", "longitude": "Longitude", "miles": "Miles", "store": "Store",
     "brand": "Brand", "category": "Category", "search": "Name contains", "state": "State", "platform": "Platform",
     "option": "Size or package", "price": "Which price", "hysteresis_percent": "Re-arm above",
     "debounce_crawls": "Consecutive crawls", "debounce_minutes": "Minimum duration, minutes", "cooldown_minutes": "Cool-down, minutes",
@@ -47,7 +48,19 @@ _FRESH = {
 }  # fmt: skip
 _KINDS: Mapping[str, ConditionKind] = {name: kind for name, kind in CONDITIONS.items()}  # noqa: C416 - str, as forms have it
 _TEXTS = ("name", "brand", "category", "search", "state", "platform", "option", "price", "timezone", "on_existing")
-_SCOPE = ("product_id", "store", "brand", "category", "search", "state", "platform")
+_SCOPE = (
+    "product_id",
+    "canonical_product_id",
+    "latitude",
+    "longitude",
+    "miles",
+    "store",
+    "brand",
+    "category",
+    "search",
+    "state",
+    "platform",
+)
 
 Typed = Annotated[FormInput, fields(*LABELS, "webhook", "secret", "notify", "no_channels", "version", "act")]
 Scope = Annotated[FormInput, fields("condition", "product", *_SCOPE)]
@@ -219,7 +232,18 @@ def _values(rule: AlertRule) -> dict[str, str]:
     values = {name: _text(getattr(rule, name)) for name in (*_TEXTS, "condition")}
     for name in ("amount", "percent", "hysteresis_percent"):
         values[name] = "" if (value := getattr(rule, name)) is None else f"{value.normalize():f}"
-    for name in ("product_id", "debounce_crawls", "debounce_minutes", "cooldown_minutes", "digest", "digest_at"):
+    for name in (
+        "product_id",
+        "canonical_product_id",
+        "latitude",
+        "longitude",
+        "miles",
+        "debounce_crawls",
+        "debounce_minutes",
+        "cooldown_minutes",
+        "digest",
+        "digest_at",
+    ):
         values[name] = _text(getattr(rule, name))
     values["store"] = _text(rule.store_id)
     return values
@@ -249,6 +273,14 @@ def _wish(form: FormInput) -> dict[str, Any]:
     wish["product_id"] = (
         form.parse_int("product_id", low=1, high=9_223_372_036_854_775_807) if "product_id" in uses else None
     )
+    wish["canonical_product_id"] = (
+        form.parse_int("canonical_product_id", low=1, high=9_223_372_036_854_775_807)
+        if "canonical_product_id" in uses
+        else None
+    )
+    for name in ("latitude", "longitude", "miles"):
+        given = form.parse_decimal(name, "a number such as 35.1") if name in uses else None
+        wish[name] = None if given is None else float(given)
     for name, least, most in (
         ("debounce_crawls", 1, 100),
         ("debounce_minutes", 0, 43_200),

@@ -58,6 +58,12 @@ _CRAWLS = (
     _Column("Success", "coverage.share", "share"),
     _Column("Failed", "failed"), _Column("Quarantined", "quarantined"), _Column("Never started", "never_begun"),
 )  # fmt: skip
+_PRICES = (
+    _Column("Product", "name", "canonical"), _Column("Brand", "brand", "name"), _STATE, _Column("Size", "size", "text"),
+    _Column("Locations", "locations"), _Column("Lowest", "min", "money"), _Column("First quartile", "p25", "money"),
+    _Column("Median", "median", "money"), _Column("Third quartile", "p75", "money"), _Column("Highest", "max", "money"),
+    _Column("Variation", "cv", "percent"),
+)  # fmt: skip
 REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
     Report.PRICES: ("Price per gram", (
         _STATE, _CATEGORY, _Column("Products", "products"), _Column("Median", "effective.median", "money"),
@@ -88,6 +94,23 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
         _STATE, _Column("Stores", "known_stores"), _Column("Crawled", "crawled_stores"), _Column("Stale", "stale_stores"),
         _Column("Not scheduled", "not_scheduled"), _Column("Median age, hours", "median_age_hours", "hours"), *_CRAWLS,
     )),
+    Report.DISTRIBUTION: ("Distribution", (
+        _Column("Product", "name", "canonical"), _Column("Brand", "brand", "name"), _STATE, _CATEGORY,
+        _Column("Locations", "locations"),
+        _Column("In stock", "in_stock"), _Column("Share of locations", "share", "share"),
+        _Column("Share of those with the category", "category_share", "share"),
+    )),
+    Report.BRAND_DISTRIBUTION: ("Brands by location", (
+        _Column("Brand", "brand", "name"), _STATE, _Column("Locations", "locations"), _Column("In stock", "in_stock"),
+        _Column("Share of locations", "share", "share"), _Column("Products per location", "products_per_location", "hours"),
+    )),
+    Report.DISPERSION: ("Price dispersion", _PRICES),
+    Report.GAPS: ("Widest gaps", (*_PRICES[:6], _Column("Highest", "max", "money"), _Column("Gap", "gap", "money"),
+        _Column("Above the lowest", "gap_share", "percent"))),
+    Report.CHEAPEST: ("Cheapest quarter", (
+        _Column("Location", "store", "store"), _Column("State", "state", "text"), _Column("Compared", "compared"),
+        _Column("In the cheapest quarter", "cheapest"), _Column("Share", "share", "share"),
+    )),
 }  # fmt: skip
 """Tab and columns of the reports that are tables."""
 
@@ -108,7 +131,14 @@ def _filter(report: Report, state: str) -> ReportFilter:
             )
         case Report.DAYS:
             return ReportFilter(by=DayGroup.ALL if every else DayGroup.STATE, state=None if every else state)
-        case Report.PRICES | Report.DISCOUNTS:
+        case (
+            Report.PRICES
+            | Report.DISCOUNTS
+            | Report.DISTRIBUTION
+            | Report.BRAND_DISTRIBUTION
+            | Report.DISPERSION
+            | Report.GAPS
+        ):
             return ReportFilter(state=state)
         case _:
             return ReportFilter(state=None if every else state)

@@ -38,18 +38,20 @@ _ON_PAGE = 50
 _TREND = timedelta(days=30)
 """Span of the price trend beside each product."""
 KINDS = {
-    "": "All price and stock changes",
+    "": "All changes",
     Kind.PRICE_DROP: "Price drops",
     Kind.PRICE_RISE: "Price rises",
     Kind.OUT_OF_STOCK: "Out of stock",
     Kind.BACK_IN_STOCK: "Back in stock",
     "new": "New",
     "gone": "Gone",
+    Kind.MERGED: "Merged",
+    Kind.SPLIT: "Split",
 }
 DAYS = {"1": "24 hours", "7": "7 days", "30": "30 days", "90": "90 days", "all": "All"}
 PERCENTS = {"5": "5 % or more", "10": "10 % or more", "20": "20 % or more", "50": "50 % or more"}
 
-_FILTERS = frozenset({"kind", "days", "percent", "category", "store", "brand", "state"})
+_FILTERS = frozenset({"kind", "days", "percent", "category", "store", "brand", "state", "canonical_product"})
 _NOT_FILTERS = frozenset({"cursor", "from", "rows", "sort", "format"})
 
 
@@ -71,7 +73,8 @@ async def list_changes(
         rows = decoded(found.items)
         links = screen.page_links(request, paging.encode(*found.next) if found.next else None)
     now = datetime.now(UTC)
-    trends = await changes.price_trends(conn, [row["product_id"] for row in rows], now - _TREND) if rows else {}
+    listed = [row["product_id"] for row in rows if "product_id" in row]
+    trends = await changes.price_trends(conn, listed, now - _TREND) if listed else {}
     _, states = await store_service.platforms_and_states(conn)
     context = {
         "form": form,
@@ -84,7 +87,9 @@ async def list_changes(
         "categories": [(one, one.replace("_", " ")) for one in sorted(CATEGORIES)],
         "days": list(DAYS.items()),
         "percents": list(PERCENTS.items()),
-        "filtered": any(form.text(name) for name in ("store", "brand", "category", "state", "percent")),
+        "filtered": any(
+            form.text(name) for name in ("store", "brand", "category", "state", "percent", "canonical_product")
+        ),
         **links,
         **await saved(request, conn),
     }
@@ -100,8 +105,8 @@ async def export_changes(request: Request, system: AppDep) -> Response:
         if not form.ok:
             raise Refused("; ".join(form.errors.values()))
         if isinstance(where, ProductFilter):
-            return export.products_of(where, fmt)
-        return export.changes_of(where, fmt)
+            return export.products_of(await products.resolve(conn, where), fmt)
+        return export.changes_of(await changes.resolve(conn, where), fmt)
 
     kind = request.query_params.get("kind") or ""
     name = (
@@ -120,6 +125,7 @@ async def _read_filter(
     days = form.parse_choice("days", DAYS) or "7"
     percent = form.parse_choice("percent", PERCENTS)
     category = form.parse_choice("category", sorted(CATEGORIES))
+    canonical = form.parse_int("canonical_product", low=1, high=2**63 - 1)
     store = None
     if (text := form.text("store")) is not None:
         try:
@@ -142,6 +148,7 @@ async def _read_filter(
             categories_canon=only(category),
             new_since=(since or every) if kind == "new" else None,
             gone_since=(since or every) if kind == "gone" else None,
+            canonical_products=only(canonical),
         )
         return form, found, store
     where = ChangeFilter(
@@ -152,5 +159,6 @@ async def _read_filter(
         brands=only(form.text("brand")),
         categories=only(category),
         percent=None if percent is None else Decimal(percent),
+        canonical_products=only(canonical),
     )
     return form, where, store

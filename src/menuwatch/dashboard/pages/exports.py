@@ -32,6 +32,17 @@ TABLES = {
     ExportTable.STATES: ("States", "One row per state of a product, with its first and last crawl"),
     ExportTable.DETAILS: ("Details", "One row per batch, lab result and sold count of a product"),
     ExportTable.PRODUCTS: ("Products", "Current products; with days, only those updated on them"),
+    ExportTable.CANONICAL_PRODUCTS: ("Canonical products", "The same item over all stores and sizes, also merged ones"),
+    ExportTable.BRANDS: ("Brands", "Brands of canonical products, also merged ones"),
+    ExportTable.LOCATIONS: ("Locations", "Shops over platforms and licences, also merged ones"),
+    ExportTable.PRODUCT_MATCHES: (
+        "Product matches",
+        "Which canonical product each product is, with confidence and reasons",
+    ),
+    ExportTable.MATCH_EVENTS: (
+        "Merged and split products",
+        "Canonical products that were merged or split, with both names",
+    ),
 }
 FORMATS = {Format.CSV: "CSV", Format.PARQUET: "Parquet", Format.JSONL: "JSON lines"}
 

@@ -85,7 +85,20 @@ async def list_products(
         after = paging.encode(*page.next) if page.next else None
         counted = await products.count_facets(conn, where)
     _, states = await store_service.platforms_and_states(conn)
-    filters = ("q", "store", "state", "category", "strain", "stock", "special", "brand", "min", "max", "on")
+    filters = (
+        "q",
+        "store",
+        "state",
+        "category",
+        "strain",
+        "stock",
+        "special",
+        "brand",
+        "min",
+        "max",
+        "on",
+        "canonical_product",
+    )
     context = {
         "form": form,
         "products": shown,
@@ -114,7 +127,7 @@ async def export_products(request: Request, system: AppDep) -> Response:
         where, _ = await _where(conn, form)
         if not form.ok:
             raise Refused("; ".join(form.errors.values()))
-        return export.products_of(where, fmt)
+        return export.products_of(await products.resolve(conn, where), fmt)
 
     return await export_list(request, system, "products", rows)
 
@@ -134,6 +147,7 @@ async def _where(conn: Connection, form: FormInput) -> tuple[ProductFilter, stor
             store = await stores.resolve(conn, text)
         except Refused as error:
             form.add_error("store", str(error))
+    canonical = form.parse_int("canonical_product", low=1, high=2**63 - 1)
     form.parse_choice("stock", STOCK)
     form.parse_choice("special", ("yes", "no"))
     form.parse_choice("on", ("menu", "gone"))
@@ -157,6 +171,7 @@ async def _where(conn: Connection, form: FormInput) -> tuple[ProductFilter, stor
         q=form.text("q"),
         price_min=low,
         price_max=high,
+        canonical_products=None if canonical is None else [canonical],
     )
     return where, store
 

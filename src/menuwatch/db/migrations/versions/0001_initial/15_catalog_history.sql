@@ -220,13 +220,16 @@ END $$;
 
 CREATE TRIGGER store_crawls_fed AFTER INSERT ON store_crawls FOR EACH ROW EXECUTE FUNCTION feed_crawl();
 
--- Gives positions to crawls that have none, the oldest first; returns how many. Does nothing while another session does it: the positions
+-- Gives positions to crawls that have none, the oldest first, and then to merged and split products (match_events); returns how many. Does nothing while another session does it: the positions
 -- of one call become visible together.
 CREATE FUNCTION number_crawls(most integer DEFAULT 10000) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
   given integer;
+  events integer;
 BEGIN
-  IF NOT EXISTS (SELECT FROM crawl_feed WHERE position IS NULL) THEN RETURN 0; END IF;
+  IF NOT EXISTS (SELECT FROM crawl_feed WHERE position IS NULL) AND NOT EXISTS (SELECT FROM match_events WHERE position IS NULL) THEN
+    RETURN 0;
+  END IF;
   IF NOT pg_try_advisory_xact_lock(hashtext('number_crawls')) THEN RETURN 0; END IF;
   -- With the lock, and a snapshot taken after it: no position is given twice, and none is given before a smaller one can be seen.
   WITH next AS MATERIALIZED (
@@ -236,5 +239,9 @@ BEGIN
   UPDATE crawl_feed c SET position = n.position FROM numbered n
    WHERE c.dispensary_id = n.dispensary_id AND c.crawled_at = n.crawled_at;
   GET DIAGNOSTICS given = ROW_COUNT;
-  RETURN given;
+  WITH next AS MATERIALIZED (SELECT e.id FROM match_events e WHERE e.position IS NULL ORDER BY e.id LIMIT most),
+  numbered AS MATERIALIZED (SELECT n.id, nextval('crawl_positions') AS position FROM next n)
+  UPDATE match_events e SET position = n.position FROM numbered n WHERE e.id = n.id;
+  GET DIAGNOSTICS events = ROW_COUNT;
+  RETURN given + events;
 END $$;

@@ -84,6 +84,7 @@ CREATE TABLE analytics_brand_stats (
   all_states               boolean NOT NULL,
   state                    text,
   brand                    text,                   -- null: products without one
+  brand_id                 integer,                -- null: no product of that name is matched yet
   products                 integer NOT NULL,
   in_stock                 integer NOT NULL,
   of_products              integer NOT NULL,       -- all on the menus there
@@ -203,6 +204,90 @@ CREATE TABLE analytics_daily_stats (
 );
 CREATE INDEX analytics_daily_stats_store ON analytics_daily_stats (run_id, dispensary_id, day);
 
+-- Reports by canonical product and brand count locations, a store that is linked to none as one of its own. `locations` have it on a menu,
+-- `in_stock` of these in stock; `of_locations` have a menu there, `of_category` one with something of the category.
+CREATE TABLE analytics_distribution_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  place                    integer NOT NULL,
+  all_states               boolean NOT NULL,
+  state                    text,
+  canonical_product_id     bigint NOT NULL,
+  brand_id                 integer,
+  category                 text,
+  locations                integer NOT NULL,
+  in_stock                 integer NOT NULL,
+  of_locations             integer NOT NULL,
+  of_category              integer,                -- null: the product has no category
+  PRIMARY KEY (run_id, place)
+);
+CREATE INDEX analytics_distribution_stats_product ON analytics_distribution_stats (run_id, canonical_product_id);
+CREATE INDEX analytics_distribution_stats_brand ON analytics_distribution_stats (run_id, brand_id, place);
+CREATE INDEX analytics_distribution_stats_state ON analytics_distribution_stats (run_id, all_states, state, place);
+
+CREATE TABLE analytics_brand_distribution_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  place                    integer NOT NULL,
+  all_states               boolean NOT NULL,
+  state                    text,
+  brand_id                 integer NOT NULL,
+  all_categories           boolean NOT NULL,
+  category                 text,
+  locations                integer NOT NULL,
+  in_stock                 integer NOT NULL,
+  listed                   integer NOT NULL,       -- its canonical products at each location, summed
+  of_locations             integer NOT NULL,
+  of_category              integer,                -- null: all categories together, or unknown
+  PRIMARY KEY (run_id, place)
+);
+CREATE INDEX analytics_brand_distribution_stats_brand ON analytics_brand_distribution_stats (run_id, brand_id, place);
+CREATE INDEX analytics_brand_distribution_stats_state ON analytics_brand_distribution_stats (run_id, all_states, state, place);
+
+-- What locations ask for one size of a canonical product, specials included; of three locations at least.
+CREATE TABLE analytics_dispersion_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  place                    integer NOT NULL,
+  gap_place                integer NOT NULL,       -- the order by the widest gap
+  all_states               boolean NOT NULL,
+  state                    text,
+  canonical_product_id     bigint NOT NULL,
+  size                     text NOT NULL COLLATE "C",
+  brand_id                 integer,
+  category                 text,
+  locations                integer NOT NULL,
+  stale_locations          integer NOT NULL,
+  min                      numeric NOT NULL,
+  p25                      numeric NOT NULL,
+  median                   numeric NOT NULL,
+  p75                      numeric NOT NULL,
+  max                      numeric NOT NULL,
+  mean                     numeric NOT NULL,
+  cv                       numeric NOT NULL,       -- standard deviation of the sample, divided by the mean
+  PRIMARY KEY (run_id, place)
+);
+CREATE INDEX analytics_dispersion_stats_gap ON analytics_dispersion_stats (run_id, gap_place);
+CREATE INDEX analytics_dispersion_stats_product ON analytics_dispersion_stats (run_id, canonical_product_id);
+CREATE INDEX analytics_dispersion_stats_brand ON analytics_dispersion_stats (run_id, brand_id, place);
+CREATE INDEX analytics_dispersion_stats_state ON analytics_dispersion_stats (run_id, all_states, state, place);
+CREATE INDEX analytics_dispersion_stats_state_gap ON analytics_dispersion_stats (run_id, all_states, state, gap_place);
+
+-- How often a location is in the cheapest quarter of its state, in all, by category and by brand.
+CREATE TABLE analytics_cheapest_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  place                    integer NOT NULL,
+  level                    text NOT NULL CHECK (level IN ('all', 'category', 'brand')),
+  state                    text NOT NULL,
+  category                 text,
+  brand_id                 integer,
+  location_id              integer,
+  dispensary_id            integer NOT NULL,       -- its freshest menu
+  compared                 integer NOT NULL,       -- products and sizes that two other locations of the state offer as well
+  cheapest                 integer NOT NULL,
+  PRIMARY KEY (run_id, place)
+);
+CREATE INDEX analytics_cheapest_stats_level ON analytics_cheapest_stats (run_id, level, state, place);
+CREATE INDEX analytics_cheapest_stats_brand ON analytics_cheapest_stats (run_id, brand_id, place) WHERE brand_id IS NOT NULL;
+CREATE INDEX analytics_cheapest_stats_store ON analytics_cheapest_stats (run_id, dispensary_id, place);
+
 -- The run that is read.
 CREATE VIEW analytics_run AS
 SELECT id, finished_at AS refreshed_at, started_at, window_from, window_to, seconds, steps
@@ -223,3 +308,12 @@ CREATE VIEW analytics_out_of_stock AS SELECT r.refreshed_at, f.* FROM analytics_
 CREATE VIEW analytics_out_of_stock_products AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_out_product_stats f ON f.run_id = r.id;
 
 CREATE VIEW analytics_new_and_gone AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_daily_stats f ON f.run_id = r.id;
+
+CREATE VIEW analytics_distribution AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_distribution_stats f ON f.run_id = r.id;
+
+CREATE VIEW analytics_distribution_of_brands AS
+SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_brand_distribution_stats f ON f.run_id = r.id;
+
+CREATE VIEW analytics_price_dispersion AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_dispersion_stats f ON f.run_id = r.id;
+
+CREATE VIEW analytics_cheapest_quarter AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_cheapest_stats f ON f.run_id = r.id;

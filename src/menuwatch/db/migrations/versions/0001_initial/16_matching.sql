@@ -41,6 +41,7 @@ CREATE TABLE canonical_products (
   changed_at               timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT canonical_products_merged CHECK (merged_into <> id)
 );
+CREATE INDEX canonical_products_stores ON canonical_products (stores DESC, id) WHERE merged_into IS NULL;
 CREATE INDEX canonical_products_brand ON canonical_products (brand_id);
 CREATE INDEX canonical_products_anchor ON canonical_products (anchor_product_id);
 CREATE INDEX canonical_products_merged_into ON canonical_products (merged_into) WHERE merged_into IS NOT NULL;
@@ -139,8 +140,11 @@ CREATE TABLE match_events (
   from_id                  bigint NOT NULL REFERENCES canonical_products (id),
   to_id                    bigint NOT NULL REFERENCES canonical_products (id),
   listings                 integer NOT NULL,
-  cause                    text NOT NULL CHECK (cause IN ('menu', 'correction', 'rules'))
+  cause                    text NOT NULL CHECK (cause IN ('menu', 'correction', 'rules')),
+  position                 bigint            -- in the feed of changes, after commit (number_crawls)
 );
+CREATE UNIQUE INDEX match_events_position ON match_events (position) WHERE position IS NOT NULL;
+CREATE INDEX match_events_unnumbered ON match_events (id) WHERE position IS NULL;
 CREATE INDEX match_events_at ON match_events (at, id);
 CREATE INDEX match_events_from ON match_events (from_id);
 CREATE INDEX match_events_to ON match_events (to_id);

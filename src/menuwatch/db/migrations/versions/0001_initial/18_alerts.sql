@@ -8,14 +8,18 @@ CREATE TABLE alert_rules (
                              'price_below', 'price_drops_by', 'back_in_stock', 'out_of_stock', 'new_product', 'circuit_opened',
                              'proxies_down', 'proxies_below', 'no_worker', 'backlog_age', 'failure_rate', 'stores_stale',
                              'quarantined', 'schema_drift', 'disk_low', 'backup_age')),
-  reach                    text NOT NULL CHECK (reach IN ('product', 'brand', 'category', 'search', 'store', 'operations')),
+  reach                    text NOT NULL CHECK (reach IN ('product', 'canonical_product', 'brand', 'category', 'search', 'store', 'operations')),
   product_id               bigint,
+  canonical_product_id     bigint REFERENCES canonical_products (id),
   dispensary_id            integer REFERENCES dispensaries (id) ON DELETE CASCADE,
   brand                    text,
   category                 text,
   search                   text,
   state                    text,
   platform                 text,
+  latitude                 double precision,  -- stores within `miles` of here
+  longitude                double precision,
+  miles                    double precision,
   amount                   numeric,       -- the threshold, or by how much a price drops, in the store's currency; of operations in the condition's unit
   percent                  numeric,       -- by what share of the price before; of failure_rate the share of tasks
   option                   text,          -- of a product that has several; null: the cheapest
@@ -36,10 +40,12 @@ CREATE TABLE alert_rules (
   read_at                  timestamptz,   -- of operations: the last reading
   created_at               timestamptz NOT NULL,
   updated_at               timestamptz NOT NULL,
+  CONSTRAINT alert_rules_near CHECK (num_nulls(latitude, longitude, miles) IN (0, 3)),
   CONSTRAINT alert_rules_daily CHECK ((digest = 'daily') = (digest_at IS NOT NULL))
 );
 -- A menu looks for its rules by what its changed products are, so that rules about others cost it nothing.
 CREATE INDEX alert_rules_product  ON alert_rules (product_id) WHERE enabled AND reach = 'product';
+CREATE INDEX alert_rules_canonical ON alert_rules (canonical_product_id) WHERE enabled AND reach = 'canonical_product';
 CREATE INDEX alert_rules_brand    ON alert_rules (lower(brand)) WHERE enabled AND reach = 'brand';
 CREATE INDEX alert_rules_category ON alert_rules (lower(category)) WHERE enabled AND reach = 'category';
 CREATE INDEX alert_rules_store    ON alert_rules (dispensary_id) WHERE enabled AND reach = 'store';
