@@ -30,6 +30,7 @@ SCREENS = (
     Screen("Work", "/crawls", "Search crawls", "c"),
     Screen("Catalog", "/stores", "Stores", "d"),
     Screen("Catalog", "/products", "Products", "p"),
+    Screen("Catalog", "/matching", "Matching", "m"),
     Screen("Catalog", "/changes", "Changes", "e"),
     Screen("Catalog", "/payloads", "Payloads", "a"),
     Screen("Catalog", "/quarantine", "Quarantine", "b"),
