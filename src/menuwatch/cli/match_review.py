@@ -16,7 +16,7 @@ from menuwatch.db.pool import Connection
 from menuwatch.matching import brand_edits, bulk_corrections, corrections, review
 from menuwatch.matching.brand_edits import BrandEdit, MatchedBrand
 from menuwatch.matching.corrections import Correction, CorrectionFilter, CorrectionResult, decode_listing
-from menuwatch.matching.review import Review, ReviewFilter, Skip, decode_side
+from menuwatch.matching.review import MatchReview, ReviewFilter, Skip, decode_side
 from menuwatch.system import System
 
 app = Commands("Review, correct and edit matches.")
@@ -31,7 +31,7 @@ _LARGEST_FILE = 10_000_000
 
 
 def _side(which: str) -> Column:
-    def text(row: Review) -> str:
+    def text(row: MatchReview) -> str:
         side = decode_side(getattr(row, which))
         return f"{side.product_id}: {side.brand or '–'} · {side.name} ({side.store or 'removed store'})"
 
@@ -93,7 +93,7 @@ def review_(
     """List pairs that a person should judge, the most doubtful and most used first."""
     where = ReviewFilter(category=category, brand=brand, together=together, min_impact=min_impact, skipped=skipped)
 
-    async def act(_: System, conn: Connection) -> list[Review]:
+    async def act(_: System, conn: Connection) -> list[MatchReview]:
         return (await review.list_reviews(conn, where, limit=limit)).items
 
     print_list(read(act), REVIEW_COLUMNS, out.format, empty="No pairs to review.")

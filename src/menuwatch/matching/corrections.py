@@ -160,46 +160,45 @@ async def correct(
     first, second = sorted((found[a], found[b]), key=lambda one: one.key)
     if first.key == second.key:
         return _of_alike(found[a], found[b], same)
-    await conn.execute(_q.take_lock)
-    replaced = None
-    if (earlier := await _direct(conn, first.key, second.key)) is not None:
-        if earlier["same"] == same:
-            detail = (
-                f"{earlier['made_by']} said the same at {timestamp(earlier['made_at'])} (correction {earlier['id']})"
-            )
-            return CorrectionResult(
-                outcome=Outcome.REPEATED, correction=await get_correction(conn, earlier["id"]), detail=detail
-            )
-        if not replace:
-            raise Contradicts(
-                f"{earlier['made_by']} said at {timestamp(earlier['made_at'])} that they are {_verdict(earlier['same'])} (correction "
-                f"{earlier['id']}): withdraw it with `menuwatch match withdraw {earlier['id']}`, or replace it",
-                earlier["id"],
-            )
-        await withdraw(conn, earlier["id"])
-        replaced = earlier["id"]
-    await _check_implied(conn, first, second, same)
-    values = {
-        "same": same,
-        "a_key": first.key,
-        "b_key": second.key,
-        "a": _text(first.listing),
-        "b": _text(second.listing),
-        "note": note,
-        "made_by": _actor_name(),
-    }
-    (row,) = await fetch_all(conn, _q.insert_correction, values)
-    await _mark_dirty(conn, (first.key, second.key), (first.block, second.block))
-    await audit.record(
-        conn, "match_corrected", ("correction", row["id"]), same=same, a=a, b=b, note=note, replaced=replaced
-    )
-    correction = await get_correction(conn, row["id"])
-    detail = f"recorded as {_verdict(same)} (correction {row['id']})"
-    if replaced is not None:
-        return CorrectionResult(
-            outcome=Outcome.REPLACED, correction=correction, detail=f"{detail}, in place of correction {replaced}"
+    async with conn.transaction():
+        await conn.execute(_q.take_lock)
+        replaced = None
+        if (earlier := await _direct(conn, first.key, second.key)) is not None:
+            if earlier["same"] == same:
+                detail = f"{earlier['made_by']} said the same at {timestamp(earlier['made_at'])} (correction {earlier['id']})"
+                return CorrectionResult(
+                    outcome=Outcome.REPEATED, correction=await get_correction(conn, earlier["id"]), detail=detail
+                )
+            if not replace:
+                raise Contradicts(
+                    f"{earlier['made_by']} said at {timestamp(earlier['made_at'])} that they are {_verdict(earlier['same'])} "
+                    f"(correction {earlier['id']}): withdraw it with `menuwatch match withdraw {earlier['id']}`, or replace it",
+                    earlier["id"],
+                )
+            await withdraw(conn, earlier["id"])
+            replaced = earlier["id"]
+        await _check_implied(conn, found[a], found[b], same)
+        values = {
+            "same": same,
+            "a_key": first.key,
+            "b_key": second.key,
+            "a": _text(first.listing),
+            "b": _text(second.listing),
+            "note": note,
+            "made_by": _actor_name(),
+        }
+        (row,) = await fetch_all(conn, _q.insert_correction, values)
+        await _mark_dirty(conn, (first.key, second.key), (first.block, second.block))
+        await audit.record(
+            conn, "match_corrected", ("correction", row["id"]), same=same, a=a, b=b, note=note, replaced=replaced
         )
-    return CorrectionResult(outcome=Outcome.RECORDED, correction=correction, detail=detail)
+        correction = await get_correction(conn, row["id"])
+        detail = f"recorded as {_verdict(same)} (correction {row['id']})"
+        if replaced is not None:
+            return CorrectionResult(
+                outcome=Outcome.REPLACED, correction=correction, detail=f"{detail}, in place of correction {replaced}"
+            )
+        return CorrectionResult(outcome=Outcome.RECORDED, correction=correction, detail=detail)
 
 
 async def withdraw(conn: Connection, correction_id: int) -> Correction:

@@ -64,7 +64,7 @@ SideJson = Annotated[Raw, json_of(ReviewSide)]
 _side = msgspec.json.Decoder(ReviewSide)
 
 
-class Review(Struct, kw_only=True, frozen=True):
+class MatchReview(Struct, kw_only=True, frozen=True):
     """A pair of listings that a person should judge."""
 
     a: SideJson
@@ -85,7 +85,7 @@ Key = tuple[float, int, int]
 class ReviewPage:
     """Pairs, and the key of the next page (None at the end)."""
 
-    items: list[Review]
+    items: list[MatchReview]
     next: Key | None
 
 
@@ -106,12 +106,14 @@ async def list_reviews(
     """Pairs after `after`. Raises NotFound for an unknown brand."""
     last, after_a, after_b = after if after is not None else (None, None, None)
     keys = {"after": last, "after_a": after_a, "after_b": after_b, "limit": limit + 1}
-    rows = await fetch_structs(conn, Review, _q.list_reviews, {**await _values(conn, where), **keys}, prepare=False)
+    rows = await fetch_structs(
+        conn, MatchReview, _q.list_reviews, {**await _values(conn, where), **keys}, prepare=False
+    )
     shown = rows[:limit]
     return ReviewPage(items=shown, next=_key(shown[-1]) if len(rows) > limit else None)
 
 
-def _key(review: Review) -> Key:
+def _key(review: MatchReview) -> Key:
     return (review.doubt, decode_side(review.a).signature_id, decode_side(review.b).signature_id)
 
 

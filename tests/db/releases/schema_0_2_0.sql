@@ -2621,6 +2621,7 @@ CREATE TABLE public.brand_aliases (
     spelling text NOT NULL,
     brand_id integer NOT NULL,
     origin text NOT NULL,
+    moved_from integer,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT brand_aliases_origin_check CHECK ((origin = ANY (ARRAY['spelling'::text, 'learned'::text, 'person'::text])))
 );
@@ -4263,7 +4264,7 @@ INSERT INTO public.audit_log OVERRIDING SYSTEM VALUE VALUES
 INSERT INTO public.backups VALUES
 	('x', 'x', 'x', '2026-11-01 00:00:00+00', 1, 1, 1, 1);
 INSERT INTO public.brand_aliases VALUES
-	('x', 'x', 1, 'spelling', '2026-11-01 00:00:00+00');
+	('x', 'x', 1, 'spelling', NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.brands OVERRIDING SYSTEM VALUE VALUES
 	(1, 'x', 'x', NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.canonical_products OVERRIDING SYSTEM VALUE VALUES
@@ -4947,6 +4948,8 @@ ALTER TABLE ONLY public.api_tokens
     ADD CONSTRAINT api_tokens_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.brand_aliases
     ADD CONSTRAINT brand_aliases_brand_id_fkey FOREIGN KEY (brand_id) REFERENCES public.brands(id);
+ALTER TABLE ONLY public.brand_aliases
+    ADD CONSTRAINT brand_aliases_moved_from_fkey FOREIGN KEY (moved_from) REFERENCES public.brands(id);
 ALTER TABLE ONLY public.brands
     ADD CONSTRAINT brands_merged_into_fkey FOREIGN KEY (merged_into) REFERENCES public.brands(id);
 ALTER TABLE ONLY public.canonical_products

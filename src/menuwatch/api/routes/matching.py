@@ -16,7 +16,7 @@ from menuwatch.matching import brand_edits, corrections, products, review
 from menuwatch.matching.brand_edits import BrandEdit, MatchedBrand
 from menuwatch.matching.corrections import MAX_NOTE_CHARS, Correction, CorrectionFilter, CorrectionResult
 from menuwatch.matching.products import CanonicalProduct, ProductEvent, ProductListing
-from menuwatch.matching.review import Review, ReviewFilter, Skip
+from menuwatch.matching.review import MatchReview, ReviewFilter, Skip
 from menuwatch.web.auth import require_by_method
 from menuwatch.web.dependencies import ReadConn, WriteConn
 
@@ -110,7 +110,7 @@ _TOTAL = {
 }
 
 
-@router.get("/reviews", **returns_page(Review, total=_TOTAL), summary="List pairs to review")
+@router.get("/reviews", **returns_page(MatchReview, total=_TOTAL), summary="List pairs to review")
 async def list_match_reviews(request: Request, conn: ReadConn, query: Annotated[ReviewQuery, Query()]) -> Response:
     """Lists pairs that a person should judge, the most doubtful and most used first."""
     where = query.where()
