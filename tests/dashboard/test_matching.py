@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from typing import Any
 
 import httpx
@@ -41,6 +42,18 @@ def rows(database_url: str, pool: Pool) -> Iterator[MatchRows]:
         yield made
 
 
+def _attributes(html: str) -> set[str]:
+    """The names of all attributes of a page, as a browser reads it."""
+    names: set[str] = set()
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            names.update(name for name, _ in attrs)
+
+    Reader().feed(html)
+    return names
+
+
 def _words(answer: httpx.Response) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", answer.text).split())
 
@@ -57,7 +70,7 @@ async def test_hostile_names_stay_text(admin: httpx.AsyncClient, rows: MatchRows
     answer = await admin.get(path)
     assert answer.status_code == 200, answer.text
     assert "<script>alert" not in answer.text
-    assert not re.search(r"<[^>]*\sonmouseover=", answer.text.replace("&#34;", "").replace("&#39;", ""))
+    assert "onmouseover" not in _attributes(answer.text)
 
 
 @pytest.mark.parametrize("path", PAGES)
