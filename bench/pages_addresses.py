@@ -36,6 +36,15 @@ API_LEFT_OUT = {
         ],
         "the fill makes no crawl jobs",
     ),
+    **dict.fromkeys(
+        [
+            "/api/matching/brands/{brand_id}",
+            "/api/matching/products/{canonical_id}",
+            "/api/matching/products/{canonical_id}/listings",
+            "/api/matching/products/{canonical_id}/events",
+        ],
+        "the fill matches nothing",
+    ),
 }
 """Paths of the API that are no page and no list, and why."""
 
@@ -233,6 +242,10 @@ PAGES = [
     "/admin/search",
     "/admin/search?q=leaf",
     "/admin/search?q=pause%20dutchie",
+    "/admin/matching",
+    "/admin/matching/corrections",
+    "/admin/matching/brands",
+    "/admin/matching/overview",
     "/admin/stores",
     "/admin/stores?state=AZ",
     "/admin/stores/new",
@@ -371,6 +384,8 @@ PAGES_LEFT_OUT = {
         "a stream of everything",
     ),
     "/admin/alerts/messages/{delivery_id}": "one row by its key",
+    "/admin/matching/products/{canonical_id}": "the fill matches nothing",
+    "/admin/matching/brands/{brand_id}": "the fill matches nothing",
     "/admin/live": "a stream without an end",
     "/admin/jump": "leads elsewhere",
     "/admin/login": "leads elsewhere, where somebody has logged in",

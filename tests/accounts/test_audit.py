@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import psycopg
 import pytest
 
 from menuwatch.accounts import audit
@@ -13,6 +14,7 @@ from menuwatch.cli import stores as stores_cli
 from menuwatch.db.pool import Pool
 from tests.api.conftest import app, archive, description, platforms, shop  # noqa: F401
 from tests.api.shop import Shop, item
+from tests.matching.match_rows import MatchRows
 
 NOT_RECORDED = {
     ("POST", "/api/worker-registry/heartbeat"): "a machine's sign of life, every few seconds",
@@ -44,7 +46,23 @@ async def _trail(pool: Pool) -> list[Row]:
         return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
 
 
-async def _state(shop: Shop) -> Mapping[str, Any]:  # noqa: F811
+def _matched(database_url: str) -> dict[str, int]:
+    """A pair of products to review, and two brands."""
+    with psycopg.connect(database_url, autocommit=True) as conn:
+
+        def run(statement: str, values: Any = None) -> list[tuple[Any, ...]]:
+            cursor = conn.execute(statement, values)  # type: ignore[call-overload]
+            return cursor.fetchall() if cursor.description else []
+
+        rows = MatchRows(run)
+        a, b = rows.written("one", "two")
+        rows.review(1, 2)
+        rows.brand("Acme")
+        rows.brand("Other")
+    return {"a": a, "b": b}
+
+
+async def _state(shop: Shop, database_url: str) -> Mapping[str, Any]:  # noqa: F811
     """One of everything that can be changed."""
     store = await shop.store()
     payload = await shop.crawl(store, 0, [item("a")])
@@ -76,6 +94,7 @@ async def _state(shop: Shop) -> Mapping[str, Any]:  # noqa: F811
         [store, twin, extra],
     )
     return {
+        "pair": _matched(database_url),
         "store": store,
         "payload": payload,
         "bad": bad,
@@ -86,8 +105,8 @@ async def _state(shop: Shop) -> Mapping[str, Any]:  # noqa: F811
     }
 
 
-async def test_every_route_that_changes_something(shop: Shop) -> None:  # noqa: F811
-    has = await _state(shop)
+async def test_every_route_that_changes_something(shop: Shop, database_url: str) -> None:  # noqa: F811
+    has = await _state(shop, database_url)
     store = has["store"]
     hook = {
         "kind": "webhook",
@@ -205,6 +224,23 @@ async def test_every_route_that_changes_something(shop: Shop) -> None:  # noqa: 
         ("DELETE", "/api/tokens/{token_id}", "/api/tokens/2", None, "token_revoked"),
         ("POST", "/api/views", "/api/views", {"screen": "/tasks", "name": "Failed", "query": "q=x"}, "view_saved"),
         ("DELETE", "/api/views/{view_id}", "/api/views/1", None, "view_removed"),
+        (
+            "POST", "/api/matching/reviews/skip", "/api/matching/reviews/skip", has["pair"], "match_review_skipped",
+        ),
+        (
+            "POST", "/api/matching/corrections", "/api/matching/corrections", {**has["pair"], "same": True}, "match_corrected",
+        ),
+        (
+            "POST", "/api/matching/corrections/{correction_id}/withdraw", "/api/matching/corrections/1/withdraw", None,
+            "match_correction_withdrawn",
+        ),
+        (
+            "POST", "/api/matching/brands/spellings", "/api/matching/brands/spellings", {"spelling": "Akme", "brand_id": 1},
+            "brand_spelling_moved",
+        ),
+        ("PATCH", "/api/matching/brands/{brand_id}", "/api/matching/brands/1", {"name": "Acme Farms"}, "brand_renamed"),
+        ("POST", "/api/matching/brands/{brand_id}/merge", "/api/matching/brands/1/merge", {"into": 2}, "brand_merged"),
+        ("POST", "/api/matching/brands/{brand_id}/unmerge", "/api/matching/brands/1/unmerge", None, "brand_unmerged"),
         ("POST", "/api/crawl/jobs", "/api/crawl/jobs", {"keywords": ["lamp"]}, "crawl_started"),
         ("POST", "/api/crawl/jobs/{job_id}/cancel", "/api/crawl/jobs/1/cancel", None, "crawl_cancelled"),
         ("POST", "/api/crawl/jobs/{job_id}/retry", "/api/crawl/jobs/1/retry", None, "crawl_retried"),

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 import msgspec
+import psycopg
 import pytest
 
-from menuwatch.db.pool import Pool
+from menuwatch.accounts.audit import Actor, actor_context
+from menuwatch.db.pool import Connection, Pool
 from menuwatch.matching import groups
-from menuwatch.matching.corrections import sign_listings
+from menuwatch.matching.correction_keys import sign_listings
 from menuwatch.matching.engine import MatchRun, match_all
 from menuwatch.matching.judging import Grouper
 from menuwatch.matching.model import Grouping, Link, Listing, Member
 from tests import market
+from tests.matching.match_rows import MatchRows
 
 
 @dataclass(slots=True)
@@ -114,3 +117,25 @@ async def matched(pool: Pool) -> Matched:
     async with pool.connection() as conn:
         await conn.execute("SELECT ensure_product_history_partition(%s)", [market.START])
     return Matched(pool)
+
+
+@pytest.fixture
+def rows(database_url: str) -> Iterator[MatchRows]:
+    """Writes and reads rows, each statement committed."""
+    with psycopg.connect(database_url, autocommit=True) as conn:
+
+        def run(statement: str, values: Any = None) -> list[tuple[Any, ...]]:
+            cursor = conn.execute(statement, values)  # type: ignore[call-overload]
+            return cursor.fetchall() if cursor.description else []
+
+        yield MatchRows(run)
+
+
+@pytest.fixture
+async def conn(pool: Pool) -> AsyncIterator[Connection]:
+    """A connection of Ann, an operator."""
+    with actor_context(Actor(name="ann", kind="user", via="api")):
+        async with pool.connection() as opened:
+            await opened.set_autocommit(True)
+            yield opened
+            await opened.set_autocommit(False)

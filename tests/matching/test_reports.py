@@ -9,7 +9,7 @@ import pytest
 from menuwatch.core.errors import InvalidField, NotFound
 from menuwatch.matching.explain import explain
 from menuwatch.matching.model import ReasonCode
-from menuwatch.matching.stats import get_canonical_product, read_stats
+from menuwatch.matching.stats import read_stats
 from tests.matching.conftest import Matched, by_words
 
 BLUE, SOUR = "Blue Dream", "Sour Diesel"
@@ -84,16 +84,3 @@ async def test_counts(matched: Matched) -> None:
     assert found.lag_seconds is not None
     assert [(row.name, row.listings, row.shared_listings) for row in found.categories] == [("flower", 3, 2)]
     assert [(row.name, row.products) for row in found.platforms] == [("dutchie", 2)]
-
-
-async def test_a_redirected_number_gives_the_present_product(matched: Matched) -> None:
-    await matched.crawl("a", one=BLUE)
-    await matched.refresh("b", one=SOUR)
-    before = await matched.numbers()
-    await matched.refresh("b", one=BLUE)
-    async with matched.pool.connection() as conn:
-        found = await get_canonical_product(conn, before["b/one"])
-        assert (found.id, found.merged_from) == (before["a/one"], [before["b/one"]])
-        assert (found.name, found.brand, found.listings, found.stores) == (BLUE, "Acme", 2, 2)
-        with pytest.raises(NotFound):
-            await get_canonical_product(conn, 99)

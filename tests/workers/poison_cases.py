@@ -262,8 +262,6 @@ async def matches(world: World) -> Found:
     return [("store", ids[0]), ("product", product)]
 
 
-
-
 async def shops(world: World) -> Found:
     async with world.pool.connection() as conn:
         ids = [await market.add_store(conn, name) for name in ("north", "south", "east")]

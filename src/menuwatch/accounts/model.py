@@ -34,6 +34,7 @@ class Permission(StrEnum):
     PROXIES = "proxies:write"
     HOSTS = "hosts:write"
     ALERTS = "alerts:write"
+    MATCHING = "matching:write"
     IMAGES = "images:write"
     EXPORT = "export"
     ACCOUNTS = "accounts:write"

@@ -61,6 +61,7 @@ TAGS = [
     },
     {"name": "stores", "description": "Stores and their menus."},
     {"name": "locations", "description": "Shops over platforms and licences; licence registers."},
+    {"name": "matching", "description": "Products matched over stores: pairs to review, corrections, brands."},
     {"name": "payloads", "description": "Archive: complete raw responses of the platforms."},
     {"name": "tasks", "description": "Tasks of the queue: list, enqueue, retry, cancel, explain."},
     {"name": "job queue", "description": "Bulk enqueueing: one task, a batch, or one task per store of a state."},

@@ -135,6 +135,6 @@ def _as_encoded(schema: Any) -> Any:
         if schema.get("format") == "decimal":
             return {k: v for k, v in schema.items() if k != "format"} | {"type": "number"}
         return {k: _as_encoded(v) for k, v in schema.items()}
-    if isinstance(schema, list):
+    if isinstance(schema, list | tuple):
         return [_as_encoded(part) for part in schema]
     return schema

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from menuwatch.cli import match_review
 from menuwatch.cli.options import Commands, JsonOption
 from menuwatch.cli.output import echo, print_json
 from menuwatch.cli.startup import read, with_system
@@ -18,6 +19,7 @@ from menuwatch.matching.model import Reason
 from menuwatch.matching.rebuild import rebuild_index
 
 app = Commands("Match products across stores and platforms.")
+app.add_typer(match_review.app)
 
 _Listing = Annotated[int, typer.Argument(help="Id of a product of a store, as `menuwatch products` lists it.", min=1)]
 

@@ -20,6 +20,7 @@ from menuwatch.web.pages import stamp_tag
 _SCREENS = {
     "alerts": ("/alerts", "Alerts"),
     "hosts": ("/hosts", "Hosts"),
+    "match": ("/matching/corrections", "Corrections"),
     "payloads": ("/payloads", "Payloads"),
     "proxies": ("/proxies", "Proxies"),
     "schedules": ("/schedules", "Schedules"),
@@ -34,7 +35,7 @@ _DONE_THERE = {
     ("hosts", "resume"): "Resume", ("hosts", "pause"): "Pause", ("hosts", "reset"): "Reset", ("hosts", "set"): "the limits",
     ("tasks", "retry"): "Retry", ("tasks", "cancel"): "Cancel", ("proxies", "add"): "Add a proxy", ("proxies", "enable"): "Enable",
     ("proxies", "remove"): "Remove", ("proxies", "test"): "Test", ("workers", "resume"): "Resume", ("workers", "pause"): "Pause",
-    ("alerts", "edit"): "Edit",
+    ("alerts", "edit"): "Edit", ("match", "withdraw"): "Withdraw",
 }  # fmt: skip
 """What a screen calls what the command does."""
 

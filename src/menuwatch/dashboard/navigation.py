@@ -31,6 +31,7 @@ SCREENS = (
     Screen("Catalog", "/stores", "Stores", "d"),
     Screen("Catalog", "/locations", "Locations", "m"),
     Screen("Catalog", "/products", "Products", "p"),
+    Screen("Catalog", "/matching", "Matching", "m"),
     Screen("Catalog", "/changes", "Changes", "e"),
     Screen("Catalog", "/payloads", "Payloads", "a"),
     Screen("Catalog", "/quarantine", "Quarantine", "b"),

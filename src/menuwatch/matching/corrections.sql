@@ -1,19 +1,54 @@
--- Keeps the keys of corrections in step with the parser and the aliases of brands.
+-- What people said of two listings.
 
--- name: state
--- What the keys depend on, besides the parser.
-SELECT concat_ws(',', (SELECT count(*) FROM match_corrections), (SELECT max(id) FROM match_corrections),
-                 (SELECT sum(hashtextextended(a.alias || ' ' || a.brand_id, 0)) FROM brand_aliases a WHERE a.origin <> 'spelling'),
-                 (SELECT sum(hashtextextended(b.id || ' ' || b.merged_into, 0)) FROM brands b WHERE b.merged_into IS NOT NULL)) AS state;
+-- name: take_lock
+-- Two corrections that contradict each other must not be checked at the same time.
+SELECT pg_advisory_xact_lock(hashtext('match corrections'));
 
--- name: valid
-SELECT id, a_key, b_key, a::text, b::text FROM match_corrections WHERE withdrawn_at IS NULL ORDER BY id;
+-- piece: correction_columns
+c.id, c.same, c.a, c.b, c.note, c.made_by, c.made_at, c.withdrawn_at, c.withdrawn_by,
+CASE WHEN c.withdrawn_at IS NOT NULL THEN 'withdrawn'
+     WHEN sa.id IS NULL OR sb.id IS NULL THEN 'unlisted'
+     WHEN sa.canonical_product_id IS NULL OR sb.canonical_product_id IS NULL
+          OR (sa.canonical_product_id = sb.canonical_product_id) <> c.same
+          OR EXISTS (SELECT FROM match_dirty_blocks w WHERE w.block IN (sa.block, sb.block)) THEN 'waiting'
+     ELSE 'applied' END AS state,
+(SELECT min(m.product_id) FROM product_matches m WHERE m.signature_id = sa.id) AS a_product_id,
+(SELECT min(m.product_id) FROM product_matches m WHERE m.signature_id = sb.id) AS b_product_id
+
+-- piece: from_corrections
+FROM match_corrections c
+LEFT JOIN match_signatures sa ON sa.key = c.a_key
+LEFT JOIN match_signatures sb ON sb.key = c.b_key
+
+-- name: list_corrections
+SELECT {correction_columns}
+{from_corrections}
+ WHERE (%(id)s::bigint IS NULL OR c.id = %(id)s)
+   AND (%(after)s::bigint IS NULL OR c.id < %(after)s)
+   AND (%(same)s::boolean IS NULL OR c.same = %(same)s)
+   AND (%(active)s::boolean IS NULL OR (c.withdrawn_at IS NULL) = %(active)s)
+   AND (%(made_by)s::text IS NULL OR lower(c.made_by) = lower(%(made_by)s))
+   AND (%(products)s::bigint[] IS NULL
+        OR EXISTS (SELECT FROM product_matches m WHERE m.signature_id IN (sa.id, sb.id) AND m.product_id = ANY (%(products)s)))
+ ORDER BY c.id DESC LIMIT %(limit)s;
+
+-- name: touching
+-- Corrections in force that name one of these signatures.
+SELECT id, same, a_key, b_key, a, b, made_by, made_at FROM match_corrections
+ WHERE withdrawn_at IS NULL AND (a_key = ANY (%(keys)s::uuid[]) OR b_key = ANY (%(keys)s::uuid[])) ORDER BY id;
+
+-- name: insert_correction
+INSERT INTO match_corrections (same, a_key, b_key, a, b, note, made_by)
+VALUES (%(same)s, %(a_key)s, %(b_key)s, %(a)s, %(b)s, %(note)s, %(made_by)s)
+RETURNING id;
 
 -- name: withdraw
--- Two that are of one pair now: the newer one holds.
-UPDATE match_corrections SET withdrawn_at = now(), withdrawn_by = 'superseded' WHERE id = ANY (%(ids)s::bigint[]);
+UPDATE match_corrections SET withdrawn_at = now(), withdrawn_by = %(by)s WHERE id = %(id)s AND withdrawn_at IS NULL
+RETURNING a_key, b_key;
 
--- name: set_keys
-
-UPDATE match_corrections SET a_key = n.a, b_key = n.b FROM unnest(%(ids)s::bigint[], %(a)s::uuid[], %(b)s::uuid[]) n(id, a, b)
- WHERE match_corrections.id = n.id;
+-- name: mark_dirty
+-- Has the engine group the blocks of these signatures again.
+INSERT INTO match_dirty_blocks
+SELECT block FROM match_signatures WHERE key = ANY (%(keys)s::uuid[])
+ UNION SELECT unnest(%(blocks)s::text[])
+    ON CONFLICT DO NOTHING;

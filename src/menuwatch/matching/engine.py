@@ -24,7 +24,7 @@ from menuwatch.db.items import Aside, described, log_refused, run_item, write_in
 from menuwatch.db.loop import Loop
 from menuwatch.db.pool import Pool
 from menuwatch.db.query import fetch_all, fetch_one
-from menuwatch.matching import corrections, groups
+from menuwatch.matching import correction_keys, groups
 from menuwatch.matching.blocks import BlockRun, batches, group_blocks, waiting_components
 from menuwatch.matching.brands import BrandIndex
 from menuwatch.matching.judging import Grouper
@@ -171,10 +171,10 @@ async def _take_in(conn: AsyncConnection[Any], store_id: int, run: MatchRun, mem
 
 
 async def _renew_corrections(conn: AsyncConnection[Any], memory: Memory) -> None:
-    state = await corrections.state(conn)
+    state = await correction_keys.state(conn)
     if state != memory.corrections:
-        await corrections.renew_keys(conn)
-        memory.corrections = await corrections.state(conn)
+        await correction_keys.renew_keys(conn)
+        memory.corrections = await correction_keys.state(conn)
 
 
 async def _group_waiting(conn: AsyncConnection[Any], group: Grouper, run: MatchRun, memory: Memory) -> None:

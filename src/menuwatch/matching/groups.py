@@ -32,7 +32,9 @@ def group(
     work = _Work(members, block, corrections, weights)
     edges: list[tuple[float, int, int]] = []
     doubts: list[tuple[int, int, Comparison]] = []
-    for a, b in _candidates(members, order, block):
+    position_of = {member.signature.key: i for i, member in enumerate(members)}
+    said = ((position_of[a], position_of[b]) for a, b in corrections if a in position_of and b in position_of)
+    for a, b in {*_candidates(members, order, block), *((min(pair), max(pair)) for pair in said)}:
         found = work.compare(a, b)
         if found.veto is None and found.bits >= THRESHOLD:
             edges.append((-found.bits, a, b))
@@ -42,6 +44,7 @@ def group(
     edges.sort(key=lambda edge: (edge[0], position[edge[1]], position[edge[2]]))
     for _, a, b in edges:
         work.join(a, b)
+    doubts.sort(key=lambda doubt: (position[doubt[0]], position[doubt[1]]))
     return work.result(order, doubts)
 
 

@@ -56,6 +56,78 @@ class ReasonCode(StrEnum):
     NO_BRAND = "no_brand"
     TOO_LITTLE = "too_little"
 
+    @property
+    def label(self) -> str:
+        """A short phrase, to which a detail may be added after a colon."""
+        return _LABELS[self]
+
+    @property
+    def explanation(self) -> str:
+        """What was compared, in one sentence."""
+        return _EXPLANATIONS[self]
+
+    @property
+    def supports(self) -> bool:
+        """Whether it speaks for one product where a reason has no weight."""
+        return self in _SUPPORTING
+
+
+_LABELS = {
+    ReasonCode.SAME_PLATFORM_ID: "same id on the platform",
+    ReasonCode.SAME_WORDS: "same words",
+    ReasonCode.ABBREVIATION: "abbreviated word",
+    ReasonCode.SPELLING: "spelled slightly differently",
+    ReasonCode.SHARED_WORDS: "shared words",
+    ReasonCode.SAME_BRAND: "same brand",
+    ReasonCode.BRAND_IN_NAME: "brand in the name",
+    ReasonCode.BRAND_PREFIX: "longer form of the brand",
+    ReasonCode.SAME_FORM: "same form",
+    ReasonCode.SAME_STRAIN_TYPE: "same strain type",
+    ReasonCode.SAME_PICTURE: "same picture",
+    ReasonCode.PERSON: "decided by a person",
+    ReasonCode.OTHER_WORDS: "different words",
+    ReasonCode.OTHER_BRAND: "different brand",
+    ReasonCode.OTHER_FORM: "different form",
+    ReasonCode.OTHER_NUMBER: "different number",
+    ReasonCode.OTHER_RATIO: "different ratio",
+    ReasonCode.OTHER_STRAIN_TYPE: "different strain type",
+    ReasonCode.OTHER_PLATFORM_ID: "different id on the platform",
+    ReasonCode.ONE_STORE_LISTS_BOTH: "one store lists both",
+    ReasonCode.NO_BRAND: "no brand",
+    ReasonCode.TOO_LITTLE: "too little to compare",
+}
+
+_EXPLANATIONS = {
+    ReasonCode.SAME_PLATFORM_ID: "Both carry an id that the platform uses for one product in every store.",
+    ReasonCode.SAME_WORDS: "Both names have the same words after brand, form and size are taken out.",
+    ReasonCode.ABBREVIATION: "A word of one name is the short form of a word of the other.",
+    ReasonCode.SPELLING: "A word differs by a letter or two.",
+    ReasonCode.SHARED_WORDS: "Some words are in both names; rare ones count more.",
+    ReasonCode.SAME_BRAND: "Both menus name the same brand, or a known spelling of it.",
+    ReasonCode.BRAND_IN_NAME: "One menu names the brand only inside the product's name.",
+    ReasonCode.BRAND_PREFIX: "One brand is the beginning of the other, as with a product line.",
+    ReasonCode.SAME_FORM: "Both are made into the same thing, for example a disposable vape.",
+    ReasonCode.SAME_STRAIN_TYPE: "Both are indica, sativa or hybrid.",
+    ReasonCode.SAME_PICTURE: "Both menus show the same picture.",
+    ReasonCode.PERSON: "A correction says whether they are the same product.",
+    ReasonCode.OTHER_WORDS: "A word of one name is missing from the other; rare ones count more.",
+    ReasonCode.OTHER_BRAND: "The menus name different brands.",
+    ReasonCode.OTHER_FORM: "They are made into different things, for example a cartridge and a disposable.",
+    ReasonCode.OTHER_NUMBER: "A number in the names that is no size differs.",
+    ReasonCode.OTHER_RATIO: "The ratios of cannabinoids differ.",
+    ReasonCode.OTHER_STRAIN_TYPE: "One is indica and the other sativa, for example.",
+    ReasonCode.OTHER_PLATFORM_ID: "The platform uses different ids for them.",
+    ReasonCode.ONE_STORE_LISTS_BOTH: "A store lists both in the same size, as it does with different products.",
+    ReasonCode.NO_BRAND: "A menu names no brand, so the names must say more.",
+    ReasonCode.TOO_LITTLE: "A name has too few words to tell products apart.",
+}
+
+_SUPPORTING = frozenset({
+    ReasonCode.SAME_PLATFORM_ID, ReasonCode.SAME_WORDS, ReasonCode.ABBREVIATION, ReasonCode.SPELLING, ReasonCode.SHARED_WORDS,
+    ReasonCode.SAME_BRAND, ReasonCode.BRAND_IN_NAME, ReasonCode.BRAND_PREFIX, ReasonCode.SAME_FORM, ReasonCode.SAME_STRAIN_TYPE,
+    ReasonCode.SAME_PICTURE,
+})  # fmt: skip
+
 
 class Reason(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One piece of evidence. `weight` is in bits: above 0 it speaks for one product; null if it decides alone."""

@@ -21,13 +21,6 @@ SELECT same FROM match_corrections
 -- name: block
 SELECT parsed::text FROM match_signatures WHERE block = ANY (%(blocks)s::text[]);
 
--- name: product
-SELECT c.id, c.brand_id, b.name AS brand, c.name, c.category, c.form, c.strain, c.listings, c.stores, c.created_at, c.changed_at,
-       ARRAY (SELECT s.size FROM canonical_sizes s WHERE s.canonical_product_id = c.id ORDER BY s.id) AS sizes,
-       ARRAY (SELECT r.id FROM canonical_products r WHERE r.merged_into = c.id ORDER BY r.id) AS merged_from
-  FROM canonical_products o JOIN canonical_products c ON c.id = coalesce(o.merged_into, o.id) LEFT JOIN brands b ON b.id = c.brand_id
- WHERE o.id = %(id)s;
-
 -- name: stats
 WITH waiting AS MATERIALIZED (
   SELECT count(*) AS stores, extract(epoch FROM now() - min(d.last_crawled_at))::double precision AS seconds

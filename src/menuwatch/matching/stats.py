@@ -7,8 +7,7 @@ from typing import Annotated
 from msgspec import Struct
 from msgspec.structs import replace
 
-from menuwatch.core.errors import NotFound
-from menuwatch.core.shapes import Instant, doc
+from menuwatch.core.shapes import doc
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
 from menuwatch.db.query import fetch_struct, fetch_structs
@@ -45,35 +44,9 @@ class MatchStats(Struct, kw_only=True, frozen=True):
     platforms: list[MatchShare] = []
 
 
-class CanonicalProduct(Struct, kw_only=True, frozen=True):
-    """One product of one brand, in all sizes, over stores and platforms."""
-
-    id: int
-    brand_id: Annotated[int | None, doc("Null if its menus name no brand.")]
-    brand: str | None
-    name: str
-    category: str | None
-    form: Annotated[str | None, doc("What it is made into: `disposable`, `live_resin`; separated by spaces.")]
-    strain: str | None
-    sizes: Annotated[list[str], doc("Sizes in which some store has offered it.")]
-    listings: Annotated[int, doc("Listings of all stores, those that left their menu as well.")]
-    stores: int
-    merged_from: Annotated[list[int], doc("Numbers of products that were merged into it, which redirect to it.")]
-    created_at: Instant
-    changed_at: Instant
-
-
 async def read_stats(conn: Connection) -> MatchStats:
     """Counts matched and waiting listings."""
     stats = await fetch_struct(conn, MatchStats, _q.stats, {"rules": RULES})
     assert stats is not None, "an aggregate returns one row"
     categories = await fetch_structs(conn, MatchShare, _q.by_category, {})
     return replace(stats, categories=categories, platforms=await fetch_structs(conn, MatchShare, _q.by_platform, {}))
-
-
-async def get_canonical_product(conn: Connection, number: int) -> CanonicalProduct:
-    """The product with this number, or that it was merged into. Raises NotFound."""
-    product = await fetch_struct(conn, CanonicalProduct, _q.product, {"id": number})
-    if product is None:
-        raise NotFound(f"canonical product {number} does not exist")
-    return product

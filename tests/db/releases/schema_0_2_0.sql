@@ -1126,6 +1126,40 @@ CREATE FUNCTION public.merged_locations(ids integer[]) RETURNS integer[]
     SELECT live_location(n) AS id FROM unnest($1) n UNION SELECT l.id FROM r JOIN locations l ON l.merged_into = r.id)
   SELECT coalesce(array_agg(r.id), '{}') FROM r WHERE r.id IS NOT NULL
 $_$;
+CREATE FUNCTION public.note_brands() RETURNS trigger
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+BEGIN
+  INSERT INTO storefront_dirty_products
+  SELECT i.id FROM new_rows n JOIN old_rows o ON o.id = n.id JOIN storefront_items i ON i.brand_id = n.id
+   WHERE (n.name, n.merged_into) IS DISTINCT FROM (o.name, o.merged_into);
+  RETURN NULL;
+END $$;
+CREATE FUNCTION public.note_canonical_products() RETURNS trigger
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+BEGIN
+  INSERT INTO storefront_dirty_products
+  SELECT n.id FROM new_rows n JOIN old_rows o ON o.id = n.id
+   WHERE (n.name, n.brand_id, n.category, n.form, n.strain, n.merged_into) IS DISTINCT FROM (o.name, o.brand_id, o.category, o.form, o.strain, o.merged_into);
+  RETURN NULL;
+END $$;
+CREATE FUNCTION public.note_matches() RETURNS trigger
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO storefront_dirty_stores SELECT DISTINCT n.dispensary_id FROM new_rows n WHERE n.canonical_product_id IS NOT NULL;
+  ELSE
+    INSERT INTO storefront_dirty_stores
+    SELECT DISTINCT n.dispensary_id FROM new_rows n JOIN old_rows o ON o.product_id = n.product_id
+     WHERE n.canonical_product_id IS NOT NULL AND n.canonical_product_id IS DISTINCT FROM o.canonical_product_id;
+  END IF;
+  RETURN NULL;
+END $$;
 CREATE FUNCTION public.note_name() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -1186,6 +1220,20 @@ CREATE FUNCTION public.option_stock(variants jsonb) RETURNS jsonb
   SELECT coalesce(jsonb_agg(jsonb_build_array(v -> 'option', coalesce(v -> 'stock_status', '"unknown"'), v -> 'quantity', coalesce(v -> 'capped', 'false'))
                             ORDER BY n), '[]')
     FROM jsonb_array_elements(variants) WITH ORDINALITY e(v, n)
+$$;
+CREATE FUNCTION public.present_brand(number integer) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $$
+  WITH RECURSIVE r AS (SELECT id, merged_into, 1 AS step FROM brands WHERE id = number
+                       UNION ALL SELECT b.id, b.merged_into, r.step + 1 FROM r JOIN brands b ON b.id = r.merged_into WHERE r.step < 100)
+  SELECT id FROM r ORDER BY step DESC LIMIT 1
+$$;
+CREATE FUNCTION public.present_product(number bigint) RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $$
+  WITH RECURSIVE r AS (SELECT id, merged_into, 1 AS step FROM canonical_products WHERE id = number
+                       UNION ALL SELECT c.id, c.merged_into, r.step + 1 FROM r JOIN canonical_products c ON c.id = r.merged_into WHERE r.step < 100)
+  SELECT id FROM r ORDER BY step DESC LIMIT 1
 $$;
 CREATE FUNCTION public.prices_by_option(prices jsonb) RETURNS json
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -2821,6 +2869,7 @@ CREATE TABLE public.brand_aliases (
     spelling text NOT NULL,
     brand_id integer NOT NULL,
     origin text NOT NULL,
+    moved_from integer,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT brand_aliases_origin_check CHECK ((origin = ANY (ARRAY['spelling'::text, 'learned'::text, 'person'::text])))
 );
@@ -3433,6 +3482,25 @@ CREATE VIEW public.live_tasks AS
                     WHEN (t.role = ANY (ARRAY['store_discovery'::text, 'entry_point_discovery'::text, 'product_discovery'::text, 'payload_fetch'::text])) THEN ((x.blocked -> 'platforms'::text) ->> t.platform)
                     ELSE NULL::text
                 END AS host) b);
+CREATE TABLE public.location_events (
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    location_id integer NOT NULL,
+    kind text NOT NULL,
+    before text,
+    after text,
+    other_id integer,
+    made_by text,
+    CONSTRAINT location_events_kind_check CHECK ((kind = ANY (ARRAY['moved'::text, 'renamed'::text, 'merged'::text, 'split'::text, 'ended'::text, 'returned'::text])))
+);
+ALTER TABLE public.location_events ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.location_events_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 CREATE TABLE public.location_links (
     location_id integer NOT NULL,
     dispensary_id integer,
@@ -3442,6 +3510,20 @@ CREATE TABLE public.location_links (
     decided_by text,
     linked_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT location_links_one CHECK ((num_nonnulls(dispensary_id, licence_id) = 1))
+);
+CREATE VIEW public.location_menus AS
+ SELECT l.location_id,
+    l.dispensary_id,
+    (row_number() OVER (PARTITION BY l.location_id ORDER BY d.crawl_enabled DESC, (d.product_count > 0) DESC NULLS LAST, d.last_crawled_at DESC NULLS LAST, d.id) = 1) AS preferred
+   FROM (public.location_links l
+     JOIN public.dispensaries d ON ((d.id = l.dispensary_id)));
+CREATE TABLE public.location_refusals (
+    location_id integer NOT NULL,
+    dispensary_id integer,
+    licence_id integer,
+    decided_by text NOT NULL,
+    decided_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT location_refusals_one CHECK ((num_nonnulls(dispensary_id, licence_id) = 1))
 );
 CREATE TABLE public.locations (
     id integer NOT NULL,
@@ -3521,7 +3603,9 @@ ALTER TABLE public.match_corrections ALTER COLUMN id ADD GENERATED ALWAYS AS IDE
     CACHE 1
 );
 CREATE TABLE public.match_dirty_blocks (
-    block text NOT NULL COLLATE pg_catalog."C"
+    block text NOT NULL COLLATE pg_catalog."C",
+    cause text DEFAULT 'correction'::text NOT NULL,
+    CONSTRAINT match_dirty_blocks_cause_check CHECK ((cause = ANY (ARRAY['menu'::text, 'correction'::text, 'rules'::text])))
 );
 CREATE TABLE public.match_events (
     id bigint NOT NULL,
@@ -3612,6 +3696,7 @@ CREATE TABLE public.price_watches (
     token text,
     address_mark bytea,
     item_id bigint NOT NULL,
+    size text,
     store_id integer,
     place text,
     latitude double precision,
@@ -4137,21 +4222,14 @@ CREATE VIEW public.store_products AS
     p.quantity_sold
    FROM (public.catalog_products p
      JOIN public.dispensaries d ON ((d.id = p.dispensary_id)));
-CREATE TABLE public.storefront_brands (
-    id integer NOT NULL,
-    slug text NOT NULL COLLATE pg_catalog."C",
-    name text NOT NULL
-);
-ALTER TABLE public.storefront_brands ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME public.storefront_brands_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
 CREATE TABLE public.storefront_dirty_items (
     item_id bigint NOT NULL
+);
+CREATE TABLE public.storefront_dirty_products (
+    canonical_product_id bigint NOT NULL
+);
+CREATE TABLE public.storefront_dirty_stores (
+    dispensary_id integer NOT NULL
 );
 CREATE TABLE public.storefront_item_words (
     item_id bigint NOT NULL,
@@ -4159,7 +4237,6 @@ CREATE TABLE public.storefront_item_words (
 );
 CREATE TABLE public.storefront_items (
     id bigint NOT NULL,
-    key uuid NOT NULL,
     name text NOT NULL,
     brand_id integer,
     category text NOT NULL COLLATE pg_catalog."C",
@@ -4176,17 +4253,10 @@ CREATE TABLE public.storefront_items (
     first_seen integer NOT NULL,
     changed_at timestamp with time zone DEFAULT now() NOT NULL
 );
-ALTER TABLE public.storefront_items ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME public.storefront_items_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
 CREATE TABLE public.storefront_offers (
     product_id bigint NOT NULL,
     store_id integer NOT NULL,
+    location_key integer NOT NULL,
     item_id bigint NOT NULL,
     source_version bigint NOT NULL,
     changed_at timestamp with time zone NOT NULL,
@@ -4200,7 +4270,8 @@ CREATE TABLE public.storefront_offers (
     in_stock boolean,
     category text NOT NULL COLLATE pg_catalog."C",
     strain text COLLATE pg_catalog."C",
-    sizes text[] NOT NULL COLLATE pg_catalog."C"
+    sizes text[] NOT NULL COLLATE pg_catalog."C",
+    prices integer[] NOT NULL
 );
 CREATE TABLE public.storefront_spellings (
     spelling text NOT NULL COLLATE pg_catalog."C",
@@ -4211,6 +4282,7 @@ CREATE TABLE public.storefront_stores (
     crawled_at timestamp with time zone NOT NULL,
     payload_id bigint,
     index_version integer NOT NULL,
+    location_key integer NOT NULL,
     offers integer NOT NULL,
     latitude double precision,
     longitude double precision,
@@ -4504,7 +4576,7 @@ INSERT INTO public.audit_log OVERRIDING SYSTEM VALUE VALUES
 INSERT INTO public.backups VALUES
 	('x', 'x', 'x', '2026-11-01 00:00:00+00', 1, 1, 1, 1);
 INSERT INTO public.brand_aliases VALUES
-	('x', 'x', 1, 'spelling', '2026-11-01 00:00:00+00');
+	('x', 'x', 1, 'spelling', NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.brands OVERRIDING SYSTEM VALUE VALUES
 	(1, 'x', 'x', NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.canonical_products OVERRIDING SYSTEM VALUE VALUES
@@ -4563,8 +4635,12 @@ INSERT INTO public.images VALUES
 	('\x0101010101010101010101010101010101010101010101010101010101010101', 'x', 1, 1, 1, 'x', 1, 'x', '2026-11-01 00:00:00+00');
 INSERT INTO public.licences OVERRIDING SYSTEM VALUE VALUES
 	(1, 'x', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-01 00:00:00+00', NULL);
+INSERT INTO public.location_events OVERRIDING SYSTEM VALUE VALUES
+	(1, '2026-11-01 00:00:00+00', 1, 'moved', NULL, NULL, NULL, NULL);
 INSERT INTO public.location_links VALUES
 	(1, 1, NULL, 1.5, '[]', NULL, '2026-11-01 00:00:00+00');
+INSERT INTO public.location_refusals VALUES
+	(1, 1, NULL, 'x', '2026-11-01 00:00:00+00');
 INSERT INTO public.locations OVERRIDING SYSTEM VALUE VALUES
 	(1, 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00');
 INSERT INTO public.log_lines VALUES
@@ -4576,7 +4652,7 @@ INSERT INTO public.maintenance_runs VALUES
 INSERT INTO public.match_corrections OVERRIDING SYSTEM VALUE VALUES
 	(1, false, '00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002', '[]', '[]', NULL, 'x', '2026-11-01 00:00:00+00', NULL, NULL);
 INSERT INTO public.match_dirty_blocks VALUES
-	('x');
+	('x', 'correction');
 INSERT INTO public.match_events OVERRIDING SYSTEM VALUE VALUES
 	(1, '2026-11-01 00:00:00+00', 'merged', 1, 1, 1, 'menu', NULL);
 INSERT INTO public.match_reviews VALUES
@@ -4590,7 +4666,7 @@ INSERT INTO public.pod_scale_request VALUES
 INSERT INTO public.price_watch_events OVERRIDING SYSTEM VALUE VALUES
 	(1, 1, '2026-11-01 00:00:00+00', '{}', false);
 INSERT INTO public.price_watches OVERRIDING SYSTEM VALUE VALUES
-	(1, '\x0101010101010101010101010101010101010101010101010101010101010101', 'feed', NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, 'any_drop', NULL, 'armed', NULL, NULL, '2026-11-01 00:00:00+00', NULL, NULL, NULL, 0, '2026-11-01 06:00:00+00');
+	(1, '\x0101010101010101010101010101010101010101010101010101010101010101', 'feed', NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, 'any_drop', NULL, 'armed', NULL, NULL, '2026-11-01 00:00:00+00', NULL, NULL, NULL, 0, '2026-11-01 06:00:00+00');
 INSERT INTO public.product_detail_history_2026_11 VALUES
 	(1, '2026-11-01 00:00:00+00', '2026-11-01 06:00:00+00', NULL, false, NULL, NULL, NULL);
 INSERT INTO public.product_history_2026_11 VALUES
@@ -4619,20 +4695,22 @@ INSERT INTO public.sessions VALUES
 	('00000000-0000-4000-8000-000000000001', 1, '\x0101010101010101010101010101010101010101010101010101010101010101', '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00', 1, '2026-11-01 00:00:00+00');
 INSERT INTO public.store_crawls VALUES
 	(1, '2026-11-01 00:00:00+00', NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1, '[]');
-INSERT INTO public.storefront_brands OVERRIDING SYSTEM VALUE VALUES
-	(1, 'x', 'x');
 INSERT INTO public.storefront_dirty_items VALUES
+	(1);
+INSERT INTO public.storefront_dirty_products VALUES
+	(1);
+INSERT INTO public.storefront_dirty_stores VALUES
 	(1);
 INSERT INTO public.storefront_item_words VALUES
 	(1, '''x''');
-INSERT INTO public.storefront_items OVERRIDING SYSTEM VALUE VALUES
-	(1, '00000000-0000-4000-8000-000000000001', 'x', NULL, 'x', NULL, NULL, 0, 0, NULL, NULL, NULL, false, NULL, '{}', 1, '2026-11-01 00:00:00+00');
+INSERT INTO public.storefront_items VALUES
+	(1, 'x', NULL, 'x', NULL, NULL, 0, 0, NULL, NULL, NULL, false, NULL, '{}', 1, '2026-11-01 00:00:00+00');
 INSERT INTO public.storefront_offers VALUES
-	(1, 1, 1, 1, '2026-11-01 00:00:00+00', 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'x', NULL, '{x}');
+	(1, 1, 1, 1, 1, '2026-11-01 00:00:00+00', 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'x', NULL, '{x}', '{1}');
 INSERT INTO public.storefront_spellings VALUES
 	('x', 'x');
 INSERT INTO public.storefront_stores VALUES
-	(1, '2026-11-01 00:00:00+00', NULL, 1, 1, NULL, NULL, '2026-11-01 00:00:00+00');
+	(1, '2026-11-01 00:00:00+00', NULL, 1, 1, 1, NULL, NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.storefront_totals VALUES
 	('all', 'x', 1, 1, NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.storefront_words VALUES
@@ -4690,6 +4768,7 @@ SELECT pg_catalog.setval('public.identity_leases_id_seq', 1, true);
 SELECT pg_catalog.setval('public.image_references_id_seq', 1, true);
 SELECT pg_catalog.setval('public.image_urls_id_seq', 1, true);
 SELECT pg_catalog.setval('public.licences_id_seq', 1, true);
+SELECT pg_catalog.setval('public.location_events_id_seq', 1, true);
 SELECT pg_catalog.setval('public.locations_id_seq', 1, true);
 SELECT pg_catalog.setval('public.match_corrections_id_seq', 1, true);
 SELECT pg_catalog.setval('public.match_events_id_seq', 1, true);
@@ -4699,8 +4778,6 @@ SELECT pg_catalog.setval('public.price_watches_id_seq', 1, true);
 SELECT pg_catalog.setval('public.proxies_id_seq', 1, true);
 SELECT pg_catalog.setval('public.raw_crawl_payloads_id_seq', 1, true);
 SELECT pg_catalog.setval('public.saved_views_id_seq', 1, true);
-SELECT pg_catalog.setval('public.storefront_brands_id_seq', 1, true);
-SELECT pg_catalog.setval('public.storefront_items_id_seq', 1, true);
 SELECT pg_catalog.setval('public.task_ids', 2, true);
 SELECT pg_catalog.setval('public.task_schedules_id_seq', 1, true);
 SELECT pg_catalog.setval('public.users_id_seq', 1, true);
@@ -4835,10 +4912,16 @@ ALTER TABLE ONLY public.licences
     ADD CONSTRAINT licences_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.licences
     ADD CONSTRAINT licences_state_number_key UNIQUE (state, number);
+ALTER TABLE ONLY public.location_events
+    ADD CONSTRAINT location_events_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_dispensary_id_key UNIQUE (dispensary_id);
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_licence_id_key UNIQUE (licence_id);
+ALTER TABLE ONLY public.location_refusals
+    ADD CONSTRAINT location_refusals_location_id_dispensary_id_key UNIQUE (location_id, dispensary_id);
+ALTER TABLE ONLY public.location_refusals
+    ADD CONSTRAINT location_refusals_location_id_licence_id_key UNIQUE (location_id, licence_id);
 ALTER TABLE ONLY public.locations
     ADD CONSTRAINT locations_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.log_lines
@@ -4909,16 +4992,10 @@ ALTER TABLE ONLY public.store_crawls
     ADD CONSTRAINT store_crawls_payload_id_key UNIQUE (payload_id);
 ALTER TABLE ONLY public.store_crawls
     ADD CONSTRAINT store_crawls_pkey PRIMARY KEY (dispensary_id, crawled_at);
-ALTER TABLE ONLY public.storefront_brands
-    ADD CONSTRAINT storefront_brands_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY public.storefront_brands
-    ADD CONSTRAINT storefront_brands_slug_key UNIQUE (slug);
 ALTER TABLE ONLY public.storefront_dirty_items
     ADD CONSTRAINT storefront_dirty_items_pkey PRIMARY KEY (item_id);
 ALTER TABLE ONLY public.storefront_item_words
     ADD CONSTRAINT storefront_item_words_pkey PRIMARY KEY (item_id);
-ALTER TABLE ONLY public.storefront_items
-    ADD CONSTRAINT storefront_items_key_key UNIQUE (key);
 ALTER TABLE ONLY public.storefront_items
     ADD CONSTRAINT storefront_items_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.storefront_offers
@@ -5008,6 +5085,7 @@ CREATE INDEX audit_log_at ON public.audit_log USING btree (at);
 CREATE INDEX audit_log_subject ON public.audit_log USING btree (subject_kind, subject_id, id);
 CREATE INDEX brand_aliases_brand ON public.brand_aliases USING btree (brand_id);
 CREATE INDEX brands_merged_into ON public.brands USING btree (merged_into) WHERE (merged_into IS NOT NULL);
+CREATE INDEX canonical_products_anchor ON public.canonical_products USING btree (anchor_product_id);
 CREATE INDEX canonical_products_brand ON public.canonical_products USING btree (brand_id);
 CREATE INDEX canonical_products_merged_into ON public.canonical_products USING btree (merged_into) WHERE (merged_into IS NOT NULL);
 CREATE INDEX canonical_products_stores ON public.canonical_products USING btree (stores DESC, id) WHERE (merged_into IS NULL);
@@ -5060,7 +5138,12 @@ CREATE INDEX image_references_url ON public.image_references USING btree (url_id
 CREATE INDEX image_references_waiting ON public.image_references USING btree (id) WHERE (status = 'waiting'::text);
 CREATE INDEX image_urls_due ON public.image_urls USING btree (due_at, id) WHERE (due_at IS NOT NULL);
 CREATE INDEX image_urls_image ON public.image_urls USING btree (sha256) WHERE (sha256 IS NOT NULL);
+CREATE INDEX location_events_at ON public.location_events USING btree (at, id);
+CREATE INDEX location_events_location ON public.location_events USING btree (location_id, at);
+CREATE INDEX location_events_other ON public.location_events USING btree (other_id) WHERE (other_id IS NOT NULL);
 CREATE INDEX location_links_location ON public.location_links USING btree (location_id);
+CREATE INDEX location_refusals_dispensary ON public.location_refusals USING btree (dispensary_id) WHERE (dispensary_id IS NOT NULL);
+CREATE INDEX location_refusals_licence ON public.location_refusals USING btree (licence_id) WHERE (licence_id IS NOT NULL);
 CREATE INDEX locations_merged_into ON public.locations USING btree (merged_into) WHERE (merged_into IS NOT NULL);
 CREATE INDEX locations_state ON public.locations USING btree (state);
 CREATE INDEX log_lines_gaps ON public.log_lines USING btree (worker_id, at) WHERE (dropped > 0);
@@ -5103,6 +5186,8 @@ CREATE INDEX raw_crawl_payloads_store ON public.raw_crawl_payloads USING btree (
 CREATE INDEX sessions_expires ON public.sessions USING btree (expires_at);
 CREATE INDEX sessions_user ON public.sessions USING btree (user_id);
 CREATE INDEX store_crawls_time ON public.store_crawls USING btree (crawled_at) INCLUDE (price_changes);
+CREATE INDEX storefront_dirty_products_product ON public.storefront_dirty_products USING btree (canonical_product_id);
+CREATE INDEX storefront_dirty_stores_store ON public.storefront_dirty_stores USING btree (dispensary_id);
 CREATE INDEX storefront_item_words_index ON public.storefront_item_words USING gin (words) WITH (fastupdate=off);
 CREATE INDEX storefront_items_brand ON public.storefront_items USING btree (brand_id, ((- in_stock)), id) WHERE (stores > 0);
 CREATE INDEX storefront_items_category_newest ON public.storefront_items USING btree (category, ((- first_seen)), id) WHERE (stores > 0);
@@ -5120,6 +5205,7 @@ CREATE INDEX storefront_offers_drops ON public.storefront_offers USING btree (ch
 CREATE INDEX storefront_offers_item ON public.storefront_offers USING btree (item_id, store_id);
 CREATE INDEX storefront_offers_specials ON public.storefront_offers USING btree (changed_at DESC) WHERE (regular IS NOT NULL);
 CREATE INDEX storefront_offers_store ON public.storefront_offers USING btree (store_id);
+CREATE INDEX storefront_stores_location ON public.storefront_stores USING btree (location_key);
 CREATE UNIQUE INDEX task_active ON public.task_live USING btree (dispensary_id) WHERE (state = 'a'::"char");
 CREATE INDEX task_day_workers_day ON public.task_day_workers USING btree (day);
 CREATE UNIQUE INDEX task_head ON public.task_live USING btree (dispensary_id, role) WHERE ((state = ANY (ARRAY['r'::"char", 'a'::"char"])) AND (dispensary_id IS NOT NULL));
@@ -5162,6 +5248,8 @@ ALTER INDEX public.task_history_payload ATTACH PARTITION public.task_history_202
 ALTER INDEX public.task_history_not_completed ATTACH PARTITION public.task_history_20261101_id_role_status_idx;
 ALTER INDEX public.task_history_pkey ATTACH PARTITION public.task_history_20261101_pkey;
 ALTER INDEX public.task_history_role ATTACH PARTITION public.task_history_20261101_role_completed_at_idx;
+CREATE TRIGGER brands_changed AFTER UPDATE ON public.brands REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_brands();
+CREATE TRIGGER canonical_products_changed AFTER UPDATE ON public.canonical_products REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_canonical_products();
 CREATE TRIGGER catalog_products_names AFTER INSERT ON public.catalog_products REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION public.note_names();
 CREATE TRIGGER catalog_products_removed AFTER DELETE ON public.catalog_products REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION public.remove_image_references();
 CREATE TRIGGER catalog_products_renamed AFTER UPDATE OF name ON public.catalog_products FOR EACH ROW WHEN ((old.name IS DISTINCT FROM new.name)) EXECUTE FUNCTION public.note_name();
@@ -5169,6 +5257,8 @@ CREATE TRIGGER crawl_queue_insert BEFORE INSERT ON public.crawl_queue FOR EACH R
 CREATE TRIGGER crawl_queue_refused BEFORE UPDATE OF status, next_attempt_at ON public.crawl_queue FOR EACH ROW WHEN ((((new.status = 'submitted'::text) <> (new.deadline_at IS NOT NULL)) OR (new.next_attempt_at IS NULL) OR ((new.status = ANY (ARRAY['completed'::text, 'failed'::text])) <> (new.completed_at IS NOT NULL)))) EXECUTE FUNCTION public.refuse_crawl_update();
 CREATE TRIGGER dispensaries_complete BEFORE INSERT OR UPDATE OF last_crawled_at, last_crawl_at ON public.dispensaries FOR EACH ROW EXECUTE FUNCTION public.complete_store();
 CREATE TRIGGER dispensaries_removed AFTER DELETE ON public.dispensaries FOR EACH ROW EXECUTE FUNCTION public.remove_catalog_of_store();
+CREATE TRIGGER product_matches_made AFTER INSERT ON public.product_matches REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_matches();
+CREATE TRIGGER product_matches_moved AFTER UPDATE ON public.product_matches REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_matches();
 CREATE TRIGGER store_crawls_fed AFTER INSERT ON public.store_crawls FOR EACH ROW EXECUTE FUNCTION public.feed_crawl();
 CREATE TRIGGER store_product_snapshots_refused BEFORE INSERT OR DELETE OR UPDATE ON public.store_product_snapshots FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_catalog_write();
 CREATE TRIGGER store_product_snapshots_refused_row INSTEAD OF INSERT OR DELETE OR UPDATE ON public.store_product_snapshots FOR EACH ROW EXECUTE FUNCTION public.refuse_catalog_write();
@@ -5223,6 +5313,8 @@ ALTER TABLE ONLY public.api_tokens
     ADD CONSTRAINT api_tokens_user_id_fkey FOREIGN KEY (user_id) REFERENCES public.users(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.brand_aliases
     ADD CONSTRAINT brand_aliases_brand_id_fkey FOREIGN KEY (brand_id) REFERENCES public.brands(id);
+ALTER TABLE ONLY public.brand_aliases
+    ADD CONSTRAINT brand_aliases_moved_from_fkey FOREIGN KEY (moved_from) REFERENCES public.brands(id);
 ALTER TABLE ONLY public.brands
     ADD CONSTRAINT brands_merged_into_fkey FOREIGN KEY (merged_into) REFERENCES public.brands(id);
 ALTER TABLE ONLY public.canonical_products
@@ -5261,12 +5353,22 @@ ALTER TABLE ONLY public.image_references
     ADD CONSTRAINT image_references_url_id_fkey FOREIGN KEY (url_id) REFERENCES public.image_urls(id);
 ALTER TABLE ONLY public.image_urls
     ADD CONSTRAINT image_urls_sha256_fkey FOREIGN KEY (sha256) REFERENCES public.images(sha256);
+ALTER TABLE ONLY public.location_events
+    ADD CONSTRAINT location_events_location_id_fkey FOREIGN KEY (location_id) REFERENCES public.locations(id);
+ALTER TABLE ONLY public.location_events
+    ADD CONSTRAINT location_events_other_id_fkey FOREIGN KEY (other_id) REFERENCES public.locations(id);
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_dispensary_id_fkey FOREIGN KEY (dispensary_id) REFERENCES public.dispensaries(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_licence_id_fkey FOREIGN KEY (licence_id) REFERENCES public.licences(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.location_links
     ADD CONSTRAINT location_links_location_id_fkey FOREIGN KEY (location_id) REFERENCES public.locations(id);
+ALTER TABLE ONLY public.location_refusals
+    ADD CONSTRAINT location_refusals_dispensary_id_fkey FOREIGN KEY (dispensary_id) REFERENCES public.dispensaries(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.location_refusals
+    ADD CONSTRAINT location_refusals_licence_id_fkey FOREIGN KEY (licence_id) REFERENCES public.licences(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.location_refusals
+    ADD CONSTRAINT location_refusals_location_id_fkey FOREIGN KEY (location_id) REFERENCES public.locations(id);
 ALTER TABLE ONLY public.locations
     ADD CONSTRAINT locations_merged_into_fkey FOREIGN KEY (merged_into) REFERENCES public.locations(id);
 ALTER TABLE ONLY public.match_events

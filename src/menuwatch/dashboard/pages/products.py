@@ -26,6 +26,7 @@ from menuwatch.dashboard.pages.exports import export_list
 from menuwatch.dashboard.pages.views import saved
 from menuwatch.db.pool import Connection
 from menuwatch.exports.tables import Format
+from menuwatch.matching import products as matched
 from menuwatch.ops import export
 from menuwatch.ops.export import RowExport
 from menuwatch.stores import service as store_service
@@ -198,6 +199,11 @@ async def one_product(
     newest = await changes.list_changes(
         conn, ChangeFilter(stores=[product["dispensary_id"]], products=[product_id]), limit=_SHOWN
     )
+    canonical_id = await matched.canonical_id_of(conn, product_id)
+    canonical, elsewhere = None, []
+    if canonical_id is not None:
+        canonical = await matched.get_canonical_product(conn, canonical_id)
+        elsewhere = decoded((await matched.list_listings(conn, canonical_id, but=product_id, limit=_SHOWN)).items)
     potency = potency_chart(states[::-1], now)
     context = {
         "product": product,
@@ -213,6 +219,8 @@ async def one_product(
         "changes": decoded(newest.items),
         "seen": seen,
         "raw": _raw(product),
+        "canonical": canonical,
+        "elsewhere": elsewhere,
     }
     return screen.render(request, "products/one.html", context, live="products")
 

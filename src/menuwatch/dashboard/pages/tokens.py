@@ -34,6 +34,7 @@ MEANING = {
     Permission.PROXIES: "add, test and disable proxies",
     Permission.HOSTS: "set limits, pause and reset hosts",
     Permission.ALERTS: "create and change alert rules",
+    Permission.MATCHING: "correct matched products and brands",
     Permission.IMAGES: "retry image downloads",
     Permission.EXPORT: "export products and history",
     Permission.ACCOUNTS: "users, all tokens, audit log",

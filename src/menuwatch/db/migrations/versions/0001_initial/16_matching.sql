@@ -20,6 +20,7 @@ CREATE TABLE brand_aliases (
   spelling                 text NOT NULL,
   brand_id                 integer NOT NULL REFERENCES brands (id),
   origin                   text NOT NULL CHECK (origin IN ('spelling', 'learned', 'person')),
+  moved_from               integer REFERENCES brands (id),   -- that a person merged into this one, to undo it
   created_at               timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX brand_aliases_brand ON brand_aliases (brand_id);
