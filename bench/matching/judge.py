@@ -1,0 +1,58 @@
+"""Judges the groups of every side by the recorded truth, whole and by category, kind and fold of brands."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from tests.recorded.matching_truth import Pair, Score, Truth, between_sellers, brand_family, by, score
+
+FOLDS = 5
+
+
+def answers(file: Path) -> dict[str, dict[str, str]]:
+    """Groups by listing, for each column of groups in a side's file."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    columns = [name for name in rows[0] if name != "listing_id"] if rows else []
+    return {name: {row["listing_id"]: row[name] for row in rows} for name in columns}
+
+
+def best(truth: Truth, found: Mapping[str, Mapping[str, str]]) -> tuple[str, Mapping[str, str]]:
+    """The column of groups with the best F1 between sellers."""
+    pairs = between_sellers(truth)
+    return max(found.items(), key=lambda one: score(pairs, one[1]).f1 or 0.0)
+
+
+def fold_of(brand: str | None) -> str:
+    """One of five folds, by the brand's family."""
+    return str(crc32(brand_family(brand).encode()) % FOLDS + 1)
+
+
+def report(truth: Truth, groups: Mapping[str, str]) -> dict[str, Any]:
+    """Every figure of one side."""
+    pairs = between_sellers(truth)
+    brands = {one.listing_id: one.brand for one in truth.listings}
+    inside = [pair for pair in truth.pairs if pair not in set(pairs)]
+    return {
+        "all": _figures(score(pairs, groups)),
+        "category": _split(by(pairs, lambda pair: pair.category), groups),
+        "fold": _split(by(pairs, lambda pair: fold_of(brands[pair.a])), groups),
+        "kind": _split(by(pairs, lambda pair: pair.kind), groups),
+        "inside": _split(by(inside, lambda pair: pair.kind), groups),
+    }
+
+
+def _split(parts: Mapping[str, Sequence[Pair]], groups: Mapping[str, str]) -> dict[str, Any]:
+    return {name: _figures(score(part, groups)) for name, part in parts.items()}
+
+
+def _figures(found: Score) -> dict[str, Any]:
+    rounded = {
+        name: None if value is None else round(value, 4)
+        for name, value in (("precision", found.precision), ("recall", found.recall), ("f1", found.f1))
+    }
+    return {**rounded, **found._asdict()}
