@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from menuwatch.matching import lexicon
 from menuwatch.matching.model import Reason, ReasonCode, Signature
-from menuwatch.matching.weights import WEIGHTS
+from menuwatch.matching.weights import WEIGHTS, Weights
 from menuwatch.matching.words import Alignment, Kind, align
 
 _LINE_NAMES = 5
@@ -37,12 +37,14 @@ class Block(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """`bits` above 0 speaks for one product; `veto` decides alone. `levels` are the features' levels, for training."""
+    """`bits` above 0 speaks for one product; `veto` decides alone. `levels` are the features' levels and `rarity` the bits
+    for the rarity of the shared words, for training."""
 
     bits: float
     veto: ReasonCode | None
     reasons: tuple[Reason, ...]
     levels: Mapping[str, str]
+    rarity: float = 0.0
 
     @property
     def confidence(self) -> float:
@@ -56,7 +58,7 @@ def block_of(signatures: Sequence[Signature]) -> Block:
     """Counts words over the distinct names of a block, in any order of them."""
     names: dict[tuple[str, ...], set[frozenset[str]]] = {}
     for one in signatures:
-        names.setdefault(one.brand[:1], set()).add(frozenset(one.words))
+        names.setdefault(_line_key(one), set()).add(frozenset(one.words))
     frequency: Counter[str] = Counter()
     lines = set()
     total = 0
@@ -68,16 +70,23 @@ def block_of(signatures: Sequence[Signature]) -> Block:
             for word in found:
                 beside.setdefault(word, set()).add(found - {word})
         for word, rests in beside.items():
-            if len(rests) >= max(_LINE_NAMES, _LINE_SHARE * len(sets)) and _may_be_line(word):
+            if len(rests) >= max(_LINE_NAMES, _LINE_SHARE * len(sets)) and _may_be_line(brand[0], word):
                 lines.add((brand, word))
     return Block(max(total, 1), frequency, frozenset(lines))
 
 
-def _may_be_line(word: str) -> bool:
+def _line_key(one: Signature) -> tuple[str, ...]:
+    """What lines belong to: the brand, apart for edibles and gear, whose lines are other products."""
+    return (one.kind if one.kind in ("edible", "gear") else "", *one.brand[:1])
+
+
+def _may_be_line(kind: str, word: str) -> bool:
+    if kind == "gear" or (kind == "edible" and word in lexicon.EFFECTS):
+        return False
     return len(word) > 1 and not word.isdigit() and word not in lexicon.OF_NAMES
 
 
-def compare(a: Signature, b: Signature, block: Block) -> Comparison:
+def compare(a: Signature, b: Signature, block: Block, weights: Weights = WEIGHTS) -> Comparison:
     """Compares two signatures of one block."""
     veto, reasons = _veto(a, b)
     if veto is not None:
@@ -105,9 +114,9 @@ def compare(a: Signature, b: Signature, block: Block) -> Comparison:
         return Comparison(-99.0, ReasonCode.OTHER_NUMBER, (Reason(code=ReasonCode.OTHER_NUMBER),), levels)
     if veto_words := _words_veto(a, b, words_a, words_b):
         return Comparison(-99.0, veto_words, (Reason(code=veto_words),), levels)
-    weights = {feature: WEIGHTS[feature][value] for feature, value in levels.items()}
-    total = WEIGHTS["prior"]["pair"] + sum(weights.values()) + bits
-    return Comparison(total, None, _reasons(levels, weights, bits, shared, a, b), levels)
+    evidence = {feature: weights[feature][value] for feature, value in levels.items()}
+    total = weights["prior"]["pair"] + sum(evidence.values()) + bits
+    return Comparison(total, None, _reasons(levels, evidence, bits, shared, a, b), levels, bits)
 
 
 def _veto(a: Signature, b: Signature) -> tuple[ReasonCode | None, tuple[Reason, ...]]:
@@ -128,11 +137,16 @@ def _veto(a: Signature, b: Signature) -> tuple[ReasonCode | None, tuple[Reason, 
     extract_a, extract_b = form_a & lexicon.EXTRACTS, form_b & lexicon.EXTRACTS
     if a.kind in ("vape", "concentrate") and extract_a and extract_b and not extract_a & extract_b:
         return ReasonCode.OTHER_FORM, ()
+    texture_a, texture_b = form_a & lexicon.TEXTURES, form_b & lexicon.TEXTURES
+    if a.kind == "concentrate" and texture_a and texture_b and not texture_a & texture_b:
+        return ReasonCode.OTHER_FORM, ()
     if ("live" in form_a and "cured" in form_b) or ("live" in form_b and "cured" in form_a):
         return ReasonCode.OTHER_FORM, ()
     if a.ratio is not None and b.ratio is not None and not _same_ratio(a.ratio, b.ratio):
         return ReasonCode.OTHER_RATIO, ()
     if a.kind != "edible" and (a.ratio is None) != (b.ratio is None):
+        return ReasonCode.OTHER_RATIO, ()
+    if a.actives and b.actives and ("thc" in a.actives) != ("thc" in b.actives):
         return ReasonCode.OTHER_RATIO, ()
     if a.actives and b.actives and not (set(a.actives) <= set(b.actives) or set(b.actives) <= set(a.actives)):
         return ReasonCode.OTHER_RATIO, ()
@@ -178,7 +192,7 @@ def _word_level(
     """The level of the words, bits for the rarity of what they share, and the shared words."""
 
     def is_line(one: Signature, word: str) -> bool:
-        return (one.brand[:1], word) in block.lines or (word in lexicon.EFFECTS and one.kind != "edible")
+        return (_line_key(one), word) in block.lines
 
     brand_extra = set(a.brand) ^ set(b.brand)
     left = [i for i in found.left if words_a[i] != "x" and words_a[i] not in brand_extra and not words_a[i].isdigit()]
@@ -203,6 +217,10 @@ def _word_level(
             return "equal", bits, shared
         return ("variant" if found.kind is not Kind.ABBREVIATION else "abbreviation"), bits, shared
     share = len(telling) / (len(telling) + max(len(own_a), len(own_b)))
+    if a.kind == "edible" and not {*(words_a[i] for i in own_a), *(words_b[j] for j in own_b)}.isdisjoint(
+        lexicon.EFFECTS
+    ):
+        return "little", bits, shared
     if not own_a or not own_b:
         aside = all(i >= len(a.words) for i in own_a) and all(j >= len(b.words) for j in own_b)
         if aside:

@@ -6,7 +6,9 @@ import csv
 import gzip
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -14,9 +16,12 @@ import msgspec
 
 from menuwatch.core.errors import InvalidField
 from menuwatch.matching import names, packages
+from menuwatch.matching.compare import block_of, compare
 from menuwatch.matching.groups import group
 from menuwatch.matching.model import Listing, Member, Signature
+from menuwatch.matching.weights import WEIGHTS, Pair, Weights, train
 
+_TRAINING_PAIRS = 40_000
 _GUESSED_SIZE = 0.9
 """Share of the confidence that remains where a listing does not tell its size and is taken for its product's usual one."""
 
@@ -31,20 +36,14 @@ class GroupedListing(NamedTuple):
     confidence: float
 
 
-def group_listings(listings: Sequence[Listing]) -> list[GroupedListing]:
+def group_listings(listings: Sequence[Listing], weights: Weights = WEIGHTS) -> list[GroupedListing]:
     """Groups listings; the result is in their order. Groups are numbered from 1 in the order of their first listing."""
-    known = names.KnownBrands.of({names.brand_core(one.brand) for one in listings if one.brand})
-    alike: dict[UUID, list[int]] = defaultdict(list)
-    blocks: dict[str, dict[UUID, Signature]] = defaultdict(dict)
-    for i, listing in enumerate(listings):
-        signature = names.sign(listing, known)
-        alike[signature.key].append(i)
-        blocks[signature.block].setdefault(signature.key, signature)
+    alike, blocks = _sign_all(listings)
     keys: list[Any] = [None] * len(listings)
     confidences = [1.0] * len(listings)
     for name, signatures in blocks.items():
         members = [_member(signature, [listings[i] for i in alike[key]]) for key, signature in signatures.items()]
-        found = group(members, {})
+        found = group(members, {}, weights)
         products: dict[int, list[int]] = defaultdict(list)
         for key, number, link in zip(signatures, found.groups, found.links, strict=True):
             products[number] += alike[key]
@@ -66,6 +65,36 @@ def group_listings(listings: Sequence[Listing]) -> list[GroupedListing]:
         GroupedListing(listing.listing_id, numbers.setdefault(key, len(numbers) + 1), round(confidence, 4))
         for listing, key, confidence in zip(listings, keys, confidences, strict=True)
     ]
+
+
+def _sign_all(listings: Sequence[Listing]) -> tuple[dict[UUID, list[int]], dict[str, dict[UUID, Signature]]]:
+    """Positions of the listings by signature, and signatures by block."""
+    known = names.KnownBrands.of({names.brand_core(one.brand) for one in listings if one.brand})
+    alike: dict[UUID, list[int]] = defaultdict(list)
+    blocks: dict[str, dict[UUID, Signature]] = defaultdict(dict)
+    for i, listing in enumerate(listings):
+        signature = names.sign(listing, known)
+        alike[signature.key].append(i)
+        blocks[signature.block].setdefault(signature.key, signature)
+    return alike, blocks
+
+
+def learn_weights(listings: Sequence[Listing]) -> Weights:
+    """Learns weights from listings without labels: pairs of a block in different stores, at most 40,000 of each block."""
+    alike, blocks = _sign_all(listings)
+    pairs = []
+    for name in sorted(blocks):
+        members = [_member(one, [listings[i] for i in alike[key]]) for key, one in sorted(blocks[name].items())]
+        block = block_of([one.signature for one in members])
+        every = list(combinations(members, 2))
+        if len(every) > _TRAINING_PAIRS:
+            every = Random(name).sample(every, _TRAINING_PAIRS)  # noqa: S311 - a sample, and the same one each time
+        for a, b in every:
+            if {store for store, _ in a.places}.isdisjoint(store for store, _ in b.places):
+                found = compare(a.signature, b.signature, block)
+                if found.veto is None:
+                    pairs.append(Pair(found.levels, found.rarity))
+    return train(pairs)
 
 
 def _member(signature: Signature, listings: Sequence[Listing]) -> Member:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from menuwatch.matching.compare import Block, Comparison, block_of, compare
 from menuwatch.matching.model import Doubt, Grouping, Link, Member, Reason, ReasonCode
+from menuwatch.matching.weights import WEIGHTS, Weights
 from menuwatch.matching.words import skeleton
 
 THRESHOLD = 0.0
@@ -19,14 +20,16 @@ _COMMON = 80
 """Members that may share a key; a key of more says too little to compare all of them."""
 
 
-def group(members: Sequence[Member], corrections: Mapping[tuple[UUID, UUID], bool]) -> Grouping:
+def group(
+    members: Sequence[Member], corrections: Mapping[tuple[UUID, UUID], bool], weights: Weights = WEIGHTS
+) -> Grouping:
     """Groups members. `corrections` says of pairs of signature keys, the smaller one first, whether people judged them the same.
 
     Pairs are joined from the most certain one down, unless a pair of the two groups is vetoed or speaks against it on average.
     """
     order = sorted(range(len(members)), key=lambda i: members[i].signature.key.bytes)
     block = block_of([members[i].signature for i in order])
-    work = _Work(members, block, corrections)
+    work = _Work(members, block, corrections, weights)
     edges: list[tuple[float, int, int]] = []
     doubts: list[tuple[int, int, Comparison]] = []
     for a, b in _candidates(members, order, block):
@@ -43,8 +46,11 @@ def group(members: Sequence[Member], corrections: Mapping[tuple[UUID, UUID], boo
 
 
 class _Work:
-    def __init__(self, members: Sequence[Member], block: Block, corrections: Mapping[tuple[UUID, UUID], bool]) -> None:
+    def __init__(
+        self, members: Sequence[Member], block: Block, corrections: Mapping[tuple[UUID, UUID], bool], weights: Weights
+    ) -> None:
         self._members = members
+        self._weights = weights
         self._block = block
         self._corrections = corrections
         self._root = list(range(len(members)))
@@ -73,7 +79,7 @@ class _Work:
             return Comparison(
                 -99.0, ReasonCode.OTHER_PLATFORM_ID, (Reason(code=ReasonCode.OTHER_PLATFORM_ID, detail=clash),), {}
             )
-        found = compare(one.signature, other.signature, self._block)
+        found = compare(one.signature, other.signature, self._block, self._weights)
         if found.veto is None and (place := _shared_place(one, other)) is not None:
             reasons = (*found.reasons, Reason(code=ReasonCode.ONE_STORE_LISTS_BOTH, detail=place))
             return Comparison(found.bits, ReasonCode.ONE_STORE_LISTS_BOTH, reasons, found.levels)

@@ -39,6 +39,7 @@ FORMS: dict[str, tuple[str, ...]] = {
     "liquid live resin": ("live_resin",),
     "liquid live": ("live_resin",),
     "llr": ("live_resin",),
+    "lr": ("live_resin",),
     "live rosin": ("rosin", "live"),
     "hash rosin": ("rosin",),
     "cold cure": ("rosin", "cold_cure"),
@@ -75,6 +76,7 @@ FORMS: dict[str, tuple[str, ...]] = {
     "crumble": ("crumble",),
     "shatter": ("shatter",),
     "wax": ("wax",),
+    "caviar": ("caviar",),
     "jam": ("jam",),
     "jelly": ("jam",),
     "hash": ("hash",),
@@ -161,11 +163,12 @@ FORMS: dict[str, tuple[str, ...]] = {
 }
 """Phrases by what they say of the form; the longest phrase at a place counts."""
 
+TEXTURES = frozenset("badder caviar crumble diamonds jam sand sauce shatter sugar wax".split())
 PRESSES = frozenset({"cold_cure", "fresh_press", "second_press"})
 DEVICES = frozenset({"cartridge", "disposable", "pod"})
 EXTRACTS = frozenset(
     """
-    badder crumble cured_resin diamonds distillate hash isolate jam kief liquid_diamonds live_resin rosin rso sand sauce
+    badder caviar crumble cured_resin diamonds distillate hash isolate jam kief liquid_diamonds live_resin rosin rso sand sauce
     shatter sugar wax
     """.split()
 )
@@ -263,3 +266,6 @@ OF_NAMES = frozenset(
     """.split()
 )
 """Words of many strains and flavors: however often a brand uses one, it is not the name of a line."""
+
+OF_GEAR = frozenset("a and by ct each for of on one pack pc piece pieces pk the total use w with".split())
+"""Words that say nothing of gear: its sizes and colors tell one thing from another."""

@@ -17,7 +17,7 @@ import math
 import re
 import unicodedata
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -27,13 +27,14 @@ from menuwatch.catalog.taxonomy import categories
 from menuwatch.catalog.taxonomy.text import words
 from menuwatch.matching import lexicon
 from menuwatch.matching.model import Listing, Signature
+from menuwatch.matching.words import singular
 
 RULES = 1
 """Version of the parser and of the comparison; raise it to have all listings matched again."""
 
 _LONGEST = 400
 """Characters of a name that are read: enough for 40 words."""
-_STARRED = re.compile(r"\*[^*]{0,40}\*|[™®©]")
+_STARRED = re.compile(r"\*[^*]{0,40}\*|\(\d+\)|[™®©]")
 _REMARK = re.compile(r"[(\[]\s*(?:rec|med|recreational|medical|adult use)\s*[)\]]", re.IGNORECASE)
 _PERCENT = re.compile(r"\d+(?:\.\d+)?\s*%|\$\s*\d+(?:\.\d\d)?")
 _RATIO = re.compile(
@@ -88,6 +89,17 @@ class KnownBrands:
                 return name[:length]
         return ()
 
+    def at_end(self, segments: Sequence[tuple[str, ...]], name: tuple[str, ...]) -> tuple[str, ...]:
+        """The known brand that is the last segment, or that follows the last "by"; else ()."""
+        ends = [segments[-1]] if len(segments) > 1 else []
+        if "by" in name[1:-1]:
+            ends.append(name[len(name) - name[::-1].index("by") :])
+        for end in ends:
+            core = brand_core(" ".join(end))
+            if core and core in self.by_first.get(core[0], ()):
+                return core
+        return ()
+
 
 NO_BRANDS = KnownBrands()
 
@@ -113,7 +125,7 @@ def brand_core(brand: str) -> tuple[str, ...]:
         del found[0]
     while len(found) > 1 and (found[-1] in lexicon.BRAND_ENDINGS or _says_nothing(found[-1])):
         del found[-1]
-    return tuple(found)
+    return tuple(word if len(word) < 5 else singular(word) for word in found)
 
 
 def _says_nothing(word: str) -> bool:
@@ -127,19 +139,23 @@ def sign(listing: Listing, known: KnownBrands = NO_BRANDS) -> Signature:
     named = brand_core(listing.brand) if listing.brand else ()
     text, ratio = _take_ratio(text)
     segments = _segments(_without_sizes(text))
-    eats = category in ("edible", "oral", "tincture", "topical", None, "other")
+    manner = _manner(category)
     bare = tuple(word for segment in segments for word in segment)
     brand = named
     if not brand or _is_own_name(brand, listing):
-        brand = known.at_start(bare) or brand or _first_segment(segments, eats=eats)
+        brand = known.at_start(bare) or known.at_end(segments, bare) or brand or _first_segment(segments, manner=manner)
     aside = _aside(text)
-    main = _parse(_strip_brand(bare, brand, listing.brand), eats=eats)
-    beside = _parse(aside, eats=eats, bracketed=True)
-    of_brand = _parse(words(listing.brand or ""), eats=False)
-    menu = _parse(words((listing.subcategory or "").replace("_", " ")), eats=eats)
+    main = _parse(_strip_brand(bare, brand, listing.brand), manner=manner)
+    beside = _parse(aside, manner=manner, bracketed=True)
+    of_brand = _parse(words(listing.brand or ""), manner="smoke")
+    menu = _parse(words((listing.subcategory or "").replace("_", " ")), manner=manner)
     forms = _forms(main.forms | beside.forms, of_brand.forms, menu.forms, category)
     kind = _kind(category, forms)
+    forms -= {"vape"}
     tokens = main.tokens
+    if manner == "smoke":
+        # Stands for the strain type beside a name, and is the name where it stands alone.
+        tokens = tuple(word for word in tokens if word not in lexicon.EFFECTS) or tokens
     house = None if brand else listing.seller or listing.store
     if not tokens:
         tokens, beside = beside.tokens, beside._replace(tokens=())
@@ -150,7 +166,7 @@ def sign(listing: Listing, known: KnownBrands = NO_BRANDS) -> Signature:
             tokens, house = (" ".join(listing.name.casefold().split()),), listing.store
             brand = ()
     strain = main.strain or beside.strain or menu.strain or _strain(listing.strain)
-    actives = tuple(sorted(main.actives | beside.actives))
+    actives = _actives(main.actives | beside.actives, ratio)
     block = "".join(brand)[:_BLOCK] if brand else f"~{house}"
     return _signature(listing, block, brand, house, tokens, beside.tokens, kind, forms, strain, ratio, actives)
 
@@ -235,12 +251,12 @@ def _aside(text: str) -> tuple[str, ...]:
     return tuple(word for part in _BRACKETED.findall(_without_sizes(text)) for word in words(part))
 
 
-def _first_segment(segments: list[tuple[str, ...]], *, eats: bool) -> tuple[str, ...]:
+def _first_segment(segments: list[tuple[str, ...]], *, manner: str) -> tuple[str, ...]:
     """The first segment as a brand, if it says more than the form, and what follows says something too."""
     if len(segments) < 2:
         return ()
-    first = _parse(segments[0], eats=eats).tokens
-    rest = _parse(tuple(word for segment in segments[1:] for word in segment), eats=eats).tokens
+    first = _parse(segments[0], manner=manner).tokens
+    rest = _parse(tuple(word for segment in segments[1:] for word in segment), manner=manner).tokens
     if not first or not rest or len(first) > _KNOWN_LENGTH or all(word.isdigit() for word in first):
         return ()
     return brand_core(" ".join(first))
@@ -271,13 +287,20 @@ def _strip_brand(name: tuple[str, ...], brand: tuple[str, ...], spelled: str | N
 
 
 @lru_cache(maxsize=131_072)
-def _parse(tokens: tuple[str, ...], *, eats: bool, bracketed: bool = False) -> _Parsed:
+def _parse(tokens: tuple[str, ...], *, manner: str, bracketed: bool = False) -> _Parsed:
+    """Sorts words. `manner` is how it is used: `eat`, `smoke` or `gear`."""
+    eats = manner == "eat"
     forms: set[str] = set()
     kept: list[str] = []
     actives: set[str] = set()
     strain: str | None = None
     at = 0
     while at < len(tokens):
+        if manner == "gear":
+            if tokens[at] not in lexicon.OF_GEAR:
+                kept.append(tokens[at])
+            at += 1
+            continue
         for length in range(min(_LONGEST_PHRASE, len(tokens) - at), 0, -1):
             phrase = " ".join(tokens[at : at + length])
             if phrase in lexicon.FORMS and (eats or phrase not in lexicon.ONLY_EATEN):
@@ -291,12 +314,24 @@ def _parse(tokens: tuple[str, ...], *, eats: bool, bracketed: bool = False) -> _
         else:
             word = tokens[at]
             if word in lexicon.CANNABINOIDS:
-                if word != "thc":
-                    actives.add(word)
+                actives.add(word)
             elif word not in lexicon.GENERIC:
                 kept.extend(lexicon.ABBREVIATIONS.get(word, (word,)))
             at += 1
     return _Parsed(tuple(kept), frozenset(forms), strain, frozenset(actives), tokens)
+
+
+def _manner(category: str | None) -> str:
+    if category in ("accessory", "apparel"):
+        return "gear"
+    return "eat" if category in ("edible", "oral", "tincture", "topical", None, "other") else "smoke"
+
+
+def _actives(named: frozenset[str], ratio: str | None) -> tuple[str, ...]:
+    """The cannabinoids of a name that tells of another one than THC; a ratio is one to THC where the name does not say."""
+    if named <= {"thc"}:
+        return ()
+    return tuple(sorted(named | {"thc"} if ratio is not None else named))
 
 
 def _strain(strain: str | None) -> str | None:
@@ -314,7 +349,7 @@ def _forms(
     of_name: frozenset[str], of_brand: frozenset[str], of_menu: frozenset[str], category: str | None
 ) -> frozenset[str]:
     """The name's forms; what it does not say of device, extract or cut, the brand's line and the menu's subcategory say."""
-    found = set(of_name) - {"vape"}
+    found = set(of_name)
     if "disposable" in found:
         found -= {"cartridge", "pod"}
     if found & lexicon.EXTRACTS - {"wax"}:
@@ -335,7 +370,7 @@ def _forms(
             )
     elif category in ("vaporizer", "vape"):
         found -= lexicon.CUTS | lexicon.EATEN
-    elif category == "concentrate":
+    elif category == "concentrate" and "vape" not in found:
         found -= lexicon.DEVICES
     elif category in ("edible", "oral", "tincture", "topical"):
         found -= lexicon.DEVICES | lexicon.CUTS | {"infused"}
@@ -345,7 +380,7 @@ def _forms(
 def _kind(category: str | None, forms: frozenset[str]) -> str:
     if category in ("accessory", "apparel", "cultivation"):
         return _KINDS[category]
-    if forms & lexicon.DEVICES and category in (None, "other", "concentrate", "vaporizer", "vape"):
+    if forms & (lexicon.DEVICES | {"vape"}) and category in (None, "other", "concentrate", "vaporizer", "vape"):
         return "vape"
     if "preroll" in forms and category in (None, "other", "flower", "preroll"):
         return "flower"

@@ -70,7 +70,7 @@ def agreement(a: str, b: str) -> Kind | None:
         return Kind.EXACT
     if a.isdigit() or b.isdigit():
         return None
-    if _singular(a) == _singular(b):
+    if singular(a) == singular(b):
         return Kind.SPELLING
     short, long = sorted((a, b), key=len)
     if len(short) >= 5 and is_one_error_apart(a, b):
@@ -162,7 +162,8 @@ def _joined(joined: str, word: str) -> bool:
 
 
 @lru_cache(maxsize=65_536)
-def _singular(word: str) -> str:
+def singular(word: str) -> str:
+    """The word without the ending of a plural, also as "runtz" and "mintz" write it."""
     if len(word) > 3 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 3 and word[-1] in "sz" and word[-2] != "s":
