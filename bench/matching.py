@@ -10,7 +10,8 @@
     million       generated listings of known truth (bench/matching/market.py): seconds, peak memory, and as a check of sanity the
                   precision and recall over pairs of listings of one true product, sampled
 
-Folds are five parts of the brands by a hash of the brand's family; a rule that has no trained part is the same in every fold.
+`brands_left_out`: five folds of the brands by a hash of the brand's family; for each the weights are learned without labels from the
+other brands' listings only, and its own pairs are judged.
 """
 
 from __future__ import annotations
@@ -82,6 +83,8 @@ def compare(title: str, truth: Truth, folder: Path) -> dict[str, Any]:
         if "missing" not in cost:
             threshold, chosen = judge.best(truth, judge.answers(groups))
             cost.update(judge.report(truth, chosen), threshold=threshold)
+        if name == "menuwatch":
+            cost["brands_left_out"] = judge.leave_brands_out(truth)
         results[name] = cost
     return results
 
@@ -153,8 +156,8 @@ def text(results: Mapping[str, Any]) -> list[str]:
                 _line(f"{name} {one['version']}", one["all"]) + f"{one['seconds']:>9.2f}{one['peak_mb']:>7.0f}"
             )
             if name in ("menuwatch", "splink"):
-                for split in ("category", "fold", "kind", "inside"):
-                    lines += [_line(f"  {split} {key}", found) for key, found in one[split].items()]
+                for split in ("category", "kind", "inside", "brands_left_out"):
+                    lines += [_line(f"  {split} {key}", found) for key, found in one.get(split, {}).items()]
     if "million" in results:
         one = results["million"]
         lines.append(
