@@ -158,16 +158,20 @@ def new_mexico(folder: Path = DATA / "matching", half: str = "dev", *, ids: bool
 
 
 def new_mexico_menus(archive: Path = DATA / "weedmaps" / "nm_menus_2024-05.tar.gz") -> list[Listing]:
-    """All items of 133 Weedmaps menus, as the menus write them, with the catalog ids of those that have one."""
-    found = []
+    """All items of 133 Weedmaps menus, as the menus write them, with the catalog ids of those that have one.
+
+    A few items stand on two pages of their menu; they count once.
+    """
+    found: dict[str, Listing] = {}
     with tarfile.open(archive) as files:
         for member in sorted(files.getmembers(), key=lambda one: one.name):
             file = files.extractfile(member) if member.name.endswith(".json") else None
             if file is None:
                 continue
             for item in json.load(file)["data"]:
-                found.append(_weedmaps_item(item, Path(member.name).stem))
-    return found
+                one = _weedmaps_item(item, Path(member.name).stem)
+                found.setdefault(one.listing_id, one)
+    return list(found.values())
 
 
 def _weedmaps_item(item: Mapping[str, Any], store: str) -> Listing:
