@@ -51,7 +51,8 @@ def leave_brands_out(truth: Truth) -> dict[str, Any]:
 def report(truth: Truth, groups: Mapping[str, str]) -> dict[str, Any]:
     """Every figure of one side."""
     pairs = between_sellers(truth)
-    inside = [pair for pair in truth.pairs if pair not in set(pairs)]
+    decide = set(pairs)
+    inside = [pair for pair in truth.pairs if pair not in decide]
     return {
         "all": _figures(score(pairs, groups)),
         "category": _split(by(pairs, lambda pair: pair.category), groups),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -35,5 +34,7 @@ def serve(version: str, group: Callable[[type_rows], Sequence[Any] | Answer]) ->
         writer.writerow(["listing_id", *columns])
         for row, values in zip(rows, groups, strict=True):
             writer.writerow([row["listing_id"], *values])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # Not ru_maxrss, which starts with the memory of the process that started this one.
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    peak = int(status.split("VmHWM:", 1)[1].split(maxsplit=1)[0]) / 1024
     print(json.dumps({"version": version, "seconds": seconds, "peak_mb": peak}))
