@@ -73,6 +73,9 @@ bench-volume: $(READY) ## Benchmark a catalog of a million products (ten minutes
 bench-pages: $(READY) ## Benchmark every list and page of a large installation (half an hour, 6 GB of disk)
 	@$(BIN)/python bench/pages.py
 
+bench-matching: $(READY) ## Benchmark product matching against Splink and plain rules, and a million listings (half an hour)
+	@$(BIN)/python bench/matching.py
+
 bench-queue: $(READY) ## Benchmark the task queue against four others (half an hour; bench/queue/README.md)
 	@$(BIN)/python bench/queue/run.py
 

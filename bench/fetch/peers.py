@@ -1,47 +1,14 @@
-"""Installs crawlee and Scrapy into a folder that git does not see, at the versions of requirements.txt."""
+"""The Pythons of the contestants: ours, and one with crawlee and Scrapy at the versions of requirements.txt."""
 
 from __future__ import annotations
 
-import filecmp
-import shutil
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-FOLDER = HERE / ".peers"
-_PATIENCE = 600
+from peer_python import Runtime, ours, python_with
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
-    """The Python that runs a contestant's program; `missing` says why there is none."""
-
-    python: str = ""
-    missing: str | None = None
-
-
-def ours() -> Runtime:
-    """The Python that has Menuwatch and curl_cffi."""
-    return Runtime(python=sys.executable)
+__all__ = ["Runtime", "ours", "theirs"]
 
 
 def theirs() -> Runtime:
     """The Python that has crawlee and Scrapy."""
-    own = FOLDER / "venv"
-    python = own / "bin" / "python"
-    wanted, installed = HERE / "requirements.txt", own / "requirements.txt"
-    try:
-        if not installed.exists() or not filecmp.cmp(wanted, installed, shallow=False):
-            _run(sys.executable, "-m", "venv", "--clear", str(own))
-            _run(str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "-r", str(wanted))
-            shutil.copy(wanted, installed)
-    except (OSError, subprocess.SubprocessError) as error:
-        said = [line for line in str(getattr(error, "stderr", None) or error).splitlines() if line.strip()]
-        return Runtime(missing=f"its packages could not be installed: {said[-1][:200] if said else error}")
-    return Runtime(python=str(python))
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=_PATIENCE)
+    return python_with(Path(__file__).resolve().parent)
