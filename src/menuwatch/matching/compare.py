@@ -192,6 +192,8 @@ def _word_level(
     """The level of the words, bits for the rarity of what they share, and the shared words."""
 
     def is_line(one: Signature, word: str) -> bool:
+        if one.kind == "vape" and len(one.words) > 1 and word == one.words[-1] and word in lexicon.COLORS:
+            return True
         return (_line_key(one), word) in block.lines
 
     brand_extra = set(a.brand) ^ set(b.brand)

@@ -269,3 +269,11 @@ OF_NAMES = frozenset(
 
 OF_GEAR = frozenset("a and by ct each for of on one pack pc piece pieces pk the total use w with".split())
 """Words that say nothing of gear: its sizes and colors tell one thing from another."""
+
+COLORS = frozenset(
+    """
+    amber black blue bronze brown copper gold green grey gray navy orange pink purple red rose silver teal violet white
+    yellow
+    """.split()
+)
+"""At the end of a vape's name, the color of its hardware: "JMO - Black"."""
