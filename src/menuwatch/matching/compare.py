@@ -148,6 +148,8 @@ def _veto(a: Signature, b: Signature) -> tuple[ReasonCode | None, tuple[Reason, 
         return ReasonCode.OTHER_RATIO, ()
     if a.kind != "edible" and (a.ratio is None) != (b.ratio is None):
         return ReasonCode.OTHER_RATIO, ()
+    if bool(a.actives) != bool(b.actives) and "thc" not in (*a.actives, *b.actives):
+        return ReasonCode.OTHER_RATIO, ()
     if a.actives and b.actives and ("thc" in a.actives) != ("thc" in b.actives):
         return ReasonCode.OTHER_RATIO, ()
     if a.actives and b.actives and not (set(a.actives) <= set(b.actives) or set(b.actives) <= set(a.actives)):

@@ -78,12 +78,13 @@ class _Work:
         if one.platform_ids & other.platform_ids:
             detail = min(one.platform_ids & other.platform_ids)
             return Comparison(60.0, None, (Reason(code=ReasonCode.SAME_PLATFORM_ID, detail=detail),), {})
-        if clash := _other_ids(one, other):
-            return Comparison(
-                -99.0, ReasonCode.OTHER_PLATFORM_ID, (Reason(code=ReasonCode.OTHER_PLATFORM_ID, detail=clash),), {}
-            )
         found = compare(one.signature, other.signature, self._block, self._weights)
-        if found.veto is None and (place := _shared_place(one, other)) is not None:
+        if found.veto is not None or _is_written_alike(found.levels):
+            return found
+        if clash := _other_ids(one, other):
+            reasons = (*found.reasons, Reason(code=ReasonCode.OTHER_PLATFORM_ID, detail=clash))
+            return Comparison(-99.0, ReasonCode.OTHER_PLATFORM_ID, reasons, found.levels)
+        if (place := _shared_place(one, other)) is not None:
             reasons = (*found.reasons, Reason(code=ReasonCode.ONE_STORE_LISTS_BOTH, detail=place))
             return Comparison(found.bits, ReasonCode.ONE_STORE_LISTS_BOTH, reasons, found.levels)
         return found
@@ -132,6 +133,11 @@ class _Work:
             for a, b, found in doubts
         )
         return Grouping(tuple(groups), tuple(links), asked)
+
+
+def _is_written_alike(levels: Mapping[str, str]) -> bool:
+    """The same words, and nothing else that one side says otherwise: a menu's or a catalog's double entry, not two products."""
+    return levels.get("words") == "equal" and levels["ratio"] not in ("one", "differ") and levels["strain"] != "differ"
 
 
 def _shared_place(a: Member, b: Member) -> str | None:

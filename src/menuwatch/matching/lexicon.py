@@ -208,7 +208,7 @@ CANNABINOIDS = frozenset(["cbc", "cbd", "cbdv", "cbg", "cbn", "d8", "d9", "delta
 
 GENERIC = frozenset(
     """
-    a an and bag bags batch blend botanical brand bud buds bulk by cannabis collection concentrate concentrates
+    per time twist a an and bag bags batch blend botanical brand bud buds bulk by cannabis collection concentrate concentrates
     container craft ct default device dose ea each edible edibles edition eighth enhanced exclusive extract extracts
     finished flavor flavored flavour flower flowers for fresh from full gram grams greenhouse grown half high hydro in
     indoor jar large limited lto marijuana med medical mg mix natural new of oil on one oral org organic ounce outdoor

@@ -49,7 +49,9 @@ _COUNT = re.compile(
     r"(?<![\w.])(?:(?:pack|box)\s+of\s+\d{1,3}|\d{1,3}\s*-?\s*(?:ct|count|pk|pks|packs?|pcs?|pieces?|x)\b\.?)|\bx\s*\d{1,3}\b",
     re.IGNORECASE,
 )
-_FRACTION = re.compile(r"(?<![\w/])1/[248](?![\w/])")
+_FRACTION = re.compile(r"(?<![\w/])1/[248](?![\w/])|(?<![\w.])0?\.\d+(?![\w.])")
+_CODE = re.compile(r"(?<!\w)[A-Z]{2,4} B\d{1,2}(?!\w)")
+"""A maker's code before the name: "APL B10 - Sour Apple"."""
 _BRACKETED = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]")
 _SEGMENTS = re.compile(r"\s*[|:•·~]\s*|\s+[-–—]+\s*|\s*[–—]+\s+|\s+/\s+")
 _KNOWN_LENGTH = 4
@@ -92,11 +94,13 @@ class KnownBrands:
     def at_end(self, segments: Sequence[tuple[str, ...]], name: tuple[str, ...]) -> tuple[str, ...]:
         """The known brand that is the last segment, or that follows the last "by"; else ()."""
         ends = [segments[-1]] if len(segments) > 1 else []
+        telling = tuple(word for word in name if not _says_nothing(word))
+        ends += [telling[-length:] for length in (3, 2, 1) if len(telling) > length]
         if "by" in name[1:-1]:
             ends.append(name[len(name) - name[::-1].index("by") :])
         for end in ends:
             core = brand_core(" ".join(end))
-            if core and core in self.by_first.get(core[0], ()):
+            if core and core in self.by_first.get(core[0], ()) and (len(core) > 1 or core[0] not in lexicon.OF_NAMES):
                 return core
         return ()
 
@@ -230,7 +234,7 @@ def _take_ratio(text: str) -> tuple[str, str | None]:
     divisor = math.gcd(*whole)
     if not divisor:
         return text, None
-    rest = text[: match.start()] + " " + text[match.end() :]
+    rest = text[: match.start()] + " " + _RATIO.sub(" ", text[match.end() :])
     amounts = [str(part // divisor) for part in whole]
     named_actives = list(dict.fromkeys(word for word in words(rest) if word in lexicon.CANNABINOIDS))
     if len(named_actives) == len(amounts):
@@ -239,7 +243,7 @@ def _take_ratio(text: str) -> tuple[str, str | None]:
 
 
 def _without_sizes(text: str) -> str:
-    return _FRACTION.sub(" ", _COUNT.sub(" ", _SIZE.sub(" ", text)))
+    return _FRACTION.sub(" ", _COUNT.sub(" ", _SIZE.sub(" ", _CODE.sub(" ", text))))
 
 
 def _segments(text: str) -> list[tuple[str, ...]]:
@@ -371,7 +375,7 @@ def _forms(
     elif category in ("vaporizer", "vape"):
         found -= lexicon.CUTS | lexicon.EATEN
     elif category == "concentrate" and "vape" not in found:
-        found -= lexicon.DEVICES
+        found -= lexicon.DEVICES - of_name
     elif category in ("edible", "oral", "tincture", "topical"):
         found -= lexicon.DEVICES | lexicon.CUTS | {"infused"}
     return frozenset(found - {"cured", "solventless"} if found & lexicon.EXTRACTS else found)
