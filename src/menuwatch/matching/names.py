@@ -93,19 +93,18 @@ class KnownBrands:
 
     def at_end(self, segments: Sequence[tuple[str, ...]], name: tuple[str, ...]) -> tuple[str, ...]:
         """The known brand that is the last segment, or that follows the last "by"; else ()."""
-        ends = [segments[-1]] if len(segments) > 1 else []
-        telling = tuple(word for word in name if not _says_nothing(word))
-        ends += [telling[-length:] for length in (3, 2, 1) if len(telling) > length]
+        ends = [brand_core(" ".join(segments[-1]))] if len(segments) > 1 else []
         if "by" in name[1:-1]:
-            ends.append(name[len(name) - name[::-1].index("by") :])
-        for end in ends:
-            core = brand_core(" ".join(end))
-            if core and core in self.by_first.get(core[0], ()) and (len(core) > 1 or core[0] not in lexicon.OF_NAMES):
-                return core
-        return ()
+            ends.append(brand_core(" ".join(name[len(name) - name[::-1].index("by") :])))
+        telling = tuple(word for word in name if not _says_nothing(word))
+        last = [brand_core(" ".join(telling[-length:])) for length in (3, 2, 1) if len(telling) > length]
+        ends += [core for core in last if not all(word in _NAMING for word in core)]
+        return next((core for core in ends if core and core in self.by_first.get(core[0], ())), ())
 
 
 NO_BRANDS = KnownBrands()
+_NAMING = frozenset(singular(word) for word in lexicon.OF_NAMES | lexicon.GENERIC | {"clear", "cookie", "mini", "tool"})
+"""Words that end the names of many strains and things: there, they are no brand."""
 
 
 class _Parsed(NamedTuple):
