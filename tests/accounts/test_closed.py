@@ -57,8 +57,6 @@ READS = (
     "/api/visitors",
     "/api/overview",
     "/api/search",
-    "/api/match",
-    "/api/canonical-products",
     "/api/settings",
     "/api/events",
     *WRITES,

@@ -232,8 +232,10 @@ async def test_no_answer_holds_a_proxy_password(app: FastAPI, shop: Shop, capsys
         " VALUES (1, 1, 'cj', '7', 'lamp', 'Lamp', 'https://shop.test/7', 'USD', 50, now())"
     )
     await shop.execute("INSERT INTO canonical_products (name) VALUES ('Blue Dream')")
+    await shop.execute("INSERT INTO brands (slug, name) VALUES ('acme', 'Acme')")
+    await shop.execute("INSERT INTO locations (name) VALUES ('Acme')")
     values: dict[str, Any] = {
-        "task_id": 1, "payload_id": payload, "product_id": 1, "canonical_product_id": 1, "canonical_id": 1,
+        "task_id": 1, "payload_id": payload, "product_id": 1, "canonical_product_id": 1, "canonical_id": 1, "brand_id": 1, "location_id": 1,
         "store_id": store,
         "dispensary_id": store, "role": "payload_fetch",
         "worker_id": "w1", "proxy_id": 1, "host": "h.test", "path": "placeholder",
