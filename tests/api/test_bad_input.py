@@ -234,8 +234,12 @@ async def test_no_answer_holds_a_proxy_password(app: FastAPI, shop: Shop, capsys
     await shop.execute("INSERT INTO canonical_products (name) VALUES ('Blue Dream')")
     await shop.execute("INSERT INTO brands (slug, name) VALUES ('acme', 'Acme')")
     await shop.execute("INSERT INTO locations (name) VALUES ('Acme')")
+    await shop.execute(
+        "INSERT INTO location_links (location_id, dispensary_id, confidence, reasons) VALUES (1, %s, 1, '[]')", [store]
+    )
     values: dict[str, Any] = {
-        "task_id": 1, "payload_id": payload, "product_id": 1, "canonical_product_id": 1, "canonical_id": 1, "brand_id": 1, "location_id": 1,
+        "task_id": 1, "payload_id": payload, "product_id": 1, "canonical_product_id": 1, "canonical_id": 1,
+        "brand_id": 1, "location_id": 1,
         "store_id": store,
         "dispensary_id": store, "role": "payload_fetch",
         "worker_id": "w1", "proxy_id": 1, "host": "h.test", "path": "placeholder",
