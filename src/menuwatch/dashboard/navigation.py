@@ -29,7 +29,7 @@ SCREENS = (
     Screen("Work", "/schedules", "Schedules", "s"),
     Screen("Work", "/crawls", "Search crawls", "c"),
     Screen("Catalog", "/stores", "Stores", "d"),
-    Screen("Catalog", "/locations", "Locations", "m"),
+    Screen("Catalog", "/locations", "Locations", "r"),
     Screen("Catalog", "/products", "Products", "p"),
     Screen("Catalog", "/matching", "Matching", "m"),
     Screen("Catalog", "/changes", "Changes", "e"),

@@ -50,7 +50,7 @@ SELECT page.doubt, page.confidence, page.together, page.impact, page.reasons, pa
 SELECT count(*) AS n FROM (SELECT 1 {from_reviews} LIMIT %(most)s) found;
 
 -- name: categories
--- Categories of waiting pairs with how many they are.
+-- Categories of waiting pairs with how many they are. A signature leaves its kind out where that is `other`.
 SELECT coalesce(sa.parsed->>'kind', 'other') AS category, count(*) AS pairs, count(*) FILTER (WHERE r.together) AS together
   FROM match_reviews r JOIN match_signatures sa ON sa.id = r.a
  WHERE r.skipped_at IS NULL

@@ -81,7 +81,9 @@ _READ = (
     ("form", "Form"),
     ("strain", "Strain type"),
     ("ratio", "Ratio"),
-    ("category", "Category"),
+    ("actives", "Cannabinoids"),
+    ("aside", "In brackets"),
+    ("kind", "Category"),
 )
 
 
