@@ -33,7 +33,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import msgspec  # noqa: E402
-from tests.recorded.matching_truth import Truth, between_sellers, new_mexico, pennsylvania  # noqa: E402
+from tests.recorded.matching_truth import Truth, between_sellers, new_mexico, new_mexico_menus, pennsylvania  # noqa: E402
 
 import sheet  # noqa: E402
 from matching import judge, market  # noqa: E402
@@ -84,7 +84,7 @@ def compare(title: str, truth: Truth, folder: Path) -> dict[str, Any]:
             threshold, chosen = judge.best(truth, judge.answers(groups))
             cost.update(judge.report(truth, chosen), threshold=threshold)
         if name == "menuwatch":
-            cost["brands_left_out"] = judge.leave_brands_out(truth)
+            cost["brands_left_out"] = judge.leave_brands_out(truth, new_mexico_menus())
         results[name] = cost
     return results
 

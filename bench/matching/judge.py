@@ -11,6 +11,7 @@ from zlib import crc32
 from tests.recorded.matching_truth import Pair, Score, Truth, between_sellers, brand_family, by, score
 
 from menuwatch.matching.files import group_listings, learn_weights
+from menuwatch.matching.model import Listing
 
 FOLDS = 5
 
@@ -34,13 +35,15 @@ def fold_of(brand: str | None) -> str:
     return str(crc32(brand_family(brand).encode()) % FOLDS + 1)
 
 
-def leave_brands_out(truth: Truth) -> dict[str, Any]:
-    """Menuwatch with weights learned from the brands of the other folds, judged on each fold's pairs; `all` is their sum."""
+def leave_brands_out(truth: Truth, others: Sequence[Listing] = ()) -> dict[str, Any]:
+    """Menuwatch with weights learned from the brands of the other folds, judged on each fold's pairs; `all` is their sum. `others` are
+    further listings without labels to learn from, of which the fold's brands are left out, too.
+    """
     brands = {one.listing_id: one.brand for one in truth.listings}
     pairs = by(between_sellers(truth), lambda pair: fold_of(brands[pair.a]))
     found, total = {}, Score(0, 0, 0, 0)
     for fold, part in pairs.items():
-        weights = learn_weights([one for one in truth.listings if fold_of(one.brand) != fold])
+        weights = learn_weights([one for one in (*truth.listings, *others) if fold_of(one.brand) != fold])
         groups = {one.listing_id: one.group_id for one in group_listings(truth.listings, weights)}
         scored = score(part, groups)
         found[fold] = _figures(scored)

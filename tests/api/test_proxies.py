@@ -242,6 +242,7 @@ async def test_statistics_count_the_last_day(shop: Shop, pool: Pool) -> None:
     none = await shop.ask(other)
     assert (none["requests"], none["block_rate"], len(none["hours"]), none["hosts"]) == (0, None, 24, [])
     async with pool.connection() as conn:
+        await conn.execute("SELECT ensure_fetch_attempts_partition(now() - interval '1 day')")
         await conn.execute(
             "INSERT INTO fetch_attempts (host, proxy_id, verdict, blame, reaction, bytes, elapsed_ms, attempted_at) "
             "SELECT 'h.example', p.id, CASE n WHEN 1 THEN 'rate_limited' ELSE 'ok' END, 'none', 'return', 10, 100 * n, "

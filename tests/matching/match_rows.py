@@ -102,7 +102,7 @@ class MatchRows:
     ) -> int:  # fmt: skip
         """A signature with that key whose words are `word`, of these listings."""
         block = block or f"acme|{category}"
-        parsed = {"key": str(key(word)), "block": block, "brand": ["acme"], "words": word.split(), "category": category}
+        parsed = {"key": str(key(word)), "block": block, "brand": ["acme"], "words": word.split(), "kind": category}
         values = {
             "key": key(word),
             "block": block,

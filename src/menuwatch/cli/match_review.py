@@ -79,7 +79,13 @@ BRAND_COLUMNS = (
 @app.command("review")
 def review_(
     out: Output,
-    category: Annotated[str | None, typer.Option("--category", help="Only this canonical category.")] = None,
+    category: Annotated[
+        str | None,
+        typer.Option(
+            "--category",
+            help="Only this kind of product: flower, vape, concentrate, edible, topical, gear, cultivation or other.",
+        ),
+    ] = None,
     brand: Annotated[str | None, typer.Option("--brand", help="Only this brand: id, name or spelling.")] = None,
     together: Annotated[
         bool | None, typer.Option("--together/--apart", help="Only pairs that are one product now, or are not.")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from menuwatch.cli import match_review
-from menuwatch.cli.options import Commands, JsonOption
+from menuwatch.cli.options import Commands, JsonOption, require_files
 from menuwatch.cli.output import echo, print_json
 from menuwatch.cli.startup import read, with_system
 from menuwatch.core.format import percent, pluralize
+from menuwatch.matching import files
 from menuwatch.matching import stats as reports
 from menuwatch.matching.engine import match_all
 from menuwatch.matching.explain import ExplainedListing, explain
@@ -127,3 +130,24 @@ def rebuild(json: JsonOption = False) -> None:
         )
     if result.failed:
         raise typer.Exit(1)
+
+
+@app.command("listings")
+def listings(
+    file: Annotated[Path, typer.Argument(help="JSON lines with `id` and `name`, plain or gzip.", metavar="FILE")],
+    out: Annotated[Path, typer.Option("--out", help="CSV file to write.", metavar="FILE")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
+) -> None:
+    """Group the listings of a file: the same product gets the same number. No database is needed.
+
+    Fields that are used where they are given: `store`, `seller`, `source`, `source_id`, `brand`, `category`, `subcategory`, `strain`,
+    `size` and `size_g`.
+    """
+    require_files([file])
+    found = files.group_listings(files.read_listings(file))
+    files.write_groups(out, found, overwrite=overwrite)
+    sizes = Counter(one.group_id for one in found)
+    shared = sum(1 for count in sizes.values() if count > 1)
+    echo(
+        f"{pluralize(len(found), 'listing')} in {pluralize(len(sizes), 'group')}, {shared:,} of them with several: {out}"
+    )

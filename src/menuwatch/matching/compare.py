@@ -21,6 +21,8 @@ from menuwatch.matching.words import Alignment, Kind, align
 _LINE_NAMES = 5
 _LINE_SHARE = 0.06
 """A word that a brand puts into at least so many names, and into this share of them, is the name of a line."""
+_FEWEST_NAMES = 30
+"""Names of a block at least, for the rarity of its words: in a block of two names each word would be common."""
 _RAREST = 4.0
 """Bits that the rarity of the shared words adds or takes at most."""
 
@@ -203,7 +205,7 @@ def _word_level(
     telling = [word for word in shared if not is_line(a, word) and not (word.isdigit() and len(shared) > 1)]
     own_a = [i for i in left if not is_line(a, words_a[i]) and len(words_a[i]) > 1]
     own_b = [j for j in right if not is_line(b, words_b[j]) and len(words_b[j]) > 1]
-    n = block.names
+    n = max(block.names, _FEWEST_NAMES)
     rarity = sum(math.log2((n + 1) / (block.frequency.get(word, 0) + 1)) for word in telling)
     bits = max(-_RAREST, min(_RAREST, (rarity - 5.0) * 0.5))
     if not telling:

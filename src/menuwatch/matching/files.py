@@ -6,6 +6,7 @@ import csv
 import gzip
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
 from itertools import combinations
 from pathlib import Path
 from random import Random
@@ -15,6 +16,7 @@ from uuid import UUID
 import msgspec
 
 from menuwatch.core.errors import InvalidField
+from menuwatch.exports.atomic_files import atomic_file
 from menuwatch.matching import names, packages
 from menuwatch.matching.compare import block_of, compare
 from menuwatch.matching.groups import group
@@ -119,7 +121,7 @@ class _Row(msgspec.Struct):
     category: str | None = None
     subcategory: str | None = None
     strain: str | None = None
-    size: str | None = None
+    size: str | float | None = None
     size_g: float | None = None
 
 
@@ -162,7 +164,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _listing(row: _Row, listing_id: str) -> Listing:
-    sizes = tuple(text for text in (row.size, f"{row.size_g:g} g" if row.size_g else None) if text)
+    sizes = tuple(text for text in (str(row.size or ""), f"{row.size_g:g} g" if row.size_g else "") if text)
     store = row.store if row.store is not None else row.seller
     return Listing(
         listing_id=listing_id,
@@ -179,9 +181,12 @@ def _listing(row: _Row, listing_id: str) -> Listing:
     )
 
 
-def write_groups(path: Path, groups: Sequence[GroupedListing]) -> None:
-    """Writes `listing_id,group_id,confidence` with a header line."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
+def write_groups(path: Path, groups: Sequence[GroupedListing], *, overwrite: bool = False) -> None:
+    """Writes `listing_id,group_id,confidence` with a header line; the file appears when it is complete."""
+    with atomic_file(path, overwrite=overwrite) as file:
+        text = TextIOWrapper(file, encoding="utf-8", newline="")
+        writer = csv.writer(text)
         writer.writerow(GroupedListing._fields)
         writer.writerows(groups)
+        text.flush()
+        text.detach()

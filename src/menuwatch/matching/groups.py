@@ -41,10 +41,10 @@ def group(
         if abs(found.bits - THRESHOLD) <= _DOUBT and found.veto in (None, ReasonCode.ONE_STORE_LISTS_BOTH):
             doubts.append((a, b, found))
     position = {i: at for at, i in enumerate(order)}
-    edges.sort(key=lambda edge: (edge[0], position[edge[1]], position[edge[2]]))
-    for _, a, b in edges:
-        work.join(a, b)
-    doubts.sort(key=lambda doubt: (position[doubt[0]], position[doubt[1]]))
+    ordered = sorted((bits, min(position[a], position[b]), max(position[a], position[b])) for bits, a, b in edges)
+    for _, a, b in ordered:
+        work.join(order[a], order[b])
+    doubts.sort(key=lambda doubt: sorted((position[doubt[0]], position[doubt[1]])))
     return work.result(order, doubts)
 
 

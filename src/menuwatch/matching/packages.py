@@ -16,7 +16,7 @@ from menuwatch.catalog.taxonomy.sizes import by_ounces
 from menuwatch.matching.model import Listing
 
 _MASS = re.compile(
-    r"(?<![\w.:/])(\d+/\d+|\d*\.?\d+)\s*-?\s*(mg|milligrams?|g|gr|gm|gms|grams?|oz|ounces?)\b(?!')", re.IGNORECASE
+    r"(?<![\w.:])(\d+/\d+|\d*\.?\d+)\s*-?\s*(mg|milligrams?|g|gr|gm|gms|grams?|oz|ounces?)\b(?!')", re.IGNORECASE
 )
 _COUNT = re.compile(
     r"(?<![\w.])(\d{1,3})\s*-?\s*(?:ct|count|pk|pks|packs?|pcs?|pieces?)\b|\b(?:pack|box)\s+of\s+(\d{1,3})\b",
@@ -49,7 +49,7 @@ def size_of(listing: Listing, kind: str) -> Size:
         field = _read(text, kind)
         if field.amounts:
             return Size(field.amounts, found.pieces or field.pieces)
-        grams = package(text).grams
+        grams = package(text).grams or package(text.lower().removesuffix(" ounce")).grams  # "eighth ounce"
         if grams is not None and kind != "edible":
             return Size((shortest(by_ounces(grams)),), found.pieces)
     return found
@@ -86,7 +86,7 @@ def split(sizes: Sequence[Size]) -> list[tuple[Decimal, int] | None]:
 
     What a listing does not state is taken from the product's other listings, the most frequent ones first.
     """
-    counted = Counter(size.amounts[0] for size in sizes if len(size.amounts) == 1)
+    counted = Counter(amount for size in set(sizes) for amount in size.amounts)
     chosen: list[Decimal | None] = []
     for size in sizes:
         if not size.amounts:

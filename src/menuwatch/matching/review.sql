@@ -16,7 +16,7 @@ WHERE (r.skipped_at IS NOT NULL) = %(skipped)s::boolean
   AND EXISTS (SELECT FROM product_matches m JOIN catalog_products p ON p.id = m.product_id WHERE m.signature_id = r.b)
   AND (%(together)s::boolean IS NULL OR r.together = %(together)s)
   AND (%(min_impact)s::integer IS NULL OR r.impact >= %(min_impact)s)
-  AND (%(category)s::text IS NULL OR %(category)s IN (sa.parsed->>'category', sb.parsed->>'category'))
+  AND (%(category)s::text IS NULL OR %(category)s IN (coalesce(sa.parsed->>'kind', 'other'), coalesce(sb.parsed->>'kind', 'other')))
   AND (%(brand)s::integer IS NULL OR EXISTS (SELECT FROM canonical_products c
                                               WHERE c.id IN (sa.canonical_product_id, sb.canonical_product_id) AND c.brand_id = %(brand)s))
 
@@ -51,7 +51,7 @@ SELECT count(*) AS n FROM (SELECT 1 {from_reviews} LIMIT %(most)s) found;
 
 -- name: categories
 -- Categories of waiting pairs with how many they are.
-SELECT sa.parsed->>'category' AS category, count(*) AS pairs, count(*) FILTER (WHERE r.together) AS together
+SELECT coalesce(sa.parsed->>'kind', 'other') AS category, count(*) AS pairs, count(*) FILTER (WHERE r.together) AS together
   FROM match_reviews r JOIN match_signatures sa ON sa.id = r.a
  WHERE r.skipped_at IS NULL
  GROUP BY 1 ORDER BY 2 DESC, 1;

@@ -16,26 +16,26 @@ Weights = Mapping[str, Mapping[str, float]]
 """Bits by feature and level; `prior` has the one level `pair`."""
 
 WEIGHTS: Weights = {
-    "prior": {"pair": -5.45},
+    "prior": {"pair": -5.37},
     "words": {
         "equal": 12.0,
-        "variant": 9.08,
-        "abbreviation": 6.52,
-        "line": 6.34,
-        "other_lines": 3.95,
-        "aside": 3.18,
-        "extra": 1.91,
-        "most_extra": -4.07,
-        "part": -2.59,
-        "little": -10.26,
+        "variant": 10.23,
+        "abbreviation": 6.54,
+        "line": 6.8,
+        "other_lines": 4.01,
+        "aside": 3.34,
+        "extra": 2.65,
+        "most_extra": -3.96,
+        "part": 1.13,
+        "little": -10.22,
         "none": -12.0,
     },
-    "numbers": {"agree": 2.96, "none": 0.15, "one": -2.31},
-    "brand": {"equal": 0.07, "prefix": -0.77, "house": -1.52},
-    "device": {"agree": 0.38, "one": -0.37, "none": -0.1},
-    "extract": {"agree": 0.29, "one": -0.78, "none": 0.05},
-    "strain": {"agree": 1.13, "one": 0.26, "none": -0.39, "differ": -1.48},
-    "ratio": {"agree": 4.45, "one": 0.09, "none": -0.03},
+    "numbers": {"agree": 3.02, "none": 0.14, "one": -2.29},
+    "brand": {"equal": 0.07, "prefix": -0.74, "house": -1.54},
+    "device": {"agree": 0.36, "one": -0.48, "none": -0.09},
+    "extract": {"agree": 0.29, "one": -0.79, "none": 0.05},
+    "strain": {"agree": 1.11, "one": 0.24, "none": -0.36, "differ": -1.53},
+    "ratio": {"agree": 4.46, "one": 0.09, "none": -0.03},
 }
 """Learned without labels from 9,315 listings of Pennsylvania (November 2025) and New Mexico (May 2024)."""
 

@@ -31,7 +31,10 @@ BrandName = Annotated[Text, Field(min_length=1, max_length=brand_edits.MAX_NAME_
 class ReviewQuery(PageQuery):
     """Which pairs."""
 
-    category: Search | None = Field(None, description="Only this canonical category.")
+    category: Search | None = Field(
+        None,
+        description="Only this kind of product: flower, vape, concentrate, edible, topical, gear, cultivation or other.",
+    )
     brand: Search | None = Field(None, description="Only pairs of this brand: id, name or a spelling.")
     together: bool | None = Field(None, description="Whether they are in one canonical product now.")
     min_impact: int | None = Field(None, ge=0, le=INTEGER_MAX, description="Minimum number of listings it moves.")

@@ -1,0 +1,139 @@
+"""Groups of a block: evidence, vetoes, corrections, and no dependence on order."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from menuwatch.matching.compare import block_of, compare
+from menuwatch.matching.groups import group
+from menuwatch.matching.model import Listing, Member, ReasonCode
+from menuwatch.matching.names import sign
+
+
+def member(name: str, *, store: str = "", ids: tuple[str, ...] = (), **more: Any) -> Member:
+    fields = {"brand": "Acme", "category": "vaporizer", **more}
+    signature = sign(Listing(listing_id=name, store=store or name, name=name, **fields))
+    return Member(signature=signature, listings=1, places=frozenset({(store or name, "")}), platform_ids=frozenset(ids))
+
+
+def together(*members: Member, said: bool | None = None) -> bool:
+    a, b = sorted(one.signature.key for one in members[:2])
+    found = group(members, {} if said is None else {(a, b): said})
+    return found.groups[0] == found.groups[1]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("Fruit Gushers Live Resin Cart", "Acme LLR Cartridge 1g - FRT GSHRS"),
+        ("Gush Mintz (GSH MNTS) Disposable", "Acme All-In-One 1g - GSH MNTS"),
+        ("Granddaddy Purple Cart", "Grandaddy Purple 510 Cartridge"),
+    ],
+)
+def test_one_product_in_two_spellings(a: str, b: str) -> None:
+    assert together(member(a), member(b))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "veto"),
+    [
+        ("Blue Dream Cart", "Blue Dream Disposable", ReasonCode.OTHER_FORM),
+        ("Blue Dream Live Resin Cart", "Blue Dream Distillate Cart", ReasonCode.OTHER_FORM),
+        ("Duct Tape #26 Cart", "Duct Tape #64 Cart", ReasonCode.OTHER_NUMBER),
+        ("Mango Cart 1:1 THC:CBD", "Mango Cart", ReasonCode.OTHER_RATIO),
+        ("Sour Gremlin Cart", "Sour Gremlin x Blue Dream Cart", ReasonCode.OTHER_WORDS),
+    ],
+)
+def test_vetoes(a: str, b: str, veto: ReasonCode) -> None:
+    one, other = member(a), member(b)
+    assert not together(one, other)
+    assert compare(one.signature, other.signature, block_of([one.signature, other.signature])).veto is veto
+
+
+def test_edibles_differ_by_strain_type_and_effect() -> None:
+    edible = {"category": "edible"}
+    assert not together(member("Peach Indica Gummies", **edible), member("Peach Sativa Gummies", **edible))
+    assert not together(member("Peach Sleep Gummies", **edible), member("Peach Gummies", **edible))
+
+
+def test_one_store_does_not_list_one_product_twice() -> None:
+    a, b = "Grandaddy Purple Cart", "Granddaddy Purple Cart"
+    assert together(member(a), member(b))
+    assert not together(member(a, store="s"), member(b, store="s"))
+
+
+def test_catalog_ids_decide() -> None:
+    a, b = "Grandaddy Purple Cart", "Granddaddy Purple Cart"
+    assert not together(member(a, ids=("jane:1",)), member(b, ids=("jane:2",)))
+    assert together(member("Purple Cart", ids=("jane:1",)), member("Granddaddy Cart", ids=("jane:1",)))
+
+
+def test_people_decide_before_the_matcher() -> None:
+    unlike = (member("Blue Dream Cart"), member("Sour Diesel Disposable"))
+    alike = (member("Grandaddy Purple Cart"), member("Granddaddy Purple Cart"))
+    assert together(*unlike, said=True)
+    assert not together(*alike, said=False)
+
+
+def test_a_listing_between_two_forms_joins_one_of_them() -> None:
+    carts = [member("Blue Dream Cart"), member("Blue Dream Disposable"), member("Blue Dream 1g")]
+    found = group(carts, {}).groups
+    assert found[0] != found[1]
+    assert found[2] in found[:2]
+
+
+def test_without_a_brand_only_the_same_seller_matches() -> None:
+    no_brand: dict[str, Any] = {"brand": None, "category": "flower"}
+    assert not together(member("Blue Dream", store="a", **no_brand), member("Blue Dreams", store="b", **no_brand))
+
+
+def test_links_give_reasons_and_a_confidence() -> None:
+    found = group([member("Grandaddy Purple Cart"), member("Granddaddy Purple Cart")], {})
+    (link,) = [one for one in found.links if one.to is not None]
+    assert 0.5 < link.confidence <= 1
+    assert ReasonCode.SPELLING in {reason.code for reason in link.reasons}
+
+
+NAMES = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                "Blue Dream",
+                "Bl Drm",
+                "Sour Diesel",
+                "Sour Diesl",
+                "Cherry Pie",
+                "Cherry Pie #2",
+                "LCP",
+                "Lemon Cherry Pop",
+            ]
+        ),
+        st.sampled_from(["Cart", "Disposable", "", "Live Resin Cart"]),
+        st.sampled_from(["s", "t", "u"]),
+    ),
+    min_size=2,
+    max_size=12,
+    unique=True,
+)
+
+
+@settings(max_examples=60)
+@given(NAMES, st.integers())
+def test_groups_do_not_depend_on_the_order(names: list[tuple[str, str, str]], seed: int) -> None:
+    every = [member(f"{name} {form}", store=store) for name, form, store in names]
+    members = {one.signature.key: one for one in every}
+    shuffled = list(members.values())
+    Random(seed).shuffle(shuffled)
+
+    def sets(given: list[Member]) -> set[frozenset[object]]:
+        found: dict[int, set[object]] = {}
+        for one, number in zip(given, group(given, {}).groups, strict=True):
+            found.setdefault(number, set()).add(one.signature.key)
+        return {frozenset(keys) for keys in found.values()}
+
+    assert sets(list(members.values())) == sets(shuffled)
