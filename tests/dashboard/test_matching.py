@@ -108,7 +108,7 @@ async def test_filters_that_select_nothing_say_so(admin: httpx.AsyncClient, rows
     answer = await admin.get(f"/admin/matching{query}")
     assert answer.status_code == (200 if query in ("?cursor=x", "?category=none") else 422)
     shown = _words(answer)
-    assert {"?cursor=x": "not valid: this is the first page", "?category=none": "No such pairs"}.get(
+    assert {"?cursor=x": "not valid: this is the first page", "?category=none": "No matching pairs"}.get(
         query, "Invalid filters"
     ) in shown
 

@@ -67,7 +67,7 @@ async def test_bad_lines_are_named_and_skipped(pool: Pool) -> None:
     assert [(one.line, one.reason) for one in result.rejected] == [
         (3, "the licence number is missing"),
         (4, "licence CCD-50 has no holder"),
-        (5, "expires_on 'soon' is no date: write 2027-03-24"),
+        (5, "expires_on 'soon' is not a date: write 2027-03-24"),
         (6, "it has 10 values for 8 columns: quote values with ','"),
     ]
     assert result.repeated == [2]
@@ -79,7 +79,7 @@ async def test_bad_lines_are_named_and_skipped(pool: Pool) -> None:
         ("", "the register is empty"),
         ("name,city\nA,B\n", "no column for the licence number"),
         ("number,holder,state\n1,A,NY\n2,B,NY\n", "2 of 2 licences are of NY, not of NM: use --state NY"),
-        ("[1, 2", "the register is no JSON"),
+        ("[1, 2", "the register is not JSON"),
     ],
 )
 def test_what_is_no_register_is_refused(text: str, message: str) -> None:

@@ -61,10 +61,14 @@ async def test_an_unlinked_store_stays_apart(pool: Pool) -> None:
         after = await locations(pool)
         assert after["menu", first] == shop != after["menu", second]
     other = after["menu", second]
-    with pytest.raises(Conflict, match=rf"ann said on .* that store {second} is not of location {shop}: release"):
+    with pytest.raises(
+        Conflict, match=rf"ann said on .* that store {second} does not belong to location {shop}: release"
+    ):
         await _as(pool, lambda conn: service.link(conn, Subject(store_id=second), shop), "bob")
     for old, into in ((other, shop), (shop, other)):
-        with pytest.raises(Conflict, match=rf"ann said on .* that store {second} is not of location {shop}: release"):
+        with pytest.raises(
+            Conflict, match=rf"ann said on .* that store {second} does not belong to location {shop}: release"
+        ):
             await _as(pool, lambda conn, old=old, into=into: service.merge(conn, old, into), "bob")
     await _as(pool, lambda conn: service.release(conn, Subject(store_id=second)))
     await match_locations(pool)
@@ -97,7 +101,7 @@ async def test_merged_locations_stay_merged_and_it_is_on_record(pool: Pool) -> N
         ("merged", a, b, "ann")
     ]
     assert await query(pool, "SELECT actor, action, subject_id FROM audit_log") == [("ann", "locations_merged", str(b))]
-    with pytest.raises(InvalidField, match="are one already"):
+    with pytest.raises(InvalidField, match="are already one"):
         await _as(pool, lambda conn: service.merge(conn, b, a))
 
 

@@ -52,11 +52,11 @@ def test_a_pair_is_reviewed_corrected_and_withdrawn(run: Any, rows: MatchRows) -
 def test_brands(run: Any, rows: MatchRows) -> None:
     rows.brand("Acme Farms")
     rows.brand("Acme")
-    assert "Acme Farms is merged into Acme; 0 listings" in run("merge-brands", "acme farms", "2").stdout
+    assert "Acme Farms was merged into Acme; 0 listings" in run("merge-brands", "acme farms", "2").stdout
     assert [one["name"] for one in json.loads(run("brands", "--json").stdout)] == ["Acme"]
-    assert "a brand of its own" in run("unmerge-brand", "1").stdout
+    assert "a brand of its own again" in run("unmerge-brand", "1").stdout
     assert "spelling of Acme;" in run("move-spelling", "Akme", "--to", "Acme").stdout
-    assert "is named ACME Inc now" in run("rename-brand", "Akme", "ACME Inc").stdout
+    assert "is now named ACME Inc" in run("rename-brand", "Akme", "ACME Inc").stdout
     refused = run("merge-brands", "nothing", "Acme").exception
     assert isinstance(refused, Refused)
     assert "there is no brand 'nothing'" in str(refused)
@@ -68,7 +68,7 @@ def test_a_file_is_applied_as_a_whole(run: Any, rows: MatchRows, tmp_path: Path)
     file.write_text(f"a,b,verdict,note\n{a},{b},same,\n{b},{c},Different,other line\n\n{a},{b},same\n")
     result = run("correct", str(file))
     assert "2 corrections recorded." in result.stdout
-    assert "1 were made before." in result.stderr
+    assert "1 had already been made." in result.stderr
     assert rows.sql("SELECT same, note FROM match_corrections ORDER BY id") == [(True, None), (False, "other line")]
 
 

@@ -170,7 +170,7 @@ async def test_a_correction_is_withdrawn_once(rows: MatchRows, conn: Connection)
         gone = await withdraw(conn, 1)
     assert (gone.state, gone.withdrawn_by) == (CorrectionState.WITHDRAWN, "bob")
     assert rows.sql("SELECT block FROM match_dirty_blocks") == [("acme|flower",)]
-    with pytest.raises(Conflict, match="withdrawn before, by bob"):
+    with pytest.raises(Conflict, match="already withdrawn by bob"):
         await withdraw(conn, 1)
 
 

@@ -126,9 +126,9 @@ async def test_a_pair_is_skipped_and_put_back(rows: MatchRows, conn: Connection)
 
 async def test_what_cannot_be_skipped(rows: MatchRows, conn: Connection) -> None:
     a, b = rows.written("one", "two")
-    with pytest.raises(NotFound, match="no pair to review"):
+    with pytest.raises(NotFound, match="not a pair to review"):
         await skip_review(conn, a, b)
-    with pytest.raises(Conflict, match="not both products are matched yet"):
+    with pytest.raises(Conflict, match="not matched yet cannot be skipped"):
         await skip_review(conn, a, rows.product("new"))
 
 

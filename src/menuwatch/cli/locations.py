@@ -24,7 +24,7 @@ from menuwatch.matching.locations.model import (
 )
 from menuwatch.stores import store as stores
 
-app = Commands("List shops over platforms and licences; correct links.")
+app = Commands("List shops across platforms and licences, and correct links.")
 
 LocationArgument = Annotated[int, typer.Argument(min=1, help="ID of a location.", metavar="LOCATION")]
 StoreLink = Annotated[str | None, typer.Option("--store", help="A store: name, slug or ID.")]
@@ -89,7 +89,7 @@ def list_(
     rows = read(lambda _, conn: service.list_locations(conn, where, limit=1_000_000))
     empty = "No matching locations."
     if where == LocationFilter():
-        empty = "No locations yet: they appear once stores are matched, with `menuwatch stores match` at once."
+        empty = "No locations yet: they appear once stores are matched. To match now, run `menuwatch stores match`."
     out.show(rows, COLUMNS, "location", empty=empty)
 
 
@@ -143,7 +143,7 @@ def merge(
     into: Annotated[int, typer.Option("--into", min=1, help="ID of the location that stays.")],
     json: JsonOption = False,
 ) -> None:
-    """Make two locations one. The number of the first leads to the second from then on."""
+    """Merge two locations. The number of the first then redirects to the second."""
 
     async def act(conn: Connection) -> LocationDetail:
         return await service.get_location(conn, await service.merge(conn, location, into))

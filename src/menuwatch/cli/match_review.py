@@ -109,7 +109,7 @@ def review_(
 def same(
     a: AArgument, b: BArgument, note: NoteOption = None, replace: ReplaceOption = False, json: JsonOption = False
 ) -> None:
-    """Say that two products are the same, and with them everything that is written like them."""
+    """Record that two products are the same, and with them everything written like them."""
     _correct(a, b, True, note, replace, json)
 
 
@@ -117,7 +117,7 @@ def same(
 def different(
     a: AArgument, b: BArgument, note: NoteOption = None, replace: ReplaceOption = False, json: JsonOption = False
 ) -> None:
-    """Say that two products are different, and with them everything that is written like them."""
+    """Record that two products are different, and with them everything written like them."""
     _correct(a, b, False, note, replace, json)
 
 
@@ -152,9 +152,9 @@ def correct(
         return
     echo(f"{pluralize(result.recorded + result.replaced, 'correction')} recorded.")
     if result.repeated:
-        notice(f"{result.repeated:,} were made before.")
+        notice(f"{result.repeated:,} had already been made.")
     if result.alike:
-        notice(f"{result.alike:,} are of products that are written alike, and need none.")
+        notice(f"{result.alike:,} are about products that are written alike and need none.")
 
 
 @app.command("corrections")
@@ -216,7 +216,7 @@ def brands(
     async def act(_: System, conn: Connection) -> list[MatchedBrand]:
         return await brand_edits.list_brands(conn, q=q, merged=merged, limit=out.rows + 1)
 
-    out.show(read(act), BRAND_COLUMNS, "brand", empty="No brands. They appear when a menu was matched.")
+    out.show(read(act), BRAND_COLUMNS, "brand", empty="No brands yet: they appear once a menu is matched.")
 
 
 def _print_edit(edit: BrandEdit, text: str, json: bool) -> None:
@@ -239,7 +239,7 @@ def merge_brands(
         return one.name, await brand_edits.merge_brands(conn, one.id, other.id)
 
     name, edit = in_transaction(act)
-    _print_edit(edit, f"{name} is merged into {edit.brand.name}", json)
+    _print_edit(edit, f"{name} was merged into {edit.brand.name}", json)
 
 
 @app.command("unmerge-brand")
@@ -248,7 +248,7 @@ def unmerge_brand(
 ) -> None:
     """Undo the merge of a brand, which gets its spellings back."""
     edit = in_transaction(lambda _, conn: brand_edits.unmerge_brand(conn, brand))
-    _print_edit(edit, f"{edit.brand.name} is a brand of its own", json)
+    _print_edit(edit, f"{edit.brand.name} is a brand of its own again", json)
 
 
 @app.command("move-spelling")
@@ -267,7 +267,7 @@ def move_spelling(
         return await brand_edits.move_spelling(conn, spelling, brand_id=brand_id, new_brand=new)
 
     edit = in_transaction(act)
-    _print_edit(edit, f"{spelling} is a spelling of {edit.brand.name}", json)
+    _print_edit(edit, f"{spelling} is now a spelling of {edit.brand.name}", json)
 
 
 @app.command("rename-brand")
@@ -286,4 +286,4 @@ def rename_brand(
     if json:
         print_json(edit)
     else:
-        echo(f"{was} is named {edit.brand.name} now.")
+        echo(f"{was} is now named {edit.brand.name}.")

@@ -72,7 +72,7 @@ def _row(line: int, cells: Sequence[str]) -> CorrectionRow:
     ids = []
     for name, cell in zip("ab", cells[:2], strict=True):
         if not (cell.isascii() and cell.isdigit() and len(cell) < 20 and 0 < int(cell) <= _ID_MAX):
-            raise Refused(f"{name} is {cell[:40]!r}, which is no id of a product")
+            raise Refused(f"{name} is {cell[:40]!r}, which is not a product id")
         ids.append(int(cell))
     if cells[2].lower() not in _VERDICTS:
         raise Refused(f"the verdict is {cells[2][:40]!r}; use same or different")

@@ -48,7 +48,7 @@ class CorrectionState(StrEnum):
 
 _STATES = {
     CorrectionState.WAITING: "The matcher applies it with its next run, within seconds.",
-    CorrectionState.APPLIED: "The products are as it says.",
+    CorrectionState.APPLIED: "The products agree with it.",
     CorrectionState.UNLISTED: "No menu has a listing written like one of them; it applies when one appears.",
     CorrectionState.WITHDRAWN: "It no longer applies.",
 }
@@ -208,7 +208,7 @@ async def withdraw(conn: Connection, correction_id: int) -> Correction:
     if not rows:
         assert correction.withdrawn_at is not None, "one that is in force is withdrawn"
         raise Conflict(
-            f"correction {correction_id} was withdrawn before, by {correction.withdrawn_by} at {timestamp(correction.withdrawn_at)}"
+            f"correction {correction_id} was already withdrawn by {correction.withdrawn_by} at {timestamp(correction.withdrawn_at)}"
         )
     await _mark_dirty(conn, (rows[0]["a_key"], rows[0]["b_key"]), ())
     await audit.record(conn, "match_correction_withdrawn", ("correction", correction_id), same=correction.same)
@@ -240,7 +240,7 @@ def _of_alike(a: SignedListing, b: SignedListing, same: bool) -> CorrectionResul
             "apart. If a menu is wrong, its store has to correct it; if something else tells them apart, report the pair"
         )
     return CorrectionResult(
-        outcome=Outcome.ALIKE, correction=None, detail="both are written alike, and so are one product already"
+        outcome=Outcome.ALIKE, correction=None, detail="both are written alike, so they are one product already"
     )
 
 

@@ -155,9 +155,9 @@ async def skip_review(conn: Connection, a: int, b: int, *, skipped: bool = True)
     found = await signed_listings.load(conn, (a, b))
     ids = sorted(one.signature_id or 0 for one in (found[a], found[b]))
     if ids[0] == 0:
-        raise Conflict("not both products are matched yet: try again after the next run of the matcher")
+        raise Conflict("products that are not matched yet cannot be skipped: try again in a few seconds")
     if not await fetch_all(conn, _q.skip, {"a": ids[0], "b": ids[-1], "skipped": skipped}):
-        raise NotFound(f"products {a} and {b} are no pair to review: `menuwatch match review` lists the pairs")
+        raise NotFound(f"products {a} and {b} are not a pair to review: `menuwatch match review` lists the pairs")
     action = "match_review_skipped" if skipped else "match_review_unskipped"
     await audit.record(conn, action, ("product", a), other=b)
     return Skip(a=a, b=b, skipped=skipped)

@@ -38,7 +38,7 @@ class LocationQuery(PageQuery):
     status: LocationStatus | None = Field(
         None,
         description="Only locations of this status. `open`: a menu was read in the last 7 days; `licence_ended`: so it was, but all "
-        "known licences ended; `no_menu`: no current menu; `closed`: neither a current menu nor a licence.",
+        "known licences ended; `no_menu`: no current menu; `closed`: no current menu, and all known licences ended.",
     )
     several: bool | None = Field(None, description="Only locations with several menus (`true`) or one (`false`).")
     q: Search | None = Field(None, description="Only locations whose name, chain, address or city contains this text.")
@@ -121,7 +121,7 @@ async def link_location(request: Request, conn: WriteConn, location_id: Location
     "/api/locations/{location_id}/merge", **returns(LocationDetail), summary="Merge a location into another one"
 )
 async def merge_location(request: Request, conn: WriteConn, location_id: LocationPath, body: LocationMerge) -> Response:
-    """Makes two locations one; this number leads to the other one from then on. Refused (409) if a person said the opposite."""
+    """Makes two locations one; this number then redirects to the other one. Refused (409) if a person said the opposite."""
     number = await locations.merge(conn, location_id, body.into)
     return answer(request, await locations.get_location(conn, number))
 

@@ -73,7 +73,7 @@ class NewCorrection(Input):
 class CorrectionQuery(PageQuery):
     """Which corrections."""
 
-    same: bool | None = Field(None, description="Only those that say so.")
+    same: bool | None = Field(None, description="Only those that say same (`true`) or different (`false`).")
     active: bool | None = Field(None, description="Only those in force, or only those that were withdrawn.")
     made_by: Search | None = Field(None, description="Only those by this user.")
     product: list[BigId] | None = Field(None, max_length=50, description="Only those about these products.")
@@ -132,7 +132,7 @@ async def skip_match_review(request: Request, conn: WriteConn, pair: SkipInput) 
 
 @router.get("/corrections", **returns_page(Correction), summary="List corrections, newest first")
 async def list_corrections(request: Request, conn: ReadConn, query: Annotated[CorrectionQuery, Query()]) -> Response:
-    """Lists what people said of pairs of products, and whether the matcher has applied it."""
+    """Lists decisions of people about pairs of products, and whether the matcher has applied them."""
     where = CorrectionFilter(same=query.same, active=query.active, made_by=query.made_by, products=query.product)
     keys = Keyset(query, int, "match corrections", where.same, where.active, where.made_by, where.products)
     rows = await corrections.list_corrections(conn, where, after=keys.after, limit=keys.limit)
@@ -142,7 +142,7 @@ async def list_corrections(request: Request, conn: ReadConn, query: Annotated[Co
 @router.post("/corrections", **returns(CorrectionResult), summary="Correct the matching of two products")
 async def correct_match(request: Request, conn: WriteConn, new: NewCorrection) -> Response:
     """Says that two products are the same, or different. It holds for everything that is written like them, and wins over the matcher.
-    A contradiction to earlier corrections is refused with their ids."""
+    A contradiction of earlier corrections is refused, naming their ids."""
     result = await corrections.correct(conn, new.a, new.b, new.same, note=new.note, replace=new.replace)
     return answer(request, result)
 
@@ -170,7 +170,7 @@ async def move_brand_spelling(request: Request, conn: WriteConn, move: SpellingM
 
 @router.get("/brands/{brand_id}", **returns(MatchedBrand), summary="Get a brand")
 async def get_matched_brand(request: Request, conn: ReadConn, brand_id: BrandPath) -> Response:
-    """Returns one brand with its spellings; `merged_into` leads on."""
+    """Returns one brand with its spellings; `merged_into` names the successor of a merged one."""
     return answer(request, await brand_edits.get_brand(conn, brand_id))
 
 
@@ -194,7 +194,7 @@ async def unmerge_brand(request: Request, conn: WriteConn, brand_id: BrandPath) 
 
 @router.get("/products/{canonical_id}", **returns(MatchedProduct), summary="Get the matching of a canonical product")
 async def get_matched_product(request: Request, conn: ReadConn, canonical_id: CanonicalPath) -> Response:
-    """Returns one canonical product; `merged_into` leads on."""
+    """Returns one canonical product; `merged_into` names the successor of a merged one."""
     return answer(request, await products.get_canonical_product(conn, canonical_id))
 
 
@@ -217,7 +217,7 @@ async def list_canonical_listings(
 async def list_canonical_events(
     request: Request, conn: ReadConn, canonical_id: CanonicalPath, query: Annotated[PageQuery, Query()]
 ) -> Response:
-    """Lists what became of its number, newest first."""
+    """Lists merges and splits that concern the product, newest first."""
     await products.get_canonical_product(conn, canonical_id)
     keys = Keyset(query, int, "canonical events", canonical_id)
     rows = await products.list_events(conn, canonical_id, after=keys.after, limit=keys.limit)

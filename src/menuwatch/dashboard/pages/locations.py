@@ -155,7 +155,7 @@ async def link(
     except Refused as error:
         form.add_error("store" if text is not None else "licence", str(error))
         return await _one(request, conn, location_id, form)
-    return screen.flash_to(request, f"/locations/{number}", f"Linked {subject}. The matcher does not overrule it.")
+    return screen.flash_to(request, f"/locations/{number}", f"Linked {subject}. The matcher will not overrule it.")
 
 
 @router.post("/{location_id}/unlink", dependencies=[may])
@@ -165,7 +165,7 @@ async def unlink(
     """Takes a store or a licence out of the location."""
     subject = _subject(form)
     number = await locations.unlink(conn, subject, location_id)
-    return screen.flash_to(request, f"/locations/{number}", f"Unlinked {subject}. The matcher does not put it back.")
+    return screen.flash_to(request, f"/locations/{number}", f"Unlinked {subject}. The matcher will not put it back.")
 
 
 @router.post("/{location_id}/release", dependencies=[may])

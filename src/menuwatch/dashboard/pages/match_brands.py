@@ -65,7 +65,7 @@ async def rename(
 ) -> Response:
     """Changes the name that is shown."""
     edit = await brand_edits.rename_brand(conn, brand_id, form.value("name"))
-    return screen.flash_to(request, f"/matching/brands/{brand_id}", f"The brand is named {edit.brand.name} now.")
+    return screen.flash_to(request, f"/matching/brands/{brand_id}", f"The brand is now named {edit.brand.name}.")
 
 
 @router.post("/{brand_id}/merge", dependencies=[require(Permission.MATCHING)])

@@ -142,18 +142,18 @@ def _lines(text: str) -> Iterator[tuple[int, dict[str, str] | str]]:
         try:
             items = msgspec.json.decode(text)
         except msgspec.DecodeError as error:
-            raise Refused(f"the register is no JSON: {error}") from None
+            raise Refused(f"the register is not JSON: {error}") from None
         for at, item in enumerate(items, 1):
-            yield at, _named(_flat(item)) if isinstance(item, dict) else "it is no JSON object"
+            yield at, _named(_flat(item)) if isinstance(item, dict) else "it is not a JSON object"
     elif start == "{":
         for at, line in enumerate(text.splitlines(), 1):
             if line.strip():
                 try:
                     item = msgspec.json.decode(line)
                 except msgspec.DecodeError as error:
-                    yield at, f"it is no JSON: {error}"
+                    yield at, f"it is not JSON: {error}"
                 else:
-                    yield at, _named(_flat(item)) if isinstance(item, dict) else "it is no JSON object"
+                    yield at, _named(_flat(item)) if isinstance(item, dict) else "it is not a JSON object"
     else:
         yield from _table(text)
 
@@ -181,7 +181,7 @@ def _table(text: str) -> Iterator[tuple[int, dict[str, str] | str]]:
             else:
                 yield reader.line_num, _named(dict(zip(header, cells, strict=False)))
     except csv.Error as error:
-        raise Refused(f"line {reader.line_num} is no CSV: {error}") from None
+        raise Refused(f"line {reader.line_num} is not CSV: {error}") from None
 
 
 def _flat(item: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
@@ -215,7 +215,7 @@ def _row(line: int, values: Mapping[str, str]) -> RegisterRow:
     if not number:
         raise Refused("the licence number is missing")
     if not _NUMBER.fullmatch(number):
-        raise Refused(f"{number!r} is no licence number: use letters, digits and dashes")
+        raise Refused(f"{number!r} is not a licence number: use letters, digits and dashes")
     if not holder:
         raise Refused(f"licence {number} has no holder")
     address, city, zipcode = _place(values)
@@ -289,4 +289,4 @@ def _date(values: Mapping[str, str], name: str) -> date | None:
             return datetime.strptime(part, form).date()  # noqa: DTZ007 - a day has no zone
         except ValueError:
             continue
-    raise Refused(f"{name} {text[:40]!r} is no date: write 2027-03-24")
+    raise Refused(f"{name} {text[:40]!r} is not a date: write 2027-03-24")

@@ -90,7 +90,7 @@ async def link(conn: Connection, subject: Subject, location_id: int) -> int:
     row = await fetch_one(conn, _q.refusal, {"location_id": number, **subject.values()})
     if row is not None:
         raise Conflict(
-            f"{row['decided_by']} said on {row['decided_at']:%Y-%m-%d} that {subject} is not of location {number}: "
+            f"{row['decided_by']} said on {row['decided_at']:%Y-%m-%d} that {subject} does not belong to location {number}: "
             f"release that decision first"
         )
     before = await fetch_one(conn, _q.location_of, subject.values())
@@ -111,8 +111,8 @@ async def unlink(conn: Connection, subject: Subject, location_id: int) -> int:
     await _check(conn, subject)
     row = await fetch_one(conn, _q.location_of, subject.values())
     if row is None or row["location_id"] != number:
-        where = f"it is of location {row['location_id']}" if row is not None else "it has no location"
-        raise Conflict(f"{subject} is not of location {number}: {where}")
+        where = f"it belongs to location {row['location_id']}" if row is not None else "it has no location"
+        raise Conflict(f"{subject} does not belong to location {number}: {where}")
     await _lock(conn, [number])
     if row["decided_by"] is not None:
         raise Conflict(
@@ -151,14 +151,14 @@ async def merge(conn: Connection, location_id: int, into: int) -> int:
     Conflict where a person said that a menu or licence of one is not of the other."""
     old, number = await resolve(conn, location_id), await resolve(conn, into)
     if old == number:
-        raise InvalidField("into", f"choose another location: {location_id} and {into} are one already")
+        raise InvalidField("into", f"choose another location: {location_id} and {into} are already one")
     locked = await _lock(conn, [old, number])
     row = await fetch_one(conn, _q.refusal_between, {"a": old, "b": number})
     if row is not None:
         subject = Subject(store_id=row["store_id"], licence_id=row["licence_id"])
         raise Conflict(
-            f"{row['decided_by']} said on {row['decided_at']:%Y-%m-%d} that {subject} is not of location {row['location_id']}: "
-            f"release that decision first"
+            f"{row['decided_by']} said on {row['decided_at']:%Y-%m-%d} that {subject} does not belong to location "
+            f"{row['location_id']}: release that decision first"
         )
     await conn.execute(_q.move_links, {"id": old, "into": number, "by": _by()})
     await _redirect(conn, old, number, locked[old])
