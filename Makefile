@@ -75,6 +75,7 @@ bench-pages: $(READY) ## Benchmark every list and page of a large installation (
 
 bench-matching: $(READY) ## Benchmark product matching against Splink and plain rules, and a million listings (half an hour)
 	@$(BIN)/python bench/matching.py
+	@$(BIN)/python bench/matching_database.py
 
 bench-queue: $(READY) ## Benchmark the task queue against four others (half an hour; bench/queue/README.md)
 	@$(BIN)/python bench/queue/run.py

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
 
 import msgspec
 import psycopg
@@ -17,7 +16,7 @@ from menuwatch.matching import groups
 from menuwatch.matching.correction_keys import sign_listings
 from menuwatch.matching.engine import MatchRun, match_all
 from menuwatch.matching.judging import Grouper
-from menuwatch.matching.model import Grouping, Link, Listing, Member
+from menuwatch.matching.model import Listing
 from tests import market
 from tests.matching.match_rows import MatchRows
 
@@ -98,18 +97,6 @@ class Matched:
     async def withdraw_corrections(self) -> None:
         await self.rows("UPDATE match_corrections SET withdrawn_at = now(), withdrawn_by = 'ann'")
         await self.rows("INSERT INTO match_dirty_blocks (block) SELECT DISTINCT block FROM match_signatures")
-
-
-def by_words(members: Sequence[Member], corrections: Mapping[tuple[UUID, UUID], bool]) -> Grouping:
-    """The simplest grouping: equal brand and words are one product, and so is what people say is."""
-    groups: dict[object, int] = {}
-    found = [groups.setdefault((m.signature.brand, frozenset(m.signature.words)), len(groups)) for m in members]
-    at = {member.signature.key: n for n, member in enumerate(members)}
-    for (a, b), same in corrections.items():
-        if same and a in at and b in at:
-            found = [found[at[a]] if number == found[at[b]] else number for number in found]
-    numbers = {number: n for n, number in enumerate(dict.fromkeys(found))}
-    return Grouping(tuple(numbers[number] for number in found), tuple(Link(None, 1.0, ()) for _ in members), ())
 
 
 @pytest.fixture

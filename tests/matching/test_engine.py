@@ -9,17 +9,21 @@ from typing import Any
 import psycopg
 import pytest
 
+from menuwatch.core.errors import Conflict
 from menuwatch.matching import groups
+from menuwatch.matching.brand_edits import find_brand, merge_brands
+from menuwatch.matching.corrections import CorrectionFilter, correct, list_corrections, withdraw
 from menuwatch.matching.engine import match_all
 from menuwatch.matching.listings import Ids, platform_ids
 from menuwatch.matching.model import Doubt, Grouping, Member
-from tests.matching.conftest import Matched, by_words
+from menuwatch.matching.rebuild import rebuild_index
+from menuwatch.matching.review import skip_review
+from tests.matching.conftest import Matched
 
 BLUE, SOUR, GMO = "Blue Dream", "Sour Diesel", "Garlic Cookies"
 
 
 async def test_a_person_joins_two_products_and_parts_them_again(matched: Matched) -> None:
-    matched.group = by_words
     await matched.crawl("a", one=BLUE)
     await matched.refresh("b", one=SOUR)
     before = await matched.numbers()
@@ -34,7 +38,6 @@ async def test_a_person_joins_two_products_and_parts_them_again(matched: Matched
 
 
 async def test_a_correction_joins_products_of_two_blocks(matched: Matched) -> None:
-    matched.group = by_words
     await matched.crawl("a", one=BLUE)
     await matched.refresh("b", one=(SOUR, "Zeta"))
     before = await matched.numbers()
@@ -51,8 +54,66 @@ async def test_a_correction_joins_products_of_two_blocks(matched: Matched) -> No
     assert set(before.values()) == set(after.values())
 
 
+async def test_a_person_keeps_two_apart_that_look_equal(matched: Matched) -> None:
+    await matched.crawl("a", one="Zkittlez")
+    await matched.refresh("b", one="Zkittles")
+    before = await matched.numbers()
+    assert before["a/one"] == before["b/one"]
+    await matched.correct("Zkittlez", "Zkittles", same=False)
+    await matched.match()
+    parted = await matched.numbers()
+    assert parted["a/one"] == before["a/one"] != parted["b/one"]
+    await matched.refresh("c", one="Zkittles")  # what was said holds for everything that is written so
+    assert (await matched.numbers())["c/one"] == parted["b/one"]
+    await matched.withdraw_corrections()
+    await matched.match()
+    assert set((await matched.numbers()).values()) == {parted["b/one"]}  # two listings have it, and one has the other
+    kinds = [(kind, cause) for kind, *_, cause in await matched.events()]
+    assert kinds == [("split", "correction"), ("merged", "correction")]
+
+
+async def test_of_two_corrections_of_one_pair_the_newer_one_holds(matched: Matched) -> None:
+    """Two that were of two pairs, and that an alias of a brand makes one pair."""
+    await matched.crawl("a", one=BLUE, two=SOUR)
+    await matched.refresh("b", one=(BLUE, "Zeta"), two=(SOUR, "Zeta"))
+    ids = {name: await matched.product_id(name) for name in ("a/one", "a/two", "b/one", "b/two")}
+    async with matched.pool.connection() as conn:
+        await correct(conn, ids["a/one"], ids["a/two"], False)
+        await correct(conn, ids["b/one"], ids["b/two"], True)
+        acme, zeta = [(await find_brand(conn, name)).id for name in ("acme", "zeta")]
+        async with conn.transaction():
+            await merge_brands(conn, zeta, acme)
+    await matched.match()
+    async with matched.pool.connection() as conn:
+        newer, older = await list_corrections(conn, CorrectionFilter())
+        assert (str(newer.state), newer.same) == ("applied", True)
+        assert (str(older.state), older.same, older.withdrawn_by) == ("superseded", False, None)
+        with pytest.raises(Conflict, match=f"correction {older.id} was superseded by a newer one"):
+            await withdraw(conn, older.id)
+    assert len(set((await matched.numbers()).values())) == 1
+
+
+async def test_a_correction_that_comes_while_its_block_is_grouped_is_not_lost(matched: Matched) -> None:
+    await matched.crawl("a", one=BLUE)
+    await matched.refresh("b", one=SOUR)
+    a, b = [await matched.product_id(name) for name in ("a/one", "b/one")]
+    await matched.crawl("c", one=BLUE)
+    await matched.rows("INSERT INTO match_dirty_blocks SELECT DISTINCT block, 'menu' FROM match_signatures")
+    async with matched.pool.connection() as conn:
+        async with conn.transaction():
+            await correct(conn, a, b, True)
+            matching = asyncio.create_task(matched.match())
+            waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
+            async with asyncio.timeout(30):
+                while not matching.done() and not await matched.rows(waiting):
+                    await asyncio.sleep(0)
+        await matching
+    await matched.match()
+    numbers = await matched.numbers()
+    assert numbers["a/one"] == numbers["b/one"]
+
+
 async def test_keys_of_corrections_follow_the_parser(matched: Matched, monkeypatch: pytest.MonkeyPatch) -> None:
-    matched.group = by_words
     await matched.crawl("a", one=BLUE)
     await matched.refresh("b", one=SOUR)
     before = await matched.numbers()
@@ -152,6 +213,30 @@ async def test_pairs_for_review_are_few_and_follow_the_blocks(matched: Matched) 
     )
     await matched.match()
     assert await matched.rows("SELECT count(*) FROM match_reviews WHERE confidence = 0.5") == [(0,)]
+
+
+async def test_a_skipped_pair_stays_skipped(matched: Matched) -> None:
+    sure = 0.5
+
+    def doubtful(members: Sequence[Member], corrections: Any) -> Grouping:
+        doubts = (Doubt(0, 1, sure, False, ()),)
+        return groups.group(members, corrections)._replace(doubts=doubts)
+
+    matched.group = doubtful
+    await matched.crawl("a", one=BLUE)
+    await matched.refresh("b", one=SOUR)
+    pair = "SELECT confidence, impact, skipped_at FROM match_reviews"
+    assert await matched.rows(pair) == [(0.5, 1, None)]
+    async with matched.pool.connection() as conn:
+        await skip_review(conn, await matched.product_id("a/one"), await matched.product_id("b/one"))
+    ((_, _, skipped),) = await matched.rows(pair)
+    assert skipped is not None
+    sure = 0.4
+    await matched.crawl("c", one=BLUE)
+    await matched.refresh("d", one=SOUR)
+    assert await matched.rows(pair) == [(0.4, 2, skipped)]
+    await rebuild_index(matched.pool, group=doubtful)
+    assert await matched.rows(pair) == [(0.4, 2, skipped)]
 
 
 async def test_a_brand_has_one_number_and_its_most_used_spelling(matched: Matched) -> None:

@@ -10,7 +10,7 @@ from menuwatch.core.errors import InvalidField, NotFound
 from menuwatch.matching.explain import explain
 from menuwatch.matching.model import ReasonCode
 from menuwatch.matching.stats import read_stats
-from tests.matching.conftest import Matched, by_words
+from tests.matching.conftest import Matched
 
 BLUE, SOUR = "Blue Dream", "Sour Diesel"
 
@@ -47,7 +47,6 @@ async def test_explains_different_products(matched: Matched) -> None:
 
 
 async def test_explains_a_correction(matched: Matched) -> None:
-    matched.group = by_words
     await matched.refresh("a", one=BLUE, two=SOUR)
     await matched.correct(BLUE, SOUR, same=True)
     await matched.match()

@@ -40,9 +40,9 @@ async def test_a_brand_is_merged_and_its_listings_are_read_again(rows: MatchRows
     assert await _spellings(conn, new) == [("Acme", "spelling"), ("Acme Farms", "person"), ("Acme Frams", "person")]
     assert (await get_brand(conn, old)).merged_into == new
     versions = dict(rows.sql("SELECT product_id, source_version FROM product_matches"))
-    assert versions == {moved: 0, kept: 7}
+    assert versions == {moved: 8, kept: 7}
     due = rows.sql(
-        "SELECT d.name FROM match_stores s JOIN dispensaries d ON d.id = s.dispensary_id WHERE s.rules_version = 0"
+        "SELECT d.name FROM match_stores s JOIN dispensaries d ON d.id = s.dispensary_id WHERE s.rules_version = -2"
     )
     assert due == [("Store of one",)]
     audited = rows.sql("SELECT actor, action, subject_id, details->>'into' FROM audit_log")

@@ -12,6 +12,7 @@ from menuwatch.catalog import packing
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.clock import SystemClock
 from menuwatch.core.errors import Refused
+from menuwatch.matching.engine import match_all
 from menuwatch.pipeline.context import HandlerContext
 from menuwatch.pipeline.rebuild import RowChanges, rebuild
 from menuwatch.platforms.dutchie.adapter import Dutchie
@@ -114,6 +115,28 @@ class _Shouting(Dutchie):
             type(p)(**{f: getattr(p, f) for f in p.__struct_fields__} | {"name": p.name.upper()}) for p in made.products
         )
         return Normalized(products=products, warnings=made.warnings)
+
+
+async def test_products_keep_their_numbers(shop: Shop) -> None:
+    """Also where every row is written anew, and where rows were lost and are made again."""
+    store = await _story(shop)
+    await _story(shop, "other")
+    await match_all(shop.pool)
+    joined = "catalog_products p LEFT JOIN product_matches m ON m.product_id = p.id"
+    numbers = f"SELECT p.id, m.canonical_product_id FROM {joined} ORDER BY 1"
+    before = await _table(shop, numbers)
+    assert len(before) == 8
+    assert len({number for _, number in before} - {None}) == 4
+    found = await rebuild(_parts(shop, platforms={"dutchie": _Shouting()}), store)
+    assert found.products.changed == 4
+    assert (await match_all(shop.pool)).taken.listings == 4
+    assert await _table(shop, numbers) == before
+    await shop.execute("DELETE FROM catalog_products WHERE name = 'BERRY' AND dispensary_id = %s", [store])
+    assert (await rebuild(_parts(shop), store)).products.added == 1
+    await match_all(shop.pool)
+    after = await _table(shop, numbers)
+    assert sorted(number for _, number in after) == sorted(number for _, number in before)
+    assert await _table(shop, "SELECT * FROM match_events") == []
 
 
 async def test_what_a_new_normalizer_would_change_is_shown_first(shop: Shop) -> None:

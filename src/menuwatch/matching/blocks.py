@@ -269,6 +269,8 @@ async def _write_reviews(conn: AsyncConnection[Any], read: _Read, judgements: Se
     reviews = [review for judgement in judgements for review in judgement.reviews]
     pairs: dict[str, Any] = {"a": [one.a for one in reviews], "b": [one.b for one in reviews]}
     signatures = [one.id for component in read.components for one in component]
+    if renewed := dict(_renewed(read)):
+        await conn.execute(_q.move_skipped, {"old": list(renewed), "new": list(renewed.values())})
     await conn.execute(_q.delete_reviews, {**pairs, "signatures": signatures}, prepare=False)
     if reviews:
         values = {
@@ -278,3 +280,13 @@ async def _write_reviews(conn: AsyncConnection[Any], read: _Read, judgements: Se
             "reasons": [_encode(one.doubt.reasons).decode() for one in reviews],
         }
         await conn.execute(_q.put_reviews, {**pairs, **values})
+
+
+def _renewed(read: _Read) -> Iterable[tuple[int, int]]:
+    """Signatures that a rebuild dropped, with those made again of the same listings. What was dropped has another key now, and knows
+    its former one."""
+    made = {one.key: one.id for component in read.components for one in component}
+    for component in read.components:
+        for one in component:
+            if one.signature.key != one.key and one.signature.key in made:
+                yield one.id, made[one.signature.key]

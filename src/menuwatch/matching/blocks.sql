@@ -100,6 +100,16 @@ SELECT n.id, n.size FROM unnest(%(ids)s::bigint[], %(sizes)s::text[]) n(id, size
 INSERT INTO match_events (kind, from_id, to_id, listings, cause)
 SELECT * FROM unnest(%(kinds)s::text[], %(from_ids)s::bigint[], %(to_ids)s::bigint[], %(listings)s::integer[], %(causes)s::text[]);
 
+-- name: move_skipped
+-- What a person skipped stays skipped when signatures are made again.
+UPDATE match_reviews r SET a = least(n.a, n.b), b = greatest(n.a, n.b)
+  FROM (SELECT o.a AS old_a, o.b AS old_b, coalesce(x.new, o.a) AS a, coalesce(y.new, o.b) AS b
+          FROM match_reviews o
+          LEFT JOIN unnest(%(old)s::bigint[], %(new)s::bigint[]) x(old, new) ON x.old = o.a
+          LEFT JOIN unnest(%(old)s::bigint[], %(new)s::bigint[]) y(old, new) ON y.old = o.b
+         WHERE o.skipped_at IS NOT NULL AND (o.a = ANY (%(old)s::bigint[]) OR o.b = ANY (%(old)s::bigint[]))) n
+ WHERE (r.a, r.b) = (n.old_a, n.old_b);
+
 -- name: delete_reviews
 -- Those that the blocks no longer give.
 DELETE FROM match_reviews r

@@ -19,6 +19,7 @@ from menuwatch.core.shapes import doc, json_of
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
 from menuwatch.db.query import Row, fetch_all, fetch_one, fetch_structs, like_pattern
+from menuwatch.matching import brands
 
 _q = sql.load(__package__, "brand_edits.sql")
 
@@ -226,9 +227,8 @@ async def _final(conn: Connection, brand_id: int) -> int:
 async def _finish(conn: Connection, brand_id: int, old: Iterable[int], moved: Sequence[Row]) -> BrandEdit:
     """Has the engine read the listings that may have another brand now."""
     spellings = [row["spelling"] for row in moved]
-    values = {"brands": list(old), "spellings": [text.lower() for text in spellings]}
-    (row,) = await fetch_all(conn, _q.sign_again, values, prepare=False)
-    return BrandEdit(brand=await get_brand(conn, brand_id), listings=row["listings"], spellings=sorted(spellings))
+    listings = await brands.rematch(conn, map(brands.alias_of, spellings), old)
+    return BrandEdit(brand=await get_brand(conn, brand_id), listings=listings, spellings=sorted(spellings))
 
 
 _spellings = msgspec.json.Decoder(list[BrandSpelling])

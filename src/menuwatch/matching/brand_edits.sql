@@ -62,14 +62,3 @@ INSERT INTO brands (slug, name) VALUES (%(slug)s, %(name)s) ON CONFLICT (slug) D
 
 -- name: rename
 UPDATE brands SET name = %(name)s WHERE id = %(id)s;
-
--- name: sign_again
--- Has the engine read the listings of these brands again: their links are outdated, and their stores are due.
-WITH due AS (
-  UPDATE product_matches m SET source_version = 0
-    FROM (SELECT x.product_id FROM product_matches x JOIN canonical_products c ON c.id = x.canonical_product_id WHERE c.brand_id = ANY (%(brands)s::integer[])
-           UNION SELECT p.id FROM catalog_products p WHERE lower(p.brand_name) = ANY (%(spellings)s::text[])) y
-   WHERE m.product_id = y.product_id
-  RETURNING m.dispensary_id),
-stores AS (UPDATE match_stores s SET rules_version = 0 WHERE s.dispensary_id IN (SELECT dispensary_id FROM due))
-SELECT count(*) AS listings FROM due;

@@ -123,11 +123,13 @@ async def rematch_names(conn: AsyncConnection[Any], new: Mapping[str, frozenset[
         await conn.execute(_q.rematch_products, {"ids": ids})
 
 
-async def rematch(conn: AsyncConnection[Any], aliases: Iterable[str]) -> None:
-    """Has the listings whose brand is written as one of `aliases` matched again. To be called in the transaction that changes their
-    brand."""
+async def rematch(conn: AsyncConnection[Any], aliases: Iterable[str], brand_ids: Iterable[int] = ()) -> int:
+    """Has the listings whose brand is written as one of `aliases`, or whose product is of one of these brands, matched again; returns
+    how many. To be called in the transaction that changes their brand."""
     wanted = set(aliases)
     rows = await (await conn.execute(_q.spellings)).fetchall()
     spellings = [name for (name,) in rows if alias_of(name) in wanted or " ".join(brand_core(name)) in wanted]
-    if spellings:
-        await conn.execute(_q.rematch_stores, {"spellings": spellings, "mark": OUTDATED_BY_PERSON})
+    values = {"spellings": spellings, "brands": list(brand_ids), "mark": OUTDATED_BY_PERSON}
+    row = await (await conn.execute(_q.rematch_stores, values, prepare=False)).fetchone()
+    assert row is not None, "an aggregate returns one row"
+    return int(row[0])

@@ -56,9 +56,15 @@ WITH RECURSIVE s(name) AS (
 SELECT name FROM s WHERE name IS NOT NULL;
 
 -- name: rematch_stores
--- Listings with these spellings are outdated, and so are the stores that have them.
+-- Listings with these spellings or of products of these brands are outdated, and so are the stores that have them.
 WITH outdated AS (
-  UPDATE product_matches m SET source_version = m.source_version + 1 FROM catalog_products p
-   WHERE p.id = m.product_id AND p.brand_name = ANY (%(spellings)s::text[])
-  RETURNING m.dispensary_id)
-UPDATE match_stores s SET rules_version = %(mark)s WHERE s.dispensary_id IN (SELECT dispensary_id FROM outdated);
+  UPDATE product_matches m SET source_version = m.source_version + 1
+    FROM (SELECT p.id FROM catalog_products p WHERE p.brand_name = ANY (%(spellings)s::text[])
+           UNION
+          SELECT x.product_id FROM product_matches x JOIN canonical_products c ON c.id = x.canonical_product_id
+           WHERE c.brand_id = ANY (%(brands)s::integer[])) o
+   WHERE m.product_id = o.id
+  RETURNING m.dispensary_id),
+stores AS (
+  UPDATE match_stores s SET rules_version = %(mark)s WHERE s.dispensary_id IN (SELECT dispensary_id FROM outdated))
+SELECT count(*) AS listings FROM outdated;

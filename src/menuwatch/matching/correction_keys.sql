@@ -11,9 +11,8 @@ SELECT id, a_key, b_key, a::text, b::text FROM match_corrections WHERE withdrawn
 
 -- name: withdraw
 -- Two that are of one pair now: the newer one holds.
-UPDATE match_corrections SET withdrawn_at = now(), withdrawn_by = 'superseded' WHERE id = ANY (%(ids)s::bigint[]);
+UPDATE match_corrections SET withdrawn_at = now() WHERE id = ANY (%(ids)s::bigint[]);
 
 -- name: set_keys
-
 UPDATE match_corrections SET a_key = n.a, b_key = n.b FROM unnest(%(ids)s::bigint[], %(a)s::uuid[], %(b)s::uuid[]) n(id, a, b)
  WHERE match_corrections.id = n.id;

@@ -23,6 +23,7 @@ from menuwatch.db import sql
 from menuwatch.db.pool import Connection
 from menuwatch.db.query import Row, fetch_all, fetch_structs
 from menuwatch.matching import signed_listings
+from menuwatch.matching.blocks import mark_dirty
 from menuwatch.matching.model import Listing
 from menuwatch.matching.signed_listings import SignedListing
 
@@ -39,6 +40,7 @@ class CorrectionState(StrEnum):
     APPLIED = "applied"
     UNLISTED = "unlisted"
     WITHDRAWN = "withdrawn"
+    SUPERSEDED = "superseded"
 
     @property
     def explanation(self) -> str:
@@ -51,6 +53,7 @@ _STATES = {
     CorrectionState.APPLIED: "The products agree with it.",
     CorrectionState.UNLISTED: "No menu has a listing written like one of them; it applies when one appears.",
     CorrectionState.WITHDRAWN: "It no longer applies.",
+    CorrectionState.SUPERSEDED: "A newer correction is of the same listings, as they are read now.",
 }
 
 
@@ -87,10 +90,13 @@ class Correction(Struct, kw_only=True, frozen=True):
     made_by: str
     made_at: Instant
     withdrawn_at: Annotated[Instant | None, doc("Null if it is in force.")]
-    withdrawn_by: str | None
+    withdrawn_by: Annotated[str | None, doc("Who withdrew it; null if it is in force, or superseded by a newer one.")]
     state: Annotated[
         CorrectionState,
-        doc("`waiting` for the matcher, `applied`, `unlisted` (no menu has such listings now) or `withdrawn`."),
+        doc(
+            "`waiting` for the matcher, `applied`, `unlisted` (no menu has such listings now), `withdrawn`, or "
+            "`superseded` by a newer one."
+        ),
     ]
 
 
@@ -207,9 +213,12 @@ async def withdraw(conn: Connection, correction_id: int) -> Correction:
     correction = await get_correction(conn, correction_id)
     if not rows:
         assert correction.withdrawn_at is not None, "one that is in force is withdrawn"
-        raise Conflict(
-            f"correction {correction_id} was already withdrawn by {correction.withdrawn_by} at {timestamp(correction.withdrawn_at)}"
+        how = (
+            f"already withdrawn by {correction.withdrawn_by}"
+            if correction.withdrawn_by
+            else "superseded by a newer one"
         )
+        raise Conflict(f"correction {correction_id} was {how} at {timestamp(correction.withdrawn_at)}")
     await _mark_dirty(conn, (rows[0]["a_key"], rows[0]["b_key"]), ())
     await audit.record(conn, "match_correction_withdrawn", ("correction", correction_id), same=correction.same)
     return correction
@@ -250,7 +259,8 @@ async def _direct(conn: Connection, a: UUID, b: UUID) -> Row | None:
 
 
 async def _mark_dirty(conn: Connection, keys: Iterable[UUID], blocks: Iterable[str]) -> None:
-    await conn.execute(_q.mark_dirty, {"keys": list(keys), "blocks": list(blocks)})
+    rows = await fetch_all(conn, _q.blocks_of, {"keys": list(keys)})
+    await mark_dirty(conn, [*blocks, *(row["block"] for row in rows)], "correction")
 
 
 @dataclass(frozen=True, slots=True)

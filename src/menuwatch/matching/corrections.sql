@@ -6,7 +6,8 @@ SELECT pg_advisory_xact_lock(hashtext('match corrections'));
 
 -- piece: correction_columns
 c.id, c.same, c.a, c.b, c.note, c.made_by, c.made_at, c.withdrawn_at, c.withdrawn_by,
-CASE WHEN c.withdrawn_at IS NOT NULL THEN 'withdrawn'
+CASE WHEN c.withdrawn_by IS NOT NULL THEN 'withdrawn'
+     WHEN c.withdrawn_at IS NOT NULL THEN 'superseded'
      WHEN sa.id IS NULL OR sb.id IS NULL THEN 'unlisted'
      WHEN sa.canonical_product_id IS NULL OR sb.canonical_product_id IS NULL
           OR (sa.canonical_product_id = sb.canonical_product_id) <> c.same
@@ -46,9 +47,5 @@ RETURNING id;
 UPDATE match_corrections SET withdrawn_at = now(), withdrawn_by = %(by)s WHERE id = %(id)s AND withdrawn_at IS NULL
 RETURNING a_key, b_key;
 
--- name: mark_dirty
--- Has the engine group the blocks of these signatures again.
-INSERT INTO match_dirty_blocks
-SELECT block FROM match_signatures WHERE key = ANY (%(keys)s::uuid[])
- UNION SELECT unnest(%(blocks)s::text[])
-    ON CONFLICT DO NOTHING;
+-- name: blocks_of
+SELECT block FROM match_signatures WHERE key = ANY (%(keys)s::uuid[]);

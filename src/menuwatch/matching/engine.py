@@ -61,6 +61,8 @@ class Memory:
     blocks: Aside = field(default_factory=Aside)
     brands: BrandIndex = field(default_factory=BrandIndex)
     corrections: str | None = None
+    analyzed: bool = False
+    """Whether the tables were analyzed for a large run."""
 
 
 async def match_changed_stores(
@@ -193,5 +195,10 @@ async def _group_waiting(conn: AsyncConnection[Any], group: Grouper, run: MatchR
     async def write(components: Sequence[Sequence[str]]) -> None:
         await group_blocks(conn, components, group, run.blocks)
 
-    for batch in batches(await waiting_components(conn, list(memory.blocks.now()))):
+    waiting = list(batches(await waiting_components(conn, list(memory.blocks.now()))))
+    for at, batch in enumerate(waiting):
+        # A first index fills empty tables faster than PostgreSQL's own upkeep looks at them, and plans made for few rows are slow.
+        if len(waiting) > 1 and not memory.analyzed and at & (at - 1) == 0:
+            await conn.execute(_q.analyze)
         await write_in_halves(batch, write, refuse)
+    memory.analyzed = memory.analyzed or len(waiting) > 1

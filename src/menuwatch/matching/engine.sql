@@ -10,6 +10,9 @@ SELECT pg_advisory_lock(hashtext('product matching'));
 -- name: free_lock
 SELECT pg_advisory_unlock(hashtext('product matching'));
 
+-- name: analyze
+ANALYZE match_signatures, product_matches, canonical_products, canonical_sizes, match_reviews;
+
 -- name: changed_stores
 -- Stores whose menu or rules are newer than those taken in, and removed stores.
 SELECT coalesce(d.id, s.dispensary_id) AS id

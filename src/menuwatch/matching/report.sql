@@ -47,3 +47,9 @@ SELECT coalesce(category, 'other') AS name, sum(listings)::bigint AS listings, c
 SELECT d.platform AS name, count(*) AS listings, count(DISTINCT c.id) AS products, count(*) FILTER (WHERE c.stores > 1) AS shared_listings
   FROM product_matches m JOIN canonical_products c ON c.id = m.canonical_product_id JOIN dispensaries d ON d.id = m.dispensary_id
  GROUP BY 1 ORDER BY 2 DESC, 1;
+
+-- name: late
+-- Stores whose new menu was not matched in time, and the age of the oldest of these menus.
+SELECT count(*) AS stores, coalesce(extract(epoch FROM now() - min(d.last_crawled_at)), 0)::double precision AS seconds
+  FROM dispensaries d LEFT JOIN match_stores s ON s.dispensary_id = d.id
+ WHERE d.last_crawled_at < now() - make_interval(secs => %(late)s::double precision) AND d.last_crawled_at IS DISTINCT FROM s.crawled_at;

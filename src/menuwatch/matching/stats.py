@@ -44,6 +44,24 @@ class MatchStats(Struct, kw_only=True, frozen=True):
     platforms: list[MatchShare] = []
 
 
+LATE_SECONDS = 1800.0
+"""Age from which a menu that is not matched is late. Matching takes seconds."""
+
+
+class LateMenus(Struct, kw_only=True, frozen=True):
+    """Menus that were not matched in time: the number of their stores, and the age of the oldest one."""
+
+    stores: int
+    seconds: float
+
+
+async def read_late(conn: Connection) -> LateMenus:
+    """Counts menus that wait for `LATE_SECONDS` or longer."""
+    late = await fetch_struct(conn, LateMenus, _q.late, {"late": LATE_SECONDS})
+    assert late is not None, "an aggregate returns one row"
+    return late
+
+
 async def read_stats(conn: Connection) -> MatchStats:
     """Counts matched and waiting listings."""
     stats = await fetch_struct(conn, MatchStats, _q.stats, {"rules": RULES})

@@ -15,7 +15,7 @@ from menuwatch.archive import retention as payloads
 from menuwatch.config.settings import Settings
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.errors import MenuwatchError, Refused
-from menuwatch.core.format import pluralize, size, timestamp
+from menuwatch.core.format import duration, pluralize, size, timestamp
 from menuwatch.db import MINIMUM_VERSION, migrate, sql
 from menuwatch.db.clock import database_now
 from menuwatch.db.pool import Connection, Pool
@@ -24,6 +24,7 @@ from menuwatch.fetch import profiles
 from menuwatch.geo.database import GeoDatabase
 from menuwatch.hosts import service as hosts
 from menuwatch.hosts.model import State
+from menuwatch.matching.stats import read_late
 from menuwatch.ops.assessment import Finding, Level, assess
 from menuwatch.ops.backup import log as backups
 from menuwatch.ops.disk_space import least_free
@@ -172,6 +173,7 @@ async def work(pool: Pool, settings: Settings, *, machine_clock: Clock | None = 
             *_assessed("failures", assessed, _ok("failures", "none in the last hour that is still open")),
             *_assessed("stores", assessed, _ok("stores", f"{seen.stores.crawled:,} crawled, none stale")),
             *_assessed("quarantine", assessed, _ok("quarantine", "empty")),
+            await _matching(conn),
             await _backup(conn, now),
         ]
 
@@ -197,6 +199,16 @@ def _secret_key(settings: Settings) -> Finding:
         return _ok("secret key", "set")
     detail = "SECRET_KEY is not set: passwords of proxies and secrets of alert channels are stored in plain text"
     return _warning("secret key", detail, "set SECRET_KEY for every process to the output of `menuwatch proxies key`")
+
+
+async def _matching(conn: Connection) -> Finding:
+    """Whether product matching keeps up with the menus."""
+    late = await read_late(conn)
+    detail = "every menu is matched within half an hour"
+    if late.stores:
+        detail = f"{pluralize(late.stores, 'menu')} not matched, the oldest for {duration(late.seconds)}"
+    mend = "start a server, which matches menus; if one runs, its log says what failed (match_store_failed)"
+    return _warning_if(late.stores, "matching", detail, mend)
 
 
 _OLD_BACKUP = timedelta(days=7)

@@ -12,6 +12,7 @@
 | stopped and lost workers | 7 days | `Retention.workers` |
 | log lines of workers | 7 days, and the newest 50,000 of each worker | `workers.logs` |
 | sessions and login failures, idempotency keys | until they expire, a day | `accounts` |
+| merges and splits of canonical products and locations | for good | old numbers lead to new ones |
 | price watches | until they end | `storefront.watches` |
 | salts of visitors, their page counts | 46 hours, 400 days | `visitors.store` |
 

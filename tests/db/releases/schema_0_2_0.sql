@@ -3592,7 +3592,7 @@ CREATE TABLE public.match_corrections (
     withdrawn_at timestamp with time zone,
     withdrawn_by text,
     CONSTRAINT match_corrections_order CHECK ((a_key < b_key)),
-    CONSTRAINT match_corrections_withdrawn CHECK (((withdrawn_at IS NULL) = (withdrawn_by IS NULL)))
+    CONSTRAINT match_corrections_withdrawn CHECK (((withdrawn_by IS NULL) OR (withdrawn_at IS NOT NULL)))
 );
 ALTER TABLE public.match_corrections ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.match_corrections_id_seq

@@ -126,9 +126,9 @@ CREATE TABLE match_corrections (
   made_by                  text NOT NULL,
   made_at                  timestamptz NOT NULL DEFAULT now(),
   withdrawn_at             timestamptz,
-  withdrawn_by             text,
+  withdrawn_by             text,                     -- null with a time: a newer one superseded it
   CONSTRAINT match_corrections_order CHECK (a_key < b_key),
-  CONSTRAINT match_corrections_withdrawn CHECK ((withdrawn_at IS NULL) = (withdrawn_by IS NULL))
+  CONSTRAINT match_corrections_withdrawn CHECK (withdrawn_by IS NULL OR withdrawn_at IS NOT NULL)
 );
 CREATE UNIQUE INDEX match_corrections_pair ON match_corrections (a_key, b_key) WHERE withdrawn_at IS NULL;
 CREATE INDEX match_corrections_b ON match_corrections (b_key) WHERE withdrawn_at IS NULL;
