@@ -27,10 +27,10 @@ from menuwatch.web.request_middleware import Traffic
 from menuwatch.web.routing import Apps
 from tests.recorded.replayed import recording
 
-ONE_PAGE = 12
+ONE_PAGE = 20
 """Of the thirty, those of which every listing is on one page. The aim is 27: raise it with the matcher, never lower it."""
 
-WRONG = frozenset({"Wyld Raspberry gummies", "Bloom Jack Herer disposable"})
+WRONG = frozenset({"Bloom Jack Herer disposable"})
 """Products on a page with another one: hemp gummies without THC, and a cartridge of the same strain. The aim is none."""
 
 _OFFERS = """
