@@ -30,6 +30,7 @@ PAGE = (ROOT / "docs" / "reference" / "data-quality.md").read_text(encoding="utf
 FIGURES = (
     "analytics_price_per_gram", "analytics_brand_distribution", "analytics_category_distribution", "analytics_discounts",
     "analytics_out_of_stock",    "analytics_out_of_stock_products", "analytics_new_and_gone", "analytics_stores",
+    "analytics_distribution", "analytics_distribution_of_brands", "analytics_price_dispersion", "analytics_cheapest_quarter",
 )  # fmt: skip
 
 PRODUCT_SECTIONS = (
@@ -127,11 +128,12 @@ def test_every_key_of_extra_that_a_platform_is_declared_to_fill() -> None:
 
 
 def test_every_field_of_the_api_is_explained_under_its_name_or_another() -> None:
-    known = of_products() | documented("Snapshots and states") | documented("Changes") | {"price"}
+    known = of_products() | documented("Snapshots and states") | documented("Changes") | {"price", "type"}
     shapes = (ProductDetail, Snapshot, ProductState, ProductDetails, ChangeSide, Change)
     unknown = {name for shape in shapes for name in shape.__struct_fields__ if API_NAMES.get(name, name) not in known}
     assert unknown == set()
     assert "`price` in the API" in PAGE
+    assert "`type` in the API" in PAGE
 
 
 @dataclass(frozen=True)
