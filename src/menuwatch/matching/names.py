@@ -6,7 +6,7 @@
 | brand is the store's own name | kept, unless the name begins with another known brand |
 | a size in the name and another one in the size field | the name's |
 | a name of nothing but form and size | the brand and the form are all that is compared |
-| a name of emoji only | the same product as the store's own listings with equal names, and no other |
+| a name of emoji only | with a brand, brand and form are compared; without one, only the same store's equal name is the same product |
 | a name of 2,000 characters | its first 40 words |
 | a name in two languages | its words as they are; nothing is translated |
 """

@@ -48,7 +48,7 @@ SELECT p.id, p.source_version, p.name, p.brand_name, p.strain_canon,
   LEFT JOIN storefront_offers o ON o.product_id = p.id
   LEFT JOIN product_matches m ON m.product_id = p.id
   LEFT JOIN canonical_products c ON c.id = m.canonical_product_id
- CROSS JOIN LATERAL (SELECT coalesce(CASE WHEN c.merged_into IS NULL THEN c.id ELSE present_product(c.id) END, o.item_id) AS id) i
+ CROSS JOIN LATERAL (SELECT coalesce(CASE WHEN c.merged_into IS NULL THEN c.id ELSE live_canonical_product(c.id) END, o.item_id) AS id) i
   LEFT JOIN product_history b ON b.product_id = p.id AND b.ended_at = p.state_from
  WHERE i.id IS NOT NULL AND (o.source_version IS DISTINCT FROM p.source_version OR o.item_id <> i.id);
 

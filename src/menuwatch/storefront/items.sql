@@ -11,7 +11,7 @@ SELECT c.id, c.name, b.id AS brand_id, b.name AS brand, coalesce(c.category, 'ot
   FROM unnest(%(ids)s::bigint[]) n(id)
   JOIN canonical_products c ON c.id = n.id
   LEFT JOIN brands o ON o.id = c.brand_id
-  LEFT JOIN brands b ON b.id = CASE WHEN o.merged_into IS NULL THEN o.id ELSE present_brand(o.id) END
+  LEFT JOIN brands b ON b.id = CASE WHEN o.merged_into IS NULL THEN o.id ELSE live_brand(o.id) END
   LEFT JOIN LATERAL (
     SELECT mode() WITHIN GROUP (ORDER BY p.subcategory_canon) AS subcategory, min(extract(epoch FROM p.first_seen_at))::integer AS first_seen,
            array_agg(DISTINCT p.name) AS names, array_agg(DISTINCT p.brand_name) AS brands,
@@ -63,7 +63,7 @@ SELECT count(*) AS taken, array_agg(DISTINCT t.id) FILTER (WHERE i.id IS NOT NUL
 
 -- name: merged
 -- Locked, so that no watch is set on one of them meanwhile.
-SELECT c.id AS old, present_product(c.id) AS new FROM canonical_products c JOIN storefront_items i ON i.id = c.id
+SELECT c.id AS old, live_canonical_product(c.id) AS new FROM canonical_products c JOIN storefront_items i ON i.id = c.id
  WHERE c.id = ANY (%(ids)s::bigint[]) AND c.merged_into IS NOT NULL FOR UPDATE OF i;
 
 -- name: update_offers

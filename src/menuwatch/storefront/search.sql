@@ -219,8 +219,8 @@ SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.brand_id, i.catego
 
 -- name: moved_to
 -- Where a number leads: to the product that it was merged into, or, where no listing has it any more, to the one that most of them went to.
-SELECT CASE WHEN c.merged_into IS NOT NULL THEN present_product(c.id)
-            ELSE (SELECT present_product(e.to_id) FROM match_events e
+SELECT CASE WHEN c.merged_into IS NOT NULL THEN live_canonical_product(c.id)
+            ELSE (SELECT live_canonical_product(e.to_id) FROM match_events e
                    WHERE e.from_id = c.id AND NOT EXISTS (SELECT FROM product_matches m WHERE m.canonical_product_id = c.id)
                    ORDER BY e.listings DESC, e.id DESC LIMIT 1) END AS id
   FROM canonical_products c WHERE c.id = %(id)s;
@@ -299,13 +299,13 @@ SELECT id, slug, name FROM brands WHERE id = ANY (%(ids)s::integer[]);
 
 -- name: brands_by_slug
 -- Under the slugs that were asked for, also of brands that were merged since.
-SELECT b.id, f.slug, b.name FROM brands f JOIN brands b ON b.id = present_brand(f.id) WHERE f.slug = ANY (%(slugs)s::text[]);
+SELECT b.id, f.slug, b.name FROM brands f JOIN brands b ON b.id = live_brand(f.id) WHERE f.slug = ANY (%(slugs)s::text[]);
 
 -- name: brand
 -- The collation is that of the index of brand images; with another one every image would be read.
 SELECT b.id, b.slug, b.name, u.path AS logo FROM brands b
   LEFT JOIN image_references u ON u.brand = left(b.slug, 80) COLLATE "default" AND u.status = 'stored'
- WHERE b.id = present_brand(coalesce((SELECT id FROM brands WHERE slug = %(slug)s), (SELECT brand_id FROM brand_aliases WHERE alias = %(alias)s)));
+ WHERE b.id = live_brand(coalesce((SELECT id FROM brands WHERE slug = %(slug)s), (SELECT brand_id FROM brand_aliases WHERE alias = %(alias)s)));
 
 -- name: brand_totals
 SELECT count(*) AS items, count(*) FILTER (WHERE in_stock > 0) AS in_stock, min(price) AS price FROM storefront_items

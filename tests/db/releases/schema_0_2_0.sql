@@ -1221,20 +1221,6 @@ CREATE FUNCTION public.option_stock(variants jsonb) RETURNS jsonb
                             ORDER BY n), '[]')
     FROM jsonb_array_elements(variants) WITH ORDINALITY e(v, n)
 $$;
-CREATE FUNCTION public.present_brand(number integer) RETURNS integer
-    LANGUAGE sql STABLE PARALLEL SAFE
-    AS $$
-  WITH RECURSIVE r AS (SELECT id, merged_into, 1 AS step FROM brands WHERE id = number
-                       UNION ALL SELECT b.id, b.merged_into, r.step + 1 FROM r JOIN brands b ON b.id = r.merged_into WHERE r.step < 100)
-  SELECT id FROM r ORDER BY step DESC LIMIT 1
-$$;
-CREATE FUNCTION public.present_product(number bigint) RETURNS bigint
-    LANGUAGE sql STABLE PARALLEL SAFE
-    AS $$
-  WITH RECURSIVE r AS (SELECT id, merged_into, 1 AS step FROM canonical_products WHERE id = number
-                       UNION ALL SELECT c.id, c.merged_into, r.step + 1 FROM r JOIN canonical_products c ON c.id = r.merged_into WHERE r.step < 100)
-  SELECT id FROM r ORDER BY step DESC LIMIT 1
-$$;
 CREATE FUNCTION public.prices_by_option(prices jsonb) RETURNS json
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$

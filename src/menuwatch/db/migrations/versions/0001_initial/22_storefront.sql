@@ -136,18 +136,6 @@ END $$;
 CREATE TRIGGER brands_changed AFTER UPDATE ON brands
   REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION note_brands();
 
--- What a product or a brand is now: the end of its redirects, itself without one, null for an unknown number.
-CREATE FUNCTION present_product(number bigint) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  WITH RECURSIVE r AS (SELECT id, merged_into, 1 AS step FROM canonical_products WHERE id = number
-                       UNION ALL SELECT c.id, c.merged_into, r.step + 1 FROM r JOIN canonical_products c ON c.id = r.merged_into WHERE r.step < 100)
-  SELECT id FROM r ORDER BY step DESC LIMIT 1
-$$;
-CREATE FUNCTION present_brand(number integer) RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  WITH RECURSIVE r AS (SELECT id, merged_into, 1 AS step FROM brands WHERE id = number
-                       UNION ALL SELECT b.id, b.merged_into, r.step + 1 FROM r JOIN brands b ON b.id = r.merged_into WHERE r.step < 100)
-  SELECT id FROM r ORDER BY step DESC LIMIT 1
-$$;
-
 -- Every word of names and brands, and under which spellings it is looked for: itself, and itself with one letter left out.
 -- Two words are one typing error apart (a letter wrong, missing, too many, or two swapped) only where they share a spelling.
 CREATE TABLE storefront_words (
