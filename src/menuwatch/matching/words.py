@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -121,15 +121,19 @@ def align(a: Sequence[str], b: Sequence[str]) -> Alignment:
                         take((i,), (j,), wanted)
                         break
     if left and right:
-        _take_runs(a, b, left, right, take, swapped=False)
-        _take_runs(b, a, right, left, take, swapped=True)
+        for run, j, kind in _runs(a, b, left, right):
+            take(run, (j,), kind)
+        for run, i, kind in _runs(b, a, right, left):
+            take((i,), run, kind)
     return Alignment(tuple(pairs), tuple(left), tuple(right), worst)
 
 
-def _take_runs(
-    many: Sequence[str], one: Sequence[str], runs: list[int], ones: list[int], take: object, *, swapped: bool
-) -> None:
-    """One word against a run of words: written as one, or by their initials."""
+def _runs(
+    many: Sequence[str], one: Sequence[str], runs: Sequence[int], ones: Sequence[int]
+) -> Iterator[tuple[tuple[int, ...], int, Kind]]:
+    """Runs of words that one word of the other name stands for: written as one, or by their initials. The caller takes each out of
+    `runs` and `ones`, the positions that are left, before it asks for the next.
+    """
     for j in tuple(ones):
         word = one[j]
         if word.isdigit():
@@ -148,10 +152,7 @@ def _take_runs(
                 elif length >= 3 and len(word) == length and all(w[0] == c for w, c in zip(text, word, strict=True)):
                     kind = Kind.ABBREVIATION
                 if kind is not None:
-                    if swapped:
-                        take((j,), tuple(span), kind)  # type: ignore[operator]
-                    else:
-                        take(tuple(span), (j,), kind)  # type: ignore[operator]
+                    yield tuple(span), j, kind
                     break
 
 
