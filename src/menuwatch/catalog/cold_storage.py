@@ -38,8 +38,10 @@ _FILE = re.compile(rf"{FOLDER}/month=[^/]+/states-[^/]+\.parquet")
 _OTHERS = ("provider", "provider_product_id")
 """Columns of a state in a file that are not in the database."""
 STATE_COLUMNS = tuple(column.name for column in PACKED if column.name not in _OTHERS)
-VIEWS = ("product_states", "store_product_snapshots", "product_changes")
-"""In order of dependency."""
+VIEWS = (
+    "product_states", "store_product_snapshots", "product_changes", "analyst.snapshots", "analyst.states", "analyst.changes",
+)  # fmt: skip
+"""Views of the whole history, in order of dependency. Those of analysts are temporary under the name alone: `pg_temp.states`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +200,7 @@ async def archived_views(conn: Connection) -> AsyncIterator[None]:
             await conn.execute(_q.create_unpacked)
             await conn.execute(_q.create_product_history)
             for name, definition in definitions:
-                view = sql.SQL("CREATE TEMPORARY VIEW {} AS ").format(sql.Identifier(name))
+                view = sql.SQL("CREATE TEMPORARY VIEW {} AS ").format(sql.Identifier(name.rpartition(".")[2]))
                 await conn.execute(view + sql.SQL(definition))
         yield
     finally:
@@ -207,6 +209,12 @@ async def archived_views(conn: Connection) -> AsyncIterator[None]:
         except Exception:
             await conn.close()
             raise
+
+
+async def has_archived_views(conn: Connection) -> bool:
+    """Whether the connection is that of `archived_views`."""
+    row = await (await conn.execute(_q.has_archived_views)).fetchone()
+    return row is not None and bool(row[0])
 
 
 async def load_archived(

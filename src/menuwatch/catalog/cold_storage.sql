@@ -13,6 +13,9 @@ SELECT s.* FROM product_history s
 SELECT u.* FROM unpacked_states u
  WHERE NOT EXISTS (SELECT FROM product_history s WHERE s.product_id = u.product_id AND s.ended_at = u.ended_at);
 
+-- name: has_archived_views
+SELECT to_regclass('pg_temp.unpacked_states') IS NOT NULL;
+
 -- name: load_archived
 -- A state may stand in two files, where packing was cut off.
 INSERT INTO unpacked_states

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from menuwatch.accounts import users
+from menuwatch.accounts import sql_roles, users
 from menuwatch.accounts.model import Role, User
 from menuwatch.accounts.passwords import Passwords
 from menuwatch.cli.options import Commands, JsonOption, LimitedOutput
@@ -106,3 +106,49 @@ def enable(name: NameArgument) -> None:
 def remove(name: NameArgument) -> None:
     """Remove a user with their sessions and tokens. Their audit entries stay."""
     echo(f"Removed {_change(name, users.remove_user).name}.")
+
+
+SQL_COLUMNS = (
+    Column("Name", "name", rank=1),
+    Column("Timeout (s)", "timeout_seconds"),
+    Column("Connections", "connections"),
+)
+
+
+@app.command("sql")
+def sql(
+    name: Annotated[str, typer.Argument(help="Name of the database role.", metavar="NAME")],
+    timeout: Annotated[
+        int, typer.Option("--timeout", min=1, max=86_400, help="Seconds that a statement of the role may take.")
+    ] = sql_roles.DEFAULT_TIMEOUT,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the role and end its sessions.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Create a read-only database role for analysts, or give an existing one a new password. It reads the views of the schema
+    `analyst`, and nothing else. Prints the address to connect to once."""
+    if remove:
+        in_transaction(lambda _, conn: sql_roles.remove_sql_role(conn, name))
+        echo(f"Removed the database role {name}.")
+        return
+
+    async def act(system: System, conn: Connection) -> str:
+        password = await sql_roles.put_sql_role(conn, name, timeout_seconds=timeout)
+        return sql_roles.connection_url(system.database_url, name, password)
+
+    url = in_transaction(act)
+    if json:
+        print_json({"name": name, "url": url})
+        return
+    notice(f"Read-only access for {name}, shown once:")
+    echo(url)
+
+
+@app.command("sql-list")
+def sql_list(out: LimitedOutput) -> None:
+    """List the database roles of analysts."""
+    out.show(
+        read(lambda _, conn: sql_roles.list_sql_roles(conn)),
+        SQL_COLUMNS,
+        "role",
+        empty="No database roles yet: `menuwatch users sql NAME` creates one.",
+    )

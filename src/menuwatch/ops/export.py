@@ -121,7 +121,8 @@ def _match_events_of(where: ChangeFilter, fmt: Format) -> RowExport:
     )
 
 
-_NEVER_PACKED = (ExportTable.PRODUCTS, ExportTable.DETAILS, *MATCHING)
+_WITH_PACKS = (ExportTable.SNAPSHOTS, ExportTable.STATES, ExportTable.CHANGES)
+"""Tables of the history, months that are packed among it."""
 _SPANS = (ExportTable.STATES, ExportTable.DETAILS)
 """Tables whose rows are periods: one may have begun before the span of an export."""
 Progress = Callable[[int, int], None]
@@ -144,7 +145,7 @@ async def read_snapshot(
     longer."""
     while True:
         async with AsyncExitStack() as room:
-            packed = isinstance(request, ExportRequest) and request.what not in _NEVER_PACKED
+            packed = isinstance(request, ExportRequest) and request.what in _WITH_PACKS
             files = await asyncio.to_thread(archived.files) if packed else None
             with_packs = bool(files)
             if with_packs:
@@ -162,8 +163,10 @@ async def read_snapshot(
             return
 
 
-def _copy(request: ExportRequest | RowExport) -> str:
-    inner = _q[request.what.value.replace("-", "_")] if isinstance(request, ExportRequest) else request.statement
+def _copy(request: ExportRequest | RowExport, *, packed: bool) -> str:
+    inner = str(_q[request.what.value.replace("-", "_")]) if isinstance(request, ExportRequest) else request.statement
+    if packed:  # the views that `read_snapshot` made of the same names
+        inner = inner.replace("FROM analyst.", "FROM pg_temp.")
     columns = ", ".join(expression(column, request.fmt) for column in request.columns)
     rows = f"SELECT {columns} FROM ({inner}) x"  # noqa: S608  # names of our own
     if request.fmt is Format.JSONL:
@@ -189,8 +192,9 @@ async def stream(
         on_progress(len(ready), len(made))
         return made
 
+    statement = _copy(request, packed=await cold_storage.has_archived_views(conn))
     # COPY takes no parameters: they are quoted into the statement on this side.
-    async with AsyncClientCursor(conn) as cursor, cursor.copy(_copy(request), request.values()) as copy:
+    async with AsyncClientCursor(conn) as cursor, cursor.copy(statement, request.values()) as copy:
         # The server sends every row as a message of its own.
         async for line in copy:
             lines.append(bytes(line))

@@ -164,6 +164,7 @@ def main(target: Path) -> None:
             arguments = [
                 str(_pg_dump()),
                 "--no-owner",
+                "--no-comments",
                 "--no-privileges",
                 "--rows-per-insert=100",
                 "--restrict-key=x",

@@ -1,6 +1,7 @@
 SET check_function_bodies = false;
 SET client_min_messages = warning;
 SELECT pg_catalog.set_config('search_path', '', false);
+CREATE SCHEMA analyst;
 CREATE DOMAIN public.task_role AS text
 	CONSTRAINT task_role_check CHECK ((VALUE = ANY (ARRAY['store_discovery'::text, 'entry_point_discovery'::text, 'product_discovery'::text, 'payload_fetch'::text, 'product_refresh'::text, 'analytics_refresh'::text, 'product_resync'::text])));
 CREATE DOMAIN public.task_status AS text
@@ -1075,7 +1076,8 @@ CREATE FUNCTION public.listings_of(products bigint[], brand_ids integer[]) RETUR
    WHERE ($1 IS NULL OR c.id = ANY (merged_canonical_products($1))) AND ($2 IS NULL OR c.brand_id = ANY (merged_brands($2)))
 $_$;
 CREATE FUNCTION public.live_brand(id integer) RETURNS integer
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE
+    SET search_path TO '$user', 'public'
     AS $_$
   WITH RECURSIVE r AS (
     SELECT b.id, b.merged_into FROM brands b WHERE b.id = $1
@@ -1083,7 +1085,8 @@ CREATE FUNCTION public.live_brand(id integer) RETURNS integer
   SELECT r.id FROM r WHERE r.merged_into IS NULL
 $_$;
 CREATE FUNCTION public.live_canonical_product(id bigint) RETURNS bigint
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE
+    SET search_path TO '$user', 'public'
     AS $_$
   WITH RECURSIVE r AS (
     SELECT c.id, c.merged_into FROM canonical_products c WHERE c.id = $1
@@ -1091,7 +1094,8 @@ CREATE FUNCTION public.live_canonical_product(id bigint) RETURNS bigint
   SELECT r.id FROM r WHERE r.merged_into IS NULL
 $_$;
 CREATE FUNCTION public.live_location(id integer) RETURNS integer
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE
+    SET search_path TO '$user', 'public'
     AS $_$
   WITH RECURSIVE r AS (
     SELECT l.id, l.merged_into FROM locations l WHERE l.id = $1
@@ -2167,6 +2171,1437 @@ BEGIN
   END IF;
   RETURN NEW;
 END $$;
+CREATE TABLE public.brands (
+    id integer NOT NULL,
+    slug text NOT NULL COLLATE pg_catalog."C",
+    name text NOT NULL,
+    merged_into integer,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT brands_merged CHECK ((merged_into <> id))
+);
+CREATE VIEW analyst.brands AS
+ SELECT id AS brand_id,
+    slug,
+    name,
+    public.live_brand(merged_into) AS merged_into,
+    created_at
+   FROM public.brands b;
+CREATE TABLE public.canonical_products (
+    id bigint NOT NULL,
+    brand_id integer,
+    name text NOT NULL,
+    category text COLLATE pg_catalog."C",
+    form text COLLATE pg_catalog."C",
+    strain text COLLATE pg_catalog."C",
+    anchor_product_id bigint,
+    listings integer DEFAULT 0 NOT NULL,
+    stores integer DEFAULT 0 NOT NULL,
+    merged_into bigint,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT canonical_products_merged CHECK ((merged_into <> id))
+);
+CREATE VIEW analyst.canonical_products AS
+ SELECT id AS canonical_product_id,
+    public.live_brand(brand_id) AS brand_id,
+    name,
+    category,
+    form,
+    strain,
+    listings,
+    stores,
+    public.live_canonical_product(merged_into) AS merged_into,
+    created_at,
+    changed_at
+   FROM public.canonical_products c;
+CREATE TABLE public.catalog_products (
+    id bigint NOT NULL,
+    dispensary_id integer NOT NULL,
+    provider text NOT NULL,
+    provider_product_id text NOT NULL,
+    content_hash bytea NOT NULL,
+    consecutive_misses smallint DEFAULT 0 NOT NULL,
+    first_seen_at timestamp with time zone NOT NULL,
+    last_seen_at timestamp with time zone,
+    state_from timestamp with time zone NOT NULL,
+    state_seen_to timestamp with time zone,
+    present boolean DEFAULT true NOT NULL,
+    changed_at timestamp with time zone NOT NULL,
+    name_raw text NOT NULL,
+    name text NOT NULL,
+    brand_name_raw text,
+    brand_name text,
+    category text,
+    subcategory text,
+    strain_type text,
+    category_canon text,
+    subcategory_canon text,
+    strain_canon text,
+    status_raw text,
+    price_rec numeric,
+    price_rec_special numeric,
+    price_med numeric,
+    price_med_special numeric,
+    stock_status text NOT NULL,
+    is_in_stock boolean,
+    quantity integer,
+    quantity_capped boolean DEFAULT false NOT NULL,
+    thc_lo numeric,
+    thc_hi numeric,
+    thc_unit text,
+    cbd_lo numeric,
+    cbd_hi numeric,
+    cbd_unit text,
+    variants jsonb NOT NULL,
+    cannabinoids jsonb,
+    terpenes jsonb,
+    batch jsonb,
+    quantity_sold bigint,
+    details_from timestamp with time zone,
+    specials jsonb,
+    image_url text,
+    images jsonb,
+    local_image_path text,
+    description text,
+    platform_created_at timestamp with time zone,
+    platform_updated_at timestamp with time zone,
+    extra jsonb NOT NULL,
+    CONSTRAINT catalog_gone CHECK (((consecutive_misses < 3) OR (stock_status = 'oos'::text))),
+    CONSTRAINT catalog_missing CHECK (((consecutive_misses = 0) OR (last_seen_at IS NOT NULL))),
+    CONSTRAINT catalog_products_consecutive_misses_check CHECK (((consecutive_misses >= 0) AND (consecutive_misses <= 3))),
+    CONSTRAINT catalog_products_stock_status_check CHECK ((stock_status = ANY (ARRAY['in_stock'::text, 'oos'::text, 'unknown'::text]))),
+    CONSTRAINT catalog_stock CHECK ((NOT (is_in_stock IS DISTINCT FROM
+CASE stock_status
+    WHEN 'in_stock'::text THEN true
+    WHEN 'oos'::text THEN false
+    ELSE NULL::boolean
+END)))
+)
+WITH (fillfactor='80');
+CREATE TABLE public.location_links (
+    location_id integer NOT NULL,
+    dispensary_id integer,
+    licence_id integer,
+    confidence double precision NOT NULL,
+    reasons json NOT NULL,
+    decided_by text,
+    linked_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT location_links_one CHECK ((num_nonnulls(dispensary_id, licence_id) = 1))
+);
+CREATE TABLE public.locations (
+    id integer NOT NULL,
+    name text NOT NULL,
+    chain text,
+    address text,
+    city text,
+    state text,
+    zipcode text,
+    latitude double precision,
+    longitude double precision,
+    phone text,
+    merged_into integer,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT locations_merged CHECK ((merged_into <> id))
+);
+CREATE TABLE public.product_history (
+    product_id bigint NOT NULL,
+    seen_from timestamp with time zone NOT NULL,
+    seen_to timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone NOT NULL,
+    dispensary_id integer NOT NULL,
+    quantity integer,
+    present boolean NOT NULL,
+    quantity_capped boolean NOT NULL,
+    stock_status text NOT NULL,
+    price_rec numeric,
+    price_rec_special numeric,
+    price_med numeric,
+    price_med_special numeric,
+    thc_lo numeric,
+    thc_hi numeric,
+    thc_unit text,
+    cbd_lo numeric,
+    cbd_hi numeric,
+    cbd_unit text,
+    prices json NOT NULL,
+    stock json NOT NULL,
+    CONSTRAINT product_history_span CHECK (((seen_to >= seen_from) AND (ended_at > seen_to)))
+)
+PARTITION BY RANGE (ended_at);
+CREATE VIEW public.product_changes AS
+ SELECT o.product_id,
+    o.dispensary_id,
+    p.provider_product_id,
+    p.name,
+    p.brand_name,
+    p.category,
+    o.ended_at AS changed_at,
+    ((o.prices)::jsonb IS DISTINCT FROM s.prices) AS price_changed,
+    (((o.stock)::jsonb IS DISTINCT FROM s.stock) OR (o.stock_status <> s.stock_status)) AS stock_changed,
+    o.price_rec AS price_rec_before,
+    s.price_rec AS price_rec_after,
+    o.price_rec_special AS price_rec_special_before,
+    s.price_rec_special AS price_rec_special_after,
+    o.price_med AS price_med_before,
+    s.price_med AS price_med_after,
+    o.price_med_special AS price_med_special_before,
+    s.price_med_special AS price_med_special_after,
+    o.stock_status AS stock_status_before,
+    s.stock_status AS stock_status_after,
+    o.quantity AS quantity_before,
+    s.quantity AS quantity_after,
+    (o.prices)::jsonb AS prices_before,
+    s.prices AS prices_after,
+    (o.stock)::jsonb AS stock_before,
+    s.stock AS stock_after,
+    s.present
+   FROM ((public.product_history o
+     JOIN public.catalog_products p ON ((p.id = o.product_id)))
+     CROSS JOIN LATERAL ( SELECT n.price_rec,
+            n.price_rec_special,
+            n.price_med,
+            n.price_med_special,
+            n.stock_status,
+            n.quantity,
+            n.present,
+            (n.prices)::jsonb AS prices,
+            (n.stock)::jsonb AS stock
+           FROM public.product_history n
+          WHERE ((n.product_id = o.product_id) AND (n.ended_at > o.ended_at) AND (n.seen_from = o.ended_at))
+        UNION ALL
+         SELECT p.price_rec,
+            p.price_rec_special,
+            p.price_med,
+            p.price_med_special,
+            p.stock_status,
+            p.quantity,
+            p.present,
+            public.option_prices(p.variants) AS option_prices,
+            public.option_stock(p.variants) AS option_stock
+          WHERE (p.state_from = o.ended_at)) s)
+  WHERE (((o.prices)::jsonb IS DISTINCT FROM s.prices) OR ((o.stock)::jsonb IS DISTINCT FROM s.stock) OR (o.stock_status <> s.stock_status));
+CREATE TABLE public.product_matches (
+    product_id bigint NOT NULL,
+    dispensary_id integer NOT NULL,
+    source_version bigint NOT NULL,
+    signature_id bigint NOT NULL,
+    canonical_product_id bigint,
+    platform_ids text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
+    sizes text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
+    matched_at timestamp with time zone DEFAULT now() NOT NULL
+);
+CREATE VIEW public.product_identities AS
+ SELECT m.product_id,
+        CASE
+            WHEN (c.merged_into IS NULL) THEN c.id
+            ELSE public.live_canonical_product(c.id)
+        END AS canonical_product_id,
+        CASE
+            WHEN (b.merged_into IS NULL) THEN b.id
+            ELSE public.live_brand(b.id)
+        END AS brand_id
+   FROM ((public.product_matches m
+     LEFT JOIN public.canonical_products c ON ((c.id = m.canonical_product_id)))
+     LEFT JOIN public.brands b ON ((b.id = c.brand_id)));
+CREATE VIEW public.store_locations AS
+ SELECT k.dispensary_id,
+        CASE
+            WHEN (l.merged_into IS NULL) THEN l.id
+            ELSE public.live_location(l.id)
+        END AS location_id
+   FROM (public.location_links k
+     JOIN public.locations l ON ((l.id = k.location_id)))
+  WHERE (k.dispensary_id IS NOT NULL);
+CREATE VIEW analyst.changes AS
+ SELECT c.changed_at,
+    c.product_id,
+    c.dispensary_id,
+    d.name AS store,
+    d.state,
+    p.provider,
+    c.provider_product_id,
+    c.name,
+    c.brand_name,
+    p.category_canon,
+    c.price_changed,
+    c.stock_changed,
+    c.present,
+    c.price_rec_before,
+    c.price_rec_after,
+    c.price_rec_special_before,
+    c.price_rec_special_after,
+    c.price_med_before,
+    c.price_med_after,
+    c.price_med_special_before,
+    c.price_med_special_after,
+    c.stock_status_before,
+    c.stock_status_after,
+    c.quantity_before,
+    c.quantity_after,
+    c.prices_before,
+    c.prices_after,
+    c.stock_before,
+    c.stock_after,
+    i.canonical_product_id,
+    i.brand_id,
+    l.location_id
+   FROM ((((public.product_changes c
+     JOIN public.catalog_products p ON ((p.id = c.product_id)))
+     JOIN public.dispensaries d ON ((d.id = c.dispensary_id)))
+     LEFT JOIN public.product_identities i ON ((i.product_id = p.id)))
+     LEFT JOIN public.store_locations l ON ((l.dispensary_id = c.dispensary_id)));
+CREATE TABLE public.store_crawls (
+    dispensary_id integer NOT NULL,
+    crawled_at timestamp with time zone NOT NULL,
+    payload_id bigint,
+    products integer NOT NULL,
+    new_products integer NOT NULL,
+    changed integer NOT NULL,
+    unchanged integer NOT NULL,
+    returned integer NOT NULL,
+    missing integer NOT NULL,
+    out_of_stock integer NOT NULL,
+    price_changes integer NOT NULL,
+    stock_changes integer NOT NULL,
+    warnings jsonb DEFAULT '[]'::jsonb NOT NULL,
+    CONSTRAINT store_crawls_products_check CHECK ((products >= 0))
+);
+CREATE VIEW analyst.crawls AS
+ SELECT c.dispensary_id,
+    d.name AS store,
+    d.state,
+    c.crawled_at,
+    c.payload_id,
+    c.products,
+    c.new_products,
+    c.changed,
+    c.unchanged,
+    c.returned,
+    c.missing,
+    c.out_of_stock,
+    c.price_changes,
+    c.stock_changes
+   FROM (public.store_crawls c
+     JOIN public.dispensaries d ON ((d.id = c.dispensary_id)));
+CREATE TABLE public.product_detail_history (
+    product_id bigint NOT NULL,
+    seen_from timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone NOT NULL,
+    quantity_sold bigint,
+    details_kept boolean NOT NULL,
+    batch json,
+    cannabinoids json,
+    terpenes json,
+    CONSTRAINT product_detail_history_kept CHECK (((NOT details_kept) OR ((batch IS NULL) AND (cannabinoids IS NULL) AND (terpenes IS NULL)))),
+    CONSTRAINT product_detail_history_span CHECK ((ended_at > seen_from))
+)
+PARTITION BY RANGE (ended_at);
+CREATE VIEW public.product_details AS
+ SELECT h.product_id,
+    h.seen_from,
+    h.ended_at,
+        CASE
+            WHEN (n.product_id IS NULL) THEN p.batch
+            ELSE (n.batch)::jsonb
+        END AS batch,
+        CASE
+            WHEN (n.product_id IS NULL) THEN p.cannabinoids
+            ELSE (n.cannabinoids)::jsonb
+        END AS cannabinoids,
+        CASE
+            WHEN (n.product_id IS NULL) THEN p.terpenes
+            ELSE (n.terpenes)::jsonb
+        END AS terpenes,
+    h.quantity_sold
+   FROM ((public.product_detail_history h
+     JOIN public.catalog_products p ON ((p.id = h.product_id)))
+     LEFT JOIN LATERAL ( SELECT n_1.product_id,
+            n_1.seen_from,
+            n_1.ended_at,
+            n_1.quantity_sold,
+            n_1.details_kept,
+            n_1.batch,
+            n_1.cannabinoids,
+            n_1.terpenes
+           FROM public.product_detail_history n_1
+          WHERE ((n_1.product_id = h.product_id) AND (n_1.ended_at >= h.ended_at) AND (NOT n_1.details_kept))
+          ORDER BY n_1.ended_at
+         LIMIT 1) n ON (true))
+UNION ALL
+ SELECT catalog_products.id AS product_id,
+    COALESCE(catalog_products.details_from, catalog_products.first_seen_at) AS seen_from,
+    NULL::timestamp with time zone AS ended_at,
+    catalog_products.batch,
+    catalog_products.cannabinoids,
+    catalog_products.terpenes,
+    catalog_products.quantity_sold
+   FROM public.catalog_products
+  WHERE ((catalog_products.batch IS NOT NULL) OR (catalog_products.cannabinoids IS NOT NULL) OR (catalog_products.terpenes IS NOT NULL) OR (catalog_products.quantity_sold IS NOT NULL));
+CREATE VIEW analyst.details AS
+ SELECT p.seen_from,
+    p.ended_at,
+    p.product_id,
+    c.dispensary_id,
+    d.name AS store,
+    d.state,
+    c.provider,
+    c.provider_product_id,
+    c.name,
+    c.brand_name,
+    c.category_canon,
+    p.cannabinoids,
+    p.terpenes,
+    (p.batch ->> 'batch_id'::text) AS batch_id,
+    (p.batch ->> 'package_tag'::text) AS package_tag,
+    ((p.batch ->> 'tested_on'::text))::date AS tested_on,
+    ((p.batch ->> 'packaged_on'::text))::date AS packaged_on,
+    ((p.batch ->> 'expires_on'::text))::date AS expires_on,
+    (p.batch ->> 'certificate_url'::text) AS certificate_url,
+    p.quantity_sold,
+    i.canonical_product_id,
+    i.brand_id,
+    l.location_id
+   FROM ((((public.product_details p
+     JOIN public.catalog_products c ON ((c.id = p.product_id)))
+     JOIN public.dispensaries d ON ((d.id = c.dispensary_id)))
+     LEFT JOIN public.product_identities i ON ((i.product_id = c.id)))
+     LEFT JOIN public.store_locations l ON ((l.dispensary_id = c.dispensary_id)));
+CREATE VIEW analyst.locations AS
+ SELECT id AS location_id,
+    name,
+    chain,
+    address,
+    city,
+    state,
+    zipcode,
+    (latitude)::numeric AS latitude,
+    (longitude)::numeric AS longitude,
+    phone,
+    public.live_location(merged_into) AS merged_into,
+    created_at,
+    changed_at
+   FROM public.locations l;
+CREATE TABLE public.match_events (
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    kind text NOT NULL,
+    from_id bigint NOT NULL,
+    to_id bigint NOT NULL,
+    listings integer NOT NULL,
+    cause text NOT NULL,
+    "position" bigint,
+    CONSTRAINT match_events_cause_check CHECK ((cause = ANY (ARRAY['menu'::text, 'correction'::text, 'rules'::text]))),
+    CONSTRAINT match_events_kind_check CHECK ((kind = ANY (ARRAY['merged'::text, 'split'::text])))
+);
+CREATE VIEW analyst.match_events AS
+ SELECT e.id,
+    e.at,
+    e.kind,
+    e.from_id AS from_canonical_product_id,
+    f.name AS from_name,
+    e.to_id AS canonical_product_id,
+    t.name,
+    e.listings,
+    e.cause
+   FROM ((public.match_events e
+     JOIN public.canonical_products f ON ((f.id = e.from_id)))
+     JOIN public.canonical_products t ON ((t.id = e.to_id)));
+CREATE TABLE public.match_signatures (
+    id bigint NOT NULL,
+    key uuid NOT NULL,
+    block text NOT NULL COLLATE pg_catalog."C",
+    parsed json NOT NULL,
+    canonical_product_id bigint,
+    linked_to bigint,
+    confidence double precision,
+    reasons json
+);
+CREATE VIEW analyst.product_matches AS
+ SELECT m.product_id,
+    m.dispensary_id,
+    i.canonical_product_id,
+    i.brand_id,
+    l.location_id,
+    round((s.confidence)::numeric, 4) AS confidence,
+    s.reasons,
+    to_json(m.sizes) AS sizes,
+    m.matched_at
+   FROM (((public.product_matches m
+     JOIN public.match_signatures s ON ((s.id = m.signature_id)))
+     LEFT JOIN public.product_identities i ON ((i.product_id = m.product_id)))
+     LEFT JOIN public.store_locations l ON ((l.dispensary_id = m.dispensary_id)));
+CREATE VIEW public.store_products AS
+ SELECT p.id,
+    p.dispensary_id,
+    p.provider,
+    p.provider_product_id,
+    p.name_raw,
+    p.name,
+    p.brand_name_raw,
+    p.brand_name,
+    p.category,
+    p.subcategory,
+    p.strain_type,
+    p.status_raw,
+    p.price_rec,
+    p.price_rec_special,
+    p.price_med,
+    p.price_med_special,
+    p.variants,
+    p.is_in_stock,
+    p.stock_status,
+    p.quantity,
+    p.quantity_capped,
+    p.thc_lo,
+    p.thc_hi,
+    p.thc_unit,
+    p.cbd_lo,
+    p.cbd_hi,
+    p.cbd_unit,
+    p.cannabinoids,
+    p.specials,
+    p.image_url,
+    p.images,
+    p.local_image_path,
+    p.description,
+    p.platform_created_at,
+    p.platform_updated_at,
+    p.extra,
+    p.consecutive_misses,
+    p.first_seen_at,
+    COALESCE(p.last_seen_at, d.last_crawled_at) AS last_seen_at,
+    p.changed_at AS updated_at,
+    p.category_canon,
+    p.subcategory_canon,
+    p.strain_canon,
+    p.terpenes,
+    p.batch,
+    p.quantity_sold
+   FROM (public.catalog_products p
+     JOIN public.dispensaries d ON ((d.id = p.dispensary_id)));
+CREATE VIEW analyst.products AS
+ SELECT p.id AS product_id,
+    p.dispensary_id,
+    d.name AS store,
+    d.state,
+    p.provider,
+    p.provider_product_id,
+    p.name,
+    p.name_raw,
+    p.brand_name,
+    p.brand_name_raw,
+    p.category,
+    p.subcategory,
+    p.strain_type,
+    p.category_canon,
+    p.subcategory_canon,
+    p.strain_canon,
+    p.status_raw,
+    p.price_rec,
+    p.price_rec_special,
+    p.price_med,
+    p.price_med_special,
+    p.is_in_stock,
+    p.stock_status,
+    p.quantity,
+    p.quantity_capped,
+    p.thc_lo,
+    p.thc_hi,
+    p.thc_unit,
+    p.cbd_lo,
+    p.cbd_hi,
+    p.cbd_unit,
+    p.variants,
+    p.cannabinoids,
+    p.terpenes,
+    (p.batch ->> 'batch_id'::text) AS batch_id,
+    (p.batch ->> 'package_tag'::text) AS package_tag,
+    ((p.batch ->> 'tested_on'::text))::date AS tested_on,
+    ((p.batch ->> 'packaged_on'::text))::date AS packaged_on,
+    ((p.batch ->> 'expires_on'::text))::date AS expires_on,
+    (p.batch ->> 'certificate_url'::text) AS certificate_url,
+    p.quantity_sold,
+    p.specials,
+    p.image_url,
+    p.local_image_path,
+    p.description,
+    p.consecutive_misses,
+    p.first_seen_at,
+    p.last_seen_at,
+    p.updated_at,
+    p.platform_created_at,
+    p.platform_updated_at,
+    i.canonical_product_id,
+    i.brand_id,
+    l.location_id
+   FROM (((public.store_products p
+     JOIN public.dispensaries d ON ((d.id = p.dispensary_id)))
+     LEFT JOIN public.product_identities i ON ((i.product_id = p.id)))
+     LEFT JOIN public.store_locations l ON ((l.dispensary_id = p.dispensary_id)));
+CREATE TABLE public.analytics_brand_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    all_states boolean NOT NULL,
+    state text,
+    brand text,
+    brand_id integer,
+    products integer NOT NULL,
+    in_stock integer NOT NULL,
+    of_products integer NOT NULL,
+    of_stores integer NOT NULL,
+    stores integer NOT NULL,
+    stale_stores integer NOT NULL,
+    known_stores integer NOT NULL,
+    scheduled bigint NOT NULL,
+    succeeded bigint NOT NULL,
+    oldest_crawl_at timestamp with time zone
+);
+CREATE TABLE public.analytics_runs (
+    id bigint NOT NULL,
+    status text DEFAULT 'running'::text NOT NULL,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    finished_at timestamp with time zone,
+    window_from timestamp with time zone NOT NULL,
+    window_to timestamp with time zone NOT NULL,
+    seconds double precision,
+    steps jsonb DEFAULT '[]'::jsonb NOT NULL,
+    error text,
+    CONSTRAINT analytics_runs_ended CHECK ((((status = 'running'::text) = (finished_at IS NULL)) AND ((status = 'failed'::text) = (error IS NOT NULL)))),
+    CONSTRAINT analytics_runs_status_check CHECK ((status = ANY (ARRAY['running'::text, 'done'::text, 'failed'::text])))
+);
+CREATE VIEW public.analytics_run AS
+ SELECT id,
+    finished_at AS refreshed_at,
+    started_at,
+    window_from,
+    window_to,
+    seconds,
+    steps
+   FROM public.analytics_runs
+  WHERE (status = 'done'::text)
+  ORDER BY id DESC
+ LIMIT 1;
+CREATE VIEW public.analytics_brand_distribution AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.all_states,
+    f.state,
+    f.brand,
+    f.brand_id,
+    f.products,
+    f.in_stock,
+    f.of_products,
+    f.of_stores,
+    f.stores,
+    f.stale_stores,
+    f.known_stores,
+    f.scheduled,
+    f.succeeded,
+    f.oldest_crawl_at
+   FROM (public.analytics_run r
+     JOIN public.analytics_brand_stats f ON ((f.run_id = r.id)));
+CREATE VIEW analyst.report_brands AS
+ SELECT refreshed_at,
+    run_id,
+    place,
+    all_states,
+    state,
+    brand,
+    brand_id,
+    products,
+    in_stock,
+    of_products,
+    of_stores,
+    stores,
+    stale_stores,
+    known_stores,
+    scheduled,
+    succeeded,
+    oldest_crawl_at
+   FROM public.analytics_brand_distribution;
+CREATE TABLE public.analytics_category_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    all_states boolean NOT NULL,
+    state text,
+    category text,
+    products integer NOT NULL,
+    in_stock integer NOT NULL,
+    of_products integer NOT NULL,
+    of_stores integer NOT NULL,
+    stores integer NOT NULL,
+    stale_stores integer NOT NULL,
+    known_stores integer NOT NULL,
+    scheduled bigint NOT NULL,
+    succeeded bigint NOT NULL,
+    oldest_crawl_at timestamp with time zone
+);
+CREATE VIEW public.analytics_category_distribution AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.all_states,
+    f.state,
+    f.category,
+    f.products,
+    f.in_stock,
+    f.of_products,
+    f.of_stores,
+    f.stores,
+    f.stale_stores,
+    f.known_stores,
+    f.scheduled,
+    f.succeeded,
+    f.oldest_crawl_at
+   FROM (public.analytics_run r
+     JOIN public.analytics_category_stats f ON ((f.run_id = r.id)));
+CREATE VIEW analyst.report_categories AS
+ SELECT refreshed_at,
+    run_id,
+    place,
+    all_states,
+    state,
+    category,
+    products,
+    in_stock,
+    of_products,
+    of_stores,
+    stores,
+    stale_stores,
+    known_stores,
+    scheduled,
+    succeeded,
+    oldest_crawl_at
+   FROM public.analytics_category_distribution;
+CREATE TABLE public.analytics_cheapest_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    level text NOT NULL,
+    state text NOT NULL,
+    category text,
+    brand_id integer,
+    location_id integer,
+    dispensary_id integer NOT NULL,
+    compared integer NOT NULL,
+    cheapest integer NOT NULL,
+    CONSTRAINT analytics_cheapest_stats_level_check CHECK ((level = ANY (ARRAY['all'::text, 'category'::text, 'brand'::text])))
+);
+CREATE VIEW public.analytics_cheapest_quarter AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.level,
+    f.state,
+    f.category,
+    f.brand_id,
+    f.location_id,
+    f.dispensary_id,
+    f.compared,
+    f.cheapest
+   FROM (public.analytics_run r
+     JOIN public.analytics_cheapest_stats f ON ((f.run_id = r.id)));
+CREATE VIEW analyst.report_cheapest_quarter AS
+ SELECT refreshed_at,
+    run_id,
+    place,
+    level,
+    state,
+    category,
+    brand_id,
+    location_id,
+    dispensary_id,
+    compared,
+    cheapest
+   FROM public.analytics_cheapest_quarter;
+CREATE TABLE public.analytics_discount_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    all_states boolean NOT NULL,
+    state text,
+    all_categories boolean NOT NULL,
+    category text,
+    products integer NOT NULL,
+    on_special integer NOT NULL,
+    named_only integer NOT NULL,
+    depth_median numeric,
+    depth_p90 numeric,
+    depth_mean numeric,
+    stores integer NOT NULL,
+    stale_stores integer NOT NULL,
+    known_stores integer NOT NULL,
+    scheduled bigint NOT NULL,
+    succeeded bigint NOT NULL,
+    oldest_crawl_at timestamp with time zone
+);
+CREATE VIEW public.analytics_discounts AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.all_states,
+    f.state,
+    f.all_categories,
+    f.category,
+    f.products,
+    f.on_special,
+    f.named_only,
+    f.depth_median,
+    f.depth_p90,
+    f.depth_mean,
+    f.stores,
+    f.stale_stores,
+    f.known_stores,
+    f.scheduled,
+    f.succeeded,
+    f.oldest_crawl_at
+   FROM (public.analytics_run r
+     JOIN public.analytics_discount_stats f ON ((f.run_id = r.id)));
+CREATE VIEW analyst.report_discounts AS
+ SELECT refreshed_at,
+    run_id,
+    place,
+    all_states,
+    state,
+    all_categories,
+    category,
+    products,
+    on_special,
+    named_only,
+    depth_median,
+    depth_p90,
+    depth_mean,
+    stores,
+    stale_stores,
+    known_stores,
+    scheduled,
+    succeeded,
+    oldest_crawl_at
+   FROM public.analytics_discounts;
+CREATE TABLE public.analytics_distribution_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    all_states boolean NOT NULL,
+    state text,
+    canonical_product_id bigint NOT NULL,
+    brand_id integer,
+    category text,
+    locations integer NOT NULL,
+    in_stock integer NOT NULL,
+    of_locations integer NOT NULL,
+    of_category integer
+);
+CREATE VIEW public.analytics_distribution AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.all_states,
+    f.state,
+    f.canonical_product_id,
+    f.brand_id,
+    f.category,
+    f.locations,
+    f.in_stock,
+    f.of_locations,
+    f.of_category
+   FROM (public.analytics_run r
+     JOIN public.analytics_distribution_stats f ON ((f.run_id = r.id)));
+CREATE VIEW analyst.report_distribution AS
+ SELECT refreshed_at,
+    run_id,
+    place,
+    all_states,
+    state,
+    canonical_product_id,
+    brand_id,
+    category,
+    locations,
+    in_stock,
+    of_locations,
+    of_category
+   FROM public.analytics_distribution;
+CREATE TABLE public.analytics_brand_distribution_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    all_states boolean NOT NULL,
+    state text,
+    brand_id integer NOT NULL,
+    all_categories boolean NOT NULL,
+    category text,
+    locations integer NOT NULL,
+    in_stock integer NOT NULL,
+    listed integer NOT NULL,
+    of_locations integer NOT NULL,
+    of_category integer
+);
+CREATE VIEW public.analytics_distribution_of_brands AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.all_states,
+    f.state,
+    f.brand_id,
+    f.all_categories,
+    f.category,
+    f.locations,
+    f.in_stock,
+    f.listed,
+    f.of_locations,
+    f.of_category
+   FROM (public.analytics_run r
+     JOIN public.analytics_brand_distribution_stats f ON ((f.run_id = r.id)));
+CREATE VIEW analyst.report_distribution_of_brands AS
+ SELECT refreshed_at,
+    run_id,
+    place,
+    all_states,
+    state,
+    brand_id,
+    all_categories,
+    category,
+    locations,
+    in_stock,
+    listed,
+    of_locations,
+    of_category
+   FROM public.analytics_distribution_of_brands;
+CREATE TABLE public.analytics_daily_stats (
+    run_id bigint NOT NULL,
+    day date NOT NULL,
+    dispensary_id integer NOT NULL,
+    state text,
+    new_products integer NOT NULL,
+    gone_products integer NOT NULL,
+    returned integer NOT NULL,
+    price_changes integer NOT NULL,
+    stock_changes integer NOT NULL,
+    crawls integer NOT NULL,
+    scheduled integer NOT NULL,
+    succeeded integer NOT NULL
+);
+CREATE VIEW public.analytics_new_and_gone AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.day,
+    f.dispensary_id,
+    f.state,
+    f.new_products,
+    f.gone_products,
+    f.returned,
+    f.price_changes,
+    f.stock_changes,
+    f.crawls,
+    f.scheduled,
+    f.succeeded
+   FROM (public.analytics_run r
+     JOIN public.analytics_daily_stats f ON ((f.run_id = r.id)));
+CREATE VIEW analyst.report_new_and_gone AS
+ SELECT refreshed_at,
+    run_id,
+    day,
+    dispensary_id,
+    state,
+    new_products,
+    gone_products,
+    returned,
+    price_changes,
+    stock_changes,
+    crawls,
+    scheduled,
+    succeeded
+   FROM public.analytics_new_and_gone;
+CREATE TABLE public.analytics_stock_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    level text NOT NULL,
+    state text,
+    category text,
+    dispensary_id integer,
+    products integer NOT NULL,
+    out_products integer NOT NULL,
+    in_seconds double precision NOT NULL,
+    out_seconds double precision NOT NULL,
+    absent_seconds double precision NOT NULL,
+    unknown_seconds double precision NOT NULL,
+    stores integer NOT NULL,
+    stale_stores integer NOT NULL,
+    known_stores integer NOT NULL,
+    scheduled bigint NOT NULL,
+    succeeded bigint NOT NULL,
+    oldest_crawl_at timestamp with time zone,
+    CONSTRAINT analytics_stock_stats_level_check CHECK ((level = ANY (ARRAY['all'::text, 'category'::text, 'state'::text, 'state_category'::text, 'store'::text, 'store_category'::text])))
+);
+CREATE VIEW public.analytics_out_of_stock AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.level,
+    f.state,
+    f.category,
+    f.dispensary_id,
+    f.products,
+    f.out_products,
+    f.in_seconds,
+    f.out_seconds,
+    f.absent_seconds,
+    f.unknown_seconds,
+    f.stores,
+    f.stale_stores,
+    f.known_stores,
+    f.scheduled,
+    f.succeeded,
+    f.oldest_crawl_at
+   FROM (public.analytics_run r
+     JOIN public.analytics_stock_stats f ON ((f.run_id = r.id)));
+CREATE VIEW analyst.report_out_of_stock AS
+ SELECT refreshed_at,
+    run_id,
+    place,
+    level,
+    state,
+    category,
+    dispensary_id,
+    products,
+    out_products,
+    in_seconds,
+    out_seconds,
+    absent_seconds,
+    unknown_seconds,
+    stores,
+    stale_stores,
+    known_stores,
+    scheduled,
+    succeeded,
+    oldest_crawl_at
+   FROM public.analytics_out_of_stock;
+CREATE TABLE public.analytics_out_product_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    product_id bigint NOT NULL,
+    dispensary_id integer NOT NULL,
+    state text,
+    category text,
+    brand text,
+    times_out integer NOT NULL,
+    in_seconds double precision NOT NULL,
+    out_seconds double precision NOT NULL,
+    absent_seconds double precision NOT NULL,
+    unknown_seconds double precision NOT NULL
+);
+CREATE VIEW public.analytics_out_of_stock_products AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.product_id,
+    f.dispensary_id,
+    f.state,
+    f.category,
+    f.brand,
+    f.times_out,
+    f.in_seconds,
+    f.out_seconds,
+    f.absent_seconds,
+    f.unknown_seconds
+   FROM (public.analytics_run r
+     JOIN public.analytics_out_product_stats f ON ((f.run_id = r.id)));
+CREATE VIEW analyst.report_out_of_stock_products AS
+ SELECT refreshed_at,
+    run_id,
+    place,
+    product_id,
+    dispensary_id,
+    state,
+    category,
+    brand,
+    times_out,
+    in_seconds,
+    out_seconds,
+    absent_seconds,
+    unknown_seconds
+   FROM public.analytics_out_of_stock_products;
+CREATE TABLE public.analytics_dispersion_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    gap_place integer NOT NULL,
+    all_states boolean NOT NULL,
+    state text,
+    canonical_product_id bigint NOT NULL,
+    size text NOT NULL COLLATE pg_catalog."C",
+    brand_id integer,
+    category text,
+    locations integer NOT NULL,
+    stale_locations integer NOT NULL,
+    min numeric NOT NULL,
+    p25 numeric NOT NULL,
+    median numeric NOT NULL,
+    p75 numeric NOT NULL,
+    max numeric NOT NULL,
+    mean numeric NOT NULL,
+    cv numeric NOT NULL
+);
+CREATE VIEW public.analytics_price_dispersion AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.gap_place,
+    f.all_states,
+    f.state,
+    f.canonical_product_id,
+    f.size,
+    f.brand_id,
+    f.category,
+    f.locations,
+    f.stale_locations,
+    f.min,
+    f.p25,
+    f.median,
+    f.p75,
+    f.max,
+    f.mean,
+    f.cv
+   FROM (public.analytics_run r
+     JOIN public.analytics_dispersion_stats f ON ((f.run_id = r.id)));
+CREATE VIEW analyst.report_price_dispersion AS
+ SELECT refreshed_at,
+    run_id,
+    place,
+    gap_place,
+    all_states,
+    state,
+    canonical_product_id,
+    size,
+    brand_id,
+    category,
+    locations,
+    stale_locations,
+    min,
+    p25,
+    median,
+    p75,
+    max,
+    mean,
+    cv
+   FROM public.analytics_price_dispersion;
+CREATE TABLE public.analytics_price_stats (
+    run_id bigint NOT NULL,
+    place integer NOT NULL,
+    all_states boolean NOT NULL,
+    state text,
+    category text,
+    products integer NOT NULL,
+    options integer NOT NULL,
+    without_weight integer NOT NULL,
+    without_price integer NOT NULL,
+    regular_n integer NOT NULL,
+    regular_p10 numeric,
+    regular_median numeric,
+    regular_p90 numeric,
+    regular_mean numeric,
+    effective_n integer NOT NULL,
+    effective_p10 numeric,
+    effective_median numeric,
+    effective_p90 numeric,
+    effective_mean numeric,
+    stores integer NOT NULL,
+    stale_stores integer NOT NULL,
+    known_stores integer NOT NULL,
+    scheduled bigint NOT NULL,
+    succeeded bigint NOT NULL,
+    oldest_crawl_at timestamp with time zone
+);
+CREATE VIEW public.analytics_price_per_gram AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.place,
+    f.all_states,
+    f.state,
+    f.category,
+    f.products,
+    f.options,
+    f.without_weight,
+    f.without_price,
+    f.regular_n,
+    f.regular_p10,
+    f.regular_median,
+    f.regular_p90,
+    f.regular_mean,
+    f.effective_n,
+    f.effective_p10,
+    f.effective_median,
+    f.effective_p90,
+    f.effective_mean,
+    f.stores,
+    f.stale_stores,
+    f.known_stores,
+    f.scheduled,
+    f.succeeded,
+    f.oldest_crawl_at
+   FROM (public.analytics_run r
+     JOIN public.analytics_price_stats f ON ((f.run_id = r.id)));
+CREATE VIEW analyst.report_price_per_gram AS
+ SELECT refreshed_at,
+    run_id,
+    place,
+    all_states,
+    state,
+    category,
+    products,
+    options,
+    without_weight,
+    without_price,
+    regular_n,
+    regular_p10,
+    regular_median,
+    regular_p90,
+    regular_mean,
+    effective_n,
+    effective_p10,
+    effective_median,
+    effective_p90,
+    effective_mean,
+    stores,
+    stale_stores,
+    known_stores,
+    scheduled,
+    succeeded,
+    oldest_crawl_at
+   FROM public.analytics_price_per_gram;
+CREATE TABLE public.analytics_store_stats (
+    run_id bigint NOT NULL,
+    dispensary_id integer NOT NULL,
+    platform text NOT NULL,
+    name text NOT NULL,
+    state text,
+    crawl_enabled boolean NOT NULL,
+    interval_hours numeric NOT NULL,
+    is_scheduled boolean NOT NULL,
+    last_crawled_at timestamp with time zone,
+    is_stale boolean NOT NULL,
+    products integer,
+    scheduled integer NOT NULL,
+    succeeded integer NOT NULL,
+    failed integer NOT NULL,
+    quarantined integer NOT NULL,
+    never_begun integer NOT NULL,
+    undecided integer NOT NULL,
+    observed_seconds double precision NOT NULL
+);
+CREATE VIEW public.analytics_stores AS
+ SELECT r.refreshed_at,
+    f.run_id,
+    f.dispensary_id,
+    f.platform,
+    f.name,
+    f.state,
+    f.crawl_enabled,
+    f.interval_hours,
+    f.is_scheduled,
+    f.last_crawled_at,
+    f.is_stale,
+    f.products,
+    f.scheduled,
+    f.succeeded,
+    f.failed,
+    f.quarantined,
+    f.never_begun,
+    f.undecided,
+    f.observed_seconds
+   FROM (public.analytics_run r
+     JOIN public.analytics_store_stats f ON ((f.run_id = r.id)));
+CREATE VIEW analyst.report_stores AS
+ SELECT refreshed_at,
+    run_id,
+    dispensary_id,
+    platform,
+    name,
+    state,
+    crawl_enabled,
+    interval_hours,
+    is_scheduled,
+    last_crawled_at,
+    is_stale,
+    products,
+    scheduled,
+    succeeded,
+    failed,
+    quarantined,
+    never_begun,
+    undecided,
+    observed_seconds
+   FROM public.analytics_stores;
+CREATE VIEW public.product_states AS
+ SELECT product_history.product_id,
+    product_history.seen_from,
+    product_history.seen_to,
+    product_history.present,
+    product_history.quantity_capped,
+    product_history.quantity,
+    product_history.stock_status,
+    product_history.price_rec,
+    product_history.price_rec_special,
+    product_history.price_med,
+    product_history.price_med_special,
+    product_history.thc_lo,
+    product_history.thc_hi,
+    product_history.thc_unit,
+    product_history.cbd_lo,
+    product_history.cbd_hi,
+    product_history.cbd_unit,
+    (product_history.prices)::jsonb AS prices,
+    (product_history.stock)::jsonb AS stock
+   FROM public.product_history
+UNION ALL
+ SELECT catalog_products.id AS product_id,
+    catalog_products.state_from AS seen_from,
+    catalog_products.state_seen_to AS seen_to,
+    catalog_products.present,
+    catalog_products.quantity_capped,
+    catalog_products.quantity,
+    catalog_products.stock_status,
+    catalog_products.price_rec,
+    catalog_products.price_rec_special,
+    catalog_products.price_med,
+    catalog_products.price_med_special,
+    catalog_products.thc_lo,
+    catalog_products.thc_hi,
+    catalog_products.thc_unit,
+    catalog_products.cbd_lo,
+    catalog_products.cbd_hi,
+    catalog_products.cbd_unit,
+    public.option_prices(catalog_products.variants) AS prices,
+    public.option_stock(catalog_products.variants) AS stock
+   FROM public.catalog_products;
+CREATE VIEW public.store_product_snapshots AS
+ SELECT s.product_id AS store_product_id,
+    p.dispensary_id,
+    p.provider,
+    p.provider_product_id,
+    c.crawled_at,
+    c.payload_id,
+    s.price_rec,
+    s.price_rec_special,
+    s.price_med,
+    s.price_med_special,
+    s.prices,
+        CASE s.stock_status
+            WHEN 'in_stock'::text THEN true
+            WHEN 'oos'::text THEN false
+            ELSE NULL::boolean
+        END AS is_in_stock,
+    s.stock_status,
+    s.quantity,
+    s.quantity_capped,
+    s.stock,
+    s.thc_lo,
+    s.thc_hi,
+    s.thc_unit,
+    s.cbd_lo,
+    s.cbd_hi,
+    s.cbd_unit,
+    s.seen_from AS state_since
+   FROM ((public.product_states s
+     JOIN public.catalog_products p ON ((p.id = s.product_id)))
+     JOIN public.store_crawls c ON (((c.dispensary_id = p.dispensary_id) AND (c.crawled_at >= s.seen_from) AND ((s.seen_to IS NULL) OR (c.crawled_at <= s.seen_to)))))
+  WHERE s.present;
+CREATE VIEW analyst.snapshots AS
+ SELECT s.crawled_at,
+    s.payload_id,
+    s.store_product_id AS product_id,
+    s.dispensary_id,
+    d.name AS store,
+    d.state,
+    s.provider,
+    s.provider_product_id,
+    p.name,
+    p.brand_name,
+    p.category_canon,
+    s.price_rec,
+    s.price_rec_special,
+    s.price_med,
+    s.price_med_special,
+    s.is_in_stock,
+    s.stock_status,
+    s.quantity,
+    s.quantity_capped,
+    s.thc_lo,
+    s.thc_hi,
+    s.thc_unit,
+    s.cbd_lo,
+    s.cbd_hi,
+    s.cbd_unit,
+    s.prices,
+    s.stock,
+    s.state_since,
+    i.canonical_product_id,
+    i.brand_id,
+    l.location_id
+   FROM ((((public.store_product_snapshots s
+     JOIN public.catalog_products p ON ((p.id = s.store_product_id)))
+     JOIN public.dispensaries d ON ((d.id = s.dispensary_id)))
+     LEFT JOIN public.product_identities i ON ((i.product_id = p.id)))
+     LEFT JOIN public.store_locations l ON ((l.dispensary_id = s.dispensary_id)));
+CREATE VIEW analyst.states AS
+ SELECT s.seen_from,
+    s.seen_to,
+    s.present,
+    s.product_id,
+    p.dispensary_id,
+    d.name AS store,
+    d.state,
+    p.provider,
+    p.provider_product_id,
+    p.name,
+    p.brand_name,
+    p.category_canon,
+    s.price_rec,
+    s.price_rec_special,
+    s.price_med,
+    s.price_med_special,
+    s.stock_status,
+    s.quantity,
+    s.quantity_capped,
+    s.thc_lo,
+    s.thc_hi,
+    s.thc_unit,
+    s.cbd_lo,
+    s.cbd_hi,
+    s.cbd_unit,
+    s.prices,
+    s.stock,
+    i.canonical_product_id,
+    i.brand_id,
+    l.location_id
+   FROM ((((public.product_states s
+     JOIN public.catalog_products p ON ((p.id = s.product_id)))
+     JOIN public.dispensaries d ON ((d.id = p.dispensary_id)))
+     LEFT JOIN public.product_identities i ON ((i.product_id = p.id)))
+     LEFT JOIN public.store_locations l ON ((l.dispensary_id = p.dispensary_id)));
+CREATE VIEW analyst.stores AS
+ SELECT d.id AS dispensary_id,
+    d.platform,
+    d.platform_dispensary_id,
+    d.slug,
+    d.name,
+    d.menu_url,
+    d.address,
+    d.city,
+    d.state,
+    d.country,
+    d.zipcode,
+    d.latitude,
+    d.longitude,
+    d.timezone,
+    d.phone,
+    d.is_recreational,
+    d.is_medical,
+    l.location_id,
+    d.crawl_enabled,
+    d.crawl_interval_hours,
+    d.first_crawled_at,
+    d.last_crawled_at,
+    d.product_count
+   FROM (public.dispensaries d
+     LEFT JOIN public.store_locations l ON ((l.dispensary_id = d.id)));
 CREATE TABLE public.alembic_version (
     version_num character varying(32) NOT NULL
 );
@@ -2306,433 +3741,6 @@ ALTER TABLE public.alert_rules ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY 
     NO MAXVALUE
     CACHE 1
 );
-CREATE TABLE public.analytics_brand_stats (
-    run_id bigint NOT NULL,
-    place integer NOT NULL,
-    all_states boolean NOT NULL,
-    state text,
-    brand text,
-    brand_id integer,
-    products integer NOT NULL,
-    in_stock integer NOT NULL,
-    of_products integer NOT NULL,
-    of_stores integer NOT NULL,
-    stores integer NOT NULL,
-    stale_stores integer NOT NULL,
-    known_stores integer NOT NULL,
-    scheduled bigint NOT NULL,
-    succeeded bigint NOT NULL,
-    oldest_crawl_at timestamp with time zone
-);
-CREATE TABLE public.analytics_runs (
-    id bigint NOT NULL,
-    status text DEFAULT 'running'::text NOT NULL,
-    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    finished_at timestamp with time zone,
-    window_from timestamp with time zone NOT NULL,
-    window_to timestamp with time zone NOT NULL,
-    seconds double precision,
-    steps jsonb DEFAULT '[]'::jsonb NOT NULL,
-    error text,
-    CONSTRAINT analytics_runs_ended CHECK ((((status = 'running'::text) = (finished_at IS NULL)) AND ((status = 'failed'::text) = (error IS NOT NULL)))),
-    CONSTRAINT analytics_runs_status_check CHECK ((status = ANY (ARRAY['running'::text, 'done'::text, 'failed'::text])))
-);
-CREATE VIEW public.analytics_run AS
- SELECT id,
-    finished_at AS refreshed_at,
-    started_at,
-    window_from,
-    window_to,
-    seconds,
-    steps
-   FROM public.analytics_runs
-  WHERE (status = 'done'::text)
-  ORDER BY id DESC
- LIMIT 1;
-CREATE VIEW public.analytics_brand_distribution AS
- SELECT r.refreshed_at,
-    f.run_id,
-    f.place,
-    f.all_states,
-    f.state,
-    f.brand,
-    f.brand_id,
-    f.products,
-    f.in_stock,
-    f.of_products,
-    f.of_stores,
-    f.stores,
-    f.stale_stores,
-    f.known_stores,
-    f.scheduled,
-    f.succeeded,
-    f.oldest_crawl_at
-   FROM (public.analytics_run r
-     JOIN public.analytics_brand_stats f ON ((f.run_id = r.id)));
-CREATE TABLE public.analytics_brand_distribution_stats (
-    run_id bigint NOT NULL,
-    place integer NOT NULL,
-    all_states boolean NOT NULL,
-    state text,
-    brand_id integer NOT NULL,
-    all_categories boolean NOT NULL,
-    category text,
-    locations integer NOT NULL,
-    in_stock integer NOT NULL,
-    listed integer NOT NULL,
-    of_locations integer NOT NULL,
-    of_category integer
-);
-CREATE TABLE public.analytics_category_stats (
-    run_id bigint NOT NULL,
-    place integer NOT NULL,
-    all_states boolean NOT NULL,
-    state text,
-    category text,
-    products integer NOT NULL,
-    in_stock integer NOT NULL,
-    of_products integer NOT NULL,
-    of_stores integer NOT NULL,
-    stores integer NOT NULL,
-    stale_stores integer NOT NULL,
-    known_stores integer NOT NULL,
-    scheduled bigint NOT NULL,
-    succeeded bigint NOT NULL,
-    oldest_crawl_at timestamp with time zone
-);
-CREATE VIEW public.analytics_category_distribution AS
- SELECT r.refreshed_at,
-    f.run_id,
-    f.place,
-    f.all_states,
-    f.state,
-    f.category,
-    f.products,
-    f.in_stock,
-    f.of_products,
-    f.of_stores,
-    f.stores,
-    f.stale_stores,
-    f.known_stores,
-    f.scheduled,
-    f.succeeded,
-    f.oldest_crawl_at
-   FROM (public.analytics_run r
-     JOIN public.analytics_category_stats f ON ((f.run_id = r.id)));
-CREATE TABLE public.analytics_cheapest_stats (
-    run_id bigint NOT NULL,
-    place integer NOT NULL,
-    level text NOT NULL,
-    state text NOT NULL,
-    category text,
-    brand_id integer,
-    location_id integer,
-    dispensary_id integer NOT NULL,
-    compared integer NOT NULL,
-    cheapest integer NOT NULL,
-    CONSTRAINT analytics_cheapest_stats_level_check CHECK ((level = ANY (ARRAY['all'::text, 'category'::text, 'brand'::text])))
-);
-CREATE VIEW public.analytics_cheapest_quarter AS
- SELECT r.refreshed_at,
-    f.run_id,
-    f.place,
-    f.level,
-    f.state,
-    f.category,
-    f.brand_id,
-    f.location_id,
-    f.dispensary_id,
-    f.compared,
-    f.cheapest
-   FROM (public.analytics_run r
-     JOIN public.analytics_cheapest_stats f ON ((f.run_id = r.id)));
-CREATE TABLE public.analytics_daily_stats (
-    run_id bigint NOT NULL,
-    day date NOT NULL,
-    dispensary_id integer NOT NULL,
-    state text,
-    new_products integer NOT NULL,
-    gone_products integer NOT NULL,
-    returned integer NOT NULL,
-    price_changes integer NOT NULL,
-    stock_changes integer NOT NULL,
-    crawls integer NOT NULL,
-    scheduled integer NOT NULL,
-    succeeded integer NOT NULL
-);
-CREATE TABLE public.analytics_discount_stats (
-    run_id bigint NOT NULL,
-    place integer NOT NULL,
-    all_states boolean NOT NULL,
-    state text,
-    all_categories boolean NOT NULL,
-    category text,
-    products integer NOT NULL,
-    on_special integer NOT NULL,
-    named_only integer NOT NULL,
-    depth_median numeric,
-    depth_p90 numeric,
-    depth_mean numeric,
-    stores integer NOT NULL,
-    stale_stores integer NOT NULL,
-    known_stores integer NOT NULL,
-    scheduled bigint NOT NULL,
-    succeeded bigint NOT NULL,
-    oldest_crawl_at timestamp with time zone
-);
-CREATE VIEW public.analytics_discounts AS
- SELECT r.refreshed_at,
-    f.run_id,
-    f.place,
-    f.all_states,
-    f.state,
-    f.all_categories,
-    f.category,
-    f.products,
-    f.on_special,
-    f.named_only,
-    f.depth_median,
-    f.depth_p90,
-    f.depth_mean,
-    f.stores,
-    f.stale_stores,
-    f.known_stores,
-    f.scheduled,
-    f.succeeded,
-    f.oldest_crawl_at
-   FROM (public.analytics_run r
-     JOIN public.analytics_discount_stats f ON ((f.run_id = r.id)));
-CREATE TABLE public.analytics_dispersion_stats (
-    run_id bigint NOT NULL,
-    place integer NOT NULL,
-    gap_place integer NOT NULL,
-    all_states boolean NOT NULL,
-    state text,
-    canonical_product_id bigint NOT NULL,
-    size text NOT NULL COLLATE pg_catalog."C",
-    brand_id integer,
-    category text,
-    locations integer NOT NULL,
-    stale_locations integer NOT NULL,
-    min numeric NOT NULL,
-    p25 numeric NOT NULL,
-    median numeric NOT NULL,
-    p75 numeric NOT NULL,
-    max numeric NOT NULL,
-    mean numeric NOT NULL,
-    cv numeric NOT NULL
-);
-CREATE TABLE public.analytics_distribution_stats (
-    run_id bigint NOT NULL,
-    place integer NOT NULL,
-    all_states boolean NOT NULL,
-    state text,
-    canonical_product_id bigint NOT NULL,
-    brand_id integer,
-    category text,
-    locations integer NOT NULL,
-    in_stock integer NOT NULL,
-    of_locations integer NOT NULL,
-    of_category integer
-);
-CREATE VIEW public.analytics_distribution AS
- SELECT r.refreshed_at,
-    f.run_id,
-    f.place,
-    f.all_states,
-    f.state,
-    f.canonical_product_id,
-    f.brand_id,
-    f.category,
-    f.locations,
-    f.in_stock,
-    f.of_locations,
-    f.of_category
-   FROM (public.analytics_run r
-     JOIN public.analytics_distribution_stats f ON ((f.run_id = r.id)));
-CREATE VIEW public.analytics_distribution_of_brands AS
- SELECT r.refreshed_at,
-    f.run_id,
-    f.place,
-    f.all_states,
-    f.state,
-    f.brand_id,
-    f.all_categories,
-    f.category,
-    f.locations,
-    f.in_stock,
-    f.listed,
-    f.of_locations,
-    f.of_category
-   FROM (public.analytics_run r
-     JOIN public.analytics_brand_distribution_stats f ON ((f.run_id = r.id)));
-CREATE VIEW public.analytics_new_and_gone AS
- SELECT r.refreshed_at,
-    f.run_id,
-    f.day,
-    f.dispensary_id,
-    f.state,
-    f.new_products,
-    f.gone_products,
-    f.returned,
-    f.price_changes,
-    f.stock_changes,
-    f.crawls,
-    f.scheduled,
-    f.succeeded
-   FROM (public.analytics_run r
-     JOIN public.analytics_daily_stats f ON ((f.run_id = r.id)));
-CREATE TABLE public.analytics_stock_stats (
-    run_id bigint NOT NULL,
-    place integer NOT NULL,
-    level text NOT NULL,
-    state text,
-    category text,
-    dispensary_id integer,
-    products integer NOT NULL,
-    out_products integer NOT NULL,
-    in_seconds double precision NOT NULL,
-    out_seconds double precision NOT NULL,
-    absent_seconds double precision NOT NULL,
-    unknown_seconds double precision NOT NULL,
-    stores integer NOT NULL,
-    stale_stores integer NOT NULL,
-    known_stores integer NOT NULL,
-    scheduled bigint NOT NULL,
-    succeeded bigint NOT NULL,
-    oldest_crawl_at timestamp with time zone,
-    CONSTRAINT analytics_stock_stats_level_check CHECK ((level = ANY (ARRAY['all'::text, 'category'::text, 'state'::text, 'state_category'::text, 'store'::text, 'store_category'::text])))
-);
-CREATE VIEW public.analytics_out_of_stock AS
- SELECT r.refreshed_at,
-    f.run_id,
-    f.place,
-    f.level,
-    f.state,
-    f.category,
-    f.dispensary_id,
-    f.products,
-    f.out_products,
-    f.in_seconds,
-    f.out_seconds,
-    f.absent_seconds,
-    f.unknown_seconds,
-    f.stores,
-    f.stale_stores,
-    f.known_stores,
-    f.scheduled,
-    f.succeeded,
-    f.oldest_crawl_at
-   FROM (public.analytics_run r
-     JOIN public.analytics_stock_stats f ON ((f.run_id = r.id)));
-CREATE TABLE public.analytics_out_product_stats (
-    run_id bigint NOT NULL,
-    place integer NOT NULL,
-    product_id bigint NOT NULL,
-    dispensary_id integer NOT NULL,
-    state text,
-    category text,
-    brand text,
-    times_out integer NOT NULL,
-    in_seconds double precision NOT NULL,
-    out_seconds double precision NOT NULL,
-    absent_seconds double precision NOT NULL,
-    unknown_seconds double precision NOT NULL
-);
-CREATE VIEW public.analytics_out_of_stock_products AS
- SELECT r.refreshed_at,
-    f.run_id,
-    f.place,
-    f.product_id,
-    f.dispensary_id,
-    f.state,
-    f.category,
-    f.brand,
-    f.times_out,
-    f.in_seconds,
-    f.out_seconds,
-    f.absent_seconds,
-    f.unknown_seconds
-   FROM (public.analytics_run r
-     JOIN public.analytics_out_product_stats f ON ((f.run_id = r.id)));
-CREATE VIEW public.analytics_price_dispersion AS
- SELECT r.refreshed_at,
-    f.run_id,
-    f.place,
-    f.gap_place,
-    f.all_states,
-    f.state,
-    f.canonical_product_id,
-    f.size,
-    f.brand_id,
-    f.category,
-    f.locations,
-    f.stale_locations,
-    f.min,
-    f.p25,
-    f.median,
-    f.p75,
-    f.max,
-    f.mean,
-    f.cv
-   FROM (public.analytics_run r
-     JOIN public.analytics_dispersion_stats f ON ((f.run_id = r.id)));
-CREATE TABLE public.analytics_price_stats (
-    run_id bigint NOT NULL,
-    place integer NOT NULL,
-    all_states boolean NOT NULL,
-    state text,
-    category text,
-    products integer NOT NULL,
-    options integer NOT NULL,
-    without_weight integer NOT NULL,
-    without_price integer NOT NULL,
-    regular_n integer NOT NULL,
-    regular_p10 numeric,
-    regular_median numeric,
-    regular_p90 numeric,
-    regular_mean numeric,
-    effective_n integer NOT NULL,
-    effective_p10 numeric,
-    effective_median numeric,
-    effective_p90 numeric,
-    effective_mean numeric,
-    stores integer NOT NULL,
-    stale_stores integer NOT NULL,
-    known_stores integer NOT NULL,
-    scheduled bigint NOT NULL,
-    succeeded bigint NOT NULL,
-    oldest_crawl_at timestamp with time zone
-);
-CREATE VIEW public.analytics_price_per_gram AS
- SELECT r.refreshed_at,
-    f.run_id,
-    f.place,
-    f.all_states,
-    f.state,
-    f.category,
-    f.products,
-    f.options,
-    f.without_weight,
-    f.without_price,
-    f.regular_n,
-    f.regular_p10,
-    f.regular_median,
-    f.regular_p90,
-    f.regular_mean,
-    f.effective_n,
-    f.effective_p10,
-    f.effective_median,
-    f.effective_p90,
-    f.effective_mean,
-    f.stores,
-    f.stale_stores,
-    f.known_stores,
-    f.scheduled,
-    f.succeeded,
-    f.oldest_crawl_at
-   FROM (public.analytics_run r
-     JOIN public.analytics_price_stats f ON ((f.run_id = r.id)));
 ALTER TABLE public.analytics_runs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.analytics_runs_id_seq
     START WITH 1
@@ -2741,48 +3749,6 @@ ALTER TABLE public.analytics_runs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTI
     NO MAXVALUE
     CACHE 1
 );
-CREATE TABLE public.analytics_store_stats (
-    run_id bigint NOT NULL,
-    dispensary_id integer NOT NULL,
-    platform text NOT NULL,
-    name text NOT NULL,
-    state text,
-    crawl_enabled boolean NOT NULL,
-    interval_hours numeric NOT NULL,
-    is_scheduled boolean NOT NULL,
-    last_crawled_at timestamp with time zone,
-    is_stale boolean NOT NULL,
-    products integer,
-    scheduled integer NOT NULL,
-    succeeded integer NOT NULL,
-    failed integer NOT NULL,
-    quarantined integer NOT NULL,
-    never_begun integer NOT NULL,
-    undecided integer NOT NULL,
-    observed_seconds double precision NOT NULL
-);
-CREATE VIEW public.analytics_stores AS
- SELECT r.refreshed_at,
-    f.run_id,
-    f.dispensary_id,
-    f.platform,
-    f.name,
-    f.state,
-    f.crawl_enabled,
-    f.interval_hours,
-    f.is_scheduled,
-    f.last_crawled_at,
-    f.is_stale,
-    f.products,
-    f.scheduled,
-    f.succeeded,
-    f.failed,
-    f.quarantined,
-    f.never_begun,
-    f.undecided,
-    f.observed_seconds
-   FROM (public.analytics_run r
-     JOIN public.analytics_store_stats f ON ((f.run_id = r.id)));
 CREATE TABLE public.api_tokens (
     id integer NOT NULL,
     user_id integer NOT NULL,
@@ -2859,14 +3825,6 @@ CREATE TABLE public.brand_aliases (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT brand_aliases_origin_check CHECK ((origin = ANY (ARRAY['spelling'::text, 'learned'::text, 'person'::text])))
 );
-CREATE TABLE public.brands (
-    id integer NOT NULL,
-    slug text NOT NULL COLLATE pg_catalog."C",
-    name text NOT NULL,
-    merged_into integer,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT brands_merged CHECK ((merged_into <> id))
-);
 ALTER TABLE public.brands ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.brands_id_seq
     START WITH 1
@@ -2874,21 +3832,6 @@ ALTER TABLE public.brands ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
-);
-CREATE TABLE public.canonical_products (
-    id bigint NOT NULL,
-    brand_id integer,
-    name text NOT NULL,
-    category text COLLATE pg_catalog."C",
-    form text COLLATE pg_catalog."C",
-    strain text COLLATE pg_catalog."C",
-    anchor_product_id bigint,
-    listings integer DEFAULT 0 NOT NULL,
-    stores integer DEFAULT 0 NOT NULL,
-    merged_into bigint,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    changed_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT canonical_products_merged CHECK ((merged_into <> id))
 );
 CREATE VIEW public.canonical_product_brands AS
  SELECT c.id AS canonical_product_id,
@@ -2927,70 +3870,6 @@ CREATE TABLE public.catalog_names (
 CREATE TABLE public.catalog_new_names (
     name text NOT NULL
 );
-CREATE TABLE public.catalog_products (
-    id bigint NOT NULL,
-    dispensary_id integer NOT NULL,
-    provider text NOT NULL,
-    provider_product_id text NOT NULL,
-    content_hash bytea NOT NULL,
-    consecutive_misses smallint DEFAULT 0 NOT NULL,
-    first_seen_at timestamp with time zone NOT NULL,
-    last_seen_at timestamp with time zone,
-    state_from timestamp with time zone NOT NULL,
-    state_seen_to timestamp with time zone,
-    present boolean DEFAULT true NOT NULL,
-    changed_at timestamp with time zone NOT NULL,
-    name_raw text NOT NULL,
-    name text NOT NULL,
-    brand_name_raw text,
-    brand_name text,
-    category text,
-    subcategory text,
-    strain_type text,
-    category_canon text,
-    subcategory_canon text,
-    strain_canon text,
-    status_raw text,
-    price_rec numeric,
-    price_rec_special numeric,
-    price_med numeric,
-    price_med_special numeric,
-    stock_status text NOT NULL,
-    is_in_stock boolean,
-    quantity integer,
-    quantity_capped boolean DEFAULT false NOT NULL,
-    thc_lo numeric,
-    thc_hi numeric,
-    thc_unit text,
-    cbd_lo numeric,
-    cbd_hi numeric,
-    cbd_unit text,
-    variants jsonb NOT NULL,
-    cannabinoids jsonb,
-    terpenes jsonb,
-    batch jsonb,
-    quantity_sold bigint,
-    details_from timestamp with time zone,
-    specials jsonb,
-    image_url text,
-    images jsonb,
-    local_image_path text,
-    description text,
-    platform_created_at timestamp with time zone,
-    platform_updated_at timestamp with time zone,
-    extra jsonb NOT NULL,
-    CONSTRAINT catalog_gone CHECK (((consecutive_misses < 3) OR (stock_status = 'oos'::text))),
-    CONSTRAINT catalog_missing CHECK (((consecutive_misses = 0) OR (last_seen_at IS NOT NULL))),
-    CONSTRAINT catalog_products_consecutive_misses_check CHECK (((consecutive_misses >= 0) AND (consecutive_misses <= 3))),
-    CONSTRAINT catalog_products_stock_status_check CHECK ((stock_status = ANY (ARRAY['in_stock'::text, 'oos'::text, 'unknown'::text]))),
-    CONSTRAINT catalog_stock CHECK ((NOT (is_in_stock IS DISTINCT FROM
-CASE stock_status
-    WHEN 'in_stock'::text THEN true
-    WHEN 'oos'::text THEN false
-    ELSE NULL::boolean
-END)))
-)
-WITH (fillfactor='80');
 ALTER TABLE public.catalog_products ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
     SEQUENCE NAME public.catalog_products_id_seq
     START WITH 1
@@ -3487,16 +4366,6 @@ ALTER TABLE public.location_events ALTER COLUMN id ADD GENERATED ALWAYS AS IDENT
     NO MAXVALUE
     CACHE 1
 );
-CREATE TABLE public.location_links (
-    location_id integer NOT NULL,
-    dispensary_id integer,
-    licence_id integer,
-    confidence double precision NOT NULL,
-    reasons json NOT NULL,
-    decided_by text,
-    linked_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT location_links_one CHECK ((num_nonnulls(dispensary_id, licence_id) = 1))
-);
 CREATE VIEW public.location_menus AS
  SELECT l.location_id,
     l.dispensary_id,
@@ -3510,22 +4379,6 @@ CREATE TABLE public.location_refusals (
     decided_by text NOT NULL,
     decided_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT location_refusals_one CHECK ((num_nonnulls(dispensary_id, licence_id) = 1))
-);
-CREATE TABLE public.locations (
-    id integer NOT NULL,
-    name text NOT NULL,
-    chain text,
-    address text,
-    city text,
-    state text,
-    zipcode text,
-    latitude double precision,
-    longitude double precision,
-    phone text,
-    merged_into integer,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    changed_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT locations_merged CHECK ((merged_into <> id))
 );
 ALTER TABLE public.locations ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.locations_id_seq
@@ -3593,18 +4446,6 @@ CREATE TABLE public.match_dirty_blocks (
     cause text DEFAULT 'correction'::text NOT NULL,
     CONSTRAINT match_dirty_blocks_cause_check CHECK ((cause = ANY (ARRAY['menu'::text, 'correction'::text, 'rules'::text])))
 );
-CREATE TABLE public.match_events (
-    id bigint NOT NULL,
-    at timestamp with time zone DEFAULT now() NOT NULL,
-    kind text NOT NULL,
-    from_id bigint NOT NULL,
-    to_id bigint NOT NULL,
-    listings integer NOT NULL,
-    cause text NOT NULL,
-    "position" bigint,
-    CONSTRAINT match_events_cause_check CHECK ((cause = ANY (ARRAY['menu'::text, 'correction'::text, 'rules'::text]))),
-    CONSTRAINT match_events_kind_check CHECK ((kind = ANY (ARRAY['merged'::text, 'split'::text])))
-);
 ALTER TABLE public.match_events ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.match_events_id_seq
     START WITH 1
@@ -3622,16 +4463,6 @@ CREATE TABLE public.match_reviews (
     reasons json NOT NULL,
     skipped_at timestamp with time zone,
     CONSTRAINT match_reviews_order CHECK ((a < b))
-);
-CREATE TABLE public.match_signatures (
-    id bigint NOT NULL,
-    key uuid NOT NULL,
-    block text NOT NULL COLLATE pg_catalog."C",
-    parsed json NOT NULL,
-    canonical_product_id bigint,
-    linked_to bigint,
-    confidence double precision,
-    reasons json
 );
 ALTER TABLE public.match_signatures ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.match_signatures_id_seq
@@ -3716,96 +4547,6 @@ ALTER TABLE public.price_watches ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTIT
     NO MAXVALUE
     CACHE 1
 );
-CREATE TABLE public.product_history (
-    product_id bigint NOT NULL,
-    seen_from timestamp with time zone NOT NULL,
-    seen_to timestamp with time zone NOT NULL,
-    ended_at timestamp with time zone NOT NULL,
-    dispensary_id integer NOT NULL,
-    quantity integer,
-    present boolean NOT NULL,
-    quantity_capped boolean NOT NULL,
-    stock_status text NOT NULL,
-    price_rec numeric,
-    price_rec_special numeric,
-    price_med numeric,
-    price_med_special numeric,
-    thc_lo numeric,
-    thc_hi numeric,
-    thc_unit text,
-    cbd_lo numeric,
-    cbd_hi numeric,
-    cbd_unit text,
-    prices json NOT NULL,
-    stock json NOT NULL,
-    CONSTRAINT product_history_span CHECK (((seen_to >= seen_from) AND (ended_at > seen_to)))
-)
-PARTITION BY RANGE (ended_at);
-CREATE VIEW public.product_changes AS
- SELECT o.product_id,
-    o.dispensary_id,
-    p.provider_product_id,
-    p.name,
-    p.brand_name,
-    p.category,
-    o.ended_at AS changed_at,
-    ((o.prices)::jsonb IS DISTINCT FROM s.prices) AS price_changed,
-    (((o.stock)::jsonb IS DISTINCT FROM s.stock) OR (o.stock_status <> s.stock_status)) AS stock_changed,
-    o.price_rec AS price_rec_before,
-    s.price_rec AS price_rec_after,
-    o.price_rec_special AS price_rec_special_before,
-    s.price_rec_special AS price_rec_special_after,
-    o.price_med AS price_med_before,
-    s.price_med AS price_med_after,
-    o.price_med_special AS price_med_special_before,
-    s.price_med_special AS price_med_special_after,
-    o.stock_status AS stock_status_before,
-    s.stock_status AS stock_status_after,
-    o.quantity AS quantity_before,
-    s.quantity AS quantity_after,
-    (o.prices)::jsonb AS prices_before,
-    s.prices AS prices_after,
-    (o.stock)::jsonb AS stock_before,
-    s.stock AS stock_after,
-    s.present
-   FROM ((public.product_history o
-     JOIN public.catalog_products p ON ((p.id = o.product_id)))
-     CROSS JOIN LATERAL ( SELECT n.price_rec,
-            n.price_rec_special,
-            n.price_med,
-            n.price_med_special,
-            n.stock_status,
-            n.quantity,
-            n.present,
-            (n.prices)::jsonb AS prices,
-            (n.stock)::jsonb AS stock
-           FROM public.product_history n
-          WHERE ((n.product_id = o.product_id) AND (n.ended_at > o.ended_at) AND (n.seen_from = o.ended_at))
-        UNION ALL
-         SELECT p.price_rec,
-            p.price_rec_special,
-            p.price_med,
-            p.price_med_special,
-            p.stock_status,
-            p.quantity,
-            p.present,
-            public.option_prices(p.variants) AS option_prices,
-            public.option_stock(p.variants) AS option_stock
-          WHERE (p.state_from = o.ended_at)) s)
-  WHERE (((o.prices)::jsonb IS DISTINCT FROM s.prices) OR ((o.stock)::jsonb IS DISTINCT FROM s.stock) OR (o.stock_status <> s.stock_status));
-CREATE TABLE public.product_detail_history (
-    product_id bigint NOT NULL,
-    seen_from timestamp with time zone NOT NULL,
-    ended_at timestamp with time zone NOT NULL,
-    quantity_sold bigint,
-    details_kept boolean NOT NULL,
-    batch json,
-    cannabinoids json,
-    terpenes json,
-    CONSTRAINT product_detail_history_kept CHECK (((NOT details_kept) OR ((batch IS NULL) AND (cannabinoids IS NULL) AND (terpenes IS NULL)))),
-    CONSTRAINT product_detail_history_span CHECK ((ended_at > seen_from))
-)
-PARTITION BY RANGE (ended_at);
 CREATE TABLE public.product_detail_history_2026_11 (
     product_id bigint CONSTRAINT product_detail_history_product_id_not_null NOT NULL,
     seen_from timestamp with time zone CONSTRAINT product_detail_history_seen_from_not_null NOT NULL,
@@ -3818,47 +4559,6 @@ CREATE TABLE public.product_detail_history_2026_11 (
     CONSTRAINT product_detail_history_kept CHECK (((NOT details_kept) OR ((batch IS NULL) AND (cannabinoids IS NULL) AND (terpenes IS NULL)))),
     CONSTRAINT product_detail_history_span CHECK ((ended_at > seen_from))
 );
-CREATE VIEW public.product_details AS
- SELECT h.product_id,
-    h.seen_from,
-    h.ended_at,
-        CASE
-            WHEN (n.product_id IS NULL) THEN p.batch
-            ELSE (n.batch)::jsonb
-        END AS batch,
-        CASE
-            WHEN (n.product_id IS NULL) THEN p.cannabinoids
-            ELSE (n.cannabinoids)::jsonb
-        END AS cannabinoids,
-        CASE
-            WHEN (n.product_id IS NULL) THEN p.terpenes
-            ELSE (n.terpenes)::jsonb
-        END AS terpenes,
-    h.quantity_sold
-   FROM ((public.product_detail_history h
-     JOIN public.catalog_products p ON ((p.id = h.product_id)))
-     LEFT JOIN LATERAL ( SELECT n_1.product_id,
-            n_1.seen_from,
-            n_1.ended_at,
-            n_1.quantity_sold,
-            n_1.details_kept,
-            n_1.batch,
-            n_1.cannabinoids,
-            n_1.terpenes
-           FROM public.product_detail_history n_1
-          WHERE ((n_1.product_id = h.product_id) AND (n_1.ended_at >= h.ended_at) AND (NOT n_1.details_kept))
-          ORDER BY n_1.ended_at
-         LIMIT 1) n ON (true))
-UNION ALL
- SELECT catalog_products.id AS product_id,
-    COALESCE(catalog_products.details_from, catalog_products.first_seen_at) AS seen_from,
-    NULL::timestamp with time zone AS ended_at,
-    catalog_products.batch,
-    catalog_products.cannabinoids,
-    catalog_products.terpenes,
-    catalog_products.quantity_sold
-   FROM public.catalog_products
-  WHERE ((catalog_products.batch IS NOT NULL) OR (catalog_products.cannabinoids IS NOT NULL) OR (catalog_products.terpenes IS NOT NULL) OR (catalog_products.quantity_sold IS NOT NULL));
 CREATE TABLE public.product_history_2026_11 (
     product_id bigint CONSTRAINT product_history_product_id_not_null NOT NULL,
     seen_from timestamp with time zone CONSTRAINT product_history_seen_from_not_null NOT NULL,
@@ -3883,71 +4583,6 @@ CREATE TABLE public.product_history_2026_11 (
     stock json CONSTRAINT product_history_stock_not_null NOT NULL,
     CONSTRAINT product_history_span CHECK (((seen_to >= seen_from) AND (ended_at > seen_to)))
 );
-CREATE TABLE public.product_matches (
-    product_id bigint NOT NULL,
-    dispensary_id integer NOT NULL,
-    source_version bigint NOT NULL,
-    signature_id bigint NOT NULL,
-    canonical_product_id bigint,
-    platform_ids text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
-    sizes text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
-    matched_at timestamp with time zone DEFAULT now() NOT NULL
-);
-CREATE VIEW public.product_identities AS
- SELECT m.product_id,
-        CASE
-            WHEN (c.merged_into IS NULL) THEN c.id
-            ELSE public.live_canonical_product(c.id)
-        END AS canonical_product_id,
-        CASE
-            WHEN (b.merged_into IS NULL) THEN b.id
-            ELSE public.live_brand(b.id)
-        END AS brand_id
-   FROM ((public.product_matches m
-     LEFT JOIN public.canonical_products c ON ((c.id = m.canonical_product_id)))
-     LEFT JOIN public.brands b ON ((b.id = c.brand_id)));
-CREATE VIEW public.product_states AS
- SELECT product_history.product_id,
-    product_history.seen_from,
-    product_history.seen_to,
-    product_history.present,
-    product_history.quantity_capped,
-    product_history.quantity,
-    product_history.stock_status,
-    product_history.price_rec,
-    product_history.price_rec_special,
-    product_history.price_med,
-    product_history.price_med_special,
-    product_history.thc_lo,
-    product_history.thc_hi,
-    product_history.thc_unit,
-    product_history.cbd_lo,
-    product_history.cbd_hi,
-    product_history.cbd_unit,
-    (product_history.prices)::jsonb AS prices,
-    (product_history.stock)::jsonb AS stock
-   FROM public.product_history
-UNION ALL
- SELECT catalog_products.id AS product_id,
-    catalog_products.state_from AS seen_from,
-    catalog_products.state_seen_to AS seen_to,
-    catalog_products.present,
-    catalog_products.quantity_capped,
-    catalog_products.quantity,
-    catalog_products.stock_status,
-    catalog_products.price_rec,
-    catalog_products.price_rec_special,
-    catalog_products.price_med,
-    catalog_products.price_med_special,
-    catalog_products.thc_lo,
-    catalog_products.thc_hi,
-    catalog_products.thc_unit,
-    catalog_products.cbd_lo,
-    catalog_products.cbd_hi,
-    catalog_products.cbd_unit,
-    public.option_prices(catalog_products.variants) AS prices,
-    public.option_stock(catalog_products.variants) AS stock
-   FROM public.catalog_products;
 CREATE TABLE public.profile_scores (
     host text NOT NULL,
     profile text NOT NULL,
@@ -4102,112 +4737,6 @@ CREATE TABLE public.sessions (
     CONSTRAINT sessions_idle_seconds_check CHECK ((idle_seconds > 0)),
     CONSTRAINT sessions_secret_hash_check CHECK ((octet_length(secret_hash) = 32))
 );
-CREATE TABLE public.store_crawls (
-    dispensary_id integer NOT NULL,
-    crawled_at timestamp with time zone NOT NULL,
-    payload_id bigint,
-    products integer NOT NULL,
-    new_products integer NOT NULL,
-    changed integer NOT NULL,
-    unchanged integer NOT NULL,
-    returned integer NOT NULL,
-    missing integer NOT NULL,
-    out_of_stock integer NOT NULL,
-    price_changes integer NOT NULL,
-    stock_changes integer NOT NULL,
-    warnings jsonb DEFAULT '[]'::jsonb NOT NULL,
-    CONSTRAINT store_crawls_products_check CHECK ((products >= 0))
-);
-CREATE VIEW public.store_locations AS
- SELECT k.dispensary_id,
-        CASE
-            WHEN (l.merged_into IS NULL) THEN l.id
-            ELSE public.live_location(l.id)
-        END AS location_id
-   FROM (public.location_links k
-     JOIN public.locations l ON ((l.id = k.location_id)))
-  WHERE (k.dispensary_id IS NOT NULL);
-CREATE VIEW public.store_product_snapshots AS
- SELECT s.product_id AS store_product_id,
-    p.dispensary_id,
-    p.provider,
-    p.provider_product_id,
-    c.crawled_at,
-    c.payload_id,
-    s.price_rec,
-    s.price_rec_special,
-    s.price_med,
-    s.price_med_special,
-    s.prices,
-        CASE s.stock_status
-            WHEN 'in_stock'::text THEN true
-            WHEN 'oos'::text THEN false
-            ELSE NULL::boolean
-        END AS is_in_stock,
-    s.stock_status,
-    s.quantity,
-    s.quantity_capped,
-    s.stock,
-    s.thc_lo,
-    s.thc_hi,
-    s.thc_unit,
-    s.cbd_lo,
-    s.cbd_hi,
-    s.cbd_unit,
-    s.seen_from AS state_since
-   FROM ((public.product_states s
-     JOIN public.catalog_products p ON ((p.id = s.product_id)))
-     JOIN public.store_crawls c ON (((c.dispensary_id = p.dispensary_id) AND (c.crawled_at >= s.seen_from) AND ((s.seen_to IS NULL) OR (c.crawled_at <= s.seen_to)))))
-  WHERE s.present;
-CREATE VIEW public.store_products AS
- SELECT p.id,
-    p.dispensary_id,
-    p.provider,
-    p.provider_product_id,
-    p.name_raw,
-    p.name,
-    p.brand_name_raw,
-    p.brand_name,
-    p.category,
-    p.subcategory,
-    p.strain_type,
-    p.status_raw,
-    p.price_rec,
-    p.price_rec_special,
-    p.price_med,
-    p.price_med_special,
-    p.variants,
-    p.is_in_stock,
-    p.stock_status,
-    p.quantity,
-    p.quantity_capped,
-    p.thc_lo,
-    p.thc_hi,
-    p.thc_unit,
-    p.cbd_lo,
-    p.cbd_hi,
-    p.cbd_unit,
-    p.cannabinoids,
-    p.specials,
-    p.image_url,
-    p.images,
-    p.local_image_path,
-    p.description,
-    p.platform_created_at,
-    p.platform_updated_at,
-    p.extra,
-    p.consecutive_misses,
-    p.first_seen_at,
-    COALESCE(p.last_seen_at, d.last_crawled_at) AS last_seen_at,
-    p.changed_at AS updated_at,
-    p.category_canon,
-    p.subcategory_canon,
-    p.strain_canon,
-    p.terpenes,
-    p.batch,
-    p.quantity_sold
-   FROM (public.catalog_products p
-     JOIN public.dispensaries d ON ((d.id = p.dispensary_id)));
 CREATE TABLE public.storefront_dirty_items (
     item_id bigint NOT NULL
 );

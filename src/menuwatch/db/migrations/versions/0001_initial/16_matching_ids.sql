@@ -1,21 +1,25 @@
 -- The numbers that product rows carry: of the canonical product, its brand and the store's location. What was merged away is followed to
--- what it was merged into; a circle of redirects, which no writer makes, gives null.
+-- what it was merged into; a circle of redirects, which no writer makes, gives null. Views of the schema `analyst` call these for roles that
+-- may not read tables, so they run with the rights of their owner.
 
-CREATE FUNCTION live_canonical_product(id bigint) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS $$
+CREATE FUNCTION live_canonical_product(id bigint) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   WITH RECURSIVE r AS (
     SELECT c.id, c.merged_into FROM canonical_products c WHERE c.id = $1
      UNION SELECT c.id, c.merged_into FROM r JOIN canonical_products c ON c.id = r.merged_into)
   SELECT r.id FROM r WHERE r.merged_into IS NULL
 $$;
 
-CREATE FUNCTION live_brand(id integer) RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE AS $$
+CREATE FUNCTION live_brand(id integer) RETURNS integer
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   WITH RECURSIVE r AS (
     SELECT b.id, b.merged_into FROM brands b WHERE b.id = $1
      UNION SELECT b.id, b.merged_into FROM r JOIN brands b ON b.id = r.merged_into)
   SELECT r.id FROM r WHERE r.merged_into IS NULL
 $$;
 
-CREATE FUNCTION live_location(id integer) RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE AS $$
+CREATE FUNCTION live_location(id integer) RETURNS integer
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   WITH RECURSIVE r AS (
     SELECT l.id, l.merged_into FROM locations l WHERE l.id = $1
      UNION SELECT l.id, l.merged_into FROM r JOIN locations l ON l.id = r.merged_into)

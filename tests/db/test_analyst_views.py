@@ -1,0 +1,151 @@
+"""What analysts read in SQL: views with a meaning for every column, under a role that reads nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from menuwatch.accounts import sql_roles
+from menuwatch.core.errors import Conflict, InvalidField, NotFound
+from menuwatch.db.pool import Pool
+from menuwatch.exports.tables import TABLES
+from menuwatch.ops import dictionary
+from tests.commands import menuwatch
+from tests.conftest import ROOT, unique
+
+HOW_TO = (ROOT / "docs" / "how-to" / "sql.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```sql\n(.*?)^```", HOW_TO, re.MULTILINE | re.DOTALL)
+OTHERS = """
+SELECT k.relname FROM pg_class k
+ WHERE k.relnamespace = 'public'::regnamespace AND k.relkind IN ('r', 'p', 'v', 'S')
+"""
+
+
+@pytest.fixture
+async def role(pool: Pool, database_url: str) -> AsyncIterator[str]:
+    """The address of a new role. Roles are the server's, so it is dropped at the end."""
+    name = unique("analyst").replace("-", "_")
+    async with pool.connection() as conn, conn.transaction():
+        password = await sql_roles.put_sql_role(conn, name, timeout_seconds=1)
+    yield sql_roles.connection_url(database_url, name, password)
+    async with pool.connection() as conn, conn.transaction():
+        await sql_roles.remove_sql_role(conn, name)
+
+
+async def test_every_view_and_column_has_a_meaning_and_a_page(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        views = await dictionary.list_views(conn)
+    assert all(view.meaning and all(column.meaning for column in view.columns) for view in views)
+    folder = ROOT / "docs" / "reference" / "sql"
+    there = {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir()}
+    assert dictionary.pages(views) == there, "run `python -m menuwatch.ops.dictionary URL docs/reference/sql`"
+
+
+async def test_exports_have_the_columns_of_their_view(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        views = {view.name: view for view in await dictionary.list_views(conn)}
+    for what, columns in TABLES.items():
+        assert {one.name for one in views[what.replace("-", "_")].columns} == {one.name for one in columns}, what
+
+
+async def test_a_role_reads_the_views_and_nothing_else(pool: Pool, role: str) -> None:
+    async with pool.connection() as conn:
+        views = [view.name for view in await dictionary.list_views(conn)]
+        others = [row[0] for row in await (await conn.execute(OTHERS)).fetchall()]
+    assert len(others) > 80
+    with psycopg.connect(role, autocommit=True) as conn:
+        for view in views:
+            conn.execute(f"SELECT * FROM {view}").fetchall()
+        for other in others:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                conn.execute(f"SELECT * FROM public.{other}")
+        conn.execute("SET default_transaction_read_only = off")
+        for statement in (
+            "CREATE TABLE public.mine (n integer)",
+            "INSERT INTO analyst.stores (name) VALUES ('x')",
+            "DELETE FROM analyst.brands",
+            "SELECT public.claim_tasks(NULL, 'me', 1)",
+            "SELECT pg_read_file('/etc/passwd')",
+            "COPY (SELECT 1) TO PROGRAM 'true'",
+        ):
+            with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.ObjectNotInPrerequisiteState)):
+                conn.execute(statement)
+
+
+def test_a_statement_is_canceled_after_its_time(role: str) -> None:
+    with psycopg.connect(role, autocommit=True) as conn, pytest.raises(psycopg.errors.QueryCanceled):
+        conn.execute("SELECT pg_sleep(30)")
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[str(n) for n in range(len(EXAMPLES))])
+def test_examples_of_the_guide_run(role: str, example: str) -> None:
+    with psycopg.connect(role, autocommit=True) as conn:
+        assert conn.execute(example.encode()).fetchall() == []
+
+
+async def test_a_second_password_replaces_the_first(pool: Pool, database_url: str, role: str) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(role)["user"]
+    async with pool.connection() as conn, conn.transaction():
+        second = await sql_roles.put_sql_role(conn, str(name))
+        verifiers = await (
+            await conn.execute("SELECT rolpassword FROM pg_authid WHERE rolname = %s", [name])
+        ).fetchall()
+        assert [one.name for one in await sql_roles.list_sql_roles(conn)].count(str(name)) == 1
+    assert verifiers[0][0].startswith("SCRAM-SHA-256$")
+    assert second not in verifiers[0][0]
+    assert second not in role
+
+
+@pytest.mark.parametrize("name", ["", "pg_ana", "Ana", "1a", "a-b", "a" * 64, 'a"; DROP ROLE b; --'])
+async def test_bad_names_are_refused(pool: Pool, name: str) -> None:
+    async with pool.connection() as conn:
+        with pytest.raises(InvalidField):
+            await sql_roles.put_sql_role(conn, name)
+        with pytest.raises(NotFound):
+            await sql_roles.remove_sql_role(conn, name)
+
+
+async def test_roles_of_others_are_never_touched(pool: Pool) -> None:
+    name = unique("other").replace("-", "_")
+    async with pool.connection() as conn:
+        await conn.execute(f"CREATE ROLE {name}")
+        try:
+            with pytest.raises(Conflict):
+                await sql_roles.put_sql_role(conn, name)
+            with pytest.raises(NotFound):
+                await sql_roles.remove_sql_role(conn, name)
+        finally:
+            await conn.execute(f"DROP ROLE {name}")
+
+
+@pytest.mark.parametrize(
+    ("database_url", "expected"),
+    [
+        ("postgresql://u:p@db.example:5433/menus?sslmode=require&application_name=x",
+         "postgresql://ana:pass-word@db.example:5433/menus?sslmode=require"),
+        ("postgresql://u@/menus?host=/run/pg", "postgresql://ana:pass-word@/menus?host=/run/pg"),
+        ("postgresql://u:p@db.example", "postgresql://ana:pass-word@db.example/postgres"),
+    ],
+)  # fmt: skip
+def test_the_address_keeps_the_server_and_not_its_user(database_url: str, expected: str) -> None:
+    assert sql_roles.connection_url(database_url, "ana", "pass-word") == expected
+
+
+def test_the_command_line(database_url: str, tmp_path: Path) -> None:
+    env: dict[str, Any] = {"DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path), "PATH": ""}
+    name = unique("cli").replace("-", "_")
+    made = menuwatch("users", "sql", name, "--timeout", "5", env=env)
+    assert made.returncode == 0, made.stderr
+    with psycopg.connect(made.stdout.strip(), autocommit=True) as conn:
+        assert conn.execute("SHOW statement_timeout").fetchone() == ("5s",)
+        assert conn.execute("SELECT count(*) FROM stores").fetchone() == (0,)
+    assert name in menuwatch("users", "sql-list", env=env).stdout
+    assert menuwatch("users", "sql", name, "--remove", env=env).returncode == 0
+    again = menuwatch("users", "sql", name, "--remove", env=env)
+    assert again.returncode == 2
+    assert "no database role of Menuwatch" in again.stderr
