@@ -119,6 +119,14 @@ class ParquetPartitions:
         """One product's packed states, as rows of `product_states`. Reads only row groups that may hold the product."""
         return self._matching(self.files(), [("product_id", "=", product_id)])
 
+    def states_of_products(self, product_ids: Sequence[int], since: datetime | None = None) -> list[dict[str, Any]]:
+        """The packed states of several products that ended at `since` or later, as rows of `product_states`."""
+        first = "" if since is None else _month_of(since)
+        filters: list[tuple[str, str, Any]] = [("product_id", "in", list(product_ids))]
+        if since is not None:
+            filters.append(("ended_at", ">=", since))
+        return self._matching([file for file in self.files() if _month(file) >= first], filters)
+
     def states_of_store(self, dispensary_id: int, instant: datetime) -> list[dict[str, Any]]:
         """The packed states of a store's products at an instant, as rows of `product_history`."""
         return self._matching(

@@ -9,7 +9,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Raw, Struct
+from msgspec.json import Decoder
 
 from menuwatch.catalog.cold_storage import ParquetPartitions, merge_with_archived
 from menuwatch.catalog.model import StockStatus
@@ -40,6 +41,8 @@ from menuwatch.db.pool import Connection
 from menuwatch.db.query import fetch_one, fetch_structs
 
 _q = sql.load(__package__, "history.sql")
+_prices = Decoder(list[tuple[str, Decimal | None, Decimal | None, Decimal | None, Decimal | None]], float_hook=Decimal)
+_texts = Decoder(list[str])
 
 From = Annotated[Instant, doc("Time of the first crawl with this state.")]
 To = Annotated[Instant | None, doc("Time of the last crawl with this state; null if it is current.")]
@@ -147,6 +150,76 @@ async def get_history(
         return ProductHistory(states=states, gaps=gaps, next=states[-1].from_ if more else None)
 
     return await merge_with_archived(archived, lambda files: files.states_of(product_id), read)
+
+
+class PriceSpan(Struct, kw_only=True, frozen=True):
+    """A time in which a product's presence, prices and stock did not change, and what its options cost."""
+
+    product_id: int
+    store_id: int
+    from_: datetime
+    until: datetime
+    present: bool
+    prices: Raw
+    """[option, price_rec, price_rec_special, price_med, price_med_special] of each option."""
+    stock: Raw
+    """Option and stock status of each option, one after the other."""
+
+    def options(self) -> list[OptionPrice]:
+        """What each option cost, specials included; the medical price only without another one."""
+        stock = _texts.decode(self.stock)
+        known = dict(zip(stock[::2], stock[1::2], strict=True))
+        found = []
+        for option, rec, rec_special, med, med_special in _prices.decode(self.prices):
+            regular, special = (rec, rec_special) if (rec, rec_special) != (None, None) else (med, med_special)
+            price = min((one for one in (regular, special) if one is not None), default=None)
+            usual = regular if regular is not None and price is not None and regular > price else None
+            in_stock = {"in_stock": True, "oos": False}.get(known.get(option, ""))
+            found.append(OptionPrice(option=option, price=price, regular=usual, in_stock=in_stock))
+        return found
+
+
+class OptionPrice(Struct, kw_only=True, frozen=True):
+    """What an option costs, specials included; `regular` is the higher price without them, if there is one."""
+
+    option: str
+    price: Decimal | None
+    regular: Decimal | None
+    in_stock: bool | None
+
+
+class Unobserved(Struct, kw_only=True, frozen=True):
+    """A time in which a store was not crawled for more than twice its interval; `to` is null while it lasts."""
+
+    store_id: int
+    from_: datetime
+    to: datetime | None
+
+
+async def list_price_spans(
+    conn: Connection,
+    product_ids: Sequence[int],
+    since: datetime | None,
+    now: datetime,
+    *,
+    archived: ParquetPartitions | None = None,
+) -> list[PriceSpan]:
+    """The spans of several products that touch the time since then, by product, oldest first."""
+    if not product_ids:
+        return []
+
+    async def read(archived_states: str) -> list[PriceSpan]:
+        values = {"ids": list(product_ids), "since": since, "now": now, "packed": archived_states}
+        return await fetch_structs(conn, PriceSpan, _q.price_spans, values, prepare=False)
+
+    return await merge_with_archived(archived, lambda files: files.states_of_products(product_ids, since), read)
+
+
+async def list_unobserved(
+    conn: Connection, store_ids: Sequence[int], since: datetime | None, now: datetime
+) -> list[Unobserved]:
+    """When the stores were not crawled, by store, oldest first."""
+    return await fetch_structs(conn, Unobserved, _q.unobserved, {"stores": list(store_ids), "since": since, "now": now})
 
 
 async def list_snapshots(

@@ -57,6 +57,45 @@ SELECT "from" AS from_, "to", reason FROM gaps
    AND (%(until)s::timestamptz IS NULL OR "from" < %(until)s)
  ORDER BY "from" DESC, reason;
 
+-- name: price_spans
+-- When several products had which prices and which stock, oldest first: states that differ in nothing else are one span. A span reaches to the
+-- next one, or to its last crawl (a minute at least) where the product was missing for longer than three intervals then or until its removal was
+-- noted. The last one reaches to the present.
+WITH product AS (
+  SELECT p.id, p.dispensary_id, 2 * d.crawl_interval_hours * interval '1 hour' AS longest
+    FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_id WHERE p.id = ANY (%(ids)s::bigint[])
+), states AS (
+  SELECT product_id, seen_from, seen_to, present, prices, jsonb_path_query_array(stock, '$[*][0, 1]') AS stock
+    FROM product_states WHERE product_id = ANY (%(ids)s::bigint[])
+   UNION
+  SELECT product_id, seen_from, seen_to, present, prices, jsonb_path_query_array(stock, '$[*][0, 1]')
+    FROM jsonb_populate_recordset(NULL::product_states, %(packed)s::jsonb)
+), spans AS (
+  SELECT s.*, p.dispensary_id, CASE WHEN s.seen_to IS NULL THEN %(now)s
+                                     WHEN s.next_present AND s.next_from - s.seen_to <= 1.5 * p.longest THEN s.next_from
+                                     ELSE greatest(s.seen_to, s.seen_from + interval '1 minute') END AS until
+    FROM (SELECT *, lead(seen_from) OVER w AS next_from, lead(present) OVER w AS next_present
+            FROM states WINDOW w AS (PARTITION BY product_id ORDER BY seen_from)) s
+    JOIN product p ON p.id = s.product_id
+   WHERE %(since)s::timestamptz IS NULL OR s.seen_to IS NULL OR coalesce(s.next_from, s.seen_to) >= %(since)s
+), marked AS (
+  SELECT *, (seen_from, present, prices, stock) IS DISTINCT FROM (lag(until) OVER w, lag(present) OVER w, lag(prices) OVER w, lag(stock) OVER w) AS begins
+    FROM spans WINDOW w AS (PARTITION BY product_id ORDER BY seen_from)
+)
+SELECT product_id, dispensary_id AS store_id, min(seen_from) AS from_, max(until) AS until, present, prices, stock
+  FROM (SELECT *, count(*) FILTER (WHERE begins) OVER (PARTITION BY product_id ORDER BY seen_from) AS island FROM marked) m
+ GROUP BY product_id, dispensary_id, island, present, prices, stock ORDER BY product_id, min(seen_from);
+
+-- name: unobserved
+-- When stores were not crawled for more than twice their interval: from a minute after the last crawl, whose menu was seen for a moment.
+SELECT store_id, "from" + interval '1 minute' AS from_, "to" FROM (
+  SELECT d.id AS store_id, 2 * d.crawl_interval_hours * interval '1 hour' AS longest, c.crawled_at AS "from",
+         lead(c.crawled_at) OVER (PARTITION BY d.id ORDER BY c.crawled_at) AS "to"
+    FROM dispensaries d JOIN store_crawls c ON c.dispensary_id = d.id
+   WHERE d.id = ANY (%(stores)s::integer[]) AND (%(since)s::timestamptz IS NULL OR c.crawled_at >= %(since)s::timestamptz - interval '30 days')) g
+ WHERE coalesce("to", %(now)s::timestamptz) - "from" > longest AND (%(since)s::timestamptz IS NULL OR coalesce("to", %(now)s) > %(since)s)
+ ORDER BY store_id, "from";
+
 -- name: product_snapshots
 -- One row per crawl that saw the product, newest first: store_product_snapshots of one product, and of its packed states.
 SELECT c.crawled_at, c.payload_id, s.seen_from AS state_since,

@@ -1,87 +1,121 @@
-"""Price chart as server-side SVG: price paid, regular price while on special, and gaps without data. Pure. Numbers only, so no
-text of a menu gets into the SVG.
+"""Price chart as server-side SVG: true steps, times out of stock, and times that were not observed. Pure. Numbers only, so no text of
+a menu gets into the SVG.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from decimal import Decimal
-from typing import Any, NamedTuple
+from datetime import datetime, timedelta, tzinfo
+from typing import NamedTuple
 
-import msgspec
-
-from menuwatch.catalog.history import Gap, ProductState
-from menuwatch.catalog.shapes import OptionPrices, OptionStock
 from menuwatch.site import format as words
-
-_prices = msgspec.json.Decoder(list[OptionPrices])
-_stock = msgspec.json.Decoder(list[OptionStock])
+from menuwatch.storefront.price_history import PriceLine, State, Step
 
 WIDTH, HEIGHT = 720, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 14, 28
 _SHORTEST = timedelta(minutes=10)
 _YOUNG = timedelta(hours=1)
+_DAY = timedelta(days=1)
+_MOST_TICKS = 6
+_MOST_ROWS = 200
+_NARROWEST = 1.5
+"""Width in pixels of a price that was seen once."""
+
+RANGES: dict[str, tuple[str, timedelta | None]] = {
+    "30d": ("30 days", timedelta(days=30)),
+    "90d": ("90 days", timedelta(days=90)),
+    "1y": ("1 year", timedelta(days=365)),
+    "all": ("All", None),
+}
+"""What a shopper may choose, with its label."""
+
+DEFAULT_RANGE = "90d"
+QUARTER = timedelta(days=90)
 
 
-class Line(NamedTuple):
+class Mark(NamedTuple):
     """A label with its position."""
 
     at: float
     text: str
 
 
+class Row(NamedTuple):
+    """A step as the table shows it; `until` is None while it lasts."""
+
+    since: str
+    until: str | None
+    price: int | None
+    regular: int | None
+    status: str
+
+
+class Figure(NamedTuple):
+    """A price with its label, and when it was asked for the last time."""
+
+    label: str
+    price: int | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnLine:
+    """Its path, the paths of struck prices and of prices while out of stock, and the same as figures and as rows, newest first."""
+
+    label: str
+    path: str
+    regular: str
+    out: str
+    dot: tuple[float, float] | None
+    figures: list[Figure]
+    rows: list[Row]
+    left_out: int
+    """Older rows that the table leaves out."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Paths of an SVG of WIDTH × HEIGHT, and the same data as table rows, newest first."""
+    """An SVG of WIDTH × HEIGHT: what it is about first, then the line that it is compared with."""
 
-    price: str
-    regular: str
-    bands: list[tuple[float, float]]
-    """x and width of each period without data."""
-    rules: list[Line]
-    ticks: list[Line]
-    dot: tuple[float, float] | None
-    rows: list[dict[str, Any]]
+    lines: list[DrawnLine]
+    outs: list[tuple[float, float]]
+    """x and width of each time in which the first line could not be bought."""
+    gaps: list[tuple[float, float]]
+    """x and width of each time in which it was not observed."""
+    rules: list[Mark]
+    ticks: list[Mark]
     summary: str
+    zone: str
     young: bool
     """There is too little data for a visible line."""
-    now: int
-    lowest: int
-    highest: int
     width: int = WIDTH
     height: int = HEIGHT
     left: int = _LEFT
     right: int = WIDTH - _RIGHT
+    top: int = _TOP
     bottom: int = HEIGHT - _BOTTOM
 
 
-class _Piece(NamedTuple):
-    since: datetime
-    until: datetime
-    price: int
-    regular: int | None
-    stock: str
-
-
 def draw(
-    states: Sequence[ProductState],
-    gaps: Sequence[Gap],
+    lines: Sequence[tuple[str, PriceLine]],
     *,
-    option: str | None = None,
-    until: datetime,
-    timezone: str | None,
+    since: datetime | None,
+    now: datetime,
+    zone: tzinfo,
     state: str | None = None,
 ) -> Chart | None:
-    """Draws the prices of one option, or of the cheapest, in some states, newest first; None if there was no price."""
-    pieces = [piece for one in reversed(states) if (piece := _piece(one, option, until)) is not None]
-    if not pieces:
+    """Draws labelled lines from `since` (None: from the beginning); None if the first one has no price in that time."""
+    shown = [(label, _since(line.steps, since)) for label, line in lines]
+    if not any(step.price is not None for step in shown[0][1]):
         return None
-    start, end = pieces[0].since, max(until, pieces[-1].until)
+    shown = [one for one in shown if any(step.price is not None for step in one[1])]
+    steps = [step for _, some in shown for step in some]
+    start, end = min(step.start for step in steps), max(step.end for step in steps)
+    observed = end - start
     start = min(start, end - _SHORTEST)
-    tops = [p.regular or p.price for p in pieces]
-    low, high = _scale(min(p.price for p in pieces), max(tops))
+    prices = [cents for step in steps for cents in (step.price, step.regular) if cents is not None]
+    low, high = _scale(min(prices), max(prices))
 
     def x(moment: datetime) -> float:
         return round(_LEFT + (WIDTH - _LEFT - _RIGHT) * ((moment - start) / (end - start)), 1)
@@ -89,79 +123,104 @@ def draw(
     def y(cents: float) -> float:
         return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - (cents - low) / (high - low)), 1)
 
-    last = pieces[-1]
-    prices = [p.price for p in pieces]
-    summary = (
-        f"Now {words.dollars(last.price, state)}."
-        f" Low {words.dollars(min(prices), state)}, high {words.dollars(max(prices), state)}"
-        f" since {words.local(pieces[0].since, timezone)}."
-    )
+    def path(some: Sequence[Step], cost: Callable[[Step], int | None]) -> str:
+        return _path(some, cost, x, y)
+
+    drawn = [
+        DrawnLine(
+            label=label,
+            path=path(some, lambda step: step.cost),
+            regular=path(some, lambda step: step.regular if step.state == "offered" else None),
+            out=path(some, lambda step: step.price if step.state == "out" else None),
+            dot=(x(some[-1].end), y(some[-1].cost)) if some[-1].cost is not None else None,
+            figures=_figures(line.steps, since, now, zone),
+            rows=[_row(step, end, zone) for step in reversed(some[-_MOST_ROWS:])],
+            left_out=max(0, len(some) - _MOST_ROWS),
+        )
+        for (label, some), (_, line) in zip(shown, lines, strict=False)
+    ]
     return Chart(
-        price=_steps([(p.since, p.until, p.price) for p in pieces], x, y),
-        regular=_steps([(p.since, p.until, p.regular) for p in pieces if p.regular is not None], x, y),
-        bands=_bands(gaps, start, end, x),
-        rules=[Line(y(level), words.dollars(level, state)) for level in _levels(low, high)],
-        ticks=_ticks(start, end, x),
-        dot=(x(last.until), y(last.price)),
-        rows=[_row(p, timezone) for p in reversed(pieces)],
-        summary=summary,
-        young=end - pieces[0].since < _YOUNG,
-        now=last.price,
-        lowest=min(prices),
-        highest=max(prices),
+        lines=drawn,
+        outs=_bands(shown[0][1], "out", x),
+        gaps=_bands(shown[0][1], "unobserved", x),
+        rules=[Mark(y(level), words.dollars(level, state)) for level in _levels(low, high)],
+        ticks=[Mark(x(moment), text) for moment, text in _ticks(start, end, zone)],
+        summary=". ".join(
+            f"{one.label} {words.dollars(one.price, state)}{one.note and f' ({one.note})'}" for one in drawn[0].figures
+        )
+        + ".",
+        zone=f"{end.astimezone(zone):%Z}",
+        young=observed < _YOUNG,
     )
 
 
-def _piece(state: ProductState, option: str | None, until: datetime) -> _Piece | None:
-    prices: ProductState | OptionPrices | None = state
-    price: Decimal | None = state.price
-    stock: str = state.stock_status
-    if option is not None:
-        prices = next((one for one in _prices.decode(state.prices) if one.option == option), None)
-        price = _option_price(prices) if prices is not None else None
-        stock = next((one.stock_status for one in _stock.decode(state.stock) if one.option == option), stock)
-    if price is None or prices is None or not state.present:
-        return None
-    regular: Decimal | None = prices.price_rec if prices.price_rec is not None else prices.price_med
-    special = regular is not None and regular > price
-    return _Piece(
-        since=state.from_,
-        until=max(state.to or until, state.from_),
-        price=round(price * 100),
-        regular=round(regular * 100) if special and regular is not None else None,
-        stock=stock,
-    )
+def _since(steps: Sequence[Step], since: datetime | None) -> list[Step]:
+    if since is None:
+        return list(steps)
+    return [step.between(max(step.start, since), step.end) for step in steps if step.end > since]
 
 
-def _option_price(prices: OptionPrices) -> Decimal | None:
-    """Specials included; the medical price only if there is no other."""
-    for regular, special in (
-        (prices.price_rec, prices.price_rec_special),
-        (prices.price_med, prices.price_med_special),
-    ):
-        if regular is not None:
-            return regular if special is None else min(regular, special)
-    return None
-
-
-def _steps(pieces: list[tuple[datetime, datetime, int | None]], x: Any, y: Any) -> str:
-    """SVG path of a step line, interrupted where a piece does not meet the next."""
+def _path(
+    steps: Sequence[Step],
+    cost: Callable[[Step], int | None],
+    x: Callable[[datetime], float],
+    y: Callable[[float], float],
+) -> str:
+    """SVG path of a step line: level while a price lasts, upright where it changes, interrupted where there is none."""
     path: list[str] = []
-    before: datetime | None = None
-    for since, until, cents in pieces:
-        joined = before is not None and since - before < timedelta(hours=9)
-        path.append(f"{'L' if joined else 'M'}{x(since)} {y(cents)}H{max(x(until), x(since) + 1)}")
-        before = until
+    before: tuple[datetime, int] | None = None
+    for step in steps:
+        cents = cost(step)
+        if cents is None:
+            before = None
+            continue
+        if before is None or before[0] != step.start:
+            path.append(f"M{x(step.start)} {y(cents)}H{max(x(step.end), x(step.start) + _NARROWEST)}")
+        elif before[1] == cents:
+            path.append(f"H{x(step.end)}")
+        else:
+            path.append(f"V{y(cents)}H{x(step.end)}")
+        before = step.end, cents
     return "".join(path)
 
 
-def _bands(gaps: Sequence[Gap], start: datetime, end: datetime, x: Any) -> list[tuple[float, float]]:
-    found = []
-    for gap in gaps:
-        since, until = max(gap.from_, start), min(gap.to or end, end)
-        if until > since:
-            found.append((x(since), round(x(until) - x(since), 1)))
-    return found
+def _bands(steps: Sequence[Step], state: State, x: Callable[[datetime], float]) -> list[tuple[float, float]]:
+    return [(x(one.start), round(max(x(one.end) - x(one.start), _NARROWEST), 1)) for one in steps if one.state == state]
+
+
+def _figures(steps: Sequence[Step], since: datetime | None, now: datetime, zone: tzinfo) -> list[Figure]:
+    """The current price, and the lowest and highest of 90 days and of the chosen range: `since Mar 3` if not observed as long."""
+    last = next((step for step in reversed(steps) if step.state != "unobserved"), steps[-1])
+    missing = "" if last.cost is not None else "out of stock"
+    found = [
+        Figure("Now", last.cost, missing)
+        if last is steps[-1]
+        else Figure("Last seen", last.cost, missing or _date(last.end.astimezone(zone), now.astimezone(zone)))
+    ]
+    first = _date(steps[0].start.astimezone(zone), now.astimezone(zone))
+    for length in (QUARTER, None if since is None else now - since):
+        whole = length is not None and steps[0].start <= now - length
+        costs = [
+            (step.cost, step.end) for step in _since(steps, now - length if length else None) if step.cost is not None
+        ]
+        label = next((text for text, span in RANGES.values() if whole and span == length), "")
+        if not costs or (length is not None and length < QUARTER):
+            continue
+        span = f"in {label}" if label else f"since {first}"
+        lowest, until = min(costs, key=lambda cost: (cost[0], -cost[1].timestamp()))
+        found.append(Figure(f"Lowest {span}", lowest, _last(until, steps, now, zone)))
+        found.append(Figure(f"Highest {span}", max(cost for cost, _ in costs)))
+    return list(dict.fromkeys(found))
+
+
+def _last(until: datetime, steps: Sequence[Step], now: datetime, zone: tzinfo) -> str:
+    """When the price was asked for the last time; empty while it is."""
+    return "" if until == steps[-1].end else f"until {_date(until.astimezone(zone), now.astimezone(zone))}"
+
+
+def _date(moment: datetime, now: datetime) -> str:
+    """`Mar 3`, with the year if it is another one."""
+    return f"{moment:%b} {moment.day}" + ("" if moment.year == now.year else f", {moment.year}")
 
 
 def _scale(low: int, high: int) -> tuple[float, float]:
@@ -178,17 +237,40 @@ def _levels(low: float, high: float) -> list[int]:
     return list(range(first, int(high) + 1, step))
 
 
-def _ticks(start: datetime, end: datetime, x: Any) -> list[Line]:
+def _ticks(start: datetime, end: datetime, zone: tzinfo) -> Iterator[tuple[datetime, str]]:
+    """Round local times, at most _MOST_TICKS, away from the ends so that their labels fit."""
     span = end - start
-    form = "%H:%M" if span < timedelta(days=2) else "%b %d"
-    return [Line(x(start + span * share), f"{start + span * share:{form}}") for share in (0.02, 0.34, 0.66, 0.97)]
+    first, last = (moment.astimezone(zone) for moment in (start + span * 0.03, end - span * 0.03))
+    hours = next((n for n in (1, 2, 3, 6, 12) if span / timedelta(hours=n) <= _MOST_TICKS), None)
+    days = next((n for n in (1, 2, 4, 7, 14) if span / timedelta(days=n) <= _MOST_TICKS), None)
+    months = next((n for n in (1, 2, 3, 6, 12, 24) if span / timedelta(days=30 * n) <= _MOST_TICKS), 60)
+    at = datetime(first.year, first.month, first.day, tzinfo=zone)
+    if hours is None and days is None:
+        at = at.replace(day=1, month=(at.month - 1) // min(months, 12) * min(months, 12) + 1)
+    while at <= last:
+        if at >= first:
+            yield at, _tick(at, hours is not None, days is None)
+        # Sums of local times are local times: a day is a day when the clocks change.
+        if hours is not None:
+            at += timedelta(hours=hours)
+        elif days is not None:
+            at += timedelta(days=days)
+        else:
+            at = at.replace(year=at.year + (at.month - 1 + months) // 12, month=(at.month - 1 + months) % 12 + 1)
 
 
-def _row(piece: _Piece, timezone: str | None) -> dict[str, Any]:
-    return {
-        "since": words.local(piece.since, timezone),
-        "until": words.local(piece.until, timezone),
-        "price": piece.price,
-        "regular": piece.regular,
-        "stock": {"in_stock": "In stock", "oos": "Out of stock"}.get(piece.stock, "Unknown"),
-    }
+def _tick(at: datetime, by_hours: bool, by_months: bool) -> str:
+    if by_hours and (at.hour or at.minute):
+        return f"{at.hour % 12 or 12} {at:%p}"
+    if by_months:
+        return f"{at:%b %Y}"
+    return f"{at:%b} {at.day}"
+
+
+_STATUS: dict[State, str] = {"offered": "On the menu", "out": "Out of stock", "unobserved": "Not observed"}
+
+
+def _row(step: Step, end: datetime, zone: tzinfo) -> Row:
+    status = "Not on the menu" if step.state == "out" and step.price is None else _STATUS[step.state]
+    until = None if step.end == end else words.clock(step.end.astimezone(zone))
+    return Row(words.clock(step.start.astimezone(zone)), until, step.price, step.regular, status)

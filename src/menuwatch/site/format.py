@@ -168,14 +168,20 @@ def seen(moment: datetime | None, now: datetime) -> str:
 
 def local(moment: datetime | None, timezone: str | None) -> str:
     """Local time at the store: `Mar 1, 2026, 5:00 AM MST`; UTC if the store's time zone is unknown."""
-    if moment is None:
-        return "never"
+    return "never" if moment is None else clock(moment.astimezone(zone(timezone)))
+
+
+def zone(timezone: str | None) -> ZoneInfo:
+    """The time zone of that name; UTC if it is unknown."""
     try:
-        zone = ZoneInfo(timezone or "UTC")
+        return ZoneInfo(timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        zone = ZoneInfo("UTC")
-    there = moment.astimezone(zone)
-    return f"{there:%b} {there.day}, {there.year}, {there.hour % 12 or 12}:{there:%M %p} {there.tzname()}"
+        return ZoneInfo("UTC")
+
+
+def clock(moment: datetime) -> str:
+    """`Mar 1, 2026, 5:00 AM MST`, in the time zone of the moment."""
+    return f"{moment:%b} {moment.day}, {moment.year}, {moment.hour % 12 or 12}:{moment:%M %p} {moment.tzname()}"
 
 
 def title_of(name: str) -> tuple[str, str]:

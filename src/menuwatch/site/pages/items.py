@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import timedelta
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
 
 from menuwatch.catalog.cold_storage import ParquetPartitions
-from menuwatch.catalog.history import get_history
-from menuwatch.catalog.service import Span
 from menuwatch.core.errors import NotFound
 from menuwatch.core.format import pluralize
 from menuwatch.db.pool import Connection
@@ -22,14 +20,13 @@ from menuwatch.site import json_ld as linked
 from menuwatch.site.comparison import Line, SizeTable
 from menuwatch.site.search_query import MILES, SearchQuery
 from menuwatch.storefront import page_queries
-from menuwatch.storefront.page_queries import Item
+from menuwatch.storefront.page_queries import Item, Offer
+from menuwatch.storefront.price_history import read_price_lines
 from menuwatch.web.dependencies import ReadConn
 from menuwatch.web.forms import FormInput
 
 router = APIRouter()
 
-HISTORY = timedelta(days=90)
-_MOST_STATES = 200
 _MOST_OFFERS = 60
 _MOST_OF_SIZE = 10
 """Locations of each size, as long as no size is chosen."""
@@ -84,7 +81,9 @@ async def page(request: Request, conn: Connection, address: str, *, form: FormIn
         "brand_text": next((offer.brand_description for offer in offers if offer.brand_description), None),
         "labs": shown.lab_tables if shown else {},
         "batch": shown.batch_shown if shown else None,
-        "history": await _history(request, conn, line) if line else None,
+        "history": await _history(request, conn, item, line, whole=at is None, place=place, offers=offers)
+        if line
+        else None,
         "form": form or FormInput({"near": asked.near}),
         "mails": screen.system_of(request).settings.mail_url is not None,
         "miles": MILES,
@@ -115,20 +114,66 @@ def _with_size(path: str, size: str | None) -> str:
     return f"{path}?{urlencode({'size': size})}" if size is not None else path
 
 
-async def _history(request: Request, conn: Any, line: Line) -> chart.Chart | None:
-    shown = line.offer
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The price history of one size, with links to other ranges; `more` stores are not compared."""
+
+    heading: str
+    chart: chart.Chart | None
+    ranges: list[tuple[str, str, bool]]
+    size: str
+    more: int
+
+
+async def _history(
+    request: Request,
+    conn: Connection,
+    item: Item,
+    line: Line,
+    *,
+    whole: bool,
+    place: screen.Around,
+    offers: Sequence[Offer],
+) -> History:
+    """The prices of the store of `line` beside the cheapest of all stores; with `whole` only the latter, if there are several."""
     now = screen.now()
-    archived = ParquetPartitions(screen.system_of(request).archive.storage)
-    history = await get_history(
-        conn, shown.product_id, Span(since=now - HISTORY), limit=_MOST_STATES, archived=archived
+    chosen = request.query_params.get("range", "")
+    chosen = chosen if chosen in chart.RANGES else chart.DEFAULT_RANGE
+    length = chart.RANGES[chosen][1]
+    since = None if length is None else now - length
+    own, all_stores = await read_price_lines(
+        conn,
+        item.id,
+        line.option.size,
+        since=None if since is None else min(since, now - chart.QUARTER),
+        now=now,
+        product_id=line.offer.product_id,
+        stores=None if place.nearby is None else place.nearby.stores,
+        archived=ParquetPartitions(screen.system_of(request).archive.storage),
     )
-    return chart.draw(
-        history.states,
-        history.gaps,
-        option=line.option.option if len(shown.options) > 1 else None,
-        until=shown.seen_at,
-        timezone=shown.timezone,
-        state=shown.state,
+    several = all_stores is not None and all_stores.stores > 1
+    near = f" near {place.place.city}" if place.place is not None else ""
+    lines = []
+    if own is not None and not (whole and several):
+        lines.append((line.offer.store, own))
+    if all_stores is not None and several:
+        lines.append((f"Cheapest of {all_stores.stores} stores{near}", all_stores))
+    about_all = whole and several
+    zones = {offer.timezone for offer in offers}
+    common = offers[0].timezone if place.place is not None or len(zones) == 1 else None
+    zone = words.zone(common if about_all else line.offer.timezone)
+    of = f" of {line.option.size}" if line.option.size else ""
+    query = {name: value for name in ("size", "store") if (value := request.query_params.get(name))}
+    path = screen.item_path(item.id, item.name)
+    return History(
+        heading=f"Price{of} at {'all stores' if about_all else line.offer.store}{near if about_all else ''}",
+        chart=chart.draw(lines, since=since, now=now, zone=zone, state=line.offer.state) if lines else None,
+        ranges=[
+            (label, f"{path}?{urlencode({**query, 'range': name})}", name == chosen)
+            for name, (label, _) in chart.RANGES.items()
+        ],
+        size=of,
+        more=all_stores.more if all_stores is not None else 0,
     )
 
 
