@@ -48,7 +48,7 @@ from menuwatch.search_crawl.setup import build_loops
 from menuwatch.storage.service import open_storage
 from menuwatch.storefront.indexer import StorefrontIndexer
 from menuwatch.storefront.watches import service as watches
-from menuwatch.storefront.watches.mailer import WatchMailer
+from menuwatch.storefront.watches.sender import WatchSender
 from menuwatch.system import System, ensure_default_schedules
 from menuwatch.workers.engine.claimable_roles import Claimable, query_claimable
 from menuwatch.workers.engine.config import WorkerConfig
@@ -128,7 +128,7 @@ async def run_maintenance(system: System) -> AsyncIterator[Janitor]:
     matcher = ProductMatcher(system.pool)
     indexer = StorefrontIndexer(system.pool, watcher=watches.evaluate_store)
     locations = LocationMatcher(system.pool)
-    mailer = WatchMailer(system.pool, system.settings, clock=system.clock)
+    sender = WatchSender(system.pool, system.settings, clock=system.clock)
     disk = DiskReadings(system.pool, system.settings)
     async with (
         running(janitor),
@@ -137,7 +137,7 @@ async def run_maintenance(system: System) -> AsyncIterator[Janitor]:
         running(matcher),
         running(indexer),
         running(locations),
-        running(mailer),
+        running(sender),
         running(disk),
     ):
         yield janitor

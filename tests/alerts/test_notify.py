@@ -18,8 +18,8 @@ import pytest
 from menuwatch.alerts import notify, webhook
 from menuwatch.alerts import ssrf_guard as guard
 from menuwatch.alerts.notify_process import Request, Result
+from menuwatch.alerts.outgoing import NotDelivered
 from menuwatch.alerts.ssrf_guard import Forbidden
-from menuwatch.alerts.webhook import NotDelivered
 from menuwatch.core.errors import Refused
 from tests.alerts.webhook_receiver import receiving
 from tests.workers.waiting import until

@@ -17,8 +17,8 @@ from menuwatch.alerts import ssrf_guard as guard
 from menuwatch.alerts import store as alerts
 from menuwatch.alerts.delivery_worker import AlertDeliverer
 from menuwatch.alerts.model import Rule
+from menuwatch.alerts.outgoing import NotDelivered
 from menuwatch.alerts.validate import AlertSettings
-from menuwatch.alerts.webhook import NotDelivered
 from menuwatch.config.settings import Settings
 from menuwatch.core.clock import ManualClock
 from menuwatch.core.encryption import SecretBox

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from menuwatch.db.pool import Pool
 from menuwatch.storefront.watches import store
-from menuwatch.storefront.watches.model import Scope
+from menuwatch.storefront.watches.model import NewWatch
 from tests.workers.waiting import until
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -22,26 +22,23 @@ async def test_what_is_found_while_a_mail_is_sent_is_due_again(pool: Pool) -> No
         ((item,),) = await made.fetchall()
         watch = await store.insert(
             conn,
+            NewWatch(item_id=item, condition="any_drop", channel="mail"),
             token_hash=store.hash_of("token"),
-            kind="mail",
-            item_id=item,
-            scope=Scope(),
-            condition="any_drop",
-            amount=None,
             phase="armed",
             reference=None,
             now=NOW,
+            confirmed=False,
             address="sealed",
             token="sealed",
             address_mark=await store.mark_of(conn, "a@example.com"),
         )
         await store.confirm(conn, watch, phase="armed", reference=None, now=NOW)
-        await store.add_events(conn, {watch: "{}"}, now=NOW, pace=60)
+        await store.add_events(conn, {watch: "{}"}, now=NOW)
         (first,) = await store.unsent_events(conn, watch)
 
     async def note() -> None:
         async with pool.connection() as conn:
-            await store.mailed(conn, watch, [first.id], now=NOW + timedelta(minutes=2), pace=60)
+            await store.sent(conn, watch, [first.id], now=NOW + timedelta(minutes=2), pace=60)
 
     async def waits() -> bool:
         async with pool.connection() as conn:
@@ -53,8 +50,8 @@ async def test_what_is_found_while_a_mail_is_sent_is_due_again(pool: Pool) -> No
             await store.of_items(conn, [item], 1)
             noting = asyncio.create_task(note())
             await until(waits)
-            await store.add_events(conn, {watch: "{}"}, now=NOW + timedelta(minutes=1), pace=60)
+            await store.add_events(conn, {watch: "{}"}, now=NOW + timedelta(minutes=1))
         await noting
-        due = await (await conn.execute("SELECT mail_due_at FROM price_watches")).fetchone()
+        due = await (await conn.execute("SELECT due_at FROM price_watches")).fetchone()
         assert due == (NOW + timedelta(minutes=3),)
         assert len(await store.unsent_events(conn, watch)) == 1

@@ -55,6 +55,16 @@ class Page:
         return [found for name, found in self.tags if name == tag and all(found.get(k) == v for k, v in attrs.items())]
 
     @property
+    def foreign_scripts(self) -> list[dict[str, str | None]]:
+        """Scripts that are neither data nor our own file."""
+        own = re.compile(r"/static/[0-9a-f]+/push\.js")
+        return [
+            one
+            for one in self.all("script")
+            if one.get("type") != "application/ld+json" and not own.fullmatch(one.get("src") or "")
+        ]
+
+    @property
     def names(self) -> list[str]:
         """What the cards are called, in their order."""
         return re.findall(r'class="name"><a href="[^"]*">([^<]*)</a>', self.html)

@@ -66,7 +66,10 @@ async def test_a_first_visit_is_light(front: Front, packed: bool, most: int) -> 
             _, html = await on_the_wire(port, path, packed=False)
             parts = re.findall(r'<link rel="(?:stylesheet|icon)" href="([^"]+)"', html)
             assert len(parts) == 2
-            assert "<script src" not in html
+            # The only script offers notifications of the browser.
+            scripts = re.findall(r'<script src="([^"]+)"', html)
+            assert [script.rpartition("/")[2] for script in scripts] == ["push.js"] * path.startswith("/p/")
+            parts += scripts
             for part in parts:
                 total += (await on_the_wire(port, part, packed=packed))[0]
             assert total < most, f"{path}: {total:,} bytes"

@@ -9,7 +9,7 @@ import pytest
 
 from menuwatch.config.settings import Settings
 from menuwatch.core.encryption import new_key
-from menuwatch.storefront.watches.mailer import WatchMailer
+from menuwatch.storefront.watches.sender import WatchSender
 from tests.api.shop import item
 from tests.site.mailbox import Mailbox, mailbox
 from tests.site.shop_pages import Front
@@ -33,7 +33,7 @@ async def test_a_form_of_a_page_that_tells_nobody_its_address(front: Front, box:
         f"/p/{number}/watch", condition="any_drop", by="mail", email="shopper@example.com", reach="any"
     )
     assert asked.status_code == 303, asked.text
-    assert await WatchMailer(front.shop.pool, front.settings).send() == 1
+    assert await WatchSender(front.shop.pool, front.settings).send() == 1
     link = box.link("/confirm")
     assert (await front.page(link)).answer.headers["referrer-policy"] == "no-referrer"
     assert (await front.http.post(link, headers={"Origin": "null"})).status_code == 303

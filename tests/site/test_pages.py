@@ -68,7 +68,7 @@ async def test_hostile_names_stay_text(evil: Front) -> None:
     assert "About the brand: Brand says </script>" in (await evil.page(asked.headers["location"])).text
     for path in paths:
         page = await evil.page(path)
-        assert not [s for s in page.all("script") if s.get("type") != "application/ld+json"], path
+        assert page.foreign_scripts == [], path
         for tag, attributes in page.tags:
             assert not [name for name in attributes if name.startswith("on")], (path, tag)
             for name in ("href", "src", "action"):

@@ -17,8 +17,8 @@ from menuwatch.config.settings import Settings
 from menuwatch.core.encryption import new_key
 from menuwatch.storefront.watches import service as watches
 from menuwatch.storefront.watches import store as shoppers
-from menuwatch.storefront.watches.mailer import WatchMailer
-from menuwatch.storefront.watches.service import NewWatch
+from menuwatch.storefront.watches.model import NewWatch
+from menuwatch.storefront.watches.sender import WatchSender
 from tests.api.shop import item
 from tests.site.mailbox import Mailbox, mailbox
 from tests.site.shop_pages import Front, Page
@@ -210,14 +210,14 @@ class TestMails:
         return Clock()
 
     @pytest.fixture
-    def post(self, front: Front, clock: Clock) -> WatchMailer:
-        return WatchMailer(front.shop.pool, front.settings, clock=clock)
+    def post(self, front: Front, clock: Clock) -> WatchSender:
+        return WatchSender(front.shop.pool, front.settings, clock=clock)
 
     async def ask(self, front: Front, number: int, **fields: str) -> Any:
         given = {"condition": "any_drop", "by": "mail", "reach": "any", "email": ADDRESS, **fields}
         return await front.post(f"/p/{number}/watch", **given)
 
-    async def confirmed(self, front: Front, number: int, box: Mailbox, post: WatchMailer, **fields: str) -> None:
+    async def confirmed(self, front: Front, number: int, box: Mailbox, post: WatchSender, **fields: str) -> None:
         assert (await self.ask(front, number, **fields)).headers["location"] == "/alerts/sent"
         await post.send()
         path = box.link("/confirm")
@@ -226,7 +226,7 @@ class TestMails:
         assert (await front.post(path)).status_code == 303
 
     async def test_nothing_is_told_before_it_is_confirmed(
-        self, front: Front, number: int, box: Mailbox, post: WatchMailer
+        self, front: Front, number: int, box: Mailbox, post: WatchSender
     ) -> None:
         await self.ask(front, number)
         await at(front, 4, 30)
@@ -235,7 +235,7 @@ class TestMails:
         assert (box.to, box.mails[0]["subject"]) == ([ADDRESS], "Confirm your alert")
 
     async def test_a_change_is_mailed_once_with_a_way_out(
-        self, front: Front, number: int, box: Mailbox, post: WatchMailer, clock: Clock
+        self, front: Front, number: int, box: Mailbox, post: WatchSender, clock: Clock
     ) -> None:
         await self.confirmed(front, number, box, post)
         await at(front, 4, 30)
@@ -255,7 +255,7 @@ class TestMails:
         assert (await front.post(stop, origin=None)).status_code == 303
 
     async def test_changes_in_short_succession_come_together(
-        self, front: Front, number: int, box: Mailbox, post: WatchMailer, clock: Clock
+        self, front: Front, number: int, box: Mailbox, post: WatchSender, clock: Clock
     ) -> None:
         await self.confirmed(front, number, box, post)
         clock.time += timedelta(hours=7)
@@ -270,7 +270,7 @@ class TestMails:
         assert len(box.mails) == 3
 
     async def test_a_server_that_refuses_is_tried_again(
-        self, front: Front, number: int, box: Mailbox, post: WatchMailer, clock: Clock
+        self, front: Front, number: int, box: Mailbox, post: WatchSender, clock: Clock
     ) -> None:
         box.refuse = 2
         await self.ask(front, number)
@@ -281,7 +281,7 @@ class TestMails:
         assert len(box.mails) == 1
 
     async def test_who_dies_with_a_mail_in_hand_leaves_it_to_others(
-        self, front: Front, number: int, box: Mailbox, post: WatchMailer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+        self, front: Front, number: int, box: Mailbox, post: WatchSender, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         await self.ask(front, number)
 
@@ -307,7 +307,7 @@ class TestMails:
         assert await front.rows("SELECT count(*) FROM price_watches") == [(0,)]
 
     async def test_the_address_is_sealed_and_in_no_log(
-        self, front: Front, number: int, box: Mailbox, post: WatchMailer
+        self, front: Front, number: int, box: Mailbox, post: WatchSender
     ) -> None:
         with structlog.testing.capture_logs() as logs:
             await self.confirmed(front, number, box, post)
@@ -318,7 +318,7 @@ class TestMails:
             assert token not in text
 
     async def test_an_address_gets_few_mails_that_nobody_asked_for(
-        self, front: Front, number: int, box: Mailbox, post: WatchMailer
+        self, front: Front, number: int, box: Mailbox, post: WatchSender
     ) -> None:
         answers = [
             await self.ask(front, number, email=address) for address in (ADDRESS, ADDRESS.upper(), ADDRESS, ADDRESS)
@@ -335,7 +335,7 @@ class TestMails:
     async def test_one_who_asks_for_many_addresses_keeps_nobody_else_out(self, front: Front, number: int) -> None:
         answers = [await self.ask(front, number, email=f"{n}@example.com") for n in range(11)]
         assert [answer.status_code for answer in answers] == [303] * 10 + [422]
-        other = NewWatch(item_id=number, condition="any_drop", address=ADDRESS)
+        other = NewWatch(item_id=number, condition="any_drop", channel="mail", address=ADDRESS)
         async with front.shop.pool.connection() as conn:
             await watches.create(conn, other, front.settings)
 
@@ -351,7 +351,7 @@ class TestMails:
         assert await front.rows("SELECT count(*) FROM price_watches") == [(0,)]
 
     async def test_names_break_out_of_no_mail(
-        self, front: Front, box: Mailbox, post: WatchMailer, clock: Clock
+        self, front: Front, box: Mailbox, post: WatchSender, clock: Clock
     ) -> None:
         store = await front.shop.store()
         name = "Evil\r\nBcc: x@example.com\r\n\r\nbody\u2028more"
@@ -374,7 +374,7 @@ async def test_without_a_mail_server_only_feeds_are_offered(front: Front, number
     assert not page.all("input", name="email")
     answer = await front.post(f"/p/{number}/watch", condition="any_drop", by="mail", email=ADDRESS)
     assert answer.status_code == 422
-    assert "sends no e-mail" in Page(answer).text
+    assert "This site does not offer “E-mail”" in Page(answer).text
 
 
 @pytest.mark.parametrize(

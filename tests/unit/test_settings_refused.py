@@ -14,7 +14,7 @@ from menuwatch.core.errors import Refused
 from menuwatch.ops.installation import settings_as_env, settings_shown
 from menuwatch.platforms.registry import platforms, settings_of
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
-from menuwatch.storefront.watches.mailer import WatchMailer
+from menuwatch.storefront.watches.sender import WatchSender
 
 SECRET = "Hunter2Secret"
 HASH = "a" * 64
@@ -75,6 +75,7 @@ BAD: dict[str, list[str]] = {
     "IMAGE_HOSTS": HOSTS,
     "SECRET_KEY": KEYS,
     "IMAGE_URL_KEY": KEYS,
+    "NTFY_SERVER": ["ntfy.sh", "https://", f"https://u:{SECRET}@ntfy.sh", "https://ntfy.sh/topic", "ftp://ntfy.sh"],
     "MAIL_URL": ["x", "mailto:", "mailtos://", f"smtp://u:{SECRET}@h", f"mailtos://u:{SECRET}@", f"mailtos://u:{SECRET}@h:99999", " "],
 }  # fmt: skip
 LATER = {
@@ -132,7 +133,7 @@ def test_hosts_are_taken_as_they_match(variable: str) -> None:
 def test_what_the_mailer_cannot_use_is_refused(url: str) -> None:
     settings = Settings.from_env({"MAIL_URL": url.format(SECRET)})
     with pytest.raises(Refused, match=r"^invalid MAIL_URL") as refused:
-        WatchMailer(None, settings)  # type: ignore[arg-type]
+        WatchSender(None, settings)  # type: ignore[arg-type]
     assert SECRET not in str(refused.value)
 
 
@@ -141,7 +142,7 @@ def test_a_mail_server_is_taken() -> None:
         "mailtos://menus:x@mail.example.org?from=menus@example.org",
         "mailto://127.0.0.1:2525?from=a@b.example",
     ):
-        WatchMailer(None, Settings.from_env({"MAIL_URL": url}))  # type: ignore[arg-type]
+        WatchSender(None, Settings.from_env({"MAIL_URL": url}))  # type: ignore[arg-type]
 
 
 def test_what_only_together_is_of_no_use() -> None:

@@ -37,8 +37,8 @@ from menuwatch.search_crawl.submitter import CrawlSubmitter
 from menuwatch.storefront.indexer import StorefrontIndexer
 from menuwatch.storefront.watches import service as watch_service
 from menuwatch.storefront.watches import store as watches
-from menuwatch.storefront.watches.mailer import WatchMailer
-from menuwatch.storefront.watches.model import Scope
+from menuwatch.storefront.watches.model import NewWatch
+from menuwatch.storefront.watches.sender import WatchSender
 from menuwatch.visitors.anonymous_marks import Kind, Visit
 from menuwatch.web.visit_log import VisitLog
 from menuwatch.workers import commands, registry
@@ -285,26 +285,23 @@ async def mails(world: World) -> Found:
             address, token = f"a{n}@example.com", f"token-{n}"
             watch = await watches.insert(
                 conn,
+                NewWatch(item_id=item, condition="any_drop", channel="mail"),
                 token_hash=watches.hash_of(token),
-                kind="mail",
-                item_id=item,
-                scope=Scope(),
-                condition="any_drop",
-                amount=None,
                 phase="armed",
                 reference=None,
                 now=NOW,
+                confirmed=False,
                 address=address,
                 token=token,
                 address_mark=await watches.mark_of(conn, address),
             )
             await watches.confirm(conn, watch, phase="armed", reference=None, now=NOW)
-            await watches.add_events(conn, {watch: facts}, now=NOW, pace=60)
+            await watches.add_events(conn, {watch: facts}, now=NOW)
             made.append(watch)
         settings = Settings(mail_url=box.url, alert_attempts=2, alert_retry_seconds=60)
-        mailer = WatchMailer(world.pool, settings, clock=clock)
+        mailer = WatchSender(world.pool, settings, clock=clock)
         await mailer.step()
-        query = "SELECT attempts, mail_due_at > %s, mail_due_at IS NULL FROM price_watches ORDER BY id"
+        query = "SELECT attempts, due_at > %s, due_at IS NULL FROM price_watches ORDER BY id"
         assert await world.rows(query, NOW) == [(1, True, False), (0, None, True)]
         assert box.to == ["a1@example.com"]
         for _ in range(3):
@@ -372,7 +369,7 @@ CASES: dict[type[Loop], Callable[[World], Awaitable[Found]]] = {
     StorefrontIndexer: menus,
     ProductMatcher: matches,
     LocationMatcher: shops,
-    WatchMailer: mails,
+    WatchSender: mails,
     CommandLoop: orders_of_workers,
     Producer: work,
     LogWriter: lines,

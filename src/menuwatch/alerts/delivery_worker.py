@@ -19,9 +19,9 @@ import msgspec
 from menuwatch.alerts import message, notify, operations, store, webhook
 from menuwatch.alerts.model import Rule
 from menuwatch.alerts.operations import ReadOperations
+from menuwatch.alerts.outgoing import NotDelivered
 from menuwatch.alerts.ssrf_guard import Forbidden
 from menuwatch.alerts.store import Attempt, Channel, Delivery, DueEvent
-from menuwatch.alerts.webhook import NotDelivered
 from menuwatch.config.settings import Settings
 from menuwatch.core.backoff import Backoff
 from menuwatch.core.clock import Clock, SystemClock

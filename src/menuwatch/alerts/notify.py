@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from menuwatch.alerts import ssrf_guard as guard
-from menuwatch.alerts.webhook import NotDelivered
+from menuwatch.alerts.outgoing import NotDelivered
 from menuwatch.core.errors import Refused
 
 _STARTUP_SECONDS = 20.0

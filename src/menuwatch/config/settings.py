@@ -64,9 +64,15 @@ class Settings(SourceSettings, WorkerSettings, ServerSettings):
         None,
         values.mail_url,
         "Mail server for messages to shoppers, as an Apprise URL: `mailtos://USER:PASSWORD@HOST?from=ADDRESS`. Unset: "
-        "no mail, only feeds.",
+        "no mail, only ntfy, web push and feeds.",
         secret=True,
         example="mailtos://user:password@mail.example.org?from=menus@example.org",
+    )
+    ntfy_server: str = setting(
+        "https://ntfy.sh",
+        values.ntfy_server,
+        "ntfy server for alerts of shoppers: `https://HOST`, or `off`.",
+        example="https://ntfy.example.org",
     )
     alert_allow_private: int = setting(
         0, values.whole(0, 1), "`1` allows sending alerts to private network addresses.", example="1"

@@ -275,6 +275,17 @@ def endpoint(text: str) -> str:
     return value
 
 
+def ntfy_server(text: str) -> str:
+    """Scheme, host and port of a server; empty for `off`."""
+    value = text.strip().rstrip("/")
+    if value.lower() == "off":
+        return ""
+    if not _ENDPOINT.fullmatch(value):
+        raise ValueError("expected http:// or https:// and a host, without a path, for example https://ntfy.sh; or off")
+    _check_host(value)
+    return value
+
+
 def mail_url(text: str) -> str:
     """A mail server as an Apprise URL; errors do not show it, since it holds a password."""
     value = text.strip()

@@ -41,8 +41,11 @@ _MOST_SENT = 50_000
 
 
 def assets() -> Assets:
-    """Style sheets of the site; it has no scripts."""
-    return Assets({"site.css": [HERE / "static" / "site.css"], "icon.svg": [WEB / "static" / "icon.svg"]})
+    """Style sheets of the site, and a script that no page needs: it offers notifications of the browser."""
+    static = HERE / "static"
+    return Assets(
+        {"site.css": [static / "site.css"], "push.js": [static / "push.js"], "icon.svg": [WEB / "static" / "icon.svg"]}
+    )
 
 
 def create_site(system: AppContext, traffic: Traffic) -> FastAPI:

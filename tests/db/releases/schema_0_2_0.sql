@@ -1150,6 +1150,26 @@ BEGIN
    WHERE (n.name, n.brand_id, n.category, n.form, n.strain, n.merged_into) IS DISTINCT FROM (o.name, o.brand_id, o.category, o.form, o.strain, o.merged_into);
   RETURN NULL;
 END $$;
+CREATE FUNCTION public.note_former_offers() RETURNS trigger
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM price_watches WHERE subject <> 'item' OR condition = 'new_deal') THEN RETURN NULL; END IF;
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO storefront_former_offers (store_id, product_id, listed)
+    SELECT n.store_id, n.product_id, false FROM new_rows n ON CONFLICT DO NOTHING;
+  ELSIF TG_OP = 'DELETE' THEN
+    INSERT INTO storefront_former_offers (store_id, product_id, listed, price, regular, in_stock)
+    SELECT o.store_id, o.product_id, true, o.price, o.regular, o.in_stock FROM old_rows o ON CONFLICT DO NOTHING;
+  ELSE
+    INSERT INTO storefront_former_offers (store_id, product_id, listed, price, regular, in_stock)
+    SELECT o.store_id, o.product_id, true, o.price, o.regular, o.in_stock FROM old_rows o JOIN new_rows n ON n.product_id = o.product_id
+     WHERE (n.price, n.regular, n.in_stock) IS DISTINCT FROM (o.price, o.regular, o.in_stock)
+        ON CONFLICT DO NOTHING;
+  END IF;
+  RETURN NULL;
+END $$;
 CREATE FUNCTION public.note_matches() RETURNS trigger
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_custom_plan'
@@ -4508,11 +4528,14 @@ ALTER TABLE public.price_watch_events ALTER COLUMN id ADD GENERATED ALWAYS AS ID
 CREATE TABLE public.price_watches (
     id bigint NOT NULL,
     token_hash bytea NOT NULL,
-    kind text NOT NULL,
+    channel text NOT NULL,
     address text,
     token text,
     address_mark bytea,
-    item_id bigint NOT NULL,
+    subject text NOT NULL,
+    item_id bigint,
+    brand_id integer,
+    search_id bigint,
     size text,
     store_id integer,
     place text,
@@ -4526,17 +4549,19 @@ CREATE TABLE public.price_watches (
     fired_at timestamp with time zone,
     created_at timestamp with time zone NOT NULL,
     confirmed_at timestamp with time zone,
-    mail_due_at timestamp with time zone,
-    mailed_at timestamp with time zone,
+    due_at timestamp with time zone,
+    sent_at timestamp with time zone,
     attempts integer DEFAULT 0 NOT NULL,
     ends_at timestamp with time zone,
+    CONSTRAINT price_watches_address CHECK ((((channel <> 'feed'::text) = (address IS NOT NULL)) AND ((channel <> 'feed'::text) = (token IS NOT NULL)) AND ((channel <> 'feed'::text) = (address_mark IS NOT NULL)))),
     CONSTRAINT price_watches_amount CHECK (((condition = 'price_below'::text) = (amount IS NOT NULL))),
-    CONSTRAINT price_watches_condition_check CHECK ((condition = ANY (ARRAY['price_below'::text, 'any_drop'::text, 'back_in_stock'::text]))),
-    CONSTRAINT price_watches_feed CHECK (((kind = 'feed'::text) = (ends_at IS NOT NULL))),
-    CONSTRAINT price_watches_kind_check CHECK ((kind = ANY (ARRAY['mail'::text, 'feed'::text]))),
-    CONSTRAINT price_watches_mail CHECK ((((kind = 'mail'::text) = (address IS NOT NULL)) AND ((kind = 'mail'::text) = (token IS NOT NULL)) AND ((kind = 'mail'::text) = (address_mark IS NOT NULL)))),
+    CONSTRAINT price_watches_channel_check CHECK ((channel = ANY (ARRAY['feed'::text, 'mail'::text, 'ntfy'::text, 'push'::text]))),
+    CONSTRAINT price_watches_condition_check CHECK ((condition = ANY (ARRAY['any_drop'::text, 'price_below'::text, 'back_in_stock'::text, 'new_deal'::text, 'new_product'::text]))),
+    CONSTRAINT price_watches_ends CHECK (((channel = 'mail'::text) = (ends_at IS NULL))),
     CONSTRAINT price_watches_phase_check CHECK ((phase = ANY (ARRAY['armed'::text, 'pending'::text, 'fired'::text]))),
     CONSTRAINT price_watches_place CHECK (((num_nulls(place, latitude, longitude, miles) = ANY (ARRAY[0, 4])) AND ((store_id IS NULL) OR (place IS NULL)))),
+    CONSTRAINT price_watches_subject CHECK ((((subject = 'item'::text) = (item_id IS NOT NULL)) AND ((subject = 'brand'::text) = (brand_id IS NOT NULL)) AND ((subject = 'search'::text) = (search_id IS NOT NULL)) AND ((subject <> 'store'::text) OR (store_id IS NOT NULL)))),
+    CONSTRAINT price_watches_subject_check CHECK ((subject = ANY (ARRAY['item'::text, 'brand'::text, 'search'::text, 'store'::text]))),
     CONSTRAINT price_watches_token_hash_check CHECK ((octet_length(token_hash) = 32))
 );
 ALTER TABLE public.price_watches ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -4745,6 +4770,14 @@ CREATE TABLE public.storefront_dirty_products (
 );
 CREATE TABLE public.storefront_dirty_stores (
     dispensary_id integer NOT NULL
+);
+CREATE TABLE public.storefront_former_offers (
+    store_id integer NOT NULL,
+    product_id bigint NOT NULL,
+    listed boolean NOT NULL,
+    price integer,
+    regular integer,
+    in_stock boolean
 );
 CREATE TABLE public.storefront_item_words (
     item_id bigint NOT NULL,
@@ -5021,6 +5054,30 @@ CREATE TABLE public.visitor_salts (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT visitor_salts_salt_check CHECK ((octet_length(salt) = 32))
 );
+CREATE TABLE public.watched_searches (
+    id bigint NOT NULL,
+    query text NOT NULL,
+    words tsquery,
+    category text,
+    brands integer[],
+    strains text[],
+    sizes text[],
+    in_stock boolean NOT NULL,
+    special boolean NOT NULL,
+    price_min integer,
+    price_max integer,
+    per_gram_max integer,
+    thc_min integer,
+    thc_max integer
+);
+ALTER TABLE public.watched_searches ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.watched_searches_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 CREATE TABLE public.worker_commands (
     id bigint NOT NULL,
     worker_id text NOT NULL,
@@ -5181,7 +5238,7 @@ INSERT INTO public.pod_scale_request VALUES
 INSERT INTO public.price_watch_events OVERRIDING SYSTEM VALUE VALUES
 	(1, 1, '2026-11-01 00:00:00+00', '{}', false);
 INSERT INTO public.price_watches OVERRIDING SYSTEM VALUE VALUES
-	(1, '\x0101010101010101010101010101010101010101010101010101010101010101', 'feed', NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, 'any_drop', NULL, 'armed', NULL, NULL, '2026-11-01 00:00:00+00', NULL, NULL, NULL, 0, '2026-11-01 06:00:00+00');
+	(1, '\x0101010101010101010101010101010101010101010101010101010101010101', 'feed', NULL, NULL, NULL, 'item', 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'any_drop', NULL, 'armed', NULL, NULL, '2026-11-01 00:00:00+00', NULL, NULL, NULL, 0, '2026-11-01 06:00:00+00');
 INSERT INTO public.product_detail_history_2026_11 VALUES
 	(1, '2026-11-01 00:00:00+00', '2026-11-01 06:00:00+00', NULL, false, NULL, NULL, NULL);
 INSERT INTO public.product_history_2026_11 VALUES
@@ -5216,6 +5273,8 @@ INSERT INTO public.storefront_dirty_products VALUES
 	(1);
 INSERT INTO public.storefront_dirty_stores VALUES
 	(1);
+INSERT INTO public.storefront_former_offers VALUES
+	(1, 1, false, NULL, NULL, NULL);
 INSERT INTO public.storefront_item_words VALUES
 	(1, '''x''');
 INSERT INTO public.storefront_items VALUES
@@ -5254,6 +5313,8 @@ INSERT INTO public.visitor_pages VALUES
 	('2026-11-01', 'x', 'x', 1, 1);
 INSERT INTO public.visitor_salts VALUES
 	('2026-11-01', '\x0101010101010101010101010101010101010101010101010101010101010101', '2026-11-01 00:00:00+00');
+INSERT INTO public.watched_searches OVERRIDING SYSTEM VALUE VALUES
+	(1, 'x', NULL, NULL, NULL, NULL, NULL, false, false, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO public.worker_commands OVERRIDING SYSTEM VALUE VALUES
 	(1, 'x', 'pause', '2026-11-01 00:00:00+00', NULL, NULL);
 INSERT INTO public.worker_registry VALUES
@@ -5296,6 +5357,7 @@ SELECT pg_catalog.setval('public.saved_views_id_seq', 1, true);
 SELECT pg_catalog.setval('public.task_ids', 2, true);
 SELECT pg_catalog.setval('public.task_schedules_id_seq', 1, true);
 SELECT pg_catalog.setval('public.users_id_seq', 1, true);
+SELECT pg_catalog.setval('public.watched_searches_id_seq', 1, true);
 SELECT pg_catalog.setval('public.worker_commands_id_seq', 1, true);
 ALTER TABLE ONLY public.alembic_version
     ADD CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num);
@@ -5509,6 +5571,8 @@ ALTER TABLE ONLY public.store_crawls
     ADD CONSTRAINT store_crawls_pkey PRIMARY KEY (dispensary_id, crawled_at);
 ALTER TABLE ONLY public.storefront_dirty_items
     ADD CONSTRAINT storefront_dirty_items_pkey PRIMARY KEY (item_id);
+ALTER TABLE ONLY public.storefront_former_offers
+    ADD CONSTRAINT storefront_former_offers_pkey PRIMARY KEY (store_id, product_id);
 ALTER TABLE ONLY public.storefront_item_words
     ADD CONSTRAINT storefront_item_words_pkey PRIMARY KEY (item_id);
 ALTER TABLE ONLY public.storefront_items
@@ -5551,6 +5615,10 @@ ALTER TABLE ONLY public.visitor_pages
     ADD CONSTRAINT visitor_pages_pkey PRIMARY KEY (day, kind, page);
 ALTER TABLE ONLY public.visitor_salts
     ADD CONSTRAINT visitor_salts_pkey PRIMARY KEY (day);
+ALTER TABLE ONLY public.watched_searches
+    ADD CONSTRAINT watched_searches_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.watched_searches
+    ADD CONSTRAINT watched_searches_query_key UNIQUE (query);
 ALTER TABLE ONLY public.worker_commands
     ADD CONSTRAINT worker_commands_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.worker_registry
@@ -5678,9 +5746,13 @@ CREATE INDEX match_signatures_block ON public.match_signatures USING btree (bloc
 CREATE INDEX match_signatures_product ON public.match_signatures USING btree (canonical_product_id);
 CREATE INDEX price_watch_events_happened ON public.price_watch_events USING btree (happened_at);
 CREATE INDEX price_watches_address ON public.price_watches USING btree (address_mark) WHERE (address_mark IS NOT NULL);
-CREATE INDEX price_watches_due ON public.price_watches USING btree (mail_due_at) WHERE (mail_due_at IS NOT NULL);
+CREATE INDEX price_watches_brand ON public.price_watches USING btree (brand_id) WHERE ((confirmed_at IS NOT NULL) AND (subject = 'brand'::text));
+CREATE INDEX price_watches_changes ON public.price_watches USING btree (id) WHERE ((subject <> 'item'::text) OR (condition = 'new_deal'::text));
+CREATE INDEX price_watches_due ON public.price_watches USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX price_watches_ends ON public.price_watches USING btree (ends_at) WHERE (ends_at IS NOT NULL);
-CREATE INDEX price_watches_item ON public.price_watches USING btree (item_id) WHERE (confirmed_at IS NOT NULL);
+CREATE INDEX price_watches_item ON public.price_watches USING btree (item_id) WHERE ((confirmed_at IS NOT NULL) AND (subject = 'item'::text));
+CREATE INDEX price_watches_search ON public.price_watches USING btree (search_id) WHERE (subject = 'search'::text);
+CREATE INDEX price_watches_store ON public.price_watches USING btree (store_id) WHERE ((confirmed_at IS NOT NULL) AND (subject = 'store'::text));
 CREATE INDEX price_watches_unconfirmed ON public.price_watches USING btree (created_at) WHERE (confirmed_at IS NULL);
 CREATE INDEX product_history_store ON ONLY public.product_history USING btree (dispensary_id, ended_at);
 CREATE INDEX product_history_2026_11_dispensary_id_ended_at_idx ON public.product_history_2026_11 USING btree (dispensary_id, ended_at);
@@ -5779,6 +5851,9 @@ CREATE TRIGGER store_product_snapshots_refused BEFORE INSERT OR DELETE OR UPDATE
 CREATE TRIGGER store_product_snapshots_refused_row INSTEAD OF INSERT OR DELETE OR UPDATE ON public.store_product_snapshots FOR EACH ROW EXECUTE FUNCTION public.refuse_catalog_write();
 CREATE TRIGGER store_products_refused BEFORE INSERT OR DELETE OR UPDATE ON public.store_products FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_catalog_write();
 CREATE TRIGGER store_products_refused_row INSTEAD OF INSERT OR DELETE OR UPDATE ON public.store_products FOR EACH ROW EXECUTE FUNCTION public.refuse_catalog_write();
+CREATE TRIGGER storefront_offers_added AFTER INSERT ON public.storefront_offers REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_former_offers();
+CREATE TRIGGER storefront_offers_changed AFTER UPDATE ON public.storefront_offers REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_former_offers();
+CREATE TRIGGER storefront_offers_removed AFTER DELETE ON public.storefront_offers REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_former_offers();
 CREATE TRIGGER task_schedules_former BEFORE INSERT OR UPDATE OF role, next_run_at ON public.task_schedules FOR EACH ROW EXECUTE FUNCTION public.task_schedules_former();
 CREATE TRIGGER worker_commands_tell AFTER INSERT ON public.worker_commands FOR EACH ROW EXECUTE FUNCTION public.worker_commands_tell();
 CREATE TRIGGER worker_tasks_delete INSTEAD OF DELETE ON public.worker_tasks FOR EACH ROW EXECUTE FUNCTION public.worker_tasks_delete();
@@ -5896,6 +5971,8 @@ ALTER TABLE ONLY public.price_watch_events
     ADD CONSTRAINT price_watch_events_watch_id_fkey FOREIGN KEY (watch_id) REFERENCES public.price_watches(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.price_watches
     ADD CONSTRAINT price_watches_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.storefront_items(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.price_watches
+    ADD CONSTRAINT price_watches_search_id_fkey FOREIGN KEY (search_id) REFERENCES public.watched_searches(id);
 ALTER TABLE ONLY public.product_matches
     ADD CONSTRAINT product_matches_canonical_product_id_fkey FOREIGN KEY (canonical_product_id) REFERENCES public.canonical_products(id);
 ALTER TABLE ONLY public.product_matches

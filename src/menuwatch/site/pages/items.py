@@ -14,7 +14,7 @@ from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.errors import NotFound
 from menuwatch.core.format import pluralize
 from menuwatch.db.pool import Connection
-from menuwatch.site import chart, comparison, screen
+from menuwatch.site import chart, comparison, screen, watch_form
 from menuwatch.site import format as words
 from menuwatch.site import json_ld as linked
 from menuwatch.site.comparison import Line, SizeTable
@@ -85,7 +85,15 @@ async def page(request: Request, conn: Connection, address: str, *, form: FormIn
         if line
         else None,
         "form": form or FormInput({"near": asked.near}),
-        "mails": screen.system_of(request).settings.mail_url is not None,
+        "watchable": watch_form.Watchable(
+            action=f"/p/{item.id}/watch",
+            conditions=watch_form.conditions(of_item=True),
+            condition="any_drop" if shown and shown.in_stock is not False else "back_in_stock",
+            channels=watch_form.channels(screen.system_of(request).settings),
+            sizes=[one.size for one in sizes if one.size is not None],
+            size=size,
+            store=shown,
+        ),
         "miles": MILES,
         "similar": await page_queries.list_similar(conn, item, 4),
         "canonical": screen.absolute(request, path),

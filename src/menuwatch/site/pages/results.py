@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
 
@@ -71,6 +72,9 @@ async def search_page(request: Request, conn: ReadConn) -> Response:
         ],
         "next": None if results.next is None else asked.link(after=results.next),
         "first": asked.link() if asked.after is not None else None,
+        "watch_link": f"/alerts/new?{urlencode([('of', 'search'), *asked.pairs()])}"
+        if asked.narrowed or asked.q
+        else None,
         "miles": MILES,
         "canonical": screen.absolute(request, _canonical(asked)),
         "description": f"{_heading(asked, store, brand_names)}: prices, potency and stock at every store that carries it.",

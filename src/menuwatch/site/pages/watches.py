@@ -7,59 +7,131 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 from xml.etree import ElementTree as Xml
 
 from fastapi import APIRouter, Depends, Request, Response
-from starlette.datastructures import FormData
-from starlette.responses import RedirectResponse
+from starlette.responses import FileResponse, RedirectResponse
 
+from menuwatch.catalog.taxonomy.text import slug
+from menuwatch.core.encryption import DecryptionError, SecretBox
 from menuwatch.core.errors import InvalidField, NotFound
-from menuwatch.site import screen
+from menuwatch.core.logging import get_logger
+from menuwatch.db.pool import Connection
+from menuwatch.site import screen, watch_form
 from menuwatch.site.limits import Limits
 from menuwatch.site.pages import items
-from menuwatch.site.search_query import MILES, cents
+from menuwatch.site.search_query import MILES, SearchQuery
+from menuwatch.site.watch_form import Sent, Watchable
 from menuwatch.storefront import page_queries
-from menuwatch.storefront.page_queries import Item
+from menuwatch.storefront.search import Order, list_brands
 from menuwatch.storefront.watches import messages as watch_words
 from menuwatch.storefront.watches import service as watches
 from menuwatch.storefront.watches import store as watch_store
-from menuwatch.storefront.watches.model import CONDITIONS, Event, Scope, Watch
-from menuwatch.storefront.watches.service import NewWatch, TooMany
+from menuwatch.storefront.watches.model import Event, Named, NewWatch, Watch
+from menuwatch.storefront.watches.service import TooMany
+from menuwatch.storefront.watches.web_push import push_key
 from menuwatch.web.client import client_address, network_of, wider_network_of
 from menuwatch.web.csrf import same_site
 from menuwatch.web.dependencies import ReadConn, WriteConn
 from menuwatch.web.forms import FormInput
 
+log = get_logger(__name__)
 router = APIRouter()
 
 _LONGEST_TOKEN = 64
+_PUSH_WORKER = Path(__file__).parent.parent / "static" / "push-worker.js"
 _ATOM = "http://www.w3.org/2005/Atom"
 _GONE = "Alert not found: it was deleted, or the address has a typo. You can set a new one on any product page:"
 
 
-_FIELDS = ("condition", "amount", "by", "email", "reach", "near", "within", "size", "website")
-
-
-async def _sent(request: Request) -> FormInput:
-    data = await request.form(max_fields=20, max_files=0)
-    return FormInput({name: _typed(data, name) for name in _FIELDS})
-
-
-Sent = Annotated[FormInput, Depends(_sent)]
-"""The form, parsed before a database connection is taken, so that slow clients hold none."""
-
-
 @router.post("/p/{address}/watch", dependencies=[Depends(same_site)])
 async def ask(request: Request, form: Sent, conn: WriteConn, address: str) -> Response:
-    """Creates an alert."""
-    item_id = items.number_of(address)
-    item = await page_queries.get_present_item(conn, item_id)
+    """Creates an alert on a product."""
+    item = await page_queries.get_present_item(conn, items.number_of(address))
     if item is None:
         raise NotFound("Product not found. Search for something similar:")
-    asked = await _asked(conn, form, item)
+    asked = await watch_form.read(conn, form, item_id=item.id, sizes=item.sizes)
+    return await _created(request, conn, form, asked) or await items.page(request, conn, address, form=form)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """What an alert on several products is about, in words, and as `watch_form.read` takes it."""
+
+    about: str
+    anywhere: bool
+    place: screen.Around
+    given: dict[str, Any]
+
+
+async def _group(request: Request, conn: Connection) -> Group:
+    """The brand, search or store that the address names; raises NotFound."""
+    params = request.query_params
+    asked = SearchQuery.parse(params)
+    place = await screen.around(conn, asked.near, asked.within)
+    store = await page_queries.get_store(conn, asked.store) if asked.store is not None else None
+    match params.get("of"):
+        case "brand":
+            brand = await page_queries.get_brand(conn, (asked.brands or ("",))[0])
+            if brand is not None:
+                return Group(
+                    about=f"products of {brand['name']}", anywhere=True, place=place, given={"brand_id": brand["id"]}
+                )
+        case "store":
+            if store is not None:
+                about = f"products at {store.name}"
+                return Group(about=about, anywhere=False, place=place, given={"store_id": store.id})
+        case "search":
+            query = replace(asked, near="", within=25, sort=Order.RELEVANCE, after=None, store=None)
+            brands = [brand["id"] for brand in await list_brands(conn, asked.brands)]
+            if query.narrowed or query.q or store is not None:
+                search = await watches.watched_search(conn, query.link(), query.request(brands=brands))
+                about = f"products for {watch_words.searched(query.link())}" + (f" at {store.name}" if store else "")
+                given = {"search": search, "store_id": store.id if store is not None else None}
+                return Group(about=about, anywhere=store is None, place=place, given=given)
+    raise NotFound("Nothing to be notified about. Search for a product, a brand or a store first:")
+
+
+@router.get("/alerts/new")
+async def new(request: Request, conn: ReadConn) -> Response:
+    """The form of an alert on a brand, a search or a store."""
+    return await _new(request, await _group(request, conn), FormInput({"near": request.query_params.get("near", "")}))
+
+
+@router.post("/alerts/new", dependencies=[Depends(same_site)])
+async def ask_group(request: Request, form: Sent, conn: WriteConn) -> Response:
+    """Creates an alert on a brand, a search or a store."""
+    group = await _group(request, conn)
+    asked = await watch_form.read(conn, form, **group.given)
+    return await _created(request, conn, form, asked) or await _new(request, group, form)
+
+
+async def _new(request: Request, group: Group, form: FormInput) -> Response:
+    settings = screen.system_of(request).settings
+    context = {
+        "about": group.about,
+        "place": group.place,
+        "form": form,
+        "miles": MILES,
+        "index": False,
+        "watchable": Watchable(
+            action=f"/alerts/new?{request.url.query}",
+            conditions=watch_form.conditions(of_item=False),
+            condition="new_deal",
+            channels=watch_form.channels(settings),
+            anywhere=group.anywhere,
+        ),
+    }
+    return screen.render(request, "alert_new.html", context, status=200 if form.ok else 422, keep=0)
+
+
+async def _created(request: Request, conn: Connection, form: FormInput, asked: NewWatch | None) -> Response | None:
+    """Creates the watch and leads to its page; None if it was refused, with the reason noted in the form."""
     token = ""
     # Only bots fill in the hidden field; they get the success page.
     if asked is not None and not form.value("website"):
@@ -72,15 +144,10 @@ async def ask(request: Request, form: Sent, conn: WriteConn, address: str) -> Re
         except TooMany as error:
             form.add_error("", str(error))
     if not form.ok:
-        return await items.page(request, conn, address, form=form)
+        return None
     root = request.scope.get("root_path", "")
-    where = f"/alerts/{token}" if token and asked is not None and asked.address is None else "/alerts/sent"
+    where = f"/alerts/{token}" if token and asked is not None and asked.channel != "mail" else "/alerts/sent"
     return RedirectResponse(root + where, status_code=303, headers={"Cache-Control": "no-store"})
-
-
-def _typed(data: FormData, name: str) -> str:
-    found = data.get(name)
-    return " ".join(found.replace("\0", "").split())[:300] if isinstance(found, str) else ""
 
 
 def _limited(request: Request) -> None:
@@ -91,48 +158,22 @@ def _limited(request: Request) -> None:
         raise TooMany("Too many alerts. Try again later.")
 
 
-async def _asked(conn: Any, form: FormInput, item: Item) -> NewWatch | None:
-    """Converts the form to a new watch; None if it is invalid, with the errors noted in the form."""
-    condition = next((one for one in CONDITIONS if one == form.value("condition")), None)
-    if condition is None:
-        form.add_error("condition", "Choose an alert condition.")
-    amount = cents(form.value("amount")) if condition == "price_below" else None
-    if condition == "price_below" and not amount:
-        form.add_error("amount", "Enter a price such as 25 or 25.50.")
-    by = form.value("by") or "feed"
-    if by == "mail" and not form.value("email"):
-        form.add_error("email", "Enter an e-mail address.")
-    if form.value("size") and form.value("size") not in item.sizes:
-        form.add_error("size", "No store lists that size any more. Choose another one.")
-    scope = await _scope(conn, form)
-    if not form.ok or condition is None or scope is None:
-        return None
-    return NewWatch(
-        item_id=item.id,
-        size=form.value("size") or None,
-        condition=condition,
-        amount=None if amount is None else Decimal(amount) / 100,
-        scope=scope,
-        address=form.value("email") if by == "mail" else None,
-    )
+@router.get("/push-worker.js")
+async def push_worker() -> Response:
+    """The script that shows notifications in a browser. Its address stays the same, and it must be at the root of the site."""
+    return FileResponse(_PUSH_WORKER, media_type="text/javascript", headers={"Cache-Control": "no-cache"})
 
 
-async def _scope(conn: Any, form: FormInput) -> Scope | None:
-    reach = form.value("reach")
-    if reach.startswith("store-") and reach[6:].isascii() and reach[6:].isdecimal() and len(reach) < 16:
-        if await page_queries.get_store(conn, int(reach[6:])) is not None:
-            return Scope(store_id=int(reach[6:]))
-        form.add_error("reach", "That store is no longer listed.")
-        return None
-    if reach != "near":
-        return Scope()
-    within = form.value("within")
-    miles = int(within) if within.isascii() and within.isdecimal() and int(within) in MILES else 25
-    place = (await screen.around(conn, form.value("near"), miles)).place
-    if place is None:
-        form.add_error("near", "Enter a ZIP code, or a city with its state.")
-        return None
-    return Scope(place=place.label, latitude=place.latitude, longitude=place.longitude, miles=miles)
+@router.get("/alerts/push-key")
+async def push_key_of_site(request: Request, conn: WriteConn) -> Response:
+    """The public key that browsers subscribe with."""
+    try:
+        async with conn.transaction():
+            key = await push_key(conn, SecretBox(screen.system_of(request).settings.secret_key))
+    except DecryptionError as error:
+        log.warning("the key of web push cannot be read", action="push_key_locked", error=str(error))
+        return Response("unavailable", status_code=503, media_type="text/plain", headers={"Cache-Control": "no-store"})
+    return Response(key.public, media_type="text/plain", headers={"Cache-Control": "no-store"})
 
 
 @router.get("/alerts/sent")
@@ -154,19 +195,42 @@ async def _watch(conn: Any, token: str) -> Watch:
     return watch
 
 
-async def _context(request: Request, conn: Any, watch: Watch, token: str) -> dict[str, Any]:
-    item = await page_queries.get_item(conn, watch.item_id)
-    store = await page_queries.get_store(conn, watch.store_id) if watch.store_id is not None else None
-    assert item is not None, "an item that is watched stays"
+async def _context(request: Request, conn: Connection, watch: Watch, token: str) -> dict[str, Any]:
+    named = await watch_store.names_of(conn, watch)
+    events = await watch_store.events(conn, watch.id, 20)
     return {
         "watch": watch,
-        "item": item,
+        "named": named,
         "token": token,
-        "condition": watch_words.describe(watch, item.name, store.name if store else None),
+        "condition": watch_words.describe(watch, named),
+        "page": _page_of(watch, named),
         "feed": screen.whole(request, f"/feeds/{token}.atom"),
-        "events": [(one, watch_words.headline(watch, item.name, one.facts), watch_words.at(one.facts))
-                   for one in await watch_store.events(conn, watch.id, 20)],
-    }  # fmt: skip
+        "topic": _topic(request, watch),
+        "events": [(one, list(watch_words.lines(watch, named, one.facts))) for one in events],
+    }
+
+
+def _page_of(watch: Watch, named: Named) -> str:
+    if watch.item_id is not None:
+        return screen.item_path(watch.item_id, named.item or "")
+    if watch.query is not None:
+        store = urlencode({"store": watch.store_id}) if watch.store_id is not None else ""
+        near = urlencode({"near": watch.place, "within": watch.miles}) if watch.place is not None else ""
+        more = "&".join(part for part in (store, near) if part)
+        return f"{watch.query}{'&' if '?' in watch.query else '?'}{more}" if more else watch.query
+    if watch.brand_id is not None:
+        return screen.brand_path(slug(named.brand or ""))
+    return screen.store_path(watch.store_id or 0, named.store or "")
+
+
+def _topic(request: Request, watch: Watch) -> str | None:
+    """The topic of a watch by ntfy; None if it cannot be read."""
+    if watch.channel != "ntfy":
+        return None
+    try:
+        return SecretBox(screen.system_of(request).settings.secret_key).decrypt(watch.address)
+    except DecryptionError:
+        return None
 
 
 def _own(request: Request, template: str, context: dict[str, Any]) -> Response:
@@ -176,9 +240,11 @@ def _own(request: Request, template: str, context: dict[str, Any]) -> Response:
 
 
 @router.get("/alerts/{token}")
-async def one(request: Request, conn: ReadConn, token: str) -> Response:
-    """An alert: its condition, its events, and how to end it."""
+async def one(request: Request, conn: WriteConn, token: str) -> Response:
+    """An alert: its condition, its events, and how to end it. Opening it counts as use."""
     watch = await _watch(conn, token)
+    if watch.channel != "feed":
+        await watches.was_used(conn, watch)
     return _own(request, "alert.html", await _context(request, conn, watch, token))
 
 
@@ -191,8 +257,8 @@ async def confirm_page(request: Request, conn: ReadConn, token: str) -> Response
 
 @router.post("/alerts/{token}/confirm")
 async def confirm(request: Request, conn: WriteConn, token: str) -> Response:
-    """Confirms the address. The Origin header is not checked: the token authorizes the request, and a page without referrer has
-    browsers send `Origin: null`, which over plain http is all they send.
+    """Confirms the address of a mail or a topic. The Origin header is not checked: the token authorizes the request, and a page
+    without referrer has browsers send `Origin: null`, which over plain http is all they send.
     """
     await _watch(conn, token)
     await watches.confirm(conn, token)
@@ -220,15 +286,15 @@ async def stop(request: Request, conn: WriteConn, token: str) -> Response:
 async def feed(request: Request, conn: WriteConn, token: str) -> Response:
     """An alert's private feed (Atom, RFC 4287)."""
     watch = await _watch(conn, token)
-    await watches.was_read(conn, watch)
-    context = await _context(request, conn, watch, token)
+    await watches.was_used(conn, watch)
+    named = await watch_store.names_of(conn, watch)
     body = _write_feed(
         watch,
-        item=context["item"].name,
-        title=context["condition"],
+        named,
+        title=watch_words.describe(watch, named),
         events=await watch_store.events(conn, watch.id),
-        address=context["feed"],
-        page=screen.whole(request, screen.item_path(watch.item_id, context["item"].name)),
+        address=screen.whole(request, f"/feeds/{token}.atom"),
+        page=screen.whole(request, _page_of(watch, named)),
         manage=screen.whole(request, f"/alerts/{token}"),
     )
     mark = f'"{hashlib.sha256(body).hexdigest()[:24]}"'
@@ -244,7 +310,7 @@ async def feed(request: Request, conn: WriteConn, token: str) -> Response:
 
 
 def _write_feed(
-    watch: Watch, *, item: str, title: str, events: Sequence[Event], address: str, page: str, manage: str
+    watch: Watch, named: Named, *, title: str, events: Sequence[Event], address: str, page: str, manage: str
 ) -> bytes:
     """Writes an Atom feed (RFC 4287), with `events` newest first. One entry describes the watch, so that the feed is never empty."""
     Xml.register_namespace("", _ATOM)
@@ -258,12 +324,16 @@ def _write_feed(
     for event in events:
         entry = _element(feed, "entry")
         _append(entry, "id", f"{address}#{event.id}")
-        _append(entry, "title", _printable(watch_words.headline(watch, item, event.facts)))
+        _append(entry, "title", _printable(watch_words.headline(watch, named, event.facts)))
         _append(entry, "updated", _timestamp(event.happened_at))
         _link(entry, "alternate", page)
-        place = watch_words.at(event.facts)
-        where = f"At {place}. " if place else ""
-        _append(entry, "content", _printable(f"{where}Prices and stock come from the store’s menu and may change."))
+        happened = [(line, place) for line, _, place in watch_words.lines(watch, named, event.facts)]
+        if "products" in event.facts:
+            said = " ".join(f"{line}, at {place}." if place else f"{line}." for line, place in happened)
+        else:
+            said = f"At {happened[0][1]}." if happened[0][1] else ""
+        warning = "Prices and stock come from the store’s menu and may change."
+        _append(entry, "content", _printable(f"{said} {warning}".strip()))
     entry = _element(feed, "entry")
     _append(entry, "id", f"{address}#begun")
     _append(entry, "title", _printable(f"You will be notified here when {title}"))

@@ -1,7 +1,8 @@
-"""Price watches of shoppers: create them, evaluate them when a store was indexed, delete them.
+"""Watches of shoppers: create them, evaluate them when a store was indexed, delete them.
 
-A watch is evaluated by the rules of alerts (`alerts.price_and_stock_rules`): it fires once for each crossing, and not for prices that
-fluctuate around a threshold. What is evaluated is the item within the scope of the watch, so it does not matter which store changed.
+The watch of an item is evaluated by the rules of alerts (`alerts.price_and_stock_rules`): it fires once for each crossing, and not for
+prices that fluctuate around a threshold. What is evaluated is the item within the scope of the watch, so it does not matter which
+store changed. Watches of brands, searches and stores, and those of new deals, are about offers that changed (`changed_offers`).
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from psycopg import AsyncConnection
 
+from menuwatch.alerts import ssrf_guard
 from menuwatch.alerts.model import Facts, Terms
 from menuwatch.alerts.price_and_stock_rules import MatchState, evaluate, initial
 from menuwatch.config.settings import Settings
@@ -28,8 +31,25 @@ from menuwatch.db.clock import database_now
 from menuwatch.db.items import log_refused
 from menuwatch.db.query import Row, fetch_all
 from menuwatch.storefront.indexer import IndexedStore
+from menuwatch.storefront.search import SearchRequest, parse_query
+from menuwatch.storefront.watches import ntfy
 from menuwatch.storefront.watches import store as watches
-from menuwatch.storefront.watches.model import NEVER_READ, UNREAD, Condition, ItemScope, Phase, Scope, Watch, WatchTerms
+from menuwatch.storefront.watches.changed_offers import evaluate_changes
+from menuwatch.storefront.watches.model import (
+    CHANNELS,
+    CONDITIONS,
+    NEVER_READ,
+    Channel,
+    Condition,
+    ItemScope,
+    NewWatch,
+    Phase,
+    Scope,
+    Watch,
+    WatchedSearch,
+    WatchTerms,
+)
+from menuwatch.storefront.watches.web_push import Subscription
 
 log = get_logger(__name__)
 _q = sql.load(__package__, "service.sql")
@@ -37,11 +57,9 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 MOST_OF_ADDRESS = 30
 MOST_UNCONFIRMED = 3
-"""Unconfirmed watches of one address: as many mails a stranger can make us send there in two days."""
+"""Unconfirmed watches of one address: as many messages a stranger can make us send there in two days."""
 MOST_UNCONFIRMED_OF_ALL = 5_000
 """The same of all addresses in an hour, as a last limit: one client may create ten in an hour (site/limits.py)."""
-PACE_SECONDS = 6 * 3600.0
-"""Between two mails of one watch; later events wait for the next one."""
 
 _BATCH = 5_000
 """Watches that are evaluated together."""
@@ -55,19 +73,6 @@ class TooMany(Refused):
     """A limit against abuse."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewWatch:
-    """A watch to create. Without an `address` it is a feed."""
-
-    item_id: int
-    size: str | None = None
-    """Only this size of the item."""
-    condition: Condition
-    amount: Decimal | None = None
-    scope: Scope = Scope()
-    address: str | None = None
-
-
 def _terms(condition: Condition, amount: Decimal | None) -> Terms:
     match condition:
         case "price_below":
@@ -76,6 +81,8 @@ def _terms(condition: Condition, amount: Decimal | None) -> Terms:
             return Terms(condition="price_drops_by", percent=Decimal(0))
         case "back_in_stock":
             return Terms(condition="back_in_stock")
+        case _:
+            raise AssertionError(f"{condition} is not evaluated on a state")
 
 
 def _item_scope(item_id: int, size: str | None, scope: Scope | Watch) -> ItemScope:
@@ -105,38 +112,74 @@ def _to_facts(row: Row) -> Facts:
     return Facts(price, row["stock"])
 
 
+def offered_channels(settings: Settings) -> list[Channel]:
+    """The ways to notify that this installation has, in the order of forms."""
+    without = {
+        *(("mail",) if settings.mail_url is None else ()),
+        *(("ntfy",) if not settings.ntfy_server else ()),
+    }
+    return [name for name in CHANNELS if name not in without]
+
+
 async def create(conn: AsyncConnection[Any], new: NewWatch, settings: Settings, *, now: datetime | None = None) -> str:
-    """Creates a watch; returns its token. A watch by mail is inactive until it is confirmed.
+    """Creates a watch; returns its token. One by mail, or to a topic that was typed, is inactive until it is confirmed.
 
     Raises InvalidField for what cannot be watched, TooMany beyond a limit.
     """
     now = now or await database_now(conn)
-    terms = _terms(new.condition, new.amount)
-    facts = await _fact(conn, _item_scope(new.item_id, new.size, new.scope))
-    state = initial(terms, facts)
-    if state.phase == "fired":
-        _refuse(new, facts)
+    if new.channel not in offered_channels(settings):
+        raise InvalidField("by", f"This site does not offer “{CHANNELS[new.channel].label}”. Choose another way.")
+    state = MatchState(phase="armed", reference=None, fired_at=None)
+    if _by_state(new):
+        assert new.item_id is not None, "states are those of items"
+        facts = await _fact(conn, _item_scope(new.item_id, new.size, new.scope))
+        state = initial(_terms(new.condition, new.amount), facts)
+        if state.phase == "fired":
+            _refuse(new, facts)
+    elif new.item_id is not None and not CONDITIONS[new.condition].of_item:
+        raise InvalidField("condition", "A product is new only once: choose another condition.")
     token = secrets.token_urlsafe(32)
-    mail: dict[str, Any] = {}
-    if new.address is not None:
-        mail = await _mail_fields(conn, new.address, token, settings, now)
+    address, confirmed = _address(new, settings)
+    unused = NEVER_READ if new.channel == "feed" else CHANNELS[new.channel].unused
+    secret_box = SecretBox(settings.secret_key)
     watch_id = await watches.insert(
         conn,
+        new,
         token_hash=watches.hash_of(token),
-        kind="feed" if new.address is None else "mail",
-        item_id=new.item_id,
-        size=new.size,
-        scope=new.scope,
-        condition=new.condition,
-        amount=new.amount,
         phase=state.phase,
         reference=state.reference,
         now=now,
-        ends_at=now + NEVER_READ if new.address is None else None,
-        **mail,
+        confirmed=confirmed,
+        address=secret_box.encrypt(address),
+        token=None if address is None else secret_box.encrypt(token),
+        address_mark=None if address is None else await _counted(conn, new.channel, address, now),
+        ends_at=None if unused is None else now + unused,
     )
-    log.info("price watch created", action="watch_asked", watch_id=watch_id, item_id=new.item_id)
+    log.info("price watch created", action="watch_asked", watch_id=watch_id, subject=new.subject, channel=new.channel)
     return token
+
+
+async def watched_search(conn: AsyncConnection[Any], query: str, request: SearchRequest) -> WatchedSearch:
+    """A search as it can be watched; `query` is the address of its page. Its words are read as they are now."""
+    return WatchedSearch(
+        query=query,
+        words=(await parse_query(conn, request.text)).query,
+        category=request.category,
+        brands=request.brands,
+        strains=request.strains,
+        sizes=request.sizes,
+        in_stock=request.in_stock,
+        special=request.special,
+        price_min=request.price_min,
+        price_max=request.price_max,
+        per_gram_max=request.per_gram_max,
+        thc_min=request.thc_min,
+        thc_max=request.thc_max,
+    )
+
+
+def _by_state(watch: NewWatch | Watch) -> bool:
+    return watch.item_id is not None and watch.condition not in ("new_deal", "new_product")
 
 
 def _refuse(new: NewWatch, facts: Facts) -> None:
@@ -147,22 +190,41 @@ def _refuse(new: NewWatch, facts: Facts) -> None:
     raise InvalidField("amount", f"It already costs ${facts.price:,.2f}. Choose a lower price, or any price drop.")
 
 
-async def _mail_fields(
-    conn: AsyncConnection[Any], address: str, token: str, settings: Settings, now: datetime
-) -> dict[str, Any]:
-    if settings.mail_url is None:
-        raise InvalidField("by", "This site sends no e-mail: choose a feed.")
-    if len(address) > 254 or _ADDRESS.fullmatch(address) is None:
-        raise InvalidField("email", "That is not an e-mail address: use the form name@example.com.")
-    mark = await watches.mark_of(conn, address)
+def _address(new: NewWatch, settings: Settings) -> tuple[str | None, bool]:
+    """Where to send, and whether that needs no confirmation. A random topic and a browser's subscription belong to who asks."""
+    match new.channel:
+        case "feed":
+            return None, True
+        case "ntfy":
+            if not new.address:
+                return ntfy.new_topic(settings.ntfy_server), True
+            return ntfy.topic_address(new.address, settings.ntfy_server), False
+        case "push":
+            try:
+                endpoint = Subscription.parse(new.address or "").endpoint
+            except Refused as error:
+                raise InvalidField("by", str(error)) from None
+            if not ssrf_guard.may_be_public(urlsplit(endpoint).hostname or ""):
+                raise InvalidField("by", "The browser’s push service is not on the internet. Choose another way.")
+            return new.address, True
+        case "mail":
+            address = new.address or ""
+            if len(address) > 254 or _ADDRESS.fullmatch(address) is None:
+                raise InvalidField("email", "That is not an e-mail address: use the form name@example.com.")
+            return address, False
+
+
+async def _counted(conn: AsyncConnection[Any], channel: Channel, address: str, now: datetime) -> bytes:
+    """The mark of an address that may have one more watch; raises TooMany."""
+    known = Subscription.parse(address).endpoint if channel == "push" else address
+    mark = await watches.mark_of(conn, known.lower() if channel == "mail" else known)
     own, unconfirmed, of_all = await watches.counts(conn, mark, now)
-    if of_all >= MOST_UNCONFIRMED_OF_ALL:
+    if channel != "push" and of_all >= MOST_UNCONFIRMED_OF_ALL:
         log.warning("too many unconfirmed price watches", action="watches_braked", unconfirmed=of_all)
-        raise TooMany("Too many e-mail alerts are being requested right now. Try again in an hour, or choose a feed.")
+        raise TooMany("Too many alerts are being requested right now. Try again in an hour, or choose a feed.")
     if own >= MOST_OF_ADDRESS or unconfirmed >= MOST_UNCONFIRMED:
         raise TooMany("That address has too many alerts or unconfirmed ones. Check your inbox, or choose a feed.")
-    secret_box = SecretBox(settings.secret_key)
-    return {"address": secret_box.encrypt(address), "token": secret_box.encrypt(token), "address_mark": mark}
+    return mark
 
 
 async def confirm(conn: AsyncConnection[Any], token: str, *, now: datetime | None = None) -> Watch | None:
@@ -171,17 +233,20 @@ async def confirm(conn: AsyncConnection[Any], token: str, *, now: datetime | Non
     if watch is None or watch.confirmed_at is not None:
         return watch
     now = now or await database_now(conn)
-    state = initial(
-        _terms(watch.condition, watch.amount), await _fact(conn, _item_scope(watch.item_id, watch.size, watch))
-    )
+    state = MatchState(phase=watch.phase, reference=watch.reference, fired_at=watch.fired_at)
+    if _by_state(watch):
+        assert watch.item_id is not None, "states are those of items"
+        facts = await _fact(conn, _item_scope(watch.item_id, watch.size, watch))
+        state = initial(_terms(watch.condition, watch.amount), facts)
     await watches.confirm(conn, watch.id, phase=state.phase, reference=state.reference, now=now)
     log.info("price watch confirmed", action="watch_confirmed", watch_id=watch.id)
     return replace(watch, confirmed_at=now)
 
 
-async def was_read(conn: AsyncConnection[Any], watch: Watch, *, now: datetime | None = None) -> None:
-    """Extends the life of a feed that was read."""
-    await watches.was_read(conn, watch.id, (now or await database_now(conn)) + UNREAD)
+async def was_used(conn: AsyncConnection[Any], watch: Watch, *, now: datetime | None = None) -> None:
+    """Extends the life of a watch whose feed or page was read."""
+    if (unused := CHANNELS[watch.channel].unused) is not None:
+        await watches.was_used(conn, watch.id, (now or await database_now(conn)) + unused)
 
 
 async def end(conn: AsyncConnection[Any], token: str) -> bool:
@@ -193,9 +258,10 @@ async def end(conn: AsyncConnection[Any], token: str) -> bool:
 
 
 async def evaluate_store(conn: AsyncConnection[Any], indexed: IndexedStore) -> None:
-    """Evaluates the watches of the items whose offers changed, in the transaction that indexed it, in batches; watches with the same
-    item and scope share one query."""
+    """Evaluates the watches that the changed offers concern, in the transaction that indexed the store; those of items in batches, in
+    which equal items and scopes share one query."""
     now = await database_now(conn)
+    await evaluate_changes(conn, indexed.store_id, now)
     after = 0
     while batch := await watches.of_items(conn, indexed.items, indexed.store_id, after=after, limit=_BATCH):
         await _evaluate_batch(conn, batch, now)
@@ -215,7 +281,7 @@ async def _evaluate_batch(conn: AsyncConnection[Any], batch: Sequence[WatchTerms
         except Exception as error:  # pure: only the fields of this watch can raise
             log_refused("storefront_indexer", "price_watch", watch.id, error)
     await watches.save_states(conn, changes)
-    await watches.add_events(conn, events, now=now, pace=PACE_SECONDS)
+    await watches.add_events(conn, events, now=now)
 
 
 def _evaluate_watch(

@@ -15,14 +15,16 @@ from psycopg import AsyncConnection
 from menuwatch.db import sql
 from menuwatch.db.query import fetch_all, fetch_struct, fetch_structs
 from menuwatch.storefront.watches.model import (
+    CHANNELS,
     KEPT,
     UNCONFIRMED,
-    Condition,
+    Channel,
     Event,
-    Kind,
+    Named,
+    NewWatch,
     Phase,
-    Scope,
     Watch,
+    WatchedSearch,
     WatchTerms,
 )
 
@@ -35,7 +37,7 @@ def hash_of(token: str) -> bytes:
 
 
 async def mark_of(conn: AsyncConnection[Any], address: str) -> bytes:
-    """A keyed hash of an e-mail address, to count its watches."""
+    """A keyed hash of an address, to count its watches."""
     row = await (await conn.execute(_q.mark, {"address": address})).fetchone()
     assert row is not None, "the migration made the key"
     return bytes(row[0])
@@ -52,42 +54,50 @@ async def counts(conn: AsyncConnection[Any], mark: bytes, now: datetime) -> tupl
 
 async def insert(
     conn: AsyncConnection[Any],
+    new: NewWatch,
     *,
     token_hash: bytes,
-    kind: Kind,
-    item_id: int,
-    size: str | None = None,
-    scope: Scope,
-    condition: Condition,
-    amount: Decimal | None,
     phase: Phase,
     reference: Decimal | None,
     now: datetime,
+    confirmed: bool,
     address: str | None = None,
     token: str | None = None,
     address_mark: bytes | None = None,
     ends_at: datetime | None = None,
 ) -> int:
-    """Inserts a watch. A feed is confirmed and expires, a mail must be confirmed."""
+    """Inserts a watch, with `address` and `token` as they are stored. One that is not confirmed has a message due."""
     values = {
-        **asdict(scope),
+        **asdict(new.scope),
         "token_hash": token_hash,
-        "kind": kind,
+        "channel": new.channel,
         "address": address,
         "token": token,
         "address_mark": address_mark,
-        "item_id": item_id,
-        "size": size,
-        "condition": condition,
-        "amount": amount,
+        "subject": new.subject,
+        "item_id": new.item_id,
+        "brand_id": new.brand_id,
+        "search_id": None if new.search is None else await _put_search(conn, new.search),
+        "size": new.size,
+        "condition": new.condition,
+        "amount": new.amount,
         "phase": phase,
         "reference": reference,
         "now": now,
-        "confirmed_at": now if kind == "feed" else None,
-        "mail_due_at": now if kind == "mail" else None,
+        "confirmed_at": now if confirmed else None,
+        "due_at": None if confirmed else now,
         "ends_at": ends_at,
     }
     row = await (await conn.execute(_q.insert, values)).fetchone()
+    assert row is not None, "an insert returns its row"
+    return int(row[0])
+
+
+async def _put_search(conn: AsyncConnection[Any], search: WatchedSearch) -> int:
+    values = {
+        name: (list(value) or None) if isinstance(value, tuple) else value for name, value in asdict(search).items()
+    }
+    row = await (await conn.execute(_q.put_search, values)).fetchone()
     assert row is not None, "an insert returns its row"
     return int(row[0])
 
@@ -99,7 +109,7 @@ async def by_token(conn: AsyncConnection[Any], token: str) -> Watch | None:
 async def of_items(
     conn: AsyncConnection[Any], items: Sequence[int], store_id: int, *, after: int = 0, limit: int = 5_000
 ) -> list[WatchTerms]:
-    """Confirmed watches of these items that may be about that store, by id, locked until the transaction ends."""
+    """Confirmed watches of the states of these items that may be about that store, by id, locked until the transaction ends."""
     values = {"items": list(items), "store_id": store_id, "after": after, "most": limit}
     return await fetch_structs(conn, WatchTerms, _q.of_items, values)
 
@@ -121,10 +131,12 @@ async def save_states(
         await conn.execute(_q.save_states, values)
 
 
-async def add_events(conn: AsyncConnection[Any], events: Mapping[int, str], *, now: datetime, pace: float) -> None:
-    """Inserts events (watch id → facts); a mail is due at once, or `pace` seconds after the last one."""
+async def add_events(conn: AsyncConnection[Any], events: Mapping[int, str], *, now: datetime) -> None:
+    """Inserts events (watch id → facts); a message is due at once, or when the pace of the channel allows the next one."""
     if events:
-        values = {"ids": list(events), "facts": list(events.values()), "now": now, "pace": pace}
+        sent = [name for name in CHANNELS if name != "feed"]
+        paces = [CHANNELS[name].pace for name in sent]
+        values = {"ids": list(events), "facts": list(events.values()), "now": now, "channels": sent, "paces": paces}
         await conn.execute(_q.add_events, values)
 
 
@@ -148,37 +160,57 @@ async def events(conn: AsyncConnection[Any], watch_id: int, limit: int = 50) -> 
 
 
 async def unsent_events(conn: AsyncConnection[Any], watch_id: int, limit: int = 50) -> list[Event]:
-    """Events that no mail contained yet, oldest first."""
+    """Events that no message contained yet, oldest first."""
     return await _events(conn, _q.unsent_events, watch_id, limit)
 
 
-async def lease_due(conn: AsyncConnection[Any], now: datetime, n: int, *, lease_seconds: float) -> list[Watch]:
-    """Leases watches with a due mail."""
-    return await fetch_structs(conn, Watch, _q.lease_due, {"now": now, "n": n, "lease_seconds": lease_seconds})
+async def lease_due(
+    conn: AsyncConnection[Any], now: datetime, n: int, *, channels: Sequence[Channel], lease_seconds: float
+) -> list[Watch]:
+    """Leases watches with a due message."""
+    values = {"now": now, "n": n, "channels": list(channels), "lease_seconds": lease_seconds}
+    return await fetch_structs(conn, Watch, _q.lease_due, values)
 
 
-async def mailed(
-    conn: AsyncConnection[Any], watch_id: int, events: Sequence[int], *, now: datetime, pace: float
-) -> None:
-    """Records an accepted mail with these events; later ones go into the next mail."""
+async def sent(conn: AsyncConnection[Any], watch_id: int, events: Sequence[int], *, now: datetime, pace: float) -> None:
+    """Records an accepted message with these events; later ones go into the next message."""
     # An evaluation locks the watch until its events are committed: a statement that began before that would not see them.
     async with conn.transaction():
         await conn.execute(_q.lock, {"id": watch_id})
-        await conn.execute(_q.mailed, {"id": watch_id, "events": list(events), "now": now, "pace": pace})
+        await conn.execute(_q.sent, {"id": watch_id, "events": list(events), "now": now, "pace": pace})
 
 
-async def not_mailed(conn: AsyncConnection[Any], watch_id: int, again_at: datetime | None) -> None:
-    """Records a failed mail; the next attempt is at `again_at`, None for none."""
-    await conn.execute(_q.not_mailed, {"id": watch_id, "again_at": again_at})
+async def not_sent(conn: AsyncConnection[Any], watch_id: int, again_at: datetime | None) -> None:
+    """Records a failed message; the next attempt is at `again_at`, None for none."""
+    await conn.execute(_q.not_sent, {"id": watch_id, "again_at": again_at})
 
 
-async def was_read(conn: AsyncConnection[Any], watch_id: int, ends_at: datetime) -> None:
-    """A feed was read: it expires at `ends_at`, unless it is read again."""
-    await conn.execute(_q.was_read, {"id": watch_id, "ends_at": ends_at})
+async def was_used(conn: AsyncConnection[Any], watch_id: int, ends_at: datetime) -> None:
+    """A watch was used: it expires at `ends_at`, unless it is used again."""
+    await conn.execute(_q.was_used, {"id": watch_id, "ends_at": ends_at})
+
+
+async def names_of(conn: AsyncConnection[Any], watch: Watch) -> Named:
+    """The names of what a watch is about, as far as it is still there."""
+    values = {"item_id": watch.item_id, "brand_id": watch.brand_id, "store_id": watch.store_id}
+    named = await fetch_struct(conn, Named, _q.names, values)
+    assert named is not None, "a select without a table returns a row"
+    return named
+
+
+async def push_key(conn: AsyncConnection[Any]) -> str | None:
+    """The private key of web push as it is stored; None if none was made."""
+    row = await (await conn.execute(_q.push_key)).fetchone()
+    return None if row is None else str(row[0])
+
+
+async def put_push_key(conn: AsyncConnection[Any], stored: str) -> None:
+    """Stores the private key of web push, unless there is one."""
+    await conn.execute(_q.put_push_key, {"key": stored})
 
 
 async def prune(conn: AsyncConnection[Any], now: datetime) -> int:
-    """Deletes unconfirmed watches, expired feeds and old events; returns how many rows."""
+    """Deletes unconfirmed and expired watches and old events; returns how many rows."""
     values = {"now": now, "unconfirmed": now - UNCONFIRMED, "events": now - KEPT}
     row = await (await conn.execute(_q.prune, values)).fetchone()
     return int(row[0]) if row is not None else 0

@@ -167,44 +167,107 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                                           + cos(radians(lat_a)) * cos(radians(lat_b)) * sin(radians(lon_a - lon_b) / 2) ^ 2))))::integer
 $$;
 
--- Price watches of shoppers: notifications about one item, by mail or by a personal feed. The token gives the right to read and end a
--- watch: of a feed only its hash is stored, of a mail also the token, encrypted like the address, because every mail contains it.
+-- Searches that shoppers watch, each once: what it asks of an item and of an offer, so that it can be compared with what changed.
+CREATE TABLE watched_searches (
+  id                       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  query                    text NOT NULL UNIQUE,          -- as in the address of its page, without place and order
+  words                    tsquery,
+  category                 text,
+  brands                   integer[],
+  strains                  text[],
+  sizes                    text[],
+  in_stock                 boolean NOT NULL,
+  special                  boolean NOT NULL,
+  price_min                integer,                       -- units as in storefront_offers
+  price_max                integer,
+  per_gram_max             integer,
+  thc_min                  integer,
+  thc_max                  integer
+);
+
+-- Watches of shoppers: notifications about one product, or about the products of a brand, a search or a store. The token gives the right to read
+-- and end a watch: of a feed only its hash is stored, of others also the token, encrypted like the address, because every message contains it.
 CREATE TABLE price_watches (
   id                       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   token_hash               bytea NOT NULL UNIQUE CHECK (octet_length(token_hash) = 32),
-  kind                     text NOT NULL CHECK (kind IN ('mail', 'feed')),
-  address                  text,                          -- encrypted (core/encryption.py)
+  channel                  text NOT NULL CHECK (channel IN ('feed', 'mail', 'ntfy', 'push')),
+  address                  text,                          -- encrypted (core/encryption.py): of a mail, a topic, or a browser's subscription
   token                    text,                          -- encrypted
   address_mark             bytea,                         -- of the address, to limit watches per address
-  item_id                  bigint NOT NULL REFERENCES storefront_items (id) ON DELETE CASCADE,
+  subject                  text NOT NULL CHECK (subject IN ('item', 'brand', 'search', 'store')),
+  item_id                  bigint REFERENCES storefront_items (id) ON DELETE CASCADE,
+  brand_id                 integer,
+  search_id                bigint REFERENCES watched_searches (id),
   size                     text,                          -- only this size, as in canonical_sizes
   store_id                 integer,                       -- only at this store
   place                    text,                          -- or stores around it,
   latitude                 double precision,
   longitude                double precision,
   miles                    integer,                       -- as far as that
-  condition                text NOT NULL CHECK (condition IN ('price_below', 'any_drop', 'back_in_stock')),
+  condition                text NOT NULL CHECK (condition IN ('any_drop', 'price_below', 'back_in_stock', 'new_deal', 'new_product')),
   amount                   numeric,
   phase                    text NOT NULL CHECK (phase IN ('armed', 'pending', 'fired')),
   reference                numeric,
   fired_at                 timestamptz,
   created_at               timestamptz NOT NULL,
-  confirmed_at             timestamptz,                   -- a feed's is its creation
-  mail_due_at              timestamptz,                   -- when there is something to send
-  mailed_at                timestamptz,
+  confirmed_at             timestamptz,                   -- its creation where nothing has to be confirmed
+  due_at                   timestamptz,                   -- when there is something to send
+  sent_at                  timestamptz,
   attempts                 integer NOT NULL DEFAULT 0,
-  ends_at                  timestamptz,                   -- of a feed: when it ends unless it is read before
-  CONSTRAINT price_watches_feed CHECK ((kind = 'feed') = (ends_at IS NOT NULL)),
-  CONSTRAINT price_watches_mail CHECK ((kind = 'mail') = (address IS NOT NULL) AND (kind = 'mail') = (token IS NOT NULL)
-                                      AND (kind = 'mail') = (address_mark IS NOT NULL)),
+  ends_at                  timestamptz,                   -- when it ends unless it is used before; null for mail
+  CONSTRAINT price_watches_ends CHECK ((channel = 'mail') = (ends_at IS NULL)),
+  CONSTRAINT price_watches_address CHECK ((channel <> 'feed') = (address IS NOT NULL) AND (channel <> 'feed') = (token IS NOT NULL)
+                                         AND (channel <> 'feed') = (address_mark IS NOT NULL)),
   CONSTRAINT price_watches_amount CHECK ((condition = 'price_below') = (amount IS NOT NULL)),
+  CONSTRAINT price_watches_subject CHECK ((subject = 'item') = (item_id IS NOT NULL) AND (subject = 'brand') = (brand_id IS NOT NULL)
+                                         AND (subject = 'search') = (search_id IS NOT NULL) AND (subject <> 'store' OR store_id IS NOT NULL)),
   CONSTRAINT price_watches_place CHECK (num_nulls(place, latitude, longitude, miles) IN (0, 4) AND (store_id IS NULL OR place IS NULL))
 );
-CREATE INDEX price_watches_item ON price_watches (item_id) WHERE confirmed_at IS NOT NULL;
+CREATE INDEX price_watches_item ON price_watches (item_id) WHERE confirmed_at IS NOT NULL AND subject = 'item';
+CREATE INDEX price_watches_brand ON price_watches (brand_id) WHERE confirmed_at IS NOT NULL AND subject = 'brand';
+CREATE INDEX price_watches_search ON price_watches (search_id) WHERE subject = 'search';
+CREATE INDEX price_watches_store ON price_watches (store_id) WHERE confirmed_at IS NOT NULL AND subject = 'store';
+CREATE INDEX price_watches_changes ON price_watches (id) WHERE subject <> 'item' OR condition = 'new_deal';
 CREATE INDEX price_watches_address ON price_watches (address_mark) WHERE address_mark IS NOT NULL;
-CREATE INDEX price_watches_due ON price_watches (mail_due_at) WHERE mail_due_at IS NOT NULL;
+CREATE INDEX price_watches_due ON price_watches (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX price_watches_ends ON price_watches (ends_at) WHERE ends_at IS NOT NULL;
 CREATE INDEX price_watches_unconfirmed ON price_watches (created_at) WHERE confirmed_at IS NULL;
+
+-- What changed offers were before, until the watches of changes were evaluated: without such watches nothing is noted.
+CREATE TABLE storefront_former_offers (
+  store_id                 integer NOT NULL,
+  product_id               bigint NOT NULL,
+  listed                   boolean NOT NULL,              -- false: there was no such offer
+  price                    integer,
+  regular                  integer,
+  in_stock                 boolean,
+  PRIMARY KEY (store_id, product_id)
+);
+
+-- The first note of an offer counts: of several changes between two evaluations the state before all of them.
+CREATE FUNCTION note_former_offers() RETURNS trigger LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM price_watches WHERE subject <> 'item' OR condition = 'new_deal') THEN RETURN NULL; END IF;
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO storefront_former_offers (store_id, product_id, listed)
+    SELECT n.store_id, n.product_id, false FROM new_rows n ON CONFLICT DO NOTHING;
+  ELSIF TG_OP = 'DELETE' THEN
+    INSERT INTO storefront_former_offers (store_id, product_id, listed, price, regular, in_stock)
+    SELECT o.store_id, o.product_id, true, o.price, o.regular, o.in_stock FROM old_rows o ON CONFLICT DO NOTHING;
+  ELSE
+    INSERT INTO storefront_former_offers (store_id, product_id, listed, price, regular, in_stock)
+    SELECT o.store_id, o.product_id, true, o.price, o.regular, o.in_stock FROM old_rows o JOIN new_rows n ON n.product_id = o.product_id
+     WHERE (n.price, n.regular, n.in_stock) IS DISTINCT FROM (o.price, o.regular, o.in_stock)
+        ON CONFLICT DO NOTHING;
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER storefront_offers_added AFTER INSERT ON storefront_offers
+  REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION note_former_offers();
+CREATE TRIGGER storefront_offers_changed AFTER UPDATE ON storefront_offers
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION note_former_offers();
+CREATE TRIGGER storefront_offers_removed AFTER DELETE ON storefront_offers
+  REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION note_former_offers();
 
 CREATE TABLE price_watch_events (
   id                       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -32,6 +32,7 @@ CREATE TABLE backups (
 -- Random keys of this installation, by what they are for:
 --   crawl_webhooks   addresses of webhooks are derived from it where SECRET_KEY is not set
 --   watch_addresses  e-mail addresses are hashed with it, so that a hash cannot be guessed from an address
+--   web_push         private key of web push, as core/encryption.py stores it; made when first needed
 --   login_failures   names and addresses in `login_failures` are hashed with it; made when first needed, deleted after a day
 CREATE TABLE app_secrets (
   name                     text PRIMARY KEY CHECK (name <> ''),

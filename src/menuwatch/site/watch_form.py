@@ -1,0 +1,142 @@
+"""The form of an alert: what it offers, and what was typed into it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated
+
+from fastapi import Depends, Request
+from starlette.datastructures import FormData
+
+from menuwatch.config.settings import Settings
+from menuwatch.db.pool import Connection
+from menuwatch.site import screen
+from menuwatch.site.search_query import MILES, cents
+from menuwatch.storefront import page_queries
+from menuwatch.storefront.page_queries import Offer
+from menuwatch.storefront.watches.model import CHANNELS, CONDITIONS, Condition, NewWatch, Scope, WatchedSearch
+from menuwatch.storefront.watches.service import offered_channels
+from menuwatch.web.forms import FormInput
+
+_FIELDS = {
+    "condition": 20,
+    "amount": 20,
+    "by": 10,
+    "email": 300,
+    "topic": 300,
+    "subscription": 2_000,
+    "reach": 30,
+    "near": 300,
+    "within": 10,
+    "size": 300,
+    "website": 300,
+}
+"""Fields with their longest value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watchable:
+    """What a form offers: conditions and channels with their labels, sizes of a product, and one store besides all of them. Not
+    `anywhere`: the alert is about one store."""
+
+    action: str
+    conditions: Mapping[str, str]
+    condition: str
+    channels: Mapping[str, str]
+    sizes: Sequence[str] = ()
+    size: str | None = None
+    store: Offer | None = None
+    anywhere: bool = True
+
+
+def conditions(*, of_item: bool) -> dict[str, str]:
+    """The conditions of a product, or of a brand, a search or a store, with their labels."""
+    return {name: kind.label for name, kind in CONDITIONS.items() if kind.of_item or not of_item}
+
+
+def channels(settings: Settings) -> dict[str, str]:
+    """The channels that this installation has, with their labels."""
+    return {name: CHANNELS[name].label for name in offered_channels(settings)}
+
+
+async def _sent(request: Request) -> FormInput:
+    data = await request.form(max_fields=20, max_files=0)
+    return FormInput({name: _typed(data, name, longest) for name, longest in _FIELDS.items()})
+
+
+Sent = Annotated[FormInput, Depends(_sent)]
+"""The form, parsed before a database connection is taken, so that slow clients hold none."""
+
+
+def _typed(data: FormData, name: str, longest: int) -> str:
+    found = data.get(name)
+    return " ".join(found.replace("\0", "").split())[:longest] if isinstance(found, str) else ""
+
+
+async def read(
+    conn: Connection,
+    form: FormInput,
+    *,
+    item_id: int | None = None,
+    sizes: Collection[str] = (),
+    brand_id: int | None = None,
+    search: WatchedSearch | None = None,
+    store_id: int | None = None,
+) -> NewWatch | None:
+    """The watch that the form asks for; None if it is invalid, with the errors noted in the form."""
+    condition = next((name for name in CONDITIONS if name == form.value("condition")), None)
+    if condition is None:
+        form.add_error("condition", "Choose an alert condition.")
+    amount = _amount(form, condition)
+    channel = next((name for name in CHANNELS if name == (form.value("by") or "feed")), None)
+    if channel is None:
+        form.add_error("by", "Choose how to be notified.")
+    if channel == "mail" and not form.value("email"):
+        form.add_error("email", "Enter an e-mail address.")
+    if form.value("size") and form.value("size") not in sizes:
+        form.add_error("size", "No store lists that size any more. Choose another one.")
+    scope = Scope(store_id=store_id) if store_id is not None else await _scope(conn, form)
+    if not form.ok or condition is None or channel is None or scope is None:
+        return None
+    address = {"mail": form.value("email"), "ntfy": form.value("topic"), "push": form.value("subscription")}
+    return NewWatch(
+        item_id=item_id,
+        brand_id=brand_id,
+        search=search,
+        size=form.value("size") or None,
+        condition=condition,
+        amount=amount,
+        scope=scope,
+        channel=channel,
+        address=address.get(channel) or None,
+    )
+
+
+def _amount(form: FormInput, condition: Condition | None) -> Decimal | None:
+    if condition != "price_below":
+        return None
+    amount = cents(form.value("amount"))
+    if not amount:
+        form.add_error("amount", "Enter a price such as 25 or 25.50.")
+        return None
+    return Decimal(amount) / 100
+
+
+async def _scope(conn: Connection, form: FormInput) -> Scope | None:
+    reach = form.value("reach")
+    if reach.startswith("store-") and reach[6:].isascii() and reach[6:].isdecimal() and len(reach) < 16:
+        if await page_queries.get_store(conn, int(reach[6:])) is not None:
+            return Scope(store_id=int(reach[6:]))
+        form.add_error("reach", "That store is no longer listed.")
+        return None
+    if reach != "near":
+        return Scope()
+    within = form.value("within")
+    miles = int(within) if within.isascii() and within.isdecimal() and int(within) in MILES else 25
+    place = (await screen.around(conn, form.value("near"), miles)).place
+    if place is None:
+        form.add_error("near", "Enter a ZIP code, or a city with its state.")
+        return None
+    return Scope(place=place.label, latitude=place.latitude, longitude=place.longitude, miles=miles)
