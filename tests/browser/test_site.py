@@ -102,6 +102,9 @@ def test_a_product_a_store_and_a_brand_are_fit_to_be_seen(shopper: Page, server:
         "SELECT name FROM storefront_totals WHERE kind = 'brand' ORDER BY items DESC, name LIMIT 1"
     )
     _seen(shopper, server, f"/b/{brand}", "brand")
+    _seen(shopper, server, f"/alerts/new?of=brand&brand={brand}", "alert-of-brand")
+    # With scripts, the browser itself can be notified.
+    expect(shopper.get_by_label("Notification in this browser")).to_be_visible()
 
 
 def test_it_works_without_scripts_from_a_search_to_an_alert(browser: Browser, server: Served) -> None:
@@ -126,6 +129,8 @@ def test_it_works_without_scripts_from_a_search_to_an_alert(browser: Browser, se
     expect(page.get_by_text("Enter a price such as")).to_be_visible()
     expect(page.get_by_label("Price in dollars")).to_have_value("abc")
     page.get_by_label("Price in dollars").fill("0.5")
+    expect(page.get_by_label("Notification in this browser")).to_be_hidden()
+    page.get_by_label("RSS feed").check()
     page.get_by_role("button", name="Create alert").click()
     expect(page.get_by_role("heading", name="Alert set")).to_be_visible()
     feed = page.get_by_label("Your private feed").input_value()
