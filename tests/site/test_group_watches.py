@@ -189,7 +189,7 @@ async def test_pages_lead_to_the_form(two: Front) -> None:
     for path, about in (
         ("/b/acme", "products of Acme"),
         ("/s/1-alpha", "products at Alpha"),
-        ("/search?q=blue+dream&max=50", "products for “blue dream”, up to $50"),
+        ("/search?q=blue+dream&max=50", "products matching “blue dream” (up to $50)"),
     ):
         link = (await two.page(path)).link("Set an alert")
         assert about in (await two.page(link)).text

@@ -53,27 +53,29 @@ def describe(watch: Watch, named: Named) -> str:
 
 
 def what(watch: Watch, named: Named) -> str:
-    """`Blue Dream (3.5 g)`, `a product of Wyld`, `a product for “blue dream”`, `a product`."""
+    """`Blue Dream (3.5 g)`, `a product of Wyld`, `a product matching “blue dream”`, `a product`."""
     size = f" ({one_line(watch.size, 40)})" if watch.size is not None else ""
     if watch.subject == "item":
         return f"{called(named.item or 'a product that is no longer listed')}{size}"
     if watch.subject == "brand":
         return f"a product of {one_line(named.brand or 'a brand that is no longer listed')}"
-    return f"a product for {searched(watch.query or '')}" if watch.subject == "search" else "a product"
+    return f"a product matching {searched(watch.query or '')}" if watch.subject == "search" else "a product"
 
 
 def searched(query: str) -> str:
-    """A search by its filters: `“blue dream”, flower, 3.5 g, up to $30`."""
-    pairs = parse_qsl(query.partition("?")[2] or query)
-    said = []
-    for name, value in pairs:
+    """A search by its words and filters: `“blue dream” (flower, 3.5 g, up to $30)`."""
+    text, said = "", []
+    for name, value in parse_qsl(query.partition("?")[2] or query):
         plain = one_line(value, 60)
-        said.append(_FILTERS.get(name, "{}").format(plain.lstrip("$") if name in ("min", "max", "gram") else plain))
-    return ", ".join(said) or "all products"
+        if name == "q":
+            text = f"“{plain}”"
+        else:
+            said.append(_FILTERS.get(name, "{}").format(plain.lstrip("$") if name in ("min", "max", "gram") else plain))
+    filters = ", ".join(said)
+    return f"{text} ({filters})" if text and filters else text or filters or "all products"
 
 
 _FILTERS = {
-    "q": "“{}”",
     "stock": "in stock",
     "special": "on special",
     "min": "from ${}",
