@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from menuwatch.core.format import pluralize
 from menuwatch.geo import states
+from menuwatch.storefront.deals import MOST_OFF
 
 CATEGORIES = {
     "flower": "Flower",
@@ -38,9 +39,6 @@ STRAINS = {
 _UNITS = {
     "percentage": "%", "%": "%", "milligrams": " mg", "mg": " mg", "milligrams per gram": " mg/g", "milligrams per ml": " mg/ml",
 }  # fmt: skip
-
-MOST_OFF = 95
-"""Maximum plausible discount in percent; above it the price is a cent, or wrong."""
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
@@ -177,6 +175,21 @@ def zone(timezone: str | None) -> ZoneInfo:
         return ZoneInfo(timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return ZoneInfo("UTC")
+
+
+def there(moment: datetime, timezone: str | None) -> datetime:
+    """The moment in that time zone."""
+    return moment.astimezone(zone(timezone))
+
+
+def terms(kind: str, value: Decimal | None, required: int | None, reward: int | None) -> str:
+    """What a special asks and gives: `5 for $75`, `Buy 2, get 1 at 40% off`; empty if its name has to say it."""
+    if kind == "bundle" and value is not None and required:
+        return f"{required} for {money(value)}"
+    if kind == "bogo" and required and reward:
+        off = "" if value is None else " free" if value == 100 else f" at {_plain(value)}% off"
+        return f"Buy {required}, get {reward}{off}" if off else ""
+    return ""
 
 
 def clock(moment: datetime) -> str:

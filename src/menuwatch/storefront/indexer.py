@@ -24,6 +24,7 @@ from menuwatch.db.loop import Loop
 from menuwatch.db.pool import Pool
 from menuwatch.db.query import Row, fetch_all, fetch_one
 from menuwatch.geo import postcodes
+from menuwatch.storefront import deals
 from menuwatch.storefront import items as canonical
 
 log = get_logger(__name__)
@@ -31,7 +32,7 @@ _q = sql.load(__package__, "indexer.sql")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _variants = msgspec.json.Decoder(list[dict[str, Any]], float_hook=Decimal)
 
-RULES = 3
+RULES = 4
 """Version of how offers are built; raise it to have all offers rebuilt."""
 
 STORES_AT_ONCE = 50
@@ -157,11 +158,13 @@ async def _index_store(conn: AsyncConnection[Any], store_id: int, watcher: Watch
             latitude, longitude = await _position(store)
             values = {"index_version": RULES, "latitude": latitude, "longitude": longitude}
             await conn.execute(_q.store_indexed, {**store, **values})
+        call = deals.update_store(conn, store_id, visible=store is not None)
+        await run_item("storefront_indexer", "deals_of_store", store_id, _in_savepoint(conn, call), uncharged)
         if items:
             await conn.execute(_q.mark_dirty, {"ids": sorted(items)})
             if watcher is not None:
                 indexed = IndexedStore(store_id=store_id, items=sorted(items))
-                call = _call_watcher(conn, watcher, indexed)
+                call = _in_savepoint(conn, watcher(conn, indexed))
                 await run_item("storefront_indexer", "watches_of_store", store_id, call, uncharged)
     run.stores += 1
     run.offers += offers
@@ -185,9 +188,9 @@ async def _apply_canonical_changes(conn: AsyncConnection[Any]) -> None:
             )
 
 
-async def _call_watcher(conn: AsyncConnection[Any], watcher: Watcher, indexed: IndexedStore) -> None:
+async def _in_savepoint(conn: AsyncConnection[Any], call: Awaitable[None]) -> None:
     async with conn.transaction():
-        await watcher(conn, indexed)
+        await call
 
 
 async def _aggregate_items(conn: AsyncConnection[Any]) -> None:

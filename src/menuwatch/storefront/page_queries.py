@@ -198,13 +198,6 @@ async def list_drops(
     return await _cards_of(conn, _q.drops, {"since": since, "limit": limit}, nearby)
 
 
-async def list_specials(
-    conn: AsyncConnection[Any], *, nearby: NearbyStores | None = None, limit: int = 8
-) -> list[ItemCard]:
-    """Items newly on special, latest first."""
-    return await _cards_of(conn, _q.specials, {"limit": limit}, nearby)
-
-
 async def list_similar(conn: AsyncConnection[Any], item: Item, limit: int = 6) -> list[ItemCard]:
     """Other items of the same brand, those in stock at most stores first."""
     if item.brand_id is None:

@@ -202,16 +202,6 @@ SELECT id FROM (
    ORDER BY f.item_id, share DESC) x
  ORDER BY share DESC, id LIMIT %(limit)s;
 
--- name: specials
--- Items with a new special, latest first; each item once.
-SELECT id FROM (
-  SELECT DISTINCT ON (f.item_id) f.item_id AS id, f.changed_at
-    FROM (SELECT o.item_id, o.changed_at FROM storefront_offers o
-           WHERE o.regular IS NOT NULL AND o.in_stock IS NOT false AND (%(stores)s::integer[] IS NULL OR o.store_id = ANY (%(stores)s))
-           ORDER BY o.changed_at DESC LIMIT 500) f
-   ORDER BY f.item_id, f.changed_at DESC) x
- ORDER BY changed_at DESC, id LIMIT %(limit)s;
-
 -- name: item
 SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.brand_id, i.category, i.subcategory, i.strain, i.sizes, i.stores, i.in_stock, i.price,
        i.per_gram, i.thc, i.on_special, i.changed_at

@@ -4762,6 +4762,21 @@ CREATE TABLE public.sessions (
     CONSTRAINT sessions_idle_seconds_check CHECK ((idle_seconds > 0)),
     CONSTRAINT sessions_secret_hash_check CHECK ((octet_length(secret_hash) = 32))
 );
+CREATE TABLE public.storefront_deals (
+    product_id bigint NOT NULL,
+    size text NOT NULL,
+    store_id integer NOT NULL,
+    price integer NOT NULL,
+    regular integer NOT NULL,
+    percent integer NOT NULL,
+    medical boolean NOT NULL,
+    special text,
+    ends integer,
+    began integer NOT NULL,
+    observed_from timestamp with time zone NOT NULL,
+    offered_until timestamp with time zone,
+    lower_until timestamp with time zone
+);
 CREATE TABLE public.storefront_dirty_items (
     item_id bigint NOT NULL
 );
@@ -4820,6 +4835,17 @@ CREATE TABLE public.storefront_offers (
     strain text COLLATE pg_catalog."C",
     sizes text[] NOT NULL COLLATE pg_catalog."C",
     prices integer[] NOT NULL
+);
+CREATE TABLE public.storefront_promotions (
+    store_id integer NOT NULL,
+    name text NOT NULL,
+    kind text NOT NULL,
+    products integer NOT NULL,
+    of_products integer NOT NULL,
+    value numeric,
+    required_quantity integer,
+    reward_quantity integer,
+    ends_at timestamp with time zone
 );
 CREATE TABLE public.storefront_spellings (
     spelling text NOT NULL COLLATE pg_catalog."C",
@@ -5267,6 +5293,8 @@ INSERT INTO public.sessions VALUES
 	('00000000-0000-4000-8000-000000000001', 1, '\x0101010101010101010101010101010101010101010101010101010101010101', '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00', 1, '2026-11-01 00:00:00+00');
 INSERT INTO public.store_crawls VALUES
 	(1, '2026-11-01 00:00:00+00', NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1, '[]');
+INSERT INTO public.storefront_deals VALUES
+	(1, 'x', 1, 1, 1, 1, false, NULL, NULL, 1, '2026-11-01 00:00:00+00', NULL, NULL);
 INSERT INTO public.storefront_dirty_items VALUES
 	(1);
 INSERT INTO public.storefront_dirty_products VALUES
@@ -5281,6 +5309,8 @@ INSERT INTO public.storefront_items VALUES
 	(1, 'x', NULL, 'x', NULL, NULL, 0, 0, NULL, NULL, NULL, false, NULL, '{}', 1, '2026-11-01 00:00:00+00');
 INSERT INTO public.storefront_offers VALUES
 	(1, 1, 1, 1, 1, '2026-11-01 00:00:00+00', 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'x', NULL, '{x}', '{1}');
+INSERT INTO public.storefront_promotions VALUES
+	(1, 'x', 'x', 1, 1, NULL, NULL, NULL, NULL);
 INSERT INTO public.storefront_spellings VALUES
 	('x', 'x');
 INSERT INTO public.storefront_stores VALUES
@@ -5569,6 +5599,8 @@ ALTER TABLE ONLY public.store_crawls
     ADD CONSTRAINT store_crawls_payload_id_key UNIQUE (payload_id);
 ALTER TABLE ONLY public.store_crawls
     ADD CONSTRAINT store_crawls_pkey PRIMARY KEY (dispensary_id, crawled_at);
+ALTER TABLE ONLY public.storefront_deals
+    ADD CONSTRAINT storefront_deals_pkey PRIMARY KEY (product_id, size);
 ALTER TABLE ONLY public.storefront_dirty_items
     ADD CONSTRAINT storefront_dirty_items_pkey PRIMARY KEY (item_id);
 ALTER TABLE ONLY public.storefront_former_offers
@@ -5579,6 +5611,8 @@ ALTER TABLE ONLY public.storefront_items
     ADD CONSTRAINT storefront_items_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.storefront_offers
     ADD CONSTRAINT storefront_offers_pkey PRIMARY KEY (product_id);
+ALTER TABLE ONLY public.storefront_promotions
+    ADD CONSTRAINT storefront_promotions_pkey PRIMARY KEY (store_id, name, kind);
 ALTER TABLE ONLY public.storefront_spellings
     ADD CONSTRAINT storefront_spellings_pkey PRIMARY KEY (spelling, word);
 ALTER TABLE ONLY public.storefront_stores
@@ -5773,6 +5807,10 @@ CREATE INDEX raw_crawl_payloads_store ON public.raw_crawl_payloads USING btree (
 CREATE INDEX sessions_expires ON public.sessions USING btree (expires_at);
 CREATE INDEX sessions_user ON public.sessions USING btree (user_id);
 CREATE INDEX store_crawls_time ON public.store_crawls USING btree (crawled_at) INCLUDE (price_changes);
+CREATE INDEX storefront_deals_ending ON public.storefront_deals USING btree (ends) WHERE (ends IS NOT NULL);
+CREATE INDEX storefront_deals_newest ON public.storefront_deals USING btree (((- began)));
+CREATE INDEX storefront_deals_off ON public.storefront_deals USING btree (((- percent)));
+CREATE INDEX storefront_deals_store ON public.storefront_deals USING btree (store_id);
 CREATE INDEX storefront_dirty_products_product ON public.storefront_dirty_products USING btree (canonical_product_id);
 CREATE INDEX storefront_dirty_stores_store ON public.storefront_dirty_stores USING btree (dispensary_id);
 CREATE INDEX storefront_item_words_index ON public.storefront_item_words USING gin (words) WITH (fastupdate=off);
@@ -5790,7 +5828,6 @@ CREATE INDEX storefront_items_price ON public.storefront_items USING btree (COAL
 CREATE INDEX storefront_items_thc ON public.storefront_items USING btree (((- COALESCE(thc, '-1'::integer))), id) WHERE (stores > 0);
 CREATE INDEX storefront_offers_drops ON public.storefront_offers USING btree (changed_at DESC) WHERE (previous_price IS NOT NULL);
 CREATE INDEX storefront_offers_item ON public.storefront_offers USING btree (item_id, store_id);
-CREATE INDEX storefront_offers_specials ON public.storefront_offers USING btree (changed_at DESC) WHERE (regular IS NOT NULL);
 CREATE INDEX storefront_offers_store ON public.storefront_offers USING btree (store_id);
 CREATE INDEX storefront_stores_location ON public.storefront_stores USING btree (location_key);
 CREATE UNIQUE INDEX task_active ON public.task_live USING btree (dispensary_id) WHERE (state = 'a'::"char");

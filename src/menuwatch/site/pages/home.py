@@ -10,7 +10,8 @@ from menuwatch.site import format as words
 from menuwatch.site import json_ld as linked
 from menuwatch.site import screen
 from menuwatch.site.search_query import SearchQuery
-from menuwatch.storefront import page_queries
+from menuwatch.storefront import deals, page_queries
+from menuwatch.storefront.deals import DealOrder
 from menuwatch.web.dependencies import ReadConn
 
 router = APIRouter()
@@ -28,6 +29,7 @@ async def home(request: Request, conn: ReadConn) -> Response:
         place = await screen.around_visitor(request, conn)
     nearby = place.nearby
     categories = {one["name"]: one for one in await page_queries.list_totals(conn, "category")}
+    saved = await deals.list_deals(conn, nearby=nearby, limit=_SHOWN)
     total = await page_queries.list_totals(conn, "all")
     context = {
         "place": place,
@@ -35,7 +37,8 @@ async def home(request: Request, conn: ReadConn) -> Response:
         "categories": [categories[name] for name in words.CATEGORIES if name in categories and name != "other"],
         "brands": await page_queries.list_totals(conn, "brand", 12),
         "drops": await page_queries.list_drops(conn, screen.now() - DROPS_FOR, nearby=nearby, limit=_SHOWN),
-        "specials": await page_queries.list_specials(conn, nearby=nearby, limit=_SHOWN),
+        "deals": saved or await deals.list_deals(conn, order=DealOrder.NEWEST, nearby=nearby, limit=_SHOWN),
+        "saved": bool(saved),
         "stores": await page_queries.list_stores(conn, nearby=nearby, limit=4) if nearby is not None else [],
         "canonical": screen.absolute(request, "/"),
         "description": "Compare prices, potency and stock on the menus of cannabis stores near you, with price history and alerts.",

@@ -91,7 +91,9 @@ async def _group(request: Request, conn: Connection) -> Group:
             brands = [brand["id"] for brand in await list_brands(conn, asked.brands)]
             if query.narrowed or query.q or store is not None:
                 search = await watches.watched_search(conn, query.link(), query.request(brands=brands))
-                about = f"products matching {watch_words.searched(query.link())}" + (f" at {store.name}" if store else "")
+                about = f"products matching {watch_words.searched(query.link())}" + (
+                    f" at {store.name}" if store else ""
+                )
                 given = {"search": search, "store_id": store.id if store is not None else None}
                 return Group(about=about, anywhere=store is None, place=place, given=given)
     raise NotFound("Nothing to be notified about. Search for a product, a brand or a store first:")

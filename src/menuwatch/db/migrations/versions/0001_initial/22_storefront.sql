@@ -86,7 +86,43 @@ CREATE TABLE storefront_offers (
 CREATE INDEX storefront_offers_store ON storefront_offers (store_id);
 CREATE INDEX storefront_offers_item ON storefront_offers (item_id, store_id);
 CREATE INDEX storefront_offers_drops ON storefront_offers (changed_at DESC) WHERE previous_price IS NOT NULL;
-CREATE INDEX storefront_offers_specials ON storefront_offers (changed_at DESC) WHERE regular IS NOT NULL;
+
+-- Sizes that a store offers below their struck price and that are not out of stock. How long ago a store asked another price does not change while
+-- a price lasts, so it is worked out once.
+CREATE TABLE storefront_deals (
+  product_id               bigint NOT NULL,
+  size                     text NOT NULL,        -- empty for options without one
+  store_id                 integer NOT NULL,
+  price                    integer NOT NULL,
+  regular                  integer NOT NULL,     -- the struck price
+  percent                  integer NOT NULL,     -- by which the price is lower
+  medical                  boolean NOT NULL,     -- the price is for patients
+  special                  text,                 -- name of the special, if the menu says
+  ends                     integer,              -- when it ends, if the menu says
+  began                    integer NOT NULL,     -- since when the size has been on special
+  observed_from            timestamptz NOT NULL, -- since when its price is known, three months back at most
+  offered_until            timestamptz,          -- when the store asked the struck price, or more, for the last time
+  lower_until              timestamptz,          -- when it asked less than now for the last time
+  PRIMARY KEY (product_id, size)
+);
+CREATE INDEX storefront_deals_store ON storefront_deals (store_id);
+CREATE INDEX storefront_deals_off ON storefront_deals ((-percent));
+CREATE INDEX storefront_deals_newest ON storefront_deals ((-began));
+CREATE INDEX storefront_deals_ending ON storefront_deals (ends) WHERE ends IS NOT NULL;
+
+-- Specials of a store by how many products of its menu they name.
+CREATE TABLE storefront_promotions (
+  store_id                 integer NOT NULL,
+  name                     text NOT NULL,
+  kind                     text NOT NULL,        -- as in the specials of a product
+  products                 integer NOT NULL,
+  of_products              integer NOT NULL,     -- on the whole menu
+  value                    numeric,
+  required_quantity        integer,
+  reward_quantity          integer,
+  ends_at                  timestamptz,
+  PRIMARY KEY (store_id, name, kind)
+);
 
 -- Items whose offers are not what their row says any more: written with the offers, and summed up for many stores at once.
 CREATE TABLE storefront_dirty_items (item_id bigint PRIMARY KEY);

@@ -1,0 +1,337 @@
+"""Deals: what stores offer below a struck price, and promotions for much of a menu. A struck price counts as saved only if the store
+really asked it within three months, as observed; otherwise a deal is a special without a percentage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from psycopg import AsyncConnection
+
+from menuwatch.catalog.history import PriceSpan, list_price_spans
+from menuwatch.catalog.model import Special
+from menuwatch.catalog.taxonomy.sizes import size_of
+from menuwatch.core.shapes import doc
+from menuwatch.db import sql
+from menuwatch.db.clock import database_now
+from menuwatch.db.query import Row, fetch_all, fetch_structs
+from menuwatch.storefront.page_queries import NearbyStores, nearby_values
+
+_q = sql.load(__package__, "deals.sql")
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+_variants = msgspec.json.Decoder(list[dict[str, Any]], float_hook=Decimal)
+_specials = msgspec.json.Decoder(list[Special], float_hook=Decimal)
+
+WINDOW = timedelta(days=90)
+"""How long a price that was asked counts."""
+MOST_OFF = 95
+"""Highest plausible discount in percent; above it the price is a cent, or wrong."""
+_MOST = 3_000
+"""Deals that a list is chosen from, the first ones of its order."""
+_FEWEST_PRODUCTS, _SHARE = 5, 0.3
+"""Products, and share of the menu, that a promotion for much of a menu names at least."""
+
+
+class DealOrder(StrEnum):
+    """Sort order of deals."""
+
+    OFF = "off"
+    ENDING = "ending"
+    NEWEST = "newest"
+
+
+class Deal(msgspec.Struct, frozen=True, kw_only=True):
+    """A size of a product at the store where it costs least of all that have it on special. Prices in cents."""
+
+    product_id: int
+    item_id: int
+    name: str
+    brand: str | None
+    brand_slug: str | None
+    category: str
+    strain: str | None
+    size: str | None
+    price: int
+    regular: Annotated[int, doc("The struck price of the menu.")]
+    saved: Annotated[
+        int | None, doc("Percent below the struck price; null unless the store asked that within 90 days, as observed.")
+    ]
+    lowest: Annotated[bool, doc("The store did not ask less within 90 days, and was observed that long.")]
+    special: str | None
+    ends_at: datetime | None
+    began_at: datetime
+    medical: bool
+    store_id: int
+    store: str
+    city: str | None
+    state: str | None
+    timezone: str | None
+    seen_at: datetime
+    meters: int | None
+    stores: Annotated[int, doc("Stores that have it on special.")]
+    picture: str | None
+
+
+class Promotion(msgspec.Struct, frozen=True, kw_only=True):
+    """A special for much of a store's menu, or one without a price of a single product; `stores` run it."""
+
+    name: str
+    kind: str
+    value: Decimal | None
+    required_quantity: int | None
+    reward_quantity: int | None
+    ends_at: datetime | None
+    products: int
+    of_products: int
+    store_id: int
+    store: str
+    city: str | None
+    state: str | None
+    timezone: str | None
+    meters: int | None
+    stores: int
+
+    @property
+    def for_much(self) -> bool:
+        """Whether it is for much of the menu."""
+        return self.products >= _FEWEST_PRODUCTS and self.products >= _SHARE * self.of_products
+
+
+async def list_deals(
+    conn: AsyncConnection[Any],
+    *,
+    order: DealOrder = DealOrder.OFF,
+    category: str | None = None,
+    nearby: NearbyStores | None = None,
+    limit: int = 24,
+    offset: int = 0,
+) -> list[Deal]:
+    """Deals in the requested order, each product and size once. By percentage only those that are savings, by end only those whose end
+    is known."""
+    values = {
+        **await _filter(conn, nearby),
+        "order": order.value,
+        "category": category,
+        "most": _MOST,
+        "limit": limit,
+        "offset": offset,
+    }
+    return await fetch_structs(conn, Deal, _q.deals, values, prepare=False)
+
+
+async def count_categories(
+    conn: AsyncConnection[Any], order: DealOrder = DealOrder.OFF, nearby: NearbyStores | None = None
+) -> dict[str, int]:
+    """How many products `list_deals` has in that order, by category."""
+    values = {**await _filter(conn, nearby), "order": order.value}
+    rows = await fetch_all(conn, _q.categories, values, prepare=False)
+    return {row["category"]: row["items"] for row in rows}
+
+
+async def list_promotions(
+    conn: AsyncConnection[Any], nearby: NearbyStores | None = None, limit: int = 12
+) -> list[Promotion]:
+    """Promotions for much of a menu first, the nearest first."""
+    values = {**await _filter(conn, nearby), "fewest": _FEWEST_PRODUCTS, "share": _SHARE, "limit": limit}
+    return await fetch_structs(conn, Promotion, _q.promotions, values, prepare=False)
+
+
+async def _filter(conn: AsyncConnection[Any], nearby: NearbyStores | None) -> dict[str, Any]:
+    return {**nearby_values(nearby), "now": await database_now(conn), "most_off": MOST_OFF}
+
+
+class _Key(NamedTuple):
+    product_id: int
+    size: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnSpecial:
+    """A size on special. Prices in cents, `ends` in seconds since 1970."""
+
+    price: int
+    regular: int
+    medical: bool
+    special: str | None
+    ends: int | None
+
+
+async def update_store(conn: AsyncConnection[Any], store_id: int, *, visible: bool) -> None:
+    """Writes the deals and promotions of a store as its menu is now; those whose prices stayed keep what was worked out."""
+    products = await fetch_all(conn, _q.on_special, {"store_id": store_id}) if visible else []
+    found: dict[_Key, OnSpecial] = {}
+    specials: list[Special] = []
+    for product in products:
+        own = _specials.decode(product["specials"])
+        specials += {(one.name, one.kind): one for one in own if one.name}.values()
+        if product["is_in_stock"] is not False:
+            for size, deal in best_of_sizes(_variants.decode(product["variants"]), own).items():
+                found[_Key(product["id"], size)] = deal
+    values = {"store_id": store_id, "products": sorted({key.product_id for key in found})}
+    rows = await fetch_all(conn, _q.known, values)
+    known = {_Key(row["product_id"], row["size"]): row for row in rows}
+    if gone := [key for key in known if key not in found]:
+        await conn.execute(
+            _q.remove, {"products": [key.product_id for key in gone], "sizes": [key.size for key in gone]}
+        )
+    stayed = [key for key, deal in found.items() if key in known and _prices(known[key]) == (deal.price, deal.regular)]
+    if changed := [_said(key, found[key]) for key in stayed if _differs(known[key], found[key], store_id)]:
+        await conn.execute(_q.rename, {"store_id": store_id, "rows": _encode(changed).decode()})
+    await _write_new(conn, store_id, {key: deal for key, deal in found.items() if key not in set(stayed)}, products)
+    promotions = _encode(list(_promotions(specials))).decode()
+    await conn.execute(_q.replace_promotions, {"store_id": store_id, "rows": promotions})
+
+
+def best_of_sizes(variants: Sequence[Mapping[str, Any]], specials: Sequence[Special]) -> dict[str, OnSpecial]:
+    """The cheapest option of each size that can be bought, if it is on special. Pure."""
+    best: dict[str, tuple[Decimal, Decimal | None, bool]] = {}
+    for variant in variants:
+        use = "rec" if variant.get("price_rec") is not None or variant.get("special_rec") is not None else "med"
+        regular, special = variant.get(f"price_{use}"), variant.get(f"special_{use}")
+        price = min((Decimal(one) for one in (regular, special) if one is not None), default=None)
+        if price is None or variant.get("stock_status") == "oos":
+            continue
+        size = size_of(variant) or ""
+        if size not in best or price < best[size][0]:
+            best[size] = price, None if regular is None else Decimal(regular), use == "med"
+    found = {}
+    for size, (price, usual, medical) in best.items():
+        if usual is not None and 0 < price < usual < 100_000:
+            named = _named(specials, price, usual)
+            found[size] = OnSpecial(
+                price=round(price * 100),
+                regular=round(usual * 100),
+                medical=medical,
+                special=named.name if named else None,
+                ends=_seconds(named.ends_at) if named and named.ends_at else None,
+            )
+    return found
+
+
+def _named(specials: Sequence[Special], price: Decimal, regular: Decimal) -> Special | None:
+    """The special that makes the price, or the only one that could; None if several could."""
+    sales = [one for one in specials if one.name and one.kind not in ("bogo", "bundle")]
+    for one in sales:
+        if one.value is None:
+            continue
+        by = {"percent": regular * (1 - one.value / 100), "amount": regular - one.value, "target_price": one.value}
+        if (made := by.get(one.kind)) is not None and abs(made - price) <= max(Decimal("0.05"), regular / 200):
+            return one
+    return sales[0] if len(sales) == 1 else None
+
+
+def _prices(row: Row) -> tuple[int, int]:
+    return row["price"], row["regular"]
+
+
+def _differs(row: Row, deal: OnSpecial, store_id: int) -> bool:
+    now = (store_id, deal.medical, deal.special, deal.ends)
+    return (row["store_id"], row["medical"], row["special"], row["ends"]) != now
+
+
+def _said(key: _Key, deal: OnSpecial) -> dict[str, Any]:
+    return {
+        "product_id": key.product_id,
+        "size": key.size,
+        "medical": deal.medical,
+        "special": deal.special,
+        "ends": deal.ends,
+    }
+
+
+async def _write_new(
+    conn: AsyncConnection[Any], store_id: int, new: Mapping[_Key, OnSpecial], products: Sequence[Row]
+) -> None:
+    if not new:
+        return
+    now = await database_now(conn)
+    ids = sorted({key.product_id for key in new})
+    spans: dict[int, list[PriceSpan]] = {}
+    for span in await list_price_spans(conn, ids, now - WINDOW, now):
+        spans.setdefault(span.product_id, []).append(span)
+    sizes = {
+        product["id"]: {str(one.get("option", "")): size_of(one) or "" for one in _variants.decode(product["variants"])}
+        for product in products
+    }
+    rows = []
+    for key, deal in new.items():
+        past = list(_asked(spans.get(key.product_id, ()), sizes[key.product_id], key.size))
+        percent = round((deal.regular - deal.price) * 100 / deal.regular)
+        rows.append(
+            {
+                **_said(key, deal),
+                "price": deal.price,
+                "regular": deal.regular,
+                "percent": percent,
+                **_past(past, deal, now),
+            }
+        )
+    await conn.execute(_q.put, {"store_id": store_id, "rows": _encode(rows).decode()})
+
+
+class Asked(NamedTuple):
+    """What a size cost in a time, in cents; `special` below a struck price."""
+
+    start: datetime
+    end: datetime
+    price: int
+    special: bool
+
+
+def _asked(spans: Sequence[PriceSpan], sizes: Mapping[str, str], size: str) -> Iterator[Asked]:
+    """The times in which a size could be bought, oldest first."""
+    for span in spans:
+        options = [
+            one
+            for one in (span.options() if span.present else ())
+            if one.price is not None
+            and one.in_stock is not False
+            and (sizes[one.option] if one.option in sizes else size_of({"option": one.option}) or "") == size
+        ]
+        best = min(options, key=lambda one: one.price or 0, default=None)
+        if best is not None and best.price is not None:
+            yield Asked(span.from_, span.until, round(best.price * 100), best.regular is not None)
+
+
+def _seconds(moment: datetime) -> int:
+    return int(moment.timestamp())
+
+
+def _past(asked: Sequence[Asked], deal: OnSpecial, now: datetime) -> dict[str, Any]:
+    """Since when the size has been on special, since when its price is known, and when other prices were asked for the last time."""
+    began = now
+    for one in reversed(asked):
+        if not one.special:
+            break
+        began = one.start
+    return {
+        "began": _seconds(began),
+        "observed_from": asked[0].start if asked else now,
+        "offered_until": max((one.end for one in asked if one.price >= deal.regular), default=None),
+        "lower_until": max((one.end for one in asked if one.price < deal.price), default=None),
+    }
+
+
+def _promotions(specials: Sequence[Special]) -> Iterator[dict[str, Any]]:
+    """Each special of a menu with the number of products that it names."""
+    grouped: dict[tuple[str, str], list[Special]] = {}
+    for one in specials:
+        grouped.setdefault((one.name, one.kind), []).append(one)
+    for (name, kind), some in grouped.items():
+        first = some[0]
+        ends = {one.ends_at for one in some}
+        yield {
+            "name": name,
+            "kind": kind,
+            "products": len(some),
+            "value": first.value if len({one.value for one in some}) == 1 else None,
+            "required_quantity": first.required_quantity,
+            "reward_quantity": first.reward_quantity,
+            "ends_at": first.ends_at if len(ends) == 1 else None,
+        }
