@@ -82,6 +82,8 @@ def _seen(shopper: Page, server: Served, path: str, name: str) -> None:
         ("/search", "search"),
         ("/search?category=flower&near=85004&sort=distance&stock=1", "search-near"),
         ("/search?q=xyzzy&max=cheap", "search-nothing"),
+        ("/deals", "deals"),
+        ("/deals?near=85004&sort=newest&within=100", "deals-near"),
         ("/stores", "stores"),
         ("/stores/AZ", "stores-state"),
         ("/about", "about"),

@@ -177,6 +177,20 @@ class TestOffers:
         assert await front.rows(counts) == [(0, 0)]
 
 
+async def test_other_pages_call_no_saving_what_is_none(front: Front, store: int) -> None:
+    options = [("1g", 12, 5), ("1/8oz", 40, 5)]
+    await crawl(front, store, 5, haze(options=options, special=[12, 30]), haze(20, n="2", name="Sour Diesel"))
+    await crawl(front, store, 1, haze(options=options, special=[12, 30]), haze(20, [15], n="2", name="Sour Diesel"))
+    page = await front.page("/search?q=diesel")
+    assert [(card["badge"], card["struck"]) for card in cards(page)] == [("25% off", "$20")]
+    # The card shows the gram, which is not on special.
+    page = await front.page("/search?q=haze")
+    assert [(card["badge"], card["size"], card["struck"]) for card in cards(page)] == [(None, "1 g", None)]
+    page = await front.page(page.link("Purple Haze") + "?size=3.5+g")
+    assert "$30 for 3.5 g Special" in page.text
+    assert "$40" not in page.text.partition("Price of 3.5 g")[0]
+
+
 class TestLists:
     @pytest.fixture
     async def some(self, front: Front, store: int) -> Front:

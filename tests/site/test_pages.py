@@ -15,6 +15,7 @@ from menuwatch.site import format as words
 from menuwatch.storefront.watches import messages as watch_words
 from tests.api.shop import item
 from tests.site.shop_pages import Front
+from tests.site.test_price_history import ago
 
 SPACE = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 EVIL = """</script><script>alert(1)</script><img src=x onerror=alert(1)>" onmouseover="alert(1)' {{7*7}} {% raw %} & ]]> \u2028"""
@@ -104,8 +105,10 @@ async def test_a_product_says_who_has_it_for_how_much_and_since_when(front: Fron
         ("mute", 60, [], None),
     ):
         store = await front.shop.store(slug, timezone="America/Phoenix")
-        menu = item(f"of-{slug}", "Blue Dream", options=[("1/8oz", price, quantity)], special=special)
-        await front.crawl(store, 0, [menu])
+        # The struck price counts, because the store asked it a day before.
+        for days, now in ((2, []), (1, special)):
+            menu = item(f"of-{slug}", "Blue Dream", options=[("1/8oz", price, quantity)], special=now)
+            await front.crawl(store, ago(days), [menu])
     page = await front.page(f"/p/{await front.item('Blue Dream')}-blue-dream")
     assert "4 stores" in page.text
     assert page.text.count("In stock") == 3  # the head and two offers
@@ -208,11 +211,12 @@ async def test_a_404_offers_to_search_for_what_its_address_speaks_of(front: Fron
 
 async def test_what_costs_next_to_nothing_has_no_percentage_and_canadian_dollars_are_said(front: Front) -> None:
     store = await front.shop.store(state="ON", city="Toronto")
-    menu = [
-        item("1", "Slip", options=[("1/8oz", 40, 5)], special=[0.01]),
-        item("2", "Half", options=[("1/8oz", 40, 5)], special=[20]),
-    ]
-    await front.crawl(store, 0, menu)
+    for days, slip, half in ((2, [], []), (1, [0.01], [20])):
+        menu = [
+            item("1", "Slip", options=[("1/8oz", 40, 5)], special=slip),
+            item("2", "Half", options=[("1/8oz", 40, 5)], special=half),
+        ]
+        await front.crawl(store, ago(days), menu)
     number = await front.item("Slip")
     for path in ("/search?q=slip", f"/p/{number}-slip"):
         text = (await front.page(path)).text

@@ -61,30 +61,36 @@ SELECT "from" AS from_, "to", reason FROM gaps
 -- When several products had which prices and which stock, oldest first: states that differ in nothing else are one span. A span reaches to the
 -- next one, or to its last crawl (a minute at least) where the product was missing for longer than three intervals then or until its removal was
 -- noted. The last one reaches to the present.
-WITH product AS (
+WITH product AS MATERIALIZED (
   SELECT p.id, p.dispensary_id, 2 * d.crawl_interval_hours * interval '1 hour' AS longest
     FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_id WHERE p.id = ANY (%(ids)s::bigint[])
 ), states AS (
   SELECT product_id, seen_from, seen_to, present, prices, jsonb_path_query_array(stock, '$[*][0, 1]') AS stock
     FROM product_states WHERE product_id = ANY (%(ids)s::bigint[])
-   UNION
+   UNION ALL
   SELECT product_id, seen_from, seen_to, present, prices, jsonb_path_query_array(stock, '$[*][0, 1]')
-    FROM jsonb_populate_recordset(NULL::product_states, %(packed)s::jsonb)
+    FROM (SELECT DISTINCT ON (product_id, seen_from) * FROM jsonb_populate_recordset(NULL::product_states, %(packed)s::jsonb)) f
+   WHERE NOT EXISTS (SELECT FROM product_history h WHERE h.product_id = f.product_id AND h.seen_from = f.seen_from)
 ), spans AS (
-  SELECT s.*, p.dispensary_id, CASE WHEN s.seen_to IS NULL THEN %(now)s
-                                     WHEN s.next_present AND s.next_from - s.seen_to <= 1.5 * p.longest THEN s.next_from
-                                     ELSE greatest(s.seen_to, s.seen_from + interval '1 minute') END AS until
+  SELECT s.product_id, s.seen_from, s.next_from, s.present, s.prices, s.stock, p.dispensary_id,
+         CASE WHEN s.seen_to IS NULL THEN %(now)s
+              WHEN s.next_present AND s.next_from - s.seen_to <= 1.5 * p.longest THEN s.next_from
+              ELSE greatest(s.seen_to, s.seen_from + interval '1 minute') END AS until
     FROM (SELECT *, lead(seen_from) OVER w AS next_from, lead(present) OVER w AS next_present
             FROM states WINDOW w AS (PARTITION BY product_id ORDER BY seen_from)) s
     JOIN product p ON p.id = s.product_id
    WHERE %(since)s::timestamptz IS NULL OR s.seen_to IS NULL OR coalesce(s.next_from, s.seen_to) >= %(since)s
 ), marked AS (
-  SELECT *, (seen_from, present, prices, stock) IS DISTINCT FROM (lag(until) OVER w, lag(present) OVER w, lag(prices) OVER w, lag(stock) OVER w) AS begins
+  SELECT *, lag(until) OVER w AS former_until,
+         (seen_from, present, prices, stock) IS DISTINCT FROM (lag(until) OVER w, lag(present) OVER w, lag(prices) OVER w, lag(stock) OVER w) AS begins
     FROM spans WINDOW w AS (PARTITION BY product_id ORDER BY seen_from)
+), kept AS (
+  SELECT *, lead(begins) OVER w AS next_begins, lead(former_until) OVER w AS last_until, lead(until) OVER w AS next_until
+    FROM marked WHERE begins OR next_from IS NULL WINDOW w AS (PARTITION BY product_id ORDER BY seen_from)
 )
-SELECT product_id, dispensary_id AS store_id, min(seen_from) AS from_, max(until) AS until, present, prices, stock
-  FROM (SELECT *, count(*) FILTER (WHERE begins) OVER (PARTITION BY product_id ORDER BY seen_from) AS island FROM marked) m
- GROUP BY product_id, dispensary_id, island, present, prices, stock ORDER BY product_id, min(seen_from);
+SELECT product_id, dispensary_id AS store_id, seen_from AS from_,
+       CASE WHEN next_begins THEN last_until ELSE coalesce(next_until, until) END AS until, present, prices, stock
+  FROM kept WHERE begins ORDER BY product_id, seen_from;
 
 -- name: unobserved
 -- When stores were not crawled for more than twice their interval: from a minute after the last crawl, whose menu was seen for a moment.

@@ -5,7 +5,7 @@ A location with several menus has one row for each size, from the menu that was 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -22,12 +22,14 @@ _MOST_VALUES = 12
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """One size on one menu. Prices in cents, `per_gram` in hundredths of a cent, `per_100_mg` in cents; null if unknown."""
+    """One size on one menu. Prices in cents, `per_gram` in hundredths of a cent, `per_100_mg` in cents; null if unknown. `regular` is
+    the struck price if it is a saving (storefront/deals.py)."""
 
     option: str
     size: str | None
     price: int | None
     regular: int | None
+    special: bool
     per_gram: int | None
     per_100_mg: int | None
     in_stock: bool | None
@@ -79,11 +81,11 @@ class SizeTable:
     lines: Sequence[Line]
 
 
-def to_shown(offer: Offer, item_name: str) -> ShownOffer:
-    """The offer as the page shows it."""
+def to_shown(offer: Offer, item_name: str, saved: Collection[tuple[int, int]] = ()) -> ShownOffer:
+    """The offer as the page shows it; `saved` are (price, struck price) of its sizes that are savings."""
     return ShownOffer(
         **msgspec.structs.asdict(offer),
-        options=[_option(variant, offer.in_stock) for variant in _decoded(offer.variants)],
+        options=[_option(variant, offer.in_stock, saved) for variant in _decoded(offer.variants)],
         own_name=offer.written if words(offer.written) != words(item_name) else None,
         lab_tables={
             heading: table
@@ -147,18 +149,21 @@ def _nearest_first(line: Line) -> tuple[Any, ...]:
     return line.option.in_stock is False, meters is None, meters or 0, _cheapest_first(line)
 
 
-def _option(variant: Mapping[str, Any], in_stock: bool | None) -> Option:
+def _option(variant: Mapping[str, Any], in_stock: bool | None, saved: Collection[tuple[int, int]]) -> Option:
     regular, special = variant.get("price_rec"), variant.get("special_rec")
     if regular is None:
         regular, special = variant.get("price_med"), variant.get("special_med")
     price = min((p for p in (regular, special) if p is not None), default=None)
     content = variant.get("content_mg")
     stock = {"in_stock": True, "oos": False}.get(variant.get("stock_status", "unknown"), in_stock)
+    cents, struck = (None if one is None else round(one * 100) for one in (price, regular))
+    special = cents is not None and struck is not None and struck > cents
     return Option(
         option=str(variant.get("option", "")),
         size=size_of(variant),
-        price=None if price is None else round(price * 100),
-        regular=round(regular * 100) if regular is not None and price is not None and regular > price else None,
+        price=cents,
+        regular=struck if (cents, struck) in saved else None,
+        special=special,
         per_gram=round(variant["price_per_g"] * 10_000) if variant.get("price_per_g") is not None else None,
         per_100_mg=round(price * 10_000 / content) if price is not None and content and content != 100 else None,
         in_stock=False if in_stock is False else stock,

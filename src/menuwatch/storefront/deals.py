@@ -142,6 +142,15 @@ async def list_promotions(
     return await fetch_structs(conn, Promotion, _q.promotions, values, prepare=False)
 
 
+async def list_savings(conn: AsyncConnection[Any], product_ids: Sequence[int]) -> dict[int, set[tuple[int, int]]]:
+    """(price, struck price) of the sizes of each listing whose struck price was really asked."""
+    values = {"products": list(product_ids), "now": await database_now(conn)}
+    found: dict[int, set[tuple[int, int]]] = {}
+    for row in await fetch_all(conn, _q.savings, values):
+        found.setdefault(row["product_id"], set()).add((row["price"], row["regular"]))
+    return found
+
+
 async def _filter(conn: AsyncConnection[Any], nearby: NearbyStores | None) -> dict[str, Any]:
     return {**nearby_values(nearby), "now": await database_now(conn), "most_off": MOST_OFF}
 

@@ -44,6 +44,10 @@ SELECT %(store_id)s, n.name, n.kind, n.products, (SELECT count(DISTINCT product_
         storefront_promotions.reward_quantity, storefront_promotions.ends_at)
        IS DISTINCT FROM (excluded.products, excluded.of_products, excluded.value, excluded.required_quantity, excluded.reward_quantity, excluded.ends_at);
 
+-- name: savings
+SELECT product_id, price, regular FROM storefront_deals
+ WHERE product_id = ANY (%(products)s::bigint[]) AND offered_until > %(now)s::timestamptz - interval '90 days';
+
 -- piece: candidates
 -- The first deals in the requested order, those that menus say have ended left out. `saved` is the percentage, if the store really asked the
 -- struck price within three months.

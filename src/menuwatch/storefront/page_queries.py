@@ -52,7 +52,8 @@ class ItemCard(Struct, frozen=True):
     state: str | None
     price: int | None
     size: Annotated[str | None, doc("The size that costs `price`; null if the menu gives none.")]
-    regular: int | None
+    regular: Annotated[int | None, doc("The struck price of that size, if it is a saving.")]
+    special: Annotated[bool, doc("Whether that size is on special.")]
     previous_price: int | None
     per_gram: int | None
     best_in_stock: bool | None

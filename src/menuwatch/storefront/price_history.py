@@ -22,7 +22,7 @@ from menuwatch.db.query import fetch_structs
 _q = sql.load(__package__, "price_history.sql")
 _variants = msgspec.json.Decoder(list[dict[str, Any]])
 
-MOST_LISTINGS = 40
+MOST_LISTINGS = 30
 """Listings of one line: those on a menu first, the cheapest first. A page that compares more says so."""
 
 State = Literal["offered", "out", "unobserved"]

@@ -25,6 +25,14 @@ AND (%(price_min)s::integer IS NULL OR o.price >= %(price_min)s) AND (%(price_ma
 AND (%(per_gram_max)s::integer IS NULL OR o.per_gram <= %(per_gram_max)s)
 AND (%(thc_min)s::integer IS NULL OR o.thc >= %(thc_min)s) AND (%(thc_max)s::integer IS NULL OR o.thc <= %(thc_max)s)
 
+-- piece: saved_price
+-- The struck price of the size that a card shows, if it is a saving (storefront/deals.py), and whether it is on special at all.
+CASE WHEN sale.offered_until > now() - interval '90 days' THEN sale.regular END AS regular, sale.product_id IS NOT NULL AS special
+
+-- piece: sale_of_size
+LEFT JOIN storefront_deals sale ON sale.product_id = o.product_id AND sale.price = o.price
+      AND sale.size = coalesce(o.sizes[array_position(o.prices, o.price)], '')
+
 -- piece: freshest_menu
 -- Of the menus of one location `s`, the one that was fetched last; one with products goes before an empty one (as in location_menus).
 NOT EXISTS (SELECT FROM storefront_stores f WHERE f.location_key = s.location_key
@@ -150,13 +158,14 @@ SELECT h.id, h.key FROM (
 -- name: item_cards
 -- Items as lists show them, each with its best offer: the cheapest one that is not out of stock.
 SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.category, i.subcategory, i.strain, i.sizes, i.stores, i.in_stock, o.product_id,
-       o.store_id, d.name AS store, d.city, d.state, o.price, o.sizes[array_position(o.prices, o.price)] AS size, o.regular, o.previous_price, o.per_gram, o.in_stock AS best_in_stock, o.changed_at,
+       o.store_id, d.name AS store, d.city, d.state, o.price, o.sizes[array_position(o.prices, o.price)] AS size, {saved_price}, o.previous_price, o.per_gram, o.in_stock AS best_in_stock, o.changed_at,
        p.thc_lo, p.thc_hi, p.thc_unit, p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical,
        coalesce(p.local_image_path, other.path) AS picture, d.last_crawled_at AS seen_at, false AS nearby
   FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY w(id, place)
   JOIN storefront_items i ON i.id = w.id
   LEFT JOIN brands b ON b.id = i.brand_id
   JOIN storefront_offers o ON o.product_id = i.best_product_id
+  {sale_of_size}
   JOIN catalog_products p ON p.id = o.product_id
   JOIN dispensaries d ON d.id = o.store_id
   LEFT JOIN LATERAL (
@@ -175,13 +184,14 @@ WITH f AS MATERIALIZED (
   SELECT item_id, count(DISTINCT location_key) AS stores, count(DISTINCT location_key) FILTER (WHERE in_stock) AS in_stock FROM f GROUP BY item_id
 )
 SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.category, i.subcategory, i.strain, i.sizes, h.stores, h.in_stock, o.product_id,
-       o.store_id, d.name AS store, d.city, d.state, o.price, o.sizes[array_position(o.prices, o.price)] AS size, o.regular, o.previous_price, o.per_gram, o.in_stock AS best_in_stock, o.changed_at,
+       o.store_id, d.name AS store, d.city, d.state, o.price, o.sizes[array_position(o.prices, o.price)] AS size, {saved_price}, o.previous_price, o.per_gram, o.in_stock AS best_in_stock, o.changed_at,
        p.thc_lo, p.thc_hi, p.thc_unit, p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical,
        coalesce(p.local_image_path, other.path) AS picture, d.last_crawled_at AS seen_at, true AS nearby
   FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY w(id, place)
   JOIN storefront_items i ON i.id = w.id
   JOIN counts h ON h.item_id = w.id
   JOIN best o ON o.item_id = w.id
+  {sale_of_size}
   LEFT JOIN brands b ON b.id = i.brand_id
   JOIN catalog_products p ON p.id = o.product_id
   JOIN dispensaries d ON d.id = o.store_id

@@ -19,7 +19,7 @@ from menuwatch.site import format as words
 from menuwatch.site import json_ld as linked
 from menuwatch.site.comparison import Line, SizeTable
 from menuwatch.site.search_query import MILES, SearchQuery
-from menuwatch.storefront import page_queries
+from menuwatch.storefront import deals, page_queries
 from menuwatch.storefront.page_queries import Item, Offer
 from menuwatch.storefront.price_history import read_price_lines
 from menuwatch.web.dependencies import ReadConn
@@ -59,7 +59,8 @@ async def page(request: Request, conn: Connection, address: str, *, form: FormIn
         per_size=_MOST_OFFERS if size or len(sizes) == 1 else _MOST_OF_SIZE,
         limit=_MOST_OFFERS,
     )
-    offers = [comparison.to_shown(offer, item.name) for offer in listed]
+    saved = await deals.list_savings(conn, [offer.product_id for offer in listed])
+    offers = [comparison.to_shown(offer, item.name, saved.get(offer.product_id, ())) for offer in listed]
     by_distance = place.nearby is not None
     tables = comparison.by_size(offers, [one for one in sizes if size in (None, one.size)], by_distance=by_distance)
     # Keep the input, including the store that the alert was requested for.
