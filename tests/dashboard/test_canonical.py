@@ -29,6 +29,8 @@ async def test_screens_show_canonical_products(admin: httpx.AsyncClient, pool: P
     assert products.count("s-0") == 1
     assert "Other" not in products
     assert "is too small" in (await admin.get("/admin/products?canonical_product=0")).text
+    assert "is not one of" in (await admin.get("/admin/locations?status=x")).text
+    assert (await admin.get("/admin/locations?status=%20")).status_code == 200
     for report in ("distribution", "distribution/brands", "price-dispersion", "widest-gaps", "cheapest-quarter"):
         page = await admin.get(f"/admin/analytics/{report}")
         assert page.status_code == 200

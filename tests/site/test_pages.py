@@ -280,6 +280,8 @@ class TestBelowAPath:
         for path in (
             "/",
             "/search?near=85004",
+            "/deals",
+            "/alerts/new?of=brand&brand=acme",
             "/stores",
             "/stores/AZ",
             f"/p/{number}-blue-dream",

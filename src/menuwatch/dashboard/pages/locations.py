@@ -55,11 +55,11 @@ async def list_locations(
 ) -> Response:
     """Each shop once."""
     form = FormInput({"q": q, "state": state, "status": status, "menus": menus})
-    form.parse_choice("status", [str(one) for one in LocationStatus])
+    chosen = form.parse_choice("status", [str(one) for one in LocationStatus])
     form.parse_choice("menus", ("several", "one"))
     where = LocationFilter(
         states=_states(form),
-        status=LocationStatus(status) if status and form.ok else None,
+        status=LocationStatus(chosen) if chosen is not None else None,
         several=form.value("menus") == "several" if form.text("menus") else None,
         q=_search(form),
     )

@@ -88,7 +88,7 @@ async def _items(request: Request, number: int) -> AsyncIterator[str]:
 
 async def _pages(request: Request) -> AsyncIterator[str]:
     yield f"{_HEAD}<urlset {_SPACE}>\n"
-    yield "".join(_entry(screen.whole(request, path), None) for path in ("/", "/stores", "/about"))
+    yield "".join(_entry(screen.whole(request, path), None) for path in ("/", "/deals", "/stores", "/about"))
     yield "".join(
         _entry(screen.whole(request, f"/search?category={name}"), None) for name in words.CATEGORIES if name != "other"
     )

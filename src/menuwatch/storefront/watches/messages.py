@@ -160,7 +160,7 @@ def digest(watch: Watch, named: Named, events: Sequence[Event], *, page: str, st
     text = "\n".join(_lines_of(watch, named, events))
     return Message(
         _subject(watch, named, events),
-        f"{text}\n\nAll stores:\n{page}\n\n"
+        f"{text}\n\n{'All stores' if watch.item_id is not None else 'This alert'}:\n{page}\n\n"
         "Prices and stock come from the store’s menu and may change.\n\n"
         f"--\nTo delete this alert and your address:\n{stop}\n",
     )
