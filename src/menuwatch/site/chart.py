@@ -18,6 +18,8 @@ _SHORTEST = timedelta(minutes=10)
 _YOUNG = timedelta(hours=1)
 _DAY = timedelta(days=1)
 _MOST_TICKS = 6
+_SIGN_WIDTH = 12
+"""Width of a character on a narrow screen, in pixels of the drawing (site.css)."""
 _MOST_ROWS = 200
 _NARROWEST = 1.5
 """Width in pixels of a price that was seen once."""
@@ -89,9 +91,9 @@ class Chart:
     zone: str
     young: bool
     """There is too little data for a visible line."""
+    left: int
     width: int = WIDTH
     height: int = HEIGHT
-    left: int = _LEFT
     right: int = WIDTH - _RIGHT
     top: int = _TOP
     bottom: int = HEIGHT - _BOTTOM
@@ -116,9 +118,11 @@ def draw(
     start = min(start, end - _SHORTEST)
     prices = [cents for step in steps for cents in (step.price, step.regular) if cents is not None]
     low, high = _scale(min(prices), max(prices))
+    levels = [(level, words.dollars(level, state)) for level in _levels(low, high)]
+    left = max(_LEFT, 10 + _SIGN_WIDTH * max((len(text) for _, text in levels), default=0))
 
     def x(moment: datetime) -> float:
-        return round(_LEFT + (WIDTH - _LEFT - _RIGHT) * ((moment - start) / (end - start)), 1)
+        return round(left + (WIDTH - left - _RIGHT) * ((moment - start) / (end - start)), 1)
 
     def y(cents: float) -> float:
         return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - (cents - low) / (high - low)), 1)
@@ -143,7 +147,7 @@ def draw(
         lines=drawn,
         outs=_bands(shown[0][1], "out", x),
         gaps=_bands(shown[0][1], "unobserved", x),
-        rules=[Mark(y(level), words.dollars(level, state)) for level in _levels(low, high)],
+        rules=[Mark(y(level), text) for level, text in levels],
         ticks=[Mark(x(moment), text) for moment, text in _ticks(start, end, zone)],
         summary=". ".join(
             f"{one.label} {words.dollars(one.price, state)}{one.note and f' ({one.note})'}" for one in drawn[0].figures
@@ -151,6 +155,7 @@ def draw(
         + ".",
         zone=f"{end.astimezone(zone):%Z}",
         young=observed < _YOUNG,
+        left=left,
     )
 
 
@@ -231,7 +236,7 @@ def _scale(low: int, high: int) -> tuple[float, float]:
 def _levels(low: float, high: float) -> list[int]:
     rough = (high - low) / 4
     step = next(
-        s for s in (25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000, 10_000, 25_000, 100_000, 10**9) if s >= rough
+        s for s in (25, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 10**9) if s >= rough
     )
     first = int(low // step + 1) * step
     return list(range(first, int(high) + 1, step))
