@@ -27,23 +27,22 @@ async def deals_page(request: Request, conn: ReadConn) -> Response:
     params = request.query_params
     asked = SearchQuery.parse(params)
     place = await screen.around(conn, asked.near, asked.within)
-    order = next((one for one in DealOrder if one == params.get("sort")), DealOrder.OFF)
+    chosen = next((one for one in DealOrder if one == params.get("sort")), None)
     number = params.get("page", "")
     page = int(number) if number.isascii() and number.isdecimal() and 0 < len(number) < 4 else 1
     page = max(1, min(page, _MOST_PAGES))
-    found = await deals.list_deals(
-        conn,
-        order=order,
-        category=asked.category or None,
-        nearby=place.nearby,
-        limit=_ON_PAGE + 1,
-        offset=(page - 1) * _ON_PAGE,
-    )
+    where: dict[str, Any] = {"category": asked.category or None, "nearby": place.nearby}
+    where |= {"limit": _ON_PAGE + 1, "offset": (page - 1) * _ON_PAGE}
+    order = chosen or DealOrder.OFF
+    found = await deals.list_deals(conn, order=order, **where)
+    if chosen is None and not found:
+        # A new site has not seen yet what stores ask without a special.
+        order = DealOrder.NEWEST
+        found = await deals.list_deals(conn, order=order, **where)
     counts = await deals.count_categories(conn, order, place.nearby)
 
     def link(**changes: Any) -> str:
-        values = {"category": asked.category, "sort": order.value, **changes}
-        values["sort"] = "" if values["sort"] == DealOrder.OFF else values["sort"]
+        values = {"category": asked.category, "sort": chosen.value if chosen else "", **changes}
         near = {"near": asked.near, "within": asked.within if asked.near and asked.within != 25 else ""}
         query = urlencode({name: value for name, value in {**values, **near}.items() if value})
         return f"/deals?{query}" if query else "/deals"
@@ -59,6 +58,7 @@ async def deals_page(request: Request, conn: ReadConn) -> Response:
         "page": page,
         "promotions": await deals.list_promotions(conn, place.nearby) if page == 1 and not asked.category else [],
         "link": link,
+        "sort": chosen.value if chosen else "",
         "canonical": screen.absolute(request, "/deals"),
         "description": "Deals on cannabis menus: specials below prices that stores really asked, and store-wide promotions.",
         "index": set(params) == set(),
