@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Served, axe, fits, shot, watch
@@ -139,6 +142,57 @@ def test_it_works_without_scripts_from_a_search_to_an_alert(browser: Browser, se
     assert "/feeds/" in feed
     page.get_by_role("button", name="Delete alert").click()
     expect(page.get_by_role("heading", name="Alert deleted")).to_be_visible()
+    context.close()
+
+
+_SUBSCRIBE = """
+Notification.requestPermission = async () => "granted";
+PushManager.prototype.subscribe = async function (options) {
+  window.asked = options;
+  return { toJSON: () => (%s) };
+};
+"""
+"""What the browser's maker would do: here no push service can be reached."""
+
+
+def test_a_browser_is_subscribed_by_the_form(browser: Browser, server: Served) -> None:
+    key = ec.generate_private_key(ec.SECP256R1()).public_key()
+    point = key.public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+    keys = {
+        "p256dh": urlsafe_b64encode(point).decode().rstrip("="),
+        "auth": urlsafe_b64encode(bytes(16)).decode().rstrip("="),
+    }
+    subscription = json.dumps({"endpoint": "https://push.example.net/send/1", "keys": keys})
+    context = browser.new_context()
+    context.add_init_script(_SUBSCRIBE % subscription)
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.removeprefix(server.address)))
+    page.goto(f"{server.address}/alerts/new?of=search&q=haze")
+    page.get_by_label("Notification in this browser").check()
+    page.get_by_role("button", name="Create alert").click()
+    expect(page.get_by_role("heading", name="Alert set")).to_be_visible()
+    expect(page.get_by_text("This browser shows a notification")).to_be_visible()
+    assert "/alerts/push-key" in asked
+    worker = page.evaluate("async () => (await navigator.serviceWorker.getRegistration()).active.scriptURL")
+    assert worker == f"{server.address}/push-worker.js"
+    page.get_by_role("button", name="Delete alert").click()
+    expect(page.get_by_role("heading", name="Alert deleted")).to_be_visible()
+    context.close()
+
+
+def test_a_browser_that_allows_no_notifications_says_so(browser: Browser, server: Served) -> None:
+    context = browser.new_context()
+    context.add_init_script('Notification.requestPermission = async () => "denied";')
+    page = context.new_page()
+    page.goto(f"{server.address}/alerts/new?of=search&q=haze")
+    page.get_by_label("Notification in this browser").check()
+    page.get_by_role("button", name="Create alert").click()
+    expect(page.get_by_text("does not allow notifications from this site. Choose another way.")).to_be_visible()
+    page.get_by_label("RSS feed").check()
+    page.get_by_role("button", name="Create alert").click()
+    expect(page.get_by_role("heading", name="Alert set")).to_be_visible()
+    page.get_by_role("button", name="Delete alert").click()
     context.close()
 
 

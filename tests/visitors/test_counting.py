@@ -178,6 +178,7 @@ async def test_without_a_database_of_places_visits_are_counted_nowhere(pool: Poo
         ("/p/a/b/", "", (Kind.PRODUCT, "a/b")),
         ("/stores", "", (Kind.SEARCH, "")),
         ("/stores/az", "", (Kind.SEARCH, "")),
+        ("/deals", "", (Kind.SEARCH, "")),
         ("/search", "", (Kind.SEARCH, "")),
         ("/s/x", "", (Kind.STORE, "x")),
         ("/b/x", "", (Kind.BRAND, "x")),

@@ -21,6 +21,7 @@ _KINDS = {
     "": Kind.HOME,
     "search": Kind.SEARCH,
     "stores": Kind.SEARCH,
+    "deals": Kind.SEARCH,
     "p": Kind.PRODUCT,
     "s": Kind.STORE,
     "b": Kind.BRAND,
@@ -104,7 +105,7 @@ def _ahead(headers: Headers) -> bool:
 
 
 def page_of(path: str, root: str = "") -> tuple[Kind, str]:
-    """The kind of page at an address, and which of its kind. A list of stores is a search."""
+    """The kind of page at an address, and which of its kind. A list of stores or of deals is a search."""
     below = path[len(root) :] if root and path.startswith(root) else path
     first, _, rest = below.strip("/").partition("/")
     kind = _KINDS.get(first, Kind.OTHER)
