@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from menuwatch.catalog import packing
+from menuwatch.catalog.cold_storage import ParquetPartitions
 from tests.api.shop import START, item
 from tests.site.shop_pages import Front, Page
 from tests.site.test_product_sizes import PHOENIX, TUCSON, page_of
@@ -165,3 +167,22 @@ async def test_a_product_that_left_the_menu_is_out_from_then_on(front: Front) ->
     page = await page_of(front, "?size=3.5+g")
     # Beta was cheaper until it was last seen there.
     assert [row[2] for row in rows(page)] == ["$40", "$30"]
+
+
+async def test_packed_months_are_part_of_it(front: Front) -> None:
+    store = await front.shop.store(timezone="UTC")
+    await front.shop.execute("UPDATE dispensaries SET crawl_interval_hours = 24 * 30")
+    for days, price, quantity in ((200, 40, 5), (180, 42, 5), (179, 42, 4), (150, 38, 5), (100, 38, 0), (1, 39, 5)):
+        await crawl(front, store, days, price, quantity)
+    before = await page_of(front, "?size=3.5+g&range=all")
+    assert [row[2] for row in rows(before)] == ["$39", "–", "$38", "$38", "$42", "$40"]
+    archived = ParquetPartitions(front.shop.archive.storage)
+    async with front.shop.pool.connection() as conn:
+        limit = (NOW - timedelta(days=40)).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        packed = await packing.pack(conn, archived, limit, now=NOW)
+    assert sum(month.states for month in packed) >= 4
+    for query in ("?size=3.5+g&range=all", "?size=3.5+g&range=1y", "?size=3.5+g"):
+        after = await page_of(front, query)
+        if query.endswith("all"):
+            assert (rows(after), figures(after), shapes(after)) == (rows(before), figures(before), shapes(before))
+        assert rows(after)[0][2] == "$39"
