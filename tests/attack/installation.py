@@ -220,6 +220,8 @@ class Installation:
             "task_id": "task_history", "payload_id": "raw_crawl_payloads", "product_id": "catalog_products",
             "proxy_id": "proxies", "schedule_id": "task_schedules", "job_id": "crawl_jobs", "store_id": "dispensaries",
             "delivery_id": "alert_deliveries", "rule_id": "alert_rules", "view_id": "saved_views",
+            "brand_id": "brands", "canonical_id": "canonical_products", "canonical_product_id": "canonical_products",
+            "location_id": "locations",
         }  # fmt: skip
         found = {
             name: str(self.rows(f"SELECT coalesce(min(id), 1) FROM {table}")[0][0]) for name, table in tables.items()
