@@ -231,6 +231,12 @@ class TestLists:
         await some.shop.execute("UPDATE storefront_deals SET ends = 1000 WHERE ends IS NOT NULL")
         assert [card["name"] for card in cards(await some.page("/deals"))] == ["Gummies"]
 
+    async def test_an_end_in_decades_is_none(self, front: Front, store: int) -> None:
+        await crawl(front, store, 1, haze(40, [30], specials=[sale("Forever", 25, days=40_000)]))
+        assert [card["name"] for card in cards(await front.page("/deals"))] == ["Purple Haze"]
+        assert "Forever" in (await front.page("/deals")).text
+        assert cards(await front.page("/deals?sort=ending")) == []
+
     async def test_a_new_end_is_taken_over_without_a_new_beginning(self, some: Front) -> None:
         before = await some.rows(
             "SELECT product_id, began, offered_until FROM storefront_deals WHERE special = 'Half off'"

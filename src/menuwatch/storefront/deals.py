@@ -30,6 +30,8 @@ _specials = msgspec.json.Decoder(list[Special], float_hook=Decimal)
 
 WINDOW = timedelta(days=90)
 """How long a price that was asked counts."""
+_FARTHEST = timedelta(days=366)
+"""Menus give specials that do not end an end in decades."""
 MOST_OFF = 95
 """Highest plausible discount in percent; above it the price is a cent, or wrong."""
 _MOST = 3_000
@@ -173,11 +175,12 @@ class OnSpecial:
 
 async def update_store(conn: AsyncConnection[Any], store_id: int, *, visible: bool) -> None:
     """Writes the deals and promotions of a store as its menu is now; those whose prices stayed keep what was worked out."""
+    now = await database_now(conn)
     products = await fetch_all(conn, _q.on_special, {"store_id": store_id}) if visible else []
     found: dict[_Key, OnSpecial] = {}
     specials: list[Special] = []
     for product in products:
-        own = _specials.decode(product["specials"])
+        own = [_with_end(one, now) for one in _specials.decode(product["specials"])]
         specials += {(one.name, one.kind): one for one in own if one.name}.values()
         if product["is_in_stock"] is not False:
             for size, deal in best_of_sizes(_variants.decode(product["variants"]), own).items():
@@ -189,10 +192,10 @@ async def update_store(conn: AsyncConnection[Any], store_id: int, *, visible: bo
         await conn.execute(
             _q.remove, {"products": [key.product_id for key in gone], "sizes": [key.size for key in gone]}
         )
-    stayed = [key for key, deal in found.items() if key in known and _prices(known[key]) == (deal.price, deal.regular)]
+    stayed = {key for key, deal in found.items() if key in known and _prices(known[key]) == (deal.price, deal.regular)}
     if changed := [_said(key, found[key]) for key in stayed if _differs(known[key], found[key], store_id)]:
         await conn.execute(_q.rename, {"store_id": store_id, "rows": _encode(changed).decode()})
-    await _write_new(conn, store_id, {key: deal for key, deal in found.items() if key not in set(stayed)}, products)
+    await _write_new(conn, store_id, now, {key: deal for key, deal in found.items() if key not in stayed}, products)
     promotions = _encode(list(_promotions(specials))).decode()
     await conn.execute(_q.replace_promotions, {"store_id": store_id, "rows": promotions})
 
@@ -221,6 +224,13 @@ def best_of_sizes(variants: Sequence[Mapping[str, Any]], specials: Sequence[Spec
                 ends=_seconds(named.ends_at) if named and named.ends_at else None,
             )
     return found
+
+
+def _with_end(special: Special, now: datetime) -> Special:
+    """The special, without an end that is too far away to mean anything."""
+    if special.ends_at is None or special.ends_at < now + _FARTHEST:
+        return special
+    return msgspec.structs.replace(special, ends_at=None)
 
 
 def _named(specials: Sequence[Special], price: Decimal, regular: Decimal) -> Special | None:
@@ -255,11 +265,10 @@ def _said(key: _Key, deal: OnSpecial) -> dict[str, Any]:
 
 
 async def _write_new(
-    conn: AsyncConnection[Any], store_id: int, new: Mapping[_Key, OnSpecial], products: Sequence[Row]
+    conn: AsyncConnection[Any], store_id: int, now: datetime, new: Mapping[_Key, OnSpecial], products: Sequence[Row]
 ) -> None:
     if not new:
         return
-    now = await database_now(conn)
     ids = sorted({key.product_id for key in new})
     spans: dict[int, list[PriceSpan]] = {}
     for span in await list_price_spans(conn, ids, now - WINDOW, now):
