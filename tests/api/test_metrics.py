@@ -370,7 +370,15 @@ async def test_pictures_and_alerts(shop: Shop) -> None:
         " (1, 'c', '{}', '{}', 'sending', now(), now() - interval '1 hour', NULL),"
         " (1, 'c', '{}', '{}', 'failed', NULL, now() - interval '4 hours', NULL)",
     )
+    await _do(
+        pool,
+        "INSERT INTO price_watches (token_hash, channel, address, token, address_mark, subject, store_id, condition, phase,"
+        " created_at, confirmed_at, due_at) SELECT sha256(n::text::bytea), 'mail', 'a', 't', 'm', 'store', 1, 'new_deal', 'armed',"
+        " now(), CASE WHEN n < 3 THEN now() END, CASE WHEN n > 2 THEN now() END FROM generate_series(1, 3) n",
+    )
     found = await _scrape(shop)
+    assert found["menuwatch_price_watches", "mail"] == 2
+    assert found["menuwatch_price_watch_messages_pending", "mail"] == 1
     assert {key[1]: value for key, value in found.items() if key[0] == "menuwatch_images_waiting"} == {
         "queued": 2, "waiting": 2, "failed": 1,
     }  # fmt: skip

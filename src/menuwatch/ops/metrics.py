@@ -51,7 +51,7 @@ class Queue:
     role: str
     state: str
     n: int
-    retrying: int
+    pending: int
     stale: int
     oldest_ready: float | None
 
@@ -138,6 +138,15 @@ class Alerts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PriceWatches:
+    """Confirmed price watches of a channel, and its messages that wait to be sent, for the first time or again."""
+
+    channel: str
+    watches: int
+    pending: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Crawls:
     """Search crawls: running crawls, pages `under_way`, unread results (`waiting`). Seconds that the first crawl has been due
     (`late`) and that the first result has waited (`oldest`); None if there is none."""
@@ -169,6 +178,7 @@ class Figures:
     proxies: Mapping[str, int] = field(default_factory=dict)
     images: Images | None = None
     alerts: Alerts | None = None
+    price_watches: list[PriceWatches] = field(default_factory=list)
     crawls: Crawls | None = None
     assessment: Assessment | None = None
     missing: list[str] = field(default_factory=list)
@@ -276,6 +286,7 @@ _ROWS: Mapping[str, tuple[type, LiteralString]] = {
     "maintenance": (MaintenanceJob, _q.maintenance),
     "fetched": (Fetched, _q.fetched),
     "hosts": (HostNow, _q.hosts),
+    "price_watches": (PriceWatches, _q.price_watches),
 }
 _ROW: Mapping[str, tuple[type, LiteralString]] = {
     "schedules": (Schedules, _q.schedules),

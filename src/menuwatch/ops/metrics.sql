@@ -75,6 +75,10 @@ SELECT (SELECT count(*) FROM alert_events WHERE NOT notified) AS events,
 -- All that are kept: no more than were made in the days that history is.
 SELECT status, count(*) AS n FROM alert_deliveries GROUP BY status ORDER BY status;
 
+-- name: price_watches
+SELECT channel, count(*) FILTER (WHERE confirmed_at IS NOT NULL) AS watches, count(due_at) AS pending
+  FROM price_watches GROUP BY channel ORDER BY channel;
+
 -- name: crawls
 -- Of jobs that run alone, and of what was not read yet: nothing where there are none.
 SELECT count(*) AS running, extract(epoch FROM now() - min(j.next_submission_at) FILTER (WHERE j.next_submission_at <= now()))::double precision AS late,
