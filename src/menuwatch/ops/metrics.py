@@ -51,7 +51,7 @@ class Queue:
     role: str
     state: str
     n: int
-    pending: int
+    retrying: int
     stale: int
     oldest_ready: float | None
 
