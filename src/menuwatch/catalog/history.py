@@ -3,7 +3,7 @@ months (`cold_storage`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -168,15 +168,7 @@ class PriceSpan(Struct, kw_only=True, frozen=True):
     def options(self) -> list[OptionPrice]:
         """What each option cost, specials included; the medical price only without another one."""
         stock = _texts.decode(self.stock)
-        known = dict(zip(stock[::2], stock[1::2], strict=True))
-        found = []
-        for option, rec, rec_special, med, med_special in _prices.decode(self.prices):
-            regular, special = (rec, rec_special) if (rec, rec_special) != (None, None) else (med, med_special)
-            price = min((one for one in (regular, special) if one is not None), default=None)
-            usual = regular if regular is not None and price is not None and regular > price else None
-            in_stock = {"in_stock": True, "oos": False}.get(known.get(option, ""))
-            found.append(OptionPrice(option=option, price=price, regular=usual, in_stock=in_stock))
-        return found
+        return read_option_prices(self.prices, dict(zip(stock[::2], stock[1::2], strict=True)))
 
 
 class OptionPrice(Struct, kw_only=True, frozen=True):
@@ -186,6 +178,19 @@ class OptionPrice(Struct, kw_only=True, frozen=True):
     price: Decimal | None
     regular: Decimal | None
     in_stock: bool | None
+
+
+def read_option_prices(prices: str | Raw, stock: Mapping[str, str] | None = None) -> list[OptionPrice]:
+    """What each option of a state cost, from its `prices` and the stock status of its options."""
+    known = stock or {}
+    found = []
+    for option, rec, rec_special, med, med_special in _prices.decode(prices):
+        regular, special = (rec, rec_special) if (rec, rec_special) != (None, None) else (med, med_special)
+        price = min((one for one in (regular, special) if one is not None), default=None)
+        usual = regular if regular is not None and price is not None and regular > price else None
+        in_stock = {"in_stock": True, "oos": False}.get(known.get(option, ""))
+        found.append(OptionPrice(option=option, price=price, regular=usual, in_stock=in_stock))
+    return found
 
 
 class Unobserved(Struct, kw_only=True, frozen=True):

@@ -42,11 +42,11 @@ UNKNOWN = Size(())
 
 def size_of(listing: Listing, kind: str) -> Size:
     """Size of a listing of one size. `kind` is its signature's."""
-    found = _read(listing.name, kind)
+    found = read(listing.name, kind)
     if found.amounts:
         return found
     for text in listing.sizes:
-        field = _read(text, kind)
+        field = read(text, kind)
         if field.amounts:
             return Size(field.amounts, found.pieces or field.pieces)
         grams = package(text).grams or package(text.lower().removesuffix(" ounce")).grams  # "eighth ounce"
@@ -55,7 +55,8 @@ def size_of(listing: Listing, kind: str) -> Size:
     return found
 
 
-def _read(text: str, kind: str) -> Size:
+def read(text: str, kind: str) -> Size:
+    """The size that a text says of goods of that kind: a signature's."""
     pieces = next((int(one or other) for one, other in _COUNT.findall(text)), None) or None
     masses = [(_number(number), unit.lower()) for number, unit in _MASS.findall(text)]
     if kind in ("edible", "topical"):

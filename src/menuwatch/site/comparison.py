@@ -5,7 +5,7 @@ A location with several menus has one row for each size, from the menu that was 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -13,26 +13,24 @@ from typing import Any, NamedTuple
 import msgspec
 
 from menuwatch.catalog.model import Batch
-from menuwatch.catalog.taxonomy.sizes import size_of
 from menuwatch.catalog.taxonomy.text import words
 from menuwatch.site import format as text
+from menuwatch.storefront.options import MenuOption, decode_variants, read_options
 from menuwatch.storefront.page_queries import Offer, OfferedSize
 
 _MOST_VALUES = 12
 
 
-class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """One size on one menu. Prices in cents, `per_gram` in hundredths of a cent, `per_100_mg` in cents; null if unknown. `regular` is
-    the struck price if it is a saving (storefront/deals.py)."""
+class Option(MenuOption, frozen=True, kw_only=True):
+    """One size on one menu; `saved` is the struck price if it is a saving (storefront/deals.py), `previous_price` what it cost before it
+    fell."""
 
-    option: str
-    size: str | None
-    price: int | None
-    regular: int | None
-    special: bool
-    per_gram: int | None
-    per_100_mg: int | None
-    in_stock: bool | None
+    saved: int | None
+    previous_price: int | None
+
+    @property
+    def special(self) -> bool:
+        return self.regular is not None
 
 
 class OtherPrice(NamedTuple):
@@ -85,7 +83,7 @@ def to_shown(offer: Offer, item_name: str, saved: Collection[tuple[int, int]] = 
     """The offer as the page shows it; `saved` are (price, struck price) of its sizes that are savings."""
     return ShownOffer(
         **msgspec.structs.asdict(offer),
-        options=[_option(variant, offer.in_stock, saved) for variant in _decoded(offer.variants)],
+        options=_options(offer, saved),
         own_name=offer.written if words(offer.written) != words(item_name) else None,
         lab_tables={
             heading: table
@@ -104,7 +102,7 @@ def by_size(offers: Sequence[ShownOffer], sizes: Sequence[OfferedSize], *, by_di
         for option in offer.options:
             menus = found.setdefault(option.size, {}).setdefault(offer.location_key, {})
             known = menus.get(offer.store_id)
-            if known is None or _rank(option) < _rank(known[1]):
+            if known is None or option.rank < known[1].rank:
                 menus[offer.store_id] = (offer, option)
     order = _nearest_first if by_distance else _cheapest_first
     tables = []
@@ -136,12 +134,8 @@ def _line(menus: Sequence[tuple[ShownOffer, Option]]) -> Line:
     return Line(offer=offer, option=option, menu=name(offer) if len(menus) > 1 else None, others=others)
 
 
-def _rank(option: Option) -> tuple[bool, bool, int]:
-    return option.in_stock is False, option.price is None, option.price or 0
-
-
 def _cheapest_first(line: Line) -> tuple[Any, ...]:
-    return *_rank(line.option), line.offer.product_id
+    return *line.option.rank, line.offer.product_id
 
 
 def _nearest_first(line: Line) -> tuple[Any, ...]:
@@ -149,25 +143,23 @@ def _nearest_first(line: Line) -> tuple[Any, ...]:
     return line.option.in_stock is False, meters is None, meters or 0, _cheapest_first(line)
 
 
-def _option(variant: Mapping[str, Any], in_stock: bool | None, saved: Collection[tuple[int, int]]) -> Option:
-    regular, special = variant.get("price_rec"), variant.get("special_rec")
-    if regular is None:
-        regular, special = variant.get("price_med"), variant.get("special_med")
-    price = min((p for p in (regular, special) if p is not None), default=None)
-    content = variant.get("content_mg")
-    stock = {"in_stock": True, "oos": False}.get(variant.get("stock_status", "unknown"), in_stock)
-    cents, struck = (None if one is None else round(one * 100) for one in (price, regular))
-    special = cents is not None and struck is not None and struck > cents
-    return Option(
-        option=str(variant.get("option", "")),
-        size=size_of(variant),
-        price=cents,
-        regular=struck if (cents, struck) in saved else None,
-        special=special,
-        per_gram=round(variant["price_per_g"] * 10_000) if variant.get("price_per_g") is not None else None,
-        per_100_mg=round(price * 10_000 / content) if price is not None and content and content != 100 else None,
-        in_stock=False if in_stock is False else stock,
+def _options(offer: Offer, saved: Collection[tuple[int, int]]) -> list[Option]:
+    read = read_options(
+        decode_variants(offer.variants),
+        name=offer.written,
+        category=offer.category,
+        in_stock=offer.in_stock,
+        usual_per_gram=offer.usual_per_gram,
     )
+    before: dict[str, int] = msgspec.json.decode(offer.previous_prices or b"{}")
+    return [
+        Option(
+            **msgspec.structs.asdict(one),
+            saved=one.regular if (one.price, one.regular) in saved else None,
+            previous_price=before.get(one.size or ""),
+        )
+        for one in read
+    ]
 
 
 def _decoded(raw: Any) -> list[dict[str, Any]]:

@@ -138,9 +138,9 @@ def platform(name: str) -> str:
     return _PLATFORMS.get(name) or name.replace("_", " ").title()
 
 
-def per_100_mg(cents: int | None, state: str | None = None) -> str:
-    """`$4.50/100 mg`; empty without a value."""
-    return "" if cents is None else f"{sign(state)}{cents / 100:,.2f}/100 mg"
+def per_dose(hundredths: int | None, state: str | None = None) -> str:
+    """`$0.45 per 10 mg` from hundredths of a cent; empty without a value."""
+    return "" if hundredths is None else f"{sign(state)}{hundredths / 10_000:,.2f} per 10 mg"
 
 
 def distance(meters: int | None) -> str:

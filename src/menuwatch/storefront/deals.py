@@ -21,11 +21,11 @@ from menuwatch.core.shapes import doc
 from menuwatch.db import sql
 from menuwatch.db.clock import database_now
 from menuwatch.db.query import Row, fetch_all, fetch_structs
+from menuwatch.storefront.options import MenuOption, best_of_sizes, decode_variants, read_options
 from menuwatch.storefront.page_queries import NearbyStores, nearby_values
 
 _q = sql.load(__package__, "deals.sql")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
-_variants = msgspec.json.Decoder(list[dict[str, Any]], float_hook=Decimal)
 _specials = msgspec.json.Decoder(list[Special], float_hook=Decimal)
 
 WINDOW = timedelta(days=90)
@@ -183,7 +183,7 @@ async def update_store(conn: AsyncConnection[Any], store_id: int, *, visible: bo
         own = [_with_end(one, now) for one in _specials.decode(product["specials"])]
         specials += {(one.name, one.kind): one for one in own if one.name}.values()
         if product["is_in_stock"] is not False:
-            for size, deal in best_of_sizes(_variants.decode(product["variants"]), own).items():
+            for size, deal in find_specials(_options(product), own).items():
                 found[_Key(product["id"], size)] = deal
     values = {"store_id": store_id, "products": sorted({key.product_id for key in found})}
     rows = await fetch_all(conn, _q.known, values)
@@ -200,29 +200,29 @@ async def update_store(conn: AsyncConnection[Any], store_id: int, *, visible: bo
     await conn.execute(_q.replace_promotions, {"store_id": store_id, "rows": promotions})
 
 
-def best_of_sizes(variants: Sequence[Mapping[str, Any]], specials: Sequence[Special]) -> dict[str, OnSpecial]:
+def _options(product: Row) -> list[MenuOption]:
+    return read_options(
+        decode_variants(product["variants"]),
+        name=product["name"],
+        category=product["category_canon"],
+        in_stock=product["is_in_stock"],
+    )
+
+
+def find_specials(options: Sequence[MenuOption], specials: Sequence[Special]) -> dict[str, OnSpecial]:
     """The cheapest option of each size that can be bought, if it is on special. Pure."""
-    best: dict[str, tuple[Decimal, Decimal | None, bool]] = {}
-    for variant in variants:
-        use = "rec" if variant.get("price_rec") is not None or variant.get("special_rec") is not None else "med"
-        regular, special = variant.get(f"price_{use}"), variant.get(f"special_{use}")
-        price = min((Decimal(one) for one in (regular, special) if one is not None), default=None)
-        if price is None or variant.get("stock_status") == "oos":
-            continue
-        size = size_of(variant) or ""
-        if size not in best or price < best[size][0]:
-            best[size] = price, None if regular is None else Decimal(regular), use == "med"
     found = {}
-    for size, (price, usual, medical) in best.items():
-        if usual is not None and 0 < price < usual < 100_000:
-            named = _named(specials, price, usual)
-            found[size] = OnSpecial(
-                price=round(price * 100),
-                regular=round(usual * 100),
-                medical=medical,
-                special=named.name if named else None,
-                ends=_seconds(named.ends_at) if named and named.ends_at else None,
-            )
+    for size, option in best_of_sizes(options).items():
+        if option.in_stock is False or not option.price or option.regular is None or option.regular >= 10_000_000:
+            continue
+        named = _named(specials, Decimal(option.price) / 100, Decimal(option.regular) / 100)
+        found[size or ""] = OnSpecial(
+            price=option.price,
+            regular=option.regular,
+            medical=option.medical,
+            special=named.name if named else None,
+            ends=_seconds(named.ends_at) if named and named.ends_at else None,
+        )
     return found
 
 
@@ -273,10 +273,7 @@ async def _write_new(
     spans: dict[int, list[PriceSpan]] = {}
     for span in await list_price_spans(conn, ids, now - WINDOW, now):
         spans.setdefault(span.product_id, []).append(span)
-    sizes = {
-        product["id"]: {str(one.get("option", "")): size_of(one) or "" for one in _variants.decode(product["variants"])}
-        for product in products
-    }
+    sizes = {product["id"]: {one.option: one.size or "" for one in _options(product)} for product in products}
     rows = []
     for key, deal in new.items():
         past = list(_asked(spans.get(key.product_id, ()), sizes[key.product_id], key.size))

@@ -2,7 +2,7 @@
 
 -- name: on_special
 -- Products on the menu of a store that a special names, or that have a special price.
-SELECT p.id, p.variants, coalesce(p.specials, '[]') AS specials, p.is_in_stock
+SELECT p.id, p.name, p.category_canon, p.variants, coalesce(p.specials, '[]') AS specials, p.is_in_stock
   FROM catalog_products p JOIN (SELECT DISTINCT product_id FROM storefront_offers WHERE store_id = %(store_id)s) o ON o.product_id = p.id
  WHERE p.specials IS NOT NULL OR jsonb_path_exists(p.variants, '$[*] ? (@.special_rec != null || @.special_med != null)');
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, ClassVar
 
 import msgspec
 from psycopg import AsyncConnection
 
+from menuwatch.catalog.history import read_option_prices
 from menuwatch.catalog.taxonomy.sizes import size_of
 from menuwatch.catalog.taxonomy.text import words
 from menuwatch.core.logging import get_logger
@@ -26,18 +26,26 @@ from menuwatch.db.query import Row, fetch_all, fetch_one
 from menuwatch.geo import postcodes
 from menuwatch.storefront import deals
 from menuwatch.storefront import items as canonical
+from menuwatch.storefront.options import (
+    BY_WEIGHT,
+    LOWEST_PRICE,
+    MenuOption,
+    best_of_sizes,
+    decode_variants,
+    read_options,
+    size_rank,
+)
 
 log = get_logger(__name__)
 _q = sql.load(__package__, "indexer.sql")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
-_variants = msgspec.json.Decoder(list[dict[str, Any]], float_hook=Decimal)
 
-RULES = 4
+RULES = 5
 """Version of how offers are built; raise it to have all offers rebuilt."""
 
 STORES_AT_ONCE = 50
-TOTALS_SECONDS = 600.0
-"""Maximum age of the totals of the whole catalog, in seconds; a tenth of it after a change."""
+TOTALS_SECONDS = 50.0
+"""Age in seconds at which the totals of the whole catalog are made anew, if anything was indexed since."""
 
 _ITEMS_AT_ONCE = 500
 _UNUSED_DAYS = 180
@@ -100,7 +108,7 @@ async def index_changed_stores(
             await _aggregate_items(conn)
             run.more = len(stores) == limit and run.stores > 0
             if not run.more:
-                await _update_totals(conn, changed=bool(stores))
+                await _update_totals(conn)
         finally:
             if not conn.closed:
                 await conn.execute(_q.free_lock)
@@ -237,60 +245,68 @@ async def _write_batch(conn: AsyncConnection[Any], store: Row, changed: Sequence
         texts.setdefault(product["item_id"], set()).update(words(product["name"]), words(product["brand_name"] or ""))
     made = await canonical.put_missing(conn, texts.keys())
     await canonical.add_words(conn, {item_id: text for item_id, text in texts.items() if item_id not in made})
-    rows = _encode([_offer(product) for product in changed]).decode()
-    await conn.execute(_q.put_offers, {"store_id": store["id"], "location_key": store["location_key"], "rows": rows})
+    usual = {row["name"]: row["per_gram"] for row in await fetch_all(conn, _q.usual_per_gram, {})} if changed else {}
+    rows = [offer for product in changed for offer in _offers(product, usual.get(product["category_canon"]))]
+    values = {"store_id": store["id"], "location_key": store["location_key"], "rows": _encode(rows).decode()}
+    await conn.execute(_q.put_offers, values)
+    sizes = {"products": [row["product_id"] for row in rows], "sizes": [row["size"] for row in rows]}
+    await conn.execute(_q.delete_sizes, sizes)
     return texts.keys() | {product["indexed_item_id"] for product in changed} - {None}
 
 
-def _offer(product: Row) -> dict[str, Any]:
-    variants = _variants.decode(product["variants"])
-    price, regular = _cents(product["price"]), _cents(product["regular"])
-    per_gram = [Decimal(str(v["price_per_g"])) for v in variants if v.get("price_per_g") is not None]
-    prices = size_prices(variants)
-    return {
-        "product_id": product["id"],
-        "item_id": product["item_id"],
-        "source_version": product["source_version"],
-        "changed_at": product["state_from"],
-        "first_seen": product["first_seen"],
-        "price": price,
-        "regular": regular if price is not None and regular is not None and regular > price else None,
-        "previous_price": _previous_price(
-            price, _cents(product["price_before"]), product["indexed_price"], product["previous_price"]
-        ),
-        "per_gram": min((int(price * 10_000) for price in per_gram if 0 < price < 100_000), default=None),
-        "thc": int(product["thc"] * 100) if product["thc"] is not None and 0 <= product["thc"] <= 100 else None,
-        "in_stock": product["is_in_stock"],
-        "strain": product["strain_canon"],
-        "sizes": list(prices),
-        "prices": list(prices.values()),
-    }
+def _offers(product: Row, usual_per_gram: int | None) -> Iterator[dict[str, Any]]:
+    """An offer for each size of a listing; a listing without options has one without a price."""
+    category = product["category_canon"]
+    variants = decode_variants(product["variants"])
+    options = read_options(
+        variants,
+        name=product["name"],
+        category=category,
+        in_stock=product["is_in_stock"],
+        usual_per_gram=usual_per_gram,
+    )
+    thc = (
+        product["thc"] if category in BY_WEIGHT and product["thc"] is not None and 0 <= product["thc"] <= 100 else None
+    )
+    before = _prices_before(product, options)
+    indexed = msgspec.json.decode(product["indexed_prices"] or b"{}")
+    best: Mapping[str | None, MenuOption | None] = best_of_sizes(options) or {None: None}
+    for size, option in best.items():
+        price = None if option is None or option.price is None or option.price < LOWEST_PRICE else option.price
+        indexed_price, previous = indexed.get(size or "", (None, None))
+        yield {
+            "product_id": product["id"],
+            "size": size or "",
+            "size_rank": size_rank(size),
+            "from_name": option is not None and option.from_name,
+            "item_id": product["item_id"],
+            "source_version": product["source_version"],
+            "changed_at": product["state_from"],
+            "first_seen": product["first_seen"],
+            "price": price,
+            "regular": option.regular if option is not None and price is not None else None,
+            "previous_price": _previous_price(price, before.get(size), indexed_price, previous),
+            "per_gram": option.per_gram if option is not None else None,
+            "per_dose": option.per_dose if option is not None else None,
+            "thc": None if thc is None else int(thc * 100),
+            "in_stock": product["is_in_stock"] if option is None else option.in_stock,
+            "strain": product["strain_canon"],
+        }
 
 
-def size_prices(variants: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
-    """The lowest price of each size in cents, specials included; None if the size is out of stock or has no price."""
-    prices: dict[str, int | None] = {}
-    for variant in variants:
-        if (size := size_of(variant)) is None:
+def _prices_before(product: Row, options: Sequence[MenuOption]) -> dict[str | None, int]:
+    """The lowest price of each size in the state before the present one, in cents."""
+    if product["prices_before"] is None:
+        return {}
+    sizes = {option.option: option.size for option in options}
+    prices: dict[str | None, int] = {}
+    for one in read_option_prices(product["prices_before"]):
+        if one.price is None:
             continue
-        known = prices.setdefault(size, None)
-        price = None if variant.get("stock_status") == "oos" else _cents(variant_price(variant))
-        if price is not None and (known is None or price < known):
-            prices[size] = price
+        size = sizes[one.option] if one.option in sizes else size_of({"option": one.option})
+        price = round(one.price * 100)
+        prices[size] = min(price, prices.get(size, price))
     return prices
-
-
-def variant_price(variant: Mapping[str, Any]) -> Decimal | None:
-    """What an option costs, specials included; the medical price only if there is no other."""
-    for use in ("rec", "med"):
-        if variant.get(f"price_{use}") is not None:
-            return min(Decimal(v) for kind in ("price", "special") if (v := variant.get(f"{kind}_{use}")) is not None)
-    return None
-
-
-def _cents(price: Decimal | None) -> int | None:
-    """A price in cents; None without a price or for an implausible one."""
-    return None if price is None or not 0 <= price < 10_000_000 else int((price * 100).to_integral_value())
 
 
 def _previous_price(price: int | None, before: int | None, indexed: int | None, known: int | None) -> int | None:
@@ -302,10 +318,9 @@ def _previous_price(price: int | None, before: int | None, indexed: int | None, 
     return known if indexed == price and known is not None and known > price else None
 
 
-async def _update_totals(conn: AsyncConnection[Any], *, changed: bool) -> None:
-    row = await (await conn.execute(_q.totals_age)).fetchone()
-    age = row[0] if row is not None else None
-    if age is not None and age < (TOTALS_SECONDS / 10 if changed else TOTALS_SECONDS):
+async def _update_totals(conn: AsyncConnection[Any]) -> None:
+    (row,) = await fetch_all(conn, _q.totals_age, {})
+    if row["age"] is not None and (row["age"] < TOTALS_SECONDS or not row["outdated"]):
         return
     async with conn.transaction():
         await conn.execute(_q.clear_totals)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -33,7 +33,8 @@ class NearbyStores:
 
 
 class ItemCard(Struct, frozen=True):
-    """An item as lists show it, with its best offer. Prices in cents, `per_gram` in hundredths of a cent."""
+    """An item as lists show it, with one offer: prices, size, stock and store are of that. Prices in cents, per gram and per 10 mg
+    (`per_dose`) in hundredths of a cent. `stores` offer the item in that size, `in_stock` of them say that they have it."""
 
     id: int
     name: str
@@ -51,11 +52,13 @@ class ItemCard(Struct, frozen=True):
     city: str | None
     state: str | None
     price: int | None
-    size: Annotated[str | None, doc("The size that costs `price`; null if the menu gives none.")]
+    size: Annotated[str | None, doc("The size that costs `price`; null if it is not known.")]
+    from_name: Annotated[bool, doc("The size was read from the product's name, as the menu gives none.")]
     regular: Annotated[int | None, doc("The struck price of that size, if it is a saving.")]
     special: Annotated[bool, doc("Whether that size is on special.")]
     previous_price: int | None
     per_gram: int | None
+    per_dose: int | None
     best_in_stock: bool | None
     changed_at: datetime
     thc_lo: Decimal | None
@@ -89,8 +92,8 @@ class Item(Struct, frozen=True):
 
 
 class Offer(Struct, frozen=True):
-    """A store's offer of an item, in all its sizes; `price` is that of the cheapest. `meters` is the distance of the store, None
-    without a location."""
+    """A store's listing of an item, in all its sizes; `price` is that of the cheapest. `meters` is the distance of the store, None
+    without a location; `usual_per_gram` the median of the category."""
 
     product_id: int
     store_id: int
@@ -101,10 +104,11 @@ class Offer(Struct, frozen=True):
     state: str | None
     timezone: str | None
     price: int | None
-    previous_price: int | None
+    previous_prices: Annotated[Raw | None, doc("What sizes cost before they fell in price.")]
     in_stock: bool | None
     changed_at: datetime
     written: Annotated[str, doc("Its name on the store's menu.")]
+    category: str | None
     variants: Raw
     thc_lo: Decimal | None
     thc_hi: Decimal | None
@@ -126,6 +130,7 @@ class Offer(Struct, frozen=True):
     seen_at: datetime
     menu_url: str | None
     meters: int | None
+    usual_per_gram: int | None
 
 
 class OfferedSize(Struct, frozen=True):
@@ -134,6 +139,7 @@ class OfferedSize(Struct, frozen=True):
     size: str | None
     stores: int
     price: int | None
+    from_name: bool = False
 
 
 class OtherMenu(Struct, frozen=True):
@@ -175,28 +181,47 @@ def nearby_values(nearby: NearbyStores | None) -> dict[str, list[int] | None]:
     return {"stores": list(nearby.stores), "meters": list(nearby.meters)}
 
 
+_ANY_OFFER: Mapping[str, Any] = {
+    "sizes": None,
+    "in_stock": False,
+    "special": False,
+    "price_min": None,
+    "price_max": None,
+    "per_gram_max": None,
+    "dropped_since": None,
+    "order": "price",
+}
+
+
 async def list_item_cards(
-    conn: AsyncConnection[Any], ids: Sequence[int], nearby: NearbyStores | None = None
+    conn: AsyncConnection[Any],
+    ids: Sequence[int],
+    nearby: NearbyStores | None = None,
+    wanted: Mapping[str, Any] | None = None,
 ) -> list[ItemCard]:
-    """Items as lists show them, in the order of the ids, each with its best offer."""
+    """Items as lists show them, in the order of the ids, each with the best offer that is `wanted`, or else with its best one."""
     if not ids:
         return []
-    query = _q.item_cards if nearby is None else _q.item_cards_nearby
-    return await fetch_structs(conn, ItemCard, query, {"ids": list(ids), **nearby_values(nearby)}, prepare=False)
+    values = {"ids": list(ids), **_ANY_OFFER, **(wanted or {}), **nearby_values(nearby)}
+    return await fetch_structs(conn, ItemCard, _q.item_cards, values, prepare=False)
 
 
 async def _cards_of(
-    conn: AsyncConnection[Any], query: Any, values: dict[str, Any], nearby: NearbyStores | None = None
+    conn: AsyncConnection[Any],
+    query: Any,
+    values: dict[str, Any],
+    nearby: NearbyStores | None = None,
+    wanted: Mapping[str, Any] | None = None,
 ) -> list[ItemCard]:
     rows = await fetch_all(conn, query, {**values, **nearby_values(nearby)}, prepare=False)
-    return await list_item_cards(conn, [row["id"] for row in rows], nearby)
+    return await list_item_cards(conn, [row["id"] for row in rows], nearby, wanted)
 
 
 async def list_drops(
     conn: AsyncConnection[Any], since: datetime, *, nearby: NearbyStores | None = None, limit: int = 8
 ) -> list[ItemCard]:
-    """Items whose price fell since then, largest share first."""
-    return await _cards_of(conn, _q.drops, {"since": since, "limit": limit}, nearby)
+    """Items of which a size fell in price since then, largest share first, each with an offer that fell."""
+    return await _cards_of(conn, _q.drops, {"since": since, "limit": limit}, nearby, {"dropped_since": since})
 
 
 async def list_similar(conn: AsyncConnection[Any], item: Item, limit: int = 6) -> list[ItemCard]:

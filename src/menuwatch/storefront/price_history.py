@@ -18,9 +18,9 @@ from menuwatch.catalog.history import PriceSpan, Unobserved, list_price_spans, l
 from menuwatch.catalog.taxonomy.sizes import size_of
 from menuwatch.db import sql
 from menuwatch.db.query import fetch_structs
+from menuwatch.storefront.options import decode_variants, read_sizes
 
 _q = sql.load(__package__, "price_history.sql")
-_variants = msgspec.json.Decoder(list[dict[str, Any]])
 
 MOST_LISTINGS = 30
 """Listings of one line: those on a menu first, the cheapest first. A page that compares more says so."""
@@ -64,6 +64,8 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     product_id: int
     store_id: int
     location_key: int
+    name: str
+    category: str | None
     variants: msgspec.Raw
 
 
@@ -116,7 +118,9 @@ async def read_price_lines(
 
 def _sizes(listing: Listing) -> Mapping[str, str | None]:
     """The sizes of the options that the listing has now."""
-    return {str(one.get("option", "")): size_of(one) for one in _variants.decode(listing.variants)}
+    variants = decode_variants(listing.variants)
+    sizes = read_sizes(variants, listing.name, listing.category)
+    return {str(one.get("option", "")): read.size for one, read in zip(variants, sizes, strict=True)}
 
 
 def _steps(

@@ -2,7 +2,7 @@
 
 -- name: listings
 -- Listings at visible stores, and one besides: those that are on the menu, the cheapest first, then those that left it, the latest first.
-SELECT p.id AS product_id, p.dispensary_id AS store_id, s.location_key, p.variants
+SELECT p.id AS product_id, p.dispensary_id AS store_id, s.location_key, p.name, p.category_canon AS category, p.variants
   FROM (SELECT product_id FROM storefront_offers WHERE item_id = %(id)s
         UNION SELECT product_id FROM product_matches WHERE canonical_product_id = %(id)s) m
   JOIN catalog_products p ON p.id = m.product_id

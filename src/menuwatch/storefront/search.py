@@ -99,9 +99,30 @@ class SearchRequest:
     thc_max: int | None = None
     nearby: NearbyStores | None = None
 
+    @property
+    def by_size(self) -> bool:
+        """Whether items have to be filtered by their sizes: one bound or stock alone is that of some offer of theirs."""
+        bounds = (self.price_max is not None) + (self.per_gram_max is not None) + self.in_stock
+        return bool(self.sizes) or self.special or self.price_min is not None or bounds > 1
+
+    @property
+    def counts_by_size(self) -> bool:
+        """Whether the counts have to be of sizes: which ones are left depends on their prices."""
+        return self.by_size or self.price_max is not None or self.per_gram_max is not None or self.in_stock
+
+    def offer_values(self) -> dict[str, Any]:
+        """What the request asks of one offer, as query parameters."""
+        return {
+            "sizes": list(self.sizes) or None,
+            "in_stock": self.in_stock,
+            "special": self.special,
+            "price_min": self.price_min,
+            "price_max": None if self.price_max is None else min(self.price_max, _MOST),
+            "per_gram_max": None if self.per_gram_max is None else min(self.per_gram_max, _MOST),
+        }
+
     def values(self, matches: _Matches) -> dict[str, Any]:
         """The request as query parameters. A range excludes items without a value, even if only one bound is set."""
-        priced = self.price_min is not None or self.price_max is not None
         potent = self.thc_min is not None or self.thc_max is not None
         return {
             "words": matches.parsed.query,
@@ -110,12 +131,7 @@ class SearchRequest:
             "category": self.category,
             "strains": list(self.strains) or None,
             "brands": list(self.brands) or None,
-            "sizes": list(self.sizes) or None,
-            "in_stock": self.in_stock,
-            "special": self.special,
-            "price_min": self.price_min,
-            "price_max": min(_MOST if self.price_max is None else self.price_max, _MOST) if priced else None,
-            "per_gram_max": None if self.per_gram_max is None else min(self.per_gram_max, _MOST),
+            **self.offer_values(),
             "thc_min": (self.thc_min or 0) if potent else None,
             "thc_max": self.thc_max,
             **nearby_values(self.nearby),
@@ -206,7 +222,9 @@ async def search(
     rows = await fetch_all(conn, _statement(request, counts), values, prepare=False) if counts.items else []
     page = rows[:limit]
     return SearchPage(
-        items=await list_item_cards(conn, [row["id"] for row in page], request.nearby),
+        items=await list_item_cards(
+            conn, [row["id"] for row in page], request.nearby, {**request.offer_values(), "order": order.value}
+        ),
         counts=counts,
         parsed=matches.parsed,
         next=(page[-1]["key"], page[-1]["id"]) if len(rows) > limit else None,
@@ -216,6 +234,8 @@ async def search(
 def _statement(request: SearchRequest, counts: ResultCounts) -> Any:
     if request.nearby is not None:
         return _q.find_nearby
+    if request.by_size:
+        return _q.find_of_sizes
     return _q.find_few if counts.exact and counts.items <= SURE else _q.find
 
 
@@ -258,14 +278,18 @@ async def _count(conn: AsyncConnection[Any], request: SearchRequest, matches: _M
     values = {**request.values(matches), "price_steps": list(PRICE_STEPS), "thc_steps": list(THC_STEPS)}
     if request.nearby is not None:
         return _to_counts(await fetch_all(conn, _q.facets_nearby, values, prepare=False))
+    of_sizes = request.counts_by_size
     share = 1.0 if matches.ids is not None or request.brands else await _sampled_share(conn)
     if share < 1:
-        sampled = await fetch_all(conn, _q.facets_sampled, {**values, "percent": share * 100}, prepare=False)
+        query = _q.facets_of_sizes_sampled if of_sizes else _q.facets_sampled
+        sampled = await fetch_all(conn, query, {**values, "percent": share * 100}, prepare=False)
         counts = _to_counts(sampled, 1 / share)
         if counts.items > SURE:
             return counts
-    counts = _to_counts(await fetch_all(conn, _q.facets, {**values, "most": _SAMPLE_ROWS}, prepare=False))
-    counts.exact = counts.items <= _SAMPLE_ROWS
+    query = _q.facets_of_sizes if of_sizes else _q.facets
+    rows = await fetch_all(conn, query, {**values, "most": _SAMPLE_ROWS}, prepare=False)
+    counts = _to_counts(rows)
+    counts.exact = max(counts.items, *[row["n"] for row in rows if row["facet"] == "rows"], 0) <= _SAMPLE_ROWS
     return counts
 
 
@@ -282,7 +306,7 @@ def _to_counts(rows: Sequence[Row], times: float = 1.0) -> ResultCounts:
         n, value = row["n"] if exact else _rounded(row["n"] * times), row["value"]
         if row["facet"] == "all":
             counts.items = n
-        else:
+        elif row["facet"] != "rows":
             counts.facets.setdefault(row["facet"], []).append(FacetValue(value=value, label=value, items=n))
     for values in counts.facets.values():
         values.sort(key=lambda facet_value: (-facet_value.items, facet_value.value))

@@ -26,7 +26,7 @@ MOST_NAMED = 10
 
 
 class OfferChange(msgspec.Struct, frozen=True, kw_only=True):
-    """An offer, and what it was before (`listed`: it was there). Units as in storefront_offers."""
+    """An offer of one size, and what it was before (`listed`: it was there). Units as in storefront_offers."""
 
     product_id: int
     item_id: int
@@ -34,9 +34,7 @@ class OfferChange(msgspec.Struct, frozen=True, kw_only=True):
     brand_id: int | None
     category: str
     strain: str | None
-    sizes: list[str]
     size: str | None
-    """The size that costs `price`."""
     price: int | None
     regular: int | None
     per_gram: int | None
@@ -86,7 +84,7 @@ class _Filters(msgspec.Struct, frozen=True, kw_only=True):
 
     def admits(self, change: OfferChange) -> bool:
         return (
-            (not self.sizes or any(size in self.sizes for size in change.sizes))
+            (not self.sizes or change.size in self.sizes)
             and (not self.in_stock or bool(change.in_stock))
             and (not self.special or change.regular is not None)
             and _within(change.price, self.price_min, self.price_max)
@@ -197,7 +195,10 @@ class _Matcher:
 
 
 def _new(terms: _Terms, changes: Sequence[OfferChange], carried: set[tuple[Any, ...]]) -> list[OfferChange]:
-    return [change for change in changes if (change.item_id, *terms.place) not in carried]
+    """New products, each once, whatever its sizes."""
+    once = {change.product_id: change for change in reversed(changes)}
+    new = [one for one in changes if once[one.product_id] is one]
+    return [change for change in new if (change.item_id, *terms.place) not in carried]
 
 
 async def _carried(

@@ -4,16 +4,16 @@
 -- Takes what the changed offers of a store were, with what they are now. A store whose offers are all new was just added, or is shown again:
 -- nothing about it is new to anybody.
 WITH former AS (DELETE FROM storefront_former_offers WHERE store_id = %(store_id)s RETURNING *)
-SELECT o.product_id, o.item_id, i.name, i.brand_id, i.category, i.strain, o.sizes, o.sizes[array_position(o.prices, o.price)] AS size, o.price,
+SELECT o.product_id, o.item_id, i.name, i.brand_id, i.category, i.strain, nullif(o.size, '') AS size, o.price,
        o.regular, o.per_gram, o.thc, o.in_stock, f.listed, f.price AS former_price, f.regular AS former_regular, f.in_stock AS former_stock,
        to_timestamp(o.first_seen) > s.crawled_at - interval '2 days' AS recent
   FROM former f
-  JOIN storefront_offers o ON o.product_id = f.product_id AND o.store_id = f.store_id
+  JOIN storefront_offers o ON o.product_id = f.product_id AND o.size = f.size AND o.store_id = f.store_id
   JOIN storefront_items i ON i.id = o.item_id
   JOIN storefront_stores s ON s.dispensary_id = o.store_id
  WHERE EXISTS (SELECT FROM storefront_offers x WHERE x.store_id = %(store_id)s
-                  AND NOT EXISTS (SELECT FROM former n WHERE n.product_id = x.product_id AND NOT n.listed))
- ORDER BY o.product_id;
+                  AND NOT EXISTS (SELECT FROM former n WHERE n.product_id = x.product_id AND n.size = x.size AND NOT n.listed))
+ ORDER BY o.product_id, o.size_rank;
 
 -- name: store
 SELECT id, name, city, state FROM dispensaries WHERE id = %(store_id)s;

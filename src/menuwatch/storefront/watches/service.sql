@@ -1,30 +1,27 @@
 -- Facts that watches are evaluated on.
 
 -- name: facts
--- Best price, stock and the store with that price for each item, or one size of it, within its scope, in the order of the input. A size that
--- is out of stock has no price.
+-- Best price, stock and the store with that price for each item, or one size of it, within its scope, in the order of the input.
 -- A degree of latitude has more than 68 miles: the exact distance is computed only for stores that are near enough by that.
 WITH o AS MATERIALIZED (
-  SELECT o.item_id, o.store_id, o.product_id, o.price, o.in_stock, o.sizes, o.prices, s.latitude, s.longitude
+  SELECT o.item_id, o.store_id, o.product_id, o.price, o.in_stock, o.size, s.latitude, s.longitude
     FROM storefront_offers o LEFT JOIN storefront_stores s ON s.dispensary_id = o.store_id WHERE o.item_id = ANY (%(items)s::bigint[])
 ), j AS (
-  SELECT r.place, o.product_id, CASE WHEN r.size IS NULL THEN o.price ELSE o.prices[array_position(o.sizes, r.size)] END AS price,
-         o.in_stock AND (r.size IS NULL OR o.prices[array_position(o.sizes, r.size)] IS NOT NULL) AS in_stock
+  SELECT r.place, o.product_id, o.store_id, o.price, o.in_stock
     FROM unnest(%(items)s::bigint[], %(sizes)s::text[], %(stores)s::integer[], %(miles)s::integer[], %(latitudes)s::double precision[],
                 %(longitudes)s::double precision[]) WITH ORDINALITY r(item_id, size, store_id, miles, latitude, longitude, place)
-    LEFT JOIN o ON o.item_id = r.item_id AND (r.size IS NULL OR r.size = ANY (o.sizes)) AND (r.store_id IS NULL OR o.store_id = r.store_id)
+    LEFT JOIN o ON o.item_id = r.item_id AND (r.size IS NULL OR r.size = o.size) AND (r.store_id IS NULL OR o.store_id = r.store_id)
      AND CASE WHEN r.miles IS NULL THEN true WHEN abs(o.latitude - r.latitude) * 68 > r.miles THEN false
               ELSE distance_meters(o.latitude, o.longitude, r.latitude, r.longitude) <= r.miles * 1609.344 END
 ), f AS (
   SELECT place, bool_or(in_stock) AS known, bool_or(product_id IS NOT NULL AND in_stock IS NULL) AS unsaid,
          coalesce(min(price) FILTER (WHERE in_stock), min(price) FILTER (WHERE in_stock IS NULL), min(price)) AS price,
-         (min(ARRAY[CASE WHEN in_stock THEN 0 WHEN in_stock IS NULL THEN 1 ELSE 2 END, coalesce(price, 2147483647), product_id]))[3] AS best
+         (min(ARRAY[CASE WHEN in_stock THEN 0 WHEN in_stock IS NULL THEN 1 ELSE 2 END, coalesce(price, 2147483647), product_id, store_id])) AS best
     FROM j GROUP BY place
 )
 SELECT CASE WHEN f.known THEN 'in_stock' WHEN f.unsaid THEN 'unknown' ELSE 'oos' END AS stock, f.price,
        CASE WHEN d.id IS NOT NULL
-            THEN jsonb_build_object('id', d.id, 'name', d.name, 'city', d.city, 'state', d.state, 'product_id', f.best) END AS store
+            THEN jsonb_build_object('id', d.id, 'name', d.name, 'city', d.city, 'state', d.state, 'product_id', f.best[3]) END AS store
   FROM f
-  LEFT JOIN storefront_offers b ON b.product_id = f.best
-  LEFT JOIN dispensaries d ON d.id = b.store_id
+  LEFT JOIN dispensaries d ON d.id = f.best[4]
  ORDER BY f.place;

@@ -1,9 +1,9 @@
--- The storefront index (docs/how-to/public-site.md): every product on the menu of a watched store, once as an *offer* (this product at this
--- store) and once as an *item*: the canonical product that it was matched to, under the same number. Both derive from the catalogue and from
--- product matching; storefront/indexer.py updates them after a menu was applied or matched, outside these transactions, so a refresh does not
--- pay for them.
+-- The storefront index (docs/how-to/public-site.md): every listing on the menu of a watched store, once for each of its sizes as an *offer* (this
+-- canonical product, in this size, at this store), and summed up for each size and each *item*: the canonical product that it was matched to, under
+-- the same number. All derive from the catalogue and from product matching; storefront/indexer.py updates them after a menu was applied or matched,
+-- outside these transactions, so a refresh does not pay for them.
 --
--- Every sort key is an integer: prices in cents, price per gram in hundredths of a cent, THC in hundredths of a percent, times in seconds
+-- Every sort key is an integer: prices in cents, price per gram or per 10 mg in hundredths of a cent, THC in hundredths of a percent, times in seconds
 -- since 1970. So one statement serves every order, and each order has its index.
 
 -- Which crawl of which store has been taken in, and where the store is: its own position, or that of its postcode. Stores with one
@@ -32,25 +32,26 @@ CREATE TABLE storefront_items (
   -- Of all its offers. `stores` counts locations; it is 0 where no store has it now: it keeps its URL, as it may come back.
   stores                   integer NOT NULL DEFAULT 0,
   in_stock                 integer NOT NULL DEFAULT 0,    -- stores that say that they have it
-  price                    integer,                       -- the lowest of those that are not out of stock
-  per_gram                 integer,
+  price                    integer,                       -- the lowest of those that are not out of stock, if there are any
+  per_gram                 integer,                       -- likewise
+  per_dose                 integer,
   thc                      integer,
   on_special               boolean NOT NULL DEFAULT false,
-  best_product_id          bigint,                        -- the cheapest that is not out of stock
-  sizes                    text[] NOT NULL DEFAULT '{}',
+  popularity               integer NOT NULL DEFAULT 0,    -- more at more stores that have it; negative without a price and for accessories
+  sizes                    text[] NOT NULL DEFAULT '{}',  -- by weight
   first_seen               integer NOT NULL,
   changed_at               timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX storefront_items_brand ON storefront_items (brand_id, (-in_stock), id) WHERE stores > 0;
+CREATE INDEX storefront_items_brand ON storefront_items (brand_id, (-popularity), id) WHERE stores > 0;
 CREATE INDEX storefront_items_gone ON storefront_items (changed_at) WHERE stores = 0;
-CREATE INDEX storefront_items_popular ON storefront_items ((-in_stock), id) WHERE stores > 0;
-CREATE INDEX storefront_items_price ON storefront_items (coalesce(price, 2147483647), id) WHERE stores > 0;
-CREATE INDEX storefront_items_per_gram ON storefront_items (coalesce(per_gram, 2147483647), id) WHERE stores > 0;
+CREATE INDEX storefront_items_popular ON storefront_items ((-popularity), id) WHERE stores > 0;
+CREATE INDEX storefront_items_price ON storefront_items ((coalesce(price + CASE WHEN category IN ('accessory', 'apparel') THEN 1000000000 ELSE 0 END, 2147483647)), id) WHERE stores > 0;
+CREATE INDEX storefront_items_per_gram ON storefront_items (coalesce(per_gram, 1000000000 + per_dose, 2147483647), id) WHERE stores > 0;
 CREATE INDEX storefront_items_thc ON storefront_items ((-coalesce(thc, -1)), id) WHERE stores > 0;
 CREATE INDEX storefront_items_newest ON storefront_items ((-first_seen), id) WHERE stores > 0;
-CREATE INDEX storefront_items_category_popular ON storefront_items (category, (-in_stock), id) WHERE stores > 0;
-CREATE INDEX storefront_items_category_price ON storefront_items (category, coalesce(price, 2147483647), id) WHERE stores > 0;
-CREATE INDEX storefront_items_category_per_gram ON storefront_items (category, coalesce(per_gram, 2147483647), id) WHERE stores > 0;
+CREATE INDEX storefront_items_category_popular ON storefront_items (category, (-popularity), id) WHERE stores > 0;
+CREATE INDEX storefront_items_category_price ON storefront_items (category, (coalesce(price + CASE WHEN category IN ('accessory', 'apparel') THEN 1000000000 ELSE 0 END, 2147483647)), id) WHERE stores > 0;
+CREATE INDEX storefront_items_category_per_gram ON storefront_items (category, coalesce(per_gram, 1000000000 + per_dose, 2147483647), id) WHERE stores > 0;
 CREATE INDEX storefront_items_category_thc ON storefront_items (category, (-coalesce(thc, -1)), id) WHERE stores > 0;
 CREATE INDEX storefront_items_category_newest ON storefront_items (category, (-first_seen), id) WHERE stores > 0;
 
@@ -62,29 +63,50 @@ CREATE TABLE storefront_item_words (
 );
 CREATE INDEX storefront_item_words_index ON storefront_item_words USING gin (words) WITH (fastupdate = off);
 
--- One product at one store. What is the item's stands here a second time, so that a search near a place reads one table.
+-- One size of an item, of all stores. Prices are those of offers that are not out of stock, if there are any.
+CREATE TABLE storefront_item_sizes (
+  item_id                  bigint NOT NULL REFERENCES storefront_items (id) ON DELETE CASCADE,
+  size                     text NOT NULL COLLATE "C",     -- as of the offers
+  size_rank                integer NOT NULL,
+  stores                   integer NOT NULL,
+  in_stock                 integer NOT NULL,
+  price                    integer,
+  per_gram                 integer,
+  per_dose                 integer,
+  special_price            integer,                       -- the lowest of those on special that are not out of stock
+  special_per_gram         integer,
+  special_per_dose         integer,
+  PRIMARY KEY (item_id, size)
+);
+CREATE INDEX storefront_item_sizes_size ON storefront_item_sizes (size, price);
+CREATE INDEX storefront_item_sizes_special ON storefront_item_sizes (special_price) WHERE special_price IS NOT NULL;
+
+-- One size of one listing. What is the item's stands here a second time, so that a search near a place reads one table.
 CREATE TABLE storefront_offers (
-  product_id               bigint PRIMARY KEY,
+  product_id               bigint NOT NULL,
+  size                     text NOT NULL COLLATE "C",     -- as in canonical_sizes; empty for options without one
+  size_rank                integer NOT NULL,              -- sizes by weight, then by content, then others
+  from_name                boolean NOT NULL,              -- the size was read from the listing's name
   store_id                 integer NOT NULL,
   location_key             integer NOT NULL,     -- as of its store
   item_id                  bigint NOT NULL,
   source_version           bigint NOT NULL,      -- of the product as it was taken in: another one means that it changed
-  changed_at               timestamptz NOT NULL, -- when it came to be as it is
+  changed_at               timestamptz NOT NULL, -- when the listing came to be as it is
   first_seen               integer NOT NULL,
-  price                    integer,              -- what its cheapest option costs, specials included
-  regular                  integer,              -- the same without specials, where there is one
-  previous_price           integer,              -- what it cost before `changed_at`, where that was more
-  per_gram                 integer,
-  thc                      integer,
+  price                    integer,              -- what the cheapest option of the size costs that can be bought, specials included
+  regular                  integer,              -- the same option without specials, if that is more
+  previous_price           integer,              -- what the size cost before `changed_at`, if that was more
+  per_gram                 integer,              -- of goods sold by weight; null where it is implausible
+  per_dose                 integer,              -- per 10 mg, of goods sold by content
+  thc                      integer,              -- null for goods sold by content
   brand_id                 integer,
   in_stock                 boolean,              -- null: the menu does not say
   category                 text NOT NULL COLLATE "C",
   strain                   text COLLATE "C",
-  sizes                    text[] NOT NULL COLLATE "C",
-  prices                   integer[] NOT NULL    -- the lowest of each of `sizes`; null where that is out of stock or has none
+  PRIMARY KEY (product_id, size)
 );
 CREATE INDEX storefront_offers_store ON storefront_offers (store_id);
-CREATE INDEX storefront_offers_item ON storefront_offers (item_id, store_id);
+CREATE INDEX storefront_offers_item ON storefront_offers (item_id, (in_stock IS false), price, product_id);
 CREATE INDEX storefront_offers_drops ON storefront_offers (changed_at DESC) WHERE previous_price IS NOT NULL;
 
 -- Sizes that a store offers below their struck price and that are not out of stock. How long ago a store asked another price does not change while
@@ -192,6 +214,7 @@ CREATE TABLE storefront_totals (
   items                    integer NOT NULL,
   stores                   integer NOT NULL,
   price                    integer,
+  per_gram                 integer,              -- median of the category
   made_at                  timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (kind, name)
 );
@@ -273,11 +296,12 @@ CREATE INDEX price_watches_unconfirmed ON price_watches (created_at) WHERE confi
 CREATE TABLE storefront_former_offers (
   store_id                 integer NOT NULL,
   product_id               bigint NOT NULL,
+  size                     text NOT NULL COLLATE "C",
   listed                   boolean NOT NULL,              -- false: there was no such offer
   price                    integer,
   regular                  integer,
   in_stock                 boolean,
-  PRIMARY KEY (store_id, product_id)
+  PRIMARY KEY (store_id, product_id, size)
 );
 
 -- The first note of an offer counts: of several changes between two evaluations the state before all of them.
@@ -285,14 +309,14 @@ CREATE FUNCTION note_former_offers() RETURNS trigger LANGUAGE plpgsql SET plan_c
 BEGIN
   IF NOT EXISTS (SELECT FROM price_watches WHERE subject <> 'item' OR condition = 'new_deal') THEN RETURN NULL; END IF;
   IF TG_OP = 'INSERT' THEN
-    INSERT INTO storefront_former_offers (store_id, product_id, listed)
-    SELECT n.store_id, n.product_id, false FROM new_rows n ON CONFLICT DO NOTHING;
+    INSERT INTO storefront_former_offers (store_id, product_id, size, listed)
+    SELECT n.store_id, n.product_id, n.size, false FROM new_rows n ON CONFLICT DO NOTHING;
   ELSIF TG_OP = 'DELETE' THEN
-    INSERT INTO storefront_former_offers (store_id, product_id, listed, price, regular, in_stock)
-    SELECT o.store_id, o.product_id, true, o.price, o.regular, o.in_stock FROM old_rows o ON CONFLICT DO NOTHING;
+    INSERT INTO storefront_former_offers (store_id, product_id, size, listed, price, regular, in_stock)
+    SELECT o.store_id, o.product_id, o.size, true, o.price, o.regular, o.in_stock FROM old_rows o ON CONFLICT DO NOTHING;
   ELSE
-    INSERT INTO storefront_former_offers (store_id, product_id, listed, price, regular, in_stock)
-    SELECT o.store_id, o.product_id, true, o.price, o.regular, o.in_stock FROM old_rows o JOIN new_rows n ON n.product_id = o.product_id
+    INSERT INTO storefront_former_offers (store_id, product_id, size, listed, price, regular, in_stock)
+    SELECT o.store_id, o.product_id, o.size, true, o.price, o.regular, o.in_stock FROM old_rows o JOIN new_rows n ON n.product_id = o.product_id AND n.size = o.size
      WHERE (n.price, n.regular, n.in_stock) IS DISTINCT FROM (o.price, o.regular, o.in_stock)
         ON CONFLICT DO NOTHING;
   END IF;
