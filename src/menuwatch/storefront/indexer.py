@@ -28,7 +28,6 @@ from menuwatch.storefront import deals
 from menuwatch.storefront import items as canonical
 from menuwatch.storefront.options import (
     BY_WEIGHT,
-    LOWEST_PRICE,
     MenuOption,
     best_of_sizes,
     decode_variants,
@@ -272,7 +271,7 @@ def _offers(product: Row, usual_per_gram: int | None) -> Iterator[dict[str, Any]
     indexed = msgspec.json.decode(product["indexed_prices"] or b"{}")
     best: Mapping[str | None, MenuOption | None] = best_of_sizes(options) or {None: None}
     for size, option in best.items():
-        price = None if option is None or option.price is None or option.price < LOWEST_PRICE else option.price
+        price = None if option is None else option.price
         indexed_price, previous = indexed.get(size or "", (None, None))
         yield {
             "product_id": product["id"],
@@ -284,7 +283,7 @@ def _offers(product: Row, usual_per_gram: int | None) -> Iterator[dict[str, Any]
             "changed_at": product["state_from"],
             "first_seen": product["first_seen"],
             "price": price,
-            "regular": option.regular if option is not None and price is not None else None,
+            "regular": option.regular if option is not None else None,
             "previous_price": _previous_price(price, before.get(size), indexed_price, previous),
             "per_gram": option.per_gram if option is not None else None,
             "per_dose": option.per_dose if option is not None else None,

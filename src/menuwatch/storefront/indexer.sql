@@ -87,14 +87,15 @@ RETURNING o.item_id;
 INSERT INTO storefront_dirty_items SELECT * FROM unnest(%(ids)s::bigint[]) ON CONFLICT DO NOTHING;
 
 -- name: aggregate_items
--- Sums up all offers of a batch of dirty items, by size and for the item. Prices of offers that are out of stock count only where no other has one.
+-- Sums up all offers of a batch of dirty items, by size and for the item. Prices of offers that are out of stock count only where no other has one;
+-- a price of a few cents is a placeholder or a promotion (options.LOWEST_PRICE), and counts nowhere.
 WITH dirty AS (
   DELETE FROM storefront_dirty_items WHERE item_id IN (SELECT item_id FROM storefront_dirty_items LIMIT %(limit)s) RETURNING item_id),
-o AS MATERIALIZED (SELECT o.*, o.in_stock IS NOT false AS sold FROM dirty w JOIN storefront_offers o ON o.item_id = w.item_id),
+o AS MATERIALIZED (SELECT o.*, o.in_stock IS NOT false AS sold, o.price >= 10 AS real FROM dirty w JOIN storefront_offers o ON o.item_id = w.item_id),
 z AS MATERIALIZED (
   SELECT item_id, size, min(size_rank) AS size_rank, count(DISTINCT location_key) AS stores, count(DISTINCT location_key) FILTER (WHERE in_stock) AS in_stock,
-         coalesce(min(price) FILTER (WHERE sold), min(price)) AS price, coalesce(min(per_gram) FILTER (WHERE sold), min(per_gram)) AS per_gram,
-         coalesce(min(per_dose) FILTER (WHERE sold), min(per_dose)) AS per_dose, min(price) FILTER (WHERE sold AND regular IS NOT NULL) AS special_price,
+         coalesce(min(price) FILTER (WHERE sold AND real), min(price) FILTER (WHERE real)) AS price, coalesce(min(per_gram) FILTER (WHERE sold), min(per_gram)) AS per_gram,
+         coalesce(min(per_dose) FILTER (WHERE sold), min(per_dose)) AS per_dose, min(price) FILTER (WHERE sold AND real AND regular IS NOT NULL) AS special_price,
          min(per_gram) FILTER (WHERE sold AND regular IS NOT NULL) AS special_per_gram, min(per_dose) FILTER (WHERE sold AND regular IS NOT NULL) AS special_per_dose
     FROM o GROUP BY item_id, size),
 gone AS (
@@ -112,7 +113,7 @@ put AS (
 a AS (
   SELECT w.item_id AS id, count(DISTINCT o.location_key) AS stores, count(DISTINCT o.location_key) FILTER (WHERE o.in_stock) AS in_stock,
          count(DISTINCT o.location_key) FILTER (WHERE o.sold) AS selling,
-         coalesce(min(o.price) FILTER (WHERE o.sold), min(o.price)) AS price,
+         coalesce(min(o.price) FILTER (WHERE o.sold AND o.real), min(o.price) FILTER (WHERE o.real)) AS price,
          coalesce(min(o.per_gram) FILTER (WHERE o.sold), min(o.per_gram)) AS per_gram,
          coalesce(min(o.per_dose) FILTER (WHERE o.sold), min(o.per_dose)) AS per_dose,
          max(o.thc) AS thc, coalesce(bool_or(o.regular IS NOT NULL AND o.sold), false) AS on_special,

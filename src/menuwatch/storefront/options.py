@@ -18,7 +18,7 @@ decode_variants = msgspec.json.Decoder(list[dict[str, Any]], float_hook=Decimal)
 BY_WEIGHT = frozenset({"flower", "preroll", "vaporizer", "concentrate"})
 BY_CONTENT = frozenset({"edible", "oral", "tincture", "topical"})
 LOWEST_PRICE = 10
-"""Cents; what costs less is a placeholder or a promotion, and compared with nothing."""
+"""Cents; what costs less is a placeholder or a promotion, and sorted last. Statements say the number themselves."""
 IMPLAUSIBLE = 8
 """A price per gram so many times the median of its category, or below it by that factor, is taken for a slip of the menu."""
 _LARGEST_GRAMS = Decimal(500)
@@ -51,7 +51,7 @@ class MenuOption(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def rank(self) -> tuple[bool, bool, int]:
         """Sorts options by what can be bought, then by price."""
-        return self.in_stock is False, self.price is None, self.price or 0
+        return self.in_stock is False, self.price is None or self.price < LOWEST_PRICE, self.price or 0
 
 
 def read_sizes(variants: Sequence[Mapping[str, Any]], name: str, category: str | None) -> list[ReadSize]:

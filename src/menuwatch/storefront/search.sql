@@ -185,7 +185,7 @@ SELECT i.id, CASE WHEN %(order)s = 'distance' THEN i.meters ELSE {key} END AS ke
   SELECT x.*, CASE WHEN x.price IS NULL THEN -2000 WHEN x.category IN ('accessory', 'apparel') THEN -1000 ELSE 0 END + least(x.selling, 900) AS popularity
     FROM (
   SELECT o.item_id AS id, min(o.category) AS category, min(n.meters) AS meters, count(DISTINCT o.location_key) FILTER (WHERE o.in_stock IS NOT false)::integer AS selling,
-         coalesce(min(o.price) FILTER (WHERE o.in_stock IS NOT false), min(o.price)) AS price,
+         coalesce(min(o.price) FILTER (WHERE o.in_stock IS NOT false AND o.price >= 10), min(o.price) FILTER (WHERE o.price >= 10)) AS price,
          coalesce(min(o.per_gram) FILTER (WHERE o.in_stock IS NOT false), min(o.per_gram)) AS per_gram,
          coalesce(min(o.per_dose) FILTER (WHERE o.in_stock IS NOT false), min(o.per_dose)) AS per_dose,
          max(o.thc) AS thc, min(o.first_seen) AS first_seen
@@ -200,8 +200,8 @@ SELECT i.id, CASE WHEN %(order)s = 'distance' THEN i.meters ELSE {key} END AS ke
  ORDER BY 2, 1 LIMIT %(limit)s;
 
 -- piece: shown_first
--- Of the offers of an item the one that a card shows: what can be bought, then the cheapest.
-(o.in_stock IS false), CASE WHEN %(order)s = 'per_gram' THEN coalesce(o.per_gram, 1000000000 + o.per_dose, 2147483647) END, o.price, o.product_id, o.size
+-- Of the offers of an item the one that a card shows: what can be bought at a real price, then the cheapest.
+(o.in_stock IS false OR coalesce(o.price, 10) < 10), CASE WHEN %(order)s = 'per_gram' THEN coalesce(o.per_gram, 1000000000 + o.per_dose, 2147483647) END, o.price, o.product_id, o.size
 
 -- name: item_cards
 -- Items as lists show them, each with one offer: the best that the filter admits, at `stores` if they are given. `stores` of a card have its size.

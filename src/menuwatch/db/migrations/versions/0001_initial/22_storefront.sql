@@ -106,7 +106,7 @@ CREATE TABLE storefront_offers (
   PRIMARY KEY (product_id, size)
 );
 CREATE INDEX storefront_offers_store ON storefront_offers (store_id);
-CREATE INDEX storefront_offers_item ON storefront_offers (item_id, (in_stock IS false), price, product_id);
+CREATE INDEX storefront_offers_item ON storefront_offers (item_id, (in_stock IS false OR coalesce(price, 10) < 10), price, product_id);
 CREATE INDEX storefront_offers_drops ON storefront_offers (changed_at DESC) WHERE previous_price IS NOT NULL;
 
 -- Sizes that a store offers below their struck price and that are not out of stock. How long ago a store asked another price does not change while
