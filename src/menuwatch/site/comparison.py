@@ -22,8 +22,8 @@ _MOST_VALUES = 12
 
 
 class Option(MenuOption, frozen=True, kw_only=True):
-    """One size on one menu; `saved` is the struck price if it is a saving (storefront/deals.py), `previous_price` what it cost before it
-    fell."""
+    """One size on one menu; `saved` is the struck price if it is a saving (storefront/deals.py), `previous_price` what it cost
+    before it fell."""
 
     saved: int | None
     previous_price: int | None

@@ -44,7 +44,7 @@ RULES = 5
 
 STORES_AT_ONCE = 50
 TOTALS_SECONDS = 50.0
-"""Age in seconds at which the totals of the whole catalog are made anew, if anything was indexed since."""
+"""Age in seconds at which the totals of the whole catalog are made again, if anything was indexed since."""
 
 _ITEMS_AT_ONCE = 500
 _UNUSED_DAYS = 180

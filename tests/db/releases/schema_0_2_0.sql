@@ -1157,14 +1157,14 @@ CREATE FUNCTION public.note_former_offers() RETURNS trigger
 BEGIN
   IF NOT EXISTS (SELECT FROM price_watches WHERE subject <> 'item' OR condition = 'new_deal') THEN RETURN NULL; END IF;
   IF TG_OP = 'INSERT' THEN
-    INSERT INTO storefront_former_offers (store_id, product_id, listed)
-    SELECT n.store_id, n.product_id, false FROM new_rows n ON CONFLICT DO NOTHING;
+    INSERT INTO storefront_former_offers (store_id, product_id, size, listed)
+    SELECT n.store_id, n.product_id, n.size, false FROM new_rows n ON CONFLICT DO NOTHING;
   ELSIF TG_OP = 'DELETE' THEN
-    INSERT INTO storefront_former_offers (store_id, product_id, listed, price, regular, in_stock)
-    SELECT o.store_id, o.product_id, true, o.price, o.regular, o.in_stock FROM old_rows o ON CONFLICT DO NOTHING;
+    INSERT INTO storefront_former_offers (store_id, product_id, size, listed, price, regular, in_stock)
+    SELECT o.store_id, o.product_id, o.size, true, o.price, o.regular, o.in_stock FROM old_rows o ON CONFLICT DO NOTHING;
   ELSE
-    INSERT INTO storefront_former_offers (store_id, product_id, listed, price, regular, in_stock)
-    SELECT o.store_id, o.product_id, true, o.price, o.regular, o.in_stock FROM old_rows o JOIN new_rows n ON n.product_id = o.product_id
+    INSERT INTO storefront_former_offers (store_id, product_id, size, listed, price, regular, in_stock)
+    SELECT o.store_id, o.product_id, o.size, true, o.price, o.regular, o.in_stock FROM old_rows o JOIN new_rows n ON n.product_id = o.product_id AND n.size = o.size
      WHERE (n.price, n.regular, n.in_stock) IS DISTINCT FROM (o.price, o.regular, o.in_stock)
         ON CONFLICT DO NOTHING;
   END IF;
@@ -4789,10 +4789,24 @@ CREATE TABLE public.storefront_dirty_stores (
 CREATE TABLE public.storefront_former_offers (
     store_id integer NOT NULL,
     product_id bigint NOT NULL,
+    size text NOT NULL COLLATE pg_catalog."C",
     listed boolean NOT NULL,
     price integer,
     regular integer,
     in_stock boolean
+);
+CREATE TABLE public.storefront_item_sizes (
+    item_id bigint NOT NULL,
+    size text NOT NULL COLLATE pg_catalog."C",
+    size_rank integer NOT NULL,
+    stores integer NOT NULL,
+    in_stock integer NOT NULL,
+    price integer,
+    per_gram integer,
+    per_dose integer,
+    special_price integer,
+    special_per_gram integer,
+    special_per_dose integer
 );
 CREATE TABLE public.storefront_item_words (
     item_id bigint NOT NULL,
@@ -4809,15 +4823,19 @@ CREATE TABLE public.storefront_items (
     in_stock integer DEFAULT 0 NOT NULL,
     price integer,
     per_gram integer,
+    per_dose integer,
     thc integer,
     on_special boolean DEFAULT false NOT NULL,
-    best_product_id bigint,
+    popularity integer DEFAULT 0 NOT NULL,
     sizes text[] DEFAULT '{}'::text[] NOT NULL,
     first_seen integer NOT NULL,
     changed_at timestamp with time zone DEFAULT now() NOT NULL
 );
 CREATE TABLE public.storefront_offers (
     product_id bigint NOT NULL,
+    size text NOT NULL COLLATE pg_catalog."C",
+    size_rank integer NOT NULL,
+    from_name boolean NOT NULL,
     store_id integer NOT NULL,
     location_key integer NOT NULL,
     item_id bigint NOT NULL,
@@ -4828,13 +4846,12 @@ CREATE TABLE public.storefront_offers (
     regular integer,
     previous_price integer,
     per_gram integer,
+    per_dose integer,
     thc integer,
     brand_id integer,
     in_stock boolean,
     category text NOT NULL COLLATE pg_catalog."C",
-    strain text COLLATE pg_catalog."C",
-    sizes text[] NOT NULL COLLATE pg_catalog."C",
-    prices integer[] NOT NULL
+    strain text COLLATE pg_catalog."C"
 );
 CREATE TABLE public.storefront_promotions (
     store_id integer NOT NULL,
@@ -4868,6 +4885,7 @@ CREATE TABLE public.storefront_totals (
     items integer NOT NULL,
     stores integer NOT NULL,
     price integer,
+    per_gram integer,
     made_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT storefront_totals_kind_check CHECK ((kind = ANY (ARRAY['all'::text, 'category'::text, 'brand'::text])))
 );
@@ -5302,13 +5320,15 @@ INSERT INTO public.storefront_dirty_products VALUES
 INSERT INTO public.storefront_dirty_stores VALUES
 	(1);
 INSERT INTO public.storefront_former_offers VALUES
-	(1, 1, false, NULL, NULL, NULL);
+	(1, 1, 'x', false, NULL, NULL, NULL);
+INSERT INTO public.storefront_item_sizes VALUES
+	(1, 'x', 1, 1, 1, NULL, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO public.storefront_item_words VALUES
 	(1, '''x''');
 INSERT INTO public.storefront_items VALUES
-	(1, 'x', NULL, 'x', NULL, NULL, 0, 0, NULL, NULL, NULL, false, NULL, '{}', 1, '2026-11-01 00:00:00+00');
+	(1, 'x', NULL, 'x', NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, false, 0, '{}', 1, '2026-11-01 00:00:00+00');
 INSERT INTO public.storefront_offers VALUES
-	(1, 1, 1, 1, 1, '2026-11-01 00:00:00+00', 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'x', NULL, '{x}', '{1}');
+	(1, 'x', 1, false, 1, 1, 1, 1, '2026-11-01 00:00:00+00', 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'x', NULL);
 INSERT INTO public.storefront_promotions VALUES
 	(1, 'x', 'x', 1, 1, NULL, NULL, NULL, NULL);
 INSERT INTO public.storefront_spellings VALUES
@@ -5316,7 +5336,7 @@ INSERT INTO public.storefront_spellings VALUES
 INSERT INTO public.storefront_stores VALUES
 	(1, '2026-11-01 00:00:00+00', NULL, 1, 1, 1, NULL, NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.storefront_totals VALUES
-	('all', 'x', 1, 1, NULL, '2026-11-01 00:00:00+00');
+	('all', 'x', 1, 1, NULL, NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.storefront_words VALUES
 	('x', 0);
 INSERT INTO public.supervisor_lease VALUES
@@ -5604,13 +5624,15 @@ ALTER TABLE ONLY public.storefront_deals
 ALTER TABLE ONLY public.storefront_dirty_items
     ADD CONSTRAINT storefront_dirty_items_pkey PRIMARY KEY (item_id);
 ALTER TABLE ONLY public.storefront_former_offers
-    ADD CONSTRAINT storefront_former_offers_pkey PRIMARY KEY (store_id, product_id);
+    ADD CONSTRAINT storefront_former_offers_pkey PRIMARY KEY (store_id, product_id, size);
+ALTER TABLE ONLY public.storefront_item_sizes
+    ADD CONSTRAINT storefront_item_sizes_pkey PRIMARY KEY (item_id, size);
 ALTER TABLE ONLY public.storefront_item_words
     ADD CONSTRAINT storefront_item_words_pkey PRIMARY KEY (item_id);
 ALTER TABLE ONLY public.storefront_items
     ADD CONSTRAINT storefront_items_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.storefront_offers
-    ADD CONSTRAINT storefront_offers_pkey PRIMARY KEY (product_id);
+    ADD CONSTRAINT storefront_offers_pkey PRIMARY KEY (product_id, size);
 ALTER TABLE ONLY public.storefront_promotions
     ADD CONSTRAINT storefront_promotions_pkey PRIMARY KEY (store_id, name, kind);
 ALTER TABLE ONLY public.storefront_spellings
@@ -5813,21 +5835,31 @@ CREATE INDEX storefront_deals_off ON public.storefront_deals USING btree (((- pe
 CREATE INDEX storefront_deals_store ON public.storefront_deals USING btree (store_id);
 CREATE INDEX storefront_dirty_products_product ON public.storefront_dirty_products USING btree (canonical_product_id);
 CREATE INDEX storefront_dirty_stores_store ON public.storefront_dirty_stores USING btree (dispensary_id);
+CREATE INDEX storefront_item_sizes_size ON public.storefront_item_sizes USING btree (size, price);
+CREATE INDEX storefront_item_sizes_special ON public.storefront_item_sizes USING btree (special_price) WHERE (special_price IS NOT NULL);
 CREATE INDEX storefront_item_words_index ON public.storefront_item_words USING gin (words) WITH (fastupdate=off);
-CREATE INDEX storefront_items_brand ON public.storefront_items USING btree (brand_id, ((- in_stock)), id) WHERE (stores > 0);
+CREATE INDEX storefront_items_brand ON public.storefront_items USING btree (brand_id, ((- popularity)), id) WHERE (stores > 0);
 CREATE INDEX storefront_items_category_newest ON public.storefront_items USING btree (category, ((- first_seen)), id) WHERE (stores > 0);
-CREATE INDEX storefront_items_category_per_gram ON public.storefront_items USING btree (category, COALESCE(per_gram, 2147483647), id) WHERE (stores > 0);
-CREATE INDEX storefront_items_category_popular ON public.storefront_items USING btree (category, ((- in_stock)), id) WHERE (stores > 0);
-CREATE INDEX storefront_items_category_price ON public.storefront_items USING btree (category, COALESCE(price, 2147483647), id) WHERE (stores > 0);
+CREATE INDEX storefront_items_category_per_gram ON public.storefront_items USING btree (category, COALESCE(per_gram, (1000000000 + per_dose), 2147483647), id) WHERE (stores > 0);
+CREATE INDEX storefront_items_category_popular ON public.storefront_items USING btree (category, ((- popularity)), id) WHERE (stores > 0);
+CREATE INDEX storefront_items_category_price ON public.storefront_items USING btree (category, COALESCE((price +
+CASE
+    WHEN (category = ANY (ARRAY['accessory'::text, 'apparel'::text])) THEN 1000000000
+    ELSE 0
+END), 2147483647), id) WHERE (stores > 0);
 CREATE INDEX storefront_items_category_thc ON public.storefront_items USING btree (category, ((- COALESCE(thc, '-1'::integer))), id) WHERE (stores > 0);
 CREATE INDEX storefront_items_gone ON public.storefront_items USING btree (changed_at) WHERE (stores = 0);
 CREATE INDEX storefront_items_newest ON public.storefront_items USING btree (((- first_seen)), id) WHERE (stores > 0);
-CREATE INDEX storefront_items_per_gram ON public.storefront_items USING btree (COALESCE(per_gram, 2147483647), id) WHERE (stores > 0);
-CREATE INDEX storefront_items_popular ON public.storefront_items USING btree (((- in_stock)), id) WHERE (stores > 0);
-CREATE INDEX storefront_items_price ON public.storefront_items USING btree (COALESCE(price, 2147483647), id) WHERE (stores > 0);
+CREATE INDEX storefront_items_per_gram ON public.storefront_items USING btree (COALESCE(per_gram, (1000000000 + per_dose), 2147483647), id) WHERE (stores > 0);
+CREATE INDEX storefront_items_popular ON public.storefront_items USING btree (((- popularity)), id) WHERE (stores > 0);
+CREATE INDEX storefront_items_price ON public.storefront_items USING btree (COALESCE((price +
+CASE
+    WHEN (category = ANY (ARRAY['accessory'::text, 'apparel'::text])) THEN 1000000000
+    ELSE 0
+END), 2147483647), id) WHERE (stores > 0);
 CREATE INDEX storefront_items_thc ON public.storefront_items USING btree (((- COALESCE(thc, '-1'::integer))), id) WHERE (stores > 0);
 CREATE INDEX storefront_offers_drops ON public.storefront_offers USING btree (changed_at DESC) WHERE (previous_price IS NOT NULL);
-CREATE INDEX storefront_offers_item ON public.storefront_offers USING btree (item_id, store_id);
+CREATE INDEX storefront_offers_item ON public.storefront_offers USING btree (item_id, (((in_stock IS FALSE) OR (COALESCE(price, 10) < 10))), price, product_id);
 CREATE INDEX storefront_offers_store ON public.storefront_offers USING btree (store_id);
 CREATE INDEX storefront_stores_location ON public.storefront_stores USING btree (location_key);
 CREATE UNIQUE INDEX task_active ON public.task_live USING btree (dispensary_id) WHERE (state = 'a'::"char");
@@ -6028,6 +6060,8 @@ ALTER TABLE ONLY public.store_crawls
     ADD CONSTRAINT store_crawls_dispensary_id_fkey FOREIGN KEY (dispensary_id) REFERENCES public.dispensaries(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.store_crawls
     ADD CONSTRAINT store_crawls_payload_id_fkey FOREIGN KEY (payload_id) REFERENCES public.raw_crawl_payloads(id) ON DELETE SET NULL;
+ALTER TABLE ONLY public.storefront_item_sizes
+    ADD CONSTRAINT storefront_item_sizes_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.storefront_items(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.storefront_item_words
     ADD CONSTRAINT storefront_item_words_item_id_fkey FOREIGN KEY (item_id) REFERENCES public.storefront_items(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.task_day_counts
