@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from xml.etree import ElementTree as Xml
 
 from fastapi import APIRouter, Depends, Request, Response
-from starlette.responses import FileResponse, RedirectResponse
+from starlette.responses import RedirectResponse
 
 from menuwatch.catalog.taxonomy.text import slug
 from menuwatch.core.encryption import DecryptionError, SecretBox
@@ -44,7 +44,7 @@ log = get_logger(__name__)
 router = APIRouter()
 
 _LONGEST_TOKEN = 64
-_PUSH_WORKER = Path(__file__).parent.parent / "static" / "push-worker.js"
+_PUSH_WORKER = (Path(__file__).parent.parent / "static" / "push-worker.js").read_bytes()
 _ATOM = "http://www.w3.org/2005/Atom"
 _GONE = "Alert not found: it was deleted, or the address has a typo. You can set a new one on any product page:"
 
@@ -163,7 +163,7 @@ def _limited(request: Request) -> None:
 @router.get("/push-worker.js")
 async def push_worker() -> Response:
     """The script that shows notifications in a browser. Its address stays the same, and it must be at the root of the site."""
-    return FileResponse(_PUSH_WORKER, media_type="text/javascript", headers={"Cache-Control": "no-cache"})
+    return Response(_PUSH_WORKER, media_type="text/javascript", headers={"Cache-Control": "no-cache"})
 
 
 @router.get("/alerts/push-key")
