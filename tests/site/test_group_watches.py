@@ -73,6 +73,17 @@ class TestConditions:
             await two.crawl(store, hours, menu(40, 5, None, item("3", "Purple Haze", options=[("1/8oz", 45, 5)])))
         assert await news(two, token) == ["Purple Haze (3.5 g) is new at $45.00"]
 
+    async def test_another_size_makes_no_new_product(self, two: Front, brand: str) -> None:
+        token = await ask(two, brand, "new_product")
+        large = await ask(two, "of=search&size=7+g", "new_product")
+        haze = {"eighth": [("1/8oz", 45, 5)], "both": [("1/8oz", 45, 5), ("1/4oz", 80, 5)]}
+        await two.crawl(1, 4, menu(40, 5, None, item("3", "Purple Haze", options=haze["eighth"])))
+        await two.crawl(1, 8, menu(40, 5, None, item("3", "Purple Haze", options=haze["both"])))
+        assert (len(await news(two, token)), await news(two, large)) == (1, [])
+        # Of a product that is new in two sizes, the one that is asked for counts.
+        await two.crawl(1, 12, menu(40, 5, None, item("4", "Sour Diesel", options=haze["both"])))
+        assert await news(two, large) == ["Sour Diesel (7 g) is new at $80.00"]
+
     async def test_what_was_away_is_not_new(self, two: Front, brand: str) -> None:
         for store in (1, 2):
             for hours in (4, 8, 12):

@@ -146,7 +146,7 @@ async def evaluate_changes(conn: AsyncConnection[Any], store_id: int, now: datet
         return
     matched = _Matcher(changes, filters, found)
     wanted = [(one, matched.changes(one)) for one in terms]
-    carried = await _carried(conn, store_id, wanted)
+    carried = await _carried(conn, store_id, wanted, [change for change in changes if not change.listed])
     (store,) = await fetch_all(conn, _q.store, {"store_id": store_id})
     events = {
         one.id: _encode(_facts(some, store)).decode()
@@ -202,9 +202,12 @@ def _new(terms: _Terms, changes: Sequence[OfferChange], carried: set[tuple[Any, 
 
 
 async def _carried(
-    conn: AsyncConnection[Any], store_id: int, wanted: Sequence[tuple[_Terms, list[OfferChange]]]
+    conn: AsyncConnection[Any],
+    store_id: int,
+    wanted: Sequence[tuple[_Terms, list[OfferChange]]],
+    added: Sequence[OfferChange],
 ) -> set[tuple[Any, ...]]:
-    """(item, miles, latitude, longitude) of listings that are new, of products that are not new where a watch looks for them."""
+    """(item, miles, latitude, longitude) of offers that were added, of products that are not new where a watch looks for them."""
     new = [(one, change) for one, changes in wanted if one.condition == "new_product" for change in changes]
     asked = sorted({(change.item_id, *one.place) for one, change in new}, key=repr)
     if not asked:
@@ -212,7 +215,8 @@ async def _carried(
     items, miles, latitudes, longitudes = (list(column) for column in zip(*asked, strict=True))
     values = {
         "store_id": store_id,
-        "products": sorted({change.product_id for _, change in new}),
+        "products": [change.product_id for change in added],
+        "sizes": [change.size or "" for change in added],
         "items": items,
         "miles": miles,
         "latitudes": latitudes,

@@ -57,7 +57,7 @@ SELECT q.item_id, q.miles, q.latitude, q.longitude
   FROM unnest(%(items)s::bigint[], %(miles)s::integer[], %(latitudes)s::double precision[], %(longitudes)s::double precision[])
        q(item_id, miles, latitude, longitude)
  WHERE EXISTS (SELECT FROM storefront_offers o JOIN storefront_stores s ON s.dispensary_id = o.store_id
-                WHERE o.item_id = q.item_id AND o.product_id <> ALL (%(products)s::bigint[])
+                WHERE o.item_id = q.item_id AND (o.product_id, o.size) NOT IN (SELECT * FROM unnest(%(products)s::bigint[], %(sizes)s::text[]))
                   AND (o.store_id = %(store_id)s OR q.miles IS NULL
                        OR distance_meters(s.latitude, s.longitude, q.latitude, q.longitude) <= q.miles * 1609.344));
 
