@@ -332,8 +332,6 @@ def test_names_say_nothing_twice() -> None:
     assert watch_words.called("Grinder | Assorted  Colors") == "Grinder, Assorted Colors"
     assert watch_words.called("Blue Fern by Kiln - Blue Fern by Kiln") == "Blue Fern by Kiln"
     assert watch_words.called("|") == "|"
-    assert words.title_of("Blue Fern by Kiln - Blue Fern by Kiln") == ("Blue Fern by Kiln", "")
-    assert words.title_of("Blue Fern - Small") == ("Blue Fern - Small", "")
     assert words.store_in("Green Leaf", "Phoenix") == "Green Leaf, Phoenix"
     assert words.store_in("Green Leaf of Phoenix", "PHOENIX") == "Green Leaf of Phoenix"
 

@@ -103,7 +103,7 @@ async def test_many_stores_are_shown_some_at_a_time_and_the_cheapest_of_every_si
 
 async def test_cards_say_which_size_their_price_is_for(three: Front) -> None:
     page = await three.page("/search")
-    assert '<strong>$14</strong> <span class="for">1 g</span>' in page.html
+    assert '<span class="for">1 g</span> <span class="for">from</span> <strong>$14</strong>' in page.html
 
 
 async def test_a_menu_that_lists_a_product_thirty_times_is_one_row(front: Front) -> None:

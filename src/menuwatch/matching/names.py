@@ -59,10 +59,11 @@ _KNOWN_LENGTH = 4
 _BLOCK = 4
 """Letters of the brand that a block's listings share."""
 
-_KINDS = {
+KINDS = {
     "flower": "flower", "preroll": "flower", "vaporizer": "vape", "vape": "vape", "concentrate": "concentrate", "edible": "edible",
     "oral": "edible", "tincture": "edible", "topical": "topical", "accessory": "gear", "apparel": "gear", "cultivation": "cultivation",
 }  # fmt: skip
+"""Kinds of the taxonomy's categories, and of words of menus for them."""
 _LONGEST_PHRASE = max(len(phrase.split()) for phrase in lexicon.FORMS)
 
 
@@ -77,7 +78,7 @@ class KnownBrands:
         """From the cores of brands (`brand_core`). Those that are single words of the trade are left out."""
         found: dict[str, set[tuple[str, ...]]] = {}
         for core in cores:
-            if core and not all(_says_nothing(word) for word in core) and len("".join(core)) > 2:
+            if core and not all(says_nothing(word) for word in core) and len("".join(core)) > 2:
                 found.setdefault(core[0], set()).add(core)
         return cls({first: frozenset(cores) for first, cores in found.items()})
 
@@ -96,7 +97,7 @@ class KnownBrands:
         ends = [brand_core(" ".join(segments[-1]))] if len(segments) > 1 else []
         if "by" in name[1:-1]:
             ends.append(brand_core(" ".join(name[len(name) - name[::-1].index("by") :])))
-        telling = tuple(word for word in name if not _says_nothing(word))
+        telling = tuple(word for word in name if not says_nothing(word))
         last = [brand_core(" ".join(telling[-length:])) for length in (3, 2, 1) if len(telling) > length]
         ends += [core for core in last if not all(word in _NAMING for word in core)]
         return next((core for core in ends if core and core in self.by_first.get(core[0], ())), ())
@@ -126,22 +127,23 @@ def brand_core(brand: str) -> tuple[str, ...]:
     found = ["dr" if word == "doctor" else word for word in found]
     if len(found) > 1 and found[0] == "the":
         del found[0]
-    while len(found) > 1 and (found[-1] in lexicon.BRAND_ENDINGS or _says_nothing(found[-1])):
+    while len(found) > 1 and (found[-1] in lexicon.BRAND_ENDINGS or says_nothing(found[-1])):
         del found[-1]
     return tuple(word if len(word) < 5 else singular(word) for word in found)
 
 
-def _says_nothing(word: str) -> bool:
+def says_nothing(word: str) -> bool:
+    """Whether a word is one of the trade, which tells no product from another."""
     return word in lexicon.GENERIC or word in lexicon.FORMS or word in lexicon.STRAINS
 
 
 def sign(listing: Listing, known: KnownBrands = NO_BRANDS) -> Signature:
     """The listing as it is compared."""
-    text = _plain(listing.name)
+    text = plain(listing.name)
     category = _category(listing)
     named = brand_core(listing.brand) if listing.brand else ()
     text, ratio = _take_ratio(text)
-    segments = _segments(_without_sizes(text))
+    segments = _segments(without_sizes(text))
     manner = _manner(category)
     bare = tuple(word for segment in segments for word in segment)
     brand = named
@@ -216,7 +218,8 @@ def _signature(
     )
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """The name without marks, percentages, prices, and remarks such as "(REC)"."""
     text = unicodedata.normalize("NFKC", name[:_LONGEST]).replace("⁄", "/").replace("’", "'")
     return _PERCENT.sub(" ", _REMARK.sub(" ", _STARRED.sub(" ", text)))
 
@@ -241,7 +244,8 @@ def _take_ratio(text: str) -> tuple[str, str | None]:
     return rest, ":".join(amounts)
 
 
-def _without_sizes(text: str) -> str:
+def without_sizes(text: str) -> str:
+    """The text without sizes, counts and codes of makers."""
     return _FRACTION.sub(" ", _COUNT.sub(" ", _SIZE.sub(" ", _CODE.sub(" ", text))))
 
 
@@ -251,7 +255,7 @@ def _segments(text: str) -> list[tuple[str, ...]]:
 
 
 def _aside(text: str) -> tuple[str, ...]:
-    return tuple(word for part in _BRACKETED.findall(_without_sizes(text)) for word in words(part))
+    return tuple(word for part in _BRACKETED.findall(without_sizes(text)) for word in words(part))
 
 
 def _first_segment(segments: list[tuple[str, ...]], *, manner: str) -> tuple[str, ...]:
@@ -382,15 +386,15 @@ def _forms(
 
 def _kind(category: str | None, forms: frozenset[str]) -> str:
     if category in ("accessory", "apparel", "cultivation"):
-        return _KINDS[category]
+        return KINDS[category]
     if forms & (lexicon.DEVICES | {"vape"}) and category in (None, "other", "concentrate", "vaporizer", "vape"):
         return "vape"
     if "preroll" in forms and category in (None, "other", "flower", "preroll"):
         return "flower"
     if category == "concentrate" and forms & lexicon.EATEN:
         return "edible"
-    if category in _KINDS:
-        return _KINDS[category]
+    if category in KINDS:
+        return KINDS[category]
     if forms & lexicon.EATEN:
         return "edible"
     if forms & lexicon.EXTRACTS:

@@ -78,6 +78,11 @@ class SizeTable:
     stores: int
     lines: Sequence[Line]
 
+    @property
+    def from_name(self) -> bool:
+        """Whether no menu gives the size."""
+        return all(line.option.from_name for line in self.lines)
+
 
 def to_shown(offer: Offer, item_name: str, saved: Collection[tuple[int, int]] = ()) -> ShownOffer:
     """The offer as the page shows it; `saved` are (price, struck price) of its sizes that are savings."""

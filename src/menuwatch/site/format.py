@@ -9,7 +9,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from menuwatch.core.format import pluralize
 from menuwatch.geo import states
-from menuwatch.storefront.deals import MOST_OFF
+from menuwatch.matching.titles import title as title_of
+from menuwatch.storefront.deals import MOST_OFF, Deal
+from menuwatch.storefront.options import BY_WEIGHT
+from menuwatch.storefront.page_queries import Item, ItemCard
 
 CATEGORIES = {
     "flower": "Flower",
@@ -102,6 +105,11 @@ def potency(lo: Any, hi: Any, unit: str | None) -> str:
     low = lo if lo is not None and Decimal(str(lo)) > 0 and lo != hi else None
     said = _plain(hi) if low is None else f"{_plain(low)}–{_plain(hi)}"
     return f"{said}{'%' if unit == '%' else ' ' + (unit or '')}".strip()
+
+
+def shown_potency(category: str, lo: Any, hi: Any, unit: str | None) -> str:
+    """Like `potency`; empty for a percentage of goods that are sold by content, which compares with nothing."""
+    return "" if unit == "%" and category not in BY_WEIGHT else potency(lo, hi, unit)
 
 
 def content(value: Any, unit: str | None) -> str:
@@ -197,15 +205,9 @@ def clock(moment: datetime) -> str:
     return f"{moment:%b} {moment.day}, {moment.year}, {moment.hour % 12 or 12}:{moment:%M %p} {moment.tzname()}"
 
 
-def title_of(name: str) -> tuple[str, str]:
-    """Splits a product name in two: `Blue Fern`, `Flower · 3.5g` for `Blue Fern | Flower | 3.5g`, without repeated parts."""
-    half, _, again = name.partition(" - ")
-    if half.strip() and half.strip() == again.strip():
-        name = half.strip()
-    first, _, rest = name.partition("|")
-    if not first.strip() or not rest.strip():
-        return name, ""
-    return first.strip(), " · ".join(part.strip() for part in rest.split("|") if part.strip())
+def title(item: Item | ItemCard | Deal) -> str:
+    """What a product is called beside its brand, category and size."""
+    return title_of(item.name, item.brand, item.category)
 
 
 def address(street: str | None, city: str | None, state: str | None, *more: str | None) -> str:

@@ -3,15 +3,18 @@ follow renames and merges of canonical products; offers and price watches of a m
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from psycopg import AsyncConnection
 
+from menuwatch.catalog.taxonomy.categories import CATEGORIES
 from menuwatch.catalog.taxonomy.text import words
 from menuwatch.db import sql
 from menuwatch.db.query import Row, fetch_all
+from menuwatch.matching.names import KINDS
 from menuwatch.storefront.search_words import document, spellings
 
 _q = sql.load(__package__, "items.sql")
@@ -20,6 +23,8 @@ _encode = msgspec.json.Encoder().encode
 MOST_WORDS = 100
 """An item with as many words takes no others: menus may write one product in any number of ways."""
 _PRODUCTS_AT_ONCE = 500
+_OF_KIND = {"vape": "vaporizer", "gear": "accessory"}
+"""Categories of kinds that none is called like."""
 
 
 async def put_missing(conn: AsyncConnection[Any], ids: Collection[int]) -> set[int]:
@@ -66,14 +71,30 @@ async def _describe(conn: AsyncConnection[Any], ids: Sequence[int]) -> None:
     await _put_words(conn, {word for item in items for text in "abcd" for word in item[text].split()})
 
 
+def category_of(kind: str | None, listed: Iterable[str | None]) -> str:
+    """The category of a product: of those of its listings that are of its kind the most frequent one. Matching knows no categories."""
+    counts = Counter(one for one in listed if one is not None and KINDS.get(one) == kind)
+    if counts:
+        return min(counts, key=lambda one: (-counts[one], one))
+    return kind if kind in CATEGORIES else _OF_KIND.get(kind or "", "other")
+
+
 def _item(row: Row) -> dict[str, Any]:
-    kinds = (*(row["kinds"] or ()), row["category"], row["form"], row["subcategory"], row["strain"])
+    category = category_of(row["kind"], row["categories"] or ())
+    kinds = (*(row["kinds"] or ()), category, row["form"], row["subcategory"], row["strain"])
     a, b, c = document(row["name"], " ".join((row["brand"] or "", *(row["aliases"] or ()))), kinds)
     known = {*a.split(), *b.split(), *c.split()}
     others = (word for text in (*(row["names"] or ()), *(row["brands"] or ())) if text for word in words(text))
     d = [word for word in dict.fromkeys(others) if word not in known]
-    kept = ("id", "name", "brand_id", "category", "subcategory", "strain", "first_seen")
-    return {**{name: row[name] for name in kept}, "a": a, "b": b, "c": c, "d": " ".join(d[:MOST_WORDS])}
+    kept = ("id", "name", "brand_id", "subcategory", "strain", "first_seen")
+    return {
+        **{name: row[name] for name in kept},
+        "category": category,
+        "a": a,
+        "b": b,
+        "c": c,
+        "d": " ".join(d[:MOST_WORDS]),
+    }
 
 
 async def _put_words(conn: AsyncConnection[Any], new: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ SELECT n.id FROM unnest(%(ids)s::bigint[]) n(id) WHERE NOT EXISTS (SELECT FROM s
 
 -- name: describe
 -- Products with what some of their listings write. A listing has its own words for the product; a hundred of them say enough.
-SELECT c.id, c.name, b.id AS brand_id, b.name AS brand, coalesce(c.category, 'other') AS category, c.strain, c.form, l.subcategory,
+SELECT c.id, c.name, b.id AS brand_id, b.name AS brand, c.category AS kind, c.strain, c.form, l.subcategory, l.categories,
        coalesce(l.first_seen, extract(epoch FROM c.created_at)::integer) AS first_seen, l.names, l.brands, l.kinds,
        (SELECT array_agg(a.spelling) FROM (SELECT spelling FROM brand_aliases WHERE brand_id = b.id ORDER BY alias LIMIT 20) a) AS aliases
   FROM unnest(%(ids)s::bigint[]) n(id)
@@ -14,7 +14,7 @@ SELECT c.id, c.name, b.id AS brand_id, b.name AS brand, coalesce(c.category, 'ot
   LEFT JOIN brands b ON b.id = CASE WHEN o.merged_into IS NULL THEN o.id ELSE live_brand(o.id) END
   LEFT JOIN LATERAL (
     SELECT mode() WITHIN GROUP (ORDER BY p.subcategory_canon) AS subcategory, min(extract(epoch FROM p.first_seen_at))::integer AS first_seen,
-           array_agg(DISTINCT p.name) AS names, array_agg(DISTINCT p.brand_name) AS brands,
+           array_agg(p.category_canon) AS categories, array_agg(DISTINCT p.name) AS names, array_agg(DISTINCT p.brand_name) AS brands,
            array_agg(DISTINCT concat_ws(' ', p.category, p.subcategory, p.strain_type)) AS kinds
       FROM (SELECT product_id FROM product_matches WHERE canonical_product_id = c.id LIMIT 100) m
       JOIN catalog_products p ON p.id = m.product_id) l ON true;

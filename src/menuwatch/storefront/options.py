@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from menuwatch.catalog.taxonomy.package import mass, shortest
-from menuwatch.catalog.taxonomy.sizes import size_of, size_order
+from menuwatch.catalog.taxonomy.sizes import by_ounces, size_of, size_order
 from menuwatch.core.shapes import doc
 from menuwatch.matching import packages
 
@@ -78,7 +78,7 @@ def _read_size(variant: Mapping[str, Any], category: str | None) -> ReadSize:
     if category in BY_WEIGHT:
         weight = variant.get("weight_g")
         grams = Decimal(str(weight)) if weight else mass(str(variant.get("option", "")))
-        return ReadSize(size, grams or None)
+        return ReadSize(size, by_ounces(grams) if grams else None)
     return ReadSize(size)
 
 

@@ -187,7 +187,7 @@ async def _history(
 
 
 def _description(item: Item, tables: Sequence[SizeTable]) -> str:
-    kind, name = words.category(item.category).lower(), words.title_of(item.name)[0]
+    kind, name = words.category(item.category).lower(), words.title(item)
     who = f" by {item.brand}" if item.brand else ""
     if not tables:
         return f"{name}{who}: not available right now. See its price history and set an alert for when it is back."
