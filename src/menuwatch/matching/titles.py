@@ -10,9 +10,10 @@ from menuwatch.matching import lexicon
 from menuwatch.matching.names import brand_core, plain, says_nothing, without_sizes
 
 _PARTS = re.compile(r"\s*[|•·~]\s*|\s+[-–—]+\s*|\s*[–—]+\s+|\s*[-–—]+\s+|\s+/\s+")
+_DOSES = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:\s*:\s*\d+(?:\.\d+)?)+\s*mg\b", re.IGNORECASE)
 _EMPTY = re.compile(r"\(\s*\)|\[\s*\]|\{\s*\}")
 _BRACKETED = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]")
-_EDGES = " ,;:-–—|/*+"
+_EDGES = " ,;:-–—|/*+&"
 _OF_CATEGORY = {
     "flower": {"flower"},
     "preroll": {"preroll", "prerolls", "pre roll", "pre rolls", "joint"},
@@ -33,12 +34,12 @@ def title(name: str, brand: str | None, category: str | None) -> str:
     kept: list[str] = []
     seen: set[tuple[str, ...]] = set()
     spellings = {words(brand or ""), brand_core(brand) if brand else ()} - {()}
-    for part in _PARTS.split(without_sizes(plain(name))):
+    for part in _PARTS.split(without_sizes(_DOSES.sub(" ", plain(name)))):
         text = _EMPTY.sub(" ", _BRACKETED.sub(_without_remark, part))
         text = _without_category(_without_brand(text, spellings), category)
         text = " ".join(text.split()).strip(_EDGES)
         said = words(text)
-        if not said or said in seen or said in spellings or _is_remark(said):
+        if len("".join(said)) < (1 if category == "apparel" else 2) or said in seen or said in spellings or _is_remark(said):
             continue
         seen.add(said)
         kept.append(text)

@@ -21,7 +21,11 @@ LOWEST_PRICE = 10
 """Cents; what costs less is a placeholder or a promotion, and sorted last. Statements say the number themselves."""
 IMPLAUSIBLE = 8
 """A price per gram so many times the median of its category, or below it by that factor, is taken for a slip of the menu."""
+_DEAREST_DOSE = 100_000
+"""Price per 10 mg above which the content is taken for a slip: $10."""
 _LARGEST_GRAMS = Decimal(500)
+_MOST_OF_ONE, _LEAST_OF_ALL = Decimal(10), Decimal(50)
+"""Milligrams that one of several pieces has at most, and that all of them have at least, where a name does not tell."""
 _RANKS = (0, 700_000_000, 1_400_000_000, 2_000_000_000, 2_100_000_000)
 _RANK_STEPS = (1_000, 100, 1_000, 0, 0)
 
@@ -60,14 +64,24 @@ def read_sizes(variants: Sequence[Mapping[str, Any]], name: str, category: str |
     if len(found) != 1 or found[0].grams is not None or found[0].milligrams is not None:
         return found
     said = packages.read(name, "edible" if category in BY_CONTENT else "flower")
+    if category in BY_CONTENT:
+        amount = _content(said)
+        return found if amount is None else [ReadSize(f"{shortest(amount)} mg", None, amount, True)]
     if len(said.amounts) != 1:
         return found
     amount = said.amounts[0]
-    if category in BY_CONTENT:
-        return [ReadSize(f"{shortest(amount)} mg", None, amount, True)]
     if category in BY_WEIGHT and amount <= _LARGEST_GRAMS and not (said.pieces and said.pieces > 1):
         return [ReadSize(f"{shortest(amount)} g", amount, None, True)]
     return found
+
+
+def _content(said: packages.Size) -> Decimal | None:
+    """Milligrams of all pieces; None where a name may mean those of one piece as well."""
+    if len(said.amounts) < 2:
+        return said.amounts[0] if said.amounts else None
+    if said.amounts[0] >= _LEAST_OF_ALL:
+        return said.amounts[0]
+    return said.amounts[-1] if said.amounts[0] <= _MOST_OF_ONE else None
 
 
 def _read_size(variant: Mapping[str, Any], category: str | None) -> ReadSize:
@@ -109,7 +123,7 @@ def read_options(
                 price=price,
                 regular=regular if price is not None and regular is not None and regular > price else None,
                 per_gram=_plausible(_per(price, size.grams, 1), usual_per_gram),
-                per_dose=_per(price, size.milligrams, 10),
+                per_dose=_plausible_dose(_per(price, size.milligrams, 10)),
                 in_stock=False if in_stock is False else stock,
                 medical=use == "med",
             )
@@ -163,6 +177,10 @@ def _per(price: int | None, amount: Decimal | None, units: int) -> int | None:
         return None
     each = int(price * 100 * units / amount)
     return each if 0 < each < 1_000_000_000 else None
+
+
+def _plausible_dose(per_dose: int | None) -> int | None:
+    return per_dose if per_dose is not None and per_dose <= _DEAREST_DOSE else None
 
 
 def _plausible(per_gram: int | None, usual: int | None) -> int | None:
