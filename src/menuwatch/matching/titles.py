@@ -39,7 +39,12 @@ def title(name: str, brand: str | None, category: str | None) -> str:
         text = _without_category(_without_brand(text, spellings), category)
         text = " ".join(text.split()).strip(_EDGES)
         said = words(text)
-        if len("".join(said)) < (1 if category == "apparel" else 2) or said in seen or said in spellings or _is_remark(said):
+        if (
+            len("".join(said)) < (1 if category == "apparel" else 2)
+            or said in seen
+            or said in spellings
+            or _is_remark(said)
+        ):
             continue
         seen.add(said)
         kept.append(text)
