@@ -20,7 +20,7 @@ from menuwatch.site import json_ld as linked
 from menuwatch.site.comparison import Line, SizeTable
 from menuwatch.site.search_query import MILES, SearchQuery
 from menuwatch.storefront import deals, page_queries
-from menuwatch.storefront.page_queries import Item, Offer
+from menuwatch.storefront.page_queries import Item, Offer, OfferedSize
 from menuwatch.storefront.price_history import read_price_lines
 from menuwatch.web.dependencies import ReadConn
 from menuwatch.web.forms import FormInput
@@ -56,7 +56,7 @@ async def page(request: Request, conn: Connection, address: str, *, form: FormIn
         item.id,
         place.nearby,
         size=size,
-        per_size=_MOST_OFFERS if size or len(sizes) == 1 else _MOST_OF_SIZE,
+        per_size=_MOST_OFFERS if size or len(sizes) == 1 or _has_no_choice(sizes) else _MOST_OF_SIZE,
         limit=_MOST_OFFERS,
     )
     saved = await deals.list_savings(conn, [offer.product_id for offer in listed])
@@ -104,6 +104,11 @@ async def page(request: Request, conn: Connection, address: str, *, form: FormIn
     if form is None:
         return screen.render(request, "item.html", context)
     return screen.render(request, "item.html", {**context, "index": False}, status=422, keep=0)
+
+
+def _has_no_choice(sizes: Sequence[OfferedSize]) -> bool:
+    """Whether few enough stores list the product to show all: those that give no size cannot be chosen."""
+    return any(one.size is None for one in sizes) and sum(one.stores for one in sizes) <= _MOST_OFFERS
 
 
 def _store_of(reach: str) -> int | None:
