@@ -192,6 +192,7 @@ async def test_a_size_from_the_name_is_marked(front: Front) -> None:
     await front.crawl(await front.shop.store(), 0, [item("1", "Kpuff Gelato 1g", options=[("N/A", 30, 5)])])
     page = await front.page("/search")
     assert page.all("abbr", title="read from the name")
+    assert "* Size read from the name, as the menu gives none." in page.text
     page = await front.page(page.link("Kpuff Gelato").removeprefix("http://menus.example"))
     assert "$30 for 1 g (read from the name)" in page.text
 
