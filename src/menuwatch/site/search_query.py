@@ -14,6 +14,7 @@ from starlette.datastructures import QueryParams
 from menuwatch.site import format as words
 from menuwatch.storefront.page_queries import NearbyStores
 from menuwatch.storefront.search import Order, SearchRequest
+from menuwatch.storefront.search_text import read_text
 
 SORTS = {
     Order.RELEVANCE: "Best match",
@@ -49,6 +50,8 @@ class SearchQuery:
     near: str = ""
     within: int = 25
     store: int | None = None
+    exact: bool = False
+    """The text is searched as words only."""
     sort: Order = Order.RELEVANCE
     after: tuple[int, int] | None = None
     errors: dict[str, str] = field(default_factory=dict)
@@ -82,6 +85,7 @@ class SearchQuery:
             near=_text(params, "near"),
             within=int(within) if within.isascii() and within.isdecimal() and int(within) in MILES else 25,
             store=int(store) if store.isascii() and store.isdecimal() and len(store) < 10 else None,
+            exact=params.get("exact") == "1",
             sort=Order(sort) if sort in set(Order) else Order.RELEVANCE,
             after=after if after is not None and abs(after[0]) < 2**31 and after[1] < 2**63 else None,
             errors=errors,
@@ -96,6 +100,25 @@ class SearchQuery:
         if low is not None and high is not None and low > high:
             errors["max"] = "The maximum price is below the minimum."
         return query
+
+    def understood(self) -> Self:
+        """The query with what its text asks for as filters; filters that are set already stay."""
+        reading = read_text(self.q)
+        if self.exact or not reading.understood:
+            return self
+        priced = self.low or self.high
+        return replace(
+            self,
+            q=reading.words,
+            category=self.category or reading.category,
+            strains=self.strains or reading.strains,
+            sizes=self.sizes or reading.sizes,
+            stock=self.stock or reading.in_stock,
+            special=self.special or reading.special,
+            low=self.low if priced else reading.price_min,
+            high=self.high if priced else reading.price_max,
+            sort=Order(reading.order) if reading.order and self.sort is Order.RELEVANCE else self.sort,
+        )
 
     def request(self, *, brands: Iterable[int] = (), nearby: NearbyStores | None = None) -> SearchRequest:
         """The search request; the caller resolves brand ids and nearby stores."""
@@ -138,6 +161,7 @@ class SearchQuery:
             ("near", self.near),
             ("within", str(self.within) if self.near and self.within != 25 else ""),
             ("store", "" if self.store is None else str(self.store)),
+            ("exact", "1" if self.exact else ""),
             ("sort", "" if self.sort is Order.RELEVANCE else self.sort.value),
             ("after", "" if self.after is None else f"{self.after[0]}.{self.after[1]}"),
         ]
@@ -158,7 +182,13 @@ class SearchQuery:
     def narrowed(self) -> bool:
         """Whether any filter other than words and location is set."""
         plain = SearchQuery(
-            q=self.q, near=self.near, within=self.within, sort=self.sort, after=self.after, errors=self.errors
+            q=self.q,
+            near=self.near,
+            within=self.within,
+            exact=self.exact,
+            sort=self.sort,
+            after=self.after,
+            errors=self.errors,
         )
         return self != plain
 

@@ -323,7 +323,28 @@ SELECT w.word, EXISTS (SELECT FROM storefront_words s WHERE s.word = w.word) AS 
   FROM unnest(%(words)s::text[]) w(word);
 
 -- name: similar_words
-SELECT DISTINCT word FROM storefront_spellings WHERE spelling = ANY (%(spellings)s::text[]) ORDER BY word LIMIT 200;
+-- Words one typing error away, and brands that differ in doubled letters alone.
+SELECT w.word, EXISTS (SELECT FROM brands b WHERE b.slug = w.word) AS brand
+  FROM (SELECT DISTINCT word FROM storefront_spellings WHERE spelling = ANY (%(spellings)s::text[]) ORDER BY word LIMIT 200) w
+UNION SELECT b.slug, true FROM brands b JOIN storefront_words s ON s.word = b.slug
+ WHERE left(b.slug, 1) = left(%(squeezed)s, 1) AND regexp_replace(b.slug, '(.)\1+', '\1', 'g') = %(squeezed)s;
+
+-- name: matches_of_queries
+-- How many items each of the queries matches, counted up to a limit.
+SELECT q.query, q.place::integer AS place, (SELECT count(*) FROM (SELECT FROM storefront_item_words w WHERE w.words @@ q.query::tsquery LIMIT 2000) m) AS items
+  FROM unnest(%(queries)s::text[]) WITH ORDINALITY q(query, place) ORDER BY q.place;
+
+-- name: cities
+-- Of these names in lower case those that are the city of a listed store, with the state that has most of its stores.
+SELECT DISTINCT ON (lower(d.city)) lower(d.city) AS name, d.city, d.state FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id
+ WHERE lower(d.city) = ANY (%(names)s::text[]) AND d.state IS NOT NULL
+ GROUP BY d.city, d.state ORDER BY lower(d.city), count(*) DESC, d.state;
+
+-- name: stores_named
+-- Stores with all of the words in their names.
+SELECT d.id, d.name, d.city, d.state FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id
+ WHERE {freshest_menu} AND to_tsvector('simple', replace(d.name, '-', ' ')) @@ array_to_string(%(words)s::text[], ' & ')::tsquery
+ ORDER BY s.offers DESC, d.id LIMIT %(limit)s;
 
 -- name: brands_by_id
 SELECT id, slug, name FROM brands WHERE id = ANY (%(ids)s::integer[]);

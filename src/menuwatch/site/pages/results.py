@@ -7,15 +7,28 @@ from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from menuwatch.catalog.taxonomy.sizes import size_order
 from menuwatch.db import partitions
+from menuwatch.db.pool import Connection
+from menuwatch.geo import postcodes
 from menuwatch.site import format as words
 from menuwatch.site import screen
 from menuwatch.site.search_query import MILES, SORTS, SearchQuery
 from menuwatch.storefront import page_queries
 from menuwatch.storefront.page_queries import ListedStore, NearbyStores
-from menuwatch.storefront.search import PRICE_STEPS, THC_STEPS, Order, ResultCounts, list_brands, search
+from menuwatch.storefront.search import (
+    PRICE_STEPS,
+    THC_STEPS,
+    Order,
+    ResultCounts,
+    find_city,
+    find_stores_named,
+    list_brands,
+    search,
+)
+from menuwatch.storefront.search_text import cities, places
 from menuwatch.web.dependencies import ReadConn
 
 router = APIRouter()
@@ -37,7 +50,9 @@ class Option:
 @router.get("/search")
 async def search_page(request: Request, conn: ReadConn) -> Response:
     """Items that match a query."""
-    asked = SearchQuery.parse(request.query_params)
+    typed = SearchQuery.parse(request.query_params)
+    asked = (await _with_place(conn, typed)).understood()
+    stores = [] if typed.exact or typed.store is not None else await find_stores_named(conn, asked.q)
     place = await screen.around(conn, asked.near, asked.within)
     if place.unknown:
         asked.errors["near"] = f"We don’t know “{place.typed[:60]}”. Try a ZIP code, or a city with its state."
@@ -60,7 +75,9 @@ async def search_page(request: Request, conn: ReadConn) -> Response:
         "asked": asked,
         "place": place,
         "store": store,
-        "query": asked.q,
+        "query": typed.q,
+        "as_typed": typed.link(exact=True) if asked != typed else None,
+        "stores": stores,
         "results": results,
         "heading": _heading(asked, store, brand_names),
         "facets": _facets(asked, results.counts, brand_names),
@@ -82,6 +99,18 @@ async def search_page(request: Request, conn: ReadConn) -> Response:
         "index": asked == SearchQuery(category=asked.category),
     }
     return screen.render(request, "results.html", context, status=200)
+
+
+async def _with_place(conn: Connection, asked: SearchQuery) -> SearchQuery:
+    """The query with the place that its text names as the place to search near."""
+    if asked.exact or asked.near or not asked.q:
+        return asked
+    for name, rest in places(asked.q):
+        if await run_in_threadpool(postcodes.find, name) is not None:
+            return replace(asked, q=rest, near=name)
+    rests = dict(cities(asked.q))
+    city = await find_city(conn, list(rests))
+    return asked if city is None else replace(asked, q=rests[city["name"]], near=f"{city['city']}, {city['state']}")
 
 
 def _canonical(asked: SearchQuery) -> str:
