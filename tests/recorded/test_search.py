@@ -22,7 +22,7 @@ from menuwatch.storefront.search_text import cities
 from tests.recorded.matching_truth import DATA
 from tests.recorded.replayed import recording
 
-LEAST = 0
+LEAST = 36
 """Searches that succeed. Raise it with the search, never lower it."""
 
 _EIGHTH = "o.size = '3.5 g' AND p.category_canon = 'flower'"
@@ -110,4 +110,3 @@ async def test_searches_find_what_they_mean(parts: HandlerContext) -> None:
         assert await find_stores_named(conn, "purlife")
     failed = [said for success, said in judged.values() if not success]
     assert len(judged) - len(failed) >= LEAST, failed
-    print(len(judged) - len(failed), failed)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from menuwatch.catalog.taxonomy.sizes import size_of
 from menuwatch.catalog.taxonomy.text import is_one_error_apart
 from menuwatch.storefront import search_words
+from menuwatch.storefront.search_text import TextReading, cities, places, read_text
 
 
 @pytest.mark.parametrize(
@@ -56,3 +57,40 @@ def test_one_typing_error_is_found_by_its_spellings(word: str, at: int, letter: 
 )
 def test_what_is_the_same_or_further_apart_is_not(a: str, b: str) -> None:
     assert not is_one_error_apart(a, b)
+
+
+@pytest.mark.parametrize(
+    ("text", "reading"),
+    [
+        ("Blue Dream", TextReading(words="Blue Dream")),
+        ("3.5g flower", TextReading(words="", category="flower", sizes=("3.5 g",))),
+        ("half ounce", TextReading(words="", sizes=("14 g",))),
+        ("1/8", TextReading(words="", sizes=("3.5 g",))),
+        ("ounce of flower", TextReading(words="", category="flower", sizes=("28 g",))),
+        ("edible under $10", TextReading(words="", category="edible", price_max="10")),
+        ("gelato $40-$20", TextReading(words="gelato", price_min="20", price_max="40")),
+        ("under 100 mg gummies", TextReading(words="under gummies", category="edible", sizes=("100 mg",))),
+        ("cheap live resin", TextReading(words="live resin", order="price")),
+        ("sativa vape on sale", TextReading(
+            words="", category="vaporizer", strains=("sativa", "sativa_hybrid"), special=True)),
+        ("carts in stock", TextReading(words="carts", category="vaporizer", in_stock=True)),
+        ("vape battery", TextReading(words="vape battery")),
+    ],
+)  # fmt: skip
+def test_a_text_is_read_as_what_it_asks_for(text: str, reading: TextReading) -> None:
+    assert read_text(text) == reading
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_and_words_of_its_own_are_left(text: str) -> None:
+    reading = read_text(text)
+    assert set(reading.words.casefold().split()) <= set(text.casefold().split()) or reading.understood
+    places(text)
+    cities(text)
+
+
+def test_places_are_found_with_the_rest_of_the_text() -> None:
+    assert ("87102", "gummies") in places("gummies near 87102")
+    assert ("hobbs, NM", "") in places("hobbs nm")
+    assert ("las cruces", "gummies") in cities("gummies near Las Cruces")
+    assert not any(name.endswith(" IN") for name, _ in places("gummies in stock in"))
