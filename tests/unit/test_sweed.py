@@ -206,13 +206,20 @@ def test_rows_of_one_product_are_one_product() -> None:
 
 
 def test_rows_on_several_pages_are_one_product() -> None:
-    one, two = page(row(variant(id=1)), total=3, pageSize=2), page(row(variant(id=2, name="7g")), row(id=5), total=3)
+    one, two = page(row(variant(id=1)), total=3, pageSize=1), page(row(variant(id=2, name="7g")), row(id=5), total=3)
     pages = SWEED.split_menu([one, two])
     assert [len(items) for items in pages] == [1, 1]
     products = SWEED.normalize([item for items in pages for item in items]).products
     assert [(p.provider_product_id, len(p.variants)) for p in products] == [("1", 2), ("5", 1)]
     assert [SWEED.row_key(item) for item in SWEED.split(two)] == ["1:2", "5:11"]
-    assert SWEED.totals(one) == (3, 2)
+    assert SWEED.totals(one) == (3, 3)
+
+
+def test_a_clamped_page_does_not_tell_the_number_of_pages() -> None:
+    """The server repeats the size that was requested: 147 rows in pages of 40 would otherwise end after two, at the next empty answer."""
+    clamped = page(*(row(variant(id=n), id=n) for n in range(1, 41)), total=147, pageSize=100)
+    assert SWEED.totals(clamped) == (147, None)
+    assert SWEED.totals(page(row(), total=1, pageSize=100)) == (1, 1)
 
 
 def test_a_repeated_row_changes_nothing() -> None:

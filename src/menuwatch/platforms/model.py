@@ -78,6 +78,14 @@ class Page:
         )
 
 
+def page_count(total: int | None, per_page: int | None, rows: int) -> int | None:
+    """Pages of a menu, by its total and the page size that the server states. None where a page of `rows` contradicts that size: a
+    server that clamps pages may repeat the size that was requested, and an empty answer would then look like the menu's end."""
+    if total is None or not per_page or rows < min(per_page, total):
+        return None
+    return -(-total // per_page)
+
+
 @dataclass(frozen=True, slots=True)
 class PageInfo:
     """A page's data for paging: `ids` has one entry per item, None without a readable id. `strict`: the body was found to be strict

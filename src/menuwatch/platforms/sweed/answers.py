@@ -25,7 +25,7 @@ import msgspec
 from menuwatch.core import strict_json as strict
 from menuwatch.core.errors import BadPayload, NotAMenu
 from menuwatch.platforms.envelope import check_count, decode, missing, parse_count, with_status
-from menuwatch.platforms.model import Page, PageInfo
+from menuwatch.platforms.model import Page, PageInfo, page_count
 from menuwatch.platforms.sweed.rows import RowIds, promo_terms, row_key, with_field, with_terms
 
 Fields = dict[str, msgspec.Raw]
@@ -68,7 +68,7 @@ def inspect(body: bytes, status: int = 200) -> PageInfo:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return read(body, status).inspect(row_key)
     check_count(len(answer.rows), body)
-    total, pages = _totals(answer.total, answer.page_size)
+    total, pages = _totals(answer.total, answer.page_size, len(answer.rows))
     return PageInfo(tuple([row.key() for row in answer.rows]), total, pages, strict=True)
 
 
@@ -134,15 +134,15 @@ def _product_list(fields: Fields) -> Page | None:
     if rows and not _has_rows(rows):
         return None
     terms = promo_terms(_listed(fields.get("promos")) or ())
-    total, pages = _totals(fields.get("total", msgspec.Raw()), fields.get("pageSize", msgspec.Raw()))
+    total, pages = _totals(fields.get("total", msgspec.Raw()), fields.get("pageSize", msgspec.Raw()), len(rows))
     one = _is_one_category(rows, _listed(fields.get("filters")) or ())
     return Page([with_terms(row, terms) for row in rows] if terms else rows, total, pages, partial=one)
 
 
-def _totals(total: msgspec.Raw, page_size: msgspec.Raw) -> tuple[int | None, int | None]:
-    """(rows, pages) of the whole list."""
-    rows, size = parse_count(total), parse_count(page_size)
-    return rows, -(-rows // size) if rows is not None and size else None
+def _totals(total: msgspec.Raw, page_size: msgspec.Raw, rows: int) -> tuple[int | None, int | None]:
+    """(rows, pages) of the whole list, by a page of `rows`."""
+    count = parse_count(total)
+    return count, page_count(count, parse_count(page_size), rows)
 
 
 class _Category(msgspec.Struct):
