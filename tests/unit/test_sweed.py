@@ -216,7 +216,7 @@ def test_rows_on_several_pages_are_one_product() -> None:
 
 
 def test_a_clamped_page_does_not_tell_the_number_of_pages() -> None:
-    """The server repeats the size that was requested: 147 rows in pages of 40 would otherwise end after two, at the next empty answer."""
+    """The server repeats the requested size: 147 rows in pages of 40 would otherwise end after two, at the next empty answer."""
     clamped = page(*(row(variant(id=n), id=n) for n in range(1, 41)), total=147, pageSize=100)
     assert SWEED.totals(clamped) == (147, None)
     assert SWEED.totals(page(row(), total=1, pageSize=100)) == (1, 1)
