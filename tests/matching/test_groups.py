@@ -61,6 +61,36 @@ def test_edibles_differ_by_strain_type_and_effect() -> None:
     assert not together(member("Peach Sleep Gummies", **edible), member("Peach Gummies", **edible))
 
 
+def test_other_strains_or_flavors_are_other_products_whatever_else_they_share() -> None:
+    edible = {"category": "edible"}
+    a, b = "Pineapple Half Moon Gummy 50mg THC 100mg CBD", "Strawberry Half Moon Gummy 50mg THC 100mg CBD"
+    assert not together(member(a, **edible), member(b, **edible))
+    assert not together(member("Lemon Pop Rider Cart"), member("Grape Pop Rider Cart"))
+
+
+STRAINS = ("Blue Dream", "Sour Diesel", "Cherry Pie", "Jack Herer", "Mimosa", "Gelato")
+
+
+def test_a_line_tells_the_device_that_its_name_leaves_to_the_menu() -> None:
+    line = [member(f"{strain} Tidal Disposable") for strain in STRAINS]
+    menu = {"subcategory": "Cartridge"}
+    found = group(
+        [*line, member("Tidal Jack Herer .5g", **menu), member("Jack Herer Cart"), member("Runtz", **menu)], {}
+    )
+    groups = found.groups
+    assert groups[6] == groups[3]
+    assert groups[7] not in groups[:7]
+
+
+def test_a_line_that_most_names_call_infused_is_infused() -> None:
+    roll = {"category": "preroll"}
+    line = [member(f"{strain} Fast Rod Infused Pre-Roll", **roll) for strain in STRAINS]
+    others = [member("Fast Rod Mimosa 1g", **roll), member("Mimosa Pre-Roll", **roll)]
+    groups = group([*line, *others], {}).groups
+    assert groups[6] == groups[4]
+    assert groups[7] not in groups[:7]
+
+
 def test_one_store_does_not_list_one_product_twice() -> None:
     a, b = "Grandaddy Purple Cart", "Granddaddy Purple Cart"
     assert together(member(a), member(b))

@@ -153,3 +153,45 @@ def test_words_agree_in_their_usual_disguises(a: str, b: str, kind: Kind) -> Non
 @pytest.mark.parametrize(("a", "b"), [("lime", "lemon"), ("pie", "pop"), ("41", "45"), ("blue", "black")])
 def test_other_words_do_not_agree(a: str, b: str) -> None:
     assert align([a], [b]).pairs == ()
+
+
+@pytest.mark.parametrize("name", ["Peach Cake (Wild West)", "Peach Cake | (Wild West Genetics)"])
+def test_a_known_brand_in_brackets_is_the_brand(name: str) -> None:
+    found = read(name, None, KnownBrands.of([brand_core("Wild West"), brand_core("Wild West Genetics")]))
+    assert found.brand[:2] == ("wild", "west")
+    assert (found.words, found.aside) == (("peach", "cake"), ())
+
+
+def test_a_brand_may_be_joined_with_the_device() -> None:
+    known = KnownBrands.of([("acme",)])
+    vape = {"category": "vaporizer", "subcategory": "Cartridge"}
+    pod = read("AcmePod - Blue Dream - .5g", **vape)
+    assert (pod.words, pod.form, pod.device_by_menu) == (("blue", "dream"), ("pod",), False)
+    assert read("Blue Dream Acmepro Pod .5", None, known, category="accessory").kind == "vape"
+    assert read("Blue Dream Acmepro Pod .5", None, known, category="accessory").brand == ("acme",)
+    assert read("AcmePro Pod Battery", category="accessory").kind == "gear"
+    assert read("AcmePro | Sport Battery", category="accessory").words == ("sport", "battery")
+
+
+def test_initials_of_the_brand_before_the_name_say_nothing() -> None:
+    assert read("MVE - Blue Dream", "Mesa Valley Extracts").words == ("blue", "dream")
+    assert read("Sunset - SN Blue Dream", "Sunset").words == ("blue", "dream")
+    assert read("OG Kush", "Orgabox").words == ("og", "kush")
+    assert read("Orgabox OG Kush", "Orgabox").words == ("og", "kush")
+
+
+def test_milligrams_of_two_cannabinoids_are_a_ratio() -> None:
+    salve = {"category": "topical"}
+    assert read("Bear Salve 100mg THC / 100mg CBD", **salve).ratio == "cbd1:thc1"
+    assert read("Bear Salve CBD: 500 mg, THC: 250 mg", **salve).ratio == "cbd2:thc1"
+    assert read("Bear Salve 100mg THC", **salve).ratio is None
+
+
+def test_cream_is_a_form_on_the_skin_only() -> None:
+    assert read("Pain Cream", category="topical").form == ("lotion",)
+    assert read("Cookies & Cream Bar", category="edible").words == ("cookies", "cream", "bar")
+    assert read("Wonder Salve", category="concentrate").kind == "topical"
+
+
+def test_the_menus_own_category_tells_the_form() -> None:
+    assert read("Root Beer", category="beverage").form == ("drink",)

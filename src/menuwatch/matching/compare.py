@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import NamedTuple
+from uuid import UUID
 
 from menuwatch.matching import lexicon
 from menuwatch.matching.model import Reason, ReasonCode, Signature
@@ -23,6 +25,8 @@ _LINE_SHARE = 0.06
 """A word that a brand puts into at least so many names, and into this share of them, is the name of a line."""
 _FEWEST_NAMES = 30
 """Names of a block at least, for the rarity of its words: in a block of two names each word would be common."""
+_LINE_FORMS = 3
+"""Names of a line at least that tell its form, for those that do not."""
 _RAREST = 4.0
 """Bits that the rarity of the shared words adds or takes at most."""
 
@@ -36,6 +40,13 @@ class Block(NamedTuple):
     """In how many of them a word occurs."""
     lines: frozenset[tuple[tuple[str, ...], str]]
     """Words that name a line of a brand, with the brand."""
+    forms: Mapping[UUID, frozenset[str]] = MappingProxyType({})
+    """Forms of signatures whose name does not tell them, but whose line's other names do; by key."""
+
+    def forms_of(self, one: Signature) -> frozenset[str]:
+        """What a signature is made into, as its name, its menu and its line say."""
+        found = self.forms.get(one.key)
+        return frozenset(one.form) if found is None else found
 
 
 class Comparison(NamedTuple):
@@ -74,7 +85,43 @@ def block_of(signatures: Sequence[Signature]) -> Block:
         for word, rests in beside.items():
             if len(rests) >= max(_LINE_NAMES, _LINE_SHARE * len(sets)) and _may_be_line(brand[0], word):
                 lines.add((brand, word))
-    return Block(max(total, 1), frequency, frozenset(lines))
+    return Block(max(total, 1), frequency, frozenset(lines), _forms_of_lines(signatures, lines))
+
+
+def _forms_of_lines(
+    signatures: Sequence[Signature], lines: Set[tuple[tuple[str, ...], str]]
+) -> Mapping[UUID, frozenset[str]]:
+    """A line whose names tell one device has that device where only a menu tells another one; a line of pre-rolls that most names
+    call infused is infused."""
+    devices: dict[tuple[tuple[str, ...], str], dict[str, set[frozenset[str]]]] = {}
+    rolls: dict[tuple[tuple[str, ...], str], tuple[set[frozenset[str]], set[frozenset[str]]]] = {}
+    able: list[tuple[Signature, list[tuple[tuple[str, ...], str]]]] = []
+    for one in signatures:
+        roll = one.kind == "flower" and "preroll" in one.form
+        if not roll and one.kind != "vape":
+            continue
+        of = [(_line_key(one), word) for word in one.words if (_line_key(one), word) in lines]
+        if not of:
+            continue
+        name = frozenset(one.words)
+        for line in of:
+            if roll:
+                rolls.setdefault(line, (set(), set()))["infused" in one.form].add(name)
+            elif not one.device_by_menu:
+                for device in lexicon.DEVICES.intersection(one.form):
+                    devices.setdefault(line, {}).setdefault(device, set()).add(name)
+        if "infused" not in one.form if roll else one.device_by_menu or lexicon.DEVICES.isdisjoint(one.form):
+            able.append((one, of))
+    found: dict[UUID, frozenset[str]] = {}
+    for one, of in able:
+        if one.kind == "vape":
+            said = [devices[line] for line in of if line in devices]
+            only = {device for by in said for device, names in by.items() if len(by) == 1 and len(names) >= _LINE_FORMS}
+            if len(only) == 1:
+                found[one.key] = frozenset(one.form) - lexicon.DEVICES | only
+        elif any(len(rolls[line][1]) >= max(_LINE_FORMS, len(rolls[line][0])) for line in of):
+            found[one.key] = frozenset(one.form) | {"infused"}
+    return found
 
 
 def _line_key(one: Signature) -> tuple[str, ...]:
@@ -90,7 +137,7 @@ def _may_be_line(kind: str, word: str) -> bool:
 
 def compare(a: Signature, b: Signature, block: Block, weights: Weights = WEIGHTS) -> Comparison:
     """Compares two signatures of one block."""
-    veto, reasons = _veto(a, b)
+    veto, reasons = _veto(a, b, block)
     if veto is not None:
         return Comparison(-99.0, veto, (*reasons, Reason(code=veto)), {})
     words_a, words_b = a.words + a.aside, b.words + b.aside
@@ -107,8 +154,8 @@ def compare(a: Signature, b: Signature, block: Block, weights: Weights = WEIGHTS
         "words": level,
         "numbers": _numbers(found, words_a, words_b),
         "brand": _brand(a, b),
-        "device": _agreement(a, b, lexicon.DEVICES),
-        "extract": _agreement(a, b, lexicon.EXTRACTS),
+        "device": _agreement(block.forms_of(a), block.forms_of(b), lexicon.DEVICES),
+        "extract": _agreement(block.forms_of(a), block.forms_of(b), lexicon.EXTRACTS),
         "strain": _level(a.strain, b.strain),
         "ratio": "agree" if a.ratio and b.ratio else _level(a.ratio, b.ratio),
     }
@@ -121,7 +168,7 @@ def compare(a: Signature, b: Signature, block: Block, weights: Weights = WEIGHTS
     return Comparison(total, None, _reasons(levels, evidence, bits, shared, a, b), levels, bits)
 
 
-def _veto(a: Signature, b: Signature) -> tuple[ReasonCode | None, tuple[Reason, ...]]:
+def _veto(a: Signature, b: Signature, block: Block) -> tuple[ReasonCode | None, tuple[Reason, ...]]:
     if a.house != b.house:
         return ReasonCode.NO_BRAND, ()
     if a.brand != b.brand and not _is_prefix(a.brand, b.brand):
@@ -130,7 +177,7 @@ def _veto(a: Signature, b: Signature) -> tuple[ReasonCode | None, tuple[Reason, 
         )
     if a.kind != b.kind and "other" not in (a.kind, b.kind):
         return ReasonCode.OTHER_FORM, ()
-    form_a, form_b = frozenset(a.form), frozenset(b.form)
+    form_a, form_b = block.forms_of(a), block.forms_of(b)
     for group in (lexicon.DEVICES, lexicon.EATEN, lexicon.PRESSES):
         if form_a & group and form_b & group and not form_a & form_b & group:
             return ReasonCode.OTHER_FORM, ()
@@ -146,7 +193,7 @@ def _veto(a: Signature, b: Signature) -> tuple[ReasonCode | None, tuple[Reason, 
         return ReasonCode.OTHER_FORM, ()
     if a.ratio is not None and b.ratio is not None and not _same_ratio(a.ratio, b.ratio):
         return ReasonCode.OTHER_RATIO, ()
-    if a.kind != "edible" and (a.ratio is None) != (b.ratio is None):
+    if a.kind not in ("edible", "topical") and (a.ratio is None) != (b.ratio is None):
         return ReasonCode.OTHER_RATIO, ()
     if bool(a.actives) != bool(b.actives) and "thc" not in (*a.actives, *b.actives):
         return ReasonCode.OTHER_RATIO, ()
@@ -227,6 +274,10 @@ def _word_level(
         lexicon.EFFECTS
     ):
         return "little", bits, shared
+    names_a = [i for i in own_a if words_a[i] in lexicon.OF_NAMES]
+    names_b = [j for j in own_b if words_b[j] in lexicon.OF_NAMES]
+    if names_a and names_b:
+        return "little", bits, shared
     if not own_a or not own_b:
         aside = all(i >= len(a.words) for i in own_a) and all(j >= len(b.words) for j in own_b)
         if aside:
@@ -235,8 +286,8 @@ def _word_level(
     return ("part" if share > 0.5 else "little"), bits, shared
 
 
-def _agreement(a: Signature, b: Signature, group: frozenset[str]) -> str:
-    left, right = group.intersection(a.form), group.intersection(b.form)
+def _agreement(a: frozenset[str], b: frozenset[str], group: frozenset[str]) -> str:
+    left, right = a & group, b & group
     if not left and not right:
         return "none"
     return "agree" if left & right else "one"

@@ -178,12 +178,15 @@ EATEN = frozenset(
     baked balm capsules chews chocolate drink gummies lotion patch syrup tincture troches
     """.split()
 )
+RUBBED_IN = frozenset({"balm", "lotion", "patch"})
 ONLY_EATEN = frozenset(
     """
-    brownie brownies chew cookie cream drops jellies jelly minis patch shot soda syrup taffy
+    brownie brownies chew cookie drops jellies jelly minis shot soda syrup taffy
     """.split()
 )
 """Words that are a form of food and part of a name elsewhere: "Orange Cream" is a strain."""
+ONLY_RUBBED_IN = frozenset({"cream", "patch"})
+"""Words that are a form of what is rubbed in or put on, and part of a flavor: "Cookies & Cream"."""
 
 STRAINS: dict[str, str] = {
     "indica": "indica",
@@ -208,10 +211,10 @@ CANNABINOIDS = frozenset(["cbc", "cbd", "cbdv", "cbg", "cbn", "d8", "d9", "delta
 
 GENERIC = frozenset(
     """
-    per time twist a an and bag bags batch blend botanical brand bud buds bulk by cannabis collection concentrate concentrates
+    per time twist a an and bag bags batch blend botanical brand bud buds bulk by cannabis classic collection concentrate concentrates
     container craft ct default device dose ea each edible edibles edition eighth enhanced exclusive extract extracts
     finished flavor flavored flavour flower flowers for fresh from full gram grams greenhouse grown half high hydro in
-    indoor jar large limited lto marijuana med medical mg mix natural new of oil on one oral org organic ounce outdoor
+    indoor jar large limited lto marijuana med medical mg mix mixed natural new of oil on one oral org organic ounce outdoor
     oz pack packaged packed packs pc piece pieces pk pre premium prepack prepackaged product promo pure quality quarter
     rec recreational release reserve sale select series single singles size small smalls special spectrum sublingual sun
     syringe terp terpene terpenes terps the thread tier total use w weed whole with
@@ -269,6 +272,19 @@ OF_NAMES = frozenset(
 
 OF_GEAR = frozenset("a and by ct each for of on one pack pc piece pieces pk the total use w with".split())
 """Words that say nothing of gear: its sizes and colors tell one thing from another."""
+
+HARDWARE = frozenset(
+    """
+    adapter adjustable atomizer attachment batteries battery bong box bubbler cable cap case charger chargers charging
+    coil coils compatible cord device downstem dry empty filler filter glass grinder herb holder holders jar kit kits
+    lanyard lighter mod mount mouthpiece pipe power puffco refillable replacement rig rubber screen sleeve stand
+    storage tank thread tip tips torch tray tube tubes twist unit usb vaporizer variable voltage wax wrap wraps
+    """.split()
+)
+"""Words of gear for vapes, as against filled cartridges and pods that menus list among it."""
+
+JOINED_TO_BRANDS = ("pods", "pod", "carts", "cart", "pro", "max", "mini", "plus")
+"""What names of vapes join with a brand's name."""
 
 COLORS = frozenset(
     """

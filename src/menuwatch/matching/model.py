@@ -156,6 +156,9 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     form: Annotated[
         tuple[str, ...], doc("What it is made into: `disposable`, `live_resin`, `small_buds`; in alphabetical order.")
     ] = ()
+    device_by_menu: Annotated[
+        bool, doc("The name does not say whether it is a cartridge, pod or disposable; the menu's subcategory does.")
+    ] = False
     strain: Annotated[str | None, doc("`indica`, `sativa` or `hybrid`.")] = None
     ratio: Annotated[str | None, doc("Ratio of cannabinoids, in lowest terms.")] = None
     actives: Annotated[tuple[str, ...], doc("Cannabinoids other than THC that the name tells.")] = ()

@@ -40,6 +40,11 @@ _PERCENT = re.compile(r"\d+(?:\.\d+)?\s*%|\$\s*\d+(?:\.\d\d)?")
 _RATIO = re.compile(
     r"(?<![\w.:])(\d{1,4}(?:\.\d+)?(?:\s*:\s*\d{1,4}(?:\.\d+)?){1,4})(?=\s*mg|(?![\w:]))", re.IGNORECASE
 )
+_ACTIVE = "|".join(sorted(lexicon.CANNABINOIDS - {"d8", "d9", "delta"}))
+_AMOUNTS = re.compile(
+    rf"(?:\b({_ACTIVE})\s*[:-]?\s*)?(?<![\w.])(\d{{1,4}}(?:\.\d+)?)\s*mg\b(?:\s*({_ACTIVE})\b)?", re.IGNORECASE
+)
+"""Milligrams with the cannabinoid before or after them."""
 _SIZE = re.compile(
     r"(?<![\w.])(?:\d{1,3}\s*x\s*)?(?:\d+/\d+|\d*\.?\d+)\s*-?\s*"
     r"(?:mg|mgs|milligrams?|g|gs|gr|gm|gms|grams?|oz|ounces?|ml|fl\.?\s*oz|kg|lbs?)\b(?!')\.?",
@@ -56,6 +61,9 @@ _BRACKETED = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]")
 _SEGMENTS = re.compile(r"\s*[|:•·~]\s*|\s+[-–—]+\s*|\s*[–—]+\s+|\s+/\s+")
 _KNOWN_LENGTH = 4
 """Words of the longest brand that is looked for at the start of a name."""
+_SHORTEST_JOINED = 4
+"""Letters of a brand at least that may be joined with another word."""
+_VOWELS = frozenset("aeiouy")
 _BLOCK = 4
 """Letters of the brand that a block's listings share."""
 
@@ -92,9 +100,26 @@ class KnownBrands:
                 return name[:length]
         return ()
 
-    def at_end(self, segments: Sequence[tuple[str, ...]], name: tuple[str, ...]) -> tuple[str, ...]:
-        """The known brand that is the last segment, or that follows the last "by"; else ()."""
+    def within(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        """The known brand that a word joins with its device: "Blue Dream Acmepod"; else ()."""
+        for word in name:
+            for ending in lexicon.JOINED_TO_BRANDS:
+                core = (word.removesuffix(ending),)
+                if (
+                    word.endswith(ending)
+                    and len(core[0]) >= _SHORTEST_JOINED
+                    and core in self.by_first.get(core[0], ())
+                ):
+                    return core
+        return ()
+
+    def at_end(
+        self, segments: Sequence[tuple[str, ...]], name: tuple[str, ...], bracketed: Sequence[tuple[str, ...]] = ()
+    ) -> tuple[str, ...]:
+        """The known brand that is the last segment or in brackets, or that follows the last "by"; else ()."""
         ends = [brand_core(" ".join(segments[-1]))] if len(segments) > 1 else []
+        in_brackets = [brand_core(" ".join(part)) for part in bracketed]
+        ends += [core for core in in_brackets if not all(word in _NAMING for word in core)]
         if "by" in name[1:-1]:
             ends.append(brand_core(" ".join(name[len(name) - name[::-1].index("by") :])))
         telling = tuple(word for word in name if not says_nothing(word))
@@ -144,19 +169,32 @@ def sign(listing: Listing, known: KnownBrands = NO_BRANDS) -> Signature:
     named = brand_core(listing.brand) if listing.brand else ()
     text, ratio = _take_ratio(text)
     segments = _segments(without_sizes(text))
-    manner = _manner(category)
+    asides = _asides(text)
     bare = tuple(word for segment in segments for word in segment)
+    manner = _manner(category)
+    if manner == "gear" and _is_filled(bare):
+        category, manner = "vaporizer", "smoke"
     brand = named
     if not brand or _is_own_name(brand, listing):
-        brand = known.at_start(bare) or known.at_end(segments, bare) or brand or _first_segment(segments, manner=manner)
-    aside = _aside(text)
-    main = _parse(_strip_brand(bare, brand, listing.brand), manner=manner)
+        brand = (
+            known.at_start(bare)
+            or known.at_end(segments, bare, asides)
+            or known.within(bare)
+            or brand
+            or _first_segment(segments, manner=manner)
+        )
+    aside = tuple(word for part in asides if brand_core(" ".join(part)) != brand for word in part)
+    main = _parse(
+        _strip_short(_split_brand(bare, brand, listing.brand, manner), bare, brand, listing.brand), manner=manner
+    )
     beside = _parse(aside, manner=manner, bracketed=True)
     of_brand = _parse(words(listing.brand or ""), manner="smoke")
-    menu = _parse(words((listing.subcategory or "").replace("_", " ")), manner=manner)
+    menu = _parse(_menu_words(listing), manner=manner)
+    said = main.forms | beside.forms | of_brand.forms
     forms = _forms(main.forms | beside.forms, of_brand.forms, menu.forms, category)
     kind = _kind(category, forms)
     forms -= {"vape"}
+    by_menu = kind == "vape" and not said & lexicon.DEVICES and bool(forms & lexicon.DEVICES)
     tokens = main.tokens
     if manner == "smoke":
         # Stands for the strain type beside a name, and is the name where it stands alone.
@@ -173,7 +211,7 @@ def sign(listing: Listing, known: KnownBrands = NO_BRANDS) -> Signature:
     strain = main.strain or beside.strain or menu.strain or _strain(listing.strain)
     actives = _actives(main.actives | beside.actives, ratio)
     block = "".join(brand)[:_BLOCK] if brand else f"~{house}"
-    return _signature(listing, block, brand, house, tokens, beside.tokens, kind, forms, strain, ratio, actives)
+    return _signature(listing, block, brand, house, tokens, beside.tokens, kind, forms, by_menu, strain, ratio, actives)
 
 
 def _signature(
@@ -185,6 +223,7 @@ def _signature(
     aside: tuple[str, ...],
     kind: str,
     forms: frozenset[str],
+    by_menu: bool,
     strain: str | None,
     ratio: str | None,
     actives: tuple[str, ...],
@@ -197,6 +236,7 @@ def _signature(
         sorted(set(aside)),
         (kind,),
         form,
+        ("by menu",) if by_menu else (),
         (strain or "",),
         (ratio or "",),
         actives,
@@ -211,6 +251,7 @@ def _signature(
         aside=tuple(dict.fromkeys(aside)),
         kind=kind,
         form=form,
+        device_by_menu=by_menu,
         strain=strain,
         ratio=ratio,
         actives=actives,
@@ -230,7 +271,7 @@ def _take_ratio(text: str) -> tuple[str, str | None]:
     """
     match = _RATIO.search(text)
     if match is None:
-        return text, None
+        return text, _ratio_of_amounts(text)
     parts = [float(part) for part in match[1].split(":")]
     whole = [round(part * 100) for part in parts]
     divisor = math.gcd(*whole)
@@ -244,6 +285,17 @@ def _take_ratio(text: str) -> tuple[str, str | None]:
     return rest, ":".join(amounts)
 
 
+def _ratio_of_amounts(text: str) -> str | None:
+    """The ratio of milligrams of several cannabinoids: "100mg THC / 100mg CBD" is "cbd1:thc1"."""
+    amounts: dict[str, int] = {}
+    for before, amount, after in _AMOUNTS.findall(text):
+        amounts.setdefault((before or after).lower(), round(float(amount) * 100))
+    divisor = math.gcd(*amounts.values())
+    if len(amounts) < 2 or not divisor:
+        return None
+    return ":".join(sorted(f"{name}{amount // divisor}" for name, amount in amounts.items()))
+
+
 def without_sizes(text: str) -> str:
     """The text without sizes, counts and codes of makers."""
     return _FRACTION.sub(" ", _COUNT.sub(" ", _SIZE.sub(" ", _CODE.sub(" ", text))))
@@ -254,8 +306,8 @@ def _segments(text: str) -> list[tuple[str, ...]]:
     return [part for part in found if part]
 
 
-def _aside(text: str) -> tuple[str, ...]:
-    return tuple(word for part in _BRACKETED.findall(without_sizes(text)) for word in words(part))
+def _asides(text: str) -> list[tuple[str, ...]]:
+    return [words(part) for part in _BRACKETED.findall(without_sizes(text))]
 
 
 def _first_segment(segments: list[tuple[str, ...]], *, manner: str) -> tuple[str, ...]:
@@ -293,10 +345,49 @@ def _strip_brand(name: tuple[str, ...], brand: tuple[str, ...], spelled: str | N
     return name
 
 
+def _split_brand(name: tuple[str, ...], brand: tuple[str, ...], spelled: str | None, manner: str) -> tuple[str, ...]:
+    """The words without the brand, also where one joins it with a device ("Acmepod")."""
+    name = _strip_brand(name, brand, spelled)
+    joined = "".join(brand)
+    if len(joined) < _SHORTEST_JOINED or not any(word.startswith(joined) for word in name):
+        return name
+    found: list[str] = []
+    joins: list[str] = []
+    for word in name:
+        rest = word.removeprefix(joined) if word.startswith(joined) else ""
+        (joins if rest in lexicon.JOINED_TO_BRANDS else found).append(
+            rest if rest in lexicon.JOINED_TO_BRANDS else word
+        )
+    if manner == "gear" and all(word in lexicon.HARDWARE or word in lexicon.COLORS for word in found):
+        return (*joins, *found)  # the model, where nothing else names it
+    return (*(word for word in joins if word in lexicon.FORMS), *found)
+
+
+def _strip_short(
+    name: tuple[str, ...], full: tuple[str, ...], brand: tuple[str, ...], spelled: str | None
+) -> tuple[str, ...]:
+    """The words without what stands for the brand at their start: its initials ("MVE" of "Mesa Valley Extracts"), or after the brand
+    some of its letters ("Sunset - SN Blue Dream")."""
+    if not brand or len(name) < 2:
+        return name
+    word = name[0]
+    if not 2 <= len(word) <= 4 or not word.isalpha() or word in lexicon.ABBREVIATIONS or word in lexicon.OF_NAMES:
+        return name
+    if says_nothing(word) or word in lexicon.CANNABINOIDS:
+        return name
+    if word in {"".join(part[0] for part in of) for of in (brand, words(spelled or "")) if len(of) > 1}:
+        return name[1:]
+    letters = iter("".join(brand))
+    after_brand = len(full) > len(name) and full[-len(name) :] == name
+    if after_brand and not set(word[1:]) & _VOWELS and word[0] == brand[0][0] and all(c in letters for c in word):
+        return name[1:]
+    return name
+
+
 @lru_cache(maxsize=131_072)
 def _parse(tokens: tuple[str, ...], *, manner: str, bracketed: bool = False) -> _Parsed:
-    """Sorts words. `manner` is how it is used: `eat`, `smoke` or `gear`."""
-    eats = manner == "eat"
+    """Sorts words. `manner` is how it is used: `eat`, `rub` (on the skin, or not known), `smoke` or `gear`."""
+    eats = manner in ("eat", "rub")
     forms: set[str] = set()
     kept: list[str] = []
     actives: set[str] = set()
@@ -310,7 +401,9 @@ def _parse(tokens: tuple[str, ...], *, manner: str, bracketed: bool = False) -> 
             continue
         for length in range(min(_LONGEST_PHRASE, len(tokens) - at), 0, -1):
             phrase = " ".join(tokens[at : at + length])
-            if phrase in lexicon.FORMS and (eats or phrase not in lexicon.ONLY_EATEN):
+            if phrase in lexicon.FORMS and (
+                eats if phrase in lexicon.ONLY_EATEN else manner == "rub" or phrase not in lexicon.ONLY_RUBBED_IN
+            ):
                 forms.update(lexicon.FORMS[phrase])
                 at += length
                 break
@@ -331,7 +424,15 @@ def _parse(tokens: tuple[str, ...], *, manner: str, bracketed: bool = False) -> 
 def _manner(category: str | None) -> str:
     if category in ("accessory", "apparel"):
         return "gear"
-    return "eat" if category in ("edible", "oral", "tincture", "topical", None, "other") else "smoke"
+    if category in ("topical", None, "other"):
+        return "rub"
+    return "eat" if category in ("edible", "oral", "tincture") else "smoke"
+
+
+def _is_filled(name: tuple[str, ...]) -> bool:
+    """Whether gear is a filled cartridge or pod: "Blue Dream Pod .5g" among batteries."""
+    devices = {device for word in name for device in lexicon.FORMS.get(word, ()) if device in lexicon.DEVICES}
+    return bool(devices) and not any(word in lexicon.HARDWARE for word in name)
 
 
 def _actives(named: frozenset[str], ratio: str | None) -> tuple[str, ...]:
@@ -350,6 +451,12 @@ def _category(listing: Listing) -> str | None:
     if listing.category is None or listing.category in categories.CATEGORIES:
         return listing.category
     return categories.kind(listing.category, (listing.subcategory or "").replace("_", " ")).category
+
+
+def _menu_words(listing: Listing) -> tuple[str, ...]:
+    """The menu's own words for what the listing is."""
+    own = "" if listing.category in categories.CATEGORIES else listing.category or ""
+    return words(f"{listing.subcategory or ''} {own}".replace("_", " "))
 
 
 def _forms(
@@ -387,6 +494,10 @@ def _forms(
 def _kind(category: str | None, forms: frozenset[str]) -> str:
     if category in ("accessory", "apparel", "cultivation"):
         return KINDS[category]
+    if category == "concentrate" and "preroll" in forms and not forms & lexicon.DEVICES:
+        return "flower"
+    if category == "concentrate" and forms & lexicon.RUBBED_IN:
+        return "topical"
     if forms & (lexicon.DEVICES | {"vape"}) and category in (None, "other", "concentrate", "vaporizer", "vape"):
         return "vape"
     if "preroll" in forms and category in (None, "other", "flower", "preroll"):
