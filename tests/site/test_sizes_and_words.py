@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from menuwatch.catalog.taxonomy.sizes import size_of
 from menuwatch.catalog.taxonomy.text import is_one_error_apart
 from menuwatch.storefront import search_words
+from menuwatch.storefront.search import ParsedQuery
 from menuwatch.storefront.search_text import TextReading, cities, places, read_text
 
 
@@ -94,3 +95,8 @@ def test_places_are_found_with_the_rest_of_the_text() -> None:
     assert ("hobbs, NM", "") in places("hobbs nm")
     assert ("las cruces", "gummies") in cities("gummies near Las Cruces")
     assert not any(name.endswith(" IN") for name, _ in places("gummies in stock in"))
+
+
+def test_a_word_that_was_left_out_is_not_shown_as_read() -> None:
+    parsed = ParsedQuery(typed="stizzy pod zzz", guessed=(("stizzy", "stiiizy"),), left_out=("zzz",))
+    assert parsed.read_as == "stiiizy pod"

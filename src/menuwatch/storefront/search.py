@@ -71,9 +71,9 @@ class ParsedQuery:
 
     @property
     def read_as(self) -> str:
-        """The text as interpreted."""
-        changes = dict(self.guessed)
-        return " ".join(changes.get(word, word) for word in words(self.typed)[:MAX_WORDS])
+        """The text as interpreted, without the words that were left out."""
+        changes, without = dict(self.guessed), set(words(" ".join(self.left_out)))
+        return " ".join(changes.get(word, word) for word in words(self.typed)[:MAX_WORDS] if word not in without)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
