@@ -98,6 +98,11 @@ class Matched:
         await self.rows("UPDATE match_corrections SET withdrawn_at = now(), withdrawn_by = 'ann'")
         await self.rows("INSERT INTO match_dirty_blocks (block) SELECT DISTINCT block FROM match_signatures")
 
+    async def group_again(self) -> MatchRun:
+        """All blocks, whether they wait or not."""
+        await self.rows("INSERT INTO match_dirty_blocks (block) SELECT DISTINCT block FROM match_signatures")
+        return await self.match()
+
 
 @pytest.fixture
 async def matched(pool: Pool) -> Matched:

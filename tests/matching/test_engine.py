@@ -231,9 +231,11 @@ async def test_a_skipped_pair_stays_skipped(matched: Matched) -> None:
         await skip_review(conn, await matched.product_id("a/one"), await matched.product_id("b/one"))
     ((_, _, skipped),) = await matched.rows(pair)
     assert skipped is not None
-    sure = 0.4
     await matched.crawl("c", one=BLUE)
     await matched.refresh("d", one=SOUR)
+    assert await matched.rows(pair) == [(0.5, 2, skipped)]
+    sure = 0.4
+    await matched.group_again()
     assert await matched.rows(pair) == [(0.4, 2, skipped)]
     await rebuild_index(matched.pool, group=doubtful)
     assert await matched.rows(pair) == [(0.4, 2, skipped)]

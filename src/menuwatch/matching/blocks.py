@@ -175,10 +175,8 @@ async def _number(
         if listing.number == one.number
     }
     held = Counter(former.values())
-    ids = {"ids": sorted(held)}
-    rows = await (await conn.execute(_q.products, ids, prepare=False)).fetchall() if held else []
-    stored = {row[0]: Summary(*row[1:]) for row in rows}
-    retired = await (await conn.execute(_q.retired, ids, prepare=False)).fetchall() if held else []
+    stored = await stored_products(conn, sorted(held))
+    retired = await (await conn.execute(_q.retired, {"ids": sorted(held)}, prepare=False)).fetchall() if held else []
     elsewhere: dict[int, list[Holder]] = defaultdict(list)
     if spread := sorted(number for number, listings in held.items() if stored[number].listings != listings):
         blocks = [block for component in components for block in component]
@@ -204,16 +202,19 @@ async def _number(
 async def _write_products(
     conn: AsyncConnection[Any], plan: _Plan, numbering: Numbering, stored: Mapping[int, Summary], run: BlockRun
 ) -> None:
-    names = {" ".join(one.signature.brand) for group in plan.groups for one in group.signatures} - {""}
-    brands = dict(await (await conn.execute(_q.brand_ids, {"aliases": sorted(names)})).fetchall()) if names else {}
-    anchors = {number: one.anchor_product_id for number, one in stored.items()}
-    rows: list[dict[str, Any]] = []
+    brands = await brand_ids(conn, (one.signature for group in plan.groups for one in group.signatures))
+    summaries: dict[int, Summary] = {}
     for group, number in zip(plan.groups, plan.numbers, strict=True):
-        summary = summarize(group, brands, anchors.get(number))
-        if stored.get(number) != summary:
-            rows.append({"id": number, **summary._asdict()})
-    if rows:
-        await conn.execute(_q.put_products, {"rows": _encode(rows).decode()})
+        ids = {listing.product_id for listing in group.listings}
+        anchor = stored[number].anchor_product_id if number in stored else None
+        summaries[number] = summarize(
+            [(one.signature, len(one.listings)) for one in group.signatures],
+            brands,
+            anchor_product_id=anchor if anchor in ids else min(ids),
+            listings=len(ids),
+            stores=len({listing.store for listing in group.listings}),
+        )
+    await put_products(conn, {number: one for number, one in summaries.items() if stored.get(number) != one})
     if numbering.redirected:
         targets = [plan.numbers[at] for at in numbering.redirected.values()]
         await conn.execute(_q.redirect_products, {"ids": list(numbering.redirected), "targets": targets})
@@ -223,6 +224,32 @@ async def _write_products(
     await _write_events(conn, plan, numbering, run)
     run.products += len(numbering.new)
     run.merged += len(numbering.merged)
+
+
+async def stored_products(conn: AsyncConnection[Any], ids: Sequence[int]) -> dict[int, Summary]:
+    """What these products are so far, by their numbers."""
+    rows = await (await conn.execute(_q.products, {"ids": ids}, prepare=False)).fetchall() if ids else []
+    return {number: Summary(*row) for number, *row in rows}
+
+
+async def brand_ids(conn: AsyncConnection[Any], signatures: Iterable[Signature]) -> Mapping[str, int]:
+    """The numbers of the signatures' brands, by their words."""
+    names = {" ".join(one.brand) for one in signatures} - {""}
+    return dict(await (await conn.execute(_q.brand_ids, {"aliases": sorted(names)})).fetchall()) if names else {}
+
+
+async def put_products(conn: AsyncConnection[Any], summaries: Mapping[int, Summary]) -> None:
+    """Writes what products are, by their numbers."""
+    if summaries:
+        rows = [{"id": number, **summary._asdict()} for number, summary in summaries.items()]
+        await conn.execute(_q.put_products, {"rows": _encode(rows).decode()})
+
+
+async def put_sizes(conn: AsyncConnection[Any], sizes: Iterable[tuple[int, str]]) -> None:
+    """Adds sizes to products, as pairs of a product's number and a size."""
+    if pairs := sorted(set(sizes)):
+        ids, texts = zip(*pairs, strict=True)
+        await conn.execute(_q.put_sizes, {"ids": list(ids), "sizes": list(texts)}, prepare=False)
 
 
 async def _write_events(conn: AsyncConnection[Any], plan: _Plan, numbering: Numbering, run: BlockRun) -> None:
@@ -243,26 +270,27 @@ async def _write_events(conn: AsyncConnection[Any], plan: _Plan, numbering: Numb
 
 async def _write_links(conn: AsyncConnection[Any], plan: _Plan, run: BlockRun) -> None:
     links: list[tuple[int, int]] = []
-    signatures: list[tuple[int, int, int | None, float, str]] = []
+    signatures: list[tuple[int, int, int | None, float, str, int]] = []
     sizes: list[tuple[int, str]] = []
     for group, number in zip(plan.groups, plan.numbers, strict=True):
         links += [(listing.product_id, number) for listing in group.listings if listing.number != number]
-        for one, link, target in zip(group.signatures, group.links, group.targets, strict=True):
-            reasons = _encode(link.reasons).decode()
-            if (number, target, link.confidence, reasons) != (one.number, one.linked_to, one.confidence, one.reasons):
-                signatures.append((one.id, number, target, link.confidence, reasons))
-        sizes += sorted({(number, size) for listing in group.listings for size in listing.sizes})
+        parts = zip(group.signatures, group.links, group.targets, group.components, strict=True)
+        for one, link, target, component in parts:
+            new = (number, target, link.confidence, _encode(link.reasons).decode(), component)
+            if new != (one.number, one.linked_to, one.confidence, one.reasons, one.component):
+                signatures.append((one.id, *new))
+        sizes += [(number, size) for listing in group.listings for size in listing.sizes]
     if links:
         ids, numbers = zip(*links, strict=True)
         await conn.execute(_q.put_links, {"ids": list(ids), "numbers": list(numbers)})
     if signatures:
         columns = zip(
-            ("ids", "numbers", "linked", "confidences", "reasons"), zip(*signatures, strict=True), strict=True
+            ("ids", "numbers", "linked", "confidences", "reasons", "components"),
+            zip(*signatures, strict=True),
+            strict=True,
         )
         await conn.execute(_q.put_signatures, {name: list(values) for name, values in columns})
-    if sizes:
-        ids, texts = zip(*sizes, strict=True)
-        await conn.execute(_q.put_sizes, {"ids": list(ids), "sizes": list(texts)}, prepare=False)
+    await put_sizes(conn, sizes)
 
 
 async def _write_reviews(conn: AsyncConnection[Any], read: _Read, judgements: Sequence[Judgement]) -> None:

@@ -22,7 +22,7 @@ SELECT DISTINCT a.block, b.block
 DELETE FROM match_dirty_blocks WHERE block = ANY (%(blocks)s::text[]) RETURNING block, cause;
 
 -- name: signatures
-SELECT id, key, block, parsed::text, canonical_product_id, linked_to, confidence, reasons::text
+SELECT id, key, block, parsed::text, canonical_product_id, linked_to, confidence, reasons::text, component
   FROM match_signatures WHERE block = ANY (%(blocks)s::text[]) ORDER BY key;
 
 -- name: listings
@@ -82,9 +82,10 @@ UPDATE product_matches m SET canonical_product_id = n.number, matched_at = now()
   FROM unnest(%(ids)s::bigint[], %(numbers)s::bigint[]) n(id, number) WHERE m.product_id = n.id;
 
 -- name: put_signatures
-UPDATE match_signatures s SET canonical_product_id = n.number, linked_to = n.linked_to, confidence = n.confidence, reasons = n.reasons
-  FROM unnest(%(ids)s::bigint[], %(numbers)s::bigint[], %(linked)s::bigint[], %(confidences)s::double precision[], %(reasons)s::text[]::json[])
-       n(id, number, linked_to, confidence, reasons)
+UPDATE match_signatures s SET canonical_product_id = n.number, linked_to = n.linked_to, confidence = n.confidence, reasons = n.reasons,
+       component = n.component
+  FROM unnest(%(ids)s::bigint[], %(numbers)s::bigint[], %(linked)s::bigint[], %(confidences)s::double precision[], %(reasons)s::text[]::json[],
+       %(components)s::bigint[]) n(id, number, linked_to, confidence, reasons, component)
  WHERE s.id = n.id;
 
 -- name: delete_signatures

@@ -8,7 +8,7 @@ from itertools import pairwise
 from uuid import UUID
 
 from menuwatch.matching.compare import Block, Comparison, block_of, compare
-from menuwatch.matching.model import Doubt, Grouping, Link, Member, Reason, ReasonCode
+from menuwatch.matching.model import Doubt, Grouping, Link, Member, Reason, ReasonCode, Signature
 from menuwatch.matching.weights import WEIGHTS, Weights
 from menuwatch.matching.words import skeleton
 
@@ -34,8 +34,11 @@ def group(
     doubts: list[tuple[int, int, Comparison]] = []
     position_of = {member.signature.key: i for i, member in enumerate(members)}
     said = ((position_of[a], position_of[b]) for a, b in corrections if a in position_of and b in position_of)
-    for a, b in {*_candidates(members, order, block), *((min(pair), max(pair)) for pair in said)}:
+    near = _Sets(len(members))
+    for a, b in {*_candidates(members, order), *((min(pair), max(pair)) for pair in said)}:
         found = work.compare(a, b)
+        if found.bits >= THRESHOLD - _DOUBT and found.veto in (None, ReasonCode.ONE_STORE_LISTS_BOTH):
+            near.join(a, b)
         if found.veto is None and found.bits >= THRESHOLD:
             edges.append((-found.bits, a, b))
         if abs(found.bits - THRESHOLD) <= _DOUBT and found.veto in (None, ReasonCode.ONE_STORE_LISTS_BOTH):
@@ -45,7 +48,23 @@ def group(
     for _, a, b in ordered:
         work.join(order[a], order[b])
     doubts.sort(key=lambda doubt: sorted((position[doubt[0]], position[doubt[1]])))
-    return work.result(order, doubts)
+    return work.result(doubts, near)
+
+
+class _Sets:
+    """Disjoint sets of the numbers below `count`."""
+
+    def __init__(self, count: int) -> None:
+        self._root = list(range(count))
+
+    def find(self, i: int) -> int:
+        while self._root[i] != i:
+            self._root[i] = self._root[self._root[i]]
+            i = self._root[i]
+        return i
+
+    def join(self, keep: int, drop: int) -> None:
+        self._root[self.find(drop)] = self.find(keep)
 
 
 class _Work:
@@ -56,7 +75,7 @@ class _Work:
         self._weights = weights
         self._block = block
         self._corrections = corrections
-        self._root = list(range(len(members)))
+        self._sets = _Sets(len(members))
         self._in = {i: [i] for i in range(len(members))}
         self._known: dict[tuple[int, int], Comparison] = {}
         self._links: dict[int, tuple[int, Comparison]] = {}
@@ -89,14 +108,8 @@ class _Work:
             return Comparison(found.bits, ReasonCode.ONE_STORE_LISTS_BOTH, reasons, found.levels)
         return found
 
-    def find(self, i: int) -> int:
-        while self._root[i] != i:
-            self._root[i] = self._root[self._root[i]]
-            i = self._root[i]
-        return i
-
     def join(self, a: int, b: int) -> bool:
-        left, right = self.find(a), self.find(b)
+        left, right = self._sets.find(a), self._sets.find(b)
         if left == right:
             return False
         certain = self.compare(a, b).bits >= 60
@@ -112,15 +125,17 @@ class _Work:
         keep, drop = (left, right) if len(self._in[left]) >= len(self._in[right]) else (right, left)
         joined = b if keep == left else a
         self._links.setdefault(joined, (a if joined == b else b, self.compare(a, b)))
-        self._root[drop] = keep
+        self._sets.join(keep, drop)
         self._in[keep] += self._in.pop(drop)
         return True
 
-    def result(self, order: Sequence[int], doubts: Sequence[tuple[int, int, Comparison]]) -> Grouping:
+    def result(self, doubts: Sequence[tuple[int, int, Comparison]], near: _Sets) -> Grouping:
         numbers: dict[int, int] = {}
-        groups = [0] * len(self._members)
+        firsts: dict[int, int] = {}
+        groups, components = [0] * len(self._members), [0] * len(self._members)
         for i in range(len(self._members)):
-            groups[i] = numbers.setdefault(self.find(i), len(numbers))
+            groups[i] = numbers.setdefault(self._sets.find(i), len(numbers))
+            components[i] = firsts.setdefault(near.find(i), i)
         links = []
         for i in range(len(self._members)):
             linked = self._links.get(i)
@@ -132,7 +147,7 @@ class _Work:
             Doubt(a, b, Comparison(found.bits, None, (), {}).confidence, groups[a] == groups[b], found.reasons)
             for a, b, found in doubts
         )
-        return Grouping(tuple(groups), tuple(links), asked)
+        return Grouping(tuple(groups), tuple(links), asked, tuple(components))
 
 
 def _is_written_alike(levels: Mapping[str, str]) -> bool:
@@ -162,18 +177,20 @@ CATALOGS = frozenset({"jane", "weedmaps"})
 """Platforms whose catalog ids differ for different products of a brand. Package tags and SKUs differ for one product, too."""
 
 
-def _candidates(members: Sequence[Member], order: Sequence[int], block: Block) -> Iterator[tuple[int, int]]:
+def _candidates(members: Sequence[Member], order: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Pairs that share a telling key, each once."""
     by_key: dict[str, list[int]] = defaultdict(list)
     keys: dict[int, set[str]] = {}
     for i in order:
-        keys[i] = found = _keys(members[i])
-        for key in found:
+        keys[i] = found = _keys(members[i].signature)
+        for key in (*found, *members[i].platform_ids):
             by_key[key].append(i)
     seen: set[tuple[int, int]] = set()
     for i in order:
         usable = [key for key in keys[i] if len(by_key[key]) <= _COMMON]
-        for key in usable or sorted(keys[i], key=lambda key: (len(by_key[key]), key))[:1]:
+        usable = usable or sorted(keys[i], key=lambda key: (len(by_key[key]), key))[:1]
+        shared_ids = (one for one in members[i].platform_ids if len(by_key[one]) <= _COMMON)
+        for key in (*usable, *shared_ids):
             for j in by_key[key]:
                 if j != i:
                     pair = (i, j) if i < j else (j, i)
@@ -182,12 +199,11 @@ def _candidates(members: Sequence[Member], order: Sequence[int], block: Block) -
                         yield pair
 
 
-def _keys(member: Member) -> set[str]:
-    signature = member.signature
+def _keys(signature: Signature) -> set[str]:
     words = [word for word in signature.words + signature.aside if word != "x"]
     found = {skeleton(word) for word in words}
     found |= {skeleton(a + b) for a, b in pairwise(words)}
     if len(words) >= 3:
         for length in range(3, min(len(words), 5) + 1):
             found |= {skeleton("".join(w[0] for w in words[at : at + length])) for at in range(len(words) - length + 1)}
-    return found | set(member.platform_ids)
+    return found

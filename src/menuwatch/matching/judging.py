@@ -45,6 +45,7 @@ class StoredSignature:
     linked_to: int | None
     confidence: float | None
     reasons: str | None
+    component: int | None
     listings: list[StoredListing] = field(default_factory=list)
 
 
@@ -55,6 +56,8 @@ class Group(NamedTuple):
     links: Sequence[Link]
     targets: Sequence[int | None]
     """The ids of the signatures that `links` lead to."""
+    components: Sequence[int]
+    """The lowest ids of the signatures in the components of `signatures`."""
 
     @property
     def listings(self) -> Iterable[StoredListing]:
@@ -116,11 +119,15 @@ def judge(
     by_group: dict[int, list[int]] = {}
     for at, number in enumerate(grouping.groups):
         by_group.setdefault(number, []).append(at)
+    lowest: dict[int, int] = {}
+    for one, component in zip(used, grouping.components, strict=True):
+        lowest[component] = min(one.id, lowest.get(component, one.id))
     groups = [
         Group(
             [used[at] for at in members_of],
             [grouping.links[at] for at in members_of],
             [None if (to := grouping.links[at].to) is None else used[to].id for at in members_of],
+            [lowest[grouping.components[at]] for at in members_of],
         )
         for members_of in by_group.values()
     ]
@@ -146,27 +153,23 @@ def _reviews(used: Sequence[StoredSignature], grouping: Grouping) -> Sequence[Re
     return ranked[:MAX_REVIEWS]
 
 
-def summarize(group: Group, brands: Mapping[str, int], anchor: int | None) -> Summary:
-    """What the product is, as most of its listings say; `anchor` is its listing so far, if it has one."""
-    listings = list(group.listings)
-    ids = {listing.product_id for listing in listings}
+def summarize(signatures: Sequence[tuple[Signature, int]], brands: Mapping[str, int], **counted: int) -> Summary:
+    """What the product is, as most of its listings say, from its signatures with how many listings each has. `brands` has the numbers
+    of brands by their words, `counted` the rest of the summary."""
 
-    def most(values: Iterable[tuple[str | None, int]]) -> str | None:
+    def most(read: Callable[[Signature], str | None]) -> str | None:
         counts: Counter[str] = Counter()
-        for value, count in values:
-            if value:
-                counts[value] += count
+        for signature, listings in signatures:
+            if value := read(signature):
+                counts[value] += listings
         return min(counts, key=lambda value: (-counts[value], value)) if counts else None
 
-    sized = [(one.signature, len(one.listings)) for one in group.signatures]
-    brand = most((" ".join(signature.brand), n) for signature, n in sized)
+    brand = most(lambda one: " ".join(one.brand))
     return Summary(
         brand_id=brands.get(brand) if brand else None,
-        name=(most((signature.name, n) for signature, n in sized) or "Unnamed")[:_LONGEST_NAME],
-        category=most((signature.kind, n) for signature, n in sized),
-        form=most((" ".join(signature.form), n) for signature, n in sized),
-        strain=most((signature.strain, n) for signature, n in sized),
-        anchor_product_id=anchor if anchor in ids else min(ids),
-        listings=len(ids),
-        stores=len({listing.store for listing in listings}),
+        name=(most(lambda one: one.name) or "Unnamed")[:_LONGEST_NAME],
+        category=most(lambda one: one.kind),
+        form=most(lambda one: " ".join(one.form)),
+        strain=most(lambda one: one.strain),
+        **counted,
     )

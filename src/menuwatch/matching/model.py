@@ -198,3 +198,6 @@ class Grouping(NamedTuple):
     groups: tuple[int, ...]
     links: tuple[Link, ...]
     doubts: tuple[Doubt, ...]
+    components: tuple[int, ...]
+    """For each member, the first member that a chain of pairs which are one product, or may be, leads to. What is in one store
+    decides nothing outside the component of its member."""

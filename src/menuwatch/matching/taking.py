@@ -14,6 +14,7 @@ from menuwatch.db import sql
 from menuwatch.db.items import log_refused, write_in_halves
 from menuwatch.db.query import fetch_one, fetch_structs
 from menuwatch.matching import brands
+from menuwatch.matching.alike import Alike, take_numbers
 from menuwatch.matching.blocks import mark_dirty
 from menuwatch.matching.brands import OUTDATED_BY_PERSON, BrandIndex
 from menuwatch.matching.listings import Row, Seller, listing, sizes_of
@@ -51,21 +52,24 @@ async def take_store_in(conn: AsyncConnection[Any], store_id: int, index: BrandI
         if ids := sorted({number for _, number in removed if number is not None}):
             await conn.execute(_q.count_listings, {"ids": ids})
         store = await fetch_one(conn, _q.store, {"id": store_id})
-        written, cause = 0, "menu"
+        written: Sequence[_Signed] = ()
         if store is None:
             await conn.execute(_q.delete_store, {"id": store_id})
+            await mark_dirty(conn, dirty, "menu")
         else:
             cause = _cause(store["rules_version"])
             rows = await fetch_structs(conn, Row, _q.listings, {"id": store_id, "rules": RULES}, prepare=False)
             seller = Seller(id=store["id"], name=store["name"], enterprise_id=store["enterprise_id"])
             new = index.add(brand_core(row.brand) for row in rows if row.brand)
-            written = await _write(conn, rows, seller, index, dirty) if rows else 0
+            written = await _write(conn, rows, seller, index) if rows else ()
+            changed = [one for one in written if _is_changed(one, store_id)]
+            await mark_dirty(conn, dirty.union(*(_renamed(one) for one in changed)), cause)
+            await mark_dirty(conn, await _blocks_to_group(conn, changed), cause)
             matched = {"id": store_id, "crawled_at": store["last_crawled_at"], "rules": RULES}
             await conn.execute(_q.store_matched, matched)
             await brands.rematch_names(conn, new)
-        await mark_dirty(conn, dirty, cause)
     run.stores += 1
-    run.listings += written
+    run.listings += len(written)
     run.removed += len(removed)
 
 
@@ -76,20 +80,16 @@ def _cause(version: int | None) -> str:
 
 
 async def _write(
-    conn: AsyncConnection[Any], rows: Sequence[Row], store: Seller, index: BrandIndex, dirty: set[str]
-) -> int:
-    """Writes the links of rows, and adds the blocks that they change to `dirty`; returns how many were written. A listing that cannot
-    be is skipped until the store's next menu."""
+    conn: AsyncConnection[Any], rows: Sequence[Row], store: Seller, index: BrandIndex
+) -> Sequence[_Signed]:
+    """Writes the links of rows; returns those that were written. A listing that cannot be is skipped until the store's next menu."""
     signed = await asyncio.to_thread(_sign, rows, store, index)
-    written = 0
+    written: list[_Signed] = []
 
     async def write(batch: Sequence[_Signed]) -> None:
-        nonlocal written
         async with conn.transaction():
             await _write_batch(conn, store.id, batch)
-        written += len(batch)
-        for one in batch:
-            dirty.update(_dirty_blocks(one, store.id))
+        written.extend(batch)
 
     await write_in_halves(
         signed, write, lambda one, error: log_refused("product_matcher", "product", one.row.id, error)
@@ -133,11 +133,25 @@ async def _write_batch(conn: AsyncConnection[Any], store_id: int, batch: Sequenc
     await conn.execute(_q.put_matches, {"rows": _encode(rows).decode()})
 
 
-def _dirty_blocks(one: _Signed, store_id: int) -> set[str]:
-    """Blocks that the listing changes: none if it only left the menu. If it is back, it may stand beside one that came meanwhile."""
-    row, signature = one.row, one.signature
+def _is_changed(one: _Signed, store_id: int) -> bool:
+    """Whether the listing may change groups. It does not if it only left the menu; if it is back, it may stand beside one that came
+    meanwhile."""
+    row = one.row
     before = (row.dispensary_id, row.key, row.sizes, row.platform_ids)
-    after = (store_id, str(signature.key), one.sizes, list(one.listing.platform_ids))
-    if before == after and not row.on_menu:
+    after = (store_id, str(one.signature.key), one.sizes, list(one.listing.platform_ids))
+    return before != after or row.on_menu
+
+
+def _renamed(one: _Signed) -> set[str]:
+    """The blocks of a listing that had another signature."""
+    if one.row.block is None or one.row.key == str(one.signature.key):
         return set()
-    return {block for block in (row.block, signature.block) if block is not None}
+    return {one.row.block, one.signature.block}
+
+
+async def _blocks_to_group(conn: AsyncConnection[Any], changed: Sequence[_Signed]) -> set[str]:
+    """The blocks of listings that have no other signature than before, without those that can take their numbers at once."""
+    listed = [one for one in changed if not _renamed(one)]
+    ids = {one.row.id: {*one.listing.platform_ids, *(one.row.platform_ids or ())} for one in listed}
+    taken = await take_numbers(conn, [Alike(one.row.id, sorted(ids[one.row.id]), one.sizes) for one in listed])
+    return {one.signature.block for one in listed if one.row.id not in taken}

@@ -64,9 +64,11 @@ CREATE TABLE match_signatures (
   canonical_product_id     bigint REFERENCES canonical_products (id),  -- null until its block was matched
   linked_to                bigint,                   -- the signature that it joined the product by; null: the product's first, or alone
   confidence               double precision,                     -- that it belongs there, 0 to 1
-  reasons                  json                      -- codes with their details (matching/model.py: Reason)
+  reasons                  json,                     -- codes with their details (matching/model.py: Reason)
+  component                bigint                    -- the lowest signature that pairs which are one product, or may be, lead to; null until matched
 );
 CREATE INDEX match_signatures_block ON match_signatures (block);
+CREATE INDEX match_signatures_component ON match_signatures (component);
 CREATE INDEX match_signatures_product ON match_signatures (canonical_product_id);
 
 -- The link of each listing. `source_version` is that of the values that it was made from: another one means that it is outdated.
@@ -83,6 +85,7 @@ CREATE TABLE product_matches (
 CREATE INDEX product_matches_signature ON product_matches (signature_id);
 CREATE INDEX product_matches_product ON product_matches (canonical_product_id);
 CREATE INDEX product_matches_store ON product_matches (dispensary_id);
+CREATE INDEX product_matches_ids ON product_matches USING gin (platform_ids);
 
 -- Which menu of which store has been taken in.
 CREATE TABLE match_stores (
