@@ -269,11 +269,27 @@ async def test_an_alias_of_a_person_joins_two_brands(matched: Matched) -> None:
     assert [event[-1] for event in await matched.events()] == ["correction"]
 
 
-async def test_a_brand_that_becomes_known_is_found_in_names(matched: Matched) -> None:
-    await matched.refresh("a", one=("Zeta Blue Dream", ""))
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Zeta Blue Dream",
+        "Blue Dream | Zeta",
+        "Blue Dream [Zéta]",
+        "Blue Dream by Zeta",
+        "Blue Dream Zetapods",
+        "Zéta Blue Dream",
+    ],
+)
+async def test_a_brand_that_becomes_known_is_found_in_names(matched: Matched, name: str) -> None:
+    """The same as if the brand had been known before."""
+    await matched.refresh("a", one=(name, ""))
     await matched.refresh("b", one=(BLUE, "Zeta"))
-    numbers = await matched.numbers()
-    assert numbers["a/one"] == numbers["b/one"]
+    await matched.refresh("c", one=(name, ""))
+    signed = await matched.rows(
+        "SELECT DISTINCT signature_id FROM product_matches WHERE dispensary_id <> %s", matched.stores["b"]
+    )
+    assert len(signed) == 1
+    assert await matched.rows("SELECT DISTINCT parsed -> 'brand' ->> 0 FROM match_signatures") == [("zeta",)]
 
 
 def test_platform_ids_say_how_far_they_hold() -> None:

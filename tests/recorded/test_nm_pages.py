@@ -27,7 +27,7 @@ from menuwatch.web.request_middleware import Traffic
 from menuwatch.web.routing import Apps
 from tests.recorded.replayed import recording
 
-ONE_PAGE = 26
+ONE_PAGE = 27
 """Of the thirty, those of which every listing is on one page. The aim is 27: raise it with the matcher, never lower it."""
 
 _OFFERS = """

@@ -11,8 +11,9 @@ from psycopg import AsyncConnection
 
 from menuwatch.catalog.taxonomy.text import slug, words
 from menuwatch.db import sql
+from menuwatch.matching import lexicon
 from menuwatch.matching.model import Listing, Signature
-from menuwatch.matching.names import KnownBrands, brand_core, sign
+from menuwatch.matching.names import KnownBrands, brand_core, brand_named_in, sign
 
 _q = sql.load(__package__, "brands.sql")
 
@@ -114,12 +115,13 @@ async def learn(conn: AsyncConnection[Any], signed: Iterable[tuple[Listing, Sign
 
 
 async def rematch_names(conn: AsyncConnection[Any], new: Mapping[str, frozenset[tuple[str, ...]]]) -> None:
-    """Outdates listings without a brand whose names begin with one of these brands, by their first words."""
+    """Outdates listings without a brand whose names tell one of these brands, by their first words."""
     if not new:
         return
     known = KnownBrands(new)
-    rows = await (await conn.execute(_q.names, {"starts": sorted(new)}, prepare=False)).fetchall()
-    if ids := [number for number, name in rows if known.at_start(words(name))]:
+    spelled = sorted({first + ending for first in new for ending in ("", *lexicon.JOINED_TO_BRANDS)})
+    rows = await (await conn.execute(_q.names, {"words": spelled}, prepare=False)).fetchall()
+    if ids := [number for number, name in rows if brand_named_in(name, known)]:
         await conn.execute(_q.rematch_products, {"ids": ids})
 
 

@@ -37,10 +37,9 @@ WITH n AS (
 UPDATE brands b SET name = n.spelling FROM n WHERE b.id = n.id;
 
 -- name: names
--- Matched listings without a brand that begin with one of these words.
-SELECT p.id, p.name FROM unnest(%(starts)s::text[]) w(word)
-  JOIN catalog_products p ON lower(p.name) >= w.word AND lower(p.name) < w.word || chr(1114109) AND p.brand_name IS NULL
-  JOIN product_matches m ON m.product_id = p.id;
+-- Matched listings without a brand that have one of these words in their names.
+SELECT p.id, p.name FROM catalog_products p JOIN product_matches m ON m.product_id = p.id
+ WHERE name_words(p.name) && %(words)s::text[] AND p.brand_name IS NULL;
 
 -- name: rematch_products
 WITH outdated AS (

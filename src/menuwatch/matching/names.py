@@ -77,7 +77,7 @@ _LONGEST_PHRASE = max(len(phrase.split()) for phrase in lexicon.FORMS)
 
 @dataclass(frozen=True, slots=True)
 class KnownBrands:
-    """Brands that menus name in their brand field, as cores, by their first word: names that begin with one belong to it."""
+    """Brands that menus name in their brand field, as cores, by their first word."""
 
     by_first: Mapping[str, frozenset[tuple[str, ...]]] = field(default_factory=dict)
 
@@ -89,6 +89,12 @@ class KnownBrands:
             if core and not all(says_nothing(word) for word in core) and len("".join(core)) > 2:
                 found.setdefault(core[0], set()).add(core)
         return cls({first: frozenset(cores) for first, cores in found.items()})
+
+    def named(
+        self, segments: Sequence[tuple[str, ...]], name: tuple[str, ...], bracketed: Sequence[tuple[str, ...]]
+    ) -> tuple[str, ...]:
+        """The known brand that a name of these segments and words tells; else ()."""
+        return self.at_start(name) or self.at_end(segments, name, bracketed) or self.within(name)
 
     def at_start(self, name: tuple[str, ...]) -> tuple[str, ...]:
         """The longest known brand that the words begin with, and that leaves a word; else ()."""
@@ -162,27 +168,32 @@ def says_nothing(word: str) -> bool:
     return word in lexicon.GENERIC or word in lexicon.FORMS or word in lexicon.STRAINS
 
 
+def brand_named_in(name: str, known: KnownBrands) -> tuple[str, ...]:
+    """The known brand that a listing without a brand belongs to by its name; else ()."""
+    segments, asides, bare, _ = _take_apart(name)
+    return known.named(segments, bare, asides)
+
+
+def _take_apart(
+    name: str,
+) -> tuple[list[tuple[str, ...]], Sequence[tuple[str, ...]], tuple[str, ...], str | None]:
+    """The segments of a name without sizes, what is in brackets, the words of all segments, and the ratio."""
+    text, ratio = _take_ratio(plain(name))
+    segments = _segments(without_sizes(text))
+    return segments, _asides(text), tuple(word for segment in segments for word in segment), ratio
+
+
 def sign(listing: Listing, known: KnownBrands = NO_BRANDS) -> Signature:
     """The listing as it is compared."""
-    text = plain(listing.name)
     category = _category(listing)
     named = brand_core(listing.brand) if listing.brand else ()
-    text, ratio = _take_ratio(text)
-    segments = _segments(without_sizes(text))
-    asides = _asides(text)
-    bare = tuple(word for segment in segments for word in segment)
+    segments, asides, bare, ratio = _take_apart(listing.name)
     manner = _manner(category)
     if manner == "gear" and _is_filled(bare):
         category, manner = "vaporizer", "smoke"
     brand = named
     if not brand or _is_own_name(brand, listing):
-        brand = (
-            known.at_start(bare)
-            or known.at_end(segments, bare, asides)
-            or known.within(bare)
-            or brand
-            or _first_segment(segments, manner=manner)
-        )
+        brand = known.named(segments, bare, asides) or brand or _first_segment(segments, manner=manner)
     aside = tuple(word for part in asides if brand_core(" ".join(part)) != brand for word in part)
     main = _parse(
         _strip_short(_split_brand(bare, brand, listing.brand, manner), bare, brand, listing.brand), manner=manner

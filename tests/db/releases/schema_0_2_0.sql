@@ -1130,6 +1130,10 @@ CREATE FUNCTION public.merged_locations(ids integer[]) RETURNS integer[]
     SELECT live_location(n) AS id FROM unnest($1) n UNION SELECT l.id FROM r JOIN locations l ON l.merged_into = r.id)
   SELECT coalesce(array_agg(r.id), '{}') FROM r WHERE r.id IS NOT NULL
 $_$;
+CREATE FUNCTION public.name_words(name text) RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+  SELECT string_to_array(regexp_replace(regexp_replace(lower(normalize(name, NFKD)), U&'[''\2019\0300-\036F]', '', 'g'), '[^a-z0-9]+', ' ', 'g'), ' ') $$;
 CREATE FUNCTION public.note_brands() RETURNS trigger
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_custom_plan'
@@ -2635,7 +2639,8 @@ CREATE TABLE public.match_signatures (
     canonical_product_id bigint,
     linked_to bigint,
     confidence double precision,
-    reasons json
+    reasons json,
+    component bigint
 );
 CREATE VIEW analyst.product_matches AS
  SELECT m.product_id,
@@ -5274,7 +5279,7 @@ INSERT INTO public.match_events OVERRIDING SYSTEM VALUE VALUES
 INSERT INTO public.match_reviews VALUES
 	(1, 2, 1.5, false, 1, '[]', NULL);
 INSERT INTO public.match_signatures OVERRIDING SYSTEM VALUE VALUES
-	(1, '00000000-0000-4000-8000-000000000001', 'x', '[]', NULL, NULL, NULL, NULL);
+	(1, '00000000-0000-4000-8000-000000000001', 'x', '[]', NULL, NULL, NULL, NULL, NULL);
 INSERT INTO public.match_stores VALUES
 	(1, '2026-11-01 00:00:00+00', 1, '2026-11-01 00:00:00+00');
 INSERT INTO public.pod_scale_request VALUES
@@ -5732,6 +5737,7 @@ CREATE UNIQUE INDEX catalog_names_name ON public.catalog_names USING btree (md5(
 CREATE INDEX catalog_names_parts ON public.catalog_names USING gin (public.trigrams(name)) WITH (fastupdate=off);
 CREATE INDEX catalog_products_brand ON public.catalog_products USING btree (lower(brand_name));
 CREATE INDEX catalog_products_brand_name ON public.catalog_products USING btree (brand_name, dispensary_id) INCLUDE (is_in_stock) WHERE (brand_name IS NOT NULL);
+CREATE INDEX catalog_products_brandless ON public.catalog_products USING gin (public.name_words(name)) WHERE (brand_name IS NULL);
 CREATE INDEX catalog_products_changed ON public.catalog_products USING btree (changed_at, id);
 CREATE INDEX catalog_products_first_seen ON public.catalog_products USING btree (first_seen_at);
 CREATE UNIQUE INDEX catalog_products_item ON public.catalog_products USING btree (dispensary_id, provider, provider_product_id);
@@ -5799,6 +5805,7 @@ CREATE INDEX match_events_unnumbered ON public.match_events USING btree (id) WHE
 CREATE INDEX match_reviews_b ON public.match_reviews USING btree (b);
 CREATE INDEX match_reviews_queue ON public.match_reviews USING btree (((((0.5)::double precision - abs((confidence - (0.5)::double precision))) * ln(((1 + impact))::double precision))) DESC, a, b) WHERE (skipped_at IS NULL);
 CREATE INDEX match_signatures_block ON public.match_signatures USING btree (block);
+CREATE INDEX match_signatures_component ON public.match_signatures USING btree (component);
 CREATE INDEX match_signatures_product ON public.match_signatures USING btree (canonical_product_id);
 CREATE INDEX price_watch_events_happened ON public.price_watch_events USING btree (happened_at);
 CREATE INDEX price_watches_address ON public.price_watches USING btree (address_mark) WHERE (address_mark IS NOT NULL);
@@ -5814,6 +5821,7 @@ CREATE INDEX product_history_store ON ONLY public.product_history USING btree (d
 CREATE INDEX product_history_2026_11_dispensary_id_ended_at_idx ON public.product_history_2026_11 USING btree (dispensary_id, ended_at);
 CREATE INDEX product_history_time ON ONLY public.product_history USING btree (ended_at);
 CREATE INDEX product_history_2026_11_ended_at_idx ON public.product_history_2026_11 USING btree (ended_at);
+CREATE INDEX product_matches_ids ON public.product_matches USING gin (platform_ids);
 CREATE INDEX product_matches_product ON public.product_matches USING btree (canonical_product_id);
 CREATE INDEX product_matches_signature ON public.product_matches USING btree (signature_id);
 CREATE INDEX product_matches_store ON public.product_matches USING btree (dispensary_id);
