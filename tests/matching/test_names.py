@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from menuwatch.matching.brand_names import KnownBrands, brand_core
 from menuwatch.matching.model import Listing, Signature
-from menuwatch.matching.names import KnownBrands, brand_core, sign
+from menuwatch.matching.names import sign
 from menuwatch.matching.packages import Size, size_of, split
 from menuwatch.matching.words import Kind, align
 

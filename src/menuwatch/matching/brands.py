@@ -12,8 +12,9 @@ from psycopg import AsyncConnection
 from menuwatch.catalog.taxonomy.text import slug, words
 from menuwatch.db import sql
 from menuwatch.matching import lexicon
+from menuwatch.matching.brand_names import KnownBrands, brand_core, brand_named_in
 from menuwatch.matching.model import Listing, Signature
-from menuwatch.matching.names import KnownBrands, brand_core, brand_named_in, sign
+from menuwatch.matching.names import sign
 
 _q = sql.load(__package__, "brands.sql")
 

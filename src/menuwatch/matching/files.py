@@ -17,10 +17,12 @@ import msgspec
 
 from menuwatch.core.errors import InvalidField
 from menuwatch.exports.atomic_files import atomic_file
-from menuwatch.matching import names, packages
+from menuwatch.matching import packages
+from menuwatch.matching.brand_names import KnownBrands, brand_core
 from menuwatch.matching.compare import block_of, compare
 from menuwatch.matching.groups import group
 from menuwatch.matching.model import Listing, Member, Signature
+from menuwatch.matching.names import sign
 from menuwatch.matching.weights import WEIGHTS, Pair, Weights, train
 
 _TRAINING_PAIRS = 40_000
@@ -71,11 +73,11 @@ def group_listings(listings: Sequence[Listing], weights: Weights = WEIGHTS) -> l
 
 def _sign_all(listings: Sequence[Listing]) -> tuple[dict[UUID, list[int]], dict[str, dict[UUID, Signature]]]:
     """Positions of the listings by signature, and signatures by block."""
-    known = names.KnownBrands.of({names.brand_core(one.brand) for one in listings if one.brand})
+    known = KnownBrands.of({brand_core(one.brand) for one in listings if one.brand})
     alike: dict[UUID, list[int]] = defaultdict(list)
     blocks: dict[str, dict[UUID, Signature]] = defaultdict(dict)
     for i, listing in enumerate(listings):
-        signature = names.sign(listing, known)
+        signature = sign(listing, known)
         alike[signature.key].append(i)
         blocks[signature.block].setdefault(signature.key, signature)
     return alike, blocks

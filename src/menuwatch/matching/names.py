@@ -13,12 +13,7 @@
 
 from __future__ import annotations
 
-import math
-import re
-import unicodedata
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
@@ -26,44 +21,21 @@ from typing import NamedTuple
 from menuwatch.catalog.taxonomy import categories
 from menuwatch.catalog.taxonomy.text import words
 from menuwatch.matching import lexicon
+from menuwatch.matching.brand_names import (
+    LONGEST_BRAND,
+    NO_BRANDS,
+    KnownBrands,
+    brand_core,
+    is_own_name,
+    split_brand,
+    strip_short,
+)
 from menuwatch.matching.model import Listing, Signature
-from menuwatch.matching.words import singular
+from menuwatch.matching.name_parts import take_apart
 
 RULES = 1
 """Version of the parser and of the comparison; raise it to have all listings matched again."""
 
-_LONGEST = 400
-"""Characters of a name that are read: enough for 40 words."""
-_STARRED = re.compile(r"\*[^*]{0,40}\*|\(\d+\)|[™®©]")
-_REMARK = re.compile(r"[(\[]\s*(?:rec|med|recreational|medical|adult use)\s*[)\]]", re.IGNORECASE)
-_PERCENT = re.compile(r"\d+(?:\.\d+)?\s*%|\$\s*\d+(?:\.\d\d)?")
-_RATIO = re.compile(
-    r"(?<![\w.:])(\d{1,4}(?:\.\d+)?(?:\s*:\s*\d{1,4}(?:\.\d+)?){1,4})(?=\s*mg|(?![\w:]))", re.IGNORECASE
-)
-_ACTIVE = "|".join(sorted(lexicon.CANNABINOIDS - {"d8", "d9", "delta"}))
-_AMOUNTS = re.compile(
-    rf"(?:\b({_ACTIVE})\s*[:-]?\s*)?(?<![\w.])(\d{{1,4}}(?:\.\d+)?)\s*mg\b(?:\s*({_ACTIVE})\b)?", re.IGNORECASE
-)
-"""Milligrams with the cannabinoid before or after them."""
-_SIZE = re.compile(
-    r"(?<![\w.])(?:\d{1,3}\s*x\s*)?(?:\d+/\d+|\d*\.?\d+)\s*-?\s*"
-    r"(?:mg|mgs|milligrams?|g|gs|gr|gm|gms|grams?|oz|ounces?|ml|fl\.?\s*oz|kg|lbs?)\b(?!')\.?",
-    re.IGNORECASE,
-)
-_COUNT = re.compile(
-    r"(?<![\w.])(?:(?:pack|box)\s+of\s+\d{1,3}|\d{1,3}\s*-?\s*(?:ct|count|pk|pks|packs?|pcs?|pieces?|x)\b\.?)|\bx\s*\d{1,3}\b",
-    re.IGNORECASE,
-)
-_FRACTION = re.compile(r"(?<![\w/])1/[248](?![\w/])|(?<![\w.])0?\.\d+(?![\w.])")
-_CODE = re.compile(r"(?<!\w)[A-Z]{2,4} B\d{1,2}(?!\w)")
-"""A maker's code before the name: "APL B10 - Sour Apple"."""
-_BRACKETED = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]")
-_SEGMENTS = re.compile(r"\s*[|:•·~]\s*|\s+[-–—]+\s*|\s*[–—]+\s+|\s+/\s+")
-_KNOWN_LENGTH = 4
-"""Words of the longest brand that is looked for at the start of a name."""
-_SHORTEST_JOINED = 4
-"""Letters of a brand at least that may be joined with another word."""
-_VOWELS = frozenset("aeiouy")
 _BLOCK = 4
 """Letters of the brand that a block's listings share."""
 
@@ -73,70 +45,6 @@ KINDS = {
 }  # fmt: skip
 """Kinds of the taxonomy's categories, and of words of menus for them."""
 _LONGEST_PHRASE = max(len(phrase.split()) for phrase in lexicon.FORMS)
-
-
-@dataclass(frozen=True, slots=True)
-class KnownBrands:
-    """Brands that menus name in their brand field, as cores, by their first word."""
-
-    by_first: Mapping[str, frozenset[tuple[str, ...]]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, cores: Iterable[tuple[str, ...]]) -> KnownBrands:
-        """From the cores of brands (`brand_core`). Those that are single words of the trade are left out."""
-        found: dict[str, set[tuple[str, ...]]] = {}
-        for core in cores:
-            if core and not all(says_nothing(word) for word in core) and len("".join(core)) > 2:
-                found.setdefault(core[0], set()).add(core)
-        return cls({first: frozenset(cores) for first, cores in found.items()})
-
-    def named(
-        self, segments: Sequence[tuple[str, ...]], name: tuple[str, ...], bracketed: Sequence[tuple[str, ...]]
-    ) -> tuple[str, ...]:
-        """The known brand that a name of these segments and words tells; else ()."""
-        return self.at_start(name) or self.at_end(segments, name, bracketed) or self.within(name)
-
-    def at_start(self, name: tuple[str, ...]) -> tuple[str, ...]:
-        """The longest known brand that the words begin with, and that leaves a word; else ()."""
-        if not name or name[0] not in self.by_first:
-            return ()
-        cores = self.by_first[name[0]]
-        for length in range(min(_KNOWN_LENGTH, len(name) - 1), 0, -1):
-            if name[:length] in cores:
-                return name[:length]
-        return ()
-
-    def within(self, name: tuple[str, ...]) -> tuple[str, ...]:
-        """The known brand that a word joins with its device: "Blue Dream Acmepod"; else ()."""
-        for word in name:
-            for ending in lexicon.JOINED_TO_BRANDS:
-                core = (word.removesuffix(ending),)
-                if (
-                    word.endswith(ending)
-                    and len(core[0]) >= _SHORTEST_JOINED
-                    and core in self.by_first.get(core[0], ())
-                ):
-                    return core
-        return ()
-
-    def at_end(
-        self, segments: Sequence[tuple[str, ...]], name: tuple[str, ...], bracketed: Sequence[tuple[str, ...]] = ()
-    ) -> tuple[str, ...]:
-        """The known brand that is the last segment or in brackets, or that follows the last "by"; else ()."""
-        ends = [brand_core(" ".join(segments[-1]))] if len(segments) > 1 else []
-        in_brackets = [brand_core(" ".join(part)) for part in bracketed]
-        ends += [core for core in in_brackets if not all(word in _NAMING for word in core)]
-        if "by" in name[1:-1]:
-            ends.append(brand_core(" ".join(name[len(name) - name[::-1].index("by") :])))
-        telling = tuple(word for word in name if not says_nothing(word))
-        last = [brand_core(" ".join(telling[-length:])) for length in (3, 2, 1) if len(telling) > length]
-        ends += [core for core in last if not all(word in _NAMING for word in core)]
-        return next((core for core in ends if core and core in self.by_first.get(core[0], ())), ())
-
-
-NO_BRANDS = KnownBrands()
-_NAMING = frozenset(singular(word) for word in lexicon.OF_NAMES | lexicon.GENERIC | {"clear", "cookie", "mini", "tool"})
-"""Words that end the names of many strains and things: there, they are no brand."""
 
 
 class _Parsed(NamedTuple):
@@ -149,54 +57,21 @@ class _Parsed(NamedTuple):
     """All words, for a name that has nothing else."""
 
 
-@lru_cache(maxsize=65_536)
-def brand_core(brand: str) -> tuple[str, ...]:
-    """Words of a brand without what menus add or leave out: "The Cresco Labs™" and "Cresco" are both `("cresco",)`."""
-    found = list(words(_STARRED.sub(" ", brand)))
-    if " ".join(found) in lexicon.NO_BRAND:
-        return ()
-    found = ["dr" if word == "doctor" else word for word in found]
-    if len(found) > 1 and found[0] == "the":
-        del found[0]
-    while len(found) > 1 and (found[-1] in lexicon.BRAND_ENDINGS or says_nothing(found[-1])):
-        del found[-1]
-    return tuple(word if len(word) < 5 else singular(word) for word in found)
-
-
-def says_nothing(word: str) -> bool:
-    """Whether a word is one of the trade, which tells no product from another."""
-    return word in lexicon.GENERIC or word in lexicon.FORMS or word in lexicon.STRAINS
-
-
-def brand_named_in(name: str, known: KnownBrands) -> tuple[str, ...]:
-    """The known brand that a listing without a brand belongs to by its name; else ()."""
-    segments, asides, bare, _ = _take_apart(name)
-    return known.named(segments, bare, asides)
-
-
-def _take_apart(
-    name: str,
-) -> tuple[list[tuple[str, ...]], Sequence[tuple[str, ...]], tuple[str, ...], str | None]:
-    """The segments of a name without sizes, what is in brackets, the words of all segments, and the ratio."""
-    text, ratio = _take_ratio(plain(name))
-    segments = _segments(without_sizes(text))
-    return segments, _asides(text), tuple(word for segment in segments for word in segment), ratio
-
-
 def sign(listing: Listing, known: KnownBrands = NO_BRANDS) -> Signature:
     """The listing as it is compared."""
     category = _category(listing)
     named = brand_core(listing.brand) if listing.brand else ()
-    segments, asides, bare, ratio = _take_apart(listing.name)
+    parts = take_apart(listing.name)
+    bare, ratio = parts.words, parts.ratio
     manner = _manner(category)
     if manner == "gear" and _is_filled(bare):
         category, manner = "vaporizer", "smoke"
     brand = named
-    if not brand or _is_own_name(brand, listing):
-        brand = known.named(segments, bare, asides) or brand or _first_segment(segments, manner=manner)
-    aside = tuple(word for part in asides if brand_core(" ".join(part)) != brand for word in part)
+    if not brand or is_own_name(brand, listing):
+        brand = known.named(parts) or brand or _first_segment(parts.segments, manner=manner)
+    aside = tuple(word for part in parts.asides if brand_core(" ".join(part)) != brand for word in part)
     main = _parse(
-        _strip_short(_split_brand(bare, brand, listing.brand, manner), bare, brand, listing.brand), manner=manner
+        strip_short(split_brand(bare, brand, listing.brand, manner), bare, brand, listing.brand), manner=manner
     )
     beside = _parse(aside, manner=manner, bracketed=True)
     of_brand = _parse(words(listing.brand or ""), manner="smoke")
@@ -270,129 +145,15 @@ def _signature(
     )
 
 
-def plain(name: str) -> str:
-    """The name without marks, percentages, prices, and remarks such as "(REC)"."""
-    text = unicodedata.normalize("NFKC", name[:_LONGEST]).replace("⁄", "/").replace("’", "'")
-    return _PERCENT.sub(" ", _REMARK.sub(" ", _STARRED.sub(" ", text)))
-
-
-def _take_ratio(text: str) -> tuple[str, str | None]:
-    """The text without its first ratio, and the ratio in lowest terms, by cannabinoid where the name gives them in order:
-    "100:50mg" is "2:1", "1:10 THC:CBN" and "10:1 CBN/THC" are "cbn10:thc1".
-    """
-    match = _RATIO.search(text)
-    if match is None:
-        return text, _ratio_of_amounts(text)
-    parts = [float(part) for part in match[1].split(":")]
-    whole = [round(part * 100) for part in parts]
-    divisor = math.gcd(*whole)
-    if not divisor:
-        return text, None
-    rest = text[: match.start()] + " " + _RATIO.sub(" ", text[match.end() :])
-    amounts = [str(part // divisor) for part in whole]
-    named_actives = list(dict.fromkeys(word for word in words(rest) if word in lexicon.CANNABINOIDS))
-    if len(named_actives) == len(amounts):
-        return rest, ":".join(sorted(name + amount for name, amount in zip(named_actives, amounts, strict=True)))
-    return rest, ":".join(amounts)
-
-
-def _ratio_of_amounts(text: str) -> str | None:
-    """The ratio of milligrams of several cannabinoids: "100mg THC / 100mg CBD" is "cbd1:thc1"."""
-    amounts: dict[str, int] = {}
-    for before, amount, after in _AMOUNTS.findall(text):
-        amounts.setdefault((before or after).lower(), round(float(amount) * 100))
-    divisor = math.gcd(*amounts.values())
-    if len(amounts) < 2 or not divisor:
-        return None
-    return ":".join(sorted(f"{name}{amount // divisor}" for name, amount in amounts.items()))
-
-
-def without_sizes(text: str) -> str:
-    """The text without sizes, counts and codes of makers."""
-    return _FRACTION.sub(" ", _COUNT.sub(" ", _SIZE.sub(" ", _CODE.sub(" ", text))))
-
-
-def _segments(text: str) -> list[tuple[str, ...]]:
-    found = (words(part) for part in _SEGMENTS.split(_BRACKETED.sub(" ", text)))
-    return [part for part in found if part]
-
-
-def _asides(text: str) -> list[tuple[str, ...]]:
-    return [words(part) for part in _BRACKETED.findall(without_sizes(text))]
-
-
 def _first_segment(segments: list[tuple[str, ...]], *, manner: str) -> tuple[str, ...]:
     """The first segment as a brand, if it says more than the form, and what follows says something too."""
     if len(segments) < 2:
         return ()
     first = _parse(segments[0], manner=manner).tokens
     rest = _parse(tuple(word for segment in segments[1:] for word in segment), manner=manner).tokens
-    if not first or not rest or len(first) > _KNOWN_LENGTH or all(word.isdigit() for word in first):
+    if not first or not rest or len(first) > LONGEST_BRAND or all(word.isdigit() for word in first):
         return ()
     return brand_core(" ".join(first))
-
-
-def _is_own_name(brand: tuple[str, ...], listing: Listing) -> bool:
-    own = words(listing.store_name or listing.store)
-    return brand == own[: len(brand)] or (listing.seller is not None and brand == brand_core(listing.seller))
-
-
-def _strip_brand(name: tuple[str, ...], brand: tuple[str, ...], spelled: str | None) -> tuple[str, ...]:
-    """The words without the brand where they begin with it, in full or as its core; elsewhere in the name, where it stands in full."""
-    if not brand:
-        return name
-    for own in sorted({words(spelled or ""), brand}, key=len, reverse=True):
-        if not own:
-            continue
-        if name[: len(own)] == own:
-            return name[len(own) :]
-        for at in range(1, len(name) - len(own) + 1):
-            if name[at : at + len(own)] == own:
-                return name[:at] + name[at + len(own) :]
-    joined = "".join(brand)
-    for count in range(1, min(4, len(name)) + 1):
-        if "".join(name[:count]) == joined:
-            return name[count:]
-    return name
-
-
-def _split_brand(name: tuple[str, ...], brand: tuple[str, ...], spelled: str | None, manner: str) -> tuple[str, ...]:
-    """The words without the brand, also where one joins it with a device ("Acmepod")."""
-    name = _strip_brand(name, brand, spelled)
-    joined = "".join(brand)
-    if len(joined) < _SHORTEST_JOINED or not any(word.startswith(joined) for word in name):
-        return name
-    found: list[str] = []
-    joins: list[str] = []
-    for word in name:
-        rest = word.removeprefix(joined) if word.startswith(joined) else ""
-        (joins if rest in lexicon.JOINED_TO_BRANDS else found).append(
-            rest if rest in lexicon.JOINED_TO_BRANDS else word
-        )
-    if manner == "gear" and all(word in lexicon.HARDWARE or word in lexicon.COLORS for word in found):
-        return (*joins, *found)  # the model, where nothing else names it
-    return (*(word for word in joins if word in lexicon.FORMS), *found)
-
-
-def _strip_short(
-    name: tuple[str, ...], full: tuple[str, ...], brand: tuple[str, ...], spelled: str | None
-) -> tuple[str, ...]:
-    """The words without what stands for the brand at their start: its initials ("MVE" of "Mesa Valley Extracts"), or after the brand
-    some of its letters ("Sunset - SN Blue Dream")."""
-    if not brand or len(name) < 2:
-        return name
-    word = name[0]
-    if not 2 <= len(word) <= 4 or not word.isalpha() or word in lexicon.ABBREVIATIONS or word in lexicon.OF_NAMES:
-        return name
-    if says_nothing(word) or word in lexicon.CANNABINOIDS:
-        return name
-    if word in {"".join(part[0] for part in of) for of in (brand, words(spelled or "")) if len(of) > 1}:
-        return name[1:]
-    letters = iter("".join(brand))
-    after_brand = len(full) > len(name) and full[-len(name) :] == name
-    if after_brand and not set(word[1:]) & _VOWELS and word[0] == brand[0][0] and all(c in letters for c in word):
-        return name[1:]
-    return name
 
 
 @lru_cache(maxsize=131_072)

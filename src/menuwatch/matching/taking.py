@@ -16,10 +16,11 @@ from menuwatch.db.query import fetch_one, fetch_structs
 from menuwatch.matching import brands
 from menuwatch.matching.alike import Alike, take_numbers
 from menuwatch.matching.blocks import mark_dirty
+from menuwatch.matching.brand_names import brand_core
 from menuwatch.matching.brands import OUTDATED_BY_PERSON, BrandIndex
 from menuwatch.matching.listings import Row, Seller, listing, sizes_of
 from menuwatch.matching.model import Listing, Signature
-from menuwatch.matching.names import RULES, brand_core
+from menuwatch.matching.names import RULES
 
 _q = sql.load(__package__, "engine.sql")
 _encode = msgspec.json.encode

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from menuwatch.catalog.taxonomy.text import words
 from menuwatch.matching import lexicon
-from menuwatch.matching.names import brand_core, plain, says_nothing, without_sizes
+from menuwatch.matching.brand_names import brand_core, says_nothing
+from menuwatch.matching.name_parts import plain, without_sizes
 
 _PARTS = re.compile(r"\s*[|•·~]\s*|\s+[-–—]+\s*|\s*[–—]+\s+|\s*[-–—]+\s+|\s+/\s+")
 _DOSES = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:\s*:\s*\d+(?:\.\d+)?)+\s*mg\b", re.IGNORECASE)
