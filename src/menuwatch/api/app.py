@@ -68,9 +68,8 @@ def bare_app() -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
     )
-    app.state.router = include_package(app, routes)
+    app.state.router = include_package(app, routes, operation_id=_operation_id)
     error_handlers.install(app)
     openapi.install(app, app.state.router)
     return app

@@ -61,9 +61,7 @@ def assets() -> Assets:
 
 def create_dashboard(system: AppContext, traffic: Traffic, live: Live) -> FastAPI:
     """The dashboard on its parts, to be mounted below `/admin`. They stay the caller's."""
-    app = FastAPI(
-        docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False, dependencies=[Depends(count_badges)]
-    )
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.state.system = system
     app.state.badges = Badges(system.pool)
     app.state.live = live
@@ -73,9 +71,10 @@ def create_dashboard(system: AppContext, traffic: Traffic, live: Live) -> FastAP
     }
     app.state.pages = Pages([HERE / "templates"], assets(), filters=filters)
     app.state.pages.assets.install(app)
-    screens = include_package(app, pages)
+    counted = [Depends(count_badges)]
+    screens = include_package(app, pages, dependencies=counted)
     if system.demo_token is not None:
-        app.include_router(demo_login.router)
+        app.include_router(demo_login.router, dependencies=counted)
     handlers: dict[Any, Any] = {
         NotSignedIn: _to_login,
         NotAllowed: _not_allowed,

@@ -66,7 +66,7 @@ async def count_badges(request: Request) -> None:
     """Dependency of every page: puts the counts where the frame finds them."""
     principal = getattr(request.state, "principal", None)
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-    if principal is None or not principal.may(Permission.READ) or path.startswith(("/live", "/static/")):
+    if principal is None or not principal.may(Permission.READ) or path.startswith("/live"):
         return
     if request.method == "GET":
         request.state.badges = await request.app.state.badges.get()

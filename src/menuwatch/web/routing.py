@@ -6,21 +6,43 @@ them are served behind a proxy."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI
+from fastapi.params import Depends
 from fastapi.routing import APIRoute
+from fastapi.utils import generate_unique_id
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from menuwatch.web.headers import BARE_POLICY, SecurityHeaders
 
 
-def include_package(app: FastAPI | APIRouter, package: ModuleType) -> APIRouter:
+def include_package(
+    app: FastAPI | APIRouter,
+    package: ModuleType,
+    *,
+    dependencies: Sequence[Depends] = (),
+    operation_id: Callable[[APIRoute], str] = generate_unique_id,
+) -> APIRouter:
     """Includes the routers of all modules of a package and returns them as one. Fixed path segments match before parameters
-    (`/tasks/bulk` before `/tasks/{task_id}`), otherwise modules are in alphabetical order."""
+    (`/tasks/bulk` before `/tasks/{task_id}`), otherwise modules are in alphabetical order. Every route gets the `dependencies`."""
+    combined, included = _included(package, tuple(dependencies), operation_id)
+    app.routes.extend(included)
+    return combined
+
+
+@functools.cache
+def _included(
+    package: ModuleType, dependencies: tuple[Depends, ...], operation_id: Callable[[APIRoute], str]
+) -> tuple[APIRouter, Sequence[BaseRoute]]:
+    """The routers of a package as one, and what an app includes for it. Apps of one process share that: the framework works out the
+    parameters of all routes at the first request, which takes longer than the request."""
     modules = [
         importlib.import_module(f"{package.__name__}.{module.name}")
         for module in pkgutil.iter_modules(package.__path__)
@@ -29,8 +51,9 @@ def include_package(app: FastAPI | APIRouter, package: ModuleType) -> APIRouter:
     routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
     combined = APIRouter()
     combined.routes = [*sorted(routes, key=lambda route: ["{" in segment for segment in route.path.split("/")])]
-    app.include_router(combined)
-    return combined
+    including = APIRouter()
+    including.include_router(combined, dependencies=dependencies, generate_unique_id_function=operation_id)
+    return combined, including.routes
 
 
 API = ("/api", "/img", "/healthz", "/readyz", "/metrics", "/docs", "/openapi.json", "/problems")
