@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -42,6 +43,7 @@ MAX_FORM_BYTES = 250_000
 """Largest form that is read, in bytes; a list of proxies may be larger (web/request_middleware.py)."""
 
 
+@functools.cache
 def assets() -> Assets:
     """Styles and scripts of the dashboard; raises Refused where the installation lacks one."""
     own, shared = HERE / "static", WEB / "static"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,6 +41,7 @@ _MOST_SENT = 50_000
 """Maximum size of a form in bytes; the site's forms have a few short fields."""
 
 
+@functools.cache
 def assets() -> Assets:
     """Style sheets of the site, and a script that no page needs: it offers notifications of the browser."""
     static = HERE / "static"

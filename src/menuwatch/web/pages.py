@@ -7,10 +7,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import msgspec
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.bccache import Bucket
 from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.requests import Request
@@ -75,6 +77,23 @@ def _script_json(value: Any) -> Markup:
     return Markup(text)  # noqa: S704  # every character that could end the element is escaped just above
 
 
+class _Compiled(BytecodeCache):
+    """Code of templates, shared by all `Pages` of a process: compiling a page takes longer than rendering it."""
+
+    def __init__(self) -> None:
+        self._code: dict[tuple[str, str], CodeType] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._code.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if bucket.code is not None:
+            self._code[bucket.key, bucket.checksum] = bucket.code
+
+
+_COMPILED = _Compiled()
+
+
 class Pages:
     """The templates of one face."""
 
@@ -96,6 +115,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
+            bytecode_cache=_COMPILED,
         )
         self._env.globals.update(pluralize=text_format.pluralize, **more)
         self._env.filters.update(
