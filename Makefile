@@ -37,6 +37,7 @@ test-fast: $(READY) ## Run the unit and database tests without the slow ones (un
 chaos: $(READY) ## Crash-test the task engine (ten minutes; SEED=… repeats a run)
 	@$(BIN)/python -m tests.chaos.run $(if $(SEED),--seed $(SEED))
 	@MODEL_EXAMPLES=1000 $(BIN)/python -m pytest tests/db/test_tasks_model.py --timeout 3600
+	@MATCHING_SEEDS=300 $(BIN)/python -m pytest tests/matching/test_alike.py -n $(JOBS)
 	@STORAGE_ROUNDS=400 $(BIN)/python -m pytest tests/storage/test_faults.py --timeout 1800
 	@JS_TASKS=1000 JS_KILLS=5 $(BIN)/python -m pytest tests/workers/test_javascript_worker.py --timeout 3600
 

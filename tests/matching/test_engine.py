@@ -152,7 +152,7 @@ async def test_a_crash_leaves_nothing_half_done(matched: Matched) -> None:
     await matched.crawl("a", one=BLUE, two=SOUR)
     await matched.crawl("b", one=BLUE)
 
-    def killed(members: Sequence[Member], corrections: Any) -> Grouping:
+    def killed(members: Sequence[Member], corrections: Any, among: Any) -> Grouping:
         number = "SELECT hashtext('product matching')::bigint & 4294967295"
         with psycopg.connect(matched.pool.conninfo, autocommit=True) as conn:
             lock = conn.execute(number).fetchone()
@@ -161,7 +161,7 @@ async def test_a_crash_leaves_nothing_half_done(matched: Matched) -> None:
                 "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s::bigint::oid"
             )
             assert conn.execute(query, lock).fetchall()
-        return groups.group(members, corrections)
+        return groups.group(members, corrections, among)
 
     with pytest.raises(psycopg.OperationalError):
         await match_all(matched.pool, group=killed)
@@ -179,10 +179,10 @@ async def test_a_refresh_does_not_wait_for_the_matcher(matched: Matched) -> None
     grouping, free = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def slow(members: Sequence[Member], corrections: Any) -> Grouping:
+    def slow(members: Sequence[Member], corrections: Any, among: Any) -> Grouping:
         loop.call_soon_threadsafe(grouping.set)
         asyncio.run_coroutine_threadsafe(free.wait(), loop).result(30)
-        return groups.group(members, corrections)
+        return groups.group(members, corrections, among)
 
     matching = asyncio.create_task(match_all(matched.pool, group=slow))
     await grouping.wait()
@@ -195,14 +195,15 @@ async def test_a_refresh_does_not_wait_for_the_matcher(matched: Matched) -> None
 
 
 async def test_pairs_for_review_are_few_and_follow_the_blocks(matched: Matched) -> None:
-    def doubtful(members: Sequence[Member], corrections: Any) -> Grouping:
+    def doubtful(members: Sequence[Member], corrections: Any, among: Any) -> Grouping:
         pairs = [(a, b) for a in range(len(members)) for b in range(a + 1, len(members))]
         doubts = tuple(Doubt(a, b, 0.5, False, ()) for a, b in pairs)
-        return groups.group(members, corrections)._replace(doubts=doubts)
+        components = (0,) * len(members)
+        return groups.group(members, corrections, among)._replace(doubts=doubts, components=components)
 
     matched.group = doubtful
     await matched.refresh("a", **{f"i{n}": f"Strain{n} Haze{n}" for n in range(30)})
-    assert await matched.rows("SELECT count(*), min(impact) FROM match_reviews") == [(200, 1)]
+    assert await matched.rows("SELECT count(*), min(impact) FROM match_reviews") == [(50, 1)]
     await matched.rows("UPDATE match_reviews SET skipped_at = now()")
     await matched.refresh("b", i0="Strain0 Haze0")
     assert await matched.rows("SELECT count(*) FROM match_reviews WHERE skipped_at IS NOT NULL") != [(0,)]
@@ -218,9 +219,9 @@ async def test_pairs_for_review_are_few_and_follow_the_blocks(matched: Matched) 
 async def test_a_skipped_pair_stays_skipped(matched: Matched) -> None:
     sure = 0.5
 
-    def doubtful(members: Sequence[Member], corrections: Any) -> Grouping:
+    def doubtful(members: Sequence[Member], corrections: Any, among: Any) -> Grouping:
         doubts = (Doubt(0, 1, sure, False, ()),)
-        return groups.group(members, corrections)._replace(doubts=doubts)
+        return groups.group(members, corrections, among)._replace(doubts=doubts)
 
     matched.group = doubtful
     await matched.crawl("a", one=BLUE)

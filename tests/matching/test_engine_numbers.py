@@ -230,8 +230,8 @@ async def _market(matched: Matched) -> None:
     await matched.match()
 
 
-def _all_one(members: Any, corrections: Any) -> Any:
-    grouping = groups.group(members, corrections)
+def _all_one(members: Any, corrections: Any, among: Any) -> Any:
+    grouping = groups.group(members, corrections, among)
     return grouping._replace(groups=(0,) * len(members))
 
 

@@ -25,6 +25,7 @@ from menuwatch.matching.judging import (
 )
 from menuwatch.matching.model import Signature
 from menuwatch.matching.numbers import Holder, Numbering, Retired, carry
+from menuwatch.matching.outdated import outdated, with_components
 
 _q = sql.load(__package__, "blocks.sql")
 _encode = msgspec.json.encode
@@ -63,10 +64,15 @@ class _Plan:
     causes: list[str] = field(default_factory=list)
 
 
-async def mark_dirty(conn: AsyncConnection[Any], blocks: Iterable[str], cause: str) -> None:
-    """Has blocks grouped again. `cause` is `menu`, `correction` or `rules`; a block that already waits keeps its own."""
+async def mark_dirty(
+    conn: AsyncConnection[Any], blocks: Iterable[str], cause: str, signatures: Iterable[int] = ()
+) -> None:
+    """Has blocks grouped again. `cause` is `menu`, `correction` or `rules`. For a menu only what is outdated is compared, with
+    `signatures` and those of their components, because other listings have them now."""
     if names := sorted(set(blocks)):
         await conn.execute(_q.mark_dirty, {"blocks": names, "cause": cause})
+    if ids := sorted(set(signatures)):
+        await conn.execute(_q.leave_components, {"ids": ids})
 
 
 async def waiting_components(conn: AsyncConnection[Any], exclude: Sequence[str]) -> list[tuple[list[str], int]]:
@@ -116,11 +122,11 @@ async def group_blocks(
     async with conn.transaction():
         read = await _read(conn, components)
         judgements = await asyncio.to_thread(_judge, read, group)
-        plan, numbering, stored = await _number(conn, components, judgements, read.causes)
+        plan, numbering, stored = await _number(conn, judgements, read.causes)
         await _write_products(conn, plan, numbering, stored, done)
         await _write_links(conn, plan, done)
         await _write_reviews(conn, read, judgements)
-        orphans = [one.id for signatures in read.components for one in signatures if not one.listings]
+        orphans = [one.id for signatures in read.components for one in signatures if not one.used]
         if orphans:
             await conn.execute(_q.delete_signatures, {"ids": orphans})
     for name in ("blocks", "products", "merged", "split", "moved"):
@@ -137,23 +143,38 @@ async def _read(conn: AsyncConnection[Any], components: Sequence[Sequence[str]])
     causes = [_CAUSES[0]] * len(components)
     for block, cause in marks:
         causes[place[block]] = max(causes[place[block]], cause, key=_CAUSES.index)
-    signatures: dict[int, StoredSignature] = {}
-    for row in await (await conn.execute(_q.signatures, {"blocks": list(place)}, prepare=False)).fetchall():
-        signatures[row[0]] = StoredSignature(row[0], row[1], row[2], _signature(row[3]), *row[4:])
-    listings = await conn.execute(_q.listings, {"signatures": list(signatures)}, prepare=False)
-    for row in await listings.fetchall():
-        signatures[row[2]].listings.append(StoredListing(*row))
     read: list[list[StoredSignature]] = [[] for _ in components]
-    for one in signatures.values():
-        read[place[one.block]].append(one)
-    keys = [one.key for one in signatures.values()]
-    said = await (await conn.execute(_q.corrections, {"keys": keys}, prepare=False)).fetchall()
-    return _Read(read, {(a, b): same for a, b, same in said}, causes)
+    for row in await (await conn.execute(_q.signatures, {"blocks": list(place)}, prepare=False)).fetchall():
+        read[place[row[2]]].append(StoredSignature(row[0], row[1], row[2], _signature(row[3]), *row[4:]))
+    keys = [one.key for signatures in read for one in signatures]
+    found = await (await conn.execute(_q.corrections, {"keys": keys}, prepare=False)).fetchall()
+    corrections = {(a, b): same for a, b, same in found}
+    again = await asyncio.to_thread(_outdated, read, causes, corrections)
+    if again and not all(one.id in again for signatures in read for one in signatures if one.used):
+        values = {"signatures": sorted(again), "blocks": list(place)}
+        sharing = {number for (number,) in await (await conn.execute(_q.sharing_ids, values, prepare=False)).fetchall()}
+        again = {number for signatures in read for number in with_components(signatures, again | sharing)}
+    by_id = {one.id: one for signatures in read for one in signatures if one.id in again}
+    listings = await conn.execute(_q.listings, {"signatures": list(by_id)}, prepare=False)
+    for row in await listings.fetchall():
+        by_id[row[2]].listings.append(StoredListing(*row))
+    return _Read(read, corrections, causes)
+
+
+def _outdated(
+    read: Sequence[Sequence[StoredSignature]],
+    causes: Sequence[str],
+    corrections: Mapping[tuple[UUID, UUID], bool],
+) -> set[int]:
+    """The ids of the signatures to group again: what a menu outdates of a block; for any other cause, all of it."""
+    found: set[int] = set()
+    for signatures, cause in zip(read, causes, strict=True):
+        found |= outdated(signatures, corrections) if cause == "menu" else {one.id for one in signatures if one.used}
+    return found
 
 
 async def _number(
     conn: AsyncConnection[Any],
-    components: Sequence[Sequence[str]],
     judgements: Sequence[Judgement],
     causes: Sequence[str],
 ) -> tuple[_Plan, Numbering, dict[int, Summary]]:
@@ -179,8 +200,8 @@ async def _number(
     retired = await (await conn.execute(_q.retired, {"ids": sorted(held)}, prepare=False)).fetchall() if held else []
     elsewhere: dict[int, list[Holder]] = defaultdict(list)
     if spread := sorted(number for number, listings in held.items() if stored[number].listings != listings):
-        blocks = [block for component in components for block in component]
-        found = await conn.execute(_q.elsewhere, {"ids": spread, "blocks": blocks}, prepare=False)
+        signatures = [one.id for group in plan.groups for one in group.signatures]
+        found = await conn.execute(_q.elsewhere, {"ids": spread, "signatures": signatures}, prepare=False)
         for number, *holder in await found.fetchall():
             elsewhere[number].append(Holder(*holder))
     numbering = carry(
@@ -296,7 +317,7 @@ async def _write_links(conn: AsyncConnection[Any], plan: _Plan, run: BlockRun) -
 async def _write_reviews(conn: AsyncConnection[Any], read: _Read, judgements: Sequence[Judgement]) -> None:
     reviews = [review for judgement in judgements for review in judgement.reviews]
     pairs: dict[str, Any] = {"a": [one.a for one in reviews], "b": [one.b for one in reviews]}
-    signatures = [one.id for component in read.components for one in component]
+    signatures = [one.id for component in read.components for one in component if one.listings or not one.used]
     if renewed := dict(_renewed(read)):
         await conn.execute(_q.move_skipped, {"old": list(renewed), "new": list(renewed.values())})
     await conn.execute(_q.delete_reviews, {**pairs, "signatures": signatures}, prepare=False)

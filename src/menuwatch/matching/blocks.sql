@@ -3,7 +3,11 @@
 -- name: mark_dirty
 -- A mark that is there is written again: it is locked until this transaction ends, so that the block is not grouped before.
 INSERT INTO match_dirty_blocks (block, cause) SELECT DISTINCT b, %(cause)s FROM unnest(%(blocks)s::text[]) b ORDER BY 1
-    ON CONFLICT (block) DO UPDATE SET block = excluded.block;
+    ON CONFLICT (block) DO UPDATE SET cause = CASE WHEN excluded.cause = 'menu' THEN match_dirty_blocks.cause ELSE excluded.cause END;
+
+-- name: leave_components
+UPDATE match_signatures s SET component = NULL
+ WHERE s.component IN (SELECT o.component FROM match_signatures o WHERE o.id = ANY (%(ids)s::bigint[]));
 
 -- name: waiting
 -- Blocks that wait, in the order of their lowest listing: new numbers are given in that order.
@@ -22,8 +26,15 @@ SELECT DISTINCT a.block, b.block
 DELETE FROM match_dirty_blocks WHERE block = ANY (%(blocks)s::text[]) RETURNING block, cause;
 
 -- name: signatures
-SELECT id, key, block, parsed::text, canonical_product_id, linked_to, confidence, reasons::text, component
+SELECT id, key, block, parsed::text, canonical_product_id, linked_to, confidence, reasons::text, component,
+       EXISTS (SELECT FROM product_matches m WHERE m.signature_id = match_signatures.id) AS used
   FROM match_signatures WHERE block = ANY (%(blocks)s::text[]) ORDER BY key;
+
+-- name: sharing_ids
+-- Signatures of these blocks that have an id of these signatures.
+SELECT DISTINCT s.id
+  FROM product_matches m JOIN product_matches x ON x.platform_ids && m.platform_ids JOIN match_signatures s ON s.id = x.signature_id
+ WHERE m.signature_id = ANY (%(signatures)s::bigint[]) AND m.platform_ids <> '{}' AND s.block = ANY (%(blocks)s::text[]);
 
 -- name: listings
 SELECT m.product_id, m.dispensary_id, m.signature_id, coalesce(c.merged_into, c.id), m.platform_ids, m.sizes,
@@ -46,7 +57,7 @@ SELECT id, merged_into, anchor_product_id FROM canonical_products WHERE merged_i
 -- name: elsewhere
 SELECT m.canonical_product_id, count(*), min(m.product_id), bool_and(d.block IS NULL)
   FROM product_matches m JOIN match_signatures s ON s.id = m.signature_id LEFT JOIN match_dirty_blocks d ON d.block = s.block
- WHERE m.canonical_product_id = ANY (%(ids)s::bigint[]) AND s.block <> ALL (%(blocks)s::text[])
+ WHERE m.canonical_product_id = ANY (%(ids)s::bigint[]) AND s.id <> ALL (%(signatures)s::bigint[])
  GROUP BY m.canonical_product_id, s.block;
 
 -- name: brand_ids

@@ -25,10 +25,22 @@ _LINE_SHARE = 0.06
 """A word that a brand puts into at least so many names, and into this share of them, is the name of a line."""
 _FEWEST_NAMES = 30
 """Names of a block at least, for the rarity of its words: in a block of two names each word would be common."""
+_MIDDLE = 0.44
+"""Bits by which the middle of a step lies above its beginning."""
 _LINE_FORMS = 3
 """Names of a line at least that tell its form, for those that do not."""
 _RAREST = 4.0
 """Bits that the rarity of the shared words adds or takes at most."""
+
+
+def name_level(names: int) -> float:
+    """log2 of the number of names, in quarters: one name more seldom changes it."""
+    return round(math.log2(max(names, _FEWEST_NAMES) + 1) * 4) / 4
+
+
+def word_level(names: int) -> float:
+    """log2 of the number of names that have a word, as the middle of its whole steps."""
+    return (names + 1).bit_length() - 1 + (_MIDDLE if names else 0.0)
 
 
 class Block(NamedTuple):
@@ -42,6 +54,10 @@ class Block(NamedTuple):
     """Words that name a line of a brand, with the brand."""
     forms: Mapping[UUID, frozenset[str]] = MappingProxyType({})
     """Forms of signatures whose name does not tell them, but whose line's other names do; by key."""
+
+    def rarity(self, word: str) -> float:
+        """How much rarer than common it is, in bits."""
+        return name_level(self.names) - word_level(self.frequency.get(word, 0))
 
     def forms_of(self, one: Signature) -> frozenset[str]:
         """What a signature is made into, as its name, its menu and its line say."""
@@ -71,7 +87,7 @@ def block_of(signatures: Sequence[Signature]) -> Block:
     """Counts words over the distinct names of a block, in any order of them."""
     names: dict[tuple[str, ...], set[frozenset[str]]] = {}
     for one in signatures:
-        names.setdefault(_line_key(one), set()).add(frozenset(one.words))
+        names.setdefault(line_key(one), set()).add(frozenset(one.words))
     frequency: Counter[str] = Counter()
     lines = set()
     total = 0
@@ -100,7 +116,7 @@ def _forms_of_lines(
         roll = one.kind == "flower" and "preroll" in one.form
         if not roll and one.kind != "vape":
             continue
-        of = [(_line_key(one), word) for word in one.words if (_line_key(one), word) in lines]
+        of = [(line_key(one), word) for word in one.words if (line_key(one), word) in lines]
         if not of:
             continue
         name = frozenset(one.words)
@@ -124,7 +140,7 @@ def _forms_of_lines(
     return found
 
 
-def _line_key(one: Signature) -> tuple[str, ...]:
+def line_key(one: Signature) -> tuple[str, ...]:
     """What lines belong to: the brand, apart for edibles and gear, whose lines are other products."""
     return (one.kind if one.kind in ("edible", "gear") else "", *one.brand[:1])
 
@@ -245,7 +261,7 @@ def _word_level(
     def is_line(one: Signature, word: str) -> bool:
         if one.kind == "vape" and len(one.words) > 1 and word == one.words[-1] and word in lexicon.COLORS:
             return True
-        return (_line_key(one), word) in block.lines
+        return (line_key(one), word) in block.lines
 
     brand_extra = set(a.brand) ^ set(b.brand)
     left = [i for i in found.left if words_a[i] != "x" and words_a[i] not in brand_extra and not words_a[i].isdigit()]
@@ -254,8 +270,7 @@ def _word_level(
     telling = [word for word in shared if not is_line(a, word) and not (word.isdigit() and len(shared) > 1)]
     own_a = [i for i in left if not is_line(a, words_a[i]) and len(words_a[i]) > 1]
     own_b = [j for j in right if not is_line(b, words_b[j]) and len(words_b[j]) > 1]
-    n = max(block.names, _FEWEST_NAMES)
-    rarity = sum(math.log2((n + 1) / (block.frequency.get(word, 0) + 1)) for word in telling)
+    rarity = sum(block.rarity(word) for word in telling)
     bits = max(-_RAREST, min(_RAREST, (rarity - 5.0) * 0.5))
     if not telling:
         if shared and not left and not right:

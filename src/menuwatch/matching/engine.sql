@@ -29,7 +29,7 @@ SELECT d.id, d.name, d.enterprise_id, d.last_crawled_at, s.rules_version
 -- name: listings
 -- The store's listings that are new or were changed in what they are matched by. Prices and stock are no part of it; that a listing is
 -- on the menu is, because two listings that were never there together may be one product.
-SELECT p.*, m.dispensary_id, s.key::text AS key, s.block, m.sizes, m.platform_ids
+SELECT p.*, m.dispensary_id, m.signature_id, s.key::text AS key, s.block, m.sizes, m.platform_ids
   FROM (
     SELECT c.id, c.name, c.brand_name AS brand, coalesce(c.category_canon, c.category) AS category, c.subcategory,
            coalesce(c.strain_canon, c.strain_type) AS strain, c.provider, c.provider_product_id, i.ids, v.variants,
@@ -79,7 +79,7 @@ WITH gone AS (
   DELETE FROM product_matches m
    WHERE m.dispensary_id = %(id)s AND NOT EXISTS (SELECT FROM catalog_products p WHERE p.id = m.product_id)
   RETURNING m.signature_id, m.canonical_product_id)
-SELECT s.block, g.canonical_product_id FROM gone g JOIN match_signatures s ON s.id = g.signature_id;
+SELECT s.block, s.id, g.canonical_product_id FROM gone g JOIN match_signatures s ON s.id = g.signature_id;
 
 -- name: count_listings
 -- Products without the listings that were removed, for those that have no other ones too.

@@ -47,7 +47,7 @@ def group_listings(listings: Sequence[Listing], weights: Weights = WEIGHTS) -> l
     confidences = [1.0] * len(listings)
     for name, signatures in blocks.items():
         members = [_member(signature, [listings[i] for i in alike[key]]) for key, signature in signatures.items()]
-        found = group(members, {}, weights)
+        found = group(members, {}, weights=weights)
         products: dict[int, list[int]] = defaultdict(list)
         for key, number, link in zip(signatures, found.groups, found.links, strict=True):
             products[number] += alike[key]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from uuid import UUID
 
@@ -17,27 +17,31 @@ THRESHOLD = 0.0
 _DOUBT = 3.5
 """Bits around the threshold within which a person should look: a confidence of 0.08 to 0.92."""
 _COMMON = 80
-"""Members that may share a key; a key of more says too little to compare all of them."""
+"""Signatures that may share a key; a key of more says too little to compare all of them."""
 
 
 def group(
-    members: Sequence[Member], corrections: Mapping[tuple[UUID, UUID], bool], weights: Weights = WEIGHTS
+    members: Sequence[Member],
+    corrections: Mapping[tuple[UUID, UUID], bool],
+    among: Sequence[Signature] | None = None,
+    weights: Weights = WEIGHTS,
 ) -> Grouping:
-    """Groups members. `corrections` says of pairs of signature keys, the smaller one first, whether people judged them the same.
+    """Groups members. `corrections` says of pairs of signature keys, the smaller one first, whether people judged them the same;
+    `among` are all signatures of the block, if the members are not all of them.
 
     Pairs are joined from the most certain one down, unless a pair of the two groups is vetoed or speaks against it on average.
     """
     order = sorted(range(len(members)), key=lambda i: members[i].signature.key.bytes)
-    block = block_of([members[i].signature for i in order])
-    work = _Work(members, block, corrections, weights)
+    among = [members[i].signature for i in order] if among is None else among
+    work = _Work(members, block_of(among), corrections, weights)
     edges: list[tuple[float, int, int]] = []
     doubts: list[tuple[int, int, Comparison]] = []
     position_of = {member.signature.key: i for i, member in enumerate(members)}
     said = ((position_of[a], position_of[b]) for a, b in corrections if a in position_of and b in position_of)
     near = _Sets(len(members))
-    for a, b in {*_candidates(members, order), *((min(pair), max(pair)) for pair in said)}:
+    for a, b in {*_candidates(members, order, Keys(among)), *((min(pair), max(pair)) for pair in said)}:
         found = work.compare(a, b)
-        if found.bits >= THRESHOLD - _DOUBT and found.veto in (None, ReasonCode.ONE_STORE_LISTS_BOTH):
+        if is_near(found):
             near.join(a, b)
         if found.veto is None and found.bits >= THRESHOLD:
             edges.append((-found.bits, a, b))
@@ -49,6 +53,29 @@ def group(
         work.join(order[a], order[b])
     doubts.sort(key=lambda doubt: sorted((position[doubt[0]], position[doubt[1]])))
     return work.result(doubts, near)
+
+
+def is_near(found: Comparison) -> bool:
+    """Whether two signatures are one product or may be, but for the stores that list both: they are of one component."""
+    return found.bits >= THRESHOLD - _DOUBT and found.veto in (None, ReasonCode.ONE_STORE_LISTS_BOTH)
+
+
+class Keys:
+    """What signatures of a block are looked up by: those that share a telling key are compared."""
+
+    def __init__(self, signatures: Iterable[Signature]) -> None:
+        self._of = {one.key: _keys(one) for one in signatures}
+        self._count = Counter(key for keys in self._of.values() for key in keys)
+
+    def telling(self, one: Signature) -> Sequence[str]:
+        """Keys of a signature that few others have; if there are none, the one that fewest have."""
+        keys = self._of[one.key]
+        found = [key for key in keys if self._count[key] <= _COMMON]
+        return found or sorted(keys, key=lambda key: (self._count[key], key))[:1]
+
+    def every(self, one: Signature) -> Set[str]:
+        """All keys of a signature."""
+        return self._of[one.key]
 
 
 class _Sets:
@@ -158,9 +185,7 @@ def _is_written_alike(levels: Mapping[str, str]) -> bool:
 def _shared_place(a: Member, b: Member) -> str | None:
     """A store that lists both in one size, or in a size that it does not tell."""
     few, many = (a.places, b.places) if len(a.places) <= len(b.places) else (b.places, a.places)
-    if few & many:
-        return min(few & many)[0]
-    return None
+    return min((store.partition("#")[0] for store, _ in few & many), default=None)
 
 
 def _other_ids(a: Member, b: Member) -> str | None:
@@ -177,21 +202,21 @@ CATALOGS = frozenset({"jane", "weedmaps"})
 """Platforms whose catalog ids differ for different products of a brand. Package tags and SKUs differ for one product, too."""
 
 
-def _candidates(members: Sequence[Member], order: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Pairs that share a telling key, each once."""
+def _candidates(members: Sequence[Member], order: Sequence[int], keys: Keys) -> Iterator[tuple[int, int]]:
+    """Pairs that share a telling key or an id, each once."""
     by_key: dict[str, list[int]] = defaultdict(list)
-    keys: dict[int, set[str]] = {}
+    by_id: dict[str, list[int]] = defaultdict(list)
     for i in order:
-        keys[i] = found = _keys(members[i].signature)
-        for key in (*found, *members[i].platform_ids):
+        for key in keys.every(members[i].signature):
             by_key[key].append(i)
+        for one in members[i].platform_ids:
+            by_id[one].append(i)
     seen: set[tuple[int, int]] = set()
     for i in order:
-        usable = [key for key in keys[i] if len(by_key[key]) <= _COMMON]
-        usable = usable or sorted(keys[i], key=lambda key: (len(by_key[key]), key))[:1]
-        shared_ids = (one for one in members[i].platform_ids if len(by_key[one]) <= _COMMON)
-        for key in (*usable, *shared_ids):
-            for j in by_key[key]:
+        found = [by_key[key] for key in keys.telling(members[i].signature)]
+        found += [by_id[one] for one in members[i].platform_ids if len(by_id[one]) <= _COMMON]
+        for others in found:
+            for j in others:
                 if j != i:
                     pair = (i, j) if i < j else (j, i)
                     if pair not in seen:

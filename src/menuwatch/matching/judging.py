@@ -12,10 +12,10 @@ from uuid import UUID
 from menuwatch.matching.model import Doubt, Grouping, Link, Member, Signature
 from menuwatch.matching.places import Lifetime, places
 
-Grouper = Callable[[Sequence[Member], Mapping[tuple[UUID, UUID], bool]], Grouping]
+Grouper = Callable[[Sequence[Member], Mapping[tuple[UUID, UUID], bool], Sequence[Signature]], Grouping]
 
-MAX_REVIEWS = 200
-"""Pairs for review of a component of blocks."""
+MAX_REVIEWS = 50
+"""Pairs for review of a component of signatures."""
 
 _LONGEST_NAME = 300
 
@@ -46,6 +46,8 @@ class StoredSignature:
     confidence: float | None
     reasons: str | None
     component: int | None
+    used: bool
+    """Whether it has listings."""
     listings: list[StoredListing] = field(default_factory=list)
 
 
@@ -96,8 +98,9 @@ class Summary(NamedTuple):
 def judge(
     signatures: Sequence[StoredSignature], corrections: Mapping[tuple[UUID, UUID], bool], group: Grouper
 ) -> Judgement:
-    """Groups the signatures that have listings."""
+    """Groups the signatures whose listings were read."""
     used = sorted((one for one in signatures if one.listings), key=lambda one: one.key)
+    among = [one.signature for one in signatures if one.used]
     if not used:
         return Judgement((), ())
     where = places(
@@ -115,7 +118,7 @@ def judge(
         )
         for one in used
     ]
-    grouping = group(members, corrections)
+    grouping = group(members, corrections, among)
     by_group: dict[int, list[int]] = {}
     for at, number in enumerate(grouping.groups):
         by_group.setdefault(number, []).append(at)
@@ -150,7 +153,14 @@ def _reviews(used: Sequence[StoredSignature], grouping: Grouping) -> Sequence[Re
         found.values(),
         key=lambda one: (-(0.5 - abs(one.doubt.confidence - 0.5)) * log1p(one.impact), one.a, one.b),
     )
-    return ranked[:MAX_REVIEWS]
+    of_component: Counter[int] = Counter()
+    chosen = []
+    for one in ranked:
+        component = grouping.components[one.doubt.a]
+        of_component[component] += 1
+        if of_component[component] <= MAX_REVIEWS:
+            chosen.append(one)
+    return chosen
 
 
 def summarize(signatures: Sequence[tuple[Signature, int]], brands: Mapping[str, int], **counted: int) -> Summary:

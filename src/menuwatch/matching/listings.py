@@ -32,7 +32,7 @@ class Ids(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A changed row of the catalog. Null in the last five: it is new."""
+    """A changed row of the catalog. Null in the last six: it is new."""
 
     id: int
     source_version: int
@@ -47,6 +47,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     variants: msgspec.Raw
     on_menu: bool
     dispensary_id: int | None
+    signature_id: int | None
     key: str | None
     block: str | None
     sizes: list[str] | None

@@ -19,7 +19,7 @@ INSERT INTO match_dirty_blocks (block, cause) SELECT DISTINCT block, 'rules' FRO
 
 -- name: drop_signatures
 -- Nothing finds them by such a key: all are made again, and these are deleted with the grouping of their blocks.
-UPDATE match_signatures SET key = gen_random_uuid(), canonical_product_id = NULL, linked_to = NULL, confidence = NULL, reasons = NULL;
+UPDATE match_signatures SET key = gen_random_uuid(), canonical_product_id = NULL, linked_to = NULL, confidence = NULL, reasons = NULL, component = NULL;
 
 -- name: drop_links
 UPDATE product_matches SET source_version = source_version + 1;

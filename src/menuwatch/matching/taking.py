@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -44,28 +44,35 @@ class _Signed(NamedTuple):
     signature: Signature
     sizes: list[str]
 
+    @property
+    def is_renamed(self) -> bool:
+        """Whether it had another signature."""
+        return self.row.key not in (None, str(self.signature.key))
+
+    @property
+    def blocks(self) -> set[str]:
+        """Of its signature, and of the one that it had."""
+        return {self.signature.block, self.row.block or self.signature.block}
+
 
 async def take_store_in(conn: AsyncConnection[Any], store_id: int, index: BrandIndex, run: TakenIn) -> None:
     """Takes in what changed of a store, or removes its links if it is gone, in one transaction."""
     async with conn.transaction():
         removed = await (await conn.execute(_q.delete_matches, {"id": store_id})).fetchall()
-        dirty = {block for block, _ in removed}
-        if ids := sorted({number for _, number in removed if number is not None}):
+        if ids := sorted({number for *_, number in removed if number is not None}):
             await conn.execute(_q.count_listings, {"ids": ids})
+        await mark_dirty(conn, [block for block, *_ in removed], "menu", [number for _, number, _ in removed])
         store = await fetch_one(conn, _q.store, {"id": store_id})
-        written: Sequence[_Signed] = ()
+        written: dict[int, _Signed] = {}
         if store is None:
             await conn.execute(_q.delete_store, {"id": store_id})
-            await mark_dirty(conn, dirty, "menu")
         else:
-            cause = _cause(store["rules_version"])
             rows = await fetch_structs(conn, Row, _q.listings, {"id": store_id, "rules": RULES}, prepare=False)
             seller = Seller(id=store["id"], name=store["name"], enterprise_id=store["enterprise_id"])
             new = index.add(brand_core(row.brand) for row in rows if row.brand)
-            written = await _write(conn, rows, seller, index) if rows else ()
-            changed = [one for one in written if _is_changed(one, store_id)]
-            await mark_dirty(conn, dirty.union(*(_renamed(one) for one in changed)), cause)
-            await mark_dirty(conn, await _blocks_to_group(conn, changed), cause)
+            written, signatures = await _write(conn, rows, seller, index)
+            changed = [one for one in written.values() if _is_changed(one, store_id)]
+            await _have_grouped(conn, changed, signatures, _cause(store["rules_version"]))
             matched = {"id": store_id, "crawled_at": store["last_crawled_at"], "rules": RULES}
             await conn.execute(_q.store_matched, matched)
             await brands.rematch_names(conn, new)
@@ -82,20 +89,23 @@ def _cause(version: int | None) -> str:
 
 async def _write(
     conn: AsyncConnection[Any], rows: Sequence[Row], store: Seller, index: BrandIndex
-) -> Sequence[_Signed]:
-    """Writes the links of rows; returns those that were written. A listing that cannot be is skipped until the store's next menu."""
+) -> tuple[dict[int, _Signed], dict[str, int]]:
+    """Writes the links of rows; returns those that were written, by their listings, and the ids of signatures by their keys. A listing
+    that cannot be written is skipped until the store's next menu."""
     signed = await asyncio.to_thread(_sign, rows, store, index)
-    written: list[_Signed] = []
+    written: dict[int, _Signed] = {}
+    signatures: dict[str, int] = {}
 
     async def write(batch: Sequence[_Signed]) -> None:
         async with conn.transaction():
-            await _write_batch(conn, store.id, batch)
-        written.extend(batch)
+            found = await _write_batch(conn, store.id, batch)
+        signatures.update(found)
+        written.update((one.row.id, one) for one in batch)
 
     await write_in_halves(
         signed, write, lambda one, error: log_refused("product_matcher", "product", one.row.id, error)
     )
-    return written
+    return written, signatures
 
 
 def _sign(rows: Sequence[Row], store: Seller, index: BrandIndex) -> list[_Signed]:
@@ -109,7 +119,7 @@ def _sign(rows: Sequence[Row], store: Seller, index: BrandIndex) -> list[_Signed
     return signed
 
 
-async def _write_batch(conn: AsyncConnection[Any], store_id: int, batch: Sequence[_Signed]) -> None:
+async def _write_batch(conn: AsyncConnection[Any], store_id: int, batch: Sequence[_Signed]) -> Mapping[str, int]:
     await brands.learn(conn, ((one.listing, one.signature) for one in batch))
     signatures = {str(one.signature.key): one.signature for one in batch}
     keys = list(signatures)
@@ -132,6 +142,7 @@ async def _write_batch(conn: AsyncConnection[Any], store_id: int, batch: Sequenc
         for one in batch
     ]
     await conn.execute(_q.put_matches, {"rows": _encode(rows).decode()})
+    return ids
 
 
 def _is_changed(one: _Signed, store_id: int) -> bool:
@@ -143,16 +154,17 @@ def _is_changed(one: _Signed, store_id: int) -> bool:
     return before != after or row.on_menu
 
 
-def _renamed(one: _Signed) -> set[str]:
-    """The blocks of a listing that had another signature."""
-    if one.row.block is None or one.row.key == str(one.signature.key):
-        return set()
-    return {one.row.block, one.signature.block}
-
-
-async def _blocks_to_group(conn: AsyncConnection[Any], changed: Sequence[_Signed]) -> set[str]:
-    """The blocks of listings that have no other signature than before, without those that can take their numbers at once."""
-    listed = [one for one in changed if not _renamed(one)]
-    ids = {one.row.id: {*one.listing.platform_ids, *(one.row.platform_ids or ())} for one in listed}
-    taken = await take_numbers(conn, [Alike(one.row.id, sorted(ids[one.row.id]), one.sizes) for one in listed])
-    return {one.signature.block for one in listed if one.row.id not in taken}
+async def _have_grouped(
+    conn: AsyncConnection[Any], changed: Sequence[_Signed], signatures: Mapping[str, int], cause: str
+) -> None:
+    """Marks what changed listings outdate. Those that have no other signature than before may take its number at once."""
+    ids = {one.row.id: signatures[str(one.signature.key)] for one in changed}
+    renamed = [one for one in changed if one.is_renamed]
+    blocks = {block for one in renamed for block in one.blocks}
+    left = [one.row.signature_id for one in renamed if one.row.signature_id is not None]
+    await mark_dirty(conn, blocks, cause, [*left, *(ids[one.row.id] for one in renamed)])
+    same = [one for one in changed if not one.is_renamed]
+    every_id = {one.row.id: {*one.listing.platform_ids, *(one.row.platform_ids or ())} for one in same}
+    taken = await take_numbers(conn, [Alike(one.row.id, sorted(every_id[one.row.id]), one.sizes) for one in same])
+    rest = [one for one in same if one.row.id not in taken]
+    await mark_dirty(conn, [one.signature.block for one in rest], cause, [ids[one.row.id] for one in rest])
