@@ -279,6 +279,7 @@ async def test_an_alias_of_a_person_joins_two_brands(matched: Matched) -> None:
         "Blue Dream by Zeta",
         "Blue Dream Zetapods",
         "Zéta Blue Dream",
+        "Zetas Blue Dream",
     ],
 )
 async def test_a_brand_that_becomes_known_is_found_in_names(matched: Matched, name: str) -> None:

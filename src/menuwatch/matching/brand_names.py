@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -40,13 +40,9 @@ class KnownBrands:
 
     def at_start(self, name: tuple[str, ...]) -> tuple[str, ...]:
         """The longest known brand that the words begin with, and that leaves a word; else ()."""
-        if not name or name[0] not in self.by_first:
-            return ()
-        cores = self.by_first[name[0]]
-        for length in range(min(LONGEST_BRAND, len(name) - 1), 0, -1):
-            if name[:length] in cores:
-                return name[:length]
-        return ()
+        start = _brand_words(name[:LONGEST_BRAND])
+        cores = self.by_first.get(start[0], ()) if start else ()
+        return next((start[:n] for n in range(min(len(start), len(name) - 1), 0, -1) if start[:n] in cores), ())
 
     def within(self, name: tuple[str, ...]) -> tuple[str, ...]:
         """The known brand that a word joins with its device: "Blue Dream Acmepod"; else ()."""
@@ -86,12 +82,22 @@ def brand_core(brand: str) -> tuple[str, ...]:
     found = list(words(unmarked(brand)))
     if " ".join(found) in lexicon.NO_BRAND:
         return ()
-    found = ["dr" if word == "doctor" else word for word in found]
     if len(found) > 1 and found[0] == "the":
         del found[0]
     while len(found) > 1 and (found[-1] in lexicon.BRAND_ENDINGS or says_nothing(found[-1])):
         del found[-1]
-    return tuple(word if len(word) < 5 else singular(word) for word in found)
+    return _brand_words(found)
+
+
+def _brand_words(found: Sequence[str]) -> tuple[str, ...]:
+    """Words as they are compared in brands: "Grannys" and "Granny's" are "granny", "Doctor" is "dr"."""
+    return tuple("dr" if word == "doctor" else word if len(word) < 5 else singular(word) for word in found)
+
+
+def spellings(first: str) -> list[str]:
+    """Words of names that the first word of a brand's core stands for, also joined with a device."""
+    written = [first, first + "s", first + "z", *([first[:-1] + "ies"] if first.endswith("y") else [])]
+    return [*written, *(["doctor"] if first == "dr" else []), *(first + ending for ending in lexicon.JOINED_TO_BRANDS)]
 
 
 def says_nothing(word: str) -> bool:
@@ -113,17 +119,14 @@ def _strip_brand(name: tuple[str, ...], brand: tuple[str, ...], spelled: str | N
     """The words without the brand where they begin with it, in full or as its core; elsewhere in the name, where it stands in full."""
     if not brand:
         return name
-    for own in sorted({words(spelled or ""), brand}, key=len, reverse=True):
-        if not own:
-            continue
-        if name[: len(own)] == own:
-            return name[len(own) :]
-        for at in range(1, len(name) - len(own) + 1):
-            if name[at : at + len(own)] == own:
+    form = _brand_words(name)
+    for own in sorted({_brand_words(words(spelled or "")), brand} - {()}, key=len, reverse=True):
+        for at in range(len(name) - len(own) + 1):
+            if form[at : at + len(own)] == own:
                 return name[:at] + name[at + len(own) :]
     joined = "".join(brand)
     for count in range(1, min(4, len(name)) + 1):
-        if "".join(name[:count]) == joined:
+        if joined in ("".join(name[:count]), "".join(form[:count])):
             return name[count:]
     return name
 

@@ -11,8 +11,7 @@ from psycopg import AsyncConnection
 
 from menuwatch.catalog.taxonomy.text import slug, words
 from menuwatch.db import sql
-from menuwatch.matching import lexicon
-from menuwatch.matching.brand_names import KnownBrands, brand_core, brand_named_in
+from menuwatch.matching.brand_names import KnownBrands, brand_core, brand_named_in, spellings
 from menuwatch.matching.model import Listing, Signature
 from menuwatch.matching.names import sign
 
@@ -120,8 +119,8 @@ async def rematch_names(conn: AsyncConnection[Any], new: Mapping[str, frozenset[
     if not new:
         return
     known = KnownBrands(new)
-    spelled = sorted({first + ending for first in new for ending in ("", *lexicon.JOINED_TO_BRANDS)})
-    rows = await (await conn.execute(_q.names, {"words": spelled}, prepare=False)).fetchall()
+    spelled = {"words": [word for first in sorted(new) for word in spellings(first)]}
+    rows = await (await conn.execute(_q.names, spelled, prepare=False)).fetchall()
     if ids := [number for number, name in rows if brand_named_in(name, known)]:
         await conn.execute(_q.rematch_products, {"ids": ids})
 

@@ -241,7 +241,11 @@ BRAND_ENDINGS = frozenset(
 NO_BRAND = frozenset({
     "", "default", "generic", "house", "misc", "n a", "na", "no brand", "none", "null", "other", "tbd", "unbranded",
     "unknown", "various",
+    "accessories", "beverage", "beverages", "cart", "cartridge", "cartridges", "carts", "concentrate", "concentrates", "disposable",
+    "disposable vape", "disposables", "edible", "edibles", "flower", "gummies", "pre roll", "pre rolls", "preroll", "prerolls",
+    "tinctures", "topicals", "vape", "vape cartridge", "vapes",
 })  # fmt: skip
+"""What menus write in the brand field where they name no brand: nothing, or a category."""
 
 ABBREVIATIONS: dict[str, tuple[str, ...]] = {
     "gg4": ("gorilla", "glue", "4"),
