@@ -28,7 +28,21 @@ known: ModuleType = zipcodes
         ("O’Fallon, IL", "O Fallon, IL", 38.6, -89.9),
         ("St. Louis, MO", "Saint Louis, MO", 38.6, -90.2),
         ("Charleston West Virginia", "Charleston, WV", 38.3, -81.6),
+        ("New York", "New York, NY", 40.7, -74.0),
         ("NYC, ny", "New York, NY", 40.7, -74.0),
+        ("Phoenix", "Phoenix, AZ", 33.4, -112.1),
+        ("Toronto", "Toronto, ON", 43.7, -79.4),
+        ("Toronto, ON", "Toronto, ON", 43.7, -79.4),
+        ("M5V 2T6", "Toronto, ON M5V", 43.6, -79.4),
+        ("toronto on m5v2t6", "Toronto, ON M5V", 43.6, -79.4),
+        ("L1S 1A1", "Ajax, ON L1S", 43.8, -79.0),
+        ("Ajax, Ontario", "Ajax, ON", 43.9, -79.0),
+        ("montreal", "Montréal, QC", 45.5, -73.6),
+        ("Quebec City, Québec", "Quebec City, QC", 46.8, -71.2),
+        ("St. John's Newfoundland and Labrador", "St. John's, NL", 47.6, -52.7),
+        ("Iqaluit, NU", "Iqaluit, NU", 63.7, -68.5),
+        ("V6B", "Vancouver, BC V6B", 49.3, -123.1),
+        ("33.448, -112.074", "your location (Phoenix, AZ)", 33.4, -112.1),
     ],
 )
 def test_a_place_is_found_as_people_write_it(text: str, label: str, latitude: float, longitude: float) -> None:
@@ -49,7 +63,14 @@ def test_a_place_is_found_as_people_write_it(text: str, label: str, latitude: fl
         "00000",
         "a85001",
         "85001x",
-        "Phoenix",
+        "Neverwhere",
+        "Arizona",
+        "California",  # a town in Maryland has that name
+        "Phoenix, Canada",
+        "Z9Z 9Z9",
+        "H0H 0H0",  # Santa Claus, at the North Pole
+        "91,0",
+        "33.4",
         "Phoenix, ZZ",
         "Atlantis, AZ",
         ", AZ",
@@ -66,7 +87,42 @@ def test_what_is_no_place_is_none(text: str) -> None:
 @given(st.text(max_size=200))
 def test_no_text_breaks_it(text: str) -> None:
     found = postcodes.find(text)
-    assert found is None or (found.state in states.NAMES or found.postcode)
+    assert found is None or found.state in states.CODES or found.is_position
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("Portland", ["Portland, OR", "Portland, ME", "Portland, TX"]),
+        ("springfield", ["Springfield, MO", "Springfield, MA", "Springfield, IL"]),
+        ("Vancouver", ["Vancouver, BC", "Vancouver, WA"]),
+        ("Vancouver, Canada", ["Vancouver, BC"]),
+        ("Vancouver USA", ["Vancouver, WA"]),
+        ("Kansas City", ["Kansas City, MO", "Kansas City, KS"]),
+    ],
+)
+def test_a_name_of_several_cities_has_all_of_them_the_most_populous_first(text: str, labels: list[str]) -> None:
+    """The order is that of the censuses of 2020 and 2021."""
+    assert [place.label for place in postcodes.find_all(text)][: len(labels)] == labels
+
+
+def test_a_position_is_rounded_to_a_hundredth_of_a_degree() -> None:
+    found = postcodes.find("33.456789,-112.071234")
+    assert found is not None
+    assert (found.point, found.city, found.state) == ((33.46, -112.07), "Phoenix", "AZ")
+    at_sea = postcodes.find("30,-45")
+    assert at_sea is not None
+    assert at_sea.label == "your location"
+
+
+@given(st.sampled_from(sorted(postcodes._canadian_postcodes())))
+def test_every_canadian_area_lies_in_canada_and_its_label_leads_back(code: str) -> None:
+    found = postcodes.find(f"{code} 1A1")
+    assert found is not None
+    assert found.state in states.PROVINCES
+    assert 41 < found.latitude < 84
+    assert -142 < found.longitude < -52
+    assert postcodes.find(found.label) == found
 
 
 def _areas() -> st.SearchStrategy[dict[str, str]]:

@@ -1,16 +1,22 @@
-"""Coordinates of a postcode or city of the United States, from the list in the package `zipcodes`.
+"""Coordinates of postcodes and cities of the United States and Canada.
 
-The list is unpacked on first use: that blocks the process for 0.4 s and keeps 55 MB. Servers call `warm` before the first request;
-commands that do not use it do not pay.
+The United States are in the package `zipcodes`; Canada, and how many people live in a city, in the tables of `geo/data`, which
+`tools/make_places.py` makes from data of GeoNames (https://www.geonames.org, CC BY 4.0).
+
+The lists are unpacked on first use: that blocks the process for about a second and keeps 70 MB. Servers call `warm` before the first
+request; commands that do not use it do not pay.
 """
 
 from __future__ import annotations
 
+import csv
 import functools
+import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 import zipcodes
@@ -24,20 +30,30 @@ LONGEST_TEXT = 100
 
 _POSTCODE = re.compile(r"(?:[^0-9]*[^0-9A-Za-z])?([0-9]{5})(?:[- ]?[0-9]{4})?")
 _FIVE_DIGITS = re.compile("[0-9]{5}")
+_CANADIAN = re.compile(r"(?:.*[^0-9A-Za-z])?([A-Za-z][0-9][A-Za-z])(?:[- ]?[0-9][A-Za-z][0-9])?")
+_POSITION = re.compile(r"(-?[0-9]{1,2}(?:\.[0-9]{1,9})?), ?(-?[0-9]{1,3}(?:\.[0-9]{1,9})?)")
+_COUNTRY = re.compile(r"[, ]+(usa|u\.s\.a\.|united states|canada)$", re.IGNORECASE)
 _IN_NAMES = re.compile(r"[^a-z0-9]+")
 _SHORT = {"saint": "st", "sainte": "ste", "fort": "ft", "mount": "mt"}
+_LARGE = 100_000
+"""How many people a city has that is meant by the name of a state: `New York`, but not `California` in Maryland."""
+_TOWN_KM = 80
+"""How far a position may be from the town that it is called after."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A postcode's area or a city: its middle, in degrees. `postcode` is None where it is a whole city."""
+    """A postcode's area, a city or a position: its middle, in degrees. `postcode` is None except for an area; of a Canadian one it has
+    the first three characters."""
 
     postcode: str | None
     city: str
     state: str
-    """Two letters."""
+    """Two letters; empty for a position far from every town."""
     latitude: float
     longitude: float
+    is_position: bool = False
+    """Given in degrees; `city` is the nearest town."""
 
     @property
     def point(self) -> tuple[float, float]:
@@ -47,30 +63,73 @@ class Place:
     @property
     def label(self) -> str:
         """As people write it: `Phoenix, AZ 85001`."""
-        return f"{self.city}, {self.state}" + (f" {self.postcode}" if self.postcode else "")
+        if not self.state:
+            return "your location"
+        name = f"{self.city}, {self.state}" + (f" {self.postcode}" if self.postcode else "")
+        return f"your location ({name})" if self.is_position else name
 
 
 def warm() -> None:
-    """Unpacks the list now rather than at the first question."""
-    _list.matching("00501")
+    """Unpacks the lists now rather than at the first question."""
+    _everywhere()
+    _canadian_postcodes()
 
 
 def find(text: str) -> Place | None:
-    """Parses user input: `85001`, `85001-1234`, `Phoenix, AZ`, `phoenix arizona`, `Phoenix, AZ 85001`. None for anything else."""
+    """The place that a text means; of several the most populous one. None if there is none."""
+    return next(iter(find_all(text)), None)
+
+
+def find_all(text: str) -> tuple[Place, ...]:
+    """The places that a text may mean, the most populous first: several for the name of a city in several states.
+
+    Understands `85001`, `85001-1234`, `M5V 2T6`, `Phoenix, AZ`, `phoenix arizona`, `Phoenix`, `Phoenix, AZ 85001`, `33.45, -112.07`.
+    """
     query = " ".join(_ascii(text[: LONGEST_TEXT + 1]).split())
     if not query or len(query) > LONGEST_TEXT:
-        return None
+        return ()
+    if (degrees := _POSITION.fullmatch(query)) is not None:
+        return _only(position(float(degrees[1]), float(degrees[2])))
     if (number := _POSTCODE.fullmatch(query)) is not None:
-        return postcode(number[1])
+        return _only(postcode(number[1]))
+    if (area := _CANADIAN.fullmatch(query)) is not None:
+        return _only(_canadian_postcodes().get(area[1].upper()))
+    country = _COUNTRY.search(query)
+    query = query[: country.start()] if country else query
     name, comma, state = query.rpartition(",")
     if comma:
-        return city(name, state)
+        return _only(city(name, state))
     words = query.split(" ")
     # "Charleston West Virginia": the longest state at its end is the one that is meant.
-    for at in range(max(1, len(words) - 3), len(words)):
-        if states.code_of(" ".join(words[at:])):
-            return city(" ".join(words[:at]), " ".join(words[at:]))
-    return None
+    for at in range(max(1, len(words) - 4), len(words)):
+        if states.code_in_america(" ".join(words[at:])) and (place := city(" ".join(words[:at]), " ".join(words[at:]))):
+            return (place,)
+    plain = _plain(query)
+    places = _everywhere().get(plain, ()) if plain else ()
+    if country:
+        canada = country[1].casefold() == "canada"
+        places = tuple(place for place in places if (place.state in states.PROVINCES) == canada)
+    return places
+
+
+def _only(place: Place | None) -> tuple[Place, ...]:
+    return () if place is None else (place,)
+
+
+def position(latitude: float, longitude: float) -> Place | None:
+    """A position, rounded to hundredths of a degree (about 1 km), and the nearest larger town. None if it is not on earth."""
+    if abs(latitude) > 90 or abs(longitude) > 180:
+        return None
+    latitude, longitude = round(latitude, 2), round(longitude, 2)
+    narrow = math.cos(math.radians(latitude))
+
+    def km(town: _Town) -> float:
+        return 111.2 * math.hypot(town.latitude - latitude, (town.longitude - longitude) * narrow)
+
+    nearest = min(_towns(), key=km)
+    if km(nearest) > _TOWN_KM:
+        return Place(None, "you", "", latitude, longitude, is_position=True)
+    return Place(None, nearest.name, nearest.state, latitude, longitude, is_position=True)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -82,14 +141,16 @@ def postcode(number: str) -> Place | None:
 
 
 def city(name: str, state: str) -> Place | None:
-    """The middle of a city, by any name that the post knows it by; the state as two letters or in full."""
-    code = states.code_of(state)
+    """The middle of a city, by any name that the post knows it by; the state or province as two letters or in full."""
+    code = states.code_in_america(state)
     return None if code is None else _cities(code).get(_plain(name))
 
 
 @functools.cache
 def _cities(state: str) -> Mapping[str, Place]:
-    """The cities of a state, by plain name: their own, then those that the post accepts, then those that it does not."""
+    """The cities of a state or province, by plain name: their own, then those that the post accepts, then those that it does not."""
+    if state in states.PROVINCES:
+        return _canadian_cities(state)
     rows = [row for row in _list.filter_by(state=state) if _has_coordinates(row)]
     own: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -100,6 +161,76 @@ def _cities(state: str) -> Mapping[str, Place]:
             for other in row[others]:
                 cities.setdefault(_plain(other), cities[_plain(row["city"])])
     return cities
+
+
+def _canadian_cities(province: str) -> Mapping[str, Place]:
+    """Towns, and then what areas of postal codes are called after."""
+    cities: dict[str, Place] = {}
+    for town in _towns():
+        if town.state == province:
+            cities.setdefault(_plain(town.name), Place(None, town.name, province, town.latitude, town.longitude))
+    areas: dict[str, list[Place]] = {}
+    for area in _canadian_postcodes().values():
+        if area.state == province:
+            areas.setdefault(area.city, []).append(area)
+    for name, some in areas.items():
+        latitude, longitude = (sum(values) / len(some) for values in zip(*(area.point for area in some), strict=True))
+        cities.setdefault(_plain(name), Place(None, name, province, round(latitude, 4), round(longitude, 4)))
+    return cities
+
+
+@functools.cache
+def _everywhere() -> Mapping[str, tuple[Place, ...]]:
+    """The cities of all states by plain name, most populous first. Other names of a city count only where none has them
+    as its own."""
+    people: dict[tuple[str, str], int] = {}
+    for town in _towns():
+        people.setdefault((_plain(town.name), town.state), town.population)
+        people.setdefault((_plain(town.name.removesuffix(" City")), town.state), town.population)
+    own: dict[str, list[Place]] = {}
+    other: dict[str, list[Place]] = {}
+    for state in (*states.NAMES, *states.PROVINCES):
+        for name, place in _cities(state).items():
+            (own if name == _plain(place.city) else other).setdefault(name, []).append(place)
+    whole = {_plain(name) for name in (*states.NAMES.values(), *states.PROVINCES.values())}
+    cities = {}
+    for name, places in (other | own).items():
+        least = _LARGE if name in whole else 0
+        sized = sorted((-people.get((_plain(place.city), place.state), 0), place.state, place) for place in places)
+        cities[name] = tuple(place for count, _, place in sized if -count >= least)
+    return cities
+
+
+@dataclass(frozen=True, slots=True)
+class _Town:
+    name: str
+    state: str
+    latitude: float
+    longitude: float
+    population: int
+
+
+@functools.cache
+def _towns() -> tuple[_Town, ...]:
+    """Towns of Canada, and those of the United States with at least 15,000 people."""
+    return tuple(
+        _Town(row["name"], row["state"], float(row["latitude"]), float(row["longitude"]), int(row["population"]))
+        for row in _rows("cities.csv")
+    )
+
+
+@functools.cache
+def _canadian_postcodes() -> Mapping[str, Place]:
+    """Areas by the first three characters of their postal codes."""
+    return {
+        row["code"]: Place(row["code"], row["name"], row["province"], float(row["latitude"]), float(row["longitude"]))
+        for row in _rows("canadian_postcodes.csv")
+    }
+
+
+def _rows(file: str) -> Iterator[dict[str, str]]:
+    with (resources.files(__package__) / "data" / file).open(encoding="utf-8") as lines:
+        yield from csv.DictReader(lines)
 
 
 def _middle(rows: Iterable[Mapping[str, Any]]) -> Place:

@@ -63,6 +63,7 @@ def create_site(system: AppContext, traffic: Traffic) -> FastAPI:
         store_path=screen.store_path,
         brand_path=screen.brand_path,
         with_place=screen.with_place,
+        with_near=screen.with_near,
         picture=screen.picture,
         srcset=screen.srcset,
     )

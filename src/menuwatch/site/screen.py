@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from menuwatch.catalog.taxonomy.text import slug
 from menuwatch.db.pool import Connection
-from menuwatch.geo import postcodes
+from menuwatch.geo import postcodes, states
 from menuwatch.geo.postcodes import Place
 from menuwatch.storefront.page_queries import NearbyStores
 from menuwatch.storefront.search import find_nearby_stores
@@ -22,6 +22,9 @@ from menuwatch.visitors.service import visitor_place
 from menuwatch.web.client import client_address
 from menuwatch.web.dependencies import AppContext
 from menuwatch.web.pages import Pages
+
+_MOST_TRIED = 12
+"""Cities of one name that are tried for stores around them."""
 
 WIDTHS = (200, 400, 800)
 """Image widths in pixels; presets that need no signature (IMAGE_PRESETS)."""
@@ -35,6 +38,8 @@ class Around:
     miles: int = 25
     place: Place | None = None
     nearby: NearbyStores | None = None
+    others: tuple[Place, ...] = ()
+    """Further places of that name, the most populous first."""
     guessed: bool = False
     """Derived from the visitor's network, not entered."""
 
@@ -43,17 +48,35 @@ class Around:
         """The typed text matches no place."""
         return bool(self.typed) and self.place is None
 
+    @property
+    def error(self) -> str:
+        """What is wrong with the typed text; empty if nothing is."""
+        if not self.unknown:
+            return ""
+        typed = self.typed[:60]
+        if states.code_in_america(self.typed):
+            return f"“{typed}” is a whole state or province. Enter a city in it, or a ZIP or postal code."
+        return f"We don’t know “{typed}”. Try a city, or a ZIP or postal code."
+
 
 async def around(conn: Connection, typed: str, miles: int = 25) -> Around:
-    """Resolves the typed location and the stores around it."""
+    """Resolves the typed location and the stores around it. Of several cities of that name it is the most populous one that has stores
+    around it."""
     if not typed:
         return Around(miles=miles)
     # The first call loads a list of places, which takes a while.
-    place = await run_in_threadpool(postcodes.find, typed)
-    if place is None:
+    places = await run_in_threadpool(postcodes.find_all, typed)
+    if not places:
         return Around(typed=typed, miles=miles)
-    nearby = await find_nearby_stores(conn, place.point, miles)
-    return Around(typed=typed, miles=miles, place=place, nearby=nearby)
+    chosen = places[0]
+    nearby = await find_nearby_stores(conn, chosen.point, miles)
+    for place in places[1:_MOST_TRIED]:
+        if nearby.stores:
+            break
+        if (other := await find_nearby_stores(conn, place.point, miles)).stores:
+            chosen, nearby = place, other
+    others = tuple(place for place in places if place is not chosen)
+    return Around(typed=typed, miles=miles, place=chosen, nearby=nearby, others=others)
 
 
 async def around_visitor(request: Request, conn: Connection, miles: int = 50) -> Around:
@@ -145,6 +168,15 @@ def with_place(path: str, place: Around) -> str:
         return path
     query = urlencode({"near": place.typed, **({"within": place.miles} if place.miles != 25 else {})})
     return f"{path}{'&' if '?' in path else '?'}{query}"
+
+
+def with_near(request: Request, near: str) -> str:
+    """The URL of this page, at its start, with another location."""
+    query = [
+        (name, value) for name, value in request.query_params.multi_items() if name not in ("near", "after", "page")
+    ]
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    return f"{quote(path)}?{urlencode([*query, ('near', near)])}"
 
 
 def picture(path: str, width: int) -> str:

@@ -12,6 +12,7 @@ from starlette.datastructures import FormData
 
 from menuwatch.config.settings import Settings
 from menuwatch.db.pool import Connection
+from menuwatch.geo import postcodes
 from menuwatch.site import screen
 from menuwatch.site.search_query import MILES, cents
 from menuwatch.storefront import page_queries
@@ -135,8 +136,18 @@ async def _scope(conn: Connection, form: FormInput) -> Scope | None:
         return Scope()
     within = form.value("within")
     miles = int(within) if within.isascii() and within.isdecimal() and int(within) in MILES else 25
-    place = (await screen.around(conn, form.value("near"), miles)).place
-    if place is None:
-        form.add_error("near", "Enter a ZIP code, or a city with its state.")
+    where = await screen.around(conn, form.value("near"), miles)
+    if (place := where.place) is None:
+        form.add_error("near", where.error or "Enter a city, or a ZIP or postal code.")
         return None
+    if where.others:
+        names = ", ".join(f"“{one.label}”" for one in (place, *where.others)[:4])
+        form.add_error("near", f"There are several places of that name. Enter its state as well: {names}.")
+        return None
+    if place.is_position:
+        # An alert is stored: it gets the town, not the position.
+        place = postcodes.city(place.city, place.state)
+        if place is None:
+            form.add_error("near", "No town is near your location. Enter a city, or a ZIP or postal code.")
+            return None
     return Scope(place=place.label, latitude=place.latitude, longitude=place.longitude, miles=miles)

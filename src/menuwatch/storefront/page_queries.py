@@ -31,6 +31,10 @@ class NearbyStores:
     locations: int = 1
     """How many locations the stores are: a location may have several menus."""
 
+    def meters_of(self, store_id: int) -> int | None:
+        """The distance of a store; None if it is out of range."""
+        return next((m for store, m in zip(self.stores, self.meters, strict=True) if store == store_id), None)
+
 
 class ItemCard(Struct, frozen=True):
     """An item as lists show it, with one offer: prices, size, stock and store are of that. Prices in cents, per gram and per 10 mg

@@ -49,7 +49,8 @@ _SPECIAL = re.compile(r"\b(?:on sale|on special|deals?|discounted)\b")
 _IN_STOCK = re.compile(r"\bin stock\b")
 _STRAIN = re.compile(r"\b(indica|sativa|hybrid)s?\b")
 _JOINING = re.compile(r"\b(?:of|for|the|an?|and|with|some|in|at|near)\b")
-_AMBIGUOUS = frozenset({"in", "or", "me", "hi", "ok"})
+_CANADIAN_CODE = re.compile(r"[A-Za-z]\d[A-Za-z]\d[A-Za-z]\d")
+_AMBIGUOUS = frozenset({"in", "or", "me", "hi", "ok", "on"})
 """Codes of states that are English words: they name the state only in capitals."""
 
 
@@ -155,11 +156,13 @@ def places(text: str) -> list[tuple[str, str]]:
     typed = text.replace(",", " ").split()
     found: list[tuple[str, str]] = []
     for at, word in enumerate(typed):
-        if re.fullmatch(r"\d{5}", word):
+        if re.fullmatch(r"\d{5}", word) or _CANADIAN_CODE.fullmatch(word):
             found.append((word, _without(typed, at, at + 1)))
+        elif _CANADIAN_CODE.fullmatch(both := "".join(typed[at : at + 2])):
+            found.append((both, _without(typed, at, at + 2)))
     for start, end in _edges(len(typed), 5):
-        for n in (2, 1):
-            code = states.code_of(" ".join(typed[end - n : end])) if end - start > n else None
+        for n in (4, 3, 2, 1):
+            code = states.code_in_america(" ".join(typed[end - n : end])) if end - start > n else None
             if code and (n > 1 or typed[end - 1] not in _AMBIGUOUS):
                 found.append((f"{' '.join(typed[start : end - n])}, {code}", _without(typed, start, end)))
     return found

@@ -85,7 +85,7 @@ async def page(request: Request, conn: Connection, address: str, *, form: FormIn
         "history": await _history(request, conn, item, line, whole=at is None, place=place, offers=offers)
         if line
         else None,
-        "form": form or FormInput({"near": asked.near}),
+        "form": form or FormInput({}),
         "watchable": watch_form.Watchable(
             action=f"/p/{item.id}/watch",
             conditions=watch_form.conditions(of_item=True),

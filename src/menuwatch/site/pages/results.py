@@ -55,7 +55,7 @@ async def search_page(request: Request, conn: ReadConn) -> Response:
     stores = [] if typed.exact or typed.store is not None else await find_stores_named(conn, asked.q)
     place = await screen.around(conn, asked.near, asked.within)
     if place.unknown:
-        asked.errors["near"] = f"We don’t know “{place.typed[:60]}”. Try a ZIP code, or a city with its state."
+        asked.errors["near"] = f"{place.error} Until then, you see products from everywhere."
     store = await page_queries.get_store(conn, asked.store) if asked.store is not None else None
     if asked.store is not None and store is None:
         asked.errors["store"] = "That store is no longer listed; showing results from all stores."
@@ -93,6 +93,7 @@ async def search_page(request: Request, conn: ReadConn) -> Response:
         if asked.narrowed or asked.q
         else None,
         "miles": MILES,
+        "near_link": lambda near: asked.link(near=near),
         "canonical": screen.absolute(request, _canonical(asked)),
         "description": f"{_heading(asked, store, brand_names)}: prices, potency and stock at every store that carries it.",
         # Of all filter combinations, only those of a single category may be indexed by search engines.
@@ -110,7 +111,12 @@ async def _with_place(conn: Connection, asked: SearchQuery) -> SearchQuery:
             return replace(asked, q=rest, near=name)
     rests = dict(cities(asked.q))
     city = await find_city(conn, list(rests))
-    return asked if city is None else replace(asked, q=rests[city["name"]], near=f"{city['city']}, {city['state']}")
+    if city is None:
+        return asked
+    # A name that several places have is left to the page, which says which of them it shows.
+    several = len(await run_in_threadpool(postcodes.find_all, city["city"])) > 1
+    near = city["city"] if several else f"{city['city']}, {city['state']}"
+    return replace(asked, q=rests[city["name"]], near=near)
 
 
 def _canonical(asked: SearchQuery) -> str:

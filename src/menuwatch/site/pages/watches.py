@@ -102,7 +102,7 @@ async def _group(request: Request, conn: Connection) -> Group:
 @router.get("/alerts/new")
 async def new(request: Request, conn: ReadConn) -> Response:
     """The form of an alert on a brand, a search or a store."""
-    return await _new(request, await _group(request, conn), FormInput({"near": request.query_params.get("near", "")}))
+    return await _new(request, await _group(request, conn), FormInput({}))
 
 
 @router.post("/alerts/new", dependencies=[Depends(same_site)])
