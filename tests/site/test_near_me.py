@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from typing import Any
@@ -116,3 +117,75 @@ async def test_an_alert_near_a_place_needs_one_place(four: Front) -> None:
     assert answer.status_code == 303
     ((kept,),) = await four.rows("SELECT place FROM price_watches")
     assert kept == "Phoenix, AZ"
+
+
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+ALWAYS = {day: {"active": True, "start": "12:00 AM", "end": "12:00 AM"} for day in DAYS}
+NEVER = {day: {"active": False, "start": "9:00 AM", "end": "9:00 PM"} for day in DAYS}
+
+
+async def list_hours(front: Front, slug: str, hours: Any, timezone: str | None = "America/Phoenix") -> None:
+    """The platform's list of stores, with the hours of a store."""
+    await front.shop.execute(
+        "INSERT INTO dutchie_discovery_locations (platform_dispensary_id, slug, name, status, raw) "
+        "VALUES (%s, %s, %s, 'promoted', %s)",
+        [f"id-{slug}", slug, slug, json.dumps({"pickupHours": hours})],
+    )
+    await front.shop.execute("UPDATE dispensaries SET timezone = %s WHERE slug = %s", [timezone, slug])
+
+
+async def test_hours_are_shown_or_said_not_to_be_known(four: Front) -> None:
+    await list_hours(four, "desert", ALWAYS)
+    await list_hours(four, "tower", NEVER)
+    await list_hours(four, "lakeside", ALWAYS, None)
+    for slug, state in (
+        ("desert", "Open for pickup now, 24 hours"),
+        ("tower", "Closed for pickup"),
+        ("harbour", "Hours not known"),
+        ("lakeside", "Hours not known"),
+    ):
+        place = STORES[slug]
+        listed = await four.page("/stores", params={"near": f"{place['latitude']},{place['longitude']}", "within": "5"})
+        assert state in listed.text, slug
+        ((number,),) = await four.rows("SELECT id FROM dispensaries WHERE slug = %s", slug)
+        page = await four.page(f"/s/{number}-{slug}")
+        if slug == "lakeside":
+            assert "the store’s time zone is not known" in page.text
+            assert "Monday 24 hours" in page.text
+        else:
+            assert state in page.text
+        assert ("Hours for pickup, as the menu’s platform lists them" in page.text) == (slug != "harbour")
+    await four.shop.execute("UPDATE dutchie_discovery_locations SET last_seen_at = now() - interval '91 days'")
+    assert "Open for pickup" not in (await four.page("/stores?near=Phoenix")).text
+
+
+async def test_directions_and_the_product_on_the_stores_own_menu(four: Front) -> None:
+    """Where no address of a product is given, Dutchie has one below that of the menu."""
+    number = await four.item("Blue Dream")
+    await four.shop.execute("UPDATE catalog_products SET extra = '{}'")
+    await four.shop.execute("UPDATE dispensaries SET menu_url = 'https://dutchie.com/dispensary/' || slug")
+    await four.shop.execute(
+        """UPDATE catalog_products SET extra = '{"menu_url": "https://shop.example/a?b=1&c=2"}' WHERE dispensary_id =
+           (SELECT id FROM dispensaries WHERE slug = 'desert')"""
+    )
+    await four.shop.execute(
+        """UPDATE catalog_products SET extra = '{"slug": "blue-dream/x"}' WHERE dispensary_id =
+           (SELECT id FROM dispensaries WHERE slug = 'tower')"""
+    )
+    await four.shop.execute("UPDATE dispensaries SET menu_url = 'javascript:alert(1)' WHERE slug = 'lakeside'")
+    await four.shop.execute("UPDATE dispensaries SET address = '1 Main St', zipcode = '85004' WHERE slug = 'desert'")
+    page = await four.page(f"/p/{number}-blue-dream")
+    links = {str(one.get("href")) for one in page.all("a")}
+    assert {
+        "https://shop.example/a?b=1&c=2",
+        "https://dutchie.com/dispensary/tower/product/blue-dream%2Fx",
+        "https://dutchie.com/dispensary/harbour",
+        "https://www.google.com/maps/dir/?api=1&destination=1+Main+St%2C+Phoenix%2C+AZ%2C+85004",
+        "https://www.google.com/maps/dir/?api=1&destination=43.642600%2C-79.387100",
+    } <= links
+    assert not any(link.startswith("javascript") for link in links)
+    ((store,),) = await four.rows("SELECT id FROM dispensaries WHERE slug = 'tower'")
+    assert page.link("Directions").startswith("https://www.google.com/maps/dir/")
+    own = await four.page(f"/s/{store}-tower?near=Toronto")
+    assert own.link("Directions").endswith("destination=43.642600%2C-79.387100")
+    assert f"{miles({'latitude': 43.7064, 'longitude': -79.3986}, TORONTO):.1f} mi from Toronto, ON" in own.text

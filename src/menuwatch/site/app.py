@@ -21,7 +21,7 @@ from menuwatch.catalog.taxonomy.text import words as words_in
 from menuwatch.core.errors import NotFound
 from menuwatch.core.logging import get_logger
 from menuwatch.site import format as words
-from menuwatch.site import pages, screen
+from menuwatch.site import pages, screen, visit
 from menuwatch.site.limits import Limits
 from menuwatch.web.assets import HERE as WEB
 from menuwatch.web.assets import Assets
@@ -64,6 +64,9 @@ def create_site(system: AppContext, traffic: Traffic) -> FastAPI:
         brand_path=screen.brand_path,
         with_place=screen.with_place,
         with_near=screen.with_near,
+        hours=visit.hours,
+        directions=visit.directions,
+        on_menu=visit.on_menu,
         picture=screen.picture,
         srcset=screen.srcset,
     )

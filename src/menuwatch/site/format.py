@@ -179,10 +179,15 @@ def local(moment: datetime | None, timezone: str | None) -> str:
 
 def zone(timezone: str | None) -> ZoneInfo:
     """The time zone of that name; UTC if it is unknown."""
+    return known_zone(timezone) or ZoneInfo("UTC")
+
+
+def known_zone(timezone: str | None) -> ZoneInfo | None:
+    """The time zone of that name; None if it is unknown."""
     try:
-        return ZoneInfo(timezone or "UTC")
+        return ZoneInfo(timezone) if timezone else None
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        return ZoneInfo("UTC")
+        return None
 
 
 def there(moment: datetime, timezone: str | None) -> datetime:

@@ -135,6 +135,13 @@ class Offer(Struct, frozen=True):
     menu_url: str | None
     meters: int | None
     usual_per_gram: int | None
+    item_url: Annotated[str | None, doc("Its address on the store's menu, if the menu gives it.")]
+    item_slug: Annotated[str | None, doc("Its name in addresses of the platform.")]
+    address: str | None
+    zipcode: str | None
+    latitude: float | None
+    longitude: float | None
+    hours: Annotated[Raw | None, doc("Opening hours as the platform writes them.")]
 
 
 class OfferedSize(Struct, frozen=True):
@@ -176,6 +183,7 @@ class ListedStore(Struct, frozen=True):
     latitude: float | None = None
     longitude: float | None = None
     meters: int | None = None
+    hours: Raw | None = None
 
 
 def nearby_values(nearby: NearbyStores | None) -> dict[str, list[int] | None]:

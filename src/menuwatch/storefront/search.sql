@@ -62,6 +62,12 @@ CASE %(order)s WHEN 'popular' THEN -i.popularity
 NOT EXISTS (SELECT FROM storefront_stores f WHERE f.location_key = s.location_key
                AND (f.offers > 0, f.crawled_at, -f.dispensary_id) > (s.offers > 0, s.crawled_at, -s.dispensary_id))
 
+-- piece: opening_hours
+-- What the platform's list of stores says about the hours of a store `d`, if it was read within the last 90 days (platforms/opening_hours.py).
+(SELECT jsonb_build_object('pickupHours', l.raw -> 'pickupHours', 'specialHours', l.raw -> 'specialHours', 'working_hours', l.raw -> 'working_hours')
+   FROM dutchie_discovery_locations l
+  WHERE l.platform = d.platform AND l.platform_dispensary_id = d.platform_dispensary_id AND l.last_seen_at > now() - interval '90 days') AS hours
+
 -- piece: facet_counts
 -- Counts of the matches `m` by facet.
 SELECT 'all' AS facet, NULL::text AS value, count(*) AS n FROM m
@@ -293,7 +299,8 @@ SELECT o.product_id, o.store_id, o.location_key, d.name AS store, d.platform, d.
        p.name AS written, p.category_canon AS category, p.variants, p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit, p.cannabinoids,
        p.terpenes, p.batch, p.quantity_sold, p.quantity, p.quantity_capped, p.specials, p.description,
        p.extra ->> 'brand_description' AS brand_description, p.local_image_path,
-       p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical, d.last_crawled_at AS seen_at, d.menu_url, n.meters, t.per_gram AS usual_per_gram
+       p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical, d.last_crawled_at AS seen_at, d.menu_url, n.meters, t.per_gram AS usual_per_gram,
+       p.extra ->> 'menu_url' AS item_url, p.extra ->> 'slug' AS item_slug, d.address, d.zipcode, d.latitude, d.longitude, {opening_hours}
   FROM listed o
   JOIN catalog_products p ON p.id = o.product_id
   JOIN dispensaries d ON d.id = o.store_id
@@ -377,7 +384,7 @@ SELECT d.state, count(*) AS stores, sum(s.offers)::integer AS products FROM stor
 -- name: stores
 -- Stores by distance, or by city and name after a given one.
 SELECT d.id, d.name, d.address, d.city, d.state, d.zipcode, d.timezone, d.last_crawled_at AS seen_at, s.offers, d.is_recreational, d.is_medical,
-       n.meters
+       s.latitude, s.longitude, n.meters, {opening_hours}
   FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id
   LEFT JOIN unnest(%(stores)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = d.id
  WHERE {freshest_menu} AND (%(state)s::text IS NULL OR d.state = %(state)s) AND (%(stores)s::integer[] IS NULL OR n.store_id IS NOT NULL)
@@ -386,7 +393,7 @@ SELECT d.id, d.name, d.address, d.city, d.state, d.zipcode, d.timezone, d.last_c
 
 -- name: store
 SELECT d.id, d.name, d.address, d.city, d.state, d.country, d.zipcode, d.phone, d.timezone, d.menu_url, d.latitude, d.longitude, d.is_recreational,
-       d.is_medical, d.last_crawled_at AS seen_at, s.offers
+       d.is_medical, d.last_crawled_at AS seen_at, s.offers, {opening_hours}
   FROM dispensaries d JOIN storefront_stores s ON s.dispensary_id = d.id WHERE d.id = %(id)s;
 
 -- name: other_menus
