@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from menuwatch.stores import store as stores
+from menuwatch.stores.store import Details
 from tests.api.shop import Shop, at, item
 
 
@@ -101,8 +105,69 @@ async def test_crawling_is_switched_off_and_on(shop: Shop) -> None:
     assert (changed["crawl_enabled"], changed["crawl_interval_hours"]) == (True, 2.5)
     await shop.refused(path, 422, method="PATCH", json={"crawl_interval_hours": 0.1})
     await shop.refused("/api/stores/99", 404, method="PATCH", json={"crawl_enabled": True})
-    for bad in ({}, {"crawl_enabled": "perhaps"}, {"crawl_enabled": True, "name": "x"}):
+    for bad in ({}, {"crawl_enabled": "perhaps"}, {"crawl_enabled": True, "nick": "x"}):
         await shop.refused(path, 422, method="PATCH", json=bad)
+
+
+async def test_name_and_place_of_a_person_hold(shop: Shop) -> None:
+    store = await shop.store("green-leaf")
+    path = f"/api/stores/{store}"
+    place = {
+        "city": "Denver",
+        "state": "colorado",
+        "latitude": 39.7392,
+        "longitude": -104.9903,
+        "timezone": "America/Denver",
+    }
+    changed = await shop.ask(path, method="PATCH", json={"name": "  Green  Leaf ", **place})
+    assert (changed["name"], changed["city"], changed["state"]) == ("Green Leaf", "Denver", "CO")
+    assert changed["details_by_person"] == ["city", "latitude", "longitude", "name", "state", "timezone"]
+    said = Details(
+        platform_dispensary_id="d" * 24,
+        slug="green-leaf",
+        name="GL #1",
+        name_raw="GL #1",
+        city="Aurora",
+        zipcode="80011",
+        latitude=1.0,
+    )
+    async with shop.pool.connection() as conn:
+        await stores.update_details(conn, store, said)
+    after = await shop.ask(path)
+    assert (after["name"], after["city"], after["latitude"], after["zipcode"]) == (
+        "Green Leaf",
+        "Denver",
+        39.7392,
+        "80011",
+    )
+    reset = await shop.ask(path, method="PATCH", json={"name": None, "city": None})
+    assert (reset["name"], reset["city"]) == ("GL #1", "Denver")
+    assert reset["details_by_person"] == ["latitude", "longitude", "state", "timezone"]
+    async with shop.pool.connection() as conn:
+        await stores.update_details(conn, store, said)
+    assert (await shop.ask(path))["city"] == "Aurora"
+    actions = {row["action"] for row in await shop.walk("/api/audit") if row["subject_id"] == str(store)}
+    assert {"store_name_set", "store_city_set", "store_latitude_set"} <= actions
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": " "}, "must not be empty"),
+        ({"name": "x" * 201}, "has 201 characters; at most 200 are kept"),
+        ({"latitude": 39.7}, "give latitude and longitude together"),
+        ({"latitude": 139.7, "longitude": 1.0}, "enter degrees from -90 to 90, not 139.7"),
+        ({"state": "Atlantis"}, "is not a state or province: Atlantis; enter a code such as CO or ON"),
+        ({"timezone": "Denver"}, "is not an IANA time zone: Denver; enter one such as America/Denver"),
+    ],
+)
+async def test_impossible_details_are_refused(shop: Shop, change: dict[str, Any], message: str) -> None:
+    store = await shop.store("green-leaf")
+    path = f"/api/stores/{store}"
+    before = await shop.ask(path)
+    problem = await shop.refused(path, 400, method="PATCH", json={"city": "Denver", "shown": False, **change})
+    assert message in str(problem)
+    assert await shop.ask(path) == before
 
 
 async def test_a_menu_at_a_moment(shop: Shop) -> None:

@@ -49,6 +49,34 @@ async def test_the_menu_url_is_edited(shop: Shop, run: Run) -> None:
     assert "is not a menu URL" in str(refused.exception)
 
 
+async def test_stores_are_shown_hidden_renamed_and_placed(shop: Shop, run: Run) -> None:
+    store = await shop.store("green-leaf-west")
+    assert (await run("stores", "hide", store)).stdout.endswith("is hidden from the public site.\n")
+    assert (await shop.ask(f"/api/stores/{store}"))["shown"] is False
+    assert (await run("stores", "show", store)).stdout.endswith("is shown on the public site, once it has a menu.\n")
+    assert (await shop.ask(f"/api/stores/{store}"))["shown"] is True
+    await run("stores", "show", store, "--automatic")
+    assert (await shop.ask(f"/api/stores/{store}"))["shown"] is None
+    assert (await run("stores", "rename", store, "Leaf")).stdout == f"Store {store} is named Leaf.\n"
+    said = await run(
+        "stores", "place", "Leaf", "--city", "Reno", "--state", "NV", "--latitude", "39.5", "--longitude", "-119.8"
+    )
+    assert said.stdout == f"Store {store} (Leaf): Reno, NV; at 39.5, -119.8; time zone unknown.\n"
+    for wrong, message in (
+        (("rename", store), "give the new name, or --reset"),
+        (("rename", store, "A", "--reset"), "give the new name, or --reset"),
+        (("place", store), "give what to set"),
+        (("place", store, "--timezone", "Mars/Base"), "is not an IANA time zone: Mars/Base"),
+        (("hide", "nowhere"), "'nowhere' does not exist"),
+    ):
+        assert message in str((await run("stores", *wrong, code=2)).exception)
+
+
+async def test_a_store_that_is_added_has_a_readable_name(shop: Shop, run: Run) -> None:
+    await run("stores", "add", "https://dutchie.com/dispensary/r-greenleaf_west")
+    assert await _rows(shop, "SELECT name, slug FROM dispensaries") == [("R Greenleaf West", "r-greenleaf_west")]
+
+
 async def test_a_store_is_removed_after_a_look(shop: Shop, run: Run) -> None:
     store = await shop.store("north")
     for hour in range(2):

@@ -190,13 +190,35 @@ async def test_the_menu_url_of_a_store_is_edited(admin: httpx.AsyncClient, sql: 
     url = "https://dutchie.com/dispensary/green-leaf"
     answer = await admin.post(f"/admin/stores/{number}/edit", data={"menu_url": url}, headers=SAME)
     assert answer.status_code == 303
-    assert sql("SELECT slug, name, menu_url FROM dispensaries") == [("green-leaf", "green-leaf", url)]
+    assert sql("SELECT slug, name, menu_url FROM dispensaries") == [("green-leaf", "Green Leaf", url)]
     assert sql("SELECT role FROM task_live") == [("entry_point_discovery",)]
     answer = await admin.post(f"/admin/stores/{number}/edit", data={"menu_url": "https://example.com/x"}, headers=SAME)
     assert answer.status_code == 422
     resolved = add(sql, "blue", resolved=True)
     await admin.post(f"/admin/stores/{resolved}/edit", data={"menu_url": url}, headers=SAME)
     assert sql("SELECT slug, menu_url FROM dispensaries WHERE id = %s", [resolved]) == [("blue", url)]
+
+
+async def test_a_store_is_hidden_renamed_and_placed(admin: httpx.AsyncClient, desert: Planted, sql: Sql) -> None:
+    page = f"/admin/stores/{desert.store}"
+    html = (await admin.get(page + "/edit")).text
+    form = dict(re.findall(r'<input id="f-[a-z]+" name="([a-z]+)" type="text" value="([^"]*)"', html))
+    changed = {**form, "shown": "no", "name": "Desert Bloom", "latitude": "33.4", "longitude": "-112.0"}
+    answer = await admin.post(page + "/details", data=changed, headers=SAME)
+    assert answer.status_code == 303
+    seen = """SELECT shown, name, latitude, longitude, ARRAY(SELECT jsonb_object_keys(details_by_person) ORDER BY 1)
+                FROM dispensaries WHERE id = %s"""
+    saved = [(False, "Desert Bloom", 33.4, -112.0, ["latitude", "longitude", "name"])]
+    assert sql(seen, [desert.store]) == saved, "what was not changed stays the platform's"
+    shown = text(await admin.get(page))
+    assert "Public site hidden" in shown
+    assert "Set by a person latitude, longitude, name" in shown
+    answer = await admin.post(page + "/details", data={**changed, "name": "Other", "longitude": "west"}, headers=SAME)
+    assert answer.status_code == 422
+    assert "enter degrees, e.g. 39.7392" in text(answer)
+    answer = await admin.post(page + "/details", data={**changed, "name": "Other", "state": "Atlantis"}, headers=SAME)
+    assert "is not a state or province: Atlantis" in text(answer)
+    assert sql(seen, [desert.store]) == saved
 
 
 async def test_many_urls_are_pasted_at_once(admin: httpx.AsyncClient, sql: Sql, pool: Pool) -> None:

@@ -7,6 +7,7 @@ import asyncio
 from menuwatch.matching.engine import match_all
 from menuwatch.pipeline.store_merge import merge_stores
 from menuwatch.storefront.indexer import index_changed_stores
+from menuwatch.stores.editing import set_shown
 from tests.api.shop import item
 from tests.site.shop_pages import Front
 
@@ -67,6 +68,24 @@ async def test_a_store_that_is_not_watched_any_more_is_not_shown(front: Front) -
     await front.index()
     assert await front.rows(OFFERS) == [(0,)]
     await front.page(f"/s/{store}", status=404)
+
+
+async def test_what_is_shown_is_decided_apart_from_what_is_crawled(front: Front) -> None:
+    store = await front.shop.store()
+    await front.crawl(store, 0, [item("1")])
+    for crawled, shown, offers in (
+        (True, False, 0),
+        (True, None, 1),
+        (False, None, 0),
+        (False, True, 1),
+        (True, True, 1),
+    ):
+        await front.shop.execute("UPDATE dispensaries SET crawl_enabled = %s WHERE id = %s", [crawled, store])
+        async with front.shop.pool.connection() as conn:
+            await set_shown(conn, store, shown)
+        await front.index()
+        assert await front.rows(OFFERS) == [(offers,)], (crawled, shown)
+        await front.page(f"/s/{store}", status=301 if offers else 404)
 
 
 async def test_a_store_that_is_removed_takes_its_offers_with_it(front: Front) -> None:

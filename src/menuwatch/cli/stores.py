@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, TypeVar
@@ -36,7 +36,7 @@ from menuwatch.pipeline.store_changes import RemovedStore
 from menuwatch.pipeline.store_discovery import add_store
 from menuwatch.pipeline.store_merge import MergedStore
 from menuwatch.queue.enqueue import EnqueuedTask
-from menuwatch.stores import service
+from menuwatch.stores import editing, service
 from menuwatch.stores import store as stores
 from menuwatch.stores.service import CrawlSettings, Freshness, StoreFilter
 from menuwatch.stores.store import Store
@@ -189,6 +189,83 @@ def edit(
 
     changed = in_transaction(act)
     echo(f"Menu URL of store {changed.id} ({changed.slug}): {changed.menu_url}")
+
+
+@app.command("show")
+def show(
+    store: StoreArgument,
+    automatic: Annotated[
+        bool, typer.Option("--automatic", help="Show it while it is crawled, as before `show` and `hide`.")
+    ] = False,
+) -> None:
+    """Show a store on the public site, whether or not it is crawled."""
+    _set_shown(store, None if automatic else True)
+
+
+@app.command("hide")
+def hide(store: StoreArgument) -> None:
+    """Hide a store from the public site. It is crawled as before."""
+    _set_shown(store, False)
+
+
+def _set_shown(store: str, shown: bool | None) -> None:
+    async def act(_: System, conn: Connection) -> Store:
+        return await editing.set_shown(conn, (await stores.resolve(conn, store)).id, shown)
+
+    now = in_transaction(act)
+    what = {
+        True: "is shown on the public site",
+        False: "is hidden from the public site",
+        None: "is shown on the public site while it is crawled",
+    }
+    menu = "" if now.last_crawled_at or shown is False else ", once it has a menu"
+    echo(f"Store {now.id} ({now.name}) {what[now.shown]}{menu}.")
+
+
+@app.command("rename")
+def rename(
+    store: StoreArgument,
+    name: Annotated[str | None, typer.Argument(help="New name.")] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="Take the platform's name again.")] = False,
+) -> None:
+    """Rename a store. The name holds whatever the platform calls it."""
+    if (name is None) != reset:
+        raise Refused("give the new name, or --reset to take the platform's name again")
+    now = _set_details(store, {"name": name})
+    echo(f"Store {now.id} is named {now.name}.")
+
+
+@app.command("place")
+def place(
+    store: StoreArgument,
+    address: Annotated[str | None, typer.Option(help="Street and number.")] = None,
+    city: Annotated[str | None, typer.Option(help="City.")] = None,
+    state: Annotated[str | None, typer.Option(help="State or province, for example CO or ON.")] = None,
+    zipcode: Annotated[str | None, typer.Option("--zip", help="ZIP or postal code.")] = None,
+    latitude: Annotated[float | None, typer.Option(help="Latitude in degrees.")] = None,
+    longitude: Annotated[float | None, typer.Option(help="Longitude in degrees.")] = None,
+    timezone: Annotated[str | None, typer.Option(help="IANA time zone, for example America/Denver.")] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="Take what the platform says again.")] = False,
+) -> None:
+    """Say where a store is. It holds whatever the platform says."""
+    given = {"address": address, "city": city, "state": state, "zipcode": zipcode, "timezone": timezone}
+    details = {"latitude": latitude, "longitude": longitude, **given}
+    details = {field: value for field, value in details.items() if value is not None}
+    if bool(details) == reset:
+        raise Refused(
+            "give what to set, for example --city Denver --state CO, or --reset to take what the platform says"
+        )
+    now = _set_details(store, dict.fromkeys(("latitude", "longitude", *given)) if reset else details)
+    where = ", ".join(part for part in (now.address, now.city, now.state, now.zipcode) if part) or "address unknown"
+    position = "position unknown" if now.latitude is None else f"at {now.latitude:g}, {now.longitude:g}"
+    echo(f"Store {now.id} ({now.name}): {where}; {position}; time zone {now.timezone or 'unknown'}.")
+
+
+def _set_details(store: str, details: Mapping[str, str | float | None]) -> Store:
+    async def act(_: System, conn: Connection) -> Store:
+        return await editing.set_details(conn, (await stores.resolve(conn, store)).id, details)
+
+    return in_transaction(act)
 
 
 @app.command("remove")

@@ -198,11 +198,11 @@ async def _store(conn: AsyncConnection[Any], menu: RecordedMenu, text: str | Non
         return found.id
     if chosen is None:
         name = text or menu.store
-        known = Details(platform_dispensary_id=menu.store, slug=name, name=name, name_raw=name)
+        known = Details(platform_dispensary_id=menu.store, slug=name, name=stores.name_from_slug(name), name_raw=name)
         if menu.found is not None and menu.found.platform_dispensary_id == menu.store:
             known = store_details(menu.found)
             if text is not None:
-                known = replace(known, slug=text, name=text, name_raw=text)
+                known = replace(known, slug=text)
         return await _promoted(conn, menu.platform, known)
     if chosen.platform_dispensary_id is not None:
         raise Refused(f"--store {text}: is store {chosen.platform_dispensary_id}, the file is of {menu.store}")
@@ -222,7 +222,7 @@ async def _added(conn: AsyncConnection[Any], platform: Platform, text: str) -> i
     if text.isdecimal():
         raise Refused(f"--store {text}: no store has that ID")
     if _PLATFORM_ID.fullmatch(text):
-        known = Details(platform_dispensary_id=text, slug=text, name=text, name_raw=text)
+        known = Details(platform_dispensary_id=text, slug=text, name=stores.name_from_slug(text), name_raw=text)
         return await _promoted(conn, platform, known)
     try:
         # A slug is not an id: the platform's own is resolved before the first crawl.

@@ -112,9 +112,9 @@ async def set_menu_url(conn: Connection, platforms: Mapping[str, Platform], stor
             raise InvalidField(
                 "menu_url", f"store {other.id} ({other.name}) has this URL already: merge the two instead"
             )
-    await conn.execute(
-        _q.set_menu_url, {"id": store_id, "menu_url": menu_url, "slug": store.slug if resolved else slug}
-    )
+    new_slug = store.slug if resolved else slug
+    values = {"id": store_id, "menu_url": menu_url, "slug": new_slug, "name": stores.name_from_slug(new_slug or slug)}
+    await conn.execute(_q.set_menu_url, values)
     if not resolved and store.crawl_enabled:
         requested = TaskRequest(role=Role.ENTRY_POINT_DISCOVERY, dispensary_id=store_id, priority=PRIORITY_CHAINED)
         await enqueue(conn, requested, platforms=list(platforms))

@@ -34,6 +34,6 @@ DELETE FROM alert_rules WHERE {of_its_products};
 
 -- name: set_menu_url
 UPDATE dispensaries SET menu_url = %(menu_url)s, slug = %(slug)s,
-       name = CASE WHEN name = slug THEN %(slug)s ELSE name END, name_raw = CASE WHEN name_raw = slug THEN %(slug)s ELSE name_raw END,
+       name = CASE WHEN name_raw = slug AND NOT details_by_person ? 'name' THEN %(name)s ELSE name END, name_raw = CASE WHEN name_raw = slug THEN %(slug)s ELSE name_raw END,
        last_error = CASE WHEN slug IS DISTINCT FROM %(slug)s THEN NULL ELSE last_error END, updated_at = now()
  WHERE id = %(id)s;

@@ -134,7 +134,7 @@ DELETE FROM dispensaries WHERE id = %(id)s;
 -- name: take_identity
 -- A store that was added by URL alone gets what the other one knew.
 UPDATE dispensaries SET platform_dispensary_id = %(platform_dispensary_id)s, slug = %(slug)s,
-       name = CASE WHEN name = dispensaries.slug THEN %(name)s ELSE name END, updated_at = now()
+       name = CASE WHEN name_raw = dispensaries.slug AND NOT details_by_person ? 'name' THEN %(name)s ELSE name END, updated_at = now()
  WHERE id = %(into)s AND platform_dispensary_id IS NULL;
 
 -- name: pending

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Self
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Struct, structs
 
 from menuwatch.core.errors import InvalidField, Refused
 from menuwatch.geo import states
+from menuwatch.geo.zones import is_zone
 from menuwatch.proxies.model import NewProxy
 
 _COUNTRIES = """
@@ -140,20 +139,9 @@ def time_zone(text: str | None) -> str | None:
     """The time zone; raises Refused for one that does not exist."""
     if not text:
         return None
-    if not _exists(text):
+    if not is_zone(text):
         raise Refused(f"unknown time zone {_short(text)}: use an IANA name such as America/Phoenix")
     return text
-
-
-@lru_cache(maxsize=1024)
-def _exists(name: str) -> bool:
-    if "/" not in name and name != "UTC":
-        return False  # the data also hold files that are not zones, and names of countries
-    try:
-        ZoneInfo(name)
-    except (OSError, ValueError, ZoneInfoNotFoundError):
-        return False
-    return True
 
 
 def _two_letters(text: str | None, name: str, example: str) -> str | None:

@@ -14,7 +14,7 @@ SELECT coalesce(d.id, s.dispensary_id) AS id
   FROM dispensaries d FULL JOIN storefront_stores s ON s.dispensary_id = d.id
   LEFT JOIN location_links l ON l.dispensary_id = d.id
  WHERE coalesce(d.id, s.dispensary_id) <> ALL (%(exclude)s::integer[]) AND
-       CASE WHEN d.crawl_enabled AND d.last_crawled_at IS NOT NULL
+       CASE WHEN coalesce(d.shown, d.crawl_enabled) AND d.last_crawled_at IS NOT NULL
             THEN (d.last_crawled_at, d.last_payload_id, %(index_version)s::integer) IS DISTINCT FROM (s.crawled_at, s.payload_id, s.index_version)
                  OR (d.latitude IS NOT NULL AND (d.latitude, d.longitude) IS DISTINCT FROM (s.latitude, s.longitude))
                  OR s.location_key <> coalesce(l.location_id, -d.id) OR d.id IN (SELECT dispensary_id FROM storefront_dirty_stores)
@@ -25,7 +25,7 @@ SELECT coalesce(d.id, s.dispensary_id) AS id
 SELECT d.id, d.last_crawled_at, d.last_payload_id, d.latitude, d.longitude, d.zipcode, coalesce(l.location_id, -d.id) AS location_key,
        s.location_key AS indexed_location_key
   FROM dispensaries d LEFT JOIN location_links l ON l.dispensary_id = d.id LEFT JOIN storefront_stores s ON s.dispensary_id = d.id
- WHERE d.id = %(id)s AND d.crawl_enabled AND d.last_crawled_at IS NOT NULL;
+ WHERE d.id = %(id)s AND coalesce(d.shown, d.crawl_enabled) AND d.last_crawled_at IS NOT NULL;
 
 -- name: clear_dirty_store
 -- Before its listings are read: what is noted after that is read by the next run.

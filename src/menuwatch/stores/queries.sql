@@ -2,8 +2,8 @@
 
 -- piece: store_columns
 id, platform, platform_dispensary_id, slug, name, menu_url, address, city, state, country, zipcode, latitude, longitude,
-timezone, phone, is_recreational, is_medical, crawl_enabled, crawl_interval_hours, first_crawled_at, last_crawled_at,
-last_payload_id, last_attempt_at, last_error, product_count, created_at, updated_at,
+timezone, phone, is_recreational, is_medical, crawl_enabled, crawl_interval_hours, shown,
+ARRAY(SELECT jsonb_object_keys(details_by_person) ORDER BY 1) AS details_by_person, first_crawled_at, last_crawled_at, last_payload_id, last_attempt_at, last_error, product_count, created_at, updated_at,
 (SELECT l.location_id FROM location_links l WHERE l.dispensary_id = id) AS location_id
 
 -- name: get_store
@@ -48,7 +48,7 @@ SELECT id FROM dispensaries WHERE crawl_enabled AND platform_dispensary_id IS NO
 
 -- name: insert_by_url
 INSERT INTO dispensaries (platform, slug, name, name_raw, menu_url)
-VALUES (%(platform)s, %(slug)s, %(slug)s, %(slug)s, %(menu_url)s)
+VALUES (%(platform)s, %(slug)s, %(name)s, %(slug)s, %(menu_url)s)
 RETURNING {store_columns};
 
 -- name: update_details
@@ -62,6 +62,26 @@ UPDATE dispensaries SET
        is_recreational = coalesce(%(is_recreational)s, is_recreational), is_medical = coalesce(%(is_medical)s, is_medical),
        enterprise_id = coalesce(%(enterprise_id)s, enterprise_id), last_error = NULL, updated_at = now()
  WHERE id = %(id)s;
+
+-- name: keep_details
+-- What a person said of a store holds, whatever its platform says.
+UPDATE dispensaries d SET name = coalesce(p.name, d.name), address = coalesce(p.address, d.address), city = coalesce(p.city, d.city),
+       state = coalesce(p.state, d.state), zipcode = coalesce(p.zipcode, d.zipcode), latitude = coalesce(p.latitude, d.latitude),
+       longitude = coalesce(p.longitude, d.longitude), timezone = coalesce(p.timezone, d.timezone), updated_at = now()
+  FROM (SELECT o.id, r.* FROM dispensaries o CROSS JOIN jsonb_to_record(o.details_by_person)
+               r(name text, address text, city text, state text, zipcode text, latitude double precision, longitude double precision, timezone text)
+         WHERE o.id = %(id)s AND o.details_by_person <> '{}') p
+ WHERE d.id = p.id;
+
+-- name: set_details
+-- A name that is given up is the platform's again; other details are when it next names them.
+UPDATE dispensaries SET details_by_person = jsonb_strip_nulls(details_by_person || %(details)s::jsonb),
+       name = CASE WHEN %(details)s::jsonb -> 'name' = 'null' THEN CASE WHEN name_raw = slug THEN %(slug_name)s ELSE name_raw END ELSE name END,
+       updated_at = now()
+ WHERE id = %(id)s;
+
+-- name: set_shown
+UPDATE dispensaries SET shown = %(shown)s, updated_at = now() WHERE id = %(id)s;
 
 -- name: adopt
 -- A store that was added by its address alone turns out to be this one, unless the platform's id is another row's already.

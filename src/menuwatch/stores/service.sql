@@ -10,7 +10,7 @@ AND (%(q)s::text IS NULL OR s.name ILIKE %(q)s OR s.city ILIKE %(q)s OR s.slug I
 -- name: list_stores
 SELECT s.id, s.platform, s.platform_dispensary_id, s.slug, s.name, s.menu_url, s.address, s.city, s.state, s.country, s.zipcode,
        s.latitude, s.longitude, s.timezone, s.phone, s.is_recreational, s.is_medical, s.crawl_enabled, s.crawl_interval_hours,
-       s.first_crawled_at, s.last_crawled_at, s.last_payload_id, s.last_attempt_at, s.last_error, s.product_count, s.created_at,
+       s.shown, ARRAY(SELECT jsonb_object_keys(s.details_by_person) ORDER BY 1) AS details_by_person, s.first_crawled_at, s.last_crawled_at, s.last_payload_id, s.last_attempt_at, s.last_error, s.product_count, s.created_at,
        s.updated_at, (SELECT l.location_id FROM location_links l WHERE l.dispensary_id = s.id) AS location_id
   FROM dispensaries s CROSS JOIN LATERAL store_freshness(s) h
  WHERE {store_filter}

@@ -44,6 +44,12 @@ class Store(Struct, kw_only=True, frozen=True):
     is_medical: Annotated[bool | None, doc("Whether it sells to patients; null if unknown.")]
     crawl_enabled: bool
     crawl_interval_hours: Decimal
+    shown: Annotated[
+        bool | None, doc("Whether the public site shows it, as a person decided; null: shown while it is crawled.")
+    ]
+    details_by_person: Annotated[
+        list[str], doc("Details that a person set, as `name`: what the platform says of them is not taken.")
+    ]
     first_crawled_at: Annotated[Instant | None, doc("Time of the first crawl in the catalog; null before it.")]
     last_crawled_at: Annotated[
         Instant | None, doc("Time of the newest crawl in the catalog; null before the first one.")
@@ -94,6 +100,11 @@ class Details:
     def parameters(self) -> dict[str, Any]:
         """The values as parameters of statements; `state_code` is the state if it is a known code."""
         return {**self.values(), "state_code": self.state if self.state in CODES else None}
+
+
+def name_from_slug(slug: str) -> str:
+    """What a store is called until its name is known: "green-leaf" is "Green Leaf"."""
+    return " ".join(word.capitalize() for word in slug.replace("_", "-").split("-") if word) or slug
 
 
 async def get(conn: Connection, store_id: int) -> Store | None:
@@ -177,7 +188,7 @@ async def crawlable(conn: Connection) -> list[int]:
 
 async def add_by_url(conn: Connection, *, platform: str, slug: str, menu_url: str | None = None) -> Store:
     """Adds a store known only by slug and menu URL; raises Refused if the slug exists."""
-    values = {"platform": platform, "slug": slug, "menu_url": menu_url}
+    values = {"platform": platform, "slug": slug, "name": name_from_slug(slug), "menu_url": menu_url}
     known = await _known(conn, slug, platform)
     if known is None:
         try:
@@ -203,6 +214,7 @@ async def _known(conn: Connection, slug: str, platform: str) -> Store | None:
 async def update_details(conn: Connection, store_id: int, details: Details) -> None:
     """Updates a store with what the platform says about it."""
     await conn.execute(_q.update_details, {"id": store_id, **details.parameters()})
+    await conn.execute(_q.keep_details, {"id": store_id})
 
 
 async def promote(conn: Connection, platform: str, details: Details) -> tuple[int, bool]:
@@ -214,6 +226,7 @@ async def promote(conn: Connection, platform: str, details: Details) -> tuple[in
     adopted = await _adopt(conn, values)
     row = await (await conn.execute(_q.promote, values)).fetchone()
     assert row is not None, "INSERT … RETURNING gives a row"
+    await conn.execute(_q.keep_details, {"id": row[0]})
     return int(row[0]), bool(row[1]) or adopted
 
 
@@ -272,6 +285,18 @@ async def crawled(
     await conn.execute(
         _q.crawled, {"id": store_id, "crawled_at": crawled_at, "payload_id": payload_id, "products": products}
     )
+
+
+async def set_details(conn: Connection, store: Store, details: Mapping[str, str | float | None]) -> None:
+    """Sets details that a person gives, and gives up those that are None."""
+    values = {"id": store.id, "details": Jsonb(dict(details)), "slug_name": name_from_slug(store.slug or store.name)}
+    await conn.execute(_q.set_details, values)
+    await conn.execute(_q.keep_details, {"id": store.id})
+
+
+async def set_shown(conn: Connection, store_id: int, shown: bool | None) -> None:
+    """Sets whether the public site shows the store; None: while it is crawled."""
+    await conn.execute(_q.set_shown, {"id": store_id, "shown": shown})
 
 
 async def set_crawl_enabled(conn: Connection, store_id: int, enabled: bool) -> None:

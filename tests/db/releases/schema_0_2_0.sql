@@ -1564,6 +1564,8 @@ CREATE TABLE public.dispensaries (
     is_medical boolean,
     enterprise_id text,
     crawl_enabled boolean DEFAULT true NOT NULL,
+    shown boolean,
+    details_by_person jsonb DEFAULT '{}'::jsonb NOT NULL,
     crawl_interval_hours numeric DEFAULT 4 NOT NULL,
     first_crawled_at timestamp with time zone,
     last_crawled_at timestamp with time zone,
@@ -5231,7 +5233,7 @@ INSERT INTO public.crawl_variants VALUES
 INSERT INTO public.disk_readings VALUES
 	('x', 'x', 1, '2026-11-01 00:00:00+00');
 INSERT INTO public.dispensaries OVERRIDING SYSTEM VALUE VALUES
-	(1, 'dutchie', '5f0000000000000000000001', NULL, 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, true, 4, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00');
+	(1, 'dutchie', '5f0000000000000000000001', NULL, 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, true, NULL, '{}', 4, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00');
 INSERT INTO public.dutchie_discovery_locations OVERRIDING SYSTEM VALUE VALUES
 	(1, 'dutchie', 'x', 'x', 'x', NULL, NULL, NULL, 'found', NULL, NULL, '{}', '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00');
 INSERT INTO public.failure_mutes VALUES

@@ -26,6 +26,7 @@ from menuwatch.pipeline.store_changes import RemovedStore
 from menuwatch.pipeline.store_discovery import add_store as add_store_by_url
 from menuwatch.pipeline.store_merge import MergedStore
 from menuwatch.queue.enqueue import EnqueuedTask
+from menuwatch.stores import editing
 from menuwatch.stores import service as stores
 from menuwatch.stores.service import Freshness, StoreDetail, StoreFilter
 from menuwatch.stores.store import Store
@@ -87,12 +88,34 @@ class StoreChange(Input):
         max_length=2000,
         description="URL of the menu, on the same platform. A store that is not resolved yet takes its slug and is resolved again.",
     )
+    shown: bool | None = Field(
+        None, strict=True, description="Whether the public site shows the store; null: while it is crawled."
+    )
+    name: Text | None = Field(None, max_length=2000, description="Name. Null, here and below: what the platform says.")
+    address: Text | None = Field(None, max_length=2000, description="Street and number.")
+    city: Text | None = Field(None, max_length=2000, description="City.")
+    state: Text | None = Field(None, max_length=2000, description="State or province, as CO or ON.")
+    zipcode: Text | None = Field(None, max_length=2000, description="ZIP or postal code.")
+    latitude: float | None = Field(None, strict=True, description="Latitude in degrees, with the longitude.")
+    longitude: float | None = Field(None, strict=True, description="Longitude in degrees, with the latitude.")
+    timezone: Text | None = Field(None, max_length=2000, description="IANA time zone, as America/Denver.")
 
     @model_validator(mode="after")
     def _not_empty(self) -> StoreChange:
-        if self.crawl_enabled is None and self.crawl_interval_hours is None and self.menu_url is None:
-            raise ValueError("nothing to change: give crawl_enabled, crawl_interval_hours or menu_url")
+        given = [
+            name for name in ("crawl_enabled", "crawl_interval_hours", "menu_url") if getattr(self, name) is not None
+        ]
+        if not given and not self.model_fields_set.intersection(("shown", *editing.DETAILS)):
+            raise ValueError(
+                "nothing to change: give crawl_enabled, crawl_interval_hours, menu_url, shown, "
+                + ", ".join(editing.DETAILS)
+            )
         return self
+
+    @property
+    def details(self) -> dict[str, str | float | None]:
+        """Those that are given."""
+        return {name: getattr(self, name) for name in editing.DETAILS if name in self.model_fields_set}
 
 
 class RemovalQuery(Input):
@@ -155,7 +178,8 @@ async def get_store(request: Request, conn: ReadConn, store_id: StorePath) -> Re
 async def change_store(
     request: Request, app: AppDep, conn: WriteConn, store_id: StorePath, change: StoreChange, if_match: IfMatch = None
 ) -> Response:
-    """Enables or disables crawling, or sets the crawl interval or the menu URL. A disabled store is never contacted."""
+    """Enables or disables crawling, or sets the crawl interval, the menu URL, whether the public site shows the store, its name or its
+    place. A disabled store is never contacted. Names and places given here hold whatever the platform says."""
     await stores.lock_store(conn, store_id)
     check_if_match(if_match, await stores.get_store(conn, store_id), f"store {store_id}")
     await stores.change_crawl_settings(
@@ -163,6 +187,9 @@ async def change_store(
     )
     if change.menu_url is not None:
         await store_changes.set_menu_url(conn, app.platforms, store_id, change.menu_url)
+    if "shown" in change.model_fields_set:
+        await editing.set_shown(conn, store_id, change.shown)
+    await editing.set_details(conn, store_id, change.details)
     now = await stores.get_store(conn, store_id)
     return answer(request, now, headers={"ETag": tag_of(now)})
 

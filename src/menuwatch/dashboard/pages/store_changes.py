@@ -1,4 +1,4 @@
-"""Editing the menu URL of a store, merging it into another one, and removing it."""
+"""Editing a store, merging it into another one, and removing it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from menuwatch.core.format import pluralize
 from menuwatch.dashboard import screen
 from menuwatch.pipeline import store_changes, store_merge
 from menuwatch.pipeline.store_merge import MergedStore
+from menuwatch.stores import editing
 from menuwatch.stores import service as store_service
 from menuwatch.stores import store as stores
+from menuwatch.stores.store import Store
 from menuwatch.web.auth import require
 from menuwatch.web.dependencies import AppContext, AppDep, ReadConn, WriteConn
 from menuwatch.web.forms import FormInput, fields
@@ -24,12 +26,25 @@ router = APIRouter(prefix="/stores/{store_id}", dependencies=[require(Permission
 StorePath = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
+_SHOWN = {"": None, "yes": True, "no": False}
+"""Choices of the form: whether the public site shows the store; automatic is empty."""
+
+
 @router.get("/edit")
 async def edit(request: Request, conn: ReadConn, store_id: StorePath) -> Response:
-    """The form for the menu URL."""
+    """The form for the menu URL, the public site, name and place."""
     store = await store_service.get_store(conn, store_id)
-    form = FormInput({"menu_url": store.menu_url or ""})
-    return screen.render(request, "stores/edit.html", {"store": store, "form": form})
+    return _edit(request, store, FormInput({"menu_url": store.menu_url or "", **_values(store)}))
+
+
+def _edit(request: Request, store: Store, form: FormInput) -> Response:
+    return screen.render(request, "stores/edit.html", {"store": store, "form": form}, status=200 if form.ok else 422)
+
+
+def _values(store: Store) -> dict[str, str]:
+    values = {name: getattr(store, name) for name in editing.DETAILS}
+    shown = next(text for text, value in _SHOWN.items() if value is store.shown)
+    return {"shown": shown, **{name: "" if value is None else str(value) for name, value in values.items()}}
 
 
 @router.post("/edit")
@@ -47,9 +62,47 @@ async def save(
             raise InvalidField("menu_url", "enter the menu URL, e.g. https://dutchie.com/dispensary/<slug>")
         await store_changes.set_menu_url(conn, system.platforms, store_id, menu_url[:2000])
     except InvalidField as error:
-        form.add_error("menu_url", str(error))
-        return screen.render(request, "stores/edit.html", {"store": store, "form": form})
+        again = FormInput({**_values(store), **form.values})
+        again.add_error("menu_url", str(error))
+        return _edit(request, store, again)
     return screen.flash_to(request, f"/stores/{store_id}", "Menu URL saved.")
+
+
+@router.post("/details")
+async def save_details(
+    request: Request,
+    form: Annotated[FormInput, fields("shown", *editing.DETAILS)],
+    conn: WriteConn,
+    store_id: StorePath,
+) -> Response:
+    """Changes whether the public site shows the store, its name and its place. Only fields that differ count as set by a person."""
+    store = await store_service.get_store(conn, store_id)
+    before = _values(store)
+    changed = {name: form.text(name) for name in editing.DETAILS if (form.text(name) or "") != before[name]}
+    if "latitude" in changed or "longitude" in changed:
+        changed |= {name: form.text(name) for name in ("latitude", "longitude")}
+    details: dict[str, str | float | None] = dict(changed)
+    for name in ("latitude", "longitude"):
+        if (text := changed.get(name)) is not None:
+            try:
+                details[name] = float(text)
+            except ValueError:
+                form.add_error(name, "enter degrees, e.g. 39.7392")
+    if form.value("shown") not in _SHOWN:
+        form.add_error("shown", "choose automatic, shown or hidden")
+    if form.ok:
+        try:
+            async with conn.transaction():
+                await editing.set_shown(conn, store_id, _SHOWN[form.value("shown")])
+                await editing.set_details(conn, store_id, details)
+        except InvalidField as error:
+            form.add_error(error.field, str(error))
+    if not form.ok:
+        again = FormInput({"menu_url": store.menu_url or "", **form.values})
+        for name, text in form.errors.items():
+            again.add_error(name, text)
+        return _edit(request, store, again)
+    return screen.flash_to(request, f"/stores/{store_id}", "Details saved.")
 
 
 @router.get("/remove")

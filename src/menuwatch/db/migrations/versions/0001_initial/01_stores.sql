@@ -21,6 +21,8 @@ CREATE TABLE dispensaries (
   is_medical               boolean,
   enterprise_id            text,
   crawl_enabled            boolean NOT NULL DEFAULT true,
+  shown                    boolean,       -- on the public site, as a person decided; null: while it is crawled
+  details_by_person        jsonb NOT NULL DEFAULT '{}',  -- name, address, city …: what a platform says of these is not taken
   crawl_interval_hours     numeric NOT NULL DEFAULT 4 CHECK (crawl_interval_hours > 0),
   first_crawled_at         timestamptz,
   last_crawled_at          timestamptz,   -- the newest crawl whose menu was applied to the catalogue
