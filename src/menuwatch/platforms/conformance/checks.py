@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -46,11 +47,19 @@ def _normalize(sample: Sample, items: Sequence[bytes], what: str) -> Normalized:
         raise AssertionError(f"{what}: normalize raised {type(error).__name__}: {error}") from error
 
 
+def _alone(sample: Sample, item: bytes) -> Sequence[Product]:
+    """The products of an item of the sample, read once."""
+    if item not in sample.products:
+        sample.products[item] = _normalize(sample, [item], "an item of the sample").products
+    return sample.products[item]
+
+
 def _product(sample: Sample, item: bytes, what: str) -> Product | None:
     """The product of an item beside another one, None if it was dropped; checks what must hold for both."""
     identity = sample.adapter.identity(msgspec.Raw(item))
-    others = [raw for raw in sample.raws[:50] if sample.adapter.identity(msgspec.Raw(raw)) != identity][:1]
-    alone = _normalize(sample, others, what).products
+    neighbours = (raw for raw in sample.raws[:50] if sample.adapter.identity(msgspec.Raw(raw)) != identity)
+    others = list(itertools.islice(neighbours, 1))
+    alone = tuple(product for other in others for product in _alone(sample, other))
     around = _normalize(sample, [*others, item], what)
     products = [product for product in around.products if product not in alone]
     assert len(around.products) == len(products) + len(alone), f"{what}: it changed the product of another item"

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from menuwatch.catalog.model import Product
 from menuwatch.core.http import Response
 from menuwatch.platforms.base import Platform
 
@@ -59,6 +60,11 @@ class Sample:
             for raw in page
             if self.adapter.identity(raw) not in self.unusable
         ]
+
+    @cached_property
+    def products(self) -> dict[bytes, Sequence[Product]]:
+        """What items gave that were read alone: the checks put the same neighbour beside thousands of others."""
+        return {}
 
     @property
     def items_path(self) -> Path:
