@@ -16,11 +16,11 @@ from menuwatch.db import postmaster
 from tests.e2e.test_pod import at_work, rows, running, until
 
 
-def test_up_goes_on_after_a_kill_of_its_database(home: Path) -> None:
-    folder = home / "postgres"
+def test_up_goes_on_after_a_kill_of_its_database(new_home: Path) -> None:
+    folder = new_home / "postgres"
     env = {
         **{name: text for name, text in os.environ.items() if name != "DATABASE_URL"},
-        "MENUWATCH_HOME": str(home),
+        "MENUWATCH_HOME": str(new_home),
         "PORT": "0",
         "LOG_FORMAT": "json",
         "PASSWORD_MEMORY_KIB": "1024",

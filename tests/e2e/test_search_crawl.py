@@ -145,9 +145,9 @@ def exact(shown: Any) -> Any:
     return Decimal(str(shown)) if isinstance(shown, float) else shown
 
 
-async def test_a_crawl_comes_to_what_the_shop_has(database_url: str, home: Path) -> None:
+async def test_a_crawl_comes_to_what_the_shop_has(database_url: str, new_home: Path) -> None:
     bad = ServiceQuality(lose=0.05, double=0.1, fail=0.05, refuse=0.05, retry_after=0.05, slow=0.1)
-    async with world(database_url, home, quality=bad, refusals=Refusals(rate=0.05), deadline_minutes=0.04) as there:
+    async with world(database_url, new_home, quality=bad, refusals=Refusals(rate=0.05), deadline_minutes=0.04) as there:
         started = await there.http.post("/api/crawl/jobs", json={"keywords": ["LED Lamp", "dog leash"]})
         assert started.status_code == 201, started.text
         job = await there.ended(started.json()["id"])
