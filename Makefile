@@ -7,6 +7,9 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 SLOW := test_embedded.py test_embedded_refusals.py test_keeper.py test_page_plans.py test_releases.py test_tasks_model.py test_tasks_plans.py test_volume.py
 
+# Tests start hundreds of Python processes: compiling the program for each of them is a quarter of their start.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast chaos soak months attack screenshots check fix bench bench-fetch bench-images bench-volume bench-pages bench-queue bench-storage lock openapi sample clean
 
