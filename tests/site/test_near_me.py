@@ -119,6 +119,38 @@ async def test_an_alert_near_a_place_needs_one_place(four: Front) -> None:
     assert kept == "Phoenix, AZ"
 
 
+async def test_the_map_links_every_store(four: Front) -> None:
+    page = await four.page("/stores", params={"near": "Toronto"})
+    drawing = page.html[page.html.index('<figure class="map">') : page.html.index("</figure>")]
+    assert re.findall(r"<title>([^<]*)</title>", drawing) == [
+        f"Tower, {miles({'latitude': 43.7064, 'longitude': -79.3986}, TORONTO):.1f} mi",
+        f"Lakeside, {miles({'latitude': 43.7064, 'longitude': -79.3986}, AJAX):.0f} mi",
+        "Toronto, ON",
+    ]
+    links = re.findall(r'<a href="(/s/[^"]*)"', drawing)
+    for link in links:
+        await four.page(link)
+    assert len(links) == 2
+    state = await four.page("/stores/ON")
+    assert (
+        len(
+            re.findall(
+                r'<a href="/s/', state.html[state.html.index('<figure class="map">') : state.html.index("</figure>")]
+            )
+        )
+        == 2
+    )
+    assert "The cross is" not in state.text
+    assert '<figure class="map">' not in (await four.page("/stores/AZ")).html
+
+
+async def test_stores_at_one_place_are_one_mark(four: Front) -> None:
+    await four.crawl(await four.shop.store("annex", **TORONTO), 0, [item("annex", "Blue Dream")])
+    page = await four.page("/stores", params={"near": "Toronto"})
+    (link,) = re.findall(r'<a href="([^"]*)"[^>]*><title>2 stores: [A-Za-z, ]+</title>', page.html)
+    assert set(stores_of(await four.page(link.replace("&amp;", "&")))) == {"Tower", "Annex"}
+
+
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 ALWAYS = {day: {"active": True, "start": "12:00 AM", "end": "12:00 AM"} for day in DAYS}
 NEVER = {day: {"active": False, "start": "9:00 AM", "end": "9:00 PM"} for day in DAYS}

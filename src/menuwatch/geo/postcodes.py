@@ -123,7 +123,7 @@ def position(latitude: float, longitude: float) -> Place | None:
     latitude, longitude = round(latitude, 2), round(longitude, 2)
     narrow = math.cos(math.radians(latitude))
 
-    def km(town: _Town) -> float:
+    def km(town: Town) -> float:
         return 111.2 * math.hypot(town.latitude - latitude, (town.longitude - longitude) * narrow)
 
     nearest = min(_towns(), key=km)
@@ -202,7 +202,9 @@ def _everywhere() -> Mapping[str, tuple[Place, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Town:
+class Town:
+    """A town with its number of inhabitants."""
+
     name: str
     state: str
     latitude: float
@@ -211,12 +213,18 @@ class _Town:
 
 
 @functools.cache
-def _towns() -> tuple[_Town, ...]:
+def _towns() -> tuple[Town, ...]:
     """Towns of Canada, and those of the United States with at least 15,000 people."""
     return tuple(
-        _Town(row["name"], row["state"], float(row["latitude"]), float(row["longitude"]), int(row["population"]))
+        Town(row["name"], row["state"], float(row["latitude"]), float(row["longitude"]), int(row["population"]))
         for row in _rows("cities.csv")
     )
+
+
+def towns_between(south: float, north: float, west: float, east: float) -> list[Town]:
+    """Towns within these bounds in degrees, the most populous first."""
+    within = [town for town in _towns() if south <= town.latitude <= north and west <= town.longitude <= east]
+    return sorted(within, key=lambda town: (-town.population, town.name))
 
 
 @functools.cache

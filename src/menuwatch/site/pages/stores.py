@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from menuwatch.core.errors import NotFound
 from menuwatch.site import format as words
 from menuwatch.site import json_ld as linked
-from menuwatch.site import screen
+from menuwatch.site import screen, store_map
 from menuwatch.site.pages.items import number_of
 from menuwatch.site.search_query import SearchQuery
 from menuwatch.storefront import page_queries
@@ -27,12 +27,12 @@ async def every(request: Request, conn: ReadConn) -> Response:
     """All states that have stores, or the stores around a location."""
     asked = SearchQuery.parse(request.query_params)
     place = await screen.around(conn, asked.near, asked.within)
+    stores = await page_queries.list_stores(conn, nearby=place.nearby, limit=200) if place.nearby is not None else []
     context = {
         "place": place,
+        "map": store_map.draw(stores, place.place.point if place.place else None),
         "states": [dict(one, label=words.state(one["state"])) for one in await page_queries.list_states(conn)],
-        "stores": await page_queries.list_stores(conn, nearby=place.nearby, limit=200)
-        if place.nearby is not None
-        else [],
+        "stores": stores,
         "state": None,
         "label": None,
         "next": None,
@@ -52,6 +52,7 @@ async def of_state(request: Request, conn: ReadConn, state: str, after: int | No
     if (elsewhere := screen.moved(request, f"/stores/{quote(code)}")) is not None:
         return elsewhere
     context = {
+        "map": store_map.draw(found[:_ON_PAGE]),
         "states": [],
         "stores": found[:_ON_PAGE],
         "state": code,
