@@ -32,9 +32,9 @@ CATEGORIES = {
 
 STRAINS = {
     "indica": "Indica",
-    "indica_hybrid": "Indica-leaning",
+    "indica_hybrid": "Indica-dominant",
     "hybrid": "Hybrid",
-    "sativa_hybrid": "Sativa-leaning",
+    "sativa_hybrid": "Sativa-dominant",
     "sativa": "Sativa",
     "cbd": "CBD",
 }
@@ -57,7 +57,7 @@ def subcategory(word: str | None) -> str:
 
 
 def strain(word: str | None) -> str:
-    """`Indica-leaning`; empty without one."""
+    """`Indica-dominant`; empty without one."""
     return STRAINS.get(word or "", (word or "").replace("_", " ").capitalize())
 
 

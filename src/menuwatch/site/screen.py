@@ -94,6 +94,10 @@ async def around_visitor(request: Request, conn: Connection, miles: int = 50) ->
     return Around(miles=miles, place=place, nearby=nearby, guessed=True)
 
 
+_NOTHING = {"query": "", "canonical": None, "description": None, "linked": None, "trail": None}
+"""What a page may leave out."""
+
+
 def render(
     request: Request,
     template: str,
@@ -105,7 +109,7 @@ def render(
 ) -> Response:
     """Renders a page. Browsers may cache it for `keep` seconds: menus change every few hours."""
     pages: Pages = request.app.state.pages
-    given = {"place": Around(), "query": "", "canonical": None, "description": None, "index": status == 200, **context}
+    given = {**_NOTHING, "place": Around(), "index": status == 200, **context}
     kept = "no-store" if keep == 0 else f"private, max-age={keep}"
     return pages.render(request, template, given, status=status, **{"Cache-Control": kept, **(headers or {})})
 
@@ -116,18 +120,13 @@ def system_of(request: Request) -> AppContext:
     return system
 
 
-def absolute(request: Request, path: str) -> str:
-    """The absolute URL of a page if PUBLIC_URL is set, else its path: the Host header of a request cannot be trusted."""
-    public = system_of(request).settings.public_url
-    return public.rstrip("/") + path if public else request.scope.get("root_path", "") + path
-
-
 def whole(request: Request, path: str) -> str:
-    """The same as an absolute URL. Without PUBLIC_URL it uses the Host header of the request; only this client may cache such a
-    response: see `kept`.
+    """The absolute URL of a page. Without PUBLIC_URL it uses the Host header of the request, which cannot be trusted: only this client
+    may cache such a response, as it does pages; for others see `kept`.
     """
-    said = absolute(request, path)
-    return said if "://" in said else f"{request.url.scheme}://{request.url.netloc}{said}"
+    if public := system_of(request).settings.public_url:
+        return public.rstrip("/") + path
+    return f"{request.url.scheme}://{request.url.netloc}{request.scope.get('root_path', '')}{path}"
 
 
 def kept(request: Request, seconds: int) -> str:

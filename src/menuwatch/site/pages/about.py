@@ -19,7 +19,7 @@ async def about(request: Request, conn: ReadConn) -> Response:
     context = {
         "total": total[0] if total else None,
         "counts_visits": getattr(settings, "geoip_database", None) is not None,
-        "canonical": screen.absolute(request, "/about"),
+        "canonical": screen.whole(request, "/about"),
         "description": "Where the prices come from, how fresh they are, and how visits are counted.",
     }
     return screen.render(request, "about.html", context)

@@ -37,7 +37,7 @@ async def brand(request: Request, conn: ReadConn, slug: str) -> Response:
         "category_link": lambda name: SearchQuery(
             brands=(slug,), category=name, near=asked.near, within=asked.within
         ).link(),
-        "canonical": screen.absolute(request, screen.brand_path(slug)),
-        "description": f"Everything by {found['name']} on all menus: prices, potency, stock and which stores carry it.",
+        "canonical": screen.whole(request, screen.brand_path(slug)),
+        "description": f"Products by {found['name']}: prices, potency and stock at every store.",
     }
     return screen.render(request, "brand.html", context)

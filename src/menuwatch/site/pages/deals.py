@@ -59,7 +59,7 @@ async def deals_page(request: Request, conn: ReadConn) -> Response:
         "promotions": await deals.list_promotions(conn, place.nearby) if page == 1 and not asked.category else [],
         "link": link,
         "sort": chosen.value if chosen else "",
-        "canonical": screen.absolute(request, "/deals"),
+        "canonical": screen.whole(request, "/deals"),
         "description": "Deals on cannabis menus: specials below prices that stores really asked, and store-wide promotions.",
         "index": set(params) == set(),
     }

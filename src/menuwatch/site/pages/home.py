@@ -40,8 +40,8 @@ async def home(request: Request, conn: ReadConn) -> Response:
         "deals": saved or await deals.list_deals(conn, order=DealOrder.NEWEST, nearby=nearby, limit=_SHOWN),
         "saved": bool(saved),
         "stores": await page_queries.list_stores(conn, nearby=nearby, limit=4) if nearby is not None else [],
-        "canonical": screen.absolute(request, "/"),
+        "canonical": screen.whole(request, "/"),
         "description": "Compare prices, potency and stock on the menus of cannabis stores near you, with price history and alerts.",
-        "linked": linked.site(screen.absolute(request, "/"), screen.absolute(request, "/search")),
+        "linked": linked.site(screen.whole(request, "/"), screen.whole(request, "/search")),
     }
     return screen.render(request, "home.html", context)

@@ -67,6 +67,11 @@ async def page(request: Request, conn: Connection, address: str, *, form: FormIn
     at = asked.store if form is None else _store_of(form.value("reach"))
     line = comparison.choose(tables, store_id=at, by_distance=by_distance)
     shown = line.offer if line else None
+    description = next((offer.description for offer in offers if offer.description), None)
+
+    def absolute(path: str) -> str:
+        return screen.whole(request, path)
+
     context: dict[str, Any] = {
         "item": item,
         "place": place,
@@ -78,7 +83,8 @@ async def page(request: Request, conn: Connection, address: str, *, form: FormIn
         "shown": shown,
         "chosen": asked.store is not None and shown is not None and shown.store_id == asked.store,
         "pictures": list(dict.fromkeys(offer.local_image_path for offer in offers if offer.local_image_path))[:4],
-        "description_text": next((offer.description for offer in offers if offer.description), None),
+        "description_text": description,
+        "whole": absolute,
         "brand_text": next((offer.brand_description for offer in offers if offer.brand_description), None),
         "labs": shown.lab_tables if shown else {},
         "batch": shown.batch_shown if shown else None,
@@ -97,13 +103,22 @@ async def page(request: Request, conn: Connection, address: str, *, form: FormIn
         ),
         "miles": MILES,
         "similar": await page_queries.list_similar(conn, item, 4),
-        "canonical": screen.absolute(request, path),
+        "canonical": screen.whole(request, path),
         "description": _description(item, tables),
-        "linked": linked.item(item, tables, screen.absolute(request, path), lambda p: screen.absolute(request, p)),
+        "linked": linked.item(item, tables, absolute(path), absolute, description),
+        "trail": linked.trail([(name, absolute(at)) for name, at in _trail(item, path)]),
     }
     if form is None:
         return screen.render(request, "item.html", context)
     return screen.render(request, "item.html", {**context, "index": False}, status=422, keep=0)
+
+
+def _trail(item: Item, path: str) -> list[tuple[str, str]]:
+    """The way to the page, as its breadcrumbs show it, and the page."""
+    steps = [("Products", "/search"), (words.category(item.category), f"/search?category={item.category}")]
+    if item.brand and item.brand_slug:
+        steps.append((item.brand, screen.brand_path(item.brand_slug)))
+    return [*steps, (item.name, path)]
 
 
 def _has_no_choice(sizes: Sequence[OfferedSize]) -> bool:

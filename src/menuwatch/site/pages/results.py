@@ -94,8 +94,8 @@ async def search_page(request: Request, conn: ReadConn) -> Response:
         else None,
         "miles": MILES,
         "near_link": lambda near: asked.link(near=near),
-        "canonical": screen.absolute(request, _canonical(asked)),
-        "description": f"{_heading(asked, store, brand_names)}: prices, potency and stock at every store that carries it.",
+        "canonical": screen.whole(request, _canonical(asked)),
+        "description": f"{_heading(asked, store, brand_names)}: prices, potency and stock at every store.",
         # Of all filter combinations, only those of a single category may be indexed by search engines.
         "index": asked == SearchQuery(category=asked.category),
     }
@@ -127,7 +127,7 @@ def _heading(asked: SearchQuery, store: ListedStore | None, brands: dict[str, st
     if asked.q:
         return f"“{asked.q}”"
     of = " and ".join(brands.values()) if 0 < len(brands) <= 2 else ""
-    kind = words.category(asked.category) if asked.category else "Everything"
+    kind = words.category(asked.category) if asked.category else "Deals" if asked.special else "All products"
     said = f"{of} {kind.lower()}" if of and asked.category else of or kind
     return f"{said} at {store.name}" if store is not None else said
 

@@ -36,7 +36,7 @@ async def every(request: Request, conn: ReadConn) -> Response:
         "state": None,
         "label": None,
         "next": None,
-        "canonical": screen.absolute(request, "/stores"),
+        "canonical": screen.whole(request, "/stores"),
         "description": "All stores, by state and by distance.",
     }
     return screen.render(request, "stores.html", context)
@@ -58,7 +58,7 @@ async def of_state(request: Request, conn: ReadConn, state: str, after: int | No
         "state": code,
         "label": words.state(code),
         "next": f"/stores/{code}?after={found[_ON_PAGE - 1].id}" if len(found) > _ON_PAGE else None,
-        "canonical": screen.absolute(request, f"/stores/{code}"),
+        "canonical": screen.whole(request, f"/stores/{code}"),
         "description": f"All stores in {words.state(code)}.",
     }
     return screen.render(request, "stores.html", context)
@@ -77,6 +77,9 @@ async def one(request: Request, conn: ReadConn, address: str) -> Response:
     menu = await page_queries.list_store_menu(conn, store.id, _OF_EACH)
     categories = await page_queries.list_store_categories(conn, store.id)
     items = {category: list(cards) for category, cards in groupby(menu, lambda item: item.category)}
+    steps = [("Stores", "/stores"), (store.name, path)]
+    if store.state:
+        steps.insert(1, (words.state(store.state), f"/stores/{quote(store.state)}"))
     context = {
         "place": place,
         "store": store,
@@ -85,8 +88,9 @@ async def one(request: Request, conn: ReadConn, address: str) -> Response:
         "menu": [
             (category, row["items"], items[category]) for row in categories if (category := row["category"]) in items
         ],
-        "canonical": screen.absolute(request, path),
+        "canonical": screen.whole(request, path),
         "description": f"The menu of {store.name}: prices, potency and stock, with price history.",
-        "linked": linked.store(store, screen.absolute(request, path)),
+        "linked": linked.store(store, screen.whole(request, path)),
+        "trail": linked.trail([(name, screen.whole(request, at)) for name, at in steps]),
     }
     return screen.render(request, "store.html", context)
