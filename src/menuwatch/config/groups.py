@@ -82,6 +82,11 @@ class ServerSettings:
         values.path,
         "Geolocation database for visitor statistics, MaxMind format or IP2Location BIN. Unset: geolocation disabled.",
     )
+    minimum_age: int = setting(
+        0,
+        values.whole(0, 99, "years"),
+        "Age in years that the public site asks visitors to confirm. 0: it does not ask.",
+    )
     log_format: str = setting("console", values.one_of("console", "json"), "`console` for people, `json` for machines.")
     log_level: str = setting(
         "info", values.one_of("debug", "info", "warning", "error"), "`debug`, `info`, `warning` or `error`."

@@ -94,6 +94,10 @@ async def around_visitor(request: Request, conn: Connection, miles: int = 50) ->
     return Around(miles=miles, place=place, nearby=nearby, guessed=True)
 
 
+AGE_COOKIE = "menuwatch_age"
+"""Has the age that the visitor confirmed."""
+_NEVER_ASKED = ("about.html", "problem.html", "too_young.html")
+"""Pages that show no products."""
 _NOTHING = {"query": "", "canonical": None, "description": None, "linked": None, "trail": None}
 """What a page may leave out."""
 
@@ -109,9 +113,31 @@ def render(
 ) -> Response:
     """Renders a page. Browsers may cache it for `keep` seconds: menus change every few hours."""
     pages: Pages = request.app.state.pages
-    given = {**_NOTHING, "place": Around(), "index": status == 200, **context}
-    kept = "no-store" if keep == 0 else f"private, max-age={keep}"
+    asks = template not in _NEVER_ASKED and _asked_age(request)
+    given = {
+        **_NOTHING,
+        "place": Around(),
+        "index": status == 200,
+        "asked_age": asks,
+        "here": _here(request),
+        **context,
+    }
+    # A page with the question is not kept: after the answer it has none.
+    kept = "no-store" if keep == 0 or asks else f"private, max-age={keep}"
     return pages.render(request, template, given, status=status, **{"Cache-Control": kept, **(headers or {})})
+
+
+def _asked_age(request: Request) -> int:
+    """The age that the visitor has yet to confirm; 0 if none. Search engines read the page behind the question."""
+    minimum = system_of(request).settings.minimum_age
+    confirmed = request.cookies.get(AGE_COOKIE, "")
+    return 0 if confirmed.isascii() and confirmed.isdecimal() and int(confirmed[:3]) >= minimum else minimum
+
+
+def _here(request: Request) -> str:
+    """The URL of this page below the root; of a form, the page it is on."""
+    path = quote(request.scope["path"].removeprefix(request.scope.get("root_path", "")))
+    return f"{path}?{request.url.query}" if request.url.query else path
 
 
 def system_of(request: Request) -> AppContext:

@@ -19,6 +19,7 @@ async def about(request: Request, conn: ReadConn) -> Response:
     context = {
         "total": total[0] if total else None,
         "counts_visits": getattr(settings, "geoip_database", None) is not None,
+        "minimum_age": settings.minimum_age,
         "canonical": screen.whole(request, "/about"),
         "description": "Where the prices come from, how fresh they are, and how visits are counted.",
     }
