@@ -88,6 +88,7 @@ def _seen(shopper: Page, server: Served, path: str, name: str) -> None:
         ("/deals", "deals"),
         ("/deals?near=85004&sort=newest&within=100", "deals-near"),
         ("/stores", "stores"),
+        ("/stores?near=85004&within=100", "stores-near"),
         ("/stores/AZ", "stores-state"),
         ("/about", "about"),
         ("/no/such/page", "not-found"),
@@ -194,6 +195,46 @@ def test_a_browser_that_allows_no_notifications_says_so(browser: Browser, server
     expect(page.get_by_role("heading", name="Alert set")).to_be_visible()
     page.get_by_role("button", name="Delete alert").click()
     context.close()
+
+
+def test_the_position_of_the_browser_is_filled_in_and_rounded(browser: Browser, server: Served) -> None:
+    position = {"latitude": 33.448376, "longitude": -112.074036}
+    context = browser.new_context(geolocation=position, permissions=["geolocation"])  # type: ignore[arg-type]
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    for path in ("/stores", "/deals", "/search", "/", _an_item(server)):
+        page.goto(f"{server.address}{path}")
+        page.get_by_role("button", name="Use my location").click()
+        page.wait_for_url(re.compile("near=33.45%2C-112.07"))
+        expect(page.locator("main")).to_contain_text("your location (Phoenix, AZ)" if "/p/" not in path else "mi")
+    assert not any("33.448" in url for url in asked)
+    context.close()
+
+
+def test_a_refused_position_is_explained(browser: Browser, server: Served) -> None:
+    context = browser.new_context(permissions=[])
+    context.add_init_script(
+        "navigator.geolocation.getCurrentPosition = (_, fail) => fail({ code: 1, PERMISSION_DENIED: 1 });"
+    )
+    page = context.new_page()
+    page.goto(f"{server.address}/stores")
+    page.get_by_role("button", name="Use my location").click()
+    expect(page.get_by_role("alert")).to_have_text(
+        "Your browser does not share your location with this site. Enter a city or a ZIP code instead."
+    )
+    context.close()
+
+
+def test_the_map_is_reached_by_the_keyboard(shopper: Page, server: Served) -> None:
+    shopper.goto(f"{server.address}/stores?near=85004&within=100")
+    marks = shopper.locator("figure.map a")
+    assert marks.count() >= 1
+    shopper.get_by_role("button", name="Use my location").focus()
+    shopper.keyboard.press("Tab")
+    expect(marks.first).to_be_focused()
+    shopper.keyboard.press("Enter")
+    expect(shopper.locator("h1")).to_be_visible()
 
 
 def test_the_keyboard_reaches_everything(shopper: Page, server: Served) -> None:

@@ -56,8 +56,8 @@ class Page:
 
     @property
     def foreign_scripts(self) -> list[dict[str, str | None]]:
-        """Scripts that are neither data nor our own file."""
-        own = re.compile(r"/static/[0-9a-f]+/push\.js")
+        """Scripts that are neither data nor our own files."""
+        own = re.compile(r"/static/[0-9a-f]+/(push|locate)\.js")
         return [
             one
             for one in self.all("script")

@@ -66,9 +66,10 @@ async def test_a_first_visit_is_light(front: Front, packed: bool, most: int) -> 
             _, html = await on_the_wire(port, path, packed=False)
             parts = re.findall(r'<link rel="(?:stylesheet|icon)" href="([^"]+)"', html)
             assert len(parts) == 2
-            # The only script offers notifications of the browser.
+            # The only scripts offer notifications of the browser, and its position.
             scripts = re.findall(r'<script src="([^"]+)"', html)
-            assert [script.rpartition("/")[2] for script in scripts] == ["push.js"] * path.startswith("/p/")
+            names = ["push.js"] * path.startswith("/p/") + ["locate.js"] * (not path.startswith("/s/"))
+            assert [script.rpartition("/")[2] for script in scripts] == names
             parts += scripts
             for part in parts:
                 total += (await on_the_wire(port, part, packed=packed))[0]

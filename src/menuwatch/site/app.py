@@ -43,11 +43,10 @@ _MOST_SENT = 50_000
 
 @functools.cache
 def assets() -> Assets:
-    """Style sheets of the site, and a script that no page needs: it offers notifications of the browser."""
+    """The style sheet of the site, and scripts that no page needs: they offer notifications of the browser, and its position."""
     static = HERE / "static"
-    return Assets(
-        {"site.css": [static / "site.css"], "push.js": [static / "push.js"], "icon.svg": [WEB / "static" / "icon.svg"]}
-    )
+    own = {name: [static / name] for name in ("site.css", "push.js", "locate.js")}
+    return Assets({**own, "icon.svg": [WEB / "static" / "icon.svg"]})
 
 
 def create_site(system: AppContext, traffic: Traffic) -> FastAPI:

@@ -26,6 +26,9 @@ from menuwatch.web.pages import Pages
 _MOST_TRIED = 12
 """Cities of one name that are tried for stores around them."""
 
+_PERMISSIONS = "camera=(), geolocation=(self), microphone=()"
+"""What a page may ask the browser for: the position, when the visitor presses the button for it."""
+
 WIDTHS = (200, 400, 800)
 """Image widths in pixels; presets that need no signature (IMAGE_PRESETS)."""
 
@@ -124,7 +127,8 @@ def render(
     }
     # A page with the question is not kept: after the answer it has none.
     kept = "no-store" if keep == 0 or asks else f"private, max-age={keep}"
-    return pages.render(request, template, given, status=status, **{"Cache-Control": kept, **(headers or {})})
+    own = {"Cache-Control": kept, "Permissions-Policy": _PERMISSIONS, **(headers or {})}
+    return pages.render(request, template, given, status=status, **own)
 
 
 def _asked_age(request: Request) -> int:
