@@ -102,6 +102,7 @@ def test_a_page_is_fit_to_be_seen(shopper: Page, server: Served, path: str, name
 def test_a_product_a_store_and_a_brand_are_fit_to_be_seen(shopper: Page, server: Served) -> None:
     _give_details(server)
     _seen(shopper, server, _an_item(server), "product")
+    _seen(shopper, server, f"{_an_item(server)}?near=85004", "product-near")
     ((store,),) = server.sql("SELECT dispensary_id FROM storefront_stores ORDER BY offers DESC, 1 LIMIT 1")
     _seen(shopper, server, f"/s/{store}", "store")
     ((brand,),) = server.sql(

@@ -144,6 +144,24 @@ async def test_the_map_links_every_store(four: Front) -> None:
     assert '<figure class="map">' not in (await four.page("/stores/AZ")).html
 
 
+async def test_a_product_has_a_map_of_the_stores_nearby(four: Front) -> None:
+    number = await four.item("Blue Dream")
+    page = await four.page(f"/p/{number}-blue-dream", params={"near": "Toronto"})
+    drawing = page.html[page.html.index('<figure class="map">') : page.html.index("</figure>")]
+    assert [name.partition(",")[0] for name in re.findall(r"<title>([^<]*)</title>", drawing)] == [
+        "Tower",
+        "Lakeside",
+        "Toronto",
+    ]
+    assert '<figure class="map">' not in (await four.page(f"/p/{number}-blue-dream")).html
+
+
+async def test_stores_named_in_a_search_have_their_distance(four: Front) -> None:
+    away = miles({"latitude": 43.7064, "longitude": -79.3986}, TORONTO)
+    page = await four.page("/search", params={"q": "tower", "near": "Toronto"})
+    assert f"Stores: Tower, Toronto ({away:.1f} mi)" in page.text
+
+
 async def test_stores_at_one_place_are_one_mark(four: Front) -> None:
     await four.crawl(await four.shop.store("annex", **TORONTO), 0, [item("annex", "Blue Dream")])
     page = await four.page("/stores", params={"near": "Toronto"})

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from menuwatch.site.store_map import HEIGHT, WIDTH, StoreMap, draw
-from menuwatch.storefront.page_queries import ListedStore
-
-NOW = datetime(2026, 11, 26, tzinfo=UTC)
+from menuwatch.site.store_map import HEIGHT, WIDTH, MapStore, StoreMap, draw
 
 
-def store(number: int, latitude: float | None, longitude: float | None, name: str = "Green Leaf") -> ListedStore:
-    return ListedStore(
-        id=number, name=name, address=None, city=None, state=None, zipcode=None, timezone=None, seen_at=NOW, offers=1,
-        is_recreational=None, is_medical=None, latitude=latitude, longitude=longitude,
-    )  # fmt: skip
+def store(number: int, latitude: float | None, longitude: float | None, name: str = "Green Leaf") -> MapStore:
+    return MapStore(number, name, latitude, longitude, None)
 
 
 def miles(a: tuple[float, float], b: tuple[float, float]) -> float:

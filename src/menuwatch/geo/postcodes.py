@@ -3,7 +3,7 @@
 The United States are in the package `zipcodes`; Canada, and how many people live in a city, in the tables of `geo/data`, which
 `tools/make_places.py` makes from data of GeoNames (https://www.geonames.org, CC BY 4.0).
 
-The lists are unpacked on first use: that blocks the process for about a second and keeps 70 MB. Servers call `warm` before the first
+The lists are unpacked on first use: that blocks the process for about a second and keeps 60 MB. Servers call `warm` before the first
 request; commands that do not use it do not pay.
 """
 
@@ -71,8 +71,9 @@ class Place:
 
 def warm() -> None:
     """Unpacks the lists now rather than at the first question."""
-    _everywhere()
-    _canadian_postcodes()
+    for state in (*states.NAMES, *states.PROVINCES):
+        _cities(state)
+    _people()
 
 
 def find(text: str) -> Place | None:
@@ -105,7 +106,7 @@ def find_all(text: str) -> tuple[Place, ...]:
         if states.code_in_america(" ".join(words[at:])) and (place := city(" ".join(words[:at]), " ".join(words[at:]))):
             return (place,)
     plain = _plain(query)
-    places = _everywhere().get(plain, ()) if plain else ()
+    places = _everywhere(plain) if plain else ()
     if country:
         canada = country[1].casefold() == "canada"
         places = tuple(place for place in places if (place.state in states.PROVINCES) == canada)
@@ -152,14 +153,15 @@ def _cities(state: str) -> Mapping[str, Place]:
     if state in states.PROVINCES:
         return _canadian_cities(state)
     rows = [row for row in _list.filter_by(state=state) if _has_coordinates(row)]
+    names = [_plain(row["city"]) for row in rows]
     own: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        own.setdefault(_plain(row["city"]), []).append(row)
+    for name, row in zip(names, rows, strict=True):
+        own.setdefault(name, []).append(row)
     cities = {name: _middle(areas) for name, areas in own.items()}
     for others in ("acceptable_cities", "unacceptable_cities"):
-        for row in rows:
+        for name, row in zip(names, rows, strict=True):
             for other in row[others]:
-                cities.setdefault(_plain(other), cities[_plain(row["city"])])
+                cities.setdefault(_plain(other), cities[name])
     return cities
 
 
@@ -179,26 +181,30 @@ def _canadian_cities(province: str) -> Mapping[str, Place]:
     return cities
 
 
+def _everywhere(name: str) -> tuple[Place, ...]:
+    """The cities of that plain name, most populous first. Other names of a city count only where none has it as its own."""
+    found = [place for state in (*states.NAMES, *states.PROVINCES) if (place := _cities(state).get(name)) is not None]
+    places = [place for place in found if _plain(place.city) == name] or found
+    people = _people()
+    counts = [people.get((_plain(place.city), place.state), 0) for place in places]
+    least = _LARGE if name in _whole_states() else 0
+    order = sorted(range(len(places)), key=lambda at: (-counts[at], places[at].state))
+    return tuple(places[at] for at in order if counts[at] >= least)
+
+
 @functools.cache
-def _everywhere() -> Mapping[str, tuple[Place, ...]]:
-    """The cities of all states by plain name, most populous first. Other names of a city count only where none has them
-    as its own."""
+def _people() -> Mapping[tuple[str, str], int]:
+    """Numbers of inhabitants by plain name and state."""
     people: dict[tuple[str, str], int] = {}
     for town in _towns():
         people.setdefault((_plain(town.name), town.state), town.population)
         people.setdefault((_plain(town.name.removesuffix(" City")), town.state), town.population)
-    own: dict[str, list[Place]] = {}
-    other: dict[str, list[Place]] = {}
-    for state in (*states.NAMES, *states.PROVINCES):
-        for name, place in _cities(state).items():
-            (own if name == _plain(place.city) else other).setdefault(name, []).append(place)
-    whole = {_plain(name) for name in (*states.NAMES.values(), *states.PROVINCES.values())}
-    cities = {}
-    for name, places in (other | own).items():
-        least = _LARGE if name in whole else 0
-        sized = sorted((-people.get((_plain(place.city), place.state), 0), place.state, place) for place in places)
-        cities[name] = tuple(place for count, _, place in sized if -count >= least)
-    return cities
+    return people
+
+
+@functools.cache
+def _whole_states() -> frozenset[str]:
+    return frozenset(_plain(name) for name in (*states.NAMES.values(), *states.PROVINCES.values()))
 
 
 @dataclass(frozen=True, slots=True)

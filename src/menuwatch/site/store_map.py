@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from menuwatch.geo.postcodes import Town, towns_between
-from menuwatch.storefront.page_queries import ListedStore
+from menuwatch.storefront.page_queries import ListedStore, Offer
 
 WIDTH, HEIGHT = 480, 340
 _MARGIN = 44
@@ -25,6 +25,16 @@ _MILES_PER_DEGREE = 69.09
 _LEAST_MILES = 1.0
 """Smallest width of the drawing."""
 _SCALES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+class MapStore(NamedTuple):
+    """A store on the map; `meters` is its distance from the chosen place."""
+
+    id: int
+    name: str
+    latitude: float | None
+    longitude: float | None
+    meters: int | None
 
 
 class Label(NamedTuple):
@@ -42,7 +52,7 @@ class StoreMark:
 
     x: float
     y: float
-    stores: Sequence[ListedStore]
+    stores: Sequence[MapStore]
     label: Label | None
     latitude: float
     longitude: float
@@ -67,7 +77,22 @@ class StoreMap:
         return any(len(mark.stores) > 1 for mark in self.marks)
 
 
-def draw(stores: Sequence[ListedStore], here: tuple[float, float] | None = None) -> StoreMap | None:
+def draw_stores(stores: Sequence[ListedStore], here: tuple[float, float] | None = None) -> StoreMap | None:
+    """The map of a list of stores."""
+    return draw([MapStore(one.id, one.name, one.latitude, one.longitude, one.meters) for one in stores], here)
+
+
+def draw_offers(offers: Sequence[Offer], here: tuple[float, float]) -> StoreMap | None:
+    """The map of the stores near a place that offer a product, nearest first, each location once."""
+    near = sorted((one for one in offers if one.meters is not None), key=lambda one: (one.meters, one.store_id))
+    places: dict[int, Offer] = {}
+    for offer in near:
+        places.setdefault(offer.location_key, offer)
+    stores = [MapStore(one.store_id, one.store, one.latitude, one.longitude, one.meters) for one in places.values()]
+    return draw(stores, here)
+
+
+def draw(stores: Sequence[MapStore], here: tuple[float, float] | None = None) -> StoreMap | None:
     """The map of stores, the most important first; None if fewer than two points are known."""
     placed = [(s, s.latitude, s.longitude) for s in stores if s.latitude is not None and s.longitude is not None]
     points = [(lat, lon) for _, lat, lon in placed] + ([here] if here else [])
@@ -90,7 +115,7 @@ def draw(stores: Sequence[ListedStore], here: tuple[float, float] | None = None)
             round(HEIGHT / 2 - (lat - middle[0]) / degrees, 1),
         )
 
-    groups: list[tuple[tuple[float, float], tuple[float, float], list[ListedStore]]] = []
+    groups: list[tuple[tuple[float, float], tuple[float, float], list[MapStore]]] = []
     for store, lat, lon in placed:
         spot = at(lat, lon)
         group = next((g for g in groups if math.dist(g[0], spot) < _APART), None)

@@ -14,7 +14,7 @@ from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.errors import NotFound
 from menuwatch.core.format import pluralize
 from menuwatch.db.pool import Connection
-from menuwatch.site import chart, comparison, screen, watch_form
+from menuwatch.site import chart, comparison, screen, store_map, watch_form
 from menuwatch.site import format as words
 from menuwatch.site import json_ld as linked
 from menuwatch.site.comparison import Line, SizeTable
@@ -79,6 +79,7 @@ async def page(request: Request, conn: Connection, address: str, *, form: FormIn
         "size": size,
         "size_path": lambda one: _with_size(path, one),
         "tables": tables,
+        "map": store_map.draw_offers(offers, place.place.point) if place.place is not None else None,
         "line": line,
         "shown": shown,
         "chosen": asked.store is not None and shown is not None and shown.store_id == asked.store,

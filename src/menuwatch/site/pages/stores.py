@@ -30,7 +30,7 @@ async def every(request: Request, conn: ReadConn) -> Response:
     stores = await page_queries.list_stores(conn, nearby=place.nearby, limit=200) if place.nearby is not None else []
     context = {
         "place": place,
-        "map": store_map.draw(stores, place.place.point if place.place else None),
+        "map": store_map.draw_stores(stores, place.place.point if place.place else None),
         "states": [dict(one, label=words.state(one["state"])) for one in await page_queries.list_states(conn)],
         "stores": stores,
         "state": None,
@@ -52,7 +52,7 @@ async def of_state(request: Request, conn: ReadConn, state: str, after: int | No
     if (elsewhere := screen.moved(request, f"/stores/{quote(code)}")) is not None:
         return elsewhere
     context = {
-        "map": store_map.draw(found[:_ON_PAGE]),
+        "map": store_map.draw_stores(found[:_ON_PAGE]),
         "states": [],
         "stores": found[:_ON_PAGE],
         "state": code,
