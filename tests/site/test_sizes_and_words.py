@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -76,6 +77,9 @@ def test_what_is_the_same_or_further_apart_is_not(a: str, b: str) -> None:
             words="", category="vaporizer", strains=("sativa", "sativa_hybrid"), special=True)),
         ("carts in stock", TextReading(words="carts", category="vaporizer", in_stock=True)),
         ("vape battery", TextReading(words="vape battery")),
+        ("prerolls under 10 dollars", TextReading(words="", category="preroll", price_max="10")),
+        ("half gram cart", TextReading(words="cart", category="vaporizer", sizes=("0.5 g",))),
+        ("full gram dabs", TextReading(words="", category="concentrate", sizes=("1 g",))),
     ],
 )  # fmt: skip
 def test_a_text_is_read_as_what_it_asks_for(text: str, reading: TextReading) -> None:
@@ -83,11 +87,34 @@ def test_a_text_is_read_as_what_it_asks_for(text: str, reading: TextReading) -> 
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_read_and_words_of_its_own_are_left(text: str) -> None:
+def test_any_text_is_read(text: str) -> None:
     reading = read_text(text)
-    assert set(reading.words.casefold().split()) <= set(text.casefold().split()) or reading.understood
+    assert reading.understood or reading.words == " ".join(text.split())
     places(text)
     cities(text)
+
+
+WISHES: dict[str, dict[str, Any]] = {
+    "sizes": {
+        "3.5g": ("3.5 g",), "half ounce": ("14 g",), "1/8": ("3.5 g",), "100mg": ("100 mg",), "half gram": ("0.5 g",), "oz": ("28 g",),
+    },
+    "category": {"flower": "flower", "prerolls": "preroll", "edibles": "edible", "tinctures": "tincture"},
+    "price_max": {"under $20": "20", "below 15 dollars": "15", "less than $7.50": "7.50"},
+    "strains": {"indica": ("indica", "indica_hybrid"), "sativa": ("sativa", "sativa_hybrid"), "hybrids": ("hybrid",)},
+    "order": {"cheap": "price", "strongest": "thc", "newest": "newest"},
+    "in_stock": {"in stock": True},
+    "special": {"on sale": True},
+    "words": {"blue dream": "blue dream", "wyld": "wyld", "sour diesel": "sour diesel"},
+}  # fmt: skip
+"""Ways to say each wish, with what it means."""
+
+
+@given(st.data())
+def test_wishes_are_read_in_any_order(data: st.DataObject) -> None:
+    said = {wish: data.draw(st.sampled_from(sorted(ways))) for wish, ways in WISHES.items() if data.draw(st.booleans())}
+    text = " ".join(data.draw(st.permutations(sorted(said.values()))))
+    meant = {"words": "", **{wish: WISHES[wish][way] for wish, way in said.items()}}
+    assert read_text(text) == TextReading(**meant)
 
 
 def test_places_are_found_with_the_rest_of_the_text() -> None:

@@ -14,7 +14,7 @@ CATEGORIES = {
     "flower": r"flowers?",
     "preroll": r"pre[- ]?rolls?|joints?",
     "vaporizer": r"(?:vape|vaporizer)(?: pen| cart(?:ridge)?)?s?",
-    "concentrate": r"concentrates?",
+    "concentrate": r"concentrates?|dabs?",
     "edible": r"edibles?",
     "tincture": r"tinctures?",
     "topical": r"topicals?",
@@ -26,10 +26,15 @@ KINDS = {"edible": r"gummy|gummies|seltzers?", "vaporizer": r"carts?|cartridges?
 
 _GEAR = re.compile(r"\b(?:batter(?:y|ies)|grinders?|papers?|pipes?|bongs?|trays?|holders?|cases?|tubes?|lighters?)\b")
 _NUMBER = r"(\d{1,4}(?:\.\d{1,2})?|\.\d{1,2})"
-_MONEY = r"(\d{1,5}(?:\.\d{1,2})?)(?!\d|\.\d|\s*(?:mg|g|grams?|oz|ounces?|%)\b|%)"
+_MONEY = r"(\d{1,5}(?:\.\d{1,2})?)(?!\d|\.\d|\s*(?:mg|g|grams?|oz|ounces?|%)\b|%)(?:\s*(?:dollars?|bucks?|usd)\b)?"
 _RANGE = re.compile(rf"\$\s*{_MONEY}\s*(?:-|–|to)\s*\$?\s*{_MONEY}")
 _UNDER = re.compile(rf"(?:\b(?:under|below|less than|up to|max)|<)\s*\$?\s*{_MONEY}")
 _OVER = re.compile(rf"\b(?:over|above|more than|at least)\s*\$\s*{_MONEY}")
+_NAMED_GRAMS = (
+    (re.compile(r"\b(?:half|1/2)[- ](?:an? )?grams?\b"), "0.5 g"),
+    (re.compile(r"\b(?:full|one|an?)[- ]grams?\b"), "1 g"),
+    (re.compile(r"\btwo[- ]grams?\b"), "2 g"),
+)
 _OUNCES = (
     (re.compile(r"\b(?:half|1/2)[- ]?(?:an? )?(?:ounces?|oz)\b"), 2),
     (re.compile(r"\b(?:quarters?|1/4)[- ]?(?:(?:ounces?|oz)\b|\b(?![- ]?(?:pound|lb)))"), 4),
@@ -123,6 +128,9 @@ def read_text(text: str) -> TextReading:
 
 
 def _sizes(rest: _Rest) -> tuple[str, ...]:
+    for pattern, size in _NAMED_GRAMS:
+        if rest.take(pattern):
+            return (size,)
     for pattern, part in _OUNCES:
         if rest.take(pattern):
             return (f"{shortest(GRAMS_PER_OUNCE / part)} g",)
