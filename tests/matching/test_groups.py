@@ -61,6 +61,18 @@ def test_edibles_differ_by_strain_type_and_effect() -> None:
     assert not together(member("Peach Sleep Gummies", **edible), member("Peach Gummies", **edible))
 
 
+def test_clothes_are_one_product_in_all_sizes_and_gear_differs_by_color() -> None:
+    shirts = [member(f"Zia Polo - {size}", category="apparel", store="x") for size in ("S", "2XL", "(Large)")]
+    assert set(group(shirts, {}).groups) == {0}
+    tee = {"category": "accessory", "store": "x"}
+    assert together(member("Zia T-Shirt (M) Red", **tee), member("Zia T-Shirt (XL) Red", **tee))
+    assert not together(member("Zia T-Shirt (M) Red"), member("Zia T-Shirt (M) Teal"))
+    pens = [
+        member(f"Slim Twist Pen Battery - {color}", category="accessory") for color in ("Ruby Red", "Mellow Yellow")
+    ]
+    assert not together(*pens)
+
+
 def test_other_strains_or_flavors_are_other_products_whatever_else_they_share() -> None:
     edible = {"category": "edible"}
     a, b = "Pineapple Half Moon Gummy 50mg THC 100mg CBD", "Strawberry Half Moon Gummy 50mg THC 100mg CBD"

@@ -289,8 +289,9 @@ def _word_level(
         lexicon.EFFECTS
     ):
         return "little", bits, shared
-    names_a = [i for i in own_a if words_a[i] in lexicon.OF_NAMES]
-    names_b = [j for j in own_b if words_b[j] in lexicon.OF_NAMES]
+    names = lexicon.COLORS if a.kind == "gear" else lexicon.OF_NAMES
+    names_a = [i for i in own_a if words_a[i] in names]
+    names_b = [j for j in own_b if words_b[j] in names]
     if names_a and names_b:
         return "little", bits, shared
     if not own_a or not own_b:

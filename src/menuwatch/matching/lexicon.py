@@ -290,6 +290,10 @@ HARDWARE = frozenset(
 JOINED_TO_BRANDS = ("pods", "pod", "carts", "cart", "pro", "max", "mini", "plus")
 """What names of vapes join with a brand's name."""
 
+CLOTHES = frozenset("crewneck hoodie hoodies polo shirt shirts sweatpants sweatshirt tee tshirt".split())
+CLOTHES_SIZES = frozenset("s m l xs xl xxl xxxl 2x 3x 4x 2xl 3xl 4xl sm md lg small medium large".split())
+"""Sizes of clothes, which are one product in all of them."""
+
 COLORS = frozenset(
     """
     amber black blue bronze brown copper gold green grey gray navy orange pink purple red rose silver teal violet white

@@ -85,6 +85,9 @@ def sign(listing: Listing, known: KnownBrands = NO_BRANDS) -> Signature:
     if manner == "smoke":
         # Stands for the strain type beside a name, and is the name where it stands alone.
         tokens = tuple(word for word in tokens if word not in lexicon.EFFECTS) or tokens
+    if category == "apparel" or not lexicon.CLOTHES.isdisjoint(bare):
+        tokens = tuple(word for word in tokens if word not in lexicon.CLOTHES_SIZES) or tokens
+        beside = beside._replace(tokens=tuple(word for word in beside.tokens if word not in lexicon.CLOTHES_SIZES))
     house = None if brand else listing.seller or listing.store
     if not tokens:
         tokens, beside = beside.tokens, beside._replace(tokens=())
