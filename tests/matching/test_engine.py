@@ -11,7 +11,7 @@ import pytest
 
 from menuwatch.core.errors import Conflict
 from menuwatch.matching import groups
-from menuwatch.matching.brand_edits import find_brand, merge_brands
+from menuwatch.matching.brand_edits import find_brand, merge_brands, rename_brand
 from menuwatch.matching.corrections import CorrectionFilter, correct, list_corrections, withdraw
 from menuwatch.matching.engine import match_all
 from menuwatch.matching.listings import Ids, platform_ids
@@ -268,6 +268,24 @@ async def test_an_alias_of_a_person_joins_two_brands(matched: Matched) -> None:
     await matched.match()
     assert set((await matched.numbers()).values()) == {before["a/one"]}
     assert [event[-1] for event in await matched.events()] == ["correction"]
+
+
+async def test_a_brand_that_is_renamed_stays_one_brand(matched: Matched) -> None:
+    await matched.crawl("a", one=(BLUE, "Acme"))
+    await matched.refresh("b", one=(BLUE, "Zeta"))
+    async with matched.pool.connection() as conn, conn.transaction():
+        acme, zeta = [(await find_brand(conn, name)).id for name in ("acme", "zeta")]
+        await merge_brands(conn, zeta, acme)
+        await rename_brand(conn, acme, "Omega Gardens")
+    await matched.match()
+    assert len(set((await matched.numbers()).values())) == 1
+    await matched.refresh("c", one=(BLUE, "Zeta"), two=(SOUR, "Omega Gardens"))
+    numbers = await matched.numbers()
+    assert numbers["c/one"] == numbers["a/one"]
+    brands = await matched.rows(
+        "SELECT DISTINCT b.name FROM canonical_products c JOIN brands b ON b.id = c.brand_id WHERE c.listings > 0"
+    )
+    assert brands == [("Omega Gardens",)]
 
 
 @pytest.mark.parametrize(

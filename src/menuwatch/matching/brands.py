@@ -39,7 +39,7 @@ class BrandIndex:
     known: KnownBrands = field(default_factory=KnownBrands)
     """Brands that some menu names in its brand field."""
     renamed: dict[str, str] = field(default_factory=dict)
-    """Names of brands by their aliases that are spelled as other brands: people said so."""
+    """Words of brands' slugs by their aliases that are spelled as other brands: people said so. Their names may be other ones."""
 
     async def load(self, conn: AsyncConnection[Any]) -> None:
         """Reads the brands again if some were changed."""
@@ -49,12 +49,12 @@ class BrandIndex:
             return
         cores: list[tuple[str, ...]] = []
         self.renamed = {}
-        for alias, origin, brand_slug, name in await (await conn.execute(_q.aliases)).fetchall():
+        for alias, origin, brand_slug in await (await conn.execute(_q.aliases)).fetchall():
             core = brand_core(alias)
             if origin != "learned":
                 cores.append(core)
             if slug_of(core) != brand_slug:
-                self.renamed[alias] = name
+                self.renamed[alias] = brand_slug.replace("-", " ")
         self.known, self.state = KnownBrands.of(cores), row[0]
 
     def sign(self, listing: Listing) -> tuple[Listing, Signature]:

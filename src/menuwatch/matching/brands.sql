@@ -6,7 +6,7 @@ SELECT concat_ws(',', (SELECT count(*) FROM brand_aliases), (SELECT sum(hashtext
                  (SELECT sum(hashtextextended(id || ' ' || merged_into, 0)) FROM brands WHERE merged_into IS NOT NULL)) AS state;
 
 -- name: aliases
-SELECT a.alias, a.origin, b.slug, b.name
+SELECT a.alias, a.origin, b.slug
   FROM brand_aliases a JOIN brands o ON o.id = a.brand_id JOIN brands b ON b.id = coalesce(o.merged_into, o.id);
 
 -- name: origins
