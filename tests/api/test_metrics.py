@@ -376,7 +376,22 @@ async def test_pictures_and_alerts(shop: Shop) -> None:
         " created_at, confirmed_at, due_at) SELECT sha256(n::text::bytea), 'mail', 'a', 't', 'm', 'store', 1, 'new_deal', 'armed',"
         " now(), CASE WHEN n < 3 THEN now() END, CASE WHEN n > 2 THEN now() END FROM generate_series(1, 3) n",
     )
+    await _do(
+        pool,
+        "INSERT INTO dispensaries (slug, name, name_raw, last_crawled_at) VALUES"
+        " ('m1', 'm', 'm', now() - interval '20 minutes'), ('m2', 'm', 'm', now() - interval '1 minute'), ('m3', 'm', 'm', NULL)",
+    )
+    await _do(pool, "INSERT INTO match_dirty_blocks (block) VALUES ('acme')")
+    await _do(
+        pool,
+        "INSERT INTO match_reviews (a, b, confidence, together, impact, reasons, skipped_at) VALUES"
+        " (1, 2, 0.5, false, 1, '[]', NULL), (1, 3, 0.5, false, 1, '[]', now())",
+    )
     found = await _scrape(shop)
+    assert {key[1]: value for key, value in found.items() if key[0] == "menuwatch_matching_waiting"} == {
+        "stores": 2, "blocks": 1, "reviews": 1,
+    }  # fmt: skip
+    assert 1200 <= found["menuwatch_matching_oldest_seconds",] < 1230
     assert found["menuwatch_price_watches", "mail"] == 2
     assert found["menuwatch_price_watch_messages_pending", "mail"] == 1
     assert {key[1]: value for key, value in found.items() if key[0] == "menuwatch_images_waiting"} == {

@@ -127,6 +127,17 @@ class Images:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """What product matching has left to do: stores with a new menu, the oldest of which has waited for `oldest` seconds, blocks to
+    group, and pairs for people to review."""
+
+    stores: int
+    oldest: float | None
+    blocks: int
+    reviews: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alerts:
     """Alerts: `events` waiting to be sent; `pending` messages, the `oldest` for that many seconds; all stored messages
     `by_status`."""
@@ -177,6 +188,7 @@ class Figures:
     hosts: list[HostNow] = field(default_factory=list)
     proxies: Mapping[str, int] = field(default_factory=dict)
     images: Images | None = None
+    matching: Matching | None = None
     alerts: Alerts | None = None
     price_watches: list[PriceWatches] = field(default_factory=list)
     crawls: Crawls | None = None
@@ -292,6 +304,7 @@ _ROW: Mapping[str, tuple[type, LiteralString]] = {
     "schedules": (Schedules, _q.schedules),
     "analytics": (Analytics, _q.analytics),
     "images": (Images, _q.images),
+    "matching": (Matching, _q.matching),
     "crawls": (Crawls, _q.crawls),
 }
 """Figures that are the rows, or the only row, of a query."""

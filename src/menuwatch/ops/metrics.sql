@@ -65,6 +65,13 @@ SELECT (SELECT count(*) FROM image_references WHERE status = 'queued') AS queued
        (SELECT count(*) FROM image_references WHERE status = 'failed') AS failed,
        (SELECT extract(epoch FROM now() - min(due_at))::double precision FROM image_urls WHERE due_at <= now()) AS oldest_due;
 
+-- name: matching
+SELECT n.stores, n.oldest, (SELECT count(*) FROM match_dirty_blocks) AS blocks,
+       (SELECT count(*) FROM match_reviews WHERE skipped_at IS NULL) AS reviews
+  FROM (SELECT count(*) AS stores, extract(epoch FROM now() - min(d.last_crawled_at))::double precision AS oldest
+          FROM dispensaries d LEFT JOIN match_stores s ON s.dispensary_id = d.id
+         WHERE d.last_crawled_at IS NOT NULL AND d.last_crawled_at IS DISTINCT FROM s.crawled_at) n;
+
 -- name: alerts
 -- Messages that are on their way, and events that wait for their time, by partial indexes.
 SELECT (SELECT count(*) FROM alert_events WHERE NOT notified) AS events,
