@@ -75,12 +75,20 @@ async def mark_dirty(
         await conn.execute(_q.leave_components, {"ids": ids})
 
 
-async def waiting_components(conn: AsyncConnection[Any], exclude: Sequence[str]) -> list[tuple[list[str], int]]:
-    """Blocks that wait, with those that people joined with them, and the number of their signatures; in the order in which new numbers
-    are given."""
-    sizes = dict(await (await conn.execute(_q.waiting, {"exclude": exclude}, prepare=False)).fetchall())
-    if not sizes:
-        return []
+class Waiting(NamedTuple):
+    """Components of blocks that wait and of those that people joined with them, each with the number of its signatures; in the order
+    in which new numbers are given. And the number of all listings."""
+
+    components: list[tuple[list[str], int]]
+    listings: int
+
+
+async def waiting_blocks(conn: AsyncConnection[Any], exclude: Sequence[str]) -> Waiting:
+    """What waits to be grouped, without the blocks `exclude`."""
+    rows = await (await conn.execute(_q.waiting, {"exclude": exclude}, prepare=False)).fetchall()
+    if not rows:
+        return Waiting([], 0)
+    sizes = {block: signatures for block, signatures, _ in rows}
     joined: dict[str, set[str]] = defaultdict(set)
     for a, b in await (await conn.execute(_q.joined_blocks)).fetchall():
         joined[a].add(b)
@@ -97,7 +105,7 @@ async def waiting_components(conn: AsyncConnection[Any], exclude: Sequence[str])
             ahead += sorted(other for other in joined[one] if other not in seen)
             seen.update(joined[one])
         found.append((sorted(component), sum(sizes.get(one, 1) for one in component)))
-    return found
+    return Waiting(found, sum(listings for *_, listings in rows))
 
 
 def batches(components: Iterable[tuple[Sequence[str], int]]) -> Iterable[list[Sequence[str]]]:

@@ -11,7 +11,7 @@ UPDATE match_signatures s SET component = NULL
 
 -- name: waiting
 -- Blocks that wait, in the order of their lowest listing: new numbers are given in that order.
-SELECT d.block, count(DISTINCT s.id) AS signatures
+SELECT d.block, count(DISTINCT s.id) AS signatures, count(m.product_id) AS listings
   FROM match_dirty_blocks d LEFT JOIN match_signatures s ON s.block = d.block LEFT JOIN product_matches m ON m.signature_id = s.id
  WHERE d.block <> ALL (%(exclude)s::text[])
  GROUP BY 1 ORDER BY min(m.product_id) NULLS FIRST, 1;

@@ -25,7 +25,7 @@ from menuwatch.db.loop import Loop
 from menuwatch.db.pool import Pool
 from menuwatch.db.query import fetch_all, fetch_one
 from menuwatch.matching import correction_keys, groups
-from menuwatch.matching.blocks import BlockRun, batches, group_blocks, waiting_components
+from menuwatch.matching.blocks import BlockRun, batches, group_blocks, waiting_blocks
 from menuwatch.matching.brands import BrandIndex
 from menuwatch.matching.judging import Grouper
 from menuwatch.matching.names import RULES
@@ -35,6 +35,8 @@ log = get_logger(__name__)
 _q = sql.load(__package__, "engine.sql")
 
 STORES_AT_ONCE = 50
+_LARGE = 2_000
+"""Listings from which a run is a large one."""
 
 
 @dataclass(slots=True)
@@ -195,10 +197,11 @@ async def _group_waiting(conn: AsyncConnection[Any], group: Grouper, run: MatchR
     async def write(components: Sequence[Sequence[str]]) -> None:
         await group_blocks(conn, components, group, run.blocks)
 
-    waiting = list(batches(await waiting_components(conn, list(memory.blocks.now()))))
-    for at, batch in enumerate(waiting):
-        # A first index fills empty tables faster than PostgreSQL's own upkeep looks at them, and plans made for few rows are slow.
-        if len(waiting) > 1 and not memory.analyzed and at & (at - 1) == 0:
+    waiting = await waiting_blocks(conn, list(memory.blocks.now()))
+    # A first index fills empty tables faster than PostgreSQL's own upkeep looks at them, and plans made for few rows are slow.
+    is_large = waiting.listings > _LARGE and not memory.analyzed
+    for at, batch in enumerate(batches(waiting.components)):
+        if is_large and at & (at - 1) == 0:
             await conn.execute(_q.analyze)
         await write_in_halves(batch, write, refuse)
-    memory.analyzed = memory.analyzed or len(waiting) > 1
+    memory.analyzed = memory.analyzed or is_large
