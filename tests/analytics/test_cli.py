@@ -14,6 +14,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from menuwatch.analytics.reports import NOT_REFRESHED
 from menuwatch.cli.main import app
 from menuwatch.core.errors import Refused
 
@@ -57,7 +58,7 @@ def test_before_the_first_refresh(run: Any) -> None:
     assert (shown.exit_code, shown.stdout) == (0, "")
     assert "No analytics yet: run `menuwatch analytics refresh`." in shown.stderr
     assert json.loads(run("brands", "--json").stdout) == {
-        "run_id": None, "refreshed_at": None, "window": None, "failed": None, "items": [],
+        "run_id": None, "refreshed_at": None, "window": None, "failed": None, "notice": NOT_REFRESHED, "items": [],
     }  # fmt: skip
 
 

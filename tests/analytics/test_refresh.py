@@ -37,6 +37,7 @@ async def _rows(pool: Pool, query: str) -> list[Any]:
 async def test_an_empty_database(shop: Shop) -> None:
     before = await shop.ask("/api/analytics")
     assert (before["run_id"], before["refreshed_at"], before["window"], before["figures"]) == (None, None, None, [])
+    assert "`menuwatch analytics refresh`" in before["notice"]
     paths = (
         "price-per-gram",
         "brands",
@@ -62,6 +63,7 @@ async def test_an_empty_database(shop: Shop) -> None:
         answer = await shop.ask(f"/api/analytics/{path}")
         assert answer["run_id"] == after["run_id"]
         assert answer["refreshed_at"] == after["refreshed_at"] is not None
+        assert answer["notice"] is None
         assert [one for one in answer["items"] if not one.get("all_states")] == []
     assert datetime.fromisoformat(after["window"]["to"]) - datetime.fromisoformat(after["window"]["from"]) == DAY
 

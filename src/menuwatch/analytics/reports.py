@@ -31,6 +31,12 @@ class Failure(Struct, kw_only=True, frozen=True):
     error: str
 
 
+NOT_REFRESHED = (
+    "There are no reports yet: a worker with the role analytics_refresh computes them every six hours, "
+    "`menuwatch analytics refresh` at once."
+)
+
+
 class RunInfo(Struct, kw_only=True, frozen=True):
     """When the reports were computed, and the time window they cover. All null before the first refresh."""
 
@@ -38,6 +44,7 @@ class RunInfo(Struct, kw_only=True, frozen=True):
     refreshed_at: Instant | None
     window: Annotated[Window | None, doc("Time window of coverage and out-of-stock times.")]
     failed: Annotated[Failure | None, doc("The failure of the last refresh; null if it succeeded.")]
+    notice: Annotated[str | None, doc("What to do where there are no reports yet; null once there are.")]
 
 
 class ReportSize(Struct, kw_only=True, frozen=True):

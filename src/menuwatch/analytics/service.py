@@ -15,6 +15,7 @@ from typing import Any, LiteralString, NamedTuple
 from msgspec import Struct, structs
 
 from menuwatch.analytics.reports import (
+    NOT_REFRESHED,
     BrandDistribution,
     BrandShare,
     CategoryShare,
@@ -229,6 +230,7 @@ async def _run(conn: Connection, run_id: int | None) -> tuple[RunInfo, Row | Non
         refreshed_at=run["refreshed_at"] if run else None,
         window=Window(from_=run["window_from"], to=run["window_to"]) if run else None,
         failed=failed,
+        notice=None if run else NOT_REFRESHED,
     )
     return info, run
 
