@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -149,6 +150,11 @@ class TestSubjects:
         token = await ask(two, f"of=search&{query}", "any_drop")
         await two.crawl(1, 4, menu(36))
         assert len(await news(two, token)) == told
+
+    async def test_an_alert_asks_for_what_the_search_showed(self, two: Front) -> None:
+        page = await two.page("/search?q=bluee+dream+waterfall")
+        assert page.names == ["Blue Dream"]
+        assert re.findall(r'href="/alerts/new\?of=search&amp;([^"]*)"', page.html) == ["q=blue+dream"]
 
     async def test_equal_searches_are_kept_once(self, two: Front) -> None:
         for query in ("q=blue+dream&near=85004", "q=blue+dream&sort=price"):

@@ -23,6 +23,7 @@ from menuwatch.storefront.search import (
     THC_STEPS,
     Order,
     ResultCounts,
+    SearchPage,
     find_city,
     find_stores_named,
     list_brands,
@@ -89,7 +90,7 @@ async def search_page(request: Request, conn: ReadConn) -> Response:
         ],
         "next": None if results.next is None else asked.link(after=results.next),
         "first": asked.link() if asked.after is not None else None,
-        "watch_link": f"/alerts/new?{urlencode([('of', 'search'), *asked.pairs()])}"
+        "watch_link": f"/alerts/new?{urlencode([('of', 'search'), *_as_shown(asked, results).pairs()])}"
         if asked.narrowed or asked.q
         else None,
         "miles": MILES,
@@ -100,6 +101,12 @@ async def search_page(request: Request, conn: ReadConn) -> Response:
         "index": asked == SearchQuery(category=asked.category),
     }
     return screen.render(request, "results.html", context, status=200)
+
+
+def _as_shown(asked: SearchQuery, results: SearchPage) -> SearchQuery:
+    """The query for what the results show: with corrected words, and without those that were left out."""
+    parsed = results.parsed
+    return replace(asked, q=parsed.read_as) if parsed.guessed or parsed.left_out else asked
 
 
 async def _with_place(conn: Connection, asked: SearchQuery) -> SearchQuery:
