@@ -125,6 +125,19 @@ async def test_a_product_says_who_has_it_for_how_much_and_since_when(front: Fron
     assert page.linked["brand"]["name"] == "Acme"
 
 
+async def test_a_store_that_is_far_away_is_not_called_the_nearest(front: Front) -> None:
+    store = await front.shop.store("near", city="Mesa", state="AZ", latitude=33.415, longitude=-111.831)
+    menu = [item("1"), *(item(f"g{n}", f"Grinder {n}", type="Accessories") for n in range(3))]
+    await front.crawl(store, 0, menu)
+    page = f"/p/{await front.item('Blue Dream')}-blue-dream"
+    assert "Nearest at" in (await front.page(page + "?near=85201")).text
+    far = (await front.page(page + "?near=10001")).text
+    assert "Not within 25 miles of New York, NY" in far
+    assert "Nearest at" not in far
+    shop = await front.page(f"/s/{store}-near")
+    assert shop.text.index("Flower") < shop.text.index("Accessories"), "gear comes last, however much there is"
+
+
 async def test_the_history_tells_every_price_as_a_drawing_and_a_table(front: Front) -> None:
     store = await front.shop.store(timezone="America/Phoenix")
     # The drawing is of the last ninety days, so the story happens there.

@@ -20,6 +20,8 @@ router = APIRouter()
 
 _ON_PAGE = 60
 _OF_EACH = 4
+_LAST = ("accessory", "apparel", "other")
+"""Categories that come after all others, however large they are."""
 
 
 @router.get("/stores")
@@ -76,6 +78,7 @@ async def one(request: Request, conn: ReadConn, address: str) -> Response:
     place = await screen.around(conn, SearchQuery.parse(request.query_params).near)
     menu = await page_queries.list_store_menu(conn, store.id, _OF_EACH)
     categories = await page_queries.list_store_categories(conn, store.id)
+    categories.sort(key=lambda row: row["category"] in _LAST)
     items = {category: list(cards) for category, cards in groupby(menu, lambda item: item.category)}
     steps = [("Stores", "/stores"), (store.name, path)]
     if store.state:
