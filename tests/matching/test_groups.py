@@ -59,6 +59,8 @@ def test_edibles_differ_by_strain_type_and_effect() -> None:
     edible = {"category": "edible"}
     assert not together(member("Peach Indica Gummies", **edible), member("Peach Sativa Gummies", **edible))
     assert not together(member("Peach Sleep Gummies", **edible), member("Peach Gummies", **edible))
+    assert not together(member("Peach Suckers", **edible), member("Peach Gummies", **edible))
+    assert together(member("Peach Suckers 30mg", **edible), member("Peach Lollipop", **edible))
 
 
 def test_clothes_are_one_product_in_all_sizes_and_gear_differs_by_color() -> None:

@@ -149,6 +149,10 @@ FORMS: dict[str, tuple[str, ...]] = {
     "soda": ("drink",),
     "shot": ("drink",),
     "syrup": ("syrup",),
+    "lollipop": ("lollipop",),
+    "lollipops": ("lollipop",),
+    "sucker": ("lollipop",),
+    "suckers": ("lollipop",),
     "cookie": ("baked",),
     "brownie": ("baked",),
     "brownies": ("baked",),
@@ -175,13 +179,13 @@ EXTRACTS = frozenset(
 CUTS = frozenset({"ground", "preroll", "small_buds"})
 EATEN = frozenset(
     """
-    baked balm capsules chews chocolate drink gummies lotion patch syrup tincture troches
+    baked balm capsules chews chocolate drink gummies lollipop lotion patch syrup tincture troches
     """.split()
 )
 RUBBED_IN = frozenset({"balm", "lotion", "patch"})
 ONLY_EATEN = frozenset(
     """
-    brownie brownies chew cookie drops jellies jelly minis shot soda syrup taffy
+    brownie brownies chew cookie drops jellies jelly lollipop lollipops minis shot soda sucker suckers syrup taffy
     """.split()
 )
 """Words that are a form of food and part of a name elsewhere: "Orange Cream" is a strain."""
