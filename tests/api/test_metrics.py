@@ -52,6 +52,7 @@ async def _scrape(shop: Shop) -> dict[tuple[str, ...], float]:
 async def _ended(
     pool: Pool, n: int, minutes_ago: float, *, status: str = "completed", role: str = "payload_fetch"
 ) -> None:
+    await _do(pool, "SELECT ensure_task_history_partition(now() - make_interval(secs => %s))", minutes_ago * 60)
     await _do(
         pool,
         "INSERT INTO task_history (id, created_at, claimed_at, started_at, completed_at, priority, attempt, retry_count,"

@@ -22,6 +22,7 @@ SELECT nextval('task_ids'), now() - interval '2 minutes', now() - interval '2 mi
 @pytest.fixture
 def broken(server: Served) -> Iterator[None]:
     """Two failures of this test."""
+    server.sql("SELECT ensure_task_history_partition(now() - interval '1 minute')")
     server.sql(_OVER)
     yield
     server.sql("SELECT cancel_tasks(array_agg(id)) FROM task_live WHERE payload ->> 'why' = 'test_failures'")

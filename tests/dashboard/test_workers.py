@@ -76,6 +76,7 @@ async def test_states_tasks_and_reasons_are_shown(admin: httpx.AsyncClient, pool
 async def test_what_a_worker_finished_in_the_last_hour(admin: httpx.AsyncClient, pool: Pool) -> None:
     await enter(pool, "ada", max_concurrent_tasks=4)
     async with pool.connection() as conn:
+        await conn.execute("SELECT ensure_task_history_partition(now() - interval '2 hours')")
         await conn.execute("UPDATE worker_registry SET started_at = now() - interval '20 minutes'")
         await conn.execute(
             "INSERT INTO task_history (id, role, status, worker_id, attempt, priority, retry_count, max_retries, "

@@ -128,7 +128,7 @@ def test_the_bomb_is_one() -> None:
 
 def test_what_the_host_has() -> None:
     kinds: Counter[str] = Counter()
-    for number in range(400):
+    for number in range(1500):
         answer = image_response(Request("GET", f"/dutchie-images/{number:032x}", {}, {}, b"", 0))
         if answer.status == 404:
             kinds["missing"] += 1
@@ -142,6 +142,6 @@ def test_what_the_host_has() -> None:
             assert "ETag" in answer.headers
             kinds[made.source_format] += 1
             kinds["called a text"] += answer.content_type == "text/plain"
-    assert min(kinds[name] for name in ("png", "jpeg", "webp")) > 65
-    assert kinds["jpeg"] > 160
-    assert min(kinds[name] for name in ("missing", "NotAnImage", "Damaged", "TooLarge", "called a text")) > 0
+    assert min(kinds[name] for name in ("png", "jpeg", "webp")) > 250
+    assert kinds["jpeg"] > 600
+    assert min(kinds[name] for name in ("missing", "NotAnImage", "Damaged", "TooLarge", "called a text")) > 3

@@ -77,6 +77,7 @@ def test_what_is_the_same_or_further_apart_is_not(a: str, b: str) -> None:
             words="", category="vaporizer", strains=("sativa", "sativa_hybrid"), special=True)),
         ("carts in stock", TextReading(words="carts", category="vaporizer", in_stock=True)),
         ("vape battery", TextReading(words="vape battery")),
+        ("less than $7.50 oz", TextReading(words="", sizes=("28 g",), price_max="7.50")),
         ("prerolls under 10 dollars", TextReading(words="", category="preroll", price_max="10")),
         ("half gram cart", TextReading(words="cart", category="vaporizer", sizes=("0.5 g",))),
         ("full gram dabs", TextReading(words="", category="concentrate", sizes=("1 g",))),

@@ -26,10 +26,13 @@ KINDS = {"edible": r"gummy|gummies|seltzers?", "vaporizer": r"carts?|cartridges?
 
 _GEAR = re.compile(r"\b(?:batter(?:y|ies)|grinders?|papers?|pipes?|bongs?|trays?|holders?|cases?|tubes?|lighters?)\b")
 _NUMBER = r"(\d{1,4}(?:\.\d{1,2})?|\.\d{1,2})"
-_MONEY = r"(\d{1,5}(?:\.\d{1,2})?)(?!\d|\.\d|\s*(?:mg|g|grams?|oz|ounces?|%)\b|%)(?:\s*(?:dollars?|bucks?|usd)\b)?"
-_RANGE = re.compile(rf"\$\s*{_MONEY}\s*(?:-|–|to)\s*\$?\s*{_MONEY}")
-_UNDER = re.compile(rf"(?:\b(?:under|below|less than|up to|max)|<)\s*\$?\s*{_MONEY}")
-_OVER = re.compile(rf"\b(?:over|above|more than|at least)\s*\$\s*{_MONEY}")
+_AMOUNT = r"(\d{1,5}(?:\.\d{1,2})?)(?!\d|\.\d)"
+_CURRENCY = r"(?:\s*(?:dollars?|bucks?|usd)\b)?"
+_DOLLARS = rf"\$\s*{_AMOUNT}{_CURRENCY}"
+_UNSIGNED = rf"{_AMOUNT}(?!\s*(?:mg|g|grams?|oz|ounces?|%)\b|%){_CURRENCY}"
+_RANGE = re.compile(rf"{_DOLLARS}\s*(?:-|–|to)\s*(?:{_DOLLARS}|{_UNSIGNED})")
+_UNDER = re.compile(rf"(?:\b(?:under|below|less than|up to|max)|<)\s*(?:{_DOLLARS}|{_UNSIGNED})")
+_OVER = re.compile(rf"\b(?:over|above|more than|at least)\s*{_DOLLARS}")
 _NAMED_GRAMS = (
     (re.compile(r"\b(?:half|1/2)[- ](?:an? )?grams?\b"), "0.5 g"),
     (re.compile(r"\b(?:full|one|an?)[- ]grams?\b"), "1 g"),
@@ -97,9 +100,9 @@ def read_text(text: str) -> TextReading:
     rest = _Rest(" ".join(text.casefold().split()))
     low = high = ""
     if (match := rest.take(_RANGE)) is not None:
-        low, high = sorted((match[1], match[2]), key=Decimal)
+        low, high = sorted((match[1], match[2] or match[3]), key=Decimal)
     else:
-        high = match[1] if (match := rest.take(_UNDER)) else ""
+        high = (match[1] or match[2]) if (match := rest.take(_UNDER)) else ""
         low = match[1] if (match := rest.take(_OVER)) else ""
     order = next((name for name, pattern in _ORDERS if rest.take(pattern)), "")
     special = rest.take(_SPECIAL) is not None
