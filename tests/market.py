@@ -27,7 +27,8 @@ START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def item(product_id: str, *, price: str = "10", qty: int | None = 5, name: str = "Thing", **more: Any) -> bytes:
-    """The raw bytes of one product. `terpenes` and `cannabinoids` are percentages by name, `batch` is as Batch, `sold` a number."""
+    """The raw bytes of one product. `terpenes` and `cannabinoids` are percentages by name, `sold` is a number; `batch` and `extra` are
+    as in the catalog's model."""
     return msgspec.json.encode({"id": product_id, "price": price, "qty": qty, "name": name, **more})
 
 
@@ -72,7 +73,7 @@ def product(raw: dict[str, Any]) -> Product:
         description=raw.get("description"),
         platform_created_at=None,
         platform_updated_at=None,
-        extra={},
+        extra=raw.get("extra", {}),
     )
 
 
@@ -142,6 +143,7 @@ async def crawl(
     version: int = 1,
     whole: bool = True,
     trusted: bool = False,
+    provider: str = "dutchie",
 ) -> Applied:
     """Applies one menu as the store's crawl of that number, an hour after the one before."""
     at = START + timedelta(hours=number)
@@ -154,7 +156,7 @@ async def crawl(
             conn,
             MenuToApply(
                 dispensary_id=store_id,
-                provider="dutchie",
+                provider=provider,
                 payload_id=payload_id,
                 crawled_at=at,
                 previous=store.last_crawled_at,

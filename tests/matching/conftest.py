@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,16 +37,22 @@ class Matched:
 
     async def crawl(self, store: str, **names: str | tuple[str, str]) -> None:
         """One menu of a store: the name of each item, or its name and brand; Acme is the brand of the others."""
+        pairs = {item: value if isinstance(value, tuple) else (value, "Acme") for item, value in names.items()}
+        await self.crawl_items(
+            store, {item: {"name": name, "brand": brand or None} for item, (name, brand) in pairs.items()}
+        )
+
+    async def crawl_items(self, store: str, items: Mapping[str, Mapping[str, Any]], provider: str = "dutchie") -> None:
+        """One menu of a store, as values of `market.item` by the ids of its items."""
         self.crawls += 1
         async with self.pool.connection() as conn:
             if store not in self.stores:
                 self.stores[store] = await market.add_store(conn, store)
-            pairs = {item: value if isinstance(value, tuple) else (value, "Acme") for item, value in names.items()}
             menu = [
-                market.item(item, name=name, brand=brand or None, category="flower", price=str(10 + self.crawls))
-                for item, (name, brand) in pairs.items()
+                market.item(item, category="flower", price=str(10 + self.crawls), **values)
+                for item, values in items.items()
             ]
-            await market.crawl(conn, self.stores[store], self.crawls, menu, trusted=True)
+            await market.crawl(conn, self.stores[store], self.crawls, menu, trusted=True, provider=provider)
 
     async def match(self) -> MatchRun:
         return await match_all(self.pool, group=self.group)

@@ -317,4 +317,5 @@ def test_platform_ids_say_how_far_they_hold() -> None:
     assert platform_ids("jane", "77", Ids(store_specific=True), chain=None) == ()
     assert platform_ids("weedmaps", "1", Ids(library_product_id="9"), chain=None) == ("weedmaps:9",)
     assert platform_ids("dutchie", "1", Ids(library_product_id="9", sku="A1"), chain=None) == ()
+    assert platform_ids("sweed", "1", Ids(skus=["See-Bud-Bud-", "7"]), chain="c") == ("sku:c/7",)
     assert platform_ids("dutchie", "1", Ids(sku="A1", package_tag="1a40"), chain="c") == ("package:1A40", "sku:c/A1")

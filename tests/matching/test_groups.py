@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from random import Random
 from typing import Any
 
@@ -115,6 +116,18 @@ def test_catalog_ids_decide() -> None:
     a, b = "Grandaddy Purple Cart", "Granddaddy Purple Cart"
     assert not together(member(a, ids=("jane:1",)), member(b, ids=("jane:2",)))
     assert together(member("Purple Cart", ids=("jane:1",)), member("Granddaddy Cart", ids=("jane:1",)))
+
+
+def test_an_id_joins_all_spellings_that_have_it_however_many() -> None:
+    words = "Lemon Gelato Runtz Cherry Mint Haze Diesel Cookies Sherbet Guava Peach Melon Grape Skunk".split()
+    members = [member(f"{a} {b} Cart", ids=("sku:chain/0417",)) for a, b in combinations(words, 2)]
+    assert len(members) > 90
+    assert set(group(members, {}).groups) == {0}
+    one, other, third = sorted(members, key=lambda each: each.signature.key)[:3]
+    said = {(one.signature.key, each.signature.key): False for each in (other, third)}
+    found = dict(zip((each.signature.key for each in members), group(members, said).groups, strict=True))
+    assert found[one.signature.key] != found[other.signature.key] == found[third.signature.key]
+    assert len(set(found.values())) == 2
 
 
 def test_people_decide_before_the_matcher() -> None:

@@ -73,6 +73,7 @@ async def mark_dirty(
         await conn.execute(_q.mark_dirty, {"blocks": names, "cause": cause})
     if ids := sorted(set(signatures)):
         await conn.execute(_q.leave_components, {"ids": ids})
+        await conn.execute(_q.mark_joined, {"ids": ids})
 
 
 class Waiting(NamedTuple):

@@ -9,6 +9,17 @@ INSERT INTO match_dirty_blocks (block, cause) SELECT DISTINCT b, %(cause)s FROM 
 UPDATE match_signatures s SET component = NULL
  WHERE s.component IN (SELECT o.component FROM match_signatures o WHERE o.id = ANY (%(ids)s::bigint[]));
 
+-- name: mark_joined
+-- All of the blocks that people join by these signatures, which have gained or lost listings: they may have been grouped without each
+-- other so far, or may be from now on.
+INSERT INTO match_dirty_blocks (block, cause)
+SELECT DISTINCT unnest(ARRAY[a.block, b.block]), 'correction'
+  FROM match_signatures s JOIN match_corrections c ON s.key IN (c.a_key, c.b_key)
+  JOIN match_signatures a ON a.key = c.a_key JOIN match_signatures b ON b.key = c.b_key
+ WHERE s.id = ANY (%(ids)s::bigint[]) AND c.same AND c.withdrawn_at IS NULL AND a.block <> b.block
+ ORDER BY 1
+    ON CONFLICT (block) DO UPDATE SET cause = excluded.cause;
+
 -- name: waiting
 -- Blocks that wait, in the order of their lowest listing: new numbers are given in that order.
 SELECT d.block, count(DISTINCT s.id) AS signatures, count(m.product_id) AS listings
@@ -20,7 +31,9 @@ SELECT d.block, count(DISTINCT s.id) AS signatures, count(m.product_id) AS listi
 -- Pairs of blocks that people joined by saying that listings of them are the same.
 SELECT DISTINCT a.block, b.block
   FROM match_corrections c JOIN match_signatures a ON a.key = c.a_key JOIN match_signatures b ON b.key = c.b_key
- WHERE c.same AND c.withdrawn_at IS NULL AND a.block <> b.block;
+ WHERE c.same AND c.withdrawn_at IS NULL AND a.block <> b.block
+   AND EXISTS (SELECT FROM product_matches m WHERE m.signature_id = a.id)
+   AND EXISTS (SELECT FROM product_matches m WHERE m.signature_id = b.id);
 
 -- name: take
 DELETE FROM match_dirty_blocks WHERE block = ANY (%(blocks)s::text[]) RETURNING block, cause;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from itertools import pairwise
+from itertools import islice, pairwise, takewhile
 from uuid import UUID
 
 from menuwatch.matching.compare import Block, Comparison, block_of, compare
@@ -39,7 +39,7 @@ def group(
     position_of = {member.signature.key: i for i, member in enumerate(members)}
     said = ((position_of[a], position_of[b]) for a, b in corrections if a in position_of and b in position_of)
     near = _Sets(len(members))
-    for a, b in {*_candidates(members, order, Keys(among)), *((min(pair), max(pair)) for pair in said)}:
+    for a, b in {*_candidates(members, order, Keys(among), corrections), *((min(pair), max(pair)) for pair in said)}:
         found = work.compare(a, b)
         if is_near(found):
             near.join(a, b)
@@ -202,8 +202,11 @@ CATALOGS = frozenset({"jane", "weedmaps"})
 """Platforms whose catalog ids differ for different products of a brand. Package tags and SKUs differ for one product, too."""
 
 
-def _candidates(members: Sequence[Member], order: Sequence[int], keys: Keys) -> Iterator[tuple[int, int]]:
-    """Pairs that share a telling key or an id, each once."""
+def _candidates(
+    members: Sequence[Member], order: Sequence[int], keys: Keys, corrections: Mapping[tuple[UUID, UUID], bool]
+) -> Iterator[tuple[int, int]]:
+    """Pairs that share a telling key or an id, each once. Of those that share an id, each is compared with the first one that no
+    person judged different: that joins all of them, however many they are."""
     by_key: dict[str, list[int]] = defaultdict(list)
     by_id: dict[str, list[int]] = defaultdict(list)
     for i in order:
@@ -213,8 +216,8 @@ def _candidates(members: Sequence[Member], order: Sequence[int], keys: Keys) -> 
             by_id[one].append(i)
     seen: set[tuple[int, int]] = set()
     for i in order:
-        found = [by_key[key] for key in keys.telling(members[i].signature)]
-        found += [by_id[one] for one in members[i].platform_ids if len(by_id[one]) <= _COMMON]
+        found: list[Sequence[int]] = [by_key[key] for key in keys.telling(members[i].signature)]
+        found += [_first_same(members, i, by_id[one], corrections) for one in members[i].platform_ids]
         for others in found:
             for j in others:
                 if j != i:
@@ -222,6 +225,14 @@ def _candidates(members: Sequence[Member], order: Sequence[int], keys: Keys) -> 
                     if pair not in seen:
                         seen.add(pair)
                         yield pair
+
+
+def _first_same(
+    members: Sequence[Member], i: int, sharing: Sequence[int], corrections: Mapping[tuple[UUID, UUID], bool]
+) -> Sequence[int]:
+    key = members[i].signature.key
+    before = takewhile(lambda j: j != i, sharing)
+    return list(islice((j for j in before if corrections.get((members[j].signature.key, key)) is not False), 1))
 
 
 def _keys(signature: Signature) -> set[str]:

@@ -116,7 +116,8 @@ def platform_ids(provider: str, product_id: str, ids: Ids, *, chain: str | None)
     if chain := chain or ids.organization_id:
         own = [("sku", ids.sku), ("pos", ids.pos_id), ("enterprise", ids.enterprise_product_id)]
         own += [("sku", sku) for sku in _texts(ids.skus)]
-        found += [f"{kind}:{chain}/{value}" for kind, value in own if value]
+        # Without a digit it is made of the words for the brand and the category ("See-Bud-Bud-"), and many products have it.
+        found += [f"{kind}:{chain}/{value}" for kind, value in own if value and any(map(str.isdigit, value))]
     return tuple(sorted(set(found))[:_MAX_IDS])
 
 
