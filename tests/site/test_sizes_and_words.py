@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from menuwatch.catalog.taxonomy.sizes import size_of
 from menuwatch.catalog.taxonomy.text import is_one_error_apart
 from menuwatch.storefront import search_words
-from menuwatch.storefront.search import ParsedQuery
+from menuwatch.storefront.parsed_query import ParsedQuery
 from menuwatch.storefront.search_text import TextReading, cities, places, read_text
 
 

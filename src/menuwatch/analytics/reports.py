@@ -32,8 +32,8 @@ class Failure(Struct, kw_only=True, frozen=True):
 
 
 NOT_REFRESHED = (
-    "There are no reports yet: a worker with the role analytics_refresh computes them every six hours, "
-    "`menuwatch analytics refresh` at once."
+    "There are no reports yet. A worker computes them on the schedule analytics_refresh; "
+    "`menuwatch analytics refresh` computes them now."
 )
 
 

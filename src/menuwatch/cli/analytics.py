@@ -318,7 +318,7 @@ def _print_report(report: Report, filters: ReportFilter, out: LimitedOutput, sto
         print_json({**structs.asdict(page.info), "items": page.rows})
         return
     rows = [_flat(row) for row in page.rows]
-    empty = "No matching rows." if page.info.run_id else "No analytics yet: run `menuwatch analytics refresh`."
+    empty = page.info.notice or "No matching rows."
     left_out = [row for row in rows if not row["options"]] if out.is_table and report is Report.PRICES else []
     if left_out:
         rows = [row for row in rows if row["options"]]

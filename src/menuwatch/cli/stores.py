@@ -195,7 +195,7 @@ def edit(
 def show(
     store: StoreArgument,
     automatic: Annotated[
-        bool, typer.Option("--automatic", help="Show it while it is crawled, as before `show` and `hide`.")
+        bool, typer.Option("--automatic", help="Undo `show` and `hide`: show the store while it is crawled.")
     ] = False,
 ) -> None:
     """Show a store on the public site, whether or not it is crawled."""
@@ -204,7 +204,7 @@ def show(
 
 @app.command("hide")
 def hide(store: StoreArgument) -> None:
-    """Hide a store from the public site. It is crawled as before."""
+    """Hide a store from the public site. It is still crawled."""
     _set_shown(store, False)
 
 

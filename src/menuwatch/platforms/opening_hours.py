@@ -15,7 +15,8 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 FIELDS = ("pickupHours", "specialHours", "working_hours")
 """Fields of a record that `read_hours` reads."""
 
-_DAY = 24 * 60
+DAY = 24 * 60
+"""Minutes."""
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})\s*([ap]m)?", re.IGNORECASE)
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 
@@ -120,7 +121,7 @@ def _set(
         return
     first, last = _minutes(bounds.get(start)), _minutes(bounds.get(end))
     if first is not None and last is not None:
-        hours[key] = (first, last if last > first else last + _DAY)
+        hours[key] = (first, last if last > first else last + DAY)
 
 
 def _minutes(text: Any) -> int | None:

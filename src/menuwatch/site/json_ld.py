@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from menuwatch.geo import states
-from menuwatch.platforms.opening_hours import WEEKDAYS, read_hours
+from menuwatch.platforms.opening_hours import DAY, WEEKDAYS, read_hours
 from menuwatch.site import format as words
 from menuwatch.site import screen
 from menuwatch.site.comparison import Line, SizeTable
@@ -16,7 +16,6 @@ from menuwatch.storefront.page_queries import Item, ListedStore
 
 _MOST_OFFERS = 20
 _LONGEST_TEXT = 1500
-_DAY = 24 * 60
 _CONTEXT = "https://schema.org"
 
 
@@ -162,7 +161,7 @@ def _hours(store: ListedStore) -> list[dict[str, str]]:
             "@type": "OpeningHoursSpecification",
             "dayOfWeek": f"{_CONTEXT}/{WEEKDAYS[day].capitalize()}",
             "opens": _clock(span[0]),
-            "closes": "23:59" if span[1] - span[0] >= _DAY else _clock(span[1]),
+            "closes": "23:59" if span[1] - span[0] >= DAY else _clock(span[1]),
         }
         for day, span in sorted(known.week.items())
         if span is not None
@@ -170,7 +169,7 @@ def _hours(store: ListedStore) -> list[dict[str, str]]:
 
 
 def _clock(minutes: int) -> str:
-    return f"{minutes % _DAY // 60:02}:{minutes % 60:02}"
+    return f"{minutes % DAY // 60:02}:{minutes % 60:02}"
 
 
 def _currency(state: str | None) -> str:

@@ -11,13 +11,12 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from menuwatch.platforms.opening_hours import Opening, OpeningHours, OpenState, read_hours
+from menuwatch.platforms.opening_hours import DAY, Opening, OpeningHours, OpenState, read_hours
 from menuwatch.site import format as text
 from menuwatch.storefront.page_queries import ListedStore, Offer
 
 _DIRECTIONS = "https://www.google.com/maps/dir/"
 _DUTCHIE_MENU = re.compile(r"https://(?:www\.)?dutchie\.com/(?:dispensary|embedded-menu)/[\w-]+")
-_DAY = 24 * 60
 
 
 class DayHours(NamedTuple):
@@ -61,7 +60,7 @@ def hours(store: ListedStore | Offer, now: datetime) -> ShownHours | None:
 def _state(state: OpenState, there: datetime, known: OpeningHours) -> str:
     pickup = " for pickup" if known.for_pickup else ""
     if state.is_open:
-        whole = state.today is not None and state.today[1] - state.today[0] == _DAY
+        whole = state.today is not None and state.today[1] - state.today[0] == DAY
         return f"Open{pickup} now" + (", 24 hours" if whole else f", until {_time(state.until)}" if state.until else "")
     if state.opens is None:
         return f"Closed{pickup}"
@@ -88,7 +87,7 @@ def _week(known: OpeningHours, there: datetime | None) -> list[DayHours]:
 def _span(span: Opening | None) -> str:
     if span is None:
         return "closed"
-    if span[1] - span[0] == _DAY:
+    if span[1] - span[0] == DAY:
         return "24 hours"
     return f"{_clock(span[0])} – {_clock(span[1])}"
 
@@ -99,7 +98,7 @@ def _time(moment: datetime | None) -> str:
 
 def _clock(minutes: int) -> str:
     """`9 AM`, `9:30 PM`, `midnight`."""
-    hour, minute = divmod(minutes % _DAY, 60)
+    hour, minute = divmod(minutes % DAY, 60)
     if hour == minute == 0:
         return "midnight"
     return f"{hour % 12 or 12}{f':{minute:02}' if minute else ''} {'AM' if hour < 12 else 'PM'}"

@@ -323,24 +323,6 @@ SELECT store_id, location_key, meters, offers FROM (
 -- Items that the words match.
 SELECT item_id FROM storefront_item_words WHERE words @@ %(words)s::text::tsquery LIMIT %(limit)s;
 
--- name: known_words
--- For each word whether it occurs in a name, and whether an occurring word begins with it.
-SELECT w.word, EXISTS (SELECT FROM storefront_words s WHERE s.word = w.word) AS whole,
-       EXISTS (SELECT FROM storefront_words s WHERE s.word >= w.word COLLATE "C" AND s.word < w.word || U&'\+10FFFD' COLLATE "C") AS begins
-  FROM unnest(%(words)s::text[]) w(word);
-
--- name: similar_words
--- Words one typing error away, and brands that differ in doubled letters alone.
-SELECT w.word, EXISTS (SELECT FROM brands b WHERE b.slug = w.word) AS brand
-  FROM (SELECT DISTINCT word FROM storefront_spellings WHERE spelling = ANY (%(spellings)s::text[]) ORDER BY word LIMIT 200) w
-UNION SELECT b.slug, true FROM brands b JOIN storefront_words s ON s.word = b.slug
- WHERE left(b.slug, 1) = left(%(squeezed)s, 1) AND regexp_replace(b.slug, '(.)\1+', '\1', 'g') = %(squeezed)s;
-
--- name: matches_of_queries
--- How many items each of the queries matches, counted up to a limit.
-SELECT q.query, q.place::integer AS place, (SELECT count(*) FROM (SELECT FROM storefront_item_words w WHERE w.words @@ q.query::tsquery LIMIT 2000) m) AS items
-  FROM unnest(%(queries)s::text[]) WITH ORDINALITY q(query, place) ORDER BY q.place;
-
 -- name: cities
 -- Of these names in lower case those that are the city of a listed store, with the state that has most of its stores.
 SELECT DISTINCT ON (lower(d.city)) lower(d.city) AS name, d.city, d.state FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id

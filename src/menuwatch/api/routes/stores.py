@@ -91,7 +91,9 @@ class StoreChange(Input):
     shown: bool | None = Field(
         None, strict=True, description="Whether the public site shows the store; null: while it is crawled."
     )
-    name: Text | None = Field(None, max_length=2000, description="Name. Null, here and below: what the platform says.")
+    name: Text | None = Field(
+        None, max_length=2000, description="Name. Null in this and the next fields: as the platform gives it."
+    )
     address: Text | None = Field(None, max_length=2000, description="Street and number.")
     city: Text | None = Field(None, max_length=2000, description="City.")
     state: Text | None = Field(None, max_length=2000, description="State or province, as CO or ON.")

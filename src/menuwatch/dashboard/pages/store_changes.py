@@ -34,10 +34,12 @@ _SHOWN = {"": None, "yes": True, "no": False}
 async def edit(request: Request, conn: ReadConn, store_id: StorePath) -> Response:
     """The form for the menu URL, the public site, name and place."""
     store = await store_service.get_store(conn, store_id)
-    return _edit(request, store, FormInput({"menu_url": store.menu_url or "", **_values(store)}))
+    return _edit(request, store, FormInput({}))
 
 
 def _edit(request: Request, store: Store, form: FormInput) -> Response:
+    """The form as typed, with the store's values in the other fields."""
+    form = FormInput({"menu_url": store.menu_url or "", **_values(store), **form.values}, form.errors)
     return screen.render(request, "stores/edit.html", {"store": store, "form": form}, status=200 if form.ok else 422)
 
 
@@ -62,9 +64,8 @@ async def save(
             raise InvalidField("menu_url", "enter the menu URL, e.g. https://dutchie.com/dispensary/<slug>")
         await store_changes.set_menu_url(conn, system.platforms, store_id, menu_url[:2000])
     except InvalidField as error:
-        again = FormInput({**_values(store), **form.values})
-        again.add_error("menu_url", str(error))
-        return _edit(request, store, again)
+        form.add_error("menu_url", str(error))
+        return _edit(request, store, form)
     return screen.flash_to(request, f"/stores/{store_id}", "Menu URL saved.")
 
 
@@ -98,10 +99,7 @@ async def save_details(
         except InvalidField as error:
             form.add_error(error.field, str(error))
     if not form.ok:
-        again = FormInput({"menu_url": store.menu_url or "", **form.values})
-        for name, text in form.errors.items():
-            again.add_error(name, text)
-        return _edit(request, store, again)
+        return _edit(request, store, form)
     return screen.flash_to(request, f"/stores/{store_id}", "Details saved.")
 
 

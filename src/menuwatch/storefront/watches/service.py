@@ -31,7 +31,8 @@ from menuwatch.db.clock import database_now
 from menuwatch.db.items import log_refused
 from menuwatch.db.query import Row, fetch_all
 from menuwatch.storefront.indexer import IndexedStore
-from menuwatch.storefront.search import SearchRequest, parse_query
+from menuwatch.storefront.parsed_query import parse_query
+from menuwatch.storefront.search import SearchRequest
 from menuwatch.storefront.watches import ntfy
 from menuwatch.storefront.watches import store as watches
 from menuwatch.storefront.watches.changed_offers import evaluate_changes
