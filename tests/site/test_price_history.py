@@ -133,7 +133,7 @@ async def test_the_cheapest_of_all_stores_is_a_line_of_its_own(front: Front) -> 
             # Gamma is out of it: its price counts for nothing.
             await crawl(front, store, days, price, 0 if slug == "gamma" else 5)
     page = await page_of(front, "?size=3.5+g")
-    assert "Price of 3.5 g at all stores" in page.text
+    assert "Lowest price of 3.5 g across all stores" in page.text
     assert "Cheapest of 3 stores" in page.text
     assert [row[2] for row in rows(page)] == ["$38", "$42", "$40"]
     assert figures(page)[0] == "Now: $38"
@@ -144,7 +144,7 @@ async def test_the_cheapest_of_all_stores_is_a_line_of_its_own(front: Front) -> 
     assert [row[2] for row in rows(page, 1)] == ["$38", "$42", "$40"]
     assert shapes(page) == {"price": 1, "cheapest": 1}
     page = await page_of(front, "?size=3.5+g&near=85004")
-    assert "Price of 3.5 g at all stores near Phoenix" in page.text
+    assert "Lowest price of 3.5 g across all stores near Phoenix" in page.text
     assert [row[2] for row in rows(page)] == ["$42", "$40"]
     page = await page_of(front, "?size=1+g")
     assert [row[2] for row in rows(page)] == ["$10"]

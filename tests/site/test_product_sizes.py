@@ -53,7 +53,7 @@ async def test_sizes_are_compared_apart_and_by_weight(three: Front) -> None:
     }
     assert "$14 for 1 g" in page.text
     assert "Lowest price at Alpha" in page.text
-    assert "Price of 1 g at all stores" in page.text
+    assert "Lowest price of 1 g across all stores" in page.text
 
 
 async def test_a_chosen_size_is_what_all_of_the_page_is_about(three: Front) -> None:

@@ -196,7 +196,7 @@ async def _history(
     query = {name: value for name in ("size", "store") if (value := request.query_params.get(name))}
     path = screen.item_path(item.id, item.name)
     return History(
-        heading=f"Price{of} at {'all stores' if about_all else line.offer.store}{near if about_all else ''}",
+        heading=f"Lowest price{of} across all stores{near}" if about_all else f"Price{of} at {line.offer.store}",
         chart=chart.draw(lines, since=since, now=now, zone=zone, state=line.offer.state) if lines else None,
         ranges=[
             (label, f"{path}?{urlencode({**query, 'range': name})}", name == chosen)
