@@ -31,6 +31,7 @@ def test_the_sample_is_imported_as_the_readme_says(database_url: str, tmp_path: 
     assert (first["new"], first["warnings"], len(products)) == (len(products), [], PRODUCTS)
     assert (second["new"], second["unchanged"]) == (0, len(products))
     assert first["stores"][0]["slug"] == "sample"
+    assert "18  Sample  Amber Drift" in menuwatch("products", "--store", "sample", "--limit", "3", env=env).stdout
 
 
 @pytest.mark.parametrize("words", [("replay", "missing.json"), ("migrate-legacy", "import", "--dump", "missing.json")])

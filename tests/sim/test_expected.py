@@ -75,13 +75,13 @@ def test_prices_and_the_best_special_of_each_menu() -> None:
     offers = (
         Offer("o1", "25 %", "percent", 25),
         Offer("o2", "35 %", "percent", 35),
-        Offer("o3", "$17", "target", 1700, "medical"),
+        Offer("o3", "$25", "target", 2500, "medical"),
         Offer("o4", "B1G1", "bogo", 40),
     )
     row = row_of(replace(STATE, prices=(4300, 12700), offers=offers), STORE)
     seven, twenty_eight = row.options
-    assert seven.prices == ("7g", Decimal(43), Decimal("27.95"), Decimal(43), Decimal(17))
-    assert twenty_eight.prices == ("28g", Decimal(127), Decimal("82.55"), Decimal(127), Decimal(17))
+    assert seven.prices == ("7g", Decimal(43), Decimal("27.95"), Decimal(43), Decimal(25))
+    assert twenty_eight.prices == ("28g", Decimal(127), Decimal("82.55"), Decimal(127), Decimal("82.55"))
 
 
 def test_patients_may_pay_less_and_a_bogo_alone_gives_no_special_price() -> None:

@@ -200,9 +200,8 @@ async def _store(conn: AsyncConnection[Any], menu: RecordedMenu, text: str | Non
         name = text or menu.store
         known = Details(platform_dispensary_id=menu.store, slug=name, name=stores.name_from_slug(name), name_raw=name)
         if menu.found is not None and menu.found.platform_dispensary_id == menu.store:
-            known = store_details(menu.found)
-            if text is not None:
-                known = replace(known, slug=text)
+            found_name = known.name if menu.found.name == menu.store else menu.found.name
+            known = replace(store_details(menu.found), slug=text or menu.found.slug, name=found_name)
         return await _promoted(conn, menu.platform, known)
     if chosen.platform_dispensary_id is not None:
         raise Refused(f"--store {text}: is store {chosen.platform_dispensary_id}, the file is of {menu.store}")

@@ -177,7 +177,8 @@ def _reduced(price: int, sale: Offer) -> int:
         return (price * (100 - sale.value) + 50) // 100
     if sale.kind == "dollar":
         return max(price - sale.value, (price + 1) // 2)
-    return min(price, sale.value)
+    # Of an eighth and an ounce a target price is meant for the eighth: options that it would more than halve are not in the sale.
+    return price if price > 2 * sale.value else min(price, sale.value)
 
 
 def percent_off(state: ProductState, store: SimStore) -> int | None:
