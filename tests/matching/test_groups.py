@@ -34,6 +34,7 @@ def together(*members: Member, said: bool | None = None) -> bool:
         ("Fruit Gushers Live Resin Cart", "Acme LLR Cartridge 1g - FRT GSHRS"),
         ("Gush Mintz (GSH MNTS) Disposable", "Acme All-In-One 1g - GSH MNTS"),
         ("Granddaddy Purple Cart", "Grandaddy Purple 510 Cartridge"),
+        ("Lemon Anvil x Banana Anchor Cart", "Banana Anchor X Lemon Anvl Cartridge"),
     ],
 )
 def test_one_product_in_two_spellings(a: str, b: str) -> None:
@@ -48,6 +49,8 @@ def test_one_product_in_two_spellings(a: str, b: str) -> None:
         ("Duct Tape #26 Cart", "Duct Tape #64 Cart", ReasonCode.OTHER_NUMBER),
         ("Mango Cart 1:1 THC:CBD", "Mango Cart", ReasonCode.OTHER_RATIO),
         ("Sour Gremlin Cart", "Sour Gremlin x Blue Dream Cart", ReasonCode.OTHER_WORDS),
+        ("Banana Anchor x Lemon Anvil Cart", "Maple Comet x Lemon Anvil Cart", ReasonCode.OTHER_WORDS),
+        ("Violet Engine x Honey Signal Cart", "Violet Engine x Sugar Lantern Cart", ReasonCode.OTHER_WORDS),
     ],
 )
 def test_vetoes(a: str, b: str, veto: ReasonCode) -> None:

@@ -64,14 +64,17 @@ async def test_d2_and_d3_a_headline_is_one_offer_that_can_be_bought(front: Front
     assert "$3.68/g" in page.text
 
 
-async def test_d4_totals_follow_within_a_minute(front: Front) -> None:
+async def test_d4_totals_follow_within_a_minute(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
     for slug in "ab":
         await front.crawl(await front.shop.store(slug), 0, [item(f"of-{slug}", f"Thing {slug}zix")])
-    assert "1 product at 1 store" in (await front.page("/")).text
+    assert "2 products at 2 stores" in (await front.page("/")).text
+    monkeypatch.setattr(indexer, "_FEW_ITEMS", 0)
+    await front.crawl(await front.shop.store("c"), 0, [item("of-c", "Thing czix")])
+    assert "2 products at 2 stores" in (await front.page("/")).text
     await front.shop.execute("UPDATE storefront_totals SET made_at = now() - interval '51 seconds'")
     await front.shop.execute("UPDATE storefront_stores SET indexed_at = now() - interval '9 seconds'")
     await front.index()
-    assert "2 products at 2 stores" in (await front.page("/")).text
+    assert "3 products at 3 stores" in (await front.page("/")).text
 
 
 async def test_d5_cards_of_specials_show_the_special_offer(front: Front) -> None:

@@ -177,8 +177,8 @@ def compare(a: Signature, b: Signature, block: Block, weights: Weights = WEIGHTS
     }
     if levels["numbers"] == "differ":
         return Comparison(-99.0, ReasonCode.OTHER_NUMBER, (Reason(code=ReasonCode.OTHER_NUMBER),), levels)
-    if veto_words := _words_veto(a, b, words_a, words_b):
-        return Comparison(-99.0, veto_words, (Reason(code=veto_words),), levels)
+    if a.kind != "gear" and _is_other_cross(words_a, words_b, level):
+        return Comparison(-99.0, ReasonCode.OTHER_WORDS, (Reason(code=ReasonCode.OTHER_WORDS),), levels)
     evidence = {feature: weights[feature][value] for feature, value in levels.items()}
     total = weights["prior"]["pair"] + sum(evidence.values()) + bits
     return Comparison(total, None, _reasons(levels, evidence, bits, shared, a, b), levels, bits)
@@ -238,9 +238,11 @@ def _is_prefix(a: Sequence[str], b: Sequence[str]) -> bool:
     return bool(a) and bool(b) and (a[: len(b)] == b or b[: len(a)] == a or "".join(a) == "".join(b))
 
 
-def _words_veto(a: Signature, b: Signature, words_a: Sequence[str], words_b: Sequence[str]) -> ReasonCode | None:
-    """A cross of two strains is neither of them."""
-    return ReasonCode.OTHER_WORDS if ("x" in words_a) != ("x" in words_b) and a.kind != "gear" else None
+def _is_other_cross(words_a: Sequence[str], words_b: Sequence[str], level: str) -> bool:
+    """A cross of two strains is neither of them, and not their cross with a third one."""
+    if "x" not in words_a and "x" not in words_b:
+        return False
+    return "x" not in words_a or "x" not in words_b or level in ("part", "little")
 
 
 def _numbers(found: Alignment, words_a: Sequence[str], words_b: Sequence[str]) -> str:
@@ -266,7 +268,7 @@ def _word_level(
     brand_extra = set(a.brand) ^ set(b.brand)
     left = [i for i in found.left if words_a[i] != "x" and words_a[i] not in brand_extra and not words_a[i].isdigit()]
     right = [j for j in found.right if words_b[j] != "x" and words_b[j] not in brand_extra and not words_b[j].isdigit()]
-    shared = tuple(words_a[i] for i, _ in found.pairs)
+    shared = tuple(words_a[i] for i, _ in found.pairs if words_a[i] != "x")
     telling = [word for word in shared if not is_line(a, word) and not (word.isdigit() and len(shared) > 1)]
     own_a = [i for i in left if not is_line(a, words_a[i]) and len(words_a[i]) > 1]
     own_b = [j for j in right if not is_line(b, words_b[j]) and len(words_b[j]) > 1]

@@ -45,6 +45,8 @@ RULES = 5
 STORES_AT_ONCE = 50
 TOTALS_SECONDS = 50.0
 """Age in seconds at which the totals of the whole catalog are made again, if anything was indexed since."""
+_FEW_ITEMS = 5_000
+"""Up to that many items are counted again at once: it takes milliseconds."""
 
 _ITEMS_AT_ONCE = 500
 _UNUSED_DAYS = 180
@@ -319,8 +321,10 @@ def _previous_price(price: int | None, before: int | None, indexed: int | None, 
 
 async def _update_totals(conn: AsyncConnection[Any]) -> None:
     (row,) = await fetch_all(conn, _q.totals_age, {})
-    if row["age"] is not None and (row["age"] < TOTALS_SECONDS or not row["outdated"]):
-        return
+    if row["age"] is not None:
+        is_recent = row["age"] < TOTALS_SECONDS and row["items"] > _FEW_ITEMS
+        if is_recent or not row["outdated"]:
+            return
     async with conn.transaction():
         await conn.execute(_q.clear_totals)
         await conn.execute(_q.make_totals)

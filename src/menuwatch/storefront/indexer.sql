@@ -146,8 +146,8 @@ VALUES (%(id)s, %(last_crawled_at)s, %(last_payload_id)s, %(index_version)s, %(l
 DELETE FROM storefront_stores WHERE dispensary_id = %(id)s;
 
 -- name: totals_age
--- Age of the totals in seconds, and whether stores were indexed or left since.
-SELECT extract(epoch FROM now() - max(t.made_at))::double precision AS age,
+-- Age of the totals in seconds, the number of items in them, and whether stores were indexed or left since.
+SELECT extract(epoch FROM now() - max(t.made_at))::double precision AS age, coalesce(max(t.items) FILTER (WHERE t.kind = 'all'), 0) AS items,
        coalesce((SELECT max(indexed_at) FROM storefront_stores) > max(t.made_at), false)
          OR (SELECT count(DISTINCT location_key) FROM storefront_stores) IS DISTINCT FROM max(t.stores) FILTER (WHERE t.kind = 'all') AS outdated
   FROM storefront_totals t;
