@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from menuwatch.matching.titles import title
+from menuwatch.storefront import indexer
 from menuwatch.storefront.items import category_of
 from menuwatch.storefront.options import best_of_sizes, read_options
 from tests.api.shop import item
