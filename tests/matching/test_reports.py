@@ -20,6 +20,12 @@ async def explained(matched: Matched, a: str, b: str) -> Any:
         return await explain(conn, await matched.product_id(a), await matched.product_id(b))
 
 
+async def test_one_product_given_twice_is_refused(matched: Matched) -> None:
+    await matched.crawl("a", one="Blue Dream")
+    with pytest.raises(InvalidField, match="is given twice: give two different products"):
+        await explained(matched, "a/one", "a/one")
+
+
 async def test_explains_what_is_written_alike(matched: Matched) -> None:
     await matched.crawl("a", one=BLUE)
     await matched.refresh("b", one=BLUE.upper())

@@ -369,3 +369,43 @@ async def test_a_slash_too_many_leads_to_the_page_by_its_path(front: Front) -> N
         assert (answer.status_code, answer.headers["location"]) == (308, "/about?a=1"), host
     assert (await front.http.get("/a%3Fb%23/")).headers["location"] == "/a%3Fb%23"
     assert "location" not in (await front.http.get("//evil.example/")).headers
+
+
+async def test_each_size_has_the_currency_of_the_store_that_asks_least(front: Front) -> None:
+    for slug, state, gram, quarter in (("toronto", "ON", 12, 50), ("phoenix", "AZ", 10, 53)):
+        menu = [item("1", "Slip", options=[("1g", gram, 5), ("1/4oz", quarter, 5)])]
+        await front.crawl(await front.shop.store(slug, state=state, city=slug.title()), 0, menu)
+    page = await front.page(f"/p/{await front.item('Slip')}-slip")
+    chips = page.html.partition('aria-label="Size"')[2].partition("</ul>")[0]
+    assert re.findall(r">([\d.]+ g) <span class=\"n\">([^<]+)<", chips) == [("1 g", "$10"), ("7 g", "CA$50")]
+
+
+async def test_stores_in_no_known_state_are_listed(front: Front) -> None:
+    for slug, place in (("a", {"state": "AZ"}), ("b", {"state": None, "city": None})):
+        await front.crawl(await front.shop.store(slug, **place), 0, [item("1")])
+    assert "State not known 1 store" in (await front.page("/stores")).text
+    page = await front.page("/stores/elsewhere")
+    assert "Stores: State not known" in page.text
+    assert re.findall(r'<li class="store"><a href="/s/(\d+)', page.html) == ["2"]
+    assert re.findall(r'<li class="store"><a href="/s/(\d+)', (await front.page("/stores/AZ")).html) == ["1"]
+
+
+async def test_a_search_without_letters_and_digits_says_so(front: Front) -> None:
+    await front.crawl(await front.shop.store(), 0, [item("1")])
+    assert "“😀” has no letters or digits to search for." in (await front.page("/search?q=😀")).text
+    assert "no letters" not in (await front.page("/search?q=28g")).text
+
+
+async def test_the_home_page_shows_a_product_once(front: Front) -> None:
+    store = await front.shop.store()
+    for days, price, special in ((2, 40, []), (1, 30, [20])):
+        menu = [
+            item("1", "Saved", options=[("1/8oz", 40, 5)], special=special),
+            item("2", "Fallen", options=[("1/8oz", price, 5)]),
+        ]
+        await front.crawl(store, ago(days), menu)
+    page = (await front.page("/")).html
+    drops = page.partition('id="drops"')[2].partition("</section>")[0]
+    assert "Saved" in page.partition('id="drops"')[0]
+    assert "Saved" not in drops
+    assert "Fallen" in drops

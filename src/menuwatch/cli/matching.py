@@ -24,7 +24,9 @@ from menuwatch.matching.rebuild import rebuild_index
 app = Commands("Match products across stores and platforms.")
 app.add_typer(match_review.app)
 
-_Listing = Annotated[int, typer.Argument(help="Id of a product of a store, as `menuwatch products` lists it.", min=1)]
+_Listing = Annotated[
+    int, typer.Argument(help="Id of a product of a store, as `menuwatch products` lists it.", min=1, max=2**63 - 1)
+]
 
 
 @app.command("explain")

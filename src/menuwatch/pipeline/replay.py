@@ -195,6 +195,10 @@ async def _store(conn: AsyncConnection[Any], menu: RecordedMenu, text: str | Non
             f"--store {text}: is store {chosen.id}, the file is of store {(found or chosen).id}, {menu.store}"
         )
     if found is not None:
+        if text is not None and chosen is None:
+            raise Refused(
+                f"--store {text}: no store is called that; the file is of store {found.id}, {found.slug or menu.store}"
+            )
         return found.id
     if chosen is None:
         name = text or menu.store

@@ -75,6 +75,8 @@ class SizeTable:
 
     size: str | None
     price: int | None
+    state: str | None
+    """State of the store with that price."""
     stores: int
     lines: Sequence[Line]
 
@@ -114,7 +116,9 @@ def by_size(offers: Sequence[ShownOffer], sizes: Sequence[OfferedSize], *, by_di
     for size in sizes:
         lines = sorted((_line(list(menus.values())) for menus in found.get(size.size, {}).values()), key=order)
         if lines:
-            tables.append(SizeTable(size=size.size, price=size.price, stores=size.stores, lines=lines))
+            tables.append(
+                SizeTable(size=size.size, price=size.price, state=size.state, stores=size.stores, lines=lines)
+            )
     return tables
 
 

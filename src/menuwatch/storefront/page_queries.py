@@ -145,11 +145,13 @@ class Offer(Struct, frozen=True):
 
 
 class OfferedSize(Struct, frozen=True):
-    """A size of an item, with the number of locations that list it and the lowest price of those not out of stock, in cents."""
+    """A size of an item, with the number of locations that list it and the lowest price of those not out of stock, in cents, and
+    the state of a store that has it."""
 
     size: str | None
     stores: int
     price: int | None
+    state: str | None
     from_name: bool = False
 
 

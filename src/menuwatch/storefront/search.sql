@@ -269,11 +269,13 @@ SELECT CASE WHEN c.merged_into IS NOT NULL THEN live_canonical_product(c.id)
 -- name: item_sizes
 -- In which sizes locations offer an item, and from which price; a null size is that of options without one. Of several menus of a location
 -- that list a size, the price of the freshest one counts.
-SELECT nullif(size, '') AS size, count(*) AS stores, min(price) AS price, bool_and(from_name) AS from_name
-  FROM (SELECT DISTINCT ON (o.location_key, o.size) o.size, min(o.price) FILTER (WHERE o.in_stock IS NOT false) AS price, bool_and(o.from_name) AS from_name
-          FROM storefront_offers o JOIN storefront_stores s ON s.dispensary_id = o.store_id
+SELECT nullif(size, '') AS size, count(*) AS stores, min(price) AS price, (array_agg(state ORDER BY price, store_id))[1] AS state,
+       bool_and(from_name) AS from_name
+  FROM (SELECT DISTINCT ON (o.location_key, o.size) o.size, min(o.price) FILTER (WHERE o.in_stock IS NOT false) AS price, d.state, o.store_id,
+               bool_and(o.from_name) AS from_name
+          FROM storefront_offers o JOIN storefront_stores s ON s.dispensary_id = o.store_id JOIN dispensaries d ON d.id = o.store_id
          WHERE o.item_id = %(id)s
-         GROUP BY o.location_key, o.size, s.crawled_at, o.store_id
+         GROUP BY o.location_key, o.size, s.crawled_at, o.store_id, d.state
          ORDER BY o.location_key, o.size, s.crawled_at DESC, o.store_id DESC) f
  GROUP BY size;
 
@@ -360,8 +362,9 @@ SELECT t.name, coalesce(b.name, t.name) AS label, t.items, t.stores, t.price FRO
  WHERE t.kind = %(kind)s ORDER BY t.items DESC, t.name LIMIT %(limit)s;
 
 -- name: states
-SELECT d.state, count(*) AS stores, sum(s.offers)::integer AS products FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id
- WHERE d.state IS NOT NULL AND {freshest_menu} GROUP BY d.state ORDER BY d.state;
+-- The empty state is that of stores in none, and last.
+SELECT coalesce(d.state, '') AS state, count(*) AS stores, sum(s.offers)::integer AS products
+  FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id WHERE {freshest_menu} GROUP BY d.state ORDER BY d.state NULLS LAST;
 
 -- name: stores
 -- Stores by distance, or by city and name after a given one.
@@ -369,7 +372,7 @@ SELECT d.id, d.name, d.address, d.city, d.state, d.zipcode, d.timezone, d.last_c
        s.latitude, s.longitude, n.meters, {opening_hours}
   FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id
   LEFT JOIN unnest(%(stores)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = d.id
- WHERE {freshest_menu} AND (%(state)s::text IS NULL OR d.state = %(state)s) AND (%(stores)s::integer[] IS NULL OR n.store_id IS NOT NULL)
+ WHERE {freshest_menu} AND (%(state)s::text IS NULL OR coalesce(d.state, '') = %(state)s) AND (%(stores)s::integer[] IS NULL OR n.store_id IS NOT NULL)
    AND (%(after_id)s::integer IS NULL OR (coalesce(d.city, ''), d.name, d.id) > (%(after_city)s::text, %(after_name)s::text, %(after_id)s))
  ORDER BY n.meters, coalesce(d.city, ''), d.name, d.id LIMIT %(limit)s;
 

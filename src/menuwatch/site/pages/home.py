@@ -30,13 +30,16 @@ async def home(request: Request, conn: ReadConn) -> Response:
     nearby = place.nearby
     categories = {one["name"]: one for one in await page_queries.list_totals(conn, "category")}
     saved = await deals.list_deals(conn, nearby=nearby, limit=_SHOWN)
+    dealt = {deal.item_id for deal in saved}
+    since = screen.now() - DROPS_FOR
+    drops = await page_queries.list_drops(conn, since, nearby=nearby, limit=_SHOWN + len(dealt))
     total = await page_queries.list_totals(conn, "all")
     context = {
         "place": place,
         "total": total[0] if total else None,
         "categories": [categories[name] for name in words.CATEGORIES if name in categories and name != "other"],
         "brands": await page_queries.list_totals(conn, "brand", 12),
-        "drops": await page_queries.list_drops(conn, screen.now() - DROPS_FOR, nearby=nearby, limit=_SHOWN),
+        "drops": [card for card in drops if card.id not in dealt][:_SHOWN],
         "deals": saved or await deals.list_deals(conn, order=DealOrder.NEWEST, nearby=nearby, limit=_SHOWN),
         "saved": bool(saved),
         "stores": await page_queries.list_stores(conn, nearby=nearby, limit=4) if nearby is not None else [],

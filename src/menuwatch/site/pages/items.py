@@ -213,6 +213,6 @@ def _description(item: Item, tables: Sequence[SizeTable]) -> str:
     if not tables:
         return f"{name}{who}: not available right now. See its price history and set an alert for when it is back."
     state = tables[0].lines[0].offer.state
-    prices = [f"{words.dollars(t.price, state)} for {t.size}" for t in tables if t.size and t.price is not None][:4]
+    prices = [f"{words.dollars(t.price, t.state)} for {t.size}" for t in tables if t.size and t.price is not None][:4]
     price = ", ".join(prices) or words.dollars(item.price, state)
     return f"{name}{who}, {kind}: from {price} at {pluralize(item.stores, 'store')}. Prices, stock and history."

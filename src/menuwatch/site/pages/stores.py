@@ -20,6 +20,9 @@ router = APIRouter()
 
 _ON_PAGE = 60
 _OF_EACH = 4
+_ELSEWHERE = "elsewhere"
+_NO_STATE = "State not known"
+"""Stores in no known state: what their address calls them, and the page."""
 _LAST = ("accessory", "apparel", "other")
 """Categories that come after all others, however large they are."""
 
@@ -33,10 +36,14 @@ async def every(request: Request, conn: ReadConn) -> Response:
     context = {
         "place": place,
         "map": store_map.draw_stores(stores, place.place.point if place.place else None),
-        "states": [dict(one, label=words.state(one["state"])) for one in await page_queries.list_states(conn)],
+        "states": [
+            dict(one, label=words.state(one["state"]) or _NO_STATE, path=f"/stores/{quote(one['state'] or _ELSEWHERE)}")
+            for one in await page_queries.list_states(conn)
+        ],
         "stores": stores,
         "state": None,
         "label": None,
+        "title": f"Stores near {place.place.label}" if place.place else "Stores",
         "next": None,
         "canonical": screen.whole(request, "/stores"),
         "description": "All stores, by state and by distance.",
@@ -46,22 +53,25 @@ async def every(request: Request, conn: ReadConn) -> Response:
 
 @router.get("/stores/{state}")
 async def of_state(request: Request, conn: ReadConn, state: str, after: int | None = None) -> Response:
-    """The stores of a state, by city."""
-    code = words.state_code(state)
+    """The stores of a state, by city; under `elsewhere` those in no known one."""
+    code = "" if state == _ELSEWHERE else words.state_code(state)
+    path = f"/stores/{quote(code or _ELSEWHERE)}"
+    label = words.state(code) or _NO_STATE
     found = await page_queries.list_stores(conn, state=code[:20], after=after, limit=_ON_PAGE + 1)
     if not found and after is None:
         raise NotFound(f"No stores in {state[:40]} yet.")
-    if (elsewhere := screen.moved(request, f"/stores/{quote(code)}")) is not None:
-        return elsewhere
+    if (moved := screen.moved(request, path)) is not None:
+        return moved
     context = {
         "map": store_map.draw_stores(found[:_ON_PAGE]),
         "states": [],
         "stores": found[:_ON_PAGE],
         "state": code,
-        "label": words.state(code),
-        "next": f"/stores/{code}?after={found[_ON_PAGE - 1].id}" if len(found) > _ON_PAGE else None,
-        "canonical": screen.whole(request, f"/stores/{code}"),
-        "description": f"All stores in {words.state(code)}.",
+        "label": label,
+        "title": f"Stores in {label}" if code else f"Stores: {label}",
+        "next": f"{path}?after={found[_ON_PAGE - 1].id}" if len(found) > _ON_PAGE else None,
+        "canonical": screen.whole(request, path),
+        "description": f"All stores in {label}." if code else "All stores whose state is not known.",
     }
     return screen.render(request, "stores.html", context)
 
