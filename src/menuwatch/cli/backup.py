@@ -24,6 +24,7 @@ from menuwatch.ops.backup import restore as restores
 from menuwatch.ops.backup.folder import Folder, OnProgress
 from menuwatch.ops.backup.make import BackupResult, make
 from menuwatch.ops.backup.manifest import readable
+from menuwatch.ops.backup.mark import read_mark
 from menuwatch.storage.service import open_storage
 
 _FEW = 5
@@ -83,7 +84,7 @@ def restore(
     Folder(folder).finished()  # raises before a database is created
     settings = load_settings()
     # A restore that was begun and lost its database continues with the files already copied.
-    begun = restores.read_mark(open_storage(settings)) is not None
+    begun = read_mark(open_storage(settings)) is not None
     with progress_bar("", remaining=False) as bar, embedded.database_url(settings, empty=begun) as url:
         done = restores.restore(url, open_storage(settings), folder, settings=_set_variables(), progress=_on_step(bar))
     if json:

@@ -21,7 +21,7 @@ from menuwatch.db import address, embedded, migrate
 from menuwatch.db.pool import open_pool
 from menuwatch.ops import doctor as operations
 from menuwatch.ops.assessment import Finding, Level
-from menuwatch.ops.backup.restore import refuse_unfinished
+from menuwatch.ops.backup.mark import refuse_unfinished
 from menuwatch.storage.service import open_storage
 
 

@@ -21,7 +21,7 @@ from menuwatch.core import gc_tuning as collector
 from menuwatch.core.logging import get_logger
 from menuwatch.db import embedded
 from menuwatch.db import migrate as migrations
-from menuwatch.ops.backup.restore import refuse_unfinished
+from menuwatch.ops.backup.mark import refuse_unfinished
 from menuwatch.scaling import kubernetes
 from menuwatch.scaling.worker_process import on_parent_death
 from menuwatch.storage.service import open_storage

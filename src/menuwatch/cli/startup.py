@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def load_settings(*, quiet: bool = True, **overrides: Any) -> Settings:
+def load_settings(*, quiet: bool = True, check_platforms: bool = True, **overrides: Any) -> Settings:
     """The settings of this process, with logging set up. One-shot commands are `quiet`: only warnings are logged.
 
-    Raises Refused naming the variable. The settings of platforms are checked here, too, before a database is started.
+    Raises Refused naming the variable. The settings of platforms are checked here, too, before a database is started; commands that
+    only read check them when they need a platform, as importing all of them takes longer than the command.
     """
-    from menuwatch.platforms import registry  # `--help` and completion need no adapters
-
     settings = Settings.from_env(**overrides)
     if settings.database_url:
         address.check(settings.database_url)
@@ -36,7 +35,10 @@ def load_settings(*, quiet: bool = True, **overrides: Any) -> Settings:
             parse_role(role)
     except Refused as error:
         raise Refused(f"invalid WORKER_ROLE={','.join(settings.worker_role)!r}: {error}") from None
-    registry.platforms(settings)
+    if check_platforms:
+        from menuwatch.platforms import registry
+
+        registry.platforms(settings)
     level = "warning" if quiet and settings.log_level == "info" else settings.log_level
     telemetry.configure(settings.log_format, level)
     return settings
@@ -47,7 +49,7 @@ def with_system(act: Callable[[System], Awaitable[T]], *, read_only: bool = Fals
     from menuwatch.system import open_system  # half of a start, which commands without a database do not need
 
     async def run() -> T:
-        async with open_system(load_settings(), read_only=read_only) as system:
+        async with open_system(load_settings(check_platforms=not read_only), read_only=read_only) as system:
             return await act(system)
 
     return asyncio.run(run())

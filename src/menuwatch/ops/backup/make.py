@@ -21,7 +21,7 @@ from menuwatch.core.errors import Refused
 from menuwatch.core.logging import get_logger
 from menuwatch.ops.backup.folder import Folder, OnProgress, Step, no_progress, on_disk, pieces
 from menuwatch.ops.backup.manifest import FORMAT, File, Manifest
-from menuwatch.ops.backup.restore import refuse_unfinished
+from menuwatch.ops.backup.mark import refuse_unfinished
 from menuwatch.ops.backup.tables import dump
 from menuwatch.storage.base import Entry, Storage
 from menuwatch.storage.local import LocalStorage

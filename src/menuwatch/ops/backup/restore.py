@@ -37,8 +37,9 @@ from menuwatch.ops.backup.folder import (
     pieces,
 )
 from menuwatch.ops.backup.manifest import File, Manifest, readable
+from menuwatch.ops.backup.mark import MARK, Mark, read_mark
 from menuwatch.ops.backup.tables import RESTORE_MARK, Connection, connect, load, q, set_restore_mark, tables_of
-from menuwatch.storage.base import Storage, StorageUnavailable
+from menuwatch.storage.base import Storage
 from menuwatch.storage.local import LocalStorage
 from menuwatch.storage.service import as_storage
 
@@ -46,7 +47,6 @@ log = get_logger(__name__)
 _LOCK = ".restore.lock"
 _NAMED = 5
 _CACHE = "cache"
-_MARK = ".restore.json"
 
 
 class Faulty(MenuwatchError):
@@ -55,36 +55,6 @@ class Faulty(MenuwatchError):
     def __init__(self, message: str, found: Sequence[Fault]) -> None:
         super().__init__(message)
         self.faults = found
-
-
-class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """A restore that was begun: of which backup, from which folder."""
-
-    backup: str
-    folder: str
-
-
-def read_mark(storage: Storage | Path) -> Mark | None:
-    """The mark in the storage."""
-    storage = as_storage(storage)
-    try:
-        return msgspec.json.decode(storage.get(_MARK), type=Mark)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except msgspec.DecodeError as error:
-        raise Refused(f"{_MARK} in {storage.where} is damaged: remove it if no restore was begun there") from error
-    except StorageUnavailable as error:
-        raise Refused(f"{error}; check S3_ENDPOINT, S3_BUCKET and the AWS credentials") from error
-
-
-def refuse_unfinished(storage: Storage | Path) -> None:
-    """Raises Refused for an unfinished restore."""
-    storage = as_storage(storage)
-    mark = read_mark(storage)
-    if mark is not None:
-        raise Refused(
-            f"a restore into {storage.where} is unfinished: run `menuwatch restore {mark.folder}` to continue"
-        )
 
 
 def _restoring(conn: Connection) -> tuple[str, bool] | None:
@@ -175,7 +145,7 @@ def _all(
     progress(Step(what="Bringing the database to this version's schema"))
     migrate.migrate(url)
     conn.execute("ANALYZE")
-    storage.remove(_MARK)
+    storage.remove(MARK)
     if isinstance(storage, LocalStorage):
         sync_folder(storage.root)
     progress(Step(what="Done"))
@@ -212,7 +182,7 @@ def _begin(
     damage = list(faults(folder, manifest, progress))
     if damage:
         raise Faulty(f"{describe_faults(damage, source)}. Nothing was restored", damage)
-    storage.put(_MARK, msgspec.json.encode(Mark(backup=manifest.sha256, folder=str(source.resolve()))))
+    storage.put(MARK, msgspec.json.encode(Mark(backup=manifest.sha256, folder=str(source.resolve()))))
     if within is None:
         with conn.transaction():
             conn.execute(compose.SQL("CREATE TABLE {} ()").format(compose.Identifier(RESTORE_MARK)))
