@@ -39,7 +39,7 @@ log = get_logger(__name__)
 _q = sql.load(__package__, "indexer.sql")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
-RULES = 5
+RULES = 6
 """Version of how offers are built; raise it to have all offers rebuilt."""
 
 STORES_AT_ONCE = 50

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from menuwatch.catalog.taxonomy.package import mass, shortest
+from menuwatch.catalog.taxonomy.package import content_of, mass, shortest
 from menuwatch.catalog.taxonomy.sizes import by_ounces, size_of, size_order
 from menuwatch.core.shapes import doc
 from menuwatch.matching import packages
@@ -88,7 +88,8 @@ def _read_size(variant: Mapping[str, Any], category: str | None) -> ReadSize:
     size = size_of(variant)
     if category in BY_CONTENT:
         content = variant.get("content_mg")
-        return ReadSize(size, None, Decimal(str(content)) if content else None)
+        milligrams = Decimal(str(content)) if content else content_of(str(variant.get("option", "")))
+        return ReadSize(size, None, milligrams)
     if category in BY_WEIGHT:
         weight = variant.get("weight_g")
         grams = Decimal(str(weight)) if weight else mass(str(variant.get("option", "")))

@@ -73,6 +73,11 @@ def mass(text: str) -> Decimal | None:
     return found.grams if found.pieces is None and found.milligrams is None else None
 
 
+def content_of(text: str) -> Decimal | None:
+    """Milligrams of all pieces of a text that gives a content in milligrams; None for others and for zero."""
+    return package(text).milligrams
+
+
 @lru_cache(maxsize=8192)
 def package(text: str) -> Package:
     """Parses an option's text."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from menuwatch.catalog.taxonomy.package import GRAMS_PER_OUNCE, mass, shortest
+from menuwatch.catalog.taxonomy.package import GRAMS_PER_OUNCE, content_of, mass, shortest
 from menuwatch.catalog.taxonomy.text import words
 
 _NONE = frozenset({"", "n a", "na", "each", "ea", "none", "unit", "default"})
@@ -28,6 +28,8 @@ def size_of(variant: Mapping[str, Any]) -> str | None:
     option = str(variant.get("option", "")).strip()
     if (said := mass(option)) is not None:
         return f"{shortest(by_ounces(Decimal(str(said))))} g"
+    if (content := content_of(option)) is not None:
+        return f"{shortest(content)} mg"
     return None if " ".join(words(option)) in _NONE or len(option) > 30 else option
 
 
