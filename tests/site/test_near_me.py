@@ -115,8 +115,9 @@ async def test_an_alert_near_a_place_needs_one_place(four: Front) -> None:
     assert "Enter its state as well: “Portland, ME”, “Portland, OR”" in refused.text
     answer = await four.post(f"/p/{number}/watch", near="33.4484,-112.074", **fields)
     assert answer.status_code == 303
-    ((kept,),) = await four.rows("SELECT place FROM price_watches")
-    assert kept == "Phoenix, AZ"
+    answer = await four.post(f"/p/{number}/watch", near="Toronto", **fields)
+    assert answer.status_code == 303, "there are further places of that name, but no stores near them"
+    assert await four.rows("SELECT place FROM price_watches ORDER BY id") == [("Phoenix, AZ",), ("Toronto, ON",)]
 
 
 async def test_the_map_links_every_store(four: Front) -> None:

@@ -43,6 +43,8 @@ class Around:
     nearby: NearbyStores | None = None
     others: tuple[Place, ...] = ()
     """Further places of that name, the most populous first."""
+    is_largest: bool = True
+    """Whether `place` is the most populous one of its name."""
     guessed: bool = False
     """Derived from the visitor's network, not entered."""
 
@@ -79,7 +81,15 @@ async def around(conn: Connection, typed: str, miles: int = 25) -> Around:
         if (other := await find_nearby_stores(conn, place.point, miles)).stores:
             chosen, nearby = place, other
     others = tuple(place for place in places if place is not chosen)
-    return Around(typed=typed, miles=miles, place=chosen, nearby=nearby, others=others)
+    largest = chosen is places[0]
+    return Around(typed=typed, miles=miles, place=chosen, nearby=nearby, others=others, is_largest=largest)
+
+
+async def is_ambiguous(conn: Connection, where: Around) -> bool:
+    """Whether the typed name may mean another place as well: one that is larger, or has stores around it, or any if none has."""
+    if where.nearby is None or not where.nearby.stores or not where.is_largest:
+        return bool(where.others)
+    return any([(await find_nearby_stores(conn, one.point, where.miles)).stores for one in where.others[:_MOST_TRIED]])
 
 
 async def around_visitor(request: Request, conn: Connection, miles: int = 50) -> Around:

@@ -140,7 +140,7 @@ async def _scope(conn: Connection, form: FormInput) -> Scope | None:
     if (place := where.place) is None:
         form.add_error("near", where.error or "Enter a city, or a ZIP or postal code.")
         return None
-    if where.others:
+    if await screen.is_ambiguous(conn, where):
         names = ", ".join(f"“{one.label}”" for one in (place, *where.others)[:4])
         form.add_error("near", f"There are several places of that name. Enter its state as well: {names}.")
         return None
