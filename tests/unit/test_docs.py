@@ -12,7 +12,7 @@ from menuwatch.config.environment import describe
 from menuwatch.config.platforms import PlatformSettings
 from menuwatch.config.settings import variables
 from menuwatch.fetch import retry_policy as reaction
-from menuwatch.platforms.registry import BUILT_IN, with_settings
+from menuwatch.platforms.registry import built_in, with_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,8 +39,8 @@ def test_every_platform_with_settings_is_named() -> None:
     text = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
     section = text.partition("\n## Platforms\n")[2]
     named = re.findall(r"`([A-Z][A-Z0-9_]*)`", section.partition("\n|")[0])
-    built_in = [adapter.name.upper() for adapter in BUILT_IN if adapter in with_settings()]
-    assert named == built_in, "the first paragraph of docs/reference/settings.md, Platforms, lists them in this order"
+    expected = [adapter.name.upper() for adapter in built_in() if adapter in with_settings()]
+    assert named == expected, "the first paragraph of docs/reference/settings.md, Platforms, lists them in this order"
 
 
 def _commands() -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 import menuwatch
@@ -12,15 +13,6 @@ from menuwatch.config.platforms import PlatformSettings, platform_settings, pref
 from menuwatch.config.settings import Settings
 from menuwatch.core.errors import Refused, unknown_value
 from menuwatch.platforms.base import Platform
-from menuwatch.platforms.dispense.adapter import Dispense
-from menuwatch.platforms.dovetail.adapter import Dovetail
-from menuwatch.platforms.dutchie.adapter import Dutchie
-from menuwatch.platforms.dutchie.queries import DEFAULT_HASHES
-from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
-from menuwatch.platforms.jane.adapter import Jane
-from menuwatch.platforms.joint.adapter import Joint
-from menuwatch.platforms.sweed.adapter import Sweed
-from menuwatch.platforms.weedmaps.adapter import Weedmaps
 
 ENTRY_POINTS = "menuwatch.platforms"
 """Group of entry points; each names a subclass of `Platform`."""
@@ -28,8 +20,8 @@ ENTRY_POINTS = "menuwatch.platforms"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 NAME_RULE = "use lower-case letters, digits and single underscores, starting with a letter"
 
-BUILT_IN: tuple[type[Platform], ...] = (Dutchie, Weedmaps, DutchiePlus, Jane, Sweed, Dispense, Joint, Dovetail)
-"""The first one is the default of tasks and schedules that name no platform."""
+_DUTCHIE = "dutchie"
+"""Its settings have names of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +36,25 @@ class Unusable:
         return f"platform {self.name!r} of the package {self.package} {self.problem}"
 
 
+@cache
+def built_in() -> tuple[type[Platform], ...]:
+    """The adapters of this package; the first one is the default of tasks and schedules that name no platform. They are imported at
+    the first call: that takes longer than most commands, which need none."""
+    from menuwatch.platforms.dispense.adapter import Dispense
+    from menuwatch.platforms.dovetail.adapter import Dovetail
+    from menuwatch.platforms.dutchie.adapter import Dutchie
+    from menuwatch.platforms.dutchie_plus.adapter import DutchiePlus
+    from menuwatch.platforms.jane.adapter import Jane
+    from menuwatch.platforms.joint.adapter import Joint
+    from menuwatch.platforms.sweed.adapter import Sweed
+    from menuwatch.platforms.weedmaps.adapter import Weedmaps
+
+    return Dutchie, Weedmaps, DutchiePlus, Jane, Sweed, Dispense, Joint, Dovetail
+
+
 def platforms(settings: Settings) -> dict[str, Platform]:
     """Every platform adapter by name, without unusable ones. Raises Refused for unusable settings."""
-    return {adapter.name: _configured(adapter, settings) for adapter in (*BUILT_IN, *installed()[0])}
+    return {adapter.name: _configured(adapter, settings) for adapter in (*built_in(), *installed()[0])}
 
 
 def installed() -> tuple[list[type[Platform]], list[Unusable]]:
@@ -56,7 +64,7 @@ def installed() -> tuple[list[type[Platform]], list[Unusable]]:
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: (entry.name, package_of(entry))):
         try:
             adapter = _load(entry)
-            if adapter.name in adapters or any(adapter.name == known.name for known in BUILT_IN):
+            if adapter.name in adapters or any(adapter.name == known.name for known in built_in()):
                 raise TypeError("has the name of another platform: uninstall it, or rename it")
             adapters[adapter.name] = adapter
         except TypeError as error:
@@ -67,12 +75,12 @@ def installed() -> tuple[list[type[Platform]], list[Unusable]]:
 def names() -> set[str]:
     """Names of all platforms, also of unusable ones."""
     adapters, unusable = installed()
-    return {adapter.name for adapter in (*BUILT_IN, *adapters)} | {platform.name for platform in unusable}
+    return {adapter.name for adapter in (*built_in(), *adapters)} | {platform.name for platform in unusable}
 
 
 def origins() -> dict[str, str]:
     """Name and version of the package of each usable platform."""
-    found = {adapter.name: f"menuwatch {menuwatch.__version__}" for adapter in BUILT_IN}
+    found = {adapter.name: f"menuwatch {menuwatch.__version__}" for adapter in built_in()}
     for entry in entry_points(group=ENTRY_POINTS):
         found.setdefault(entry.name, package_of(entry))
     return found
@@ -114,13 +122,13 @@ def _load(entry: EntryPoint) -> type[Platform]:
 def with_settings() -> list[type[Platform]]:
     """The adapters that take the settings `<PLATFORM>_BASE_URL` and so on: all that can be requested but Dutchie."""
     return [
-        adapter for adapter in (*BUILT_IN, *installed()[0]) if adapter.can_be_requested() and adapter is not Dutchie
+        adapter for adapter in (*built_in(), *installed()[0]) if adapter.can_be_requested() and adapter.name != _DUTCHIE
     ]
 
 
 def settings_of(settings: Settings, adapter: type[Platform] | Platform) -> PlatformSettings:
     """The settings of one platform. Raises Refused naming the variable."""
-    if adapter.name == Dutchie.name:
+    if adapter.name == _DUTCHIE:
         return PlatformSettings(base_url=settings.dutchie_base_url, robots=settings.dutchie_robots)
     given = settings.platforms.get(adapter.name, {})
     checked = platform_settings(adapter.name, given, own_sites=adapter.own_sites)
@@ -134,12 +142,15 @@ def settings_of(settings: Settings, adapter: type[Platform] | Platform) -> Platf
 
 
 def _configured(adapter: type[Platform], settings: Settings) -> Platform:
-    if adapter is Dutchie:
+    if adapter.name == _DUTCHIE:
         return _dutchie(settings)
     return adapter.configured(settings_of(settings, adapter), retry_base_seconds=settings.fetch_retry_base_seconds)
 
 
-def _dutchie(settings: Settings) -> Dutchie:
+def _dutchie(settings: Settings) -> Platform:
+    from menuwatch.platforms.dutchie.adapter import Dutchie
+    from menuwatch.platforms.dutchie.queries import DEFAULT_HASHES
+
     unknown = sorted(settings.dutchie_hashes.keys() - DEFAULT_HASHES.keys())
     if unknown:
         names = ", ".join(DEFAULT_HASHES)
