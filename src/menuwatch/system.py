@@ -124,12 +124,13 @@ async def open_system(
                 at_end=at_end,
                 keeper=keeper,
             )
+            _warn_of_unusable_platforms()
             if not read_only:
-                _check_platforms(system)
+                assert system.platforms, "made now, so that unusable settings are refused at the start"
             yield system
 
 
-def _check_platforms(system: System) -> None:
+def _warn_of_unusable_platforms() -> None:
     from menuwatch.platforms import registry
 
     for unusable in registry.installed()[1]:
@@ -139,7 +140,6 @@ def _check_platforms(system: System) -> None:
             platform=unusable.name,
             package=unusable.package,
         )
-    assert system.platforms, "made now, so that unusable settings are refused at the start"
 
 
 async def ensure_default_schedules(system: System) -> int:

@@ -208,7 +208,7 @@ def test_the_position_of_the_browser_is_filled_in_and_rounded(browser: Browser, 
         page.goto(f"{server.address}{path}")
         page.get_by_role("button", name="Use my location").click()
         page.wait_for_url(re.compile("near=33.45%2C-112.07"))
-        expect(page.locator("main")).to_contain_text("your location (Phoenix, AZ)" if "/p/" not in path else "mi")
+        expect(page.locator("main")).to_contain_text("this position (Phoenix, AZ)" if "/p/" not in path else "mi")
     assert not any("33.448" in url for url in asked)
     context.close()
 

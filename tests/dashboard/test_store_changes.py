@@ -202,7 +202,10 @@ async def test_the_menu_url_of_a_store_is_edited(admin: httpx.AsyncClient, sql: 
 async def test_a_store_is_hidden_renamed_and_placed(admin: httpx.AsyncClient, desert: Planted, sql: Sql) -> None:
     page = f"/admin/stores/{desert.store}"
     html = (await admin.get(page + "/edit")).text
-    form = dict(re.findall(r'<input id="f-[a-z]+" name="([a-z]+)" type="text" value="([^"]*)"', html))
+    form = dict(
+        re.findall(r'<input (?:id="f-[a-z]+"|type="hidden") name="([a-z_]+)"(?: type="text")? value="([^"]*)"', html)
+    )
+    sql("UPDATE dispensaries SET address = 'Moved Street 1' WHERE id = %s", [desert.store])
     changed = {**form, "shown": "no", "name": "Desert Bloom", "latitude": "33.4", "longitude": "-112.0"}
     answer = await admin.post(page + "/details", data=changed, headers=SAME)
     assert answer.status_code == 303
@@ -210,6 +213,7 @@ async def test_a_store_is_hidden_renamed_and_placed(admin: httpx.AsyncClient, de
                 FROM dispensaries WHERE id = %s"""
     saved = [(False, "Desert Bloom", 33.4, -112.0, ["latitude", "longitude", "name"])]
     assert sql(seen, [desert.store]) == saved, "what was not changed stays the platform's"
+    assert sql("SELECT address FROM dispensaries WHERE id = %s", [desert.store]) == [("Moved Street 1",)]
     shown = text(await admin.get(page))
     assert "Public site hidden" in shown
     assert "Set by a person latitude, longitude, name" in shown
@@ -218,6 +222,8 @@ async def test_a_store_is_hidden_renamed_and_placed(admin: httpx.AsyncClient, de
     assert "enter degrees, e.g. 39.7392" in text(answer)
     answer = await admin.post(page + "/details", data={**changed, "name": "Other", "state": "Atlantis"}, headers=SAME)
     assert "is not a state or province: Atlantis" in text(answer)
+    answer = await admin.post(page + "/details", data={**changed, "state": ""}, headers=SAME)
+    assert "This is what the platform says: enter another value, or leave it." in text(answer)
     assert sql(seen, [desert.store]) == saved
 
 

@@ -34,6 +34,7 @@ def together(*members: Member, said: bool | None = None) -> bool:
         ("Fruit Gushers Live Resin Cart", "Acme LLR Cartridge 1g - FRT GSHRS"),
         ("Gush Mintz (GSH MNTS) Disposable", "Acme All-In-One 1g - GSH MNTS"),
         ("Granddaddy Purple Cart", "Grandaddy Purple 510 Cartridge"),
+        ("Acme™ Granddaddy Purple™ Cart", "Granddaddy Purple® Cart"),
         ("Lemon Anvil x Banana Anchor Cart", "Banana Anchor X Lemon Anvl Cartridge"),
     ],
 )

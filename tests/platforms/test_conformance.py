@@ -8,13 +8,13 @@ import pytest
 
 from menuwatch.platforms.conformance import CHECKS
 from menuwatch.platforms.conformance.checks import Check, every_field_is_declared, every_item_is_read
-from menuwatch.platforms.registry import BUILT_IN
+from menuwatch.platforms.registry import built_in
 from menuwatch.sim.expected import ExpectedState
 from menuwatch.sim.local_session import simulated_platforms
 from tests.platforms.samples import sample_of
 from tests.platforms.simulated import Simulated
 
-NAMES = [adapter.name for adapter in BUILT_IN]
+NAMES = [adapter.name for adapter in built_in()]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

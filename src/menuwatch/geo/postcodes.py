@@ -64,9 +64,9 @@ class Place:
     def label(self) -> str:
         """As people write it: `Phoenix, AZ 85001`."""
         if not self.state:
-            return "your location"
+            return "this position"
         name = f"{self.city}, {self.state}" + (f" {self.postcode}" if self.postcode else "")
-        return f"your location ({name})" if self.is_position else name
+        return f"this position ({name})" if self.is_position else name
 
 
 def warm() -> None:
@@ -122,6 +122,14 @@ def position(latitude: float, longitude: float) -> Place | None:
     if abs(latitude) > 90 or abs(longitude) > 180:
         return None
     latitude, longitude = round(latitude, 2), round(longitude, 2)
+    town = town_near(latitude, longitude)
+    if town is None:
+        return Place(None, "you", "", latitude, longitude, is_position=True)
+    return Place(None, town.city, town.state, latitude, longitude, is_position=True)
+
+
+def town_near(latitude: float, longitude: float) -> Place | None:
+    """The nearest larger town of a position; None far from every town."""
     narrow = math.cos(math.radians(latitude))
 
     def km(town: Town) -> float:
@@ -129,8 +137,8 @@ def position(latitude: float, longitude: float) -> Place | None:
 
     nearest = min(_towns(), key=km)
     if km(nearest) > _TOWN_KM:
-        return Place(None, "you", "", latitude, longitude, is_position=True)
-    return Place(None, nearest.name, nearest.state, latitude, longitude, is_position=True)
+        return None
+    return Place(None, nearest.name, nearest.state, nearest.latitude, nearest.longitude)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -189,8 +189,8 @@ def _shared_place(a: Member, b: Member) -> str | None:
 
 
 def _other_ids(a: Member, b: Member) -> str | None:
-    """Two catalog ids of one platform, where each listing has exactly one: two products."""
-    left = {one.partition(":")[0]: one for one in a.platform_ids}
+    """Two catalog ids of one platform, none of them shared: two products."""
+    left = {one.partition(":")[0]: one for one in sorted(a.platform_ids)}
     for one in sorted(b.platform_ids):
         kind = one.partition(":")[0]
         if kind in left and kind in CATALOGS:

@@ -62,7 +62,8 @@ def take_apart(name: str) -> NameParts:
 
 def plain(name: str) -> str:
     """The name without marks, percentages, prices, and remarks such as "(REC)"."""
-    text = unicodedata.normalize("NFKC", name[:_LONGEST]).replace("⁄", "/").replace("’", "'")
+    # Trade marks first: NFKC makes letters of them.
+    text = unicodedata.normalize("NFKC", unmarked(name[:_LONGEST])).replace("⁄", "/").replace("’", "'")
     return _PERCENT.sub(" ", _REMARK.sub(" ", unmarked(text)))
 
 

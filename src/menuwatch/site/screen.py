@@ -149,7 +149,9 @@ def _asked_age(request: Request) -> int:
 
 
 def _here(request: Request) -> str:
-    """The URL of this page below the root; of a form, the page it is on."""
+    """The URL of this page below the root; the front page for what was posted, which has no page to return to."""
+    if request.method == "POST":
+        return "/"
     path = quote(request.scope["path"].removeprefix(request.scope.get("root_path", "")))
     return f"{path}?{request.url.query}" if request.url.query else path
 

@@ -33,7 +33,6 @@ class ShownHours:
 
     state: str
     is_open: bool | None
-    today: str
     week: Sequence[DayHours]
     for_pickup: bool
 
@@ -51,7 +50,6 @@ def hours(store: ListedStore | Offer, now: datetime) -> ShownHours | None:
     return ShownHours(
         state=_state(state, there, known) if state and there else "",
         is_open=state.is_open if state else None,
-        today=_span(known.on(there.date())) if there and state else "",
         week=_week(known, there),
         for_pickup=known.for_pickup,
     )

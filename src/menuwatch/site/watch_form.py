@@ -146,7 +146,7 @@ async def _scope(conn: Connection, form: FormInput) -> Scope | None:
         return None
     if place.is_position:
         # An alert is stored: it gets the town, not the position.
-        place = postcodes.city(place.city, place.state)
+        place = postcodes.town_near(*place.point)
         if place is None:
             form.add_error("near", "No town is near your location. Enter a city, or a ZIP or postal code.")
             return None

@@ -369,7 +369,7 @@ SELECT coalesce(d.state, '') AS state, count(*) AS stores, sum(s.offers)::intege
 -- name: stores
 -- Stores by distance, or by city and name after a given one.
 SELECT d.id, d.name, d.address, d.city, d.state, d.zipcode, d.timezone, d.last_crawled_at AS seen_at, s.offers, d.is_recreational, d.is_medical,
-       s.latitude, s.longitude, n.meters, {opening_hours}
+       d.latitude, d.longitude, n.meters, {opening_hours}
   FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id
   LEFT JOIN unnest(%(stores)s::integer[], %(meters)s::integer[]) n(store_id, meters) ON n.store_id = d.id
  WHERE {freshest_menu} AND (%(state)s::text IS NULL OR coalesce(d.state, '') = %(state)s) AND (%(stores)s::integer[] IS NULL OR n.store_id IS NOT NULL)

@@ -24,7 +24,10 @@ CATEGORIES = {
 KINDS = {"edible": r"gummy|gummies|seltzers?", "vaporizer": r"carts?|cartridges?"}
 """Words that name a part of a category: the filter is set, and the word stays."""
 
-_GEAR = re.compile(r"\b(?:batter(?:y|ies)|grinders?|papers?|pipes?|bongs?|trays?|holders?|cases?|tubes?|lighters?)\b")
+_GEAR = re.compile(
+    r"\b(?:batter(?:y|ies)|grinders?|papers?|pipes?|bongs?|trays?|holders?|cases?|tubes?|lighters?|rigs?|bangers?|nails?|torch(?:es)?|"
+    r"dab (?:pens?|tools?|mats?))\b"
+)
 _NUMBER = r"(\d{1,4}(?:\.\d{1,2})?|\.\d{1,2})"
 _AMOUNT = r"(\d{1,5}(?:\.\d{1,2})?)(?!\d|\.\d)"
 _CURRENCY = r"(?:\s*(?:dollars?|bucks?|usd)\b)?"

@@ -74,7 +74,8 @@ UPDATE dispensaries d SET name = coalesce(p.name, d.name), address = coalesce(p.
  WHERE d.id = p.id;
 
 -- name: set_details
--- A name that is given up is the platform's again; other details are when it next names them.
+-- A name that is given up is the platform's again; other details are when it next names them. The site then looks again where the store is.
+WITH dirty AS (INSERT INTO storefront_dirty_stores VALUES (%(id)s))
 UPDATE dispensaries SET details_by_person = jsonb_strip_nulls(details_by_person || %(details)s::jsonb),
        name = CASE WHEN %(details)s::jsonb -> 'name' = 'null' THEN CASE WHEN name_raw = slug THEN %(slug_name)s ELSE name_raw END ELSE name END,
        updated_at = now()

@@ -1133,7 +1133,8 @@ $_$;
 CREATE FUNCTION public.name_words(name text) RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
-  SELECT string_to_array(regexp_replace(regexp_replace(lower(normalize(name, NFKD)), U&'[''\2019\0300-\036F]', '', 'g'), '[^a-z0-9]+', ' ', 'g'), ' ') $$;
+  SELECT string_to_array(regexp_replace(regexp_replace(
+           lower(normalize(translate(name, U&'\2122\00AE\00A9', '   '), NFKD)), U&'[''\2019\0300-\036F]', '', 'g'), '[^a-z0-9]+', ' ', 'g'), ' ') $$;
 CREATE FUNCTION public.note_brands() RETURNS trigger
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_custom_plan'

@@ -39,8 +39,15 @@ async def edit(request: Request, conn: ReadConn, store_id: StorePath) -> Respons
 
 def _edit(request: Request, store: Store, form: FormInput) -> Response:
     """The form as typed, with the store's values in the other fields."""
-    form = FormInput({"menu_url": store.menu_url or "", **_values(store), **form.values}, form.errors)
-    return screen.render(request, "stores/edit.html", {"store": store, "form": form}, status=200 if form.ok else 422)
+    values = _values(store)
+    were = {f"was_{name}": values[name] for name in editing.DETAILS}
+    form = FormInput({"menu_url": store.menu_url or "", **values, **were, **form.values}, form.errors)
+    context = {
+        "store": store,
+        "form": form,
+        "shown_values": {name: form.value(f"was_{name}") for name in editing.DETAILS},
+    }
+    return screen.render(request, "stores/edit.html", context, status=200 if form.ok else 422)
 
 
 def _values(store: Store) -> dict[str, str]:
@@ -72,14 +79,18 @@ async def save(
 @router.post("/details")
 async def save_details(
     request: Request,
-    form: Annotated[FormInput, fields("shown", *editing.DETAILS)],
+    form: Annotated[FormInput, fields("shown", *editing.DETAILS, *(f"was_{name}" for name in editing.DETAILS))],
     conn: WriteConn,
     store_id: StorePath,
 ) -> Response:
-    """Changes whether the public site shows the store, its name and its place. Only fields that differ count as set by a person."""
+    """Changes whether the public site shows the store, its name and its place. Only fields that differ from what the form showed
+    (`was_…`) count as set by a person: a crawl may have changed the store meanwhile."""
     store = await store_service.get_store(conn, store_id)
-    before = _values(store)
-    changed = {name: form.text(name) for name in editing.DETAILS if (form.text(name) or "") != before[name]}
+    shown = {name: form.value(f"was_{name}") for name in editing.DETAILS} if form.value("was_name") else _values(store)
+    changed = {name: form.text(name) for name in editing.DETAILS if (form.text(name) or "") != shown[name].strip()}
+    for name, value in changed.items():
+        if value is None and name not in store.details_by_person:
+            form.add_error(name, "This is what the platform says: enter another value, or leave it.")
     if "latitude" in changed or "longitude" in changed:
         changed |= {name: form.text(name) for name in ("latitude", "longitude")}
     details: dict[str, str | float | None] = dict(changed)

@@ -41,7 +41,6 @@ async def every(request: Request, conn: ReadConn) -> Response:
             for one in await page_queries.list_states(conn)
         ],
         "stores": stores,
-        "state": None,
         "label": None,
         "title": f"Stores near {place.place.label}" if place.place else "Stores",
         "next": None,
@@ -66,7 +65,6 @@ async def of_state(request: Request, conn: ReadConn, state: str, after: int | No
         "map": store_map.draw_stores(found[:_ON_PAGE]),
         "states": [],
         "stores": found[:_ON_PAGE],
-        "state": code,
         "label": label,
         "title": f"Stores in {label}" if code else f"Stores: {label}",
         "next": f"{path}?after={found[_ON_PAGE - 1].id}" if len(found) > _ON_PAGE else None,

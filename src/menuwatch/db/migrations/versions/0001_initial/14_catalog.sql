@@ -22,7 +22,8 @@ CREATE INDEX store_crawls_time ON store_crawls (crawled_at) INCLUDE (price_chang
 
 -- Words of a name in comparable form, as catalog/taxonomy/text.py gives them for Latin letters: lower case, without accents and apostrophes.
 CREATE FUNCTION name_words(name text) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT string_to_array(regexp_replace(regexp_replace(lower(normalize(name, NFKD)), U&'[''\2019\0300-\036F]', '', 'g'), '[^a-z0-9]+', ' ', 'g'), ' ') $$;
+  SELECT string_to_array(regexp_replace(regexp_replace(
+           lower(normalize(translate(name, U&'\2122\00AE\00A9', '   '), NFKD)), U&'[''\2019\0300-\036F]', '', 'g'), '[^a-z0-9]+', ' ', 'g'), ' ') $$;
 
 -- What the cheapest option costs, specials included; medical only where there is no recreational price.
 CREATE FUNCTION effective_price(rec numeric, rec_special numeric, med numeric, med_special numeric) RETURNS numeric
