@@ -53,7 +53,8 @@ async def test_added_stores_are_crawled_for_three_ticks(home: Path, mood: str) -
 async def test_a_refused_key_names_the_setting_and_blames_no_identity(home: Path, key: str, requests: int) -> None:
     async with market(home, store_count=0, platform_counts={"dispense": 1}, product_count=5, seed=4) as (sim, system):
         adapter = Dispense(base_url=sim.platforms["dispense"]["base_url"], api_key=key)
-        changed = replace(system, platforms={**system.platforms, "dispense": adapter})
+        changed = replace(system)
+        vars(changed)["platforms"] = {**system.platforms, "dispense": adapter}
         async with bootstrap.run_worker(changed):
             await add(sim, system)  # where the key is missing, no store is added
         (task,) = await query(system, "SELECT status, error_message FROM worker_tasks")

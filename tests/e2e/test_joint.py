@@ -69,7 +69,8 @@ async def test_a_nonce_that_stays_refused_blames_no_identity(home: Path) -> None
         (store,) = sim.market.on("joint")
         assert wants_nonce(store)
         adapter = WithoutNonce(base_url=sim.platforms["joint"]["base_url"], retry_base_seconds=0)
-        changed = replace(system, platforms={**system.platforms, "joint": adapter})
+        changed = replace(system)
+        vars(changed)["platforms"] = {**system.platforms, "joint": adapter}
         async with bootstrap.run_worker(changed):
             await add(sim, changed)
         rows = await query(system, "SELECT role, status, error_message FROM worker_tasks ORDER BY id")
