@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from menuwatch.archive.files import FileArchive
+from menuwatch.archive.service import recover_archive
 from menuwatch.config.settings import Settings
 from menuwatch.core.clock import Clock
 from menuwatch.core.logging import get_logger
@@ -24,11 +25,14 @@ from menuwatch.db.keeper import keeping as keeping_database
 from menuwatch.db.loop import running
 from menuwatch.db.pool import Pool, open_pool
 from menuwatch.ops.backup.mark import refuse_unfinished
+from menuwatch.platforms import registry
+from menuwatch.platforms.base import Platform
+from menuwatch.queue.schedules import store as schedules
+from menuwatch.queue.schedules.model import default_schedules
 from menuwatch.storage.service import open_storage
 
 if TYPE_CHECKING:
     from menuwatch.fetch.browser import Profile
-    from menuwatch.platforms.base import Platform
     from menuwatch.search_crawl.protocols import Provider, Site
 
 log = get_logger(__name__)
@@ -50,9 +54,7 @@ class System:
 
     @cached_property
     def platforms(self) -> Mapping[str, Platform]:
-        """The adapters by name. Raises Refused for unusable settings."""
-        from menuwatch.platforms import registry
-
+        """The adapters by name, imported at the first use. Raises Refused for unusable settings."""
         return registry.platforms(self.settings)
 
     @cached_property
@@ -105,8 +107,6 @@ async def open_system(
             log.info("storage is writable", action="start_storage_checked")
         async with open_pool(url, max_size=pool_size) as pool, AsyncExitStack() as at_end:
             if not read_only:
-                from menuwatch.archive.service import recover_archive
-
                 published, removed = await recover_archive(pool, archive)
                 log.info(
                     "archive orphans cleaned", action="start_orphans_cleaned", published=published, removed=removed
@@ -115,7 +115,14 @@ async def open_system(
                 reader = ClockReader(pool, clock := DatabaseClock())
                 await reader.step()
                 await at_end.enter_async_context(running(reader))
-            system = System(
+            for unusable in registry.installed()[1]:
+                log.warning(
+                    f"{unusable}; its stores are not crawled",
+                    action="platform_unusable",
+                    platform=unusable.name,
+                    package=unusable.package,
+                )
+            yield System(
                 settings=settings,
                 database_url=url,
                 pool=pool,
@@ -124,29 +131,10 @@ async def open_system(
                 at_end=at_end,
                 keeper=keeper,
             )
-            _warn_of_unusable_platforms()
-            if not read_only:
-                assert system.platforms, "made now, so that unusable settings are refused at the start"
-            yield system
-
-
-def _warn_of_unusable_platforms() -> None:
-    from menuwatch.platforms import registry
-
-    for unusable in registry.installed()[1]:
-        log.warning(
-            f"{unusable}; its stores are not crawled",
-            action="platform_unusable",
-            platform=unusable.name,
-            package=unusable.package,
-        )
 
 
 async def ensure_default_schedules(system: System) -> int:
     """Creates the schedules that every installation has, where they are missing; returns how many."""
-    from menuwatch.queue.schedules import store as schedules
-    from menuwatch.queue.schedules.model import default_schedules
-
     async with system.pool.connection() as conn:
         crawled = [name for name, platform in system.platforms.items() if platform.requested]
         unlisted = [name for name in crawled if not system.platforms[name].lists_stores]

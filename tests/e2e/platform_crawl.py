@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from psycopg.rows import dict_row
 
 from menuwatch.cli.demo import settle
+from menuwatch.platforms.base import Platform
 from menuwatch.queue import store as tasks
 from menuwatch.queue.model import NewTask, Role
 from menuwatch.sim.process import Simulator
@@ -27,6 +29,13 @@ MOODS: dict[str, dict[str, Any]] = {
         "pinned": {"rate": 0.3},
     },
 }
+
+
+def with_platform(system: System, adapter: Platform) -> System:
+    """The system with that adapter instead of its own one."""
+    changed = replace(system)
+    vars(changed)["platforms"] = {**system.platforms, adapter.name: adapter}  # a cached property
+    return changed
 
 
 async def query(system: System, text: Any) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from menuwatch.pipeline.store_discovery import add_store
 from menuwatch.platforms.dispense.adapter import Dispense
 from menuwatch.sim.process import Simulator
 from menuwatch.system import System
-from tests.e2e.platform_crawl import MOODS, assert_history, crawl, ended, query
+from tests.e2e.platform_crawl import MOODS, assert_history, crawl, ended, query, with_platform
 
 
 async def add(sim: Simulator, system: System) -> None:
@@ -53,8 +52,7 @@ async def test_added_stores_are_crawled_for_three_ticks(home: Path, mood: str) -
 async def test_a_refused_key_names_the_setting_and_blames_no_identity(home: Path, key: str, requests: int) -> None:
     async with market(home, store_count=0, platform_counts={"dispense": 1}, product_count=5, seed=4) as (sim, system):
         adapter = Dispense(base_url=sim.platforms["dispense"]["base_url"], api_key=key)
-        changed = replace(system)
-        vars(changed)["platforms"] = {**system.platforms, "dispense": adapter}
+        changed = with_platform(system, adapter)
         async with bootstrap.run_worker(changed):
             await add(sim, system)  # where the key is missing, no store is added
         (task,) = await query(system, "SELECT status, error_message FROM worker_tasks")

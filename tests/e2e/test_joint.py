@@ -16,7 +16,7 @@ from menuwatch.platforms.joint.adapter import Joint
 from menuwatch.sim.platforms.joint import has_old_route, wants_nonce
 from menuwatch.sim.process import Simulator
 from menuwatch.system import System
-from tests.e2e.platform_crawl import MOODS, assert_history, crawl, ended, query
+from tests.e2e.platform_crawl import MOODS, assert_history, crawl, ended, query, with_platform
 
 
 async def add(sim: Simulator, system: System) -> None:
@@ -69,8 +69,7 @@ async def test_a_nonce_that_stays_refused_blames_no_identity(home: Path) -> None
         (store,) = sim.market.on("joint")
         assert wants_nonce(store)
         adapter = WithoutNonce(base_url=sim.platforms["joint"]["base_url"], retry_base_seconds=0)
-        changed = replace(system)
-        vars(changed)["platforms"] = {**system.platforms, "joint": adapter}
+        changed = with_platform(system, adapter)
         async with bootstrap.run_worker(changed):
             await add(sim, changed)
         rows = await query(system, "SELECT role, status, error_message FROM worker_tasks ORDER BY id")

@@ -33,6 +33,15 @@ def test_what_needs_no_command_loads_no_database_driver_and_no_command(words: li
     assert done.stderr == "[]\n"
 
 
+def test_a_command_that_reads_loads_no_adapter() -> None:
+    code = (
+        "import sys, menuwatch.system, menuwatch.cli.products, menuwatch.cli.stores, menuwatch.cli.tasks\n"
+        "print([name for name in sys.modules if name.startswith('menuwatch.platforms.') and name.endswith('.adapter')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
+
+
 def _names(program: typer.Typer) -> list[str]:
     return list(typer.main.get_group(program).commands)
 

@@ -36,7 +36,7 @@ def load_settings(*, quiet: bool = True, check_platforms: bool = True, **overrid
     except Refused as error:
         raise Refused(f"invalid WORKER_ROLE={','.join(settings.worker_role)!r}: {error}") from None
     if check_platforms:
-        from menuwatch.platforms import registry
+        from menuwatch.platforms import registry  # `--help` and completion need no adapters
 
         registry.platforms(settings)
     level = "warning" if quiet and settings.log_level == "info" else settings.log_level

@@ -42,12 +42,12 @@ def _edit(request: Request, store: Store, form: FormInput) -> Response:
     values = _values(store)
     were = {f"was_{name}": values[name] for name in editing.DETAILS}
     form = FormInput({"menu_url": store.menu_url or "", **values, **were, **form.values}, form.errors)
-    context = {
-        "store": store,
-        "form": form,
-        "shown_values": {name: form.value(f"was_{name}") for name in editing.DETAILS},
-    }
-    return screen.render(request, "stores/edit.html", context, status=200 if form.ok else 422)
+    return screen.render(
+        request,
+        "stores/edit.html",
+        {"store": store, "form": form, "details": editing.DETAILS},
+        status=200 if form.ok else 422,
+    )
 
 
 def _values(store: Store) -> dict[str, str]:
@@ -86,8 +86,7 @@ async def save_details(
     """Changes whether the public site shows the store, its name and its place. Only fields that differ from what the form showed
     (`was_…`) count as set by a person: a crawl may have changed the store meanwhile."""
     store = await store_service.get_store(conn, store_id)
-    shown = {name: form.value(f"was_{name}") for name in editing.DETAILS} if form.value("was_name") else _values(store)
-    changed = {name: form.text(name) for name in editing.DETAILS if (form.text(name) or "") != shown[name].strip()}
+    changed = {name: form.text(name) for name in editing.DETAILS if form.text(name) != form.text(f"was_{name}")}
     for name, value in changed.items():
         if value is None and name not in store.details_by_person:
             form.add_error(name, "This is what the platform says: enter another value, or leave it.")

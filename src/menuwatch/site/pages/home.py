@@ -30,7 +30,8 @@ async def home(request: Request, conn: ReadConn) -> Response:
     nearby = place.nearby
     categories = {one["name"]: one for one in await page_queries.list_totals(conn, "category")}
     saved = await deals.list_deals(conn, nearby=nearby, limit=_SHOWN)
-    dealt = {deal.item_id for deal in saved}
+    shown = saved or await deals.list_deals(conn, order=DealOrder.NEWEST, nearby=nearby, limit=_SHOWN)
+    dealt = {deal.item_id for deal in shown}
     since = screen.now() - DROPS_FOR
     drops = await page_queries.list_drops(conn, since, nearby=nearby, limit=_SHOWN + len(dealt))
     total = await page_queries.list_totals(conn, "all")
@@ -40,7 +41,7 @@ async def home(request: Request, conn: ReadConn) -> Response:
         "categories": [categories[name] for name in words.CATEGORIES if name in categories and name != "other"],
         "brands": await page_queries.list_totals(conn, "brand", 12),
         "drops": [card for card in drops if card.id not in dealt][:_SHOWN],
-        "deals": saved or await deals.list_deals(conn, order=DealOrder.NEWEST, nearby=nearby, limit=_SHOWN),
+        "deals": shown,
         "saved": bool(saved),
         "stores": await page_queries.list_stores(conn, nearby=nearby, limit=4) if nearby is not None else [],
         "canonical": screen.whole(request, "/"),
