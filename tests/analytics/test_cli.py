@@ -56,7 +56,7 @@ def run(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
 def test_before_the_first_refresh(run: Any) -> None:
     shown = run("brands")
     assert (shown.exit_code, shown.stdout) == (0, "")
-    assert "`menuwatch analytics refresh` computes them now." in shown.stderr
+    assert "run `menuwatch analytics refresh`." in shown.stderr
     assert json.loads(run("brands", "--json").stdout) == {
         "run_id": None, "refreshed_at": None, "window": None, "failed": None, "notice": NOT_REFRESHED, "items": [],
     }  # fmt: skip

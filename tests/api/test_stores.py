@@ -153,12 +153,12 @@ async def test_name_and_place_of_a_person_hold(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"name": " "}, "must not be empty"),
-        ({"name": "x" * 201}, "has 201 characters; at most 200 are kept"),
+        ({"name": " "}, "name must not be empty"),
+        ({"name": "x" * 201}, "name is too long: 201 characters, maximum 200"),
         ({"latitude": 39.7}, "give latitude and longitude together"),
         ({"latitude": 139.7, "longitude": 1.0}, "enter degrees from -90 to 90, not 139.7"),
-        ({"state": "Atlantis"}, "is not a state or province: Atlantis; enter a code such as CO or ON"),
-        ({"timezone": "Denver"}, "is not an IANA time zone: Denver; enter one such as America/Denver"),
+        ({"state": "Atlantis"}, "unknown state or province Atlantis: enter a code such as CO or ON"),
+        ({"timezone": "Denver"}, "unknown time zone Denver: use an IANA name such as America/Denver"),
     ],
 )
 async def test_impossible_details_are_refused(shop: Shop, change: dict[str, Any], message: str) -> None:

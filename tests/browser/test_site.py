@@ -208,7 +208,7 @@ def test_the_position_of_the_browser_is_filled_in_and_rounded(browser: Browser, 
         page.goto(f"{server.address}{path}")
         page.get_by_role("button", name="Use my location").click()
         page.wait_for_url(re.compile("near=33.45%2C-112.07"))
-        expect(page.locator("main")).to_contain_text("this position (Phoenix, AZ)" if "/p/" not in path else "mi")
+        expect(page.locator("main")).to_contain_text("this location (Phoenix, AZ)" if "/p/" not in path else "mi")
     assert not any("33.448" in url for url in asked)
     context.close()
 
@@ -222,7 +222,7 @@ def test_a_refused_position_is_explained(browser: Browser, server: Served) -> No
     page.goto(f"{server.address}/stores")
     page.get_by_role("button", name="Use my location").click()
     expect(page.get_by_role("alert")).to_have_text(
-        "Your browser does not share your location with this site. Enter a city or a ZIP code instead."
+        "Your browser blocked access to your location. Enter a city, ZIP or postal code instead."
     )
     context.close()
 

@@ -216,14 +216,14 @@ async def test_a_store_is_hidden_renamed_and_placed(admin: httpx.AsyncClient, de
     assert sql("SELECT address FROM dispensaries WHERE id = %s", [desert.store]) == [("Moved Street 1",)]
     shown = text(await admin.get(page))
     assert "Public site hidden" in shown
-    assert "Set by a person latitude, longitude, name" in shown
+    assert "Set by hand latitude, longitude, name" in shown
     answer = await admin.post(page + "/details", data={**changed, "name": "Other", "longitude": "west"}, headers=SAME)
     assert answer.status_code == 422
     assert "enter degrees, e.g. 39.7392" in text(answer)
     answer = await admin.post(page + "/details", data={**changed, "name": "Other", "state": "Atlantis"}, headers=SAME)
-    assert "is not a state or province: Atlantis" in text(answer)
+    assert "unknown state or province Atlantis" in text(answer)
     answer = await admin.post(page + "/details", data={**changed, "state": ""}, headers=SAME)
-    assert "This is what the platform says: enter another value, or leave it." in text(answer)
+    assert "The platform’s value cannot be cleared. Enter another value or leave it unchanged." in text(answer)
     assert sql(seen, [desert.store]) == saved
 
 

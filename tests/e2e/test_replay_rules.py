@@ -303,7 +303,7 @@ async def test_a_file_of_another_store_than_the_one_named_is_refused(bench: Benc
     await bench.replay(page([product(1, store=other)]), store="two")
     with pytest.raises(Refused, match="--store two: is store 2, the file is of store 1"):
         await bench.replay(page([product(1, price=11)]), store="two")
-    with pytest.raises(Refused, match="--store three: no store is called that; the file is of store 1, one"):
+    with pytest.raises(Refused, match="--store three: no such store; the file belongs to store 1"):
         await bench.replay(page([product(1, price=12)]), store="three")
     with pytest.raises(Refused, match="the files belong to 2 stores"):
         await bench.replay(page([product(1)]), page([product(1, store=other)]), store="one")

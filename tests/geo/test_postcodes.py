@@ -42,7 +42,7 @@ known: ModuleType = zipcodes
         ("St. John's Newfoundland and Labrador", "St. John's, NL", 47.6, -52.7),
         ("Iqaluit, NU", "Iqaluit, NU", 63.7, -68.5),
         ("V6B", "Vancouver, BC V6B", 49.3, -123.1),
-        ("33.448, -112.074", "this position (Phoenix, AZ)", 33.4, -112.1),
+        ("33.448, -112.074", "this location (Phoenix, AZ)", 33.4, -112.1),
     ],
 )
 def test_a_place_is_found_as_people_write_it(text: str, label: str, latitude: float, longitude: float) -> None:
@@ -112,7 +112,7 @@ def test_a_position_is_rounded_to_a_hundredth_of_a_degree() -> None:
     assert (found.point, found.city, found.state) == ((33.46, -112.07), "Phoenix", "AZ")
     at_sea = postcodes.find("30,-45")
     assert at_sea is not None
-    assert at_sea.label == "this position"
+    assert at_sea.label == "this location"
 
 
 @given(st.sampled_from(sorted(postcodes._canadian_postcodes())))

@@ -222,5 +222,5 @@ async def test_a_wrong_form_says_what_is_right(two: Front) -> None:
     page = Page(
         await two.post("/alerts/new?of=brand&brand=acme", condition="x", by="pigeon", reach="near", near="nowhere")
     )
-    for said in ("Choose an alert condition.", "Choose how to be notified.", "We don’t know “nowhere”"):
+    for said in ("Choose an alert condition.", "Choose how to be notified.", "We couldn’t find “nowhere”"):
         assert said in page.text

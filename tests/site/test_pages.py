@@ -383,9 +383,9 @@ async def test_each_size_has_the_currency_of_the_store_that_asks_least(front: Fr
 async def test_stores_in_no_known_state_are_listed(front: Front) -> None:
     for slug, place in (("a", {"state": "AZ"}), ("b", {"state": None, "city": None})):
         await front.crawl(await front.shop.store(slug, **place), 0, [item("1")])
-    assert "State not known 1 store" in (await front.page("/stores")).text
+    assert "State unknown 1 store" in (await front.page("/stores")).text
     page = await front.page("/stores/elsewhere")
-    assert "Stores: State not known" in page.text
+    assert "Stores in no known state" in page.text
     assert re.findall(r'<li class="store"><a href="/s/(\d+)', page.html) == ["2"]
     assert re.findall(r'<li class="store"><a href="/s/(\d+)', (await front.page("/stores/AZ")).html) == ["1"]
 

@@ -142,7 +142,7 @@ async def test_the_front_page_looks_around_the_visitors_city(two: Front, tmp_pat
         async with httpx.AsyncClient(transport=transport, base_url="http://menus.example") as http:
             page = Page(await http.get("/"))
         assert page.status == 200
-        assert ("About where your network is" in page.text) == (said is not None), address
+        assert ("Estimated from your network" in page.text) == (said is not None), address
         assert said is None or said in page.text, address
 
 
@@ -196,7 +196,7 @@ async def test_pages_show_everything_once_in_order(front: Front, sort: str, near
         ("min=cheap", "“cheap” is not a price"),
         ("min=50&max=20", "The maximum price is below the minimum"),
         ("thc_min=200", "not a percentage from 0 to 100"),
-        ("near=nowhere+at+all", "We don’t know “nowhere at all”"),
+        ("near=nowhere+at+all", "We couldn’t find “nowhere at all”"),
         ("category=guns", "Unknown category “guns”"),
         ("store=999999", "That store is no longer listed"),
     ],

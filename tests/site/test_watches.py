@@ -385,7 +385,7 @@ async def test_without_a_mail_server_only_feeds_are_offered(front: Front, number
         ({"condition": "price_below", "amount": "cheap"}, "Enter a price such as"),
         ({"condition": "price_below", "amount": "50"}, "It already costs $40.00"),
         ({"condition": "back_in_stock"}, "It is already in stock"),
-        ({"condition": "any_drop", "reach": "near", "near": "nowhere"}, "We don’t know “nowhere”"),
+        ({"condition": "any_drop", "reach": "near", "near": "nowhere"}, "We couldn’t find “nowhere”"),
         ({"condition": "any_drop", "reach": "store-999"}, "That store is no longer listed"),
     ],
 )

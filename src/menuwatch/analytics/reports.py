@@ -32,8 +32,8 @@ class Failure(Struct, kw_only=True, frozen=True):
 
 
 NOT_REFRESHED = (
-    "There are no reports yet. A worker computes them on the schedule analytics_refresh; "
-    "`menuwatch analytics refresh` computes them now."
+    "No reports yet. A worker computes them on the `analytics_refresh` schedule. "
+    "To compute them now, run `menuwatch analytics refresh`."
 )
 
 
@@ -44,7 +44,7 @@ class RunInfo(Struct, kw_only=True, frozen=True):
     refreshed_at: Instant | None
     window: Annotated[Window | None, doc("Time window of coverage and out-of-stock times.")]
     failed: Annotated[Failure | None, doc("The failure of the last refresh; null if it succeeded.")]
-    notice: Annotated[str | None, doc("What to do where there are no reports yet; null once there are.")]
+    notice: Annotated[str | None, doc("How to compute the first reports; null if there are reports.")]
 
 
 class ReportSize(Struct, kw_only=True, frozen=True):

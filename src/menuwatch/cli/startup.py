@@ -24,8 +24,8 @@ T = TypeVar("T")
 def load_settings(*, quiet: bool = True, check_platforms: bool = True, **overrides: Any) -> Settings:
     """The settings of this process, with logging set up. One-shot commands are `quiet`: only warnings are logged.
 
-    Raises Refused naming the variable. The settings of platforms are checked here, too, before a database is started; commands that
-    only read check them when they need a platform, as importing all of them takes longer than the command.
+    Raises Refused naming the variable. Platform settings are also checked here, before a database is started. Read-only commands check
+    them only when they need a platform, because importing all adapters takes longer than the command itself.
     """
     settings = Settings.from_env(**overrides)
     if settings.database_url:

@@ -195,7 +195,7 @@ def edit(
 def show(
     store: StoreArgument,
     automatic: Annotated[
-        bool, typer.Option("--automatic", help="Undo `show` and `hide`: show the store while it is crawled.")
+        bool, typer.Option("--automatic", help="Undo `show` or `hide`: show the store while crawling is enabled.")
     ] = False,
 ) -> None:
     """Show a store on the public site, whether or not it is crawled."""
@@ -204,7 +204,7 @@ def show(
 
 @app.command("hide")
 def hide(store: StoreArgument) -> None:
-    """Hide a store from the public site. It is still crawled."""
+    """Hide a store from the public site. Crawling is not affected."""
     _set_shown(store, False)
 
 
@@ -216,9 +216,9 @@ def _set_shown(store: str, shown: bool | None) -> None:
     what = {
         True: "is shown on the public site",
         False: "is hidden from the public site",
-        None: "is shown on the public site while it is crawled",
+        None: "is shown on the public site while crawling is enabled",
     }
-    menu = "" if now.last_crawled_at or shown is False else ", once it has a menu"
+    menu = "" if now.last_crawled_at or shown is False else ", as soon as it has a menu"
     echo(f"Store {now.id} ({now.name}) {what[now.shown]}{menu}.")
 
 
@@ -226,13 +226,13 @@ def _set_shown(store: str, shown: bool | None) -> None:
 def rename(
     store: StoreArgument,
     name: Annotated[str | None, typer.Argument(help="New name.")] = None,
-    reset: Annotated[bool, typer.Option("--reset", help="Take the platform's name again.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Use the platform's name again.")] = False,
 ) -> None:
-    """Rename a store. The name holds whatever the platform calls it."""
+    """Rename a store. The name overrides the platform's."""
     if (name is None) != reset:
-        raise Refused("give the new name, or --reset to take the platform's name again")
+        raise Refused("give either a new name or --reset")
     now = _set_details(store, {"name": name})
-    echo(f"Store {now.id} is named {now.name}.")
+    echo(f"Store {now.id} is now named {now.name}.")
 
 
 @app.command("place")
@@ -245,16 +245,14 @@ def place(
     latitude: Annotated[float | None, typer.Option(help="Latitude in degrees.")] = None,
     longitude: Annotated[float | None, typer.Option(help="Longitude in degrees.")] = None,
     timezone: Annotated[str | None, typer.Option(help="IANA time zone, for example America/Denver.")] = None,
-    reset: Annotated[bool, typer.Option("--reset", help="Take what the platform says again.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Use the platform's values again.")] = False,
 ) -> None:
-    """Say where a store is. It holds whatever the platform says."""
+    """Set a store's address, coordinates or time zone. They override the platform's."""
     given = {"address": address, "city": city, "state": state, "zipcode": zipcode, "timezone": timezone}
     details = {"latitude": latitude, "longitude": longitude, **given}
     details = {field: value for field, value in details.items() if value is not None}
     if bool(details) == reset:
-        raise Refused(
-            "give what to set, for example --city Denver --state CO, or --reset to take what the platform says"
-        )
+        raise Refused("give either values to set, for example --city Denver --state CO, or --reset")
     now = _set_details(store, dict.fromkeys(("latitude", "longitude", *given)) if reset else details)
     where = ", ".join(part for part in (now.address, now.city, now.state, now.zipcode) if part) or "address unknown"
     position = "position unknown" if now.latitude is None else f"at {now.latitude:g}, {now.longitude:g}"

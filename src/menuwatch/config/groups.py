@@ -85,7 +85,7 @@ class ServerSettings:
     minimum_age: int = setting(
         0,
         values.whole(0, 99, "years"),
-        "Age in years that the public site asks visitors to confirm. 0: it does not ask.",
+        "Minimum age in years that visitors of the public site must confirm. 0: no age check.",
     )
     log_format: str = setting("console", values.one_of("console", "json"), "`console` for people, `json` for machines.")
     log_level: str = setting(

@@ -64,9 +64,9 @@ class Place:
     def label(self) -> str:
         """As people write it: `Phoenix, AZ 85001`."""
         if not self.state:
-            return "this position"
+            return "this location"
         name = f"{self.city}, {self.state}" + (f" {self.postcode}" if self.postcode else "")
-        return f"this position ({name})" if self.is_position else name
+        return f"this location ({name})" if self.is_position else name
 
 
 def warm() -> None:

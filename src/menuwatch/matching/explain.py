@@ -68,7 +68,7 @@ class MatchExplanation(Struct, kw_only=True, frozen=True):
 async def explain(conn: Connection, a: int, b: int) -> MatchExplanation:
     """Explains two listings by their product ids. Raises NotFound, and InvalidField if they are one listing."""
     if a == b:
-        raise InvalidField("b", f"product {a} is given twice: give two different products")
+        raise InvalidField("b", f"both products are {a}: give two different products")
     rows = {row["product_id"]: row for row in await fetch_all(conn, _q.listings, {"ids": [a, b]})}
     for number in (a, b):
         if number not in rows:

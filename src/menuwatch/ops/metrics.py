@@ -128,8 +128,7 @@ class Images:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
-    """What product matching has left to do: stores with a new menu, the oldest of which has waited for `oldest` seconds, blocks to
-    group, and pairs for people to review."""
+    """Backlog of product matching: stores with a new menu (the oldest waiting `oldest` seconds), blocks to group, pairs to review."""
 
     stores: int
     oldest: float | None

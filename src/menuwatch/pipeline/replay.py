@@ -197,7 +197,7 @@ async def _store(conn: AsyncConnection[Any], menu: RecordedMenu, text: str | Non
     if found is not None:
         if text is not None and chosen is None:
             raise Refused(
-                f"--store {text}: no store is called that; the file is of store {found.id}, {found.slug or menu.store}"
+                f"--store {text}: no such store; the file belongs to store {found.id} ({found.slug or menu.store})"
             )
         return found.id
     if chosen is None:

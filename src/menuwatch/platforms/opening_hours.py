@@ -16,7 +16,7 @@ FIELDS = ("pickupHours", "specialHours", "working_hours")
 """Fields of a record that `read_hours` reads."""
 
 DAY = 24 * 60
-"""Minutes."""
+"""Minutes of a day."""
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})\s*([ap]m)?", re.IGNORECASE)
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 

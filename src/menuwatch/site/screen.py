@@ -60,13 +60,13 @@ class Around:
             return ""
         typed = self.typed[:60]
         if states.code_in_america(self.typed):
-            return f"“{typed}” is a whole state or province. Enter a city in it, or a ZIP or postal code."
-        return f"We don’t know “{typed}”. Try a city, or a ZIP or postal code."
+            return f"“{typed}” is a state or province. Enter a city, ZIP or postal code."
+        return f"We couldn’t find “{typed}”. Try a city, ZIP or postal code."
 
 
 async def around(conn: Connection, typed: str, miles: int = 25) -> Around:
-    """Resolves the typed location and the stores around it. Of several cities of that name it is the most populous one that has stores
-    around it."""
+    """Resolves the typed location and finds the stores around it. If several cities share the name, the most populous one with stores
+    around it is used."""
     if not typed:
         return Around(miles=miles)
     # The first call loads a list of places, which takes a while.
@@ -86,7 +86,7 @@ async def around(conn: Connection, typed: str, miles: int = 25) -> Around:
 
 
 async def is_ambiguous(conn: Connection, where: Around) -> bool:
-    """Whether the typed name may mean another place as well: one that is larger, or has stores around it, or any if none has."""
+    """Whether the typed name may also mean another place: a larger one, one with stores around it, or, without stores, any."""
     if where.nearby is None or not where.nearby.stores or not where.is_largest:
         return bool(where.others)
     return any([(await find_nearby_stores(conn, one.point, where.miles)).stores for one in where.others[:_MOST_TRIED]])

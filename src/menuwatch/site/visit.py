@@ -29,7 +29,7 @@ class DayHours(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownHours:
-    """Hours in words. `state`: `Open now, until 9 PM`; `is_open` None if it is not known."""
+    """Hours in words. `state`: `Open until 9 PM`; `is_open` None if it is not known."""
 
     state: str
     is_open: bool | None
@@ -59,12 +59,12 @@ def _state(state: OpenState, there: datetime, known: OpeningHours) -> str:
     pickup = " for pickup" if known.for_pickup else ""
     if state.is_open:
         whole = state.today is not None and state.today[1] - state.today[0] == DAY
-        return f"Open{pickup} now" + (", 24 hours" if whole else f", until {_time(state.until)}" if state.until else "")
+        return f"Open{pickup}" + (" 24 hours" if whole else f" until {_time(state.until)}" if state.until else " now")
     if state.opens is None:
         return f"Closed{pickup}"
     days = (state.opens.date() - there.date()).days
     when = "" if days == 0 else "tomorrow " if days == 1 else f"{state.opens:%A} "
-    return f"Closed{pickup}, opens {when}{_time(state.opens)}"
+    return f"Closed{pickup}, opens {when}at {_time(state.opens)}"
 
 
 def _week(known: OpeningHours, there: datetime | None) -> list[DayHours]:
@@ -72,12 +72,12 @@ def _week(known: OpeningHours, there: datetime | None) -> list[DayHours]:
     if there is None:
         names = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
         return [
-            DayHours(name, _span(known.week[day]) if day in known.week else "not known", False)
+            DayHours(name, _span(known.week[day]) if day in known.week else "unknown", False)
             for day, name in enumerate(names)
         ]
     days = [there.date() + timedelta(days=after) for after in range(7)]
     return [
-        DayHours(f"{day:%A}", _span(known.on(day)) if known.is_known(day) else "not known", day == there.date())
+        DayHours(f"{day:%A}", _span(known.on(day)) if known.is_known(day) else "unknown", day == there.date())
         for day in days
     ]
 

@@ -138,16 +138,16 @@ async def _scope(conn: Connection, form: FormInput) -> Scope | None:
     miles = int(within) if within.isascii() and within.isdecimal() and int(within) in MILES else 25
     where = await screen.around(conn, form.value("near"), miles)
     if (place := where.place) is None:
-        form.add_error("near", where.error or "Enter a city, or a ZIP or postal code.")
+        form.add_error("near", where.error or "Enter a city, ZIP or postal code.")
         return None
     if await screen.is_ambiguous(conn, where):
         names = ", ".join(f"“{one.label}”" for one in (place, *where.others)[:4])
-        form.add_error("near", f"There are several places of that name. Enter its state as well: {names}.")
+        form.add_error("near", f"Several places have that name. Add the state or province: {names}.")
         return None
     if place.is_position:
         # An alert is stored: it gets the town, not the position.
         place = postcodes.town_near(*place.point)
         if place is None:
-            form.add_error("near", "No town is near your location. Enter a city, or a ZIP or postal code.")
+            form.add_error("near", "There is no town near this location. Enter a city, ZIP or postal code.")
             return None
     return Scope(place=place.label, latitude=place.latitude, longitude=place.longitude, miles=miles)

@@ -1,4 +1,4 @@
-"""What people say of a store: whether the public site shows it, its name, and where it is."""
+"""Manual changes to a store: its visibility on the public site, name, address, coordinates and time zone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST = {"name": 200, "address": 300, "city": 100, "zipcode": 12}
 
 
 async def set_shown(conn: Connection, store_id: int, shown: bool | None) -> Store:
-    """Shows or hides the store on the public site, or (None) shows it while it is crawled. Raises NotFound."""
+    """Shows or hides the store on the public site; None shows it while crawling is enabled. Raises NotFound."""
     store = await _locked(conn, store_id)
     if store.shown is not shown:
         await stores.set_shown(conn, store_id, shown)
@@ -30,7 +30,7 @@ async def set_shown(conn: Connection, store_id: int, shown: bool | None) -> Stor
 
 
 async def set_details(conn: Connection, store_id: int, details: Mapping[str, str | float | None]) -> Store:
-    """Sets some of DETAILS, all or none; None gives one up for what the platform says. Raises NotFound and InvalidField."""
+    """Sets the given fields of DETAILS atomically; None restores the platform's value. Raises NotFound and InvalidField."""
     store = await _locked(conn, store_id)
     new = {name: None if value is None else _valid(name, value) for name, value in details.items()}
     if ("latitude" in new) != ("longitude" in new) or (new.get("latitude") is None) != (new.get("longitude") is None):
@@ -65,13 +65,13 @@ def _valid(name: str, value: str | float) -> str | float:
         return float(value)
     text = " ".join(str(value).split())
     if not text:
-        raise InvalidField(name, "must not be empty")
+        raise InvalidField(name, f"{name} must not be empty")
     if len(text) > _LONGEST.get(name, 100):
-        raise InvalidField(name, f"has {len(text)} characters; at most {_LONGEST.get(name, 100)} are kept")
+        raise InvalidField(name, f"{name} is too long: {len(text)} characters, maximum {_LONGEST.get(name, 100)}")
     if name == "state":
         if (code := code_in_america(text)) is None:
-            raise InvalidField("state", f"is not a state or province: {text[:40]}; enter a code such as CO or ON")
+            raise InvalidField("state", f"unknown state or province {text[:40]}: enter a code such as CO or ON")
         return code
     if name == "timezone" and not is_zone(text):
-        raise InvalidField("timezone", f"is not an IANA time zone: {text[:60]}; enter one such as America/Denver")
+        raise InvalidField("timezone", f"unknown time zone {text[:60]}: use an IANA name such as America/Denver")
     return text

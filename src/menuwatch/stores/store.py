@@ -45,10 +45,10 @@ class Store(Struct, kw_only=True, frozen=True):
     crawl_enabled: bool
     crawl_interval_hours: Decimal
     shown: Annotated[
-        bool | None, doc("Whether the public site shows it, as a person decided; null: shown while it is crawled.")
+        bool | None, doc("Whether the public site shows it, set by hand; null: shown while crawling is enabled.")
     ]
     details_by_person: Annotated[
-        list[str], doc("Details that a person set, as `name`: what the platform says of them is not taken.")
+        list[str], doc("Fields set by hand, for example `name`. They override the platform's values.")
     ]
     first_crawled_at: Annotated[Instant | None, doc("Time of the first crawl in the catalog; null before it.")]
     last_crawled_at: Annotated[
@@ -288,14 +288,14 @@ async def crawled(
 
 
 async def set_details(conn: Connection, store: Store, details: Mapping[str, str | float | None]) -> None:
-    """Sets details that a person gives, and gives up those that are None."""
+    """Sets details by hand; None restores the platform's value."""
     values = {"id": store.id, "details": Jsonb(dict(details)), "slug_name": name_from_slug(store.slug or store.name)}
     await conn.execute(_q.set_details, values)
     await conn.execute(_q.keep_details, {"id": store.id})
 
 
 async def set_shown(conn: Connection, store_id: int, shown: bool | None) -> None:
-    """Sets whether the public site shows the store; None: while it is crawled."""
+    """Sets the store's visibility on the public site; None: visible while crawling is enabled."""
     await conn.execute(_q.set_shown, {"id": store_id, "shown": shown})
 
 

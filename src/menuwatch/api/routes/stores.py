@@ -89,18 +89,18 @@ class StoreChange(Input):
         description="URL of the menu, on the same platform. A store that is not resolved yet takes its slug and is resolved again.",
     )
     shown: bool | None = Field(
-        None, strict=True, description="Whether the public site shows the store; null: while it is crawled."
+        None, strict=True, description="Whether the public site shows the store. Null: only while crawling is enabled."
     )
     name: Text | None = Field(
-        None, max_length=2000, description="Name. Null in this and the next fields: as the platform gives it."
+        None, max_length=2000, description="Name. Null in this field or those below: use the platform's value."
     )
     address: Text | None = Field(None, max_length=2000, description="Street and number.")
     city: Text | None = Field(None, max_length=2000, description="City.")
-    state: Text | None = Field(None, max_length=2000, description="State or province, as CO or ON.")
+    state: Text | None = Field(None, max_length=2000, description="State or province, for example CO or ON.")
     zipcode: Text | None = Field(None, max_length=2000, description="ZIP or postal code.")
-    latitude: float | None = Field(None, strict=True, description="Latitude in degrees, with the longitude.")
-    longitude: float | None = Field(None, strict=True, description="Longitude in degrees, with the latitude.")
-    timezone: Text | None = Field(None, max_length=2000, description="IANA time zone, as America/Denver.")
+    latitude: float | None = Field(None, strict=True, description="Latitude in degrees; requires the longitude.")
+    longitude: float | None = Field(None, strict=True, description="Longitude in degrees; requires the latitude.")
+    timezone: Text | None = Field(None, max_length=2000, description="IANA time zone, for example America/Denver.")
 
     @model_validator(mode="after")
     def _not_empty(self) -> StoreChange:
@@ -116,7 +116,7 @@ class StoreChange(Input):
 
     @property
     def details(self) -> dict[str, str | float | None]:
-        """Those that are given."""
+        """Details present in the request, by field name."""
         return {name: getattr(self, name) for name in editing.DETAILS if name in self.model_fields_set}
 
 
@@ -180,8 +180,8 @@ async def get_store(request: Request, conn: ReadConn, store_id: StorePath) -> Re
 async def change_store(
     request: Request, app: AppDep, conn: WriteConn, store_id: StorePath, change: StoreChange, if_match: IfMatch = None
 ) -> Response:
-    """Enables or disables crawling, or sets the crawl interval, the menu URL, whether the public site shows the store, its name or its
-    place. A disabled store is never contacted. Names and places given here hold whatever the platform says."""
+    """Changes crawling, crawl interval, menu URL, visibility on the public site, name, address, coordinates or time zone. A store with
+    crawling disabled is never contacted. Name, address, coordinates and time zone set here override the platform's."""
     await stores.lock_store(conn, store_id)
     check_if_match(if_match, await stores.get_store(conn, store_id), f"store {store_id}")
     await stores.change_crawl_settings(

@@ -38,7 +38,7 @@ async def edit(request: Request, conn: ReadConn, store_id: StorePath) -> Respons
 
 
 def _edit(request: Request, store: Store, form: FormInput) -> Response:
-    """The form as typed, with the store's values in the other fields."""
+    """The form with the user's input; the other fields have the store's current values."""
     values = _values(store)
     were = {f"was_{name}": values[name] for name in editing.DETAILS}
     form = FormInput({"menu_url": store.menu_url or "", **values, **were, **form.values}, form.errors)
@@ -83,13 +83,13 @@ async def save_details(
     conn: WriteConn,
     store_id: StorePath,
 ) -> Response:
-    """Changes whether the public site shows the store, its name and its place. Only fields that differ from what the form showed
-    (`was_…`) count as set by a person: a crawl may have changed the store meanwhile."""
+    """Saves the store's visibility on the public site, its name, address and position. Only fields that differ from what the form
+    showed (`was_…`) are saved as set by hand, because a crawl may have changed the store in the meantime."""
     store = await store_service.get_store(conn, store_id)
     changed = {name: form.text(name) for name in editing.DETAILS if form.text(name) != form.text(f"was_{name}")}
     for name, value in changed.items():
         if value is None and name not in store.details_by_person:
-            form.add_error(name, "This is what the platform says: enter another value, or leave it.")
+            form.add_error(name, "The platform’s value cannot be cleared. Enter another value or leave it unchanged.")
     if "latitude" in changed or "longitude" in changed:
         changed |= {name: form.text(name) for name in ("latitude", "longitude")}
     details: dict[str, str | float | None] = dict(changed)

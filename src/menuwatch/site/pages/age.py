@@ -1,4 +1,4 @@
-"""The answer to the question whether a visitor is old enough (MINIMUM_AGE)."""
+"""Age check of the public site (MINIMUM_AGE)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _YEAR = 365 * 86_400
 
 @router.post("/age", dependencies=[Depends(same_site)])
 async def answer(request: Request, form: Annotated[FormInput, fields("answer", "next")]) -> Response:
-    """Goes on to the page that was asked for, and does not ask again for a year; or says that the visitor is too young."""
+    """Remembers a "yes" for a year and redirects to the requested page; otherwise shows that the visitor is too young."""
     settings = screen.system_of(request).settings
     root = request.scope.get("root_path", "")
     if form.value("answer") != "yes":

@@ -56,7 +56,7 @@ async def search_page(request: Request, conn: ReadConn) -> Response:
     stores = [] if typed.exact or typed.store is not None else await find_stores_named(conn, asked.q)
     place = await screen.around(conn, asked.near, asked.within)
     if place.unknown:
-        asked.errors["near"] = f"{place.error} Until then, you see products from everywhere."
+        asked.errors["near"] = f"{place.error} Showing products from all locations for now."
     store = await page_queries.get_store(conn, asked.store) if asked.store is not None else None
     if asked.store is not None and store is None:
         asked.errors["store"] = "That store is no longer listed; showing results from all stores."

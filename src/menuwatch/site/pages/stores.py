@@ -21,7 +21,7 @@ router = APIRouter()
 _ON_PAGE = 60
 _OF_EACH = 4
 _ELSEWHERE = "elsewhere"
-_NO_STATE = "State not known"
+_NO_STATE = "State unknown"
 """Stores in no known state: what their address calls them, and the page."""
 _LAST = ("accessory", "apparel", "other")
 """Categories that come after all others, however large they are."""
@@ -66,10 +66,10 @@ async def of_state(request: Request, conn: ReadConn, state: str, after: int | No
         "states": [],
         "stores": found[:_ON_PAGE],
         "label": label,
-        "title": f"Stores in {label}" if code else f"Stores: {label}",
+        "title": f"Stores in {label}" if code else "Stores in no known state",
         "next": f"{path}?after={found[_ON_PAGE - 1].id}" if len(found) > _ON_PAGE else None,
         "canonical": screen.whole(request, path),
-        "description": f"All stores in {label}." if code else "All stores whose state is not known.",
+        "description": f"All stores in {label}." if code else "All stores whose state is unknown.",
     }
     return screen.render(request, "stores.html", context)
 

@@ -17,9 +17,9 @@ for (const button of document.querySelectorAll("[data-locate]")) {
         button.disabled = false;
         const reason =
           error.code === error.PERMISSION_DENIED
-            ? "Your browser does not share your location with this site."
-            : "Your location could not be found.";
-        said.textContent = `${reason} Enter a city or a ZIP code instead.`;
+            ? "Your browser blocked access to your location."
+            : "Your location is not available.";
+        said.textContent = `${reason} Enter a city, ZIP or postal code instead.`;
         said.hidden = false;
       },
       { timeout: 15_000, maximumAge: 300_000 },
