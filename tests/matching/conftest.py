@@ -105,7 +105,9 @@ class Matched:
         await self.rows("INSERT INTO match_dirty_blocks (block) SELECT DISTINCT block FROM match_signatures")
 
     async def group_again(self) -> MatchRun:
-        """All blocks, whether they wait or not."""
+        """Reads all listings again, and groups all blocks, whether they wait or not."""
+        await self.rows("UPDATE product_matches SET source_version = source_version + 1")
+        await self.rows("UPDATE match_stores SET rules_version = 0")
         await self.rows("INSERT INTO match_dirty_blocks (block) SELECT DISTINCT block FROM match_signatures")
         return await self.match()
 

@@ -312,6 +312,24 @@ async def test_a_brand_that_becomes_known_is_found_in_names(matched: Matched, na
     assert await matched.rows("SELECT DISTINCT parsed -> 'brand' ->> 0 FROM match_signatures") == [("zeta",)]
 
 
+@pytest.mark.parametrize("field", ["N/A", "Flower", "a", "A"])
+async def test_a_brand_field_that_names_no_brand_is_none(matched: Matched, field: str) -> None:
+    """Neither a category nor the store's own name (it is called "a") keeps a listing from a brand in its name that becomes known."""
+    await matched.refresh("a", one=("Zeta Blue Dream", field))
+    await matched.refresh("b", one=(BLUE, "Zeta"))
+    numbers = await matched.numbers()
+    assert numbers["a/one"] == numbers["b/one"]
+
+
+async def test_a_name_of_a_brand_that_a_person_chose_stays(matched: Matched) -> None:
+    await matched.refresh("a", one=(BLUE, "Zeta"))
+    async with matched.pool.connection() as conn, conn.transaction():
+        await rename_brand(conn, (await find_brand(conn, "zeta")).id, "ZETA Farms")
+    for store in ("b", "c", "d"):
+        await matched.refresh(store, one=(BLUE, "Zeta Labs"))
+    assert await matched.rows("SELECT name FROM brands") == [("ZETA Farms",)]
+
+
 def test_platform_ids_say_how_far_they_hold() -> None:
     assert platform_ids("jane", "77", Ids(), chain=None) == ("jane:77",)
     assert platform_ids("jane", "77", Ids(store_specific=True), chain=None) == ()

@@ -58,7 +58,7 @@ INSERT INTO brand_aliases (alias, spelling, brand_id, origin) VALUES (%(alias)s,
     ON CONFLICT (alias) DO UPDATE SET brand_id = excluded.brand_id, origin = 'person', moved_from = NULL;
 
 -- name: insert_brand
-INSERT INTO brands (slug, name) VALUES (%(slug)s, %(name)s) ON CONFLICT (slug) DO NOTHING RETURNING id;
+INSERT INTO brands (slug, name, named_by_person) VALUES (%(slug)s, %(name)s, true) ON CONFLICT (slug) DO NOTHING RETURNING id;
 
 -- name: rename
-UPDATE brands SET name = %(name)s WHERE id = %(id)s;
+UPDATE brands SET name = %(name)s, named_by_person = true WHERE id = %(id)s;

@@ -94,10 +94,18 @@ def _brand_words(found: Sequence[str]) -> tuple[str, ...]:
     return tuple("dr" if word == "doctor" else word if len(word) < 5 else singular(word) for word in found)
 
 
-def spellings(first: str) -> list[str]:
-    """Words of names that the first word of a brand's core stands for, also joined with a device."""
-    written = [first, first + "s", first + "z", *([first[:-1] + "ies"] if first.endswith("y") else [])]
-    return [*written, *(["doctor"] if first == "dr" else []), *(first + ending for ending in lexicon.JOINED_TO_BRANDS)]
+def words_for_brands(listing: Listing) -> list[str] | None:
+    """The words by which a brand can be found in the name, one of `words_of_brand`; None if the brand field names the brand."""
+    if not is_brand_in_name(brand_core(listing.brand or ""), listing):
+        return None
+    name = take_apart(listing.name)
+    every = [*name.words, *(word for part in name.asides for word in part)]
+    return sorted({*every, *_brand_words(every)})
+
+
+def words_of_brand(first: str) -> list[str]:
+    """The first word of a brand's core, alone and joined with a device."""
+    return [first, *(first + ending for ending in lexicon.JOINED_TO_BRANDS)]
 
 
 def says_nothing(word: str) -> bool:
@@ -110,9 +118,10 @@ def brand_named_in(name: str, known: KnownBrands) -> tuple[str, ...]:
     return known.named(take_apart(name))
 
 
-def is_own_name(brand: tuple[str, ...], listing: Listing) -> bool:
+def is_brand_in_name(named: tuple[str, ...], listing: Listing) -> bool:
+    """Whether the brand is looked for in the name, because the brand field (`named`: its core) names none, or the store itself."""
     own = words(listing.store_name or listing.store)
-    return brand == own[: len(brand)] or (listing.seller is not None and brand == brand_core(listing.seller))
+    return named == own[: len(named)] or (listing.seller is not None and named == brand_core(listing.seller))
 
 
 def _strip_brand(name: tuple[str, ...], brand: tuple[str, ...], spelled: str | None) -> tuple[str, ...]:

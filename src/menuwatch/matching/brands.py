@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 
 from menuwatch.catalog.taxonomy.text import slug, words
 from menuwatch.db import sql
-from menuwatch.matching.brand_names import KnownBrands, brand_core, brand_named_in, spellings
+from menuwatch.matching.brand_names import KnownBrands, brand_core, brand_named_in, words_of_brand
 from menuwatch.matching.model import Listing, Signature
 from menuwatch.matching.names import sign
 
@@ -115,11 +115,11 @@ async def learn(conn: AsyncConnection[Any], signed: Iterable[tuple[Listing, Sign
 
 
 async def rematch_names(conn: AsyncConnection[Any], new: Mapping[str, frozenset[tuple[str, ...]]]) -> None:
-    """Outdates listings without a brand whose names tell one of these brands, by their first words."""
+    """Outdates listings whose names tell one of these brands, by their first words, where their brand is read from the name."""
     if not new:
         return
     known = KnownBrands(new)
-    spelled = {"words": [word for first in sorted(new) for word in spellings(first)]}
+    spelled = {"words": [word for first in sorted(new) for word in words_of_brand(first)]}
     rows = await (await conn.execute(_q.names, spelled, prepare=False)).fetchall()
     if ids := [number for number, name in rows if brand_named_in(name, known)]:
         await conn.execute(_q.rematch_products, {"ids": ids})

@@ -26,20 +26,19 @@ SELECT n.alias, n.spelling, coalesce(b.merged_into, b.id), n.origin
  WHERE brand_aliases.origin = 'learned';
 
 -- name: rename
--- A brand is called as most listings write it. A name that no listing has, but that was not learned from one, was chosen by a person.
+-- A brand is called as most listings write it, unless a person named it.
 WITH n AS (
   SELECT DISTINCT ON (n.id) n.id, n.spelling FROM (
     SELECT b.id, b.name, s.spelling, (SELECT count(*) FROM catalog_products p WHERE p.brand_name = s.spelling) AS listings
-      FROM unnest(%(slugs)s::text[], %(spellings)s::text[]) s(slug, spelling) JOIN brands b ON b.slug = s.slug AND b.name <> s.spelling) n
+      FROM unnest(%(slugs)s::text[], %(spellings)s::text[]) s(slug, spelling) JOIN brands b ON b.slug = s.slug AND b.name <> s.spelling AND NOT b.named_by_person) n
    CROSS JOIN LATERAL (SELECT count(*) AS listings FROM catalog_products p WHERE p.brand_name = n.name) o
-   WHERE o.listings > 0 AND n.listings > o.listings
+   WHERE n.listings > o.listings
    ORDER BY n.id, n.listings DESC, n.spelling)
 UPDATE brands b SET name = n.spelling FROM n WHERE b.id = n.id;
 
 -- name: names
--- Matched listings without a brand that have one of these words in their names.
-SELECT p.id, p.name FROM catalog_products p JOIN product_matches m ON m.product_id = p.id
- WHERE name_words(p.name) && %(words)s::text[] AND p.brand_name IS NULL;
+-- Listings whose brand is read from their names, and that have one of these words there.
+SELECT p.id, p.name FROM product_matches m JOIN catalog_products p ON p.id = m.product_id WHERE m.name_words && %(words)s::text[];
 
 -- name: rematch_products
 WITH outdated AS (

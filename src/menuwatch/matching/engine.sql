@@ -64,14 +64,15 @@ SELECT key::text, id FROM match_signatures WHERE key = ANY (%(keys)s::uuid[]);
 
 -- name: put_matches
 -- A listing that lost its link, or never had one, but that a number was made for, has that number again.
-INSERT INTO product_matches (product_id, dispensary_id, source_version, signature_id, canonical_product_id, platform_ids, sizes)
+INSERT INTO product_matches (product_id, dispensary_id, source_version, signature_id, canonical_product_id, platform_ids, sizes, name_words)
 SELECT n.product_id, n.dispensary_id, n.source_version, n.signature_id,
        (SELECT coalesce(c.merged_into, c.id) FROM canonical_products c WHERE c.anchor_product_id = n.product_id
-         ORDER BY c.merged_into NULLS FIRST, c.id LIMIT 1), n.platform_ids, n.sizes
+         ORDER BY c.merged_into NULLS FIRST, c.id LIMIT 1), n.platform_ids, n.sizes, n.name_words
   FROM json_to_recordset(%(rows)s::json) n(product_id bigint, dispensary_id integer, source_version bigint, signature_id bigint,
-       platform_ids text[], sizes text[])
+       platform_ids text[], sizes text[], name_words text[])
     ON CONFLICT (product_id) DO UPDATE SET dispensary_id = excluded.dispensary_id, source_version = excluded.source_version,
-       signature_id = excluded.signature_id, platform_ids = excluded.platform_ids, sizes = excluded.sizes;
+       signature_id = excluded.signature_id, platform_ids = excluded.platform_ids, sizes = excluded.sizes,
+       name_words = excluded.name_words;
 
 -- name: delete_matches
 -- Links of listings that are no longer in the catalog.

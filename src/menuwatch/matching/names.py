@@ -26,7 +26,7 @@ from menuwatch.matching.brand_names import (
     NO_BRANDS,
     KnownBrands,
     brand_core,
-    is_own_name,
+    is_brand_in_name,
     split_brand,
     strip_short,
 )
@@ -67,7 +67,7 @@ def sign(listing: Listing, known: KnownBrands = NO_BRANDS) -> Signature:
     if manner == "gear" and _is_filled(bare):
         category, manner = "vaporizer", "smoke"
     brand = named
-    if not brand or is_own_name(brand, listing):
+    if is_brand_in_name(brand, listing):
         brand = known.named(parts) or brand or _first_segment(parts.segments, manner=manner)
     aside = tuple(word for part in parts.asides if brand_core(" ".join(part)) != brand for word in part)
     main = _parse(

@@ -16,7 +16,7 @@ from menuwatch.db.query import fetch_one, fetch_structs
 from menuwatch.matching import brands
 from menuwatch.matching.alike import Alike, take_numbers
 from menuwatch.matching.blocks import mark_dirty
-from menuwatch.matching.brand_names import brand_core
+from menuwatch.matching.brand_names import brand_core, words_for_brands
 from menuwatch.matching.brands import OUTDATED_BY_PERSON, BrandIndex
 from menuwatch.matching.listings import Row, Seller, listing, sizes_of
 from menuwatch.matching.model import Listing, Signature
@@ -43,6 +43,7 @@ class _Signed(NamedTuple):
     listing: Listing
     signature: Signature
     sizes: list[str]
+    name_words: list[str] | None
 
     @property
     def is_renamed(self) -> bool:
@@ -112,8 +113,9 @@ def _sign(rows: Sequence[Row], store: Seller, index: BrandIndex) -> list[_Signed
     signed: list[_Signed] = []
     for row in rows:
         try:
-            one, signature = index.sign(listing(row, store))
-            signed.append(_Signed(row, one, signature, sizes_of(one, signature.kind)))
+            read = listing(row, store)
+            one, signature = index.sign(read)
+            signed.append(_Signed(row, one, signature, sizes_of(one, signature.kind), words_for_brands(read)))
         except Exception as error:
             log_refused("product_matcher", "product", row.id, error)
     return signed
@@ -138,6 +140,7 @@ async def _write_batch(conn: AsyncConnection[Any], store_id: int, batch: Sequenc
             "signature_id": ids[str(one.signature.key)],
             "platform_ids": one.listing.platform_ids,
             "sizes": one.sizes,
+            "name_words": one.name_words,
         }
         for one in batch
     ]

@@ -1130,11 +1130,6 @@ CREATE FUNCTION public.merged_locations(ids integer[]) RETURNS integer[]
     SELECT live_location(n) AS id FROM unnest($1) n UNION SELECT l.id FROM r JOIN locations l ON l.merged_into = r.id)
   SELECT coalesce(array_agg(r.id), '{}') FROM r WHERE r.id IS NOT NULL
 $_$;
-CREATE FUNCTION public.name_words(name text) RETURNS text[]
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$
-  SELECT string_to_array(regexp_replace(regexp_replace(
-           lower(normalize(translate(name, U&'\2122\00AE\00A9', '   '), NFKD)), U&'[''\2019\0300-\036F]', '', 'g'), '[^a-z0-9]+', ' ', 'g'), ' ') $$;
 CREATE FUNCTION public.note_brands() RETURNS trigger
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_custom_plan'
@@ -2202,6 +2197,7 @@ CREATE TABLE public.brands (
     id integer NOT NULL,
     slug text NOT NULL COLLATE pg_catalog."C",
     name text NOT NULL,
+    named_by_person boolean DEFAULT false NOT NULL,
     merged_into integer,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT brands_merged CHECK ((merged_into <> id))
@@ -2416,6 +2412,7 @@ CREATE TABLE public.product_matches (
     canonical_product_id bigint,
     platform_ids text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     sizes text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
+    name_words text[] COLLATE pg_catalog."C",
     matched_at timestamp with time zone DEFAULT now() NOT NULL
 );
 CREATE VIEW public.product_identities AS
@@ -5202,7 +5199,7 @@ INSERT INTO public.backups VALUES
 INSERT INTO public.brand_aliases VALUES
 	('x', 'x', 1, 'spelling', NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.brands OVERRIDING SYSTEM VALUE VALUES
-	(1, 'x', 'x', NULL, '2026-11-01 00:00:00+00');
+	(1, 'x', 'x', false, NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.canonical_products OVERRIDING SYSTEM VALUE VALUES
 	(1, NULL, 'x', NULL, NULL, NULL, NULL, 0, 0, NULL, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00');
 INSERT INTO public.canonical_sizes OVERRIDING SYSTEM VALUE VALUES
@@ -5296,7 +5293,7 @@ INSERT INTO public.product_detail_history_2026_11 VALUES
 INSERT INTO public.product_history_2026_11 VALUES
 	(1, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00', '2026-11-01 06:00:00+00', 1, NULL, false, false, 'oos', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', '[]');
 INSERT INTO public.product_matches VALUES
-	(1, 1, 1, 1, NULL, '{}', '{}', '2026-11-01 00:00:00+00');
+	(1, 1, 1, 1, NULL, '{}', '{}', NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.profile_scores VALUES
 	('x', 'x', 1.5, 1.5, '2026-11-01 00:00:00+00');
 INSERT INTO public.proxies OVERRIDING SYSTEM VALUE VALUES
@@ -5740,7 +5737,6 @@ CREATE UNIQUE INDEX catalog_names_name ON public.catalog_names USING btree (md5(
 CREATE INDEX catalog_names_parts ON public.catalog_names USING gin (public.trigrams(name)) WITH (fastupdate=off);
 CREATE INDEX catalog_products_brand ON public.catalog_products USING btree (lower(brand_name));
 CREATE INDEX catalog_products_brand_name ON public.catalog_products USING btree (brand_name, dispensary_id) INCLUDE (is_in_stock) WHERE (brand_name IS NOT NULL);
-CREATE INDEX catalog_products_brandless ON public.catalog_products USING gin (public.name_words(name)) WHERE (brand_name IS NULL);
 CREATE INDEX catalog_products_changed ON public.catalog_products USING btree (changed_at, id);
 CREATE INDEX catalog_products_first_seen ON public.catalog_products USING btree (first_seen_at);
 CREATE UNIQUE INDEX catalog_products_item ON public.catalog_products USING btree (dispensary_id, provider, provider_product_id);
@@ -5828,6 +5824,7 @@ CREATE INDEX product_matches_ids ON public.product_matches USING gin (platform_i
 CREATE INDEX product_matches_product ON public.product_matches USING btree (canonical_product_id);
 CREATE INDEX product_matches_signature ON public.product_matches USING btree (signature_id);
 CREATE INDEX product_matches_store ON public.product_matches USING btree (dispensary_id);
+CREATE INDEX product_matches_words ON public.product_matches USING gin (name_words) WHERE (name_words IS NOT NULL);
 CREATE UNIQUE INDEX proxies_address ON public.proxies USING btree (protocol, host, port, COALESCE(username, ''::text));
 CREATE INDEX proxies_probe ON public.proxies USING btree (probe_at) WHERE ((disabled_at IS NULL) AND (probe_at IS NOT NULL));
 CREATE INDEX raw_crawl_payloads_content ON public.raw_crawl_payloads USING btree (dispensary_id, content_sha256);

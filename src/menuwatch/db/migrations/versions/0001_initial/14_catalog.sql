@@ -20,11 +20,6 @@ CREATE TABLE store_crawls (
 );
 CREATE INDEX store_crawls_time ON store_crawls (crawled_at) INCLUDE (price_changes);  -- changes of a day, for the overview
 
--- Words of a name in comparable form, as catalog/taxonomy/text.py gives them for Latin letters: lower case, without accents and apostrophes.
-CREATE FUNCTION name_words(name text) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT string_to_array(regexp_replace(regexp_replace(
-           lower(normalize(translate(name, U&'\2122\00AE\00A9', '   '), NFKD)), U&'[''\2019\0300-\036F]', '', 'g'), '[^a-z0-9]+', ' ', 'g'), ' ') $$;
-
 -- What the cheapest option costs, specials included; medical only where there is no recreational price.
 CREATE FUNCTION effective_price(rec numeric, rec_special numeric, med numeric, med_special numeric) RETURNS numeric
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT coalesce(least(rec, rec_special), least(med, med_special)) $$;
@@ -109,8 +104,6 @@ CREATE INDEX catalog_products_changed ON catalog_products (changed_at, id);
 -- What is new: without it all that changed since then is read. Written once for each product.
 CREATE INDEX catalog_products_first_seen ON catalog_products (first_seen_at);
 CREATE INDEX catalog_products_brand_name ON catalog_products (brand_name, dispensary_id) INCLUDE (is_in_stock) WHERE brand_name IS NOT NULL;
--- Products without a brand whose names have a word: when a brand becomes known, they may be of it.
-CREATE INDEX catalog_products_brandless ON catalog_products USING gin (name_words(name)) WHERE brand_name IS NULL;
 -- Specials by what they cost: where these are few among millions, or cheap where the dearest come first, no walk along all prices finds them soon.
 CREATE INDEX catalog_products_special ON catalog_products (effective_price(price_rec, price_rec_special, price_med, price_med_special), id)
  WHERE on_special(price_rec, price_rec_special, price_med, price_med_special);

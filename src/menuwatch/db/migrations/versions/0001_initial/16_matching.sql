@@ -8,6 +8,7 @@ CREATE TABLE brands (
   id                       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   slug                     text NOT NULL UNIQUE COLLATE "C",
   name                     text NOT NULL,
+  named_by_person          boolean NOT NULL DEFAULT false,
   merged_into              integer REFERENCES brands (id),
   created_at               timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT brands_merged CHECK (merged_into <> id)
@@ -80,12 +81,15 @@ CREATE TABLE product_matches (
   canonical_product_id     bigint REFERENCES canonical_products (id),  -- null until its block was matched
   platform_ids             text[] NOT NULL DEFAULT '{}' COLLATE "C",   -- ids that hold beyond one store, as "jane:2312356"
   sizes                    text[] NOT NULL DEFAULT '{}' COLLATE "C",
+  name_words               text[] COLLATE "C",       -- by which a brand can be found in its name; null: its brand field names the brand
   matched_at               timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX product_matches_signature ON product_matches (signature_id);
 CREATE INDEX product_matches_product ON product_matches (canonical_product_id);
 CREATE INDEX product_matches_store ON product_matches (dispensary_id);
 CREATE INDEX product_matches_ids ON product_matches USING gin (platform_ids);
+-- Listings whose names may begin with a brand that becomes known.
+CREATE INDEX product_matches_words ON product_matches USING gin (name_words) WHERE name_words IS NOT NULL;
 
 -- Which menu of which store has been taken in.
 CREATE TABLE match_stores (
