@@ -33,12 +33,12 @@ async def four(front: Front) -> Front:
     return front
 
 
-def miles(one: dict[str, Any], other: dict[str, Any]) -> float:
+def kilometers(one: dict[str, Any], other: dict[str, Any]) -> float:
     """By the haversine formula, on a sphere of 6,371.0 km."""
     a, b = math.radians(one["latitude"]), math.radians(other["latitude"])
     across = math.radians(other["longitude"] - one["longitude"])
     h = math.sin((b - a) / 2) ** 2 + math.cos(a) * math.cos(b) * math.sin(across / 2) ** 2
-    return 2 * 6371.0 * math.asin(math.sqrt(h)) / 1.609344
+    return 2 * 6371.0 * math.asin(math.sqrt(h))
 
 
 def stores_of(page: Page) -> list[str]:
@@ -82,7 +82,7 @@ async def test_canadian_places_in_the_search_text(four: Front) -> None:
     for text in ("blue dream M5V 2T6", "blue dream m5v2t6", "blue dream Toronto ON", "toronto blue dream"):
         page = await four.page("/search", params={"q": text})
         assert "“blue dream”" in page.text, text
-        assert "at 2 stores within 25 miles" in page.text
+        assert "at 2 stores within 40 km" in page.text
 
 
 async def test_what_is_no_place_is_told(four: Front) -> None:
@@ -97,15 +97,25 @@ async def test_what_is_no_place_is_told(four: Front) -> None:
 
 async def test_every_list_has_the_distance(four: Front) -> None:
     number = await four.item("Blue Dream")
-    away = miles(TORONTO, AJAX)
-    assert 20 < away < 25
+    away = kilometers(TORONTO, AJAX)
+    assert 30 < away < 40
     for path in ("/stores", "/search", "/deals?sort=newest", "/", f"/p/{number}-blue-dream", "/b/acme"):
         page = await four.page(f"{path}{'&' if '?' in path else '?'}near=43.85,-79.02")
         distances = {"/stores": 2}.get(path, 1)
-        assert len(re.findall(rf"\b(?:0\.1|{away:.0f}) mi\b", page.text)) >= distances, path
+        assert len(re.findall(rf"\b(?:0\.1|{away:.0f}) km\b", page.text)) >= distances, path
     cards = (await four.page("/search?near=43.85,-79.02")).text
-    assert f"Tower, Toronto · {away:.0f} mi" in cards
-    assert " mi" not in re.sub(r"\d+ mi\b(?= <|les)", "", (await four.page("/deals")).text)
+    assert f"Tower, Toronto · {away:.0f} km" in cards
+    assert "mi" not in re.findall(r"\d (km|mi)\b", cards)
+    assert not re.findall(r"\d (?:km|mi)\b", (await four.page("/deals")).text)
+
+
+async def test_distances_are_in_miles_in_the_united_states_and_in_kilometers_in_canada(four: Front) -> None:
+    phoenix = (await four.page("/stores", params={"near": "Tempe, AZ"})).text
+    assert set(re.findall(r"\d (km|mi)\b", phoenix)) == {"mi"}
+    for path in ("/stores", "/search", "/deals", "/"):
+        page = await four.page(path, params={"near": "Timmins, ON"})
+        assert "within 40 km of Timmins, ON" in page.text, path
+        assert "mile" not in page.text, path
 
 
 async def test_an_alert_near_a_place_needs_one_place(four: Front) -> None:
@@ -170,8 +180,8 @@ async def test_the_map_links_every_store(four: Front) -> None:
     page = await four.page("/stores", params={"near": "Toronto"})
     drawing = page.html[page.html.index('<figure class="map">') : page.html.index("</figure>")]
     assert re.findall(r"<title>([^<]*)</title>", drawing) == [
-        f"Tower, {miles({'latitude': 43.7064, 'longitude': -79.3986}, TORONTO):.1f} mi",
-        f"Lakeside, {miles({'latitude': 43.7064, 'longitude': -79.3986}, AJAX):.0f} mi",
+        f"Tower, {kilometers({'latitude': 43.7064, 'longitude': -79.3986}, TORONTO):.1f} km",
+        f"Lakeside, {kilometers({'latitude': 43.7064, 'longitude': -79.3986}, AJAX):.0f} km",
         "Toronto, ON",
     ]
     links = re.findall(r'<a href="(/s/[^"]*)"', drawing)
@@ -204,9 +214,9 @@ async def test_a_product_has_a_map_of_the_stores_nearby(four: Front) -> None:
 
 
 async def test_stores_named_in_a_search_have_their_distance(four: Front) -> None:
-    away = miles({"latitude": 43.7064, "longitude": -79.3986}, TORONTO)
+    away = kilometers({"latitude": 43.7064, "longitude": -79.3986}, TORONTO)
     page = await four.page("/search", params={"q": "tower", "near": "Toronto"})
-    assert f"Stores: Tower, Toronto ({away:.1f} mi)" in page.text
+    assert f"Stores: Tower, Toronto ({away:.1f} km)" in page.text
 
 
 async def test_stores_at_one_place_are_one_mark(four: Front) -> None:
@@ -285,4 +295,4 @@ async def test_directions_and_the_product_on_the_stores_own_menu(four: Front) ->
     assert page.link("Directions").startswith("https://www.google.com/maps/dir/")
     own = await four.page(f"/s/{store}-tower?near=Toronto")
     assert own.link("Directions").endswith("destination=43.642600%2C-79.387100")
-    assert f"{miles({'latitude': 43.7064, 'longitude': -79.3986}, TORONTO):.1f} mi from Toronto, ON" in own.text
+    assert f"{kilometers({'latitude': 43.7064, 'longitude': -79.3986}, TORONTO):.1f} km from Toronto, ON" in own.text

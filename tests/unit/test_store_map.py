@@ -41,6 +41,16 @@ def test_north_is_up_and_the_scale_is_true() -> None:
         assert math.isclose(math.dist(one, other) * per_pixel, real, rel_tol=0.02)
 
 
+def test_the_scale_of_a_map_in_canada_is_in_kilometers() -> None:
+    toronto, barrie = (43.6532, -79.3832), (44.3894, -79.6903)
+    made = draw([store(1, *toronto), store(2, *barrie)], state="ON")
+    assert made is not None
+    pixels, text = made.scale
+    a, b = ((mark.x, mark.y) for mark in made.marks)
+    km = math.dist(a, b) * float(text.removesuffix(" km")) / pixels
+    assert math.isclose(km, miles(toronto, barrie) * 1.609344, rel_tol=0.02)
+
+
 def test_stores_at_one_place_are_one_mark_and_those_without_a_position_are_counted() -> None:
     stores = [store(1, 35.0, -106.0), store(2, 35.00001, -106.0), store(3, 36.0, -107.0), store(4, None, None)]
     made = draw(stores, None)

@@ -44,6 +44,7 @@ def product(n: int, price: float, before: float | None = None) -> dict[str, Any]
         (watch("item", "any_drop", size="3.5 g"), "Blue Dream (3.5 g) gets cheaper"),
         (watch("item", "new_deal", store_id=3), "Blue Dream is on special at Alpha"),
         (watch("brand", "new_product", place="Phoenix, AZ", miles=25), "a product of Wyld is new within 25 miles of Phoenix, AZ"),
+        (watch("brand", "new_product", place="Toronto, ON", miles=25), "a product of Wyld is new within 40 km of Toronto, ON"),
         (watch("store", "price_below", amount=Decimal(20)), "a product costs less than $20.00 at Alpha"),
         (
             watch("search", "back_in_stock", query="/search?q=blue+dream&category=flower&size=3.5+g&max=%2430&special=1"),

@@ -151,14 +151,6 @@ def per_dose(hundredths: int | None, state: str | None = None) -> str:
     return "" if hundredths is None else f"{sign(state)}{hundredths / 10_000:,.2f} per 10 mg"
 
 
-def distance(meters: int | None) -> str:
-    """`0.4 mi`, `12 mi`; empty if unknown."""
-    if meters is None:
-        return ""
-    miles = meters / 1609.344
-    return f"{miles:.1f} mi" if miles < 10 else f"{miles:,.0f} mi"
-
-
 def seen(moment: datetime | None, now: datetime) -> str:
     """Age of a menu: `2 hours ago`."""
     if moment is None:

@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from menuwatch.catalog.taxonomy.text import slug
 from menuwatch.db.pool import Connection
-from menuwatch.geo import postcodes, states
+from menuwatch.geo import postcodes, states, units
 from menuwatch.geo.postcodes import Place
 from menuwatch.storefront.page_queries import NearbyStores
 from menuwatch.storefront.search import find_nearby_stores
@@ -47,6 +47,18 @@ class Around:
     """Whether `place` is the most populous one of its name."""
     guessed: bool = False
     """Derived from the visitor's network, not entered."""
+
+    def distance(self, meters: int | None) -> str:
+        """A distance from here in words: `12 mi`, in Canada `19 km`; empty if unknown."""
+        return units.distance(meters, self._state)
+
+    def radius(self, miles: int | None = None) -> str:
+        """The radius that is searched, or another one, in words: `25 miles`, in Canada `40 km`."""
+        return units.radius(self.miles if miles is None else miles, self._state)
+
+    @property
+    def _state(self) -> str | None:
+        return self.place.state if self.place is not None else None
 
     @property
     def unknown(self) -> bool:

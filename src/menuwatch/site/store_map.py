@@ -1,6 +1,6 @@
 """Map of stores as server-side SVG: their positions, the larger towns, and a scale; nothing is loaded from elsewhere. Pure.
 
-The projection is equirectangular around the middle: over a few hundred miles it is true to a percent or two.
+The projection is equirectangular around the middle: over a few hundred kilometers it is true to a percent or two.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from menuwatch.geo.postcodes import Town, towns_between
+from menuwatch.geo import units
+from menuwatch.geo.postcodes import Place, Town, towns_between
 from menuwatch.storefront.page_queries import ListedStore, Offer
 
 WIDTH, HEIGHT = 480, 340
@@ -21,8 +22,8 @@ _LETTER, _LINE = 8.6, 18
 """Size of a letter at the largest font that the style sheet sets."""
 _LONGEST = 22
 _MOST_NAMES, _MOST_TOWNS = 6, 6
-_MILES_PER_DEGREE = 69.09
-_LEAST_MILES = 1.0
+_METERS_PER_DEGREE = 111_190
+_LEAST_METERS = 1_600
 """Smallest width of the drawing."""
 _SCALES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
@@ -77,23 +78,28 @@ class StoreMap:
         return any(len(mark.stores) > 1 for mark in self.marks)
 
 
-def draw_stores(stores: Sequence[ListedStore], here: tuple[float, float] | None = None) -> StoreMap | None:
-    """The map of a list of stores."""
-    return draw([MapStore(one.id, one.name, one.latitude, one.longitude, one.meters) for one in stores], here)
+def draw_stores(
+    stores: Sequence[ListedStore], here: Place | None = None, *, state: str | None = None
+) -> StoreMap | None:
+    """The map of a list of stores around a place or in a state."""
+    shown = [MapStore(one.id, one.name, one.latitude, one.longitude, one.meters) for one in stores]
+    return draw(shown, here.point, state=here.state) if here else draw(shown, state=state)
 
 
-def draw_offers(offers: Sequence[Offer], here: tuple[float, float]) -> StoreMap | None:
+def draw_offers(offers: Sequence[Offer], here: Place) -> StoreMap | None:
     """The map of the stores near a place that offer a product, nearest first, each location once."""
     near = sorted((one for one in offers if one.meters is not None), key=lambda one: (one.meters, one.store_id))
     places: dict[int, Offer] = {}
     for offer in near:
         places.setdefault(offer.location_key, offer)
     stores = [MapStore(one.store_id, one.store, one.latitude, one.longitude, one.meters) for one in places.values()]
-    return draw(stores, here)
+    return draw(stores, here.point, state=here.state)
 
 
-def draw(stores: Sequence[MapStore], here: tuple[float, float] | None = None) -> StoreMap | None:
-    """The map of stores, the most important first; None if fewer than two points are known."""
+def draw(
+    stores: Sequence[MapStore], here: tuple[float, float] | None = None, *, state: str | None = None
+) -> StoreMap | None:
+    """The map of stores, the most important first; None if fewer than two points are known. The scale is in the unit of `state`."""
     placed = [(s, s.latitude, s.longitude) for s in stores if s.latitude is not None and s.longitude is not None]
     points = [(lat, lon) for _, lat, lon in placed] + ([here] if here else [])
     if not placed or len(points) < 2:
@@ -106,7 +112,7 @@ def draw(stores: Sequence[MapStore], here: tuple[float, float] | None = None) ->
     degrees = max(
         (north - south) / (HEIGHT - 2 * _MARGIN),
         (east - west) * narrow / (WIDTH - 2 * _MARGIN),
-        _LEAST_MILES / _MILES_PER_DEGREE / (WIDTH - 2 * _MARGIN),
+        _LEAST_METERS / _METERS_PER_DEGREE / (WIDTH - 2 * _MARGIN),
     )
 
     def at(lat: float, lon: float) -> tuple[float, float]:
@@ -138,7 +144,7 @@ def draw(stores: Sequence[MapStore], here: tuple[float, float] | None = None) ->
         marks=marks,
         towns=_towns(towns, room, at),
         here=centre,
-        scale=_scale(degrees * _MILES_PER_DEGREE),
+        scale=_scale(degrees * _METERS_PER_DEGREE, state),
         missing=len(stores) - len(placed),
     )
 
@@ -192,10 +198,12 @@ def _towns(towns: Sequence[Town], room: _Room, at: Callable[[float, float], tupl
     return labels
 
 
-def _scale(miles_per_pixel: float) -> tuple[float, str]:
-    """The longest bar of a round length that is at most a quarter of the width."""
-    fitting = [miles for miles in _SCALES if miles / miles_per_pixel <= WIDTH / 4] or [_SCALES[0]]
-    return round(fitting[-1] / miles_per_pixel, 1), f"{fitting[-1]:g} mi"
+def _scale(meters_per_pixel: float, state: str | None) -> tuple[float, str]:
+    """The longest bar of a round length that is at most a quarter of the width, in the unit that people of that state use."""
+    meters, unit = (1000, "km") if units.is_metric(state) else (units.METERS_PER_MILE, "mi")
+    pixels = [length * meters / meters_per_pixel for length in _SCALES]
+    at = max((n for n, one in enumerate(pixels) if one <= WIDTH / 4), default=0)
+    return round(pixels[at], 1), f"{_SCALES[at]:g} {unit}"
 
 
 def _short(name: str) -> str:

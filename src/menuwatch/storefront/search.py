@@ -18,6 +18,7 @@ from psycopg import AsyncConnection
 from menuwatch.catalog.taxonomy.text import words
 from menuwatch.db import sql
 from menuwatch.db.query import Row, fetch_all, fetch_one
+from menuwatch.geo.units import KM_PER_MILE
 from menuwatch.storefront.page_queries import ItemCard, NearbyStores, list_item_cards, nearby_values
 from menuwatch.storefront.parsed_query import MAX_WORDS, ParsedQuery, parse_query, with_fewer_words
 
@@ -33,7 +34,6 @@ MOST_NEARBY_STORES = 200
 _SAMPLE_ROWS = 8_000
 _KM_PER_DEGREE = 111.2
 _MOST = 2**31 - 2
-METERS_PER_MILE = 1609.344
 
 PRICE_STEPS = (2_000, 4_000, 6_000, 10_000)
 """Bounds of the price ranges, in cents."""
@@ -301,7 +301,7 @@ async def list_brands(conn: AsyncConnection[Any], slugs: Sequence[str]) -> list[
 async def find_nearby_stores(conn: AsyncConnection[Any], point: tuple[float, float], miles: float) -> NearbyStores:
     """Stores around a point, nearest first; cut at the maximum that a search reads."""
     latitude, longitude = point
-    km = miles * METERS_PER_MILE / 1000
+    km = miles * KM_PER_MILE
     lat_span = km / _KM_PER_DEGREE
     values = {
         "lat": latitude,

@@ -79,7 +79,7 @@ async def page(request: Request, conn: Connection, address: str, *, form: FormIn
         "size": size,
         "size_path": lambda one: _with_size(path, one),
         "tables": tables,
-        "map": store_map.draw_offers(offers, place.place.point) if place.place is not None else None,
+        "map": store_map.draw_offers(offers, place.place) if place.place is not None else None,
         "line": line,
         "shown": shown,
         "chosen": asked.store is not None and shown is not None and shown.store_id == asked.store,

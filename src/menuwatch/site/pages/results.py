@@ -160,7 +160,7 @@ def _chips(asked: SearchQuery, brands: dict[str, str], store: ListedStore | None
     if (asked.thc_low or asked.thc_high) and not (asked.error("thc_min") or asked.error("thc_max")):
         found.append((f"THC {_range(asked.thc_low, asked.thc_high, '', ' %')}", asked.link(thc_low="", thc_high="")))
     if place.place is not None:
-        found.append((f"within {place.miles} mi of {place.place.label}", asked.link(near="")))
+        found.append((f"within {place.radius()} of {place.place.label}", asked.link(near="")))
     return [Option(label=label, items=None, link=link, chosen=True) for label, link in found]
 
 

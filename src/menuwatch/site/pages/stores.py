@@ -35,7 +35,7 @@ async def every(request: Request, conn: ReadConn) -> Response:
     stores = await page_queries.list_stores(conn, nearby=place.nearby, limit=200) if place.nearby is not None else []
     context = {
         "place": place,
-        "map": store_map.draw_stores(stores, place.place.point if place.place else None),
+        "map": store_map.draw_stores(stores, place.place),
         "states": [
             dict(one, label=words.state(one["state"]) or _NO_STATE, path=f"/stores/{quote(one['state'] or _ELSEWHERE)}")
             for one in await page_queries.list_states(conn)
@@ -62,7 +62,7 @@ async def of_state(request: Request, conn: ReadConn, state: str, after: int | No
     if (moved := screen.moved(request, path)) is not None:
         return moved
     context = {
-        "map": store_map.draw_stores(found[:_ON_PAGE]),
+        "map": store_map.draw_stores(found[:_ON_PAGE], state=code),
         "states": [],
         "stores": found[:_ON_PAGE],
         "label": label,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from menuwatch.core.format import pluralize
-from menuwatch.geo import states
+from menuwatch.geo import states, units
 from menuwatch.storefront.watches.model import CONDITIONS, Event, Named, Watch
 
 _MOST_LINES = 40
@@ -87,10 +87,12 @@ _FILTERS = {
 
 
 def where(watch: Watch, named: Named) -> str:
-    """` at …`, ` within 25 miles of …`, or nothing."""
+    """` at …`, ` within 25 miles of …`, in Canada ` within 40 km of …`, or nothing."""
     if watch.store_id is not None:
         return f" at {one_line(named.store or 'a store that is no longer listed')}"
-    return f" within {watch.miles} miles of {one_line(watch.place)}" if watch.place is not None else ""
+    if watch.place is None or watch.miles is None:
+        return ""
+    return f" within {units.radius(watch.miles, units.state_of(watch.place))} of {one_line(watch.place)}"
 
 
 def headline(watch: Watch, named: Named, facts: Mapping[str, Any]) -> str:

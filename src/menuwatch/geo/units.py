@@ -1,0 +1,38 @@
+"""Distances in the unit that people of a place use: kilometers in Canada, miles in the United States. Pure.
+
+Searches and alerts keep their radius in miles everywhere; only what is shown differs.
+"""
+
+from __future__ import annotations
+
+import re
+
+from menuwatch.geo import states
+
+METERS_PER_MILE = 1609.344
+KM_PER_MILE = METERS_PER_MILE / 1000
+_STATE = re.compile(r", ([A-Z]{2})\b")
+
+
+def is_metric(state: str | None) -> bool:
+    """Whether distances from a place in this state or province are shown in kilometers."""
+    return state in states.PROVINCES
+
+
+def state_of(label: str) -> str | None:
+    """The state or province in a place's label: `ON` for "Toronto, ON M5V"; None if it names none."""
+    match = _STATE.search(label)
+    return match[1] if match else None
+
+
+def distance(meters: float | None, state: str | None) -> str:
+    """`0.4 mi`, `12 mi` from a place in that state, `0.6 km`, `19 km` from one in Canada; empty if unknown."""
+    if meters is None:
+        return ""
+    length, unit = (meters / 1000, "km") if is_metric(state) else (meters / METERS_PER_MILE, "mi")
+    return f"{length:.1f} {unit}" if length < 9.95 else f"{length:,.0f} {unit}"
+
+
+def radius(miles: int, state: str | None) -> str:
+    """A radius around a place in that state: `25 miles`; in Canada, rounded: `40 km`."""
+    return f"{miles * KM_PER_MILE:.0f} km" if is_metric(state) else f"{miles} miles"
