@@ -25,14 +25,11 @@ from menuwatch.db.keeper import keeping as keeping_database
 from menuwatch.db.loop import running
 from menuwatch.db.pool import Pool, open_pool
 from menuwatch.ops.backup.mark import refuse_unfinished
-from menuwatch.platforms import registry
-from menuwatch.platforms.base import Platform
-from menuwatch.queue.schedules import store as schedules
-from menuwatch.queue.schedules.model import default_schedules
 from menuwatch.storage.service import open_storage
 
 if TYPE_CHECKING:
     from menuwatch.fetch.browser import Profile
+    from menuwatch.platforms.base import Platform
     from menuwatch.search_crawl.protocols import Provider, Site
 
 log = get_logger(__name__)
@@ -55,6 +52,8 @@ class System:
     @cached_property
     def platforms(self) -> Mapping[str, Platform]:
         """The adapters by name, imported at the first use. Raises Refused for unusable settings."""
+        from menuwatch.platforms import registry
+
         return registry.platforms(self.settings)
 
     @cached_property
@@ -111,17 +110,11 @@ async def open_system(
                 log.info(
                     "archive orphans cleaned", action="start_orphans_cleaned", published=published, removed=removed
                 )
+                _warn_of_unusable_platforms()
             if clock is None:
                 reader = ClockReader(pool, clock := DatabaseClock())
                 await reader.step()
                 await at_end.enter_async_context(running(reader))
-            for unusable in registry.installed()[1]:
-                log.warning(
-                    f"{unusable}; its stores are not crawled",
-                    action="platform_unusable",
-                    platform=unusable.name,
-                    package=unusable.package,
-                )
             yield System(
                 settings=settings,
                 database_url=url,
@@ -133,8 +126,23 @@ async def open_system(
             )
 
 
+def _warn_of_unusable_platforms() -> None:
+    from menuwatch.platforms import registry
+
+    for unusable in registry.installed()[1]:
+        log.warning(
+            f"{unusable}; its stores are not crawled",
+            action="platform_unusable",
+            platform=unusable.name,
+            package=unusable.package,
+        )
+
+
 async def ensure_default_schedules(system: System) -> int:
     """Creates the schedules that every installation has, where they are missing; returns how many."""
+    from menuwatch.queue.schedules import store as schedules
+    from menuwatch.queue.schedules.model import default_schedules
+
     async with system.pool.connection() as conn:
         crawled = [name for name, platform in system.platforms.items() if platform.requested]
         unlisted = [name for name in crawled if not system.platforms[name].lists_stores]

@@ -33,10 +33,11 @@ def test_what_needs_no_command_loads_no_database_driver_and_no_command(words: li
     assert done.stderr == "[]\n"
 
 
-def test_a_command_that_reads_loads_no_adapter() -> None:
+def test_a_command_that_reads_loads_no_adapter_and_nothing_for_logs_and_progress() -> None:
     code = (
         "import sys, menuwatch.system, menuwatch.cli.products, menuwatch.cli.stores, menuwatch.cli.tasks\n"
-        "print([name for name in sys.modules if name.startswith('menuwatch.platforms.') and name.endswith('.adapter')])"
+        "print([name for name in sys.modules if name.startswith('menuwatch.platforms.') and name.endswith('.adapter')]\n"
+        "      + sorted({'structlog', 'rich.progress'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"

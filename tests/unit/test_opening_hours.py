@@ -97,6 +97,15 @@ def test_a_day_that_is_not_given_is_not_known() -> None:
     assert (late.is_open, late.opens) == (False, None)
 
 
+def test_a_weekday_with_two_periods_is_not_known() -> None:
+    days = [("Monday", "9:00 AM", "1:00 PM"), ("Monday", "3:00 PM", "8:00 PM"), ("Tuesday", "9:00 AM", "8:00 PM")]
+    days += days[2:]
+    record = {"working_hours": [{"day": day, "period": {"from": start, "to": end}} for day, start, end in days]}
+    hours = read_hours(record)
+    assert hours is not None
+    assert hours.week == {1: (9 * 60, 20 * 60)}
+
+
 def test_jane_gives_working_hours() -> None:
     hours = known(
         {

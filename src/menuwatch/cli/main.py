@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib
 import os
 import signal
@@ -60,6 +61,10 @@ def options(
         from menuwatch.accounts import audit  # not loaded for help, the version and completion
 
         audit.set_actor(audit.Actor.at_terminal())
+
+
+_COLLECT_AFTER = 20_000
+"""New objects after which Python looks for garbage. Its default of 700 does so hundreds of times while modules are imported."""
 
 
 class Entry(NamedTuple):
@@ -212,6 +217,7 @@ def main() -> None:
         # As Ctrl-C: everything is stopped again, the embedded database too. Server and worker stop gracefully.
         signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     completion.get_completion_inspect_parameters()  # registers the shells
+    gc.set_threshold(_COLLECT_AFTER)
     try:
         select_program(_typed(os.environ) or sys.argv[1:])(prog_name="menuwatch")
     except Refused as error:

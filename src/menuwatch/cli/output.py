@@ -19,25 +19,19 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from json import loads
-from typing import Any, BinaryIO, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
 
 import msgspec
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.segment import Segment
 from rich.text import Text
 
 from menuwatch.core import csv_cells
 from menuwatch.core import format as text_format
 from menuwatch.core.shapes import to_row
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 # Piped output has no width of its own; 80 columns would cut every name.
 _PIPED_WIDTH = 160
@@ -359,6 +353,15 @@ class ProgressBar:
 @contextmanager
 def progress_bar(description: str, *, total: int | None = None, remaining: bool = True) -> Iterator[ProgressBar]:
     """A bar with a count on standard error, where that is a terminal, with the `remaining` or the elapsed time; removed at the end."""
+    from rich.progress import (  # few commands show one
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     time = TimeRemainingColumn() if remaining else TimeElapsedColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), time)
     shown = errors.is_terminal and total != 1

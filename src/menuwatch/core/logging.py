@@ -4,6 +4,8 @@ A line logged during an attempt at a task has its `task_id` and `attempt`, the t
 
 Paths, names and headers in them are untrusted. In `json` every non-ASCII character is escaped; in `console` everything that a
 terminal would interpret is (control and format characters, line ends outside of tracebacks).
+
+structlog is imported with the first line: most commands log nothing, and the import is a tenth of their start.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
+from functools import partial
+from threading import Lock
 from typing import Any, TextIO
-
-import structlog
 
 from menuwatch.core.errors import Refused, unknown_value
 
@@ -63,7 +65,7 @@ class _Libraries(logging.Handler):
             self._written.clear()
         self._written[key] = (now, 0)
         try:
-            log = structlog.get_logger(record.name)
+            log = get_logger(record.name)
             write = log.error if record.levelno >= logging.ERROR else log.warning
             more = {"suppressed": held} if held else {}
             write(record.getMessage(), action="library_log", library=record.name, exc_info=record.exc_info, **more)
@@ -137,7 +139,7 @@ def _capture(logger: Any, method: str, event: MutableMapping[str, Any]) -> Mutab
             for sink in _sinks:
                 sink(event)
         if level < _level:
-            raise structlog.DropEvent
+            raise _structlog().DropEvent
     return event
 
 
@@ -163,9 +165,13 @@ def capture(sink: Sink) -> Iterator[None]:
 
 def _set_threshold() -> None:
     """Has the loggers pass on what standard error or a sink needs."""
+    structlog = _structlog()
     if structlog.is_configured():
-        lowest = min(_level, CAPTURED) if _sinks else _level
-        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(lowest))
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_threshold()))
+
+
+def _threshold() -> int:
+    return min(_level, CAPTURED) if _sinks else _level
 
 
 def configure(log_format: str = "console", level: str = "info", stream: TextIO | None = None) -> None:
@@ -175,8 +181,39 @@ def configure(log_format: str = "console", level: str = "info", stream: TextIO |
         raise Refused(unknown_value("LOG_FORMAT", log_format, _FORMATS))
     if level not in _LEVELS:
         raise Refused(unknown_value("LOG_LEVEL", level, _LEVELS))
-    global _level
+    global _level, _set_up
     _level = _LEVELS[level]
+    _set_up = partial(_set_structlog_up, log_format, stream)
+    if "structlog" in sys.modules:
+        _structlog()
+    root = logging.getLogger()
+    for handler in [each for each in root.handlers if isinstance(each, _Libraries)]:
+        root.removeHandler(handler)
+    # What libraries say below a warning is about their own insides.
+    root.addHandler(_Libraries(max(_LEVELS[level], logging.WARNING)))
+
+
+_set_up: Callable[[], None] | None = None
+"""What is left to do of the last `configure`."""
+_setting_up = Lock()
+
+
+def _structlog() -> Any:
+    """The library, imported and set up."""
+    import structlog
+
+    global _set_up
+    if _set_up is not None:
+        with _setting_up:
+            if _set_up is not None:
+                _set_up()
+                _set_up = None
+    return structlog
+
+
+def _set_structlog_up(log_format: str, stream: TextIO | None) -> None:
+    import structlog
+
     target: Any = stream if stream is not None else _Stderr()
     renderers: list[Any] = [structlog.processors.JSONRenderer()]
     if log_format == "console":
@@ -192,16 +229,23 @@ def configure(log_format: str = "console", level: str = "info", stream: TextIO |
             *renderers,
         ],
         logger_factory=structlog.PrintLoggerFactory(target),
+        wrapper_class=structlog.make_filtering_bound_logger(_threshold()),
         cache_logger_on_first_use=False,
     )
-    _set_threshold()
-    root = logging.getLogger()
-    for handler in [each for each in root.handlers if isinstance(each, _Libraries)]:
-        root.removeHandler(handler)
-    # What libraries say below a warning is about their own insides.
-    root.addHandler(_Libraries(max(_LEVELS[level], logging.WARNING)))
+
+
+class _Logger:
+    """A logger of structlog, which is made with each line."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_structlog().get_logger(self._name), name)
 
 
 def get_logger(name: str) -> Any:
     """A logger; call it as `log.info("sentence", action="task_completed", task_id=…)`."""
-    return structlog.get_logger(name)
+    return _Logger(name)

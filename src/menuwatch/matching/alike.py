@@ -1,4 +1,4 @@
-"""Gives listings that are written as another one its number at once, where nothing has to be compared again for it."""
+"""Gives a listing with a known signature its number at once, where no block has to be grouped again for that."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Alike(NamedTuple):
 
 
 async def take_numbers(conn: AsyncConnection[Any], listings: Sequence[Alike]) -> set[int]:
-    """Gives listings the numbers of their signatures where that leaves all groups of their blocks as they are; returns which. The
-    blocks of the others have to be grouped again."""
+    """Gives listings the numbers of their signatures where that changes no group of their blocks; returns the ids of those listings.
+    The blocks of the others have to be grouped again."""
     if not listings:
         return set()
     rows = [
@@ -50,7 +50,7 @@ async def take_numbers(conn: AsyncConnection[Any], listings: Sequence[Alike]) ->
 
 
 async def _summarize(conn: AsyncConnection[Any], ids: Sequence[int]) -> None:
-    """Says again what products are, which have more listings now."""
+    """Updates the summaries of products that have more listings now."""
     stored = await stored_products(conn, ids)
     signatures: dict[int, list[tuple[Signature, int]]] = defaultdict(list)
     for number, parsed, listings in await (await conn.execute(_q.signatures, {"ids": ids}, prepare=False)).fetchall():

@@ -1,4 +1,4 @@
-"""Finds brands in names, and takes them out. Pure."""
+"""Finds brands in names and removes them. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VOWELS = frozenset("aeiouy")
 
 @dataclass(frozen=True, slots=True)
 class KnownBrands:
-    """Brands that menus name in their brand field, as cores, by their first word."""
+    """The cores of brands that menus name in their brand field, by first word."""
 
     by_first: Mapping[str, frozenset[tuple[str, ...]]] = field(default_factory=dict)
 
@@ -35,7 +35,7 @@ class KnownBrands:
         return cls({first: frozenset(cores) for first, cores in found.items()})
 
     def named(self, name: NameParts) -> tuple[str, ...]:
-        """The known brand that a name tells; else ()."""
+        """The known brand in a name; else ()."""
         return self.at_start(name.words) or self.at_end(name) or self.within(name.words)
 
     def at_start(self, name: tuple[str, ...]) -> tuple[str, ...]:
@@ -65,8 +65,8 @@ class KnownBrands:
         ends += [core for core in in_brackets if not all(word in _NAMING for word in core)]
         if "by" in every[1:-1]:
             ends.append(brand_core(" ".join(every[len(every) - every[::-1].index("by") :])))
-        telling = tuple(word for word in every if not says_nothing(word))
-        last = [brand_core(" ".join(telling[-length:])) for length in (3, 2, 1) if len(telling) > length]
+        distinctive = tuple(word for word in every if not says_nothing(word))
+        last = [brand_core(" ".join(distinctive[-length:])) for length in (3, 2, 1) if len(distinctive) > length]
         ends += [core for core in last if not all(word in _NAMING for word in core)]
         return next((core for core in ends if core and core in self.by_first.get(core[0], ())), ())
 
@@ -78,7 +78,7 @@ _NAMING = frozenset(singular(word) for word in lexicon.OF_NAMES | lexicon.GENERI
 
 @lru_cache(maxsize=65_536)
 def brand_core(brand: str) -> tuple[str, ...]:
-    """Words of a brand without what menus add or leave out: "The Cresco Labs™" and "Cresco" are both `("cresco",)`."""
+    """A brand's words without those that menus add or omit: "The Cresco Labs™" and "Cresco" are both `("cresco",)`."""
     found = list(words(unmarked(brand)))
     if " ".join(found) in lexicon.NO_BRAND:
         return ()
@@ -109,12 +109,12 @@ def words_of_brand(first: str) -> list[str]:
 
 
 def says_nothing(word: str) -> bool:
-    """Whether a word is one of the trade, which tells no product from another."""
+    """Whether a word is one of the trade, which does not distinguish products."""
     return word in lexicon.GENERIC or word in lexicon.FORMS or word in lexicon.STRAINS
 
 
 def brand_named_in(name: str, known: KnownBrands) -> tuple[str, ...]:
-    """The known brand that a listing without a brand belongs to by its name; else ()."""
+    """The known brand in the name of a listing; else ()."""
     return known.named(take_apart(name))
 
 

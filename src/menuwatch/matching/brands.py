@@ -1,4 +1,4 @@
-"""Brands by what menus call them: aliases are resolved before a listing is parsed, and new spellings are learned after."""
+"""Brands by their spellings on menus: aliases are resolved before a listing is parsed, and new spellings are learned afterwards."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def learn(conn: AsyncConnection[Any], signed: Iterable[tuple[Listing, Sign
 
 
 async def rematch_names(conn: AsyncConnection[Any], new: Mapping[str, frozenset[tuple[str, ...]]]) -> None:
-    """Outdates listings whose names tell one of these brands, by their first words, where their brand is read from the name."""
+    """Outdates listings whose brand is read from the name, and whose names contain one of these brands (by their first words)."""
     if not new:
         return
     known = KnownBrands(new)

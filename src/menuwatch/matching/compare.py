@@ -269,12 +269,12 @@ def _word_level(
     left = [i for i in found.left if words_a[i] != "x" and words_a[i] not in brand_extra and not words_a[i].isdigit()]
     right = [j for j in found.right if words_b[j] != "x" and words_b[j] not in brand_extra and not words_b[j].isdigit()]
     shared = tuple(words_a[i] for i, _ in found.pairs if words_a[i] != "x")
-    telling = [word for word in shared if not is_line(a, word) and not (word.isdigit() and len(shared) > 1)]
+    distinctive = [word for word in shared if not is_line(a, word) and not (word.isdigit() and len(shared) > 1)]
     own_a = [i for i in left if not is_line(a, words_a[i]) and len(words_a[i]) > 1]
     own_b = [j for j in right if not is_line(b, words_b[j]) and len(words_b[j]) > 1]
-    rarity = sum(block.rarity(word) for word in telling)
+    rarity = sum(block.rarity(word) for word in distinctive)
     bits = max(-_RAREST, min(_RAREST, (rarity - 5.0) * 0.5))
-    if not telling:
+    if not distinctive:
         if shared and not left and not right:
             return ("equal" if found.kind is Kind.EXACT else "variant"), min(bits, 0.0), shared
         return "none", 0.0, shared
@@ -286,7 +286,7 @@ def _word_level(
         if found.kind is Kind.EXACT:
             return "equal", bits, shared
         return ("variant" if found.kind is not Kind.ABBREVIATION else "abbreviation"), bits, shared
-    share = len(telling) / (len(telling) + max(len(own_a), len(own_b)))
+    share = len(distinctive) / (len(distinctive) + max(len(own_a), len(own_b)))
     if a.kind == "edible" and not {*(words_a[i] for i in own_a), *(words_b[j] for j in own_b)}.isdisjoint(
         lexicon.EFFECTS
     ):

@@ -61,13 +61,13 @@ def is_near(found: Comparison) -> bool:
 
 
 class Keys:
-    """What signatures of a block are looked up by: those that share a telling key are compared."""
+    """What signatures of a block are looked up by: those that share a distinctive key are compared."""
 
     def __init__(self, signatures: Iterable[Signature]) -> None:
         self._of = {one.key: _keys(one) for one in signatures}
         self._count = Counter(key for keys in self._of.values() for key in keys)
 
-    def telling(self, one: Signature) -> Sequence[str]:
+    def distinctive(self, one: Signature) -> Sequence[str]:
         """Keys of a signature that few others have; if there are none, the one that fewest have."""
         keys = self._of[one.key]
         found = [key for key in keys if self._count[key] <= _COMMON]
@@ -205,7 +205,7 @@ CATALOGS = frozenset({"jane", "weedmaps"})
 def _candidates(
     members: Sequence[Member], order: Sequence[int], keys: Keys, corrections: Mapping[tuple[UUID, UUID], bool]
 ) -> Iterator[tuple[int, int]]:
-    """Pairs that share a telling key or an id, each once. Of those that share an id, each is compared with the first one that no
+    """Pairs that share a distinctive key or an id, each once. Of those that share an id, each is compared with the first one that no
     person judged different: that joins all of them, however many they are."""
     by_key: dict[str, list[int]] = defaultdict(list)
     by_id: dict[str, list[int]] = defaultdict(list)
@@ -216,7 +216,7 @@ def _candidates(
             by_id[one].append(i)
     seen: set[tuple[int, int]] = set()
     for i in order:
-        found: list[Sequence[int]] = [by_key[key] for key in keys.telling(members[i].signature)]
+        found: list[Sequence[int]] = [by_key[key] for key in keys.distinctive(members[i].signature)]
         found += [_first_same(members, i, by_id[one], corrections) for one in members[i].platform_ids]
         for others in found:
             for j in others:

@@ -1,4 +1,4 @@
-"""Which signatures of a block have to be grouped again after a menu, so that all of it is as if it had been grouped as a whole. Pure.
+"""Which signatures of a block have to be grouped again after a menu, so that the result equals grouping the whole block. Pure.
 
 Whether two signatures are one product depends on both, on what the names of their block say together (`compare.Block`), on how common
 their keys are, and on the ids and stores of their component. So those are outdated that are new, whose words became more or less
@@ -43,7 +43,7 @@ def outdated(signatures: Sequence[StoredSignature], corrections: Mapping[tuple[U
             not words.isdisjoint(every)
             or any((line_key(one), word) in lines for word in every)
             or old.forms_of(one) != new.forms_of(one)
-            or set(old_keys.telling(one)) != set(keys.telling(one))
+            or set(old_keys.distinctive(one)) != set(keys.distinctive(one))
         )
 
     changed = fresh | {one.id for one in used if one.id not in fresh and is_affected(one.signature)}
@@ -78,12 +78,12 @@ def _near(
     for one in used:
         if one.id not in changed:
             continue
-        telling = set(keys.telling(one.signature))
+        distinctive = set(keys.distinctive(one.signature))
         for key in keys.every(one.signature):
             for other in by_key[key]:
                 if other.id in first or other.id in found:
                     continue
-                if key not in telling and key not in keys.telling(other.signature):
+                if key not in distinctive and key not in keys.distinctive(other.signature):
                     continue
                 if is_near(compare(one.signature, other.signature, block)):
                     found.add(other.id)

@@ -1,4 +1,4 @@
-"""Takes the changed listings of a store in: signs them, writes their links and marks their blocks."""
+"""Takes in the changed listings of a store: signs them, writes their links and marks their blocks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Opening hours in platforms' records of stores. Pure.
 
-Dutchie gives the hours for pickup, by weekday and for special days; Jane the working hours by weekday. Others give none.
+Dutchie gives the hours for pickup, by weekday and for special days; Jane the working hours by weekday. Others give none. A weekday for
+which Jane lists two different periods is not known: no recording has one, so it is not clear whether both count.
 """
 
 from __future__ import annotations
@@ -92,10 +93,14 @@ def read_hours(record: Any) -> OpeningHours | None:
             _set(special, day, bounds, "start", "end", closed=not bounds.get("active"))
         return OpeningHours(week=week, special=special, for_pickup=True) if week else None
     days = record.get("working_hours")
+    several: set[int] = set()
     for entry in days if isinstance(days, list) else ():
         name = str(entry.get("day")).lower() if isinstance(entry, dict) else ""
         if name in WEEKDAYS and isinstance(entry.get("period"), dict):
-            _set(week, WEEKDAYS.index(name), entry["period"], "from", "to", closed=False)
+            one: dict[int, Opening | None] = {}
+            _set(one, WEEKDAYS.index(name), entry["period"], "from", "to", closed=False)
+            several |= {day for day, span in one.items() if week.setdefault(day, span) != span}
+    week = {day: span for day, span in week.items() if day not in several}
     return OpeningHours(week=week) if week else None
 
 

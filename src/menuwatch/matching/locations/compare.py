@@ -97,7 +97,7 @@ class _Say(Protocol):
 
 
 class Scale(NamedTuple):
-    """How telling words and telephone numbers are among all records."""
+    """How distinctive words and telephone numbers are among all records."""
 
     weigh: Weights
     phones: Mapping[str, int]

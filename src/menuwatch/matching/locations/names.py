@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 Weights = Callable[[str], float]
-"""How telling a word is, in bits: rare ones say more."""
+"""How distinctive a word is, in bits: rare ones say more."""
 
 
 def word_set(text: str) -> frozenset[str]:
