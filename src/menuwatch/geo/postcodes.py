@@ -1,6 +1,6 @@
 """Coordinates of postcodes and cities of the United States and Canada.
 
-The United States are in the package `zipcodes`; Canada, and how many people live in a city, in the tables of `geo/data`, which
+The United States are in the package `zipcodes`; Canada, and populations, in the tables of `geo/data`, which
 `tools/make_places.py` makes from data of GeoNames (https://www.geonames.org, CC BY 4.0).
 
 The lists are unpacked on first use: that blocks the process for about a second and keeps 60 MB. Servers call `warm` before the first
@@ -143,21 +143,21 @@ def town_near(latitude: float, longitude: float) -> Place | None:
 
 @functools.lru_cache(maxsize=4096)
 def postcode(number: str) -> Place | None:
-    """The area of five digits; None where there is no such postcode, or it is nowhere on a map (a post office of the forces)."""
+    """The area of five digits; None if it does not exist or has no position (a military post office)."""
     if _FIVE_DIGITS.fullmatch(number) is None:
         return None
     return next((_place(row) for row in _list.matching(number) if _has_coordinates(row)), None)
 
 
 def city(name: str, state: str) -> Place | None:
-    """The middle of a city, by any name that the post knows it by; the state or province as two letters or in full."""
+    """The middle of a city, by any name that the postal service accepts; the state or province as two letters or in full."""
     code = states.code_in_america(state)
     return None if code is None else _cities(code).get(_plain(name))
 
 
 @functools.cache
 def _cities(state: str) -> Mapping[str, Place]:
-    """The cities of a state or province, by plain name: their own, then those that the post accepts, then those that it does not."""
+    """The cities of a state or province, by plain name: their own, then those that the postal service accepts, then others."""
     if state in states.PROVINCES:
         return _canadian_cities(state)
     rows = [row for row in _list.filter_by(state=state) if _has_coordinates(row)]
@@ -202,7 +202,7 @@ def _everywhere(name: str) -> tuple[Place, ...]:
 
 @functools.cache
 def _people() -> Mapping[tuple[str, str], int]:
-    """Numbers of inhabitants by plain name and state."""
+    """Populations by plain name and state."""
     people: dict[tuple[str, str], int] = {}
     for town in _towns():
         people.setdefault((_plain(town.name), town.state), town.population)
@@ -217,7 +217,7 @@ def _whole_states() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Town:
-    """A town with its number of inhabitants."""
+    """A town with its population."""
 
     name: str
     state: str
@@ -277,11 +277,11 @@ def _has_coordinates(row: Mapping[str, Any]) -> bool:
 
 
 def _plain(name: str) -> str:
-    """Without what people write in several ways: `O'Fallon` and `O Fallon`, `Saint Louis` and `St. Louis`."""
+    """Without what people write in different ways: `O'Fallon` and `O Fallon`, `Saint Louis` and `St. Louis`."""
     words = _IN_NAMES.sub(" ", _ascii(name).lower()).split()
     return "".join(_SHORT.get(word, word) for word in words)
 
 
 def _ascii(text: str) -> str:
-    """Letters without their accents; what is no ASCII without them is left out."""
+    """The text in ASCII: letters lose their accents, other characters are dropped."""
     return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()

@@ -1,4 +1,4 @@
-"""Groups blocks again and writes what changed of them, a batch of blocks in one transaction."""
+"""Groups dirty blocks and writes what changed, one batch of blocks per transaction."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class _Plan:
 async def mark_dirty(
     conn: AsyncConnection[Any], blocks: Iterable[str], cause: str, signatures: Iterable[int] = ()
 ) -> None:
-    """Has blocks grouped again. `cause` is `menu`, `correction` or `rules`. For a menu only what is outdated is compared, with
-    `signatures` and those of their components, because other listings have them now."""
+    """Marks blocks to be grouped again. `cause` is `menu`, `correction` or `rules`. For a menu, only outdated signatures are compared:
+    `signatures` and those of their components are outdated because their listings changed."""
     if names := sorted(set(blocks)):
         await conn.execute(_q.mark_dirty, {"blocks": names, "cause": cause})
     if ids := sorted(set(signatures)):
@@ -341,8 +341,7 @@ async def _write_reviews(conn: AsyncConnection[Any], read: _Read, judgements: Se
 
 
 def _renewed(read: _Read) -> Iterable[tuple[int, int]]:
-    """Signatures that a rebuild dropped, with those made again of the same listings. What was dropped has another key now, and knows
-    its former one."""
+    """Signatures that a rebuild dropped, each with the one that was made from the same listings afterwards, under another key."""
     made = {one.key: one.id for component in read.components for one in component}
     for component in read.components:
         for one in component:

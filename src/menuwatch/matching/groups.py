@@ -178,12 +178,12 @@ class _Work:
 
 
 def _is_written_alike(levels: Mapping[str, str]) -> bool:
-    """The same words, and nothing else that one side says otherwise: a menu's or a catalog's double entry, not two products."""
+    """Whether the words are the same and nothing else differs: a duplicate entry in a menu or catalog, not two products."""
     return levels.get("words") == "equal" and levels["ratio"] not in ("one", "differ") and levels["strain"] != "differ"
 
 
 def _shared_place(a: Member, b: Member) -> str | None:
-    """A store that lists both in one size, or in a size that it does not tell."""
+    """A store that lists both in one size, or one of them in an unknown size."""
     few, many = (a.places, b.places) if len(a.places) <= len(b.places) else (b.places, a.places)
     return min((store.partition("#")[0] for store, _ in few & many), default=None)
 

@@ -35,7 +35,7 @@ def site(address: str, search: str) -> dict[str, Any]:
 
 
 def trail(steps: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """The way to a page, as names and addresses."""
+    """Breadcrumbs of a page, as names and addresses."""
     listed = [
         {"@type": "ListItem", "position": at, "name": name, "item": address}
         for at, (name, address) in enumerate(steps, 1)

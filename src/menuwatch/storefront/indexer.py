@@ -203,9 +203,8 @@ async def _in_savepoint(conn: AsyncConnection[Any], call: Awaitable[None]) -> No
 
 
 async def _aggregate_items(conn: AsyncConnection[Any]) -> None:
-    """Aggregates the items of all indexed stores, each once, since an item may be in many stores. After a crash the next run does
-    the rest.
-    """
+    """Aggregates the items of all indexed stores, each once, since an item may be in many stores. After a crash, the next
+    run continues."""
     while True:
         async with conn.transaction():
             row = await (await conn.execute(_q.aggregate_items, {"limit": _ITEMS_AT_ONCE}, prepare=False)).fetchone()

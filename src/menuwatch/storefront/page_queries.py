@@ -22,7 +22,7 @@ _q = sql.load(__package__, "search.sql")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearbyStores:
-    """Stores in range, with the distance of each in metres."""
+    """Stores in range, with the distance of each in meters."""
 
     stores: tuple[int, ...]
     meters: tuple[int, ...]

@@ -43,9 +43,8 @@ class ParsedQuery:
 
 
 async def parse_query(conn: AsyncConnection[Any], text: str) -> ParsedQuery:
-    """Parses a search text. The last word may be unfinished. Words are found in singular and plural, joined and split, and by what
-    means the same; an unknown word is replaced by known words one typing error away.
-    """
+    """Parses a search text. The last word may be unfinished. Words also match in singular and plural, joined and split,
+    and by their synonyms; an unknown word is replaced by known words one typing error away."""
     typed = " ".join(text[:MAX_TEXT].split())
     typed_words = tuple(dict.fromkeys(words(typed)[:MAX_WORDS]))
     if not typed_words:
