@@ -6,7 +6,10 @@ import httpx
 
 from menuwatch.analytics.refresh import refresh
 from menuwatch.db.pool import Pool
+from menuwatch.matching.locations.engine import match_locations
 from tests.market import add_store, crawl, item
+from tests.matching.location_rows import add_licence, locations
+from tests.matching.location_rows import add_store as add_shop
 from tests.matching_rows import add_brand, add_event, add_product, listing, match
 
 
@@ -40,3 +43,30 @@ async def test_screens_show_canonical_products(admin: httpx.AsyncClient, pool: P
     for name in ("canonical-products", "brands", "locations", "product-matches", "match-events"):
         for fmt in ("csv", "parquet", "jsonl"):
             assert (await admin.get(f"/admin/exports/{name}?format={fmt}")).status_code == 200
+
+
+async def test_a_location_shows_its_menus_and_licences(admin: httpx.AsyncClient, pool: Pool) -> None:
+    """Addresses as menus give them: the street alone, and with the city; none."""
+    street = await add_shop(pool, name="Green Mesa", address="3300 Central Ave SE", city="Albuquerque", state="NM")
+    whole = await add_shop(
+        pool,
+        "dutchie",
+        name="Green Mesa (REC)",
+        address="3300 Central Ave SE, Albuquerque, NM 87106",
+        city="Albuquerque",
+    )
+    licence = await add_licence(pool)
+    await match_locations(pool)
+    placed = await locations(pool)
+    number = placed["menu", street]
+    assert placed["menu", whole] == placed["licence", licence] == number
+    page = await admin.get(f"/admin/locations/{number}")
+    assert page.status_code == 200
+    assert "3300 Central Ave SE, Albuquerque" in page.text
+    assert "3300 Central Ave SE, Albuquerque, NM 87106" in page.text
+    assert f"/admin/stores/{street}" in page.text
+    assert (await admin.get("/admin/locations")).status_code == 200
+    assert (await admin.get("/admin/locations/licences")).status_code == 200
+    async with pool.connection() as conn:
+        await conn.execute("UPDATE dispensaries SET address = NULL, city = NULL")
+    assert (await admin.get(f"/admin/locations/{number}")).status_code == 200
