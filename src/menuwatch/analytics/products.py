@@ -175,7 +175,7 @@ def spread_of(size: str, prices: Sequence[Decimal]) -> PriceSpread:
     """The spread of the prices of one size, of one location each. Pure."""
     enough = len(prices) >= LEAST
     quartiles = [round(quantile(prices, share), 4) if enough else None for share in (1, 2, 3)]
-    mean = sum(prices, Decimal()) / len(prices)
+    numbers = [float(price) for price in prices]
     return PriceSpread(
         size=size,
         locations=len(prices),
@@ -184,7 +184,7 @@ def spread_of(size: str, prices: Sequence[Decimal]) -> PriceSpread:
         p25=quartiles[0],
         median=quartiles[1],
         p75=quartiles[2],
-        cv=round(statistics.stdev(prices) / mean, 4) if enough else None,
+        cv=Decimal(f"{statistics.stdev(numbers) / statistics.fmean(numbers):.4f}") if enough else None,
     )
 
 

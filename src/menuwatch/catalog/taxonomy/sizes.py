@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from menuwatch.catalog.taxonomy.package import GRAMS_PER_OUNCE, content_of, mass, shortest
@@ -19,13 +20,19 @@ def sizes(variants: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def size_of(variant: Mapping[str, Any]) -> str | None:
     """`3.5 g`, `100 mg`, `10 pieces`, or the menu's own word; None if it has none."""
-    if (grams := variant.get("weight_g")) is not None and Decimal(str(grams)) > 0:
-        return f"{shortest(by_ounces(Decimal(str(grams))))} g"
-    if (content := variant.get("content_mg")) is not None:
-        return f"{shortest(Decimal(str(content)))} mg"
-    if (pieces := variant.get("pieces")) is not None:
-        return "1 piece" if pieces == 1 else f"{pieces} pieces"
     option = str(variant.get("option", "")).strip()
+    return _size(variant.get("weight_g"), variant.get("content_mg"), variant.get("pieces"), option)
+
+
+@lru_cache(maxsize=16_384)
+def _size(grams: Any, content: Any, pieces: Any, option: str) -> str | None:
+    """Cached: all menus together have few packages."""
+    if grams is not None and Decimal(str(grams)) > 0:
+        return f"{shortest(by_ounces(Decimal(str(grams))))} g"
+    if content is not None:
+        return f"{shortest(Decimal(str(content)))} mg"
+    if pieces is not None:
+        return "1 piece" if pieces == 1 else f"{pieces} pieces"
     if (said := mass(option)) is not None:
         return f"{shortest(by_ounces(Decimal(str(said))))} g"
     if (content := content_of(option)) is not None:
