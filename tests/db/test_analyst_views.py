@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,12 +12,15 @@ import psycopg
 import pytest
 
 from menuwatch.accounts import sql_roles
+from menuwatch.analytics.refresh import refresh
 from menuwatch.core.errors import Conflict, InvalidField, NotFound
 from menuwatch.db.pool import Pool
 from menuwatch.exports.tables import TABLES
 from menuwatch.ops import dictionary
 from tests.commands import menuwatch
 from tests.conftest import ROOT, unique
+from tests.market import START, add_store, crawl, item
+from tests.matching_rows import add_brand, add_product, listing, match
 
 HOW_TO = (ROOT / "docs" / "how-to" / "sql.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```sql\n(.*?)^```", HOW_TO, re.MULTILINE | re.DOTALL)
@@ -149,3 +153,60 @@ def test_the_command_line(database_url: str, tmp_path: Path) -> None:
     again = menuwatch("users", "sql", name, "--remove", env=env)
     assert again.returncode == 2
     assert "no database role of Menuwatch" in again.stderr
+
+
+def grafana_queries() -> list[tuple[str, str, str]]:
+    """Title, format and SQL of each panel of the market dashboard; of its variables too."""
+    board = json.loads((ROOT / "deploy" / "grafana" / "market.json").read_text(encoding="utf-8"))
+    panels = [
+        (one["title"], target["format"], target["rawSql"]) for one in board["panels"] for target in one["targets"]
+    ]
+    return panels + [
+        (one["name"], "table", one["query"]) for one in board["templating"]["list"] if one["type"] == "query"
+    ]
+
+
+def expanded(query: str, product: int) -> str:
+    """The SQL that Grafana sends for the last 30 days and two states (its macros, by its manual)."""
+    since, until = "'2026-02-10T00:00:00Z'::timestamptz", "'2026-03-12T00:00:00Z'::timestamptz"
+    query = re.sub(r"\$__timeFilter\((\w+)\)", rf"\1 BETWEEN {since} AND {until}", query)
+    query = re.sub(
+        r"\$__timeGroupAlias\((\w+), '1d'\)",
+        r'to_timestamp(floor(extract(epoch FROM \1) / 86400) * 86400) AS "time"',
+        query,
+    )
+    query = query.replace("$__timeFrom()", since).replace("$__timeTo()", until)
+    query = (
+        query.replace("$state", "'AZ','NM'").replace("$category", "'flower','edible'").replace("$product", str(product))
+    )
+    assert "$" not in query, query
+    return query
+
+
+async def test_queries_of_the_grafana_dashboard_return_values_to_an_analyst(pool: Pool, role: str) -> None:
+    """On four stores of one state with two products each: a price changed, and one went out of stock."""
+    async with pool.connection() as conn:
+        await conn.execute("SELECT ensure_product_history_partition(%s)", [START])
+        stores = [await add_store(conn, f"s-{n}") for n in range(4)]
+        for n, store in enumerate(stores):
+            await crawl(conn, store, 0, [item("a", price=str(10 + n)), item("b", price="9")])
+            await crawl(conn, store, 1, [item("a", price=str(20 + n)), item("b", price="9", qty=0)])
+        await conn.execute("UPDATE dispensaries SET state = 'AZ'")
+        await conn.execute(
+            "UPDATE catalog_products SET category_canon = 'flower', price_rec_special = price_rec - 1,"
+            " variants = jsonb_set(jsonb_set(variants, '{0,weight_g}', '3.5'), '{0,special_rec}', to_jsonb(price_rec - 1))"
+        )
+        product = await add_product(conn, "Blue Dream", await add_brand(conn, "Acme"))
+        await match(conn, product, *[await listing(conn, store, "a") for store in stores])
+    await refresh(pool)
+    queries = grafana_queries()
+    assert len(queries) >= 13
+    with psycopg.connect(role, autocommit=True) as analyst:
+        for title, form, query in queries:
+            cursor = analyst.execute(expanded(query, product))
+            rows = cursor.fetchall()
+            columns = [one.name for one in cursor.description or ()]
+            assert rows, title
+            assert form != "time_series" or columns[0] == "time", title
+            empty = [name for at, name in enumerate(columns) if all(row[at] is None for row in rows)]
+            assert not empty, title
