@@ -26,6 +26,7 @@ from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.errors import Refused
 from menuwatch.exports.atomic_files import atomic_file, atomic_folder
 from menuwatch.exports.tables import TABLES, ExportTable, Format, Kind
+from menuwatch.geo import states
 from menuwatch.ops import export
 from menuwatch.ops.export import ExportRequest, PartitionBy
 from tests.api.shop import Shop, at, item
@@ -166,6 +167,45 @@ async def test_filters(shop: Shop) -> None:
     assert len(_table(await _bytes(shop, ExportTable.PRODUCTS, Format.PARQUET, since=at(24)))) == 1, (
         "that changed since"
     )
+
+
+async def test_offers_have_a_row_for_each_option_on_a_menu(shop: Shop) -> None:
+    arizona, ontario = await shop.store("one", state="AZ"), await shop.store("two", state="ON")
+    options = [("1g", "40.10", 5), ("1/8oz", "90", 0)]
+    await shop.crawl(arizona, 0, [item("a", "Alpha", options=options), item("gone", "Beta")])
+    await shop.crawl(arizona, 1, [item("a", "Alpha", options=options)])
+    await shop.crawl(ontario, 2, [item("c", "Cherry", options=[("1g", "12", 3)])])
+    rows = _table(await _bytes(shop, ExportTable.OFFERS, Format.PARQUET))
+    found = sorted(
+        (r["provider_product_id"], r["position"], r["option"], r["weight_g"], r["price"], r["price_rec"]) for r in rows
+    )
+    assert found == [
+        ("a", 1, "1/8oz", Decimal("3.5"), Decimal(90), Decimal(90)),
+        ("a", 2, "1g", Decimal(1), Decimal("40.1"), Decimal("40.1")),
+        ("c", 1, "1g", Decimal(1), Decimal(12), Decimal(12)),
+    ]
+    assert {(r["option"], r["stock_status"], r["quantity"]) for r in rows if r["dispensary_id"] == arizona} == {
+        ("1g", "in_stock", 5),
+        ("1/8oz", "oos", 0),
+    }
+    assert {r["dispensary_id"]: r["currency"] for r in rows} == {arizona: "USD", ontario: "CAD"}
+    assert len(_table(await _bytes(shop, ExportTable.OFFERS, Format.PARQUET, states=["ON"]))) == 1
+    listed = _table(await _bytes(shop, ExportTable.STORES, Format.PARQUET))
+    assert {(r["dispensary_id"], r["state"], r["currency"], r["product_count"]) for r in listed} == {
+        (arizona, "AZ", "USD", 1),
+        (ontario, "ON", "CAD", 1),
+    }
+    by_state = _table(await _bytes(shop, ExportTable.STORES, Format.PARQUET, states=["AZ"], platforms=["dutchie"]))
+    assert [r["dispensary_id"] for r in by_state] == [arizona]
+
+
+async def test_the_currency_is_that_of_the_country(shop: Shop) -> None:
+    codes = sorted(states.CODES)
+    rows = await _select(
+        shop, f"SELECT c AS code, currency_of(c) AS currency FROM unnest('{{{','.join(codes)}}}'::text[]) c"
+    )
+    assert {row["code"] for row in rows if row["currency"] == "CAD"} == set(states.PROVINCES)
+    assert await _select(shop, "SELECT currency_of(NULL) AS currency") == [{"currency": "USD"}]
 
 
 @pytest.mark.parametrize("what", list(ExportTable))

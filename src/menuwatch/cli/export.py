@@ -38,6 +38,8 @@ class TableChoice(StrEnum):
     """Tables that can be exported."""
 
     PRODUCTS = "products"
+    OFFERS = "offers"
+    STORES = "stores"
     SNAPSHOTS = "snapshots"
     CHANGES = "changes"
     DETAILS = "details"
@@ -52,9 +54,9 @@ def export(
     what: Annotated[
         TableChoice,
         typer.Argument(
-            help="products (current), snapshots (one row per product and crawl), changes, details (batches, lab values and sold "
-            "counts over time), canonical-products, brands and locations, product-matches (which product is which canonical one), or "
-            "match-events (merged and split canonical products)."
+            help="products (current), offers (one row per size or package), stores, snapshots (one row per product and crawl), "
+            "changes, details (batches, lab values and sold counts over time), canonical-products, brands and locations, "
+            "product-matches (which product is which canonical one), or match-events (merged and split canonical products)."
         ),
     ],
     out: Annotated[Path, typer.Argument(help="File to write, a directory with --partition, or - for standard output.")],

@@ -34,6 +34,8 @@ class ExportTable(StrEnum):
     """Tables that can be exported."""
 
     PRODUCTS = "products"
+    OFFERS = "offers"
+    STORES = "stores"
     SNAPSHOTS = "snapshots"
     STATES = "states"
     CHANGES = "changes"
@@ -106,6 +108,33 @@ TABLES: dict[ExportTable, tuple[Column, ...]] = {
         Column("consecutive_misses", Kind.WHOLE),
         *_columns(Kind.TIME, "first_seen_at last_seen_at updated_at platform_created_at platform_updated_at"),
         *_IDS,
+    ),
+    ExportTable.OFFERS: (
+        *_columns(Kind.WHOLE, "product_id position"),
+        *_STORE,
+        *_NAMES,
+        *_columns(Kind.TEXT, "subcategory_canon strain_canon option"),
+        *_columns(Kind.NUMBER, "weight_g content_mg"),
+        Column("pieces", Kind.WHOLE),
+        Column("currency", Kind.TEXT),
+        Column("price", Kind.NUMBER),
+        *_PRICES,
+        Column("price_per_g", Kind.NUMBER),
+        *_STOCK,
+        *_columns(Kind.TIME, "last_seen_at updated_at"),
+        *_IDS,
+    ),
+    ExportTable.STORES: (
+        Column("dispensary_id", Kind.WHOLE),
+        *_columns(Kind.TEXT, "platform platform_dispensary_id slug name menu_url address city state country zipcode"),
+        *_columns(Kind.NUMBER, "latitude longitude"),
+        *_columns(Kind.TEXT, "timezone currency phone"),
+        *_columns(Kind.FLAG, "is_recreational is_medical"),
+        Column("location_id", Kind.WHOLE),
+        Column("crawl_enabled", Kind.FLAG),
+        Column("crawl_interval_hours", Kind.NUMBER),
+        *_columns(Kind.TIME, "first_crawled_at last_crawled_at"),
+        Column("product_count", Kind.WHOLE),
     ),
     ExportTable.SNAPSHOTS: (
         Column("crawled_at", Kind.TIME),

@@ -123,6 +123,8 @@ def _match_events_of(where: ChangeFilter, fmt: Format) -> RowExport:
 
 _WITH_PACKS = (ExportTable.SNAPSHOTS, ExportTable.STATES, ExportTable.CHANGES)
 """Tables of the history, months that are packed among it."""
+_CURRENT = (ExportTable.PRODUCTS, ExportTable.OFFERS, ExportTable.STORES)
+"""Tables of what is now, which belongs to no month."""
 _SPANS = (ExportTable.STATES, ExportTable.DETAILS)
 """Tables whose rows are periods: one may have begun before the span of an export."""
 Progress = Callable[[int, int], None]
@@ -252,8 +254,8 @@ async def to_folder(
         raise Refused(
             f"--partition is not possible for {request.what.replace('-', ' ')}: they belong to no state or month; omit it"
         )
-    if by is PartitionBy.MONTH and request.what is ExportTable.PRODUCTS:
-        raise Refused("--partition month is not possible for products: use --partition state")
+    if by is PartitionBy.MONTH and request.what in _CURRENT:
+        raise Refused(f"--partition month is not possible for {request.what}: use --partition state")
     with atomic_folder(final, overwrite=overwrite) as folder:
         async with read_snapshot(conn, request, archived):
             parts = await _parts(conn, request, by)

@@ -23,6 +23,18 @@ SELECT v.* FROM analyst.products v
    AND (%(since)s::timestamptz IS NULL OR v.updated_at >= %(since)s)
    AND (%(until)s::timestamptz IS NULL OR v.updated_at < %(until)s);
 
+-- name: offers
+SELECT v.* FROM analyst.offers v
+ WHERE {chosen}
+   AND (%(since)s::timestamptz IS NULL OR v.updated_at >= %(since)s)
+   AND (%(until)s::timestamptz IS NULL OR v.updated_at < %(until)s);
+
+-- name: stores
+SELECT v.* FROM analyst.stores v JOIN dispensaries d ON d.id = v.dispensary_id
+ WHERE {chosen_menus}
+   AND (%(since)s::timestamptz IS NULL OR v.last_crawled_at >= %(since)s)
+   AND (%(until)s::timestamptz IS NULL OR v.last_crawled_at < %(until)s);
+
 -- name: snapshots
 SELECT v.* FROM analyst.snapshots v
  WHERE {chosen}

@@ -460,6 +460,10 @@ BEGIN
   NEW.next_attempt_at := now();
   RETURN NEW;
 END $$;
+CREATE FUNCTION public.currency_of(state text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+  SELECT CASE WHEN state = ANY ('{AB,BC,MB,NB,NL,NS,NT,NU,ON,PE,QC,SK,YT}') THEN 'CAD' ELSE 'USD' END $$;
 CREATE FUNCTION public.cycle_tasks(worker text, ids bigint[], attempts integer[], verbs text[], reasons text[], results jsonb[], wait double precision[], due timestamp with time zone[], ran double precision[], parents bigint[], then_roles text[], then_stores integer[], then_priorities integer[], then_payloads jsonb[], then_due timestamp with time zone[], then_platforms text[], then_retries integer[], then_alone boolean[], roles text[], n integer, fair integer, low integer[], since timestamp with time zone[], past bigint[], codes text[] DEFAULT NULL::text[], hosts text[] DEFAULT NULL::text[]) RETURNS TABLE(id bigint, role text, dispensary_id integer, platform text, priority integer, aged smallint, scheduled_for timestamp with time zone, claimed_at timestamp with time zone, retry_count integer, max_retries integer, payload jsonb, created_at timestamp with time zone, attempt integer, postpone_count integer, result jsonb, error_message text, lost bigint[], next_due double precision)
     LANGUAGE plpgsql
     AS $$
@@ -2631,31 +2635,6 @@ CREATE VIEW analyst.match_events AS
    FROM ((public.match_events e
      JOIN public.canonical_products f ON ((f.id = e.from_id)))
      JOIN public.canonical_products t ON ((t.id = e.to_id)));
-CREATE TABLE public.match_signatures (
-    id bigint NOT NULL,
-    key uuid NOT NULL,
-    block text NOT NULL COLLATE pg_catalog."C",
-    parsed json NOT NULL,
-    canonical_product_id bigint,
-    linked_to bigint,
-    confidence double precision,
-    reasons json,
-    component bigint
-);
-CREATE VIEW analyst.product_matches AS
- SELECT m.product_id,
-    m.dispensary_id,
-    i.canonical_product_id,
-    i.brand_id,
-    l.location_id,
-    round((s.confidence)::numeric, 4) AS confidence,
-    s.reasons,
-    to_json(m.sizes) AS sizes,
-    m.matched_at
-   FROM (((public.product_matches m
-     JOIN public.match_signatures s ON ((s.id = m.signature_id)))
-     LEFT JOIN public.product_identities i ON ((i.product_id = m.product_id)))
-     LEFT JOIN public.store_locations l ON ((l.dispensary_id = m.dispensary_id)));
 CREATE VIEW public.store_products AS
  SELECT p.id,
     p.dispensary_id,
@@ -2705,6 +2684,68 @@ CREATE VIEW public.store_products AS
     p.quantity_sold
    FROM (public.catalog_products p
      JOIN public.dispensaries d ON ((d.id = p.dispensary_id)));
+CREATE VIEW analyst.offers AS
+ SELECT p.id AS product_id,
+    v."position",
+    p.dispensary_id,
+    d.name AS store,
+    d.state,
+    p.provider,
+    p.provider_product_id,
+    p.name,
+    p.brand_name,
+    p.category_canon,
+    p.subcategory_canon,
+    p.strain_canon,
+    v.option,
+    v.weight_g,
+    v.content_mg,
+    v.pieces,
+    public.currency_of(d.state) AS currency,
+    public.effective_price(v.price_rec, v.special_rec, v.price_med, v.special_med) AS price,
+    v.price_rec,
+    v.special_rec AS price_rec_special,
+    v.price_med,
+    v.special_med AS price_med_special,
+    v.price_per_g,
+    COALESCE(v.stock_status, 'unknown'::text) AS stock_status,
+    v.quantity,
+    COALESCE(v.capped, false) AS quantity_capped,
+    p.last_seen_at,
+    p.updated_at,
+    i.canonical_product_id,
+    i.brand_id,
+    l.location_id
+   FROM ((((public.store_products p
+     JOIN public.dispensaries d ON (((d.id = p.dispensary_id) AND (d.last_crawled_at = p.last_seen_at))))
+     CROSS JOIN LATERAL ROWS FROM(jsonb_to_recordset(p.variants) AS (option text, weight_g numeric, content_mg numeric, pieces bigint, price_rec numeric, special_rec numeric, price_med numeric, special_med numeric, price_per_g numeric, stock_status text, quantity bigint, capped boolean)) WITH ORDINALITY v(option, weight_g, content_mg, pieces, price_rec, special_rec, price_med, special_med, price_per_g, stock_status, quantity, capped, "position"))
+     LEFT JOIN public.product_identities i ON ((i.product_id = p.id)))
+     LEFT JOIN public.store_locations l ON ((l.dispensary_id = p.dispensary_id)));
+CREATE TABLE public.match_signatures (
+    id bigint NOT NULL,
+    key uuid NOT NULL,
+    block text NOT NULL COLLATE pg_catalog."C",
+    parsed json NOT NULL,
+    canonical_product_id bigint,
+    linked_to bigint,
+    confidence double precision,
+    reasons json,
+    component bigint
+);
+CREATE VIEW analyst.product_matches AS
+ SELECT m.product_id,
+    m.dispensary_id,
+    i.canonical_product_id,
+    i.brand_id,
+    l.location_id,
+    round((s.confidence)::numeric, 4) AS confidence,
+    s.reasons,
+    to_json(m.sizes) AS sizes,
+    m.matched_at
+   FROM (((public.product_matches m
+     JOIN public.match_signatures s ON ((s.id = m.signature_id)))
+     LEFT JOIN public.product_identities i ON ((i.product_id = m.product_id)))
+     LEFT JOIN public.store_locations l ON ((l.dispensary_id = m.dispensary_id)));
 CREATE VIEW analyst.products AS
  SELECT p.id AS product_id,
     p.dispensary_id,
@@ -3613,9 +3654,10 @@ CREATE VIEW analyst.stores AS
     d.state,
     d.country,
     d.zipcode,
-    d.latitude,
-    d.longitude,
+    (d.latitude)::numeric AS latitude,
+    (d.longitude)::numeric AS longitude,
     d.timezone,
+    public.currency_of(d.state) AS currency,
     d.phone,
     d.is_recreational,
     d.is_medical,

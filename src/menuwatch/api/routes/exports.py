@@ -52,7 +52,8 @@ async def export_table(
     what: Annotated[
         ExportTable,
         Path(
-            description="`products`: current products; `snapshots`: one row per product and crawl; `states`: one row "
+            description="`products`: current products; `offers`: one row per option of the products on menus; `stores`; "
+            "`snapshots`: one row per product and crawl; `states`: one row "
             "per state of a product; `changes`: price and stock changes with before and after; `details`: one row per batch, lab "
             "result and sold count of a product; `canonical-products`, `brands` and `locations`: what rows name by id, merged "
             "ones with their successor; `product-matches`: which canonical product each product is, with confidence and "

@@ -4,10 +4,14 @@
 
 CREATE SCHEMA IF NOT EXISTS analyst;
 
+-- The provinces are those of geo/states.py.
+CREATE FUNCTION currency_of(state text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN state = ANY ('{AB,BC,MB,NB,NL,NS,NT,NU,ON,PE,QC,SK,YT}') THEN 'CAD' ELSE 'USD' END $$;
+
 CREATE VIEW analyst.stores AS
 SELECT d.id AS dispensary_id, d.platform, d.platform_dispensary_id, d.slug, d.name, d.menu_url, d.address, d.city, d.state, d.country, d.zipcode,
-       d.latitude, d.longitude, d.timezone, d.phone, d.is_recreational, d.is_medical, l.location_id, d.crawl_enabled, d.crawl_interval_hours,
-       d.first_crawled_at, d.last_crawled_at, d.product_count
+       d.latitude::numeric AS latitude, d.longitude::numeric AS longitude, d.timezone, currency_of(d.state) AS currency, d.phone,
+       d.is_recreational, d.is_medical, l.location_id, d.crawl_enabled, d.crawl_interval_hours, d.first_crawled_at, d.last_crawled_at, d.product_count
   FROM dispensaries d LEFT JOIN store_locations l ON l.dispensary_id = d.id;
 
 CREATE VIEW analyst.crawls AS
@@ -26,6 +30,20 @@ SELECT p.id AS product_id, p.dispensary_id, d.name AS store, d.state, p.provider
        p.specials, p.image_url, p.local_image_path, p.description, p.consecutive_misses, p.first_seen_at, p.last_seen_at,
        p.updated_at, p.platform_created_at, p.platform_updated_at, i.canonical_product_id, i.brand_id, l.location_id
   FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id
+  LEFT JOIN product_identities i ON i.product_id = p.id
+  LEFT JOIN store_locations l ON l.dispensary_id = p.dispensary_id;
+
+CREATE VIEW analyst.offers AS
+SELECT p.id AS product_id, v.position, p.dispensary_id, d.name AS store, d.state, p.provider, p.provider_product_id, p.name, p.brand_name,
+       p.category_canon, p.subcategory_canon, p.strain_canon, v.option, v.weight_g, v.content_mg, v.pieces, currency_of(d.state) AS currency,
+       effective_price(v.price_rec, v.special_rec, v.price_med, v.special_med) AS price, v.price_rec, v.special_rec AS price_rec_special,
+       v.price_med, v.special_med AS price_med_special, v.price_per_g, coalesce(v.stock_status, 'unknown') AS stock_status, v.quantity,
+       coalesce(v.capped, false) AS quantity_capped, p.last_seen_at, p.updated_at, i.canonical_product_id, i.brand_id, l.location_id
+  FROM store_products p JOIN dispensaries d ON d.id = p.dispensary_id AND d.last_crawled_at = p.last_seen_at
+ CROSS JOIN LATERAL ROWS FROM (jsonb_to_recordset(p.variants) AS (option text, weight_g numeric, content_mg numeric, pieces bigint, price_rec numeric,
+       special_rec numeric, price_med numeric, special_med numeric, price_per_g numeric, stock_status text, quantity bigint, capped boolean))
+       WITH ORDINALITY AS v(option, weight_g, content_mg, pieces, price_rec, special_rec, price_med, special_med, price_per_g, stock_status, quantity,
+       capped, position)
   LEFT JOIN product_identities i ON i.product_id = p.id
   LEFT JOIN store_locations l ON l.dispensary_id = p.dispensary_id;
 
@@ -119,6 +137,7 @@ COMMENT ON SCHEMA analyst IS 'Read-only views for analysts (docs/how-to/sql.md).
 COMMENT ON VIEW analyst.stores IS 'One row per store: one menu on one platform. A shop on two platforms has two, with one location_id.';
 COMMENT ON VIEW analyst.crawls IS 'One row per menu that was applied to the catalog: one observation of a store.';
 COMMENT ON VIEW analyst.products IS 'One row per item of one store, as of the last crawl that saw it.';
+COMMENT ON VIEW analyst.offers IS 'One row per option (size or package) of each item on the last menu of its store.';
 COMMENT ON VIEW analyst.snapshots IS 'One row per product and crawl that saw it: price, stock and potency at that moment. Large: filter by time and store.';
 COMMENT ON VIEW analyst.states IS 'One row per period in which price, stock and potency of a product did not change. Use it for history over long times.';
 COMMENT ON VIEW analyst.changes IS 'One row each time the prices or the stock of a product changed. New products are not included.';
@@ -166,6 +185,14 @@ BEGIN
         (NULL, 'latitude', 'Degrees north.'),
         (NULL, 'longitude', 'Degrees east.'),
         (NULL, 'timezone', 'IANA time zone.'),
+        (NULL, 'currency', 'Currency of the prices: CAD in Canada, else USD. Prices are not converted.'),
+        (NULL, 'position', 'Number of the option among those of the product, from 1.'),
+        (NULL, 'option', 'Size or package, as on the menu.'),
+        (NULL, 'weight_g', 'Net weight in grams; null if the option is not a weight.'),
+        (NULL, 'content_mg', 'Content in milligrams, for products sold by content.'),
+        (NULL, 'pieces', 'Pieces in the package, if the option says so.'),
+        (NULL, 'price', 'Price that a customer pays, specials included; the medical one only if there is no other.'),
+        (NULL, 'price_per_g', 'That price per gram.'),
         (NULL, 'phone', 'Telephone number.'),
         (NULL, 'platform', 'Platform that serves its menu: dutchie, dutchie_plus, dovetail, weedmaps, jane, sweed, dispense or joint.'),
         (NULL, 'provider', 'Platform that serves its menu: dutchie, dutchie_plus, dovetail, weedmaps, jane, sweed, dispense or joint.'),
@@ -208,12 +235,17 @@ BEGIN
         (NULL, 'stores', 'Stores that the row is based on.'),
         ('canonical_products', 'stores', 'Stores with such listings.'),
         (NULL, 'price_rec', 'Lowest price over the options for adults, before specials; null if it has none.'),
+        ('offers', 'price_rec', 'Price for adults, before specials; null if it has none.'),
         (NULL, 'price_rec_special', 'Lowest special price over the options for adults.'),
+        ('offers', 'price_rec_special', 'Special price for adults.'),
         (NULL, 'price_med', 'Lowest price over the options for patients, before specials.'),
+        ('offers', 'price_med', 'Price for patients, before specials.'),
         (NULL, 'price_med_special', 'Lowest special price over the options for patients.'),
+        ('offers', 'price_med_special', 'Special price for patients.'),
         (NULL, 'is_in_stock', 'Whether it is in stock; null if the menu does not say.'),
         (NULL, 'stock_status', 'in_stock, oos (out of stock) or unknown.'),
         (NULL, 'quantity', 'Packages in stock over the options that are counted; null if none is.'),
+        ('offers', 'quantity', 'Packages in stock; null if they are not counted.'),
         (NULL, 'quantity_capped', 'Whether there may be more than quantity says.'),
         (NULL, 'thc_lo', 'THC, lower end of the label; null if not given.'),
         (NULL, 'thc_hi', 'THC, upper end of the label.'),
