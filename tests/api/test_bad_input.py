@@ -27,7 +27,14 @@ LISTS = (
 
 BAD_VALUES = [
     ("/api/products?limit=0", "limit", "greater than or equal to 1"),
-    ("/api/products?limit=201", "limit", "less than or equal to 200"),
+    ("/api/products?limit=1001", "limit", "less than or equal to 1000"),
+    ("/api/brands?limit=201", "limit", "less than or equal to 200"),
+    ("/api/products?near=35.08", "near", "latitude and longitude in degrees, such as 35.08,-106.65"),
+    ("/api/stores?near=95,10", "near", "latitude and longitude in degrees"),
+    ("/api/products?near=35,-106&miles=0", "miles", "greater than 0"),
+    ("/api/stores?near=35,-106&miles=501", "miles", "less than or equal to 500"),
+    ("/api/products?state=Atlantis", "state", "two letters such as AZ or ON"),
+    ("/api/products?updated_since=2026-03-01", "updated_since", "write it as 2026-03-01T00:00:00Z"),
     ("/api/products?limit=many", "limit", "integer"),
     ("/api/products?order=age", "order", "'name', 'price', '-price' or 'updated'"),
     ("/api/products?colour=red", "colour", "unknown; the parameters are "),

@@ -266,3 +266,35 @@ async def test_filters_in_the_words_of_all_platforms(shop: Shop) -> None:
     answer = await shop.http.get("/api/products", params={"category_canon": ["flower", "edible"], "limit": 1})
     other = answer.links["next"]["url"].replace("category_canon=edible", "category_canon=preroll")
     assert "another list" in (await shop.refused(other, 400))["detail"]
+
+
+async def test_products_and_stores_near_a_position(shop: Shop) -> None:
+    """Santa Fe is 58.04 miles from the position (haversine formula, a sphere of 6,371 km)."""
+    here = await shop.store("albuquerque", state="NM", latitude=35.0844, longitude=-106.6504)
+    there = await shop.store("santa-fe", state="NM", latitude=35.6870, longitude=-105.9378)
+    nowhere = await shop.store("nowhere", state="AZ")
+    for n, store in enumerate((here, there, nowhere)):
+        await shop.crawl(store, n, [item(f"p{n}", f"Product {n}")])
+
+    async def found(path: str, **query: Any) -> list[int]:
+        key = "id" if path == "/api/stores" else "dispensary_id"
+        return sorted(one[key] for one in (await shop.ask(path, params=query))["items"])
+
+    for path in ("/api/stores", "/api/products"):
+        assert await found(path, near="35.08,-106.65") == [here]
+        assert await found(path, near="35.08,-106.65", miles="57") == [here]
+        assert await found(path, near="35.08,-106.65", miles="59") == [here, there]
+        assert await found(path, near="0,0") == []
+        assert await found(path, state=["NM"]) == [here, there]
+        assert await found(path, near="35.08,-106.65", miles="59", state=["AZ"]) == []
+        assert await found(path, limit="1000") == [here, there, nowhere]
+    assert await found("/api/products", near="35.08,-106.65", miles="59", store=[there, nowhere]) == [there]
+
+
+async def test_products_updated_since(shop: Shop) -> None:
+    store = await shop.store("one")
+    await shop.crawl(store, 0, [item("a", "Alpha"), item("b", "Beta")])
+    await shop.crawl(store, 3, [item("a", "Alpha"), item("b", "Beta", options=[("1g", "5", 1)])])
+    for since, names in ((at(0), ["Alpha", "Beta"]), (at(1), ["Beta"]), (at(3), ["Beta"]), (at(4), [])):
+        rows = (await shop.ask("/api/products", params={"updated_since": since.isoformat()}))["items"]
+        assert [row["name"] for row in rows] == names, since

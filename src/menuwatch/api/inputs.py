@@ -24,6 +24,7 @@ from pydantic import (
 from menuwatch.core.errors import Refused
 from menuwatch.geo.states import parse_state
 from menuwatch.queue.model import PRIORITY_MAX, PRIORITY_MIN, ROLE_ALIASES, Role, parse_role
+from menuwatch.stores.service import Around
 
 INTEGER_MAX = 2**31 - 1
 BIGINT_MAX = 2**63 - 1
@@ -210,6 +211,43 @@ class PageQuery(Input):
         None,
         description="`next` of the previous page, unchanged; omit it for the first page.",
     )
+
+
+class LongPageQuery(PageQuery):
+    """How a list is walked that programs read as a whole."""
+
+    limit: int = Field(50, ge=1, le=1000, description="Maximum number of items per page.")
+
+
+_POSITION = re.compile(r"-?\d{1,3}(?:\.\d{1,12})?, ?-?\d{1,3}(?:\.\d{1,12})?")
+
+
+def _position(text: str) -> str:
+    if _POSITION.fullmatch(text):
+        latitude, longitude = map(float, text.split(","))
+        if abs(latitude) <= 90 and abs(longitude) <= 180:
+            return text
+    raise ValueError("must be latitude and longitude in degrees, such as 35.08,-106.65")
+
+
+class NearQuery(Input):
+    """Which stores, by their distance from a position."""
+
+    near: Annotated[str, AfterValidator(_position)] | None = Field(
+        None,
+        description="Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a position are "
+        "left out.",
+        examples=["35.08,-106.65"],
+    )
+    miles: float = Field(25, gt=0, le=500, description="Distance from `near`, in miles.")
+
+    @property
+    def around(self) -> Around | None:
+        """The position with the distance; None if none is given."""
+        if self.near is None:
+            return None
+        latitude, longitude = map(float, self.near.split(","))
+        return Around(latitude, longitude, self.miles)
 
 
 class SpanQuery(PageQuery):

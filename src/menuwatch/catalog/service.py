@@ -81,6 +81,8 @@ class ProductFilter:
     """Seen for the first time at or after this time, but not with the first crawl of the store."""
     gone_since: datetime | None = None
     """No longer on the menu, and last changed at or after this time."""
+    updated_since: datetime | None = None
+    """Anything of it changed at or after this time."""
     canonical_products: Sequence[int] | None = None
     """Listings of these canonical products; numbers that were merged away are followed, as for brands and locations."""
     brand_ids: Sequence[int] | None = None

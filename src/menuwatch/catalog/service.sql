@@ -25,6 +25,7 @@ AND (%(new_since)s::timestamptz IS NULL
        OR (p.changed_at >= %(new_since)s AND p.first_seen_at >= %(new_since)s
            AND p.first_seen_at > (SELECT d.first_crawled_at FROM dispensaries d WHERE d.id = p.dispensary_id)))
 AND (%(gone_since)s::timestamptz IS NULL OR (p.changed_at >= %(gone_since)s AND p.last_seen_at IS NOT NULL))
+AND (%(updated_since)s::timestamptz IS NULL OR p.changed_at >= %(updated_since)s)
 AND {of_identity}
 
 -- piece: of_identity

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from itertools import takewhile
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
@@ -49,20 +49,31 @@ class Freshness(StrEnum):
     UNRESOLVED = "unresolved"
 
 
+class Around(NamedTuple):
+    """A circle: its middle in degrees, and its radius."""
+
+    latitude: float
+    longitude: float
+    miles: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFilter:
-    """Which stores; None takes all. `q` is text in the name, city or slug."""
+    """Which stores; None takes all. `q` is text in the name, city or slug. `around` leaves out stores without a position."""
 
     platform: str | None = None
     states: Sequence[str] | None = None
     crawl_enabled: bool | None = None
     freshness: Sequence[Freshness] | None = None
     q: str | None = None
+    around: Around | None = None
 
     def values(self) -> dict[str, Any]:
         """The filter as query parameters."""
-        values = {name: getattr(self, name) for name in self.__slots__}
+        values = {name: getattr(self, name) for name in self.__slots__ if name != "around"}
+        around = self.around._asdict() if self.around else dict.fromkeys(Around._fields)
         return values | {
+            **around,
             "freshness": None if self.freshness is None else list(map(str, self.freshness)),
             "q": None if self.q is None else like_pattern(self.q),
         }

@@ -10,7 +10,17 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api.inputs import BRAND_IDS, CANONICAL_PRODUCTS, LOCATIONS, BigId, SpanQuery, State, StoreId, Text
+from menuwatch.api.inputs import (
+    BRAND_IDS,
+    CANONICAL_PRODUCTS,
+    LOCATIONS,
+    BigId,
+    LongPageQuery,
+    SpanQuery,
+    State,
+    StoreId,
+    Text,
+)
 from menuwatch.api.paging import Keyset
 from menuwatch.api.responses import page, returns_page
 from menuwatch.catalog import changes
@@ -24,7 +34,7 @@ from menuwatch.web.dependencies import ReadConn
 router = APIRouter(prefix="/api/changes", tags=["catalog"], dependencies=[require(Permission.READ)])
 
 
-class ChangesQuery(SpanQuery):
+class ChangesQuery(LongPageQuery, SpanQuery):
     """Filter of changes."""
 
     kind: Kind | None = Field(

@@ -18,10 +18,13 @@ from menuwatch.api.inputs import (
     LOCATIONS,
     BigId,
     Instant,
+    LongPageQuery,
+    NearQuery,
     PageQuery,
     ProductPath,
     Search,
     SpanQuery,
+    State,
     StoreId,
     Text,
 )
@@ -37,13 +40,14 @@ from menuwatch.catalog.taxonomy.categories import Category, Subcategory
 from menuwatch.catalog.taxonomy.strains import Strain
 from menuwatch.core.shapes import REF, embedded_schemas
 from menuwatch.db.pool import Connection
+from menuwatch.stores.service import StoreFilter, list_stores
 from menuwatch.web.auth import require
 from menuwatch.web.dependencies import AppDep, ReadConn
 
 router = APIRouter(prefix="/api", tags=["catalog"], dependencies=[require(Permission.READ)])
 
 
-class StoreProductQuery(PageQuery):
+class StoreProductQuery(LongPageQuery):
     """Product filters and order. Repeatable filters match any of their values."""
 
     brand: list[Text] | None = Field(None, description="Only these brands, as /api/brands lists them (repeatable).")
@@ -77,6 +81,9 @@ class StoreProductQuery(PageQuery):
     gone_since: Instant | None = Field(
         None, description="Only products that left the menu at or after this time (ISO 8601 with offset)."
     )
+    updated_since: Instant | None = Field(
+        None, description="Only products of which anything changed at or after this time (ISO 8601 with offset)."
+    )
     canonical_product_id: list[BigId] | None = CANONICAL_PRODUCTS
     brand_id: list[StoreId] | None = BRAND_IDS
     location_id: list[StoreId] | None = LOCATIONS
@@ -85,10 +92,11 @@ class StoreProductQuery(PageQuery):
     )
 
 
-class ProductQuery(StoreProductQuery):
+class ProductQuery(StoreProductQuery, NearQuery):
     """Which products of which stores."""
 
     store: list[StoreId] | None = Field(None, description="Only these stores (repeatable).")
+    state: list[State] | None = Field(None, description="Only stores in these states, for example NM (repeatable).")
 
 
 class NamesQuery(PageQuery):
@@ -107,11 +115,16 @@ _KEYS: dict[Order, Any] = {
 
 
 async def answer_products(
-    request: Request, conn: Connection, query: StoreProductQuery, stores: Sequence[int] | None
+    request: Request,
+    conn: Connection,
+    query: StoreProductQuery,
+    stores: Sequence[int] | None,
+    states: Sequence[str] | None = None,
 ) -> Response:
     """One page of products of those stores."""
     where = ProductFilter(
         stores=stores,
+        states=states,
         brands=query.brand,
         categories=query.category,
         strain_types=query.strain_type,
@@ -125,6 +138,7 @@ async def answer_products(
         price_max=query.price_max,
         new_since=query.new_since,
         gone_since=query.gone_since,
+        updated_since=query.updated_since,
         canonical_products=query.canonical_product_id,
         brand_ids=query.brand_id,
         locations=query.location_id,
@@ -138,7 +152,11 @@ async def answer_products(
 @router.get("/products", **returns_page(Product), summary="Search products across stores")
 async def list_products(request: Request, conn: ReadConn, query: Annotated[ProductQuery, Query()]) -> Response:
     """Searches all stores, as of their last crawls, including products no longer on the menu."""
-    return await answer_products(request, conn, query, query.store)
+    near = None
+    if query.around is not None:
+        near = [row.id for row in await list_stores(conn, StoreFilter(around=query.around), limit=None)]
+    stores = query.store if near is None else [one for one in near if query.store is None or one in query.store]
+    return await answer_products(request, conn, query, stores, query.state)
 
 
 @router.get("/products/{product_id}", **returns(ProductDetail), summary="Get a product")

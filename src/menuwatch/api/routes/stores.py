@@ -11,7 +11,16 @@ from msgspec import Struct
 from pydantic import Field, model_validator
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api.inputs import INTEGER_MAX, Input, Instant, PageQuery, Search, StorePath, Text
+from menuwatch.api.inputs import (
+    INTEGER_MAX,
+    Input,
+    Instant,
+    LongPageQuery,
+    NearQuery,
+    Search,
+    StorePath,
+    Text,
+)
 from menuwatch.api.paging import Keyset
 from menuwatch.api.responses import IfMatch, answer, check_if_match, returns, returns_page, tag_of
 from menuwatch.api.routes.job_queue import ALREADY_PENDING, enqueued
@@ -36,7 +45,7 @@ from menuwatch.web.dependencies import AppDep, ReadConn, WriteConn
 router = APIRouter(prefix="/api/stores", tags=["stores"], dependencies=[require_by_method(Permission.STORES)])
 
 
-class StoreQuery(PageQuery):
+class StoreQuery(LongPageQuery, NearQuery):
     """Which stores."""
 
     platform: Text | None = Field(None, description="Only stores on this platform.")
@@ -155,6 +164,7 @@ async def list_stores(request: Request, conn: ReadConn, query: Annotated[StoreQu
         crawl_enabled=query.crawl_enabled,
         freshness=query.freshness,
         q=query.q,
+        around=query.around,
     )
     keys = Keyset(query, int, "stores", where)
     rows = await stores.list_stores(conn, where, after=keys.after, limit=keys.limit)
