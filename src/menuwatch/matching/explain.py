@@ -35,7 +35,9 @@ class ExplainedListing(Struct, kw_only=True, frozen=True):
     sizes: list[str]
     platform_ids: Annotated[list[str], doc("Ids that name the same product in several stores.")]
     canonical_product_id: Annotated[int | None, doc("Null until it is matched, seconds after its menu.")]
-    signature: Annotated[msgspec.Raw | None, json_of(Signature), doc("How it is compared; null until it is matched.")]
+    signature: Annotated[
+        Annotated[msgspec.Raw, json_of(Signature)] | None, doc("How it is compared; null until it is matched.")
+    ]
 
 
 class MatchStep(Struct, kw_only=True, frozen=True):
