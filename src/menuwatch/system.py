@@ -11,10 +11,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from menuwatch.archive.files import FileArchive
 from menuwatch.archive.service import recover_archive
+from menuwatch.config.platforms import ENTRY_POINTS
 from menuwatch.config.settings import Settings
 from menuwatch.core.clock import Clock
 from menuwatch.core.logging import get_logger
@@ -110,11 +112,11 @@ async def open_system(
                 log.info(
                     "archive orphans cleaned", action="start_orphans_cleaned", published=published, removed=removed
                 )
-                _warn_of_unusable_platforms()
             if clock is None:
                 reader = ClockReader(pool, clock := DatabaseClock())
                 await reader.step()
                 await at_end.enter_async_context(running(reader))
+            _warn_of_unusable_platforms()
             yield System(
                 settings=settings,
                 database_url=url,
@@ -127,6 +129,8 @@ async def open_system(
 
 
 def _warn_of_unusable_platforms() -> None:
+    if not entry_points(group=ENTRY_POINTS):
+        return  # and most commands need not import the adapters
     from menuwatch.platforms import registry
 
     for unusable in registry.installed()[1]:

@@ -13,6 +13,9 @@ from menuwatch.core.errors import Refused
 OWN_SITES = "own"
 """Value of `<PLATFORM>_BASE_URL` for platforms whose menus are on the shops' own sites: each shop is requested at its own."""
 
+ENTRY_POINTS = "menuwatch.platforms"
+"""Group of entry points of installed packages; each names a subclass of `platforms.base.Platform`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlatformSettings:

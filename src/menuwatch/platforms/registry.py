@@ -9,13 +9,10 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 import menuwatch
-from menuwatch.config.platforms import PlatformSettings, platform_settings, prefix
+from menuwatch.config.platforms import ENTRY_POINTS, PlatformSettings, platform_settings, prefix
 from menuwatch.config.settings import Settings
 from menuwatch.core.errors import Refused, unknown_value
 from menuwatch.platforms.base import Platform
-
-ENTRY_POINTS = "menuwatch.platforms"
-"""Group of entry points; each names a subclass of `Platform`."""
 
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 NAME_RULE = "use lower-case letters, digits and single underscores, starting with a letter"
