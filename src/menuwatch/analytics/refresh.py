@@ -15,6 +15,7 @@ import msgspec
 import psycopg
 from psycopg import sql as statements
 
+from menuwatch.analytics import price_index
 from menuwatch.catalog.taxonomy.sizes import size_of
 from menuwatch.core.logging import get_logger
 from menuwatch.db import sql
@@ -113,7 +114,7 @@ _STEPS: tuple[tuple[str, str, str], ...] = (
 async def refresh(
     pool: Pool, *, window: timedelta = WINDOW, now: datetime | None = None
 ) -> RefreshResult | RefreshRunning:
-    """Recomputes all reports for the `window` before `now` (the database's time).
+    """Recomputes all reports for the `window` before `now` (the database's time), then computes new days of the price index.
 
     Does nothing while another refresh runs. An error is raised after the run was marked as failed; the reports of the previous run
     stay published.
@@ -145,6 +146,7 @@ async def _refresh(conn: Connection, window: timedelta, now: datetime | None) ->
     except (Exception, asyncio.CancelledError) as error:
         await _record_failure(conn, run_id, steps, error)
         raise
+    steps.append(await _compute_price_index(conn, until))
     seconds = time.perf_counter() - began
     log.info(
         "analytics refreshed",
@@ -185,6 +187,13 @@ async def _run(conn: Connection, run_id: int, since: datetime, until: datetime, 
             await conn.execute(statements.SQL("ANALYZE {}").format(statements.Identifier(table)))
             steps.append(Step(step=name, seconds=round(time.perf_counter() - began, 3), rows=written))
         await conn.execute(_q.end_run, {"run": run_id, "steps": _encode_steps(steps)})
+
+
+async def _compute_price_index(conn: Connection, until: datetime) -> Step:
+    """After the reports, which it needs nothing of: an error here fails the task, and leaves them published."""
+    began = time.perf_counter()
+    days = await price_index.compute(conn, until)
+    return Step(step="price_index", seconds=round(time.perf_counter() - began, 3), rows=days)
 
 
 _SIZE_FIELDS = {"g": "weight_g", "m": "content_mg", "p": "pieces", "o": "option"}

@@ -28,6 +28,7 @@ PARTED = ("task_history", "product_history", "product_detail_history", "fetch_at
 
 BY_TYPE: dict[str, Any] = {
     "integer": 1, "integer[]": [1], "smallint": 1, "bigint": 1, "numeric": 1, "double precision": 1.5, "boolean": False, "text": "x",
+    "double precision[]": [1.5],
     "bytea": b"\x01" * 32,
     "jsonb": Jsonb({}), "json": Jsonb([]), "text[]": ["x"], "bigint[]": [1], "tsvector": "x", "date": "2026-11-01",
     "timestamp with time zone": AT, "uuid": "00000000-0000-4000-8000-000000000001",

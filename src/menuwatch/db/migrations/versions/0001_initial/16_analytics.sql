@@ -317,3 +317,40 @@ SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_brand_distributio
 CREATE VIEW analytics_price_dispersion AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_dispersion_stats f ON f.run_id = r.id;
 
 CREATE VIEW analytics_cheapest_quarter AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_cheapest_stats f ON f.run_id = r.id;
+
+-- The price index (docs/explanation/analytics.md#price-index). Days stay as they were computed. `state` and `category` are `all` for all of
+-- them together; `change` is the mean logarithm of price relatives, `level` the sum of all changes, and `deviations` what each of 20 groups of
+-- stores added to the level beyond its share.
+CREATE TABLE price_index_days (
+  state                    text NOT NULL,
+  category                 text NOT NULL,
+  day                      date NOT NULL,
+  stores                   integer NOT NULL,       -- with matched items
+  known_stores             integer NOT NULL,       -- with matched or carried items
+  matched                  integer NOT NULL,
+  carried                  integer NOT NULL,
+  entered                  integer NOT NULL,
+  expired                  integer NOT NULL,
+  outliers                 integer NOT NULL,
+  change                   double precision,
+  level                    double precision NOT NULL,
+  deviations               double precision[] NOT NULL,
+  PRIMARY KEY (state, category, day)
+);
+CREATE INDEX price_index_days_day ON price_index_days (day);
+
+-- The last crawl of each store that a day has counted, and that day.
+CREATE TABLE price_index_stores (
+  dispensary_id            integer PRIMARY KEY REFERENCES dispensaries (id) ON DELETE CASCADE,
+  day                      date NOT NULL,
+  crawled_at               timestamptz NOT NULL
+);
+
+-- The last counted price of each item; `day` is null while it is that of its store, so that an unchanged item writes nothing.
+CREATE TABLE price_index_items (
+  product_id               bigint NOT NULL,
+  option                   text NOT NULL,
+  price                    double precision NOT NULL,
+  day                      date,
+  PRIMARY KEY (product_id, option)
+) WITH (fillfactor = 80);

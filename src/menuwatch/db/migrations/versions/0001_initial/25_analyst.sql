@@ -132,6 +132,7 @@ CREATE VIEW analyst.report_distribution AS SELECT * FROM analytics_distribution;
 CREATE VIEW analyst.report_distribution_of_brands AS SELECT * FROM analytics_distribution_of_brands;
 CREATE VIEW analyst.report_price_dispersion AS SELECT * FROM analytics_price_dispersion;
 CREATE VIEW analyst.report_cheapest_quarter AS SELECT * FROM analytics_cheapest_quarter;
+CREATE VIEW analyst.price_index AS SELECT * FROM price_index_days;
 
 COMMENT ON SCHEMA analyst IS 'Read-only views for analysts (docs/how-to/sql.md).';
 COMMENT ON VIEW analyst.stores IS 'One row per store: one menu on one platform. A shop on two platforms has two, with one location_id.';
@@ -159,6 +160,7 @@ COMMENT ON VIEW analyst.report_distribution IS 'Locations that have each canonic
 COMMENT ON VIEW analyst.report_distribution_of_brands IS 'Locations that have any product of each brand in stock, by state and category.';
 COMMENT ON VIEW analyst.report_price_dispersion IS 'What locations ask for one size of a canonical product, by state.';
 COMMENT ON VIEW analyst.report_cheapest_quarter IS 'How often each location is in the cheapest quarter of its state, in all, by category and by brand.';
+COMMENT ON VIEW analyst.price_index IS 'Links of the price index by state, category and day (UTC): index = 100 * exp(level - level of the base day).';
 
 -- A column of one name means the same in every view, but for those that a view is named before.
 DO $comments$
@@ -386,7 +388,19 @@ BEGIN
         (NULL, 'mean', 'Mean price.'),
         (NULL, 'cv', 'Standard deviation of prices divided by their mean.'),
         (NULL, 'compared', 'Products and sizes that at least two other shops of the state offer.'),
-        (NULL, 'cheapest', 'Of compared, those in the cheapest quarter.')
+        (NULL, 'cheapest', 'Of compared, those in the cheapest quarter.'),
+        ('price_index', 'state', 'State or province; all: all of them together; unknown.'),
+        ('price_index', 'category', 'Canonical category; all: all of them together; unknown.'),
+        ('price_index', 'stores', 'Stores with matched items.'),
+        ('price_index', 'known_stores', 'Stores with matched or carried items.'),
+        (NULL, 'matched', 'Items that were observed on the day and have an earlier price.'),
+        (NULL, 'carried', 'Items with an earlier price that were not observed on the day, or are outliers.'),
+        (NULL, 'entered', 'Items that were observed on the day and have no earlier price.'),
+        (NULL, 'expired', 'Items whose last price became too old.'),
+        (NULL, 'outliers', 'Of carried, those whose price is more than five times the earlier one, or less than a fifth.'),
+        (NULL, 'change', 'Mean logarithm of the price relatives of matched items; null without any.'),
+        ('price_index', 'level', 'Sum of all changes; read the difference between two days.'),
+        (NULL, 'deviations', 'What each of 20 groups of stores added to the level beyond its share, for confidence intervals.')
       ) t(view_name, column_name, meaning)
         ON t.column_name = c.column_name AND (t.view_name IS NULL OR c.table_name = t.view_name OR c.table_name LIKE t.view_name || '\_%')
      WHERE c.table_schema = 'analyst'
