@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from json import loads
 from typing import Annotated, Any
@@ -13,7 +13,9 @@ import typer
 from msgspec import Struct, structs
 
 from menuwatch.accounts import audit
+from menuwatch.analytics import price_index as index
 from menuwatch.analytics import refresh as refreshing
+from menuwatch.analytics.price_index import PriceIndex
 from menuwatch.analytics.refresh import RefreshResult, RefreshRunning
 from menuwatch.analytics.service import (
     ALL,
@@ -263,6 +265,56 @@ def cheapest_quarter(
     if filters.state in (ALL, UNKNOWN):
         raise Refused(f"--state {filters.state} is not supported here: prices are compared within a state")
     _print_report(Report.CHEAPEST, filters, out, store)
+
+
+_INDEX_COLUMNS = (
+    Column("Day", "day"), Column("Index", "index"), Column("Low", "low"), Column("High", "high"),
+    Column("Change", "change", lambda value: None if value is None else percent(float(value), 2), align="right"),
+    Column("Matched", "matched"), Column("Stores", "stores"), Column("Carried", "carried"), Column("Entered", "entered"),
+    Column("Expired", "expired"), Column("Outliers", "outliers"), Column("No index", "reason"),
+)  # fmt: skip
+
+
+@app.command("price-index")
+def show_price_index(
+    out: LimitedOutput,
+    state: Annotated[str, typer.Option(help="Two-letter state, `all` or `unknown`.")] = ALL,
+    category: Annotated[str, typer.Option(help="Canonical category, `all` or `unknown`.")] = ALL,
+    days: Annotated[
+        int | None,
+        typer.Option(min=1, max=index.LONGEST_DAYS, help="Number of days.", show_default=str(index.USUAL_DAYS)),
+    ] = None,
+    first: Annotated[str | None, typer.Option("--from", help="First day, for example 2026-11-20.")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="Last day, included.")] = None,
+) -> None:
+    """Show how prices of the same items changed by day (UTC)."""
+    if days is not None and first is not None:
+        raise Refused("--days and --from are mutually exclusive")
+    where, what = _state(state) or ALL, _category(category, ALL) or ALL
+    span = {"first": _day(first, "--from"), "last": _day(last, "--to"), "days": days or index.USUAL_DAYS}
+
+    async def act(_: System, conn: Connection) -> PriceIndex:
+        return await index.read_price_index(conn, state=where, category=what, **span)  # type: ignore[arg-type]
+
+    found = read(act)
+    if out.format is Format.JSON:
+        print_json(found)
+        return
+    print_list(found.items[-out.rows :], _INDEX_COLUMNS, out.format, empty=found.notice or "No computed days.")
+    if out.is_table and found.items:
+        if found.base is not None:
+            notice(f"The index is 100 on {found.base}; low and high are the 95 % confidence interval.")
+        elif found.notice is not None:
+            notice(found.notice)
+        if len(found.items) > out.rows and out.limit is None:
+            notice(f"The last {out.rows} days; use --limit or --csv for more.")
+
+
+def _day(text: str | None, option: str) -> date | None:
+    try:
+        return None if text is None else date.fromisoformat(text)
+    except ValueError:
+        raise Refused(f"{option} {text!r} is not a date: write it as 2026-11-20") from None
 
 
 @app.command("refresh")

@@ -10,7 +10,9 @@ from msgspec import structs
 from pydantic import AfterValidator, Field, create_model
 
 from menuwatch.accounts.model import Permission
+from menuwatch.analytics import price_index
 from menuwatch.analytics import service as analytics
+from menuwatch.analytics.price_index import PriceIndex
 from menuwatch.analytics.reports import Overview, RunInfo
 from menuwatch.analytics.service import (
     ALL,
@@ -133,6 +135,37 @@ async def show_analytics(request: Request, conn: ReadConn, _query: Annotated[NoQ
     """Returns the time of the last refresh and the size of each report. `analytics_refresh` recomputes them, by default every 6
     hours."""
     return answer(request, await analytics.overview(conn))
+
+
+class PriceIndexQuery(Input):
+    """Which price index."""
+
+    state: _SCOPE = Field(
+        ALL,
+        description="Two-letter state, `all` for all states together, or `unknown` for stores without a known state.",
+    )
+    category: Literal[Category, "all", "unknown"] = Field(
+        "all", description="Canonical category, `all` for all of them together, or `unknown`."
+    )
+    first: date | None = Field(
+        None,
+        alias="from",
+        description="First day (UTC), for example 2026-11-20; 90 days before the last one if omitted.",
+    )
+    last: date | None = Field(
+        None, alias="to", description="Last day (UTC), included; the last computed one if omitted."
+    )
+
+
+@router.get("/price-index", **returns(PriceIndex), summary="Price index by day")
+async def show_price_index(request: Request, conn: ReadConn, query: Annotated[PriceIndexQuery, Query()]) -> Response:
+    """How prices of the same items changed: a chained geometric index of matched items, 100 on the day `base`, with a 95 % confidence
+    interval. Items that come and go have no effect. Relatives have no currency, so nothing is converted. Days are computed six hours
+    after their end, and then stay as they are."""
+    found = await price_index.read_price_index(
+        conn, state=query.state or ALL, category=query.category, first=query.first, last=query.last
+    )
+    return answer(request, found)
 
 
 async def _answer_report(request: Request, conn: Connection, report: Report, query: Input) -> Response:
