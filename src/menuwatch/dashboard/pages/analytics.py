@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
+from menuwatch.analytics.price_index import PriceIndex, read_price_index
 from menuwatch.analytics.service import (
     ALL,
     SOURCES,
@@ -20,7 +22,9 @@ from menuwatch.analytics.service import (
     cursor_type,
     read_report,
 )
+from menuwatch.catalog.taxonomy.categories import CATEGORIES
 from menuwatch.dashboard import screen
+from menuwatch.dashboard.charts.time_chart import Series, TimeChart
 from menuwatch.dashboard.decode import decoded
 from menuwatch.db.pool import Connection
 from menuwatch.web import paging
@@ -142,6 +146,57 @@ def _filter(report: Report, state: str) -> ReportFilter:
             return ReportFilter(state=state)
         case _:
             return ReportFilter(state=None if every else state)
+
+
+_SPANS = (30, 90, 365)
+
+
+@router.get("/price-index")
+async def show_price_index(
+    request: Request,
+    conn: ReadConn,
+    state: Annotated[str, Query(max_length=20)] = ALL,
+    category: Annotated[str, Query(max_length=20)] = ALL,
+    days: Annotated[int, Query()] = 90,
+) -> Response:
+    """The price index of a state and category, as a chart and a table."""
+    found = await read_price_index(conn, state=state, category=category, days=days if days in _SPANS else _SPANS[1])
+    names = [(name, name.replace("_", " ").capitalize()) for name in sorted(CATEGORIES)]
+    context = {
+        "form": FormInput({"state": state, "category": category, "days": str(days)}),
+        "states": await _states(conn),
+        "categories": [(ALL, "All categories"), *names, (UNKNOWN, "Unknown")],
+        "spans": [(str(one), f"{one} days") for one in _SPANS],
+        "reports": REPORTS,
+        "info": (await read_report(conn, Report.COVERAGE, ReportFilter(), limit=1)).info,
+        "found": found,
+        "chart": index_chart(found),
+    }
+    return screen.render(request, "analytics/price_index.html", context)
+
+
+def index_chart(found: PriceIndex) -> TimeChart:
+    """The index with its interval; days without one are gaps. Pure."""
+
+    def values(name: str) -> list[float | None]:
+        return [None if (value := getattr(one, name)) is None else float(value) for one in found.items]
+
+    return TimeChart(
+        "price-index",
+        "Price index by day",
+        [datetime(one.day.year, one.day.month, one.day.day, tzinfo=UTC) for one in found.items],
+        [
+            Series("Upper limit", values("high"), "none", dash=True),
+            Series("Index", values("index"), "info"),
+            Series("Lower limit", values("low"), "none", dash=True),
+        ],
+        unit="number",
+        step=timedelta(days=1),
+        partial=False,
+        height=280,
+        zero=False,
+        bands=[(1, 3)],
+    )
 
 
 @router.get("/{report:path}")
