@@ -74,6 +74,7 @@ def product(raw: dict[str, Any]) -> Product:
         platform_created_at=None,
         platform_updated_at=None,
         extra=raw.get("extra", {}),
+        category_canon=raw.get("category_canon"),
     )
 
 
