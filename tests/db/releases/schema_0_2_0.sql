@@ -2721,6 +2721,36 @@ CREATE VIEW analyst.offers AS
      CROSS JOIN LATERAL ROWS FROM(jsonb_to_recordset(p.variants) AS (option text, weight_g numeric, content_mg numeric, pieces bigint, price_rec numeric, special_rec numeric, price_med numeric, special_med numeric, price_per_g numeric, stock_status text, quantity bigint, capped boolean)) WITH ORDINALITY v(option, weight_g, content_mg, pieces, price_rec, special_rec, price_med, special_med, price_per_g, stock_status, quantity, capped, "position"))
      LEFT JOIN public.product_identities i ON ((i.product_id = p.id)))
      LEFT JOIN public.store_locations l ON ((l.dispensary_id = p.dispensary_id)));
+CREATE TABLE public.price_index_days (
+    state text NOT NULL,
+    category text NOT NULL,
+    day date NOT NULL,
+    stores integer NOT NULL,
+    known_stores integer NOT NULL,
+    matched integer NOT NULL,
+    carried integer NOT NULL,
+    entered integer NOT NULL,
+    expired integer NOT NULL,
+    outliers integer NOT NULL,
+    change double precision,
+    level double precision NOT NULL,
+    deviations double precision[] NOT NULL
+);
+CREATE VIEW analyst.price_index AS
+ SELECT state,
+    category,
+    day,
+    stores,
+    known_stores,
+    matched,
+    carried,
+    entered,
+    expired,
+    outliers,
+    change,
+    level,
+    deviations
+   FROM public.price_index_days;
 CREATE TABLE public.match_signatures (
     id bigint NOT NULL,
     key uuid NOT NULL,
@@ -4557,6 +4587,18 @@ CREATE TABLE public.pod_scale_request (
     CONSTRAINT pod_scale_request_singleton_check CHECK (singleton)
 )
 WITH (fillfactor='10');
+CREATE TABLE public.price_index_items (
+    product_id bigint NOT NULL,
+    option text NOT NULL,
+    price double precision NOT NULL,
+    day date
+)
+WITH (fillfactor='80');
+CREATE TABLE public.price_index_stores (
+    dispensary_id integer NOT NULL,
+    day date NOT NULL,
+    crawled_at timestamp with time zone NOT NULL
+);
 CREATE TABLE public.price_watch_events (
     id bigint NOT NULL,
     watch_id bigint NOT NULL,
@@ -5326,6 +5368,12 @@ INSERT INTO public.match_stores VALUES
 	(1, '2026-11-01 00:00:00+00', 1, '2026-11-01 00:00:00+00');
 INSERT INTO public.pod_scale_request VALUES
 	(true, NULL, NULL, NULL, NULL);
+INSERT INTO public.price_index_days VALUES
+	('x', 'x', '2026-11-01', 1, 1, 1, 1, 1, 1, 1, NULL, 1.5, '{1.5}');
+INSERT INTO public.price_index_items VALUES
+	(1, 'x', 1.5, NULL);
+INSERT INTO public.price_index_stores VALUES
+	(1, '2026-11-01', '2026-11-01 00:00:00+00');
 INSERT INTO public.price_watch_events OVERRIDING SYSTEM VALUE VALUES
 	(1, 1, '2026-11-01 00:00:00+00', '{}', false);
 INSERT INTO public.price_watches OVERRIDING SYSTEM VALUE VALUES
@@ -5620,6 +5668,12 @@ ALTER TABLE ONLY public.match_stores
     ADD CONSTRAINT match_stores_pkey PRIMARY KEY (dispensary_id);
 ALTER TABLE ONLY public.pod_scale_request
     ADD CONSTRAINT pod_scale_request_pkey PRIMARY KEY (singleton);
+ALTER TABLE ONLY public.price_index_days
+    ADD CONSTRAINT price_index_days_pkey PRIMARY KEY (state, category, day);
+ALTER TABLE ONLY public.price_index_items
+    ADD CONSTRAINT price_index_items_pkey PRIMARY KEY (product_id, option);
+ALTER TABLE ONLY public.price_index_stores
+    ADD CONSTRAINT price_index_stores_pkey PRIMARY KEY (dispensary_id);
 ALTER TABLE ONLY public.price_watch_events
     ADD CONSTRAINT price_watch_events_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.price_watch_events
@@ -5848,6 +5902,7 @@ CREATE INDEX match_reviews_queue ON public.match_reviews USING btree (((((0.5)::
 CREATE INDEX match_signatures_block ON public.match_signatures USING btree (block);
 CREATE INDEX match_signatures_component ON public.match_signatures USING btree (component);
 CREATE INDEX match_signatures_product ON public.match_signatures USING btree (canonical_product_id);
+CREATE INDEX price_index_days_day ON public.price_index_days USING btree (day);
 CREATE INDEX price_watch_events_happened ON public.price_watch_events USING btree (happened_at);
 CREATE INDEX price_watches_address ON public.price_watches USING btree (address_mark) WHERE (address_mark IS NOT NULL);
 CREATE INDEX price_watches_brand ON public.price_watches USING btree (brand_id) WHERE ((confirmed_at IS NOT NULL) AND (subject = 'brand'::text));
@@ -6086,6 +6141,8 @@ ALTER TABLE ONLY public.match_events
     ADD CONSTRAINT match_events_to_id_fkey FOREIGN KEY (to_id) REFERENCES public.canonical_products(id);
 ALTER TABLE ONLY public.match_signatures
     ADD CONSTRAINT match_signatures_canonical_product_id_fkey FOREIGN KEY (canonical_product_id) REFERENCES public.canonical_products(id);
+ALTER TABLE ONLY public.price_index_stores
+    ADD CONSTRAINT price_index_stores_dispensary_id_fkey FOREIGN KEY (dispensary_id) REFERENCES public.dispensaries(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.price_watch_events
     ADD CONSTRAINT price_watch_events_watch_id_fkey FOREIGN KEY (watch_id) REFERENCES public.price_watches(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.price_watches
