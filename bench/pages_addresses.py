@@ -173,6 +173,7 @@ QUERIES: dict[str, list[str]] = {
     "/api/analytics/price-dispersion": ["", "state=AZ", "category=flower", "brand=Acme"],
     "/api/analytics/widest-gaps": ["", "state=AZ", "category=flower"],
     "/api/analytics/cheapest-quarter": ["", "by=brand", "by=category&state=AZ"],
+    "/api/analytics/price-index": ["", "state=AZ&category=flower"],
     "/api/canonical-products": ["", "limit=200", "category=flower", "q=moonrock"],
     "/api/proxies": ["", "active=true", "active=false"],
     "/api/attempts": [
@@ -313,6 +314,8 @@ PAGES = [
     "/admin/analytics/price-dispersion",
     "/admin/analytics/widest-gaps",
     "/admin/analytics/cheapest-quarter",
+    "/admin/analytics/price-index",
+    "/admin/analytics/price-index?state=AZ&category=flower&days=365",
     "/admin/changes",
     "/admin/changes?kind=price_drop&percent=20",
     "/admin/changes?kind=new",

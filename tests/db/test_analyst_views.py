@@ -22,7 +22,9 @@ from tests.conftest import ROOT, unique
 from tests.market import START, add_store, crawl, item
 from tests.matching_rows import add_brand, add_product, listing, match
 
-HOW_TO = (ROOT / "docs" / "how-to" / "sql.md").read_text(encoding="utf-8")
+HOW_TO = "\n".join(
+    (ROOT / "docs" / "how-to" / name).read_text(encoding="utf-8") for name in ("sql.md", "price-index.md")
+)
 EXAMPLES = re.findall(r"^```sql\n(.*?)^```", HOW_TO, re.MULTILINE | re.DOTALL)
 OTHERS = """
 SELECT k.relname FROM pg_class k
