@@ -8,9 +8,10 @@ import psycopg
 from tests.dashboard.test_catalogue import words
 
 ROWS = """
-INSERT INTO price_index_days (state, category, day, stores, known_stores, matched, carried, entered, expired, outliers, change, level, deviations)
-SELECT c.state, c.category, d.day, d.stores, 2, d.matched,
-       CASE WHEN d.change IS NOT NULL THEN 8 - d.matched ELSE 0 END, CASE WHEN d.change IS NULL THEN 8 ELSE 0 END, 0, 0, d.change, d.level,
+INSERT INTO price_index_days (state, category, day, stores, known_stores, matched, carried, entered, expired, outliers, change,
+       level, deviations)
+SELECT c.state, c.category, d.day, d.stores, 2, d.matched, CASE WHEN d.change IS NOT NULL THEN 8 - d.matched ELSE 0 END,
+       CASE WHEN d.change IS NULL THEN 8 ELSE 0 END, 0, 0, d.change, d.level,
        ARRAY[d.level / 10, -d.level / 10] || array_fill(0.0::double precision, ARRAY[18])
   FROM (VALUES ('all', 'all'), ('CO', 'flower')) c(state, category),
        (VALUES (date '2026-11-01', 0, 0, NULL, 0.0), ('2026-11-02', 2, 8, 0.1, 0.1), ('2026-11-03', 1, 3, 0.2, 0.3),
