@@ -16,6 +16,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import structlog
+from hypothesis import settings
 from psycopg import sql
 
 from menuwatch.accounts import audit
@@ -28,6 +29,10 @@ _serial = itertools.count()
 for _name in ("FORCE_COLOR", "NO_COLOR", "PY_COLORS", "CLICOLOR_FORCE", "GITHUB_ACTIONS"):
     os.environ.pop(_name, None)
 
+
+# How fast the machine is says nothing of the code: a busy one takes longer than a deadline now and then.
+settings.register_profile("no deadline", parent=settings(), deadline=None)
+settings.load_profile("no deadline")
 
 # Loading the tests makes millions of objects that stay: looking through them again and again takes half of the time.
 gc.disable()
