@@ -70,7 +70,7 @@ SELECT DISTINCT ON (s.product_id, s.option) s.product_id, s.option, s.price
  ORDER BY s.product_id, s.option, s.seen_from DESC, s.price;
 
 -- piece: known_prices
-SELECT i.product_id, i.option, i.price, coalesce(i.day, s.day) AS day
+SELECT i.product_id, i.option, i.price, coalesce(i.day, s.day) AS day, p.dispensary_id
       FROM price_index_items i
       JOIN catalog_products p ON p.id = i.product_id
       LEFT JOIN price_index_stores s ON s.dispensary_id = p.dispensary_id
@@ -104,7 +104,8 @@ SELECT p.dispensary_id, coalesce(p.category_canon, 'unknown'), CASE x.kind WHEN 
 -- name: drop_outliers
 -- Prices that were left out are as if they had not been seen.
 DELETE FROM index_prices n USING ({known_prices}) k
- WHERE k.product_id = n.product_id AND k.option = n.option AND k.day >= {is_kept} AND NOT n.price {plausible};
+ WHERE k.dispensary_id IN (SELECT dispensary_id FROM index_sums WHERE outliers > 0)
+   AND k.product_id = n.product_id AND k.option = n.option AND k.day >= {is_kept} AND NOT n.price {plausible};
 
 -- name: insert_day
 -- `level` is the sum of all links so far. The change of an item counts less what its state and category did on days on which the item took
