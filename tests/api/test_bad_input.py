@@ -33,6 +33,7 @@ BAD_VALUES = [
     ("/api/stores?near=95,10", "near", "latitude and longitude in degrees"),
     ("/api/products?near=35,-106&miles=0", "miles", "greater than 0"),
     ("/api/stores?near=35,-106&miles=501", "miles", "less than or equal to 500"),
+    ("/api/products?miles=10", "miles", "needs `near`"),
     ("/api/products?state=Atlantis", "state", "two letters such as AZ or ON"),
     ("/api/products?updated_since=2026-03-01", "updated_since", "write it as 2026-03-01T00:00:00Z"),
     ("/api/products?limit=many", "limit", "integer"),

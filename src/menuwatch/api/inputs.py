@@ -18,13 +18,16 @@ from pydantic import (
     ConfigDict,
     Field,
     Strict,
+    ValidationInfo,
     WithJsonSchema,
+    field_validator,
 )
 
 from menuwatch.core.errors import Refused
 from menuwatch.geo.states import parse_state
+from menuwatch.geo.units import METERS_PER_MILE
 from menuwatch.queue.model import PRIORITY_MAX, PRIORITY_MIN, ROLE_ALIASES, Role, parse_role
-from menuwatch.stores.service import Around
+from menuwatch.stores.service import Circle
 
 INTEGER_MAX = 2**31 - 1
 BIGINT_MAX = 2**63 - 1
@@ -241,13 +244,20 @@ class NearQuery(Input):
     )
     miles: float = Field(25, gt=0, le=500, description="Distance from `near`, in miles.")
 
+    @field_validator("miles")
+    @classmethod
+    def _miles_of_a_position(cls, miles: float, given: ValidationInfo) -> float:
+        if "near" in given.data and given.data["near"] is None:
+            raise ValueError("needs `near`: the position that the distance is from")
+        return miles
+
     @property
-    def around(self) -> Around | None:
+    def circle(self) -> Circle | None:
         """The position with the distance; None if none is given."""
         if self.near is None:
             return None
         latitude, longitude = map(float, self.near.split(","))
-        return Around(latitude, longitude, self.miles)
+        return Circle(latitude, longitude, self.miles * METERS_PER_MILE)
 
 
 class SpanQuery(PageQuery):

@@ -64,7 +64,7 @@ def options(
 
 
 _COLLECT_AFTER = 20_000
-"""New objects after which Python looks for garbage. Its default of 700 does so hundreds of times while modules are imported."""
+"""New objects after which Python looks for garbage in commands that end soon; its default of 700 slows imports down."""
 
 
 class Entry(NamedTuple):
@@ -217,9 +217,11 @@ def main() -> None:
         # As Ctrl-C: everything is stopped again, the embedded database too. Server and worker stop gracefully.
         signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     completion.get_completion_inspect_parameters()  # registers the shells
-    gc.set_threshold(_COLLECT_AFTER)
+    arguments = _typed(os.environ) or sys.argv[1:]
+    if not _SERVICES.intersection(arguments[:1]):
+        gc.set_threshold(_COLLECT_AFTER)
     try:
-        select_program(_typed(os.environ) or sys.argv[1:])(prog_name="menuwatch")
+        select_program(arguments)(prog_name="menuwatch")
     except Refused as error:
         notice(f"menuwatch: {error}")
         sys.exit(2)

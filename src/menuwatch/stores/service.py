@@ -49,31 +49,30 @@ class Freshness(StrEnum):
     UNRESOLVED = "unresolved"
 
 
-class Around(NamedTuple):
-    """A circle: its middle in degrees, and its radius."""
+class Circle(NamedTuple):
+    """A circle around a position in degrees."""
 
     latitude: float
     longitude: float
-    miles: float
+    meters: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFilter:
-    """Which stores; None takes all. `q` is text in the name, city or slug. `around` leaves out stores without a position."""
+    """Which stores; None takes all. `q` is text in the name, city or slug. `circle` leaves out stores without a position."""
 
     platform: str | None = None
     states: Sequence[str] | None = None
     crawl_enabled: bool | None = None
     freshness: Sequence[Freshness] | None = None
     q: str | None = None
-    around: Around | None = None
+    circle: Circle | None = None
 
     def values(self) -> dict[str, Any]:
         """The filter as query parameters."""
-        values = {name: getattr(self, name) for name in self.__slots__ if name != "around"}
-        around = self.around._asdict() if self.around else dict.fromkeys(Around._fields)
+        values = {name: getattr(self, name) for name in self.__slots__ if name != "circle"}
         return values | {
-            **around,
+            **(self.circle._asdict() if self.circle else dict.fromkeys(Circle._fields)),
             "freshness": None if self.freshness is None else list(map(str, self.freshness)),
             "q": None if self.q is None else like_pattern(self.q),
         }

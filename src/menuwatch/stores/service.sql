@@ -6,8 +6,8 @@ AND (%(platform)s::text IS NULL OR s.platform = %(platform)s)
 AND (%(crawl_enabled)s::boolean IS NULL OR s.crawl_enabled = %(crawl_enabled)s)
 AND (%(freshness)s::text[] IS NULL OR h.status = ANY (%(freshness)s))
 AND (%(q)s::text IS NULL OR s.name ILIKE %(q)s OR s.city ILIKE %(q)s OR s.slug ILIKE %(q)s)
-AND (%(miles)s::double precision IS NULL
-     OR distance_meters(%(latitude)s::double precision, %(longitude)s::double precision, s.latitude, s.longitude) <= %(miles)s * 1609.344)
+AND (%(meters)s::double precision IS NULL
+     OR distance_meters(%(latitude)s::double precision, %(longitude)s::double precision, s.latitude, s.longitude) <= %(meters)s)
 
 -- name: list_stores
 SELECT s.id, s.platform, s.platform_dispensary_id, s.slug, s.name, s.menu_url, s.address, s.city, s.state, s.country, s.zipcode,

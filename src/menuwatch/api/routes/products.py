@@ -153,8 +153,8 @@ async def answer_products(
 async def list_products(request: Request, conn: ReadConn, query: Annotated[ProductQuery, Query()]) -> Response:
     """Searches all stores, as of their last crawls, including products no longer on the menu."""
     near = None
-    if query.around is not None:
-        near = [row.id for row in await list_stores(conn, StoreFilter(around=query.around), limit=None)]
+    if query.circle is not None:
+        near = [row.id for row in await list_stores(conn, StoreFilter(circle=query.circle), limit=None)]
     stores = query.store if near is None else [one for one in near if query.store is None or one in query.store]
     return await answer_products(request, conn, query, stores, query.state)
 

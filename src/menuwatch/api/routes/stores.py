@@ -164,7 +164,7 @@ async def list_stores(request: Request, conn: ReadConn, query: Annotated[StoreQu
         crawl_enabled=query.crawl_enabled,
         freshness=query.freshness,
         q=query.q,
-        around=query.around,
+        circle=query.circle,
     )
     keys = Keyset(query, int, "stores", where)
     rows = await stores.list_stores(conn, where, after=keys.after, limit=keys.limit)

@@ -24,7 +24,7 @@ def size_of(variant: Mapping[str, Any]) -> str | None:
     return _size(variant.get("weight_g"), variant.get("content_mg"), variant.get("pieces"), option)
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=16_384, typed=True)
 def _size(grams: Any, content: Any, pieces: Any, option: str) -> str | None:
     """Cached: all menus together have few packages."""
     if grams is not None and Decimal(str(grams)) > 0:
