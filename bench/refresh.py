@@ -214,7 +214,7 @@ async def run(names: Sequence[str], sizes: Sequence[int], rounds: int, file: Pat
                 await conn.execute("SELECT ensure_product_history_partition(%s)", [START])
                 # As in a worker that has run for a while: statements are prepared, code is warm.
                 for name in names:
-                    await measure(conn, name, 100, 6, file)
+                    await measure(conn, name, 100, 12, file)
                 await conn.execute(
                     "TRUNCATE catalog_products, product_history, store_crawls, raw_crawl_payloads, dispensaries CASCADE"
                 )

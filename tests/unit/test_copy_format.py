@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from menuwatch.catalog import copy_format as rows
 from menuwatch.catalog.diff import prices_of, stock_of
-from menuwatch.catalog.model import LabValue, Potency, Product, Variant
+from menuwatch.catalog.model import Batch, LabValue, Potency, Product, Variant
 from tests.market import product as plain
 
 PLAIN = plain({"id": "a", "name": "Thing", "price": "10", "qty": 5})
@@ -135,5 +136,46 @@ def test_options_are_written_by_their_text() -> None:
 def test_another_order_of_options_is_written_alike(both: tuple[list[Variant], list[Variant]]) -> None:
     one, other = (msgspec.structs.replace(PLAIN, variants=tuple(variants)) for variants in both)
     assert rows.product_line(1, b"", one) == rows.product_line(1, b"", other)
-    assert rows.state_json(one) == rows.state_json(other)
+    assert rows.dump(rows.changed_row(1, b"", one)) == rows.dump(rows.changed_row(1, b"", other))
     assert (prices_of(one), stock_of(one)) == (prices_of(other), stock_of(other))
+
+
+AMOUNTS = st.none() | st.decimals(0, 10**6, places=3)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+LAB_VALUES = st.builds(LabValue, TEXTS, AMOUNTS, TEXTS).map(lambda value: (value,)) | st.just(())
+PRODUCTS = st.builds(
+    lambda **fields: msgspec.structs.replace(PLAIN, **fields),
+    name=TEXTS,
+    brand_name=st.none() | TEXTS,
+    variants=st.lists(VARIANTS, max_size=3, unique_by=lambda v: v.option).map(tuple),
+    price_rec=AMOUNTS,
+    is_in_stock=st.none() | st.booleans(),
+    quantity_sold=st.none() | st.integers(0, 2**40),
+    thc=st.none() | st.just(Potency(Decimal("0.10"), Decimal("1E+2"), "%", "%")),
+    cannabinoids=LAB_VALUES,
+    images=st.lists(TEXTS, max_size=2).map(tuple),
+    platform_created_at=st.none() | st.datetimes(timezones=st.just(UTC)),
+    extra=st.dictionaries(TEXTS, TEXTS, max_size=2),
+    batch=st.none() | st.builds(Batch, TEXTS),
+)
+
+
+@given(PRODUCTS)
+def test_a_changed_row_has_the_values_of_the_line(product: Product) -> None:
+    line = named(product)
+    row = json.loads(rows.dump(rows.changed_row(7, b"\x01\x02", product)), parse_float=Decimal)
+    assert set(row) | {"thc_lo", "thc_hi", "thc_unit", "cbd_lo", "cbd_hi", "cbd_unit"} == {*line, "prices", "stock"}
+    for column, text in line.items():
+        value = row.get(column)
+        if text is None or value is None:
+            assert text is value, column
+        elif isinstance(value, bool):
+            assert text == ("t" if value else "f"), column
+        elif isinstance(value, list | dict):
+            assert json.loads(text, parse_float=Decimal) == value, column
+        elif isinstance(value, int | Decimal):
+            assert Decimal(text) == value, column
+        elif column.startswith("platform_"):
+            assert datetime.fromisoformat(text) == datetime.fromisoformat(value), column
+        else:
+            assert text == value, column

@@ -240,7 +240,7 @@ def takes(product: Product) -> None:
     """What PostgreSQL's columns ask of a product."""
     line = rows.product_line(1, b"", product)
     assert len(line.split("\t")) == len(rows.PRODUCT_COLUMNS.split(", "))
-    for part in (rows.dump(product), rows.dump(product.extra), *rows.state_json(product)):
+    for part in (rows.dump(product), rows.dump(product.extra), rows.dump(rows.changed_row(1, b"", product))):
 
         def refuse(name: str) -> Any:
             raise AssertionError(f"{name} is no JSON")

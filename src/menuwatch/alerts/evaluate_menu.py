@@ -95,6 +95,12 @@ async def _rules(conn: AsyncConnection[Any], ids: list[int]) -> dict[int, Rule]:
     return {rule.id: rule for rule in await fetch_structs(conn, Rule, _q.rules, {"ids": ids})}
 
 
+async def has_rules(conn: AsyncConnection[Any]) -> bool:
+    """Whether any enabled rule is about products."""
+    row = await (await conn.execute(_q.has_rules)).fetchone()
+    return row is not None and bool(row[0])
+
+
 async def evaluate_menu(conn: AsyncConnection[Any], crawl: Crawl) -> int:
     """Evaluates what the crawl changed; returns how many events it created. The caller's transaction has applied the menu.
 

@@ -1,11 +1,13 @@
 -- Rules, what they found, and what was sent.
 
+-- name: has_rules
+SELECT EXISTS (SELECT FROM alert_rules WHERE enabled AND reach <> 'operations');
+
 -- name: changed
--- What a menu changed, as rules look for it; nothing where there are no rules. Planned for each menu, as each step below is: one statement
--- that joins all of them is at the mercy of guesses about how much a menu changes.
+-- What a menu changed, as rules look for it. Planned for each menu, as each step below is: one statement that joins all of them is at the
+-- mercy of guesses about how much a menu changes.
 SELECT p.id, lower(p.name), lower(p.brand_name), lower(p.category), lower(p.category_canon) FROM catalog_products p
- WHERE p.dispensary_id = %(dispensary_id)s AND p.provider = %(provider)s AND p.state_from = %(crawled_at)s
-   AND EXISTS (SELECT FROM alert_rules WHERE enabled AND reach <> 'operations');
+ WHERE p.dispensary_id = %(dispensary_id)s AND p.provider = %(provider)s AND p.state_from = %(crawled_at)s;
 
 -- name: matched_since
 -- Listings that were new on the menu before this one and were matched after it: rules about their canonical product have not seen them. Those of

@@ -1,7 +1,7 @@
 """Applies one menu to the catalog: new, changed and missing products, in one transaction of the caller's.
 
 Items whose raw bytes equal the stored ones are not decoded, normalized or written. New products are copied straight into
-their tables, changed ones go through a staging table and set-based SQL. The caller holds the lock on the store's row, so there
+their table, changed ones are merged by one statement. The caller holds the lock on the store's row, so there
 is no concurrent writer of this store's products.
 """
 
@@ -25,8 +25,10 @@ from menuwatch.db import sql
 from menuwatch.db.pool import Pool
 
 _q = sql.load(__package__, "apply.sql")
-_CHUNK = 250
-"""Items normalized per write; the server stores one chunk while the next is normalized."""
+_COPIED = 250
+"""New items normalized per write; the server stores one chunk while the next is normalized."""
+_MERGED = 1000
+"""Changed items per statement, which limits its memory."""
 _BAD_SHARE = 0.2
 """Maximum share of malformed items; above it the platform's schema has changed and the menu is rejected."""
 LONG_UNSEEN = timedelta(days=7)
@@ -180,10 +182,11 @@ class _Reading:
     unread_rows: set[int] = field(default_factory=set)
     """Rows of known products whose items in this menu cannot be read."""
 
-    def chunks(self, items: Sequence[_Item]) -> Iterator[list[tuple[_Item, Product]]]:
-        """Yields items with their products, without the unreadable ones. Raises SuspectMenu if too many are unreadable."""
-        for start in range(0, len(items), _CHUNK):
-            chunk = items[start : start + _CHUNK]
+    def chunks(self, items: Sequence[_Item], size: int) -> Iterator[list[tuple[_Item, Product]]]:
+        """Yields up to `size` items at a time with their products, without the unreadable ones. Raises SuspectMenu if too many are
+        unreadable."""
+        for start in range(0, len(items), size):
+            chunk = items[start : start + size]
             items_read = self.reader.normalize(item.raw for item in chunk)
             if len(items_read.products) == len(chunk):
                 self._note(items_read, chunk)
@@ -251,7 +254,7 @@ async def _copy_new(conn: AsyncConnection[Any], menu: MenuToApply, new: Sequence
         cur.copy(f"COPY catalog_products ({rows.PRODUCT_COLUMNS}, {rows.IDENTITY_COLUMNS}) FROM STDIN") as copy,
     ):
         # The server stores a chunk while the next one is normalized.
-        for chunk in reading.chunks(new):
+        for chunk in reading.chunks(new, _COPIED):
             lines = []
             for item, product in chunk:
                 product_id = next(ids)
@@ -266,33 +269,25 @@ async def _merge_changed(
     conn: AsyncConnection[Any], menu: MenuToApply, changed: Sequence[_Item], reading: _Reading, applied: Applied
 ) -> None:
     """Writes products whose items differ from the stored ones."""
-    if not changed:
-        return
-    await conn.execute(_q.create_stage)
-    written = 0
-    async with (
-        conn.cursor() as cur,
-        cur.copy(f"COPY catalog_stage ({rows.PRODUCT_COLUMNS}, prices, stock) FROM STDIN") as copy,
-    ):
-        for chunk in reading.chunks(changed):
-            written += len(chunk)
-            lines = []
-            for item, product in chunk:
-                assert item.row is not None, "a changed product has a row"
-                prices, stock = rows.state_json(product)
-                lines.append(f"{rows.product_line(item.row, item.content_hash, product)}\t{prices}\t{stock}\n")
-            await copy.write("".join(lines))
-    cursor = await conn.execute(_q.merge_stage, {"crawled_at": menu.crawled_at, "previous": menu.previous})
-    row = await cursor.fetchone()
-    assert row is not None, "an aggregate gives a row"
-    really, returned, prices, stock, newly_oos, staged = row
-    assert staged == written, "every staged product has a row and a state"
-    applied.changed = really
-    applied.unchanged += staged - really
-    applied.returned = returned
-    applied.price_changes += prices
-    applied.stock_changes += stock
-    applied.out_of_stock += newly_oos
+    for chunk in reading.chunks(changed, _MERGED):
+        products = []
+        for item, product in chunk:
+            assert item.row is not None, "a changed product has a row"
+            products.append(rows.changed_row(item.row, item.content_hash, product))
+        cursor = await conn.execute(
+            _q.merge_changed,
+            {"products": rows.dump(products), "crawled_at": menu.crawled_at, "previous": menu.previous},
+        )
+        row = await cursor.fetchone()
+        assert row is not None, "an aggregate gives a row"
+        really, returned, prices, stock, newly_oos, found = row
+        assert found == len(products), "every changed product has a row"
+        applied.changed += really
+        applied.unchanged += found - really
+        applied.returned += returned
+        applied.price_changes += prices
+        applied.stock_changes += stock
+        applied.out_of_stock += newly_oos
 
 
 class _Gap(NamedTuple):
@@ -381,12 +376,6 @@ async def apply_menu(conn: AsyncConnection[Any], menu: MenuToApply, reader: Read
         },
     )
     return applied
-
-
-async def make_room(conn: AsyncConnection[Any]) -> None:
-    """Empties the staging table between two menus of one transaction."""
-    await conn.execute(_q.create_stage)
-    await conn.execute(_q.empty_stage)
 
 
 async def ensure_partition(pool: Pool, instant: datetime) -> None:

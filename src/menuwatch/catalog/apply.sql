@@ -1,4 +1,4 @@
--- Applying a menu: new, changed and missing products. `merge_stage` decides what counts as a change. Writers hold the store's row in
+-- Applying a menu: new, changed and missing products. `merge_changed` decides what counts as a change. Writers hold the store's row in
 -- `dispensaries` FOR UPDATE, so one crawl of a store is applied at a time.
 
 -- name: known_products
@@ -10,32 +10,25 @@ SELECT id, provider_product_id, content_hash, consecutive_misses, last_seen_at I
 -- name: reserve_ids
 SELECT nextval(pg_get_serial_sequence('catalog_products', 'id')) FROM generate_series(1, %(n)s);
 
--- name: create_stage
--- One per connection, emptied at every commit: creating a table for every crawl would bloat the system catalogs.
-CREATE TEMPORARY TABLE IF NOT EXISTS catalog_stage (
-  id bigint, content_hash bytea, name_raw text, name text, brand_name_raw text, brand_name text, category text,
-  subcategory text, strain_type text, status_raw text, price_rec numeric, price_rec_special numeric, price_med numeric,
-  price_med_special numeric, stock_status text, is_in_stock boolean, quantity integer, quantity_capped boolean,
-  thc_lo numeric, thc_hi numeric, thc_unit text, cbd_lo numeric, cbd_hi numeric, cbd_unit text, variants jsonb,
-  cannabinoids jsonb, specials jsonb, image_url text, images jsonb, description text, platform_created_at timestamptz,
-  platform_updated_at timestamptz, extra jsonb, category_canon text, subcategory_canon text, strain_canon text,
-  terpenes jsonb, batch jsonb, quantity_sold bigint, prices jsonb, stock jsonb
-) ON COMMIT DELETE ROWS;
-
--- name: empty_stage
--- For callers that apply several menus in one transaction.
-TRUNCATE catalog_stage;
-
 -- piece: not_of_product
 '{brand_description,kiosk_quantity,kiosk_below_threshold}'::text[]
 
--- name: merge_stage
--- The staged products are known ones whose raw item differs from the stored one, or that come back after a gap. A state ends, and
+-- name: merge_changed
+-- `products` are known ones whose raw item differs from the stored one, or that come back after a gap. A state ends, and
 -- becomes history, only where price, stock or potency differ, or after a gap. What a brand says of itself and the stock of the shop's
 -- kiosk are no changes of the product, nor is its sold count, which grows with every sale; past counts are kept beside past batches and lab values.
-WITH o AS MATERIALIZED (
+WITH s AS MATERIALIZED (
+  SELECT * FROM json_to_recordset(%(products)s::json) AS s(
+         id bigint, content_hash bytea, name_raw text, name text, brand_name_raw text, brand_name text, category text,
+         subcategory text, strain_type text, status_raw text, price_rec numeric, price_rec_special numeric, price_med numeric,
+         price_med_special numeric, stock_status text, is_in_stock boolean, quantity integer, quantity_capped boolean,
+         thc_lo numeric, thc_hi numeric, thc_unit text, cbd_lo numeric, cbd_hi numeric, cbd_unit text, variants jsonb,
+         cannabinoids jsonb, specials jsonb, image_url text, images jsonb, description text, platform_created_at timestamptz,
+         platform_updated_at timestamptz, extra jsonb, category_canon text, subcategory_canon text, strain_canon text,
+         terpenes jsonb, batch jsonb, quantity_sold bigint, prices jsonb, stock jsonb)
+), o AS MATERIALIZED (
   SELECT p.id, option_prices(p.variants) AS prices, option_stock(p.variants) AS stock
-    FROM catalog_stage s JOIN catalog_products p ON p.id = s.id
+    FROM s JOIN catalog_products p ON p.id = s.id
 ), c AS MATERIALIZED (
   SELECT s.id, o.prices, o.stock,
          p.last_seen_at IS NOT NULL AS returned,
@@ -52,7 +45,7 @@ WITH o AS MATERIALIZED (
          p.quantity_sold IS DISTINCT FROM s.quantity_sold AS sold_changed,
          p.stock_status <> 'oos' AND s.stock_status = 'oos' AS newly_oos,
          coalesce(p.details_from, p.first_seen_at) AS details_from, p.quantity_sold, p.batch, p.cannabinoids, p.terpenes
-    FROM catalog_stage s
+    FROM s
     JOIN catalog_products p ON p.id = s.id
     JOIN o ON o.id = s.id
 ), n AS (
@@ -89,7 +82,7 @@ WITH o AS MATERIALIZED (
          state_seen_to = NULL, present = true,
          state_from = CASE WHEN n.id IS NULL THEN p.state_from ELSE %(crawled_at)s END,
          changed_at = CASE WHEN n.id IS NOT NULL OR c.text_changed OR c.details_changed THEN %(crawled_at)s ELSE p.changed_at END
-    FROM catalog_stage s JOIN c ON c.id = s.id LEFT JOIN n ON n.id = s.id
+    FROM s JOIN c ON c.id = s.id LEFT JOIN n ON n.id = s.id
    WHERE p.id = s.id
 )
 SELECT count(*) FILTER (WHERE price_changed OR stock_changed OR potency_changed OR text_changed OR details_changed) AS changed,
@@ -97,7 +90,7 @@ SELECT count(*) FILTER (WHERE price_changed OR stock_changed OR potency_changed 
        count(*) FILTER (WHERE price_changed) AS price_changes,
        count(*) FILTER (WHERE stock_changed) AS stock_changes,
        count(*) FILTER (WHERE newly_oos) AS out_of_stock,
-       count(*) AS staged
+       count(*) AS found
   FROM c;
 
 -- name: record_gaps

@@ -7,7 +7,7 @@ then applied with these counted as unreadable.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -35,15 +35,24 @@ _NOWHERE = 0
 """A store number that does not exist."""
 
 
-async def apply_menu(conn: AsyncConnection[Any], menu: MenuToApply, reader: Reader) -> Applied:
-    """Runs `apply.apply_menu`, leaving out each product that the database refuses, with a fatal warning. Raises the same errors, and
-    psycopg.Error if no single product is the cause; the caller's transaction remains usable.
+Check = Callable[[AsyncConnection[Any], MenuToApply, Applied], Awaitable[None]]
+"""Examines what was applied; raises SuspectMenu, which undoes it."""
+
+
+async def apply_menu(
+    conn: AsyncConnection[Any], menu: MenuToApply, reader: Reader, *, check: Check | None = None
+) -> Applied:
+    """Runs `apply.apply_menu` and `check`, leaving out each product that the database refuses, with a fatal warning. Raises the same
+    errors, and psycopg.Error if no single product is the cause; the caller's transaction remains usable.
     """
     filtered = _FilteredReader(reader)
     while True:
         try:
             async with conn.transaction():
-                return await apply.apply_menu(conn, menu, filtered if filtered.refused else reader)
+                applied = await apply.apply_menu(conn, menu, filtered if filtered.refused else reader)
+                if check is not None:
+                    await check(conn, menu, applied)
+                return applied
         except _REFUSALS:
             # Repeat: an item that replaces a refused one with the same id may be refused as well.
             refused = await _TrialInsert(conn, menu).refused(_candidates(menu, filtered))

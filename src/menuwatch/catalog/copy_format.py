@@ -1,4 +1,4 @@
-"""Formats products as lines of PostgreSQL's COPY text format. Pure.
+"""Formats products for PostgreSQL: new ones as lines of COPY's text format, changed ones as JSON. Pure.
 
 Lines are built by hand because adapting thirty values per row individually costs more than everything else a crawl does to a
 product (bench/refresh.py).
@@ -23,6 +23,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "
 _NUL = re.compile(r"\\u0000|\\.")
 _json = msgspec.json.Encoder(decimal_format="number").encode
 _option = attrgetter("option")
+_EMPTY_IS_NULL = ("cannabinoids", "specials", "images", "terpenes")
 
 PRODUCT_COLUMNS = (
     "id, content_hash, name_raw, name, brand_name_raw, brand_name, category, subcategory, strain_type, status_raw, "
@@ -141,6 +142,22 @@ def identity_line(dispensary_id: int, provider: str, product: Product, crawled_a
     return f"{dispensary_id}\t{provider}\t{text(product.provider_product_id)}\t{crawled_at}\t{crawled_at}\t{crawled_at}"
 
 
-def state_json(product: Product) -> tuple[str, str]:
-    """The `prices` and `stock` fields of the staging table: what `option_prices` and `option_stock` make of the product's variants."""
-    return json(prices_of(product)), json(stock_of(product))
+_SAME = tuple(name for name in PRODUCT_COLUMNS.split(", ") if name in Product.__struct_fields__)
+"""The columns that have the name and the value of a field."""
+
+
+def changed_row(product_id: int, content_hash: bytes, product: Product) -> dict[str, Any]:
+    """A record of `merge_changed`, for `dump`: the fields of PRODUCT_COLUMNS with the values that `product_line` gives, and the
+    `prices` and `stock` that `option_prices` and `option_stock` make of the product's variants."""
+    row: dict[str, Any] = {name: getattr(product, name) for name in _SAME}
+    for name in _EMPTY_IS_NULL:
+        row[name] = row[name] or None
+    row["id"] = product_id
+    row["content_hash"] = "\\x" + content_hash.hex()
+    row["variants"] = _by_option(product.variants)
+    for name, potency in (("thc", product.thc), ("cbd", product.cbd)):
+        if potency is not None:
+            row |= {f"{name}_lo": potency.lo, f"{name}_hi": potency.hi, f"{name}_unit": potency.unit}
+    row["prices"] = prices_of(product)
+    row["stock"] = stock_of(product)
+    return row

@@ -154,9 +154,7 @@ async def apply_payload(
     )
     try:
         _not_from_the_future(payload)
-        async with conn.transaction():
-            applied = await bad_row_isolation.apply_menu(conn, menu, platform)
-            await quarantine.check_changes(conn, menu, applied)
+        applied = await bad_row_isolation.apply_menu(conn, menu, platform, check=quarantine.check_changes)
     except SuspectMenu as error:
         if rebuilding:
             await payloads.quarantine(conn, payload.id, str(error))
@@ -171,16 +169,17 @@ async def apply_payload(
     result = {**applied.counts(), "warnings": shown, "warning_count": len(applied.warnings)}
     if rebuilding:
         return result
-    await evaluate.evaluate_menu(
-        conn,
-        evaluate.Crawl(
-            dispensary_id=store.id,
-            provider=payload.platform,
-            crawled_at=payload.fetched_at,
-            # Replaying old menus must not send old alerts.
-            live=await database_now(conn) - payload.fetched_at < _ALERTS_FOR,
-        ),
-    )
+    if await evaluate.has_rules(conn):
+        await evaluate.evaluate_menu(
+            conn,
+            evaluate.Crawl(
+                dispensary_id=store.id,
+                provider=payload.platform,
+                crawled_at=payload.fetched_at,
+                # Replaying old menus must not send old alerts.
+                live=await database_now(conn) - payload.fetched_at < _ALERTS_FOR,
+            ),
+        )
     if applied.new or applied.changed or applied.returned:
         await images.queue_products(conn, store.id)
     if applied.new:

@@ -177,7 +177,6 @@ async def rebuild_locked(
                 payload_id=payload.id, path=payload.path, fetched_at=payload.fetched_at, reason=str(error)
             )
             continue
-        await apply.make_room(conn)
         result = await apply_payload(conn, payload, platform, items, rebuilding=True)
         if "quarantined" in result:
             refused.append((payload.id, str(result["quarantined"])))

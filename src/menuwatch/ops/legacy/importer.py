@@ -232,7 +232,6 @@ class _Store:
             yield menu
 
     async def _apply(self, menu: _Menu, target: int) -> None:
-        await apply.make_room(self.conn)
         raw = list(menu.raw.values())
         applied = await net.apply_menu(self.conn, self._to_apply(target, menu.at, raw), _READER)
         await self.conn.execute(_q.mark, {"id": target, "at": menu.at, "mark": MARK})
@@ -263,7 +262,6 @@ class _Store:
         for at in crawls:
             await self._settle({**which, "at": at})
             # What is left was absent from that crawl.
-            await apply.make_room(self.conn)
             await apply.apply_menu(self.conn, self._to_apply(aside, at, []), _READER)
             self.last = at
         await self._settle({**which, "at": _NEVER})
