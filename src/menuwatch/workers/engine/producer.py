@@ -159,6 +159,9 @@ class Producer(Loop):
         if ends:
             self._settled(ends, done)
         if claim is None:
+            if any(end.attempt.task.dispensary_id is not None for end in ends):
+                # The next tasks of these stores are ready now, which a claim that is under way may not have seen.
+                self.on_notify()
             return shut
         pause = self._started(claim, done)
         # What was announced meanwhile woke the other lane, which left it to this one.
