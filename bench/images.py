@@ -1,9 +1,9 @@
 """Transforms per second of one core: our own beside sharp and Pillow, on the same pictures.
 
-    python bench/images.py [--json] [--rounds 5] [--times 20] [--side 1200] [--width 200] [--peers FOLDER]
+    python bench/images.py [--json] [--format webp|avif] [--rounds 5] [--times 20] [--side 1200] [--width 200] [--peers FOLDER]
 
-The job, the same for everybody: a picture (JPEG, PNG and WebP, in turn) in memory becomes a WebP of `--width` pixels, quality 80,
-effort 2, in memory. Peers are fetched into a folder of their own, once: sharp by npm, Pillow by pip; one that cannot be had is left
+The job, the same for everybody: a picture (JPEG, PNG and WebP, in turn) in memory becomes a WebP (quality 80) or AVIF (50) of `--width`
+pixels, effort 2, in memory. Peers are fetched into a folder of their own, once: sharp by npm, Pillow by pip; one that cannot be had is left
 out and said so. Rounds alternate between the contestants; figures are medians over the rounds, in milliseconds of processor time,
 all threads of a contestant together, so that what else the machine does matters little.
 
@@ -31,19 +31,19 @@ from typing import Any
 from menuwatch.images import vips
 from menuwatch.images.cache import ImageCache
 from menuwatch.images.files import ImageFiles
-from menuwatch.images.params import Params
+from menuwatch.images.params import Format, Params
 from menuwatch.images.serving import ImageServer
 from menuwatch.images.transform import transform
 
 SHARP = """
 const sharp = require("sharp"), fs = require("fs");
 sharp.cache(false); sharp.concurrency(1);
-const [, , width, times, ...files] = process.argv;
+const [, , format, width, times, ...files] = process.argv;
 (async () => {
   const found = {};
   for (const file of files) {
     const source = fs.readFileSync(file);
-    const once = () => sharp(source).resize(Number(width)).webp({ quality: 80, effort: 2 }).toBuffer();
+    const once = () => sharp(source).resize(Number(width))[format]({ quality: format === "avif" ? 50 : 80, effort: 2 }).toBuffer();
     for (let i = 0; i < 3; i++) await once();
     const before = process.cpuUsage();
     for (let i = 0; i < Number(times); i++) await once();
@@ -57,7 +57,7 @@ const [, , width, times, ...files] = process.argv;
 PILLOW = """
 import io, json, sys, time
 from PIL import Image
-width, times, *files = sys.argv[1:]
+format, width, times, *files = sys.argv[1:]
 width, times, found = int(width), int(times), {}
 for file in files:
     source = open(file, "rb").read()
@@ -66,7 +66,8 @@ for file in files:
             size = width, max(round(image.height * width / image.width), 1)
             image.draft("RGB", size)
             out = io.BytesIO()
-            image.convert("RGB").resize(size, Image.Resampling.LANCZOS).save(out, "WEBP", quality=80, method=2)
+            how = {"quality": 80, "method": 2} if format == "webp" else {"quality": 50, "speed": 8}
+            image.convert("RGB").resize(size, Image.Resampling.LANCZOS).save(out, format, **how)
     for _ in range(3): once()
     before = time.process_time()
     for _ in range(times): once()
@@ -95,16 +96,16 @@ def pictures_of(folder: Path, side: int) -> list[Path]:
     return found
 
 
-def ours(files: list[Path], width: int, times: int) -> dict[str, float]:
+def ours(files: list[Path], target: Format, width: int, times: int) -> dict[str, float]:
     """Milliseconds of processor time for each file."""
     found = {}
     for file in files:
         source = file.read_bytes()
         for _ in range(3):
-            transform(source, Params(w=width), "webp")
+            transform(source, Params(w=width), target)
         before = time.process_time()
         for _ in range(times):
-            transform(source, Params(w=width), "webp")
+            transform(source, Params(w=width), target)
         found[str(file)] = (time.process_time() - before) * 1000 / times
     return found
 
@@ -138,7 +139,7 @@ def peers(folder: Path) -> dict[str, list[str]]:
     return found
 
 
-async def cached(files: list[Path], width: int, times: int, folder: Path) -> tuple[float, float]:
+async def cached(files: list[Path], target: Format, width: int, times: int, folder: Path) -> tuple[float, float]:
     """(milliseconds of an answer that is made, of one that was kept)."""
     storage = ImageFiles(folder / "storage")
     made, kept = [], []
@@ -149,7 +150,7 @@ async def cached(files: list[Path], width: int, times: int, folder: Path) -> tup
 
         async def ask(size: int, pictures: ImageServer = pictures, path: str = path) -> float:
             before = time.perf_counter()
-            await pictures.data(await pictures.find(path, Params(w=size), "image/webp"))
+            await pictures.data(await pictures.find(path, Params(w=size), f"image/{target}"))
             return (time.perf_counter() - before) * 1000
 
         await ask(width - 1)
@@ -168,14 +169,14 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         commands = peers(options.peers)
         for number in range(options.rounds):
             say(f"round {number + 1} of {options.rounds}")
-            found["ours"].append(ours(files, options.width, options.times))
+            found["ours"].append(ours(files, options.format, options.width, options.times))
             for peer, command in commands.items():
                 done = subprocess.run(
-                    [*command, str(options.width), str(options.times), *map(str, files)],
+                    [*command, options.format, str(options.width), str(options.times), *map(str, files)],
                     check=True, capture_output=True, text=True,
                 )  # fmt: skip
                 found.setdefault(peer, []).append(json.loads(done.stdout))
-        made, kept = asyncio.run(cached(files, options.width, options.times, folder))
+        made, kept = asyncio.run(cached(files, options.format, options.width, options.times, folder))
         figures: dict[str, Any] = {}
         for who, rounds in found.items():
             for file in files:
@@ -191,6 +192,7 @@ def main() -> None:
     """Prints the figures."""
     parser = argparse.ArgumentParser(description="Transforms per second beside sharp and Pillow.")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--format", choices=["webp", "avif"], default="webp")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--side", type=int, default=1200)

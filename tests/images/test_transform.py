@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from menuwatch.images import vips
 from menuwatch.images.limits import MAX_PIXELS, MAX_SIDE
 from menuwatch.images.params import BadParameters, Fit, Format, Params
 from menuwatch.images.transform import blurred, layout, make_original, placeholder, transform
@@ -68,6 +69,20 @@ def test_quality() -> None:
     sizes = [len(transform(source, Params(w=300, q=q), "webp")) for q in (5, 50, 95)]
     assert sizes[0] < sizes[1] < sizes[2]
     assert transform(source, Params(w=300), "jpeg") == transform(source, Params(w=300, q=80), "jpeg")
+
+
+def test_an_avif_is_smaller_than_the_webp_and_as_close_to_the_original() -> None:
+    lib = vips.lib()
+    soft = lib.Image.perlin(600, 600, cell_size=100, uchar=True, seed=1).bandjoin(
+        [lib.Image.perlin(600, 600, cell_size=100, uchar=True, seed=seed) for seed in (2, 3)]
+    )
+    image = (soft + lib.Image.gaussnoise(600, 600, mean=0, sigma=6, seed=7)).cast("uchar").copy(interpretation="srgb")
+    source = encoded(image, ".png")
+    small = lib.Image.thumbnail_buffer(source, 400).cast("float")
+    webp, avif = (transform(source, Params(w=400), target) for target in ("webp", "avif"))
+    assert len(avif) < 0.7 * len(webp)
+    errors = [((decoded(result).cast("float") - small) ** 2).avg() for result in (webp, avif)]
+    assert errors[1] < 1.2 * errors[0]
 
 
 def test_gray() -> None:

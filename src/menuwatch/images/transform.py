@@ -14,7 +14,7 @@ from menuwatch.images.params import QUALITY, BadParameters, Format, Params
 from menuwatch.images.signing import check_cost
 from menuwatch.images.vips import SourceFormat
 
-VERSION = 1
+VERSION = 2
 """Raise it when the same parameters give different bytes."""
 EFFORT = 2
 """WebP effort, 0 to 6: takes half the time of the usual 4 for 3 to 5 % more bytes, because a request waits for the result."""
@@ -191,7 +191,7 @@ def _finished(image: Any, plan: Layout, params: Params, target: Format) -> bytes
         image = blurred(image, params.blur)
     if params.gray:
         image = image.colourspace("b-w")
-    return encode(image, target, params.q or QUALITY)
+    return encode(image, target, params.q or QUALITY[target])
 
 
 def _on_canvas(image: Any, plan: Layout, target: Format) -> Any:
@@ -250,7 +250,7 @@ def placeholder(params: Params, target: Format, *, free: bool = False) -> bytes:
     side = min(width, height)
     if side >= _SMALLEST_MARK:
         image = _marked(image, side)
-    return encode(image, target, params.q or QUALITY)
+    return encode(image, target, params.q or QUALITY[target])
 
 
 _SMALLEST_MARK = 24

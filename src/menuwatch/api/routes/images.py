@@ -63,7 +63,7 @@ _SIDE = {"type": "integer", "minimum": 1, "maximum": 4000}
 _PARAMETERS = [
     _query("w", _SIDE, "Width in pixels; proportional to the height if omitted."),
     _query("h", _SIDE, "Height in pixels; proportional to the width if omitted."),
-    _query("q", {"type": "integer", "minimum": 1, "maximum": 100, "default": 80}, "Quality; not for PNG."),
+    _query("q", {"type": "integer", "minimum": 1, "maximum": 100}, "Quality, 80 by default, 50 as AVIF; not for PNG."),
     _query(
         "fit",
         {"type": "string", "enum": ["cover", "contain", "fill", "inside", "outside"], "default": "cover"},
