@@ -2,10 +2,10 @@
 
     python bench/images.py [--json] [--format webp|avif] [--rounds 5] [--times 20] [--side 1200] [--width 200] [--peers FOLDER]
 
-The job, the same for everybody: a picture (JPEG, PNG and WebP, in turn) in memory becomes a WebP (quality 80) or AVIF (50) of `--width`
-pixels, effort 2, in memory. Peers are fetched into a folder of their own, once: sharp by npm, Pillow by pip; one that cannot be had is left
-out and said so. Rounds alternate between the contestants; figures are medians over the rounds, in milliseconds of processor time,
-all threads of a contestant together, so that what else the machine does matters little.
+The job, the same for everybody: a picture (JPEG, PNG and WebP, in turn) in memory becomes a WebP (quality 80) or AVIF (50) of
+`--width` pixels, effort 2, in memory. Peers are fetched into a folder of their own, once: sharp by npm, Pillow by pip; one that
+cannot be had is left out and said so. Rounds alternate between the contestants; figures are medians over the rounds, in
+milliseconds of processor time, all threads of a contestant together, so that what else the machine does matters little.
 
     vs_sharp, vs_pillow    our rate over theirs, over the three formats together
     cached_vs_transform    time of an answer that was kept on disk over that of one that is made, both through the whole of
