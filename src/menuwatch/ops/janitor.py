@@ -19,6 +19,7 @@ from menuwatch.db.loop import Loop
 from menuwatch.db.pool import Connection, Pool
 from menuwatch.ops import retention as rules
 from menuwatch.ops.retention import ClockReading, Retention
+from menuwatch.quality import check as quality
 from menuwatch.queue import store as tasks
 from menuwatch.search_crawl.pages import PageArchive
 
@@ -58,19 +59,23 @@ class Janitor(Loop):
         retention: Retention | None = None,
         archive: FileArchive | None = None,
         pages: PageArchive | None = None,
+        normalizers: Mapping[str, int] | None = None,
         clock: Clock | None = None,
         interval: float = 300.0,
     ) -> None:
-        """`archive` has the payloads and `pages` those of search crawls; without them, these are not pruned."""
+        """`archive` has the payloads and `pages` those of search crawls; without them, these are not pruned. `normalizers` are the
+        versions of the platforms' normalizers, which data quality checks note."""
         super().__init__(interval=interval)
         self._pool = pool
         self._retention = retention or Retention()
         self._archive = archive
         self._pages = pages
+        self._normalizers = normalizers or {}
         self._clock = clock
         self._doubted = False
         self.jobs: Mapping[str, _Job] = {
             "names": _Job(every=timedelta(seconds=interval * 0.9), run=self._fold_names),
+            "quality": _Job(every=timedelta(seconds=interval * 0.9), run=self._check_quality),
             "totals": _Job(every=timedelta(minutes=15), run=self._count_totals),
             "horizon": _Job(every=timedelta(seconds=interval * 0.9), run=self._watch_horizon),
             "history": _Job(every=timedelta(hours=1), run=self._drop_history, deletes=True),
@@ -147,6 +152,14 @@ class Janitor(Loop):
     async def _fold_names(self, conn: Connection, _: ClockReading) -> Mapping[str, Any] | None:
         names = await catalog.fold_names(conn)
         return {"new": names} if names else None
+
+    async def _check_quality(self, conn: Connection, _: ClockReading) -> Mapping[str, Any] | None:
+        result = await quality.check(conn, self._normalizers)
+        return (
+            {"menus": result.menus, "opened": result.opened, "closed": result.closed}
+            if result and result.menus
+            else None
+        )
 
     async def _count_totals(self, conn: Connection, _: ClockReading) -> Mapping[str, Any] | None:
         await catalog.count_totals(conn)

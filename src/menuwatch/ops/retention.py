@@ -7,7 +7,7 @@
 | raw payloads but the first and last of each day | for good | PAYLOAD_DAYS |
 | past states, batches and lab values of products | for good | PRODUCT_HISTORY_DAYS |
 | ended search crawls, their products and archived pages | for good | CRAWL_HISTORY_DAYS |
-| runs of schedules, events of hosts, alerts | 90 days | SCHEDULE_RUN_DAYS |
+| runs of schedules, events of hosts, alerts, measures and closed findings of data quality | 90 days | SCHEDULE_RUN_DAYS |
 | audit log | 730 days | AUDIT_DAYS |
 | stopped and lost workers | 7 days | `Retention.workers` |
 | log lines of workers | 7 days, and the newest 50,000 of each worker | `workers.logs` |
@@ -41,6 +41,7 @@ from menuwatch.config.settings import Settings
 from menuwatch.db import partitions, sql
 from menuwatch.db.pool import Connection
 from menuwatch.hosts import store as hosts
+from menuwatch.quality import check as quality
 from menuwatch.queue.schedules import store as schedules
 from menuwatch.search_crawl import service as search_crawl
 from menuwatch.search_crawl.pages import PageArchive
@@ -106,7 +107,7 @@ class Retention:
     states: timedelta | None = None
     """Past states of products."""
     runs: timedelta = timedelta(days=90)
-    """Runs of schedules, events of hosts, alerts."""
+    """Runs of schedules, events of hosts, alerts, data quality."""
     workers: timedelta = timedelta(days=7)
     audit: timedelta | None = timedelta(days=730)
     """Who changed what."""
@@ -160,6 +161,7 @@ class Retention:
             "log_lines": await logs.prune(conn, now),
             "host_events": await hosts.prune(conn, now - self.runs),
             "alerts": await alerts.prune(conn, now - self.runs),
+            "quality": await quality.prune(conn, now - self.runs),
             "sessions": await credentials.prune(conn),
             "idempotency_keys": await idempotency.prune(conn),
             "audit": await credentials.prune_audit(conn, now - self.audit) if self.audit else 0,
