@@ -54,6 +54,7 @@ TAGS = [
         "description": "Catalog: products, history, changes, brands, categories.",
     },
     {"name": "analytics", "description": "Analytics over all stores, with the data they are based on."},
+    {"name": "quality", "description": "Data quality: what is unusual in menus, scores of stores, rules."},
     {"name": "visitors", "description": "Anonymous visitor statistics of the public site."},
     {
         "name": "search",

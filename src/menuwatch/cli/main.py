@@ -100,6 +100,7 @@ COMMANDS = {
     "changes": Entry(_DATA, "List price and stock changes, newest first.", "products"),
     "history": Entry(_DATA, "Show a product's history; manage packed history."),
     "analytics": Entry(_DATA, "Show analytics over all stores."),
+    "quality": Entry(_DATA, "Show what is unusual in menus; data quality of stores."),
     "match": Entry(_DATA, "Match products across stores and platforms.", "matching", group=True),
     "export": Entry(_DATA, "Export products, snapshots or changes to a file.", "export"),
     "replay": Entry(_DATA, "Import recorded responses.", "replay"),

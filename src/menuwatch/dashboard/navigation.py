@@ -35,6 +35,7 @@ SCREENS = (
     Screen("Catalog", "/changes", "Changes", "e"),
     Screen("Catalog", "/payloads", "Payloads", "a"),
     Screen("Catalog", "/quarantine", "Quarantine", "b"),
+    Screen("Catalog", "/quality", "Data quality", "j"),
     Screen("Catalog", "/images", "Images", "i"),
     Screen("Catalog", "/analytics", "Analytics", "n"),
     Screen("Catalog", "/exports", "Exports", "k", Permission.EXPORT),

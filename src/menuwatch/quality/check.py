@@ -142,6 +142,9 @@ class _Check:
             known = await self._compare(measure, name, value, menu, past, own, usual.get(name))
             if known is not None:
                 bands[name] = {"value": value, **known._asdict()}
+        for one in findings:
+            if one.closed_at is None and not menu.is_quarantined and _value(menu, one.measure) is None:
+                await self._close(one, "unmeasured")
         await self._apply_rules(menu, rules, findings)
         await self._put_store(menu, len(past), bands)
         await self.conn.execute(_q.checked, self.key)
@@ -320,7 +323,7 @@ def _measured(row: Row, finding: Row | None, direction: str) -> MeasuredStore:
         id=row["dispensary_id"],
         platform=row["platform"],
         chain=None if row["chain"] is None else f"{row['platform']}:{row['chain']}",
-        point_of_sale=None,
+        point_of_sale=row["point_of_sale"],
         is_out=finding is not None,
         leans=Band(**known).lean(value) == direction,
         release_changed=finding is not None and finding["release_changed"],

@@ -60,15 +60,15 @@ SELECT d.id, d.crawled_at, d.platform, coalesce(%(releases)s::jsonb ->> d.platfo
       WHERE p.dispensary_id = d.id AND p.consecutive_misses <= 1),
    listed AS MATERIALIZED (
      SELECT m.*, count(*) OVER () AS menu_size,
-            CASE WHEN NOT m.is_known OR NOT m.regular > 0 THEN NULL WHEN NOT m.is_changed THEN 0
+            CASE WHEN NOT m.is_known OR (m.regular > 0) IS NOT TRUE THEN NULL WHEN NOT m.is_changed THEN 0
                  WHEN m.price_was > 0 THEN least(greatest(ln(m.regular / m.price_was), -ln(4.0)), ln(4.0)) END AS price_move,
-            CASE WHEN NOT m.is_known OR NOT m.thc_lo > 0 THEN NULL WHEN NOT m.is_changed THEN 0
+            CASE WHEN NOT m.is_known OR (m.thc_lo > 0) IS NOT TRUE THEN NULL WHEN NOT m.is_changed THEN 0
                  WHEN m.thc_was > 0 AND m.unit_was = m.thc_unit THEN least(greatest(ln(m.thc_lo / m.thc_was), -ln(4.0)), ln(4.0)) END AS thc_move
        FROM menu m WHERE m.listed)
    SELECT count(*) AS products,
           (SELECT count(*) FROM menu m WHERE NOT m.listed AND m.consecutive_misses = 1) AS lost,
           avg(m.is_new::int) AS new_share,
-          avg((m.is_changed AND m.regular IS DISTINCT FROM m.price_was)::int) AS price_changes,
+          avg((m.is_changed AND coalesce(m.regular <> m.price_was, false))::int) AS price_changes,
           avg((m.is_changed AND m.stock_status <> m.stock_was)::int) AS stock_changes,
           avg(m.price_move) AS price_move, avg(m.thc_move) AS thc_move,
           avg((m.price IS NULL)::int) AS no_price,
@@ -183,8 +183,8 @@ SELECT f.id, f.dispensary_id, f.measure, f.direction, f.opened_at, f.release_cha
 
 -- name: measured_stores
 -- Stores that were measured since, with their band for the measure.
-SELECT s.dispensary_id, s.platform, d.enterprise_id AS chain, s.bands -> %(measure)s AS band
-  FROM quality_stores s JOIN dispensaries d ON d.id = s.dispensary_id
+SELECT s.dispensary_id, s.platform, d.enterprise_id AS chain, t.name AS point_of_sale, s.bands -> %(measure)s AS band
+  FROM quality_stores s JOIN dispensaries d ON d.id = s.dispensary_id LEFT JOIN quality_points_of_sale t ON t.dispensary_id = d.id
  WHERE s.crawled_at >= %(since)s AND s.bands ? %(measure)s;
 
 -- name: attribute

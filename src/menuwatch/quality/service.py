@@ -26,8 +26,9 @@ FindingStatus = Literal["open", "closed", "all"]
 STATUSES: tuple[FindingStatus, ...] = get_args(FindingStatus)
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-Outcome = Literal["recovered", "accepted", "worsened", "ignored"]
+Outcome = Literal["recovered", "accepted", "worsened", "unmeasured", "ignored"]
 Condition = Literal["above", "below", "ignore"]
+LONGEST_NAME = 60
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 
 
@@ -67,7 +68,7 @@ class Finding(Struct, kw_only=True, frozen=True):
         Outcome | None,
         doc(
             "How it ended. `recovered`: inside the band again; `accepted`: it lasted a week and is the usual level now; `worsened`: "
-            "a further finding follows; `ignored`: a rule says so."
+            "a further finding follows; `unmeasured`: the menu has nothing to measure it by any more; `ignored`: a rule says so."
         ),
     ]
 
@@ -104,6 +105,7 @@ class StoreQuality(Struct, kw_only=True, frozen=True):
     critical: Annotated[int, doc("Open critical findings.")]
     warning: Annotated[int, doc("Open warnings.")]
     info: Annotated[int, doc("Other open findings.")]
+    point_of_sale: Annotated[str | None, doc("The shop's own software, as an operator entered it; null if unknown.")]
 
 
 class StoreBand(Struct, kw_only=True, frozen=True):
@@ -209,6 +211,23 @@ def _store(row: Row) -> StoreQuality:
     return convert({name: value for name, value in row.items() if name != "bands"}, StoreQuality)
 
 
+async def set_point_of_sale(conn: Connection, store_id: int, name: str | None) -> StoreQuality:
+    """Says which software a shop uses, None if it is not known. Raises NotFound, InvalidField."""
+    if await fetch_one(conn, _q.store_exists, {"id": store_id}) is None:
+        raise NotFound(f"store {store_id} does not exist")
+    name = None if name is None else " ".join(name.split())
+    if name is not None and not (0 < len(name) <= LONGEST_NAME and name.isprintable()):
+        raise InvalidField(
+            "name", f"a point of sale needs a name of 1 to {LONGEST_NAME} characters, for example Dutchie POS"
+        )
+    query = _q.remove_point_of_sale if name is None else _q.put_point_of_sale
+    await conn.execute(query, {"id": store_id, "name": name})
+    await audit.record(conn, "point_of_sale_set", ("store", store_id), name=name or "unknown")
+    row = await fetch_one(conn, _q.get_store, {"id": store_id})
+    assert row is not None, "the store exists"
+    return _store(row)
+
+
 async def list_rules(conn: Connection) -> list[QualityRule]:
     """All rules, oldest first."""
     return await fetch_structs(conn, QualityRule, _q.list_rules, {"id": None})
@@ -234,7 +253,7 @@ async def add_rule(
         severity = severity or "warning"
         if severity not in SEVERITIES:
             raise InvalidField("severity", unknown_value("severity", severity, SEVERITIES))
-    if store is not None and await fetch_one(conn, _q.store_names, {"id": store}) is None:
+    if store is not None and await fetch_one(conn, _q.store_exists, {"id": store}) is None:
         raise InvalidField("store", f"store {store} does not exist")
     who = audit.actor()
     values: dict[str, Any] = {

@@ -35,9 +35,10 @@ SELECT (SELECT count(*) FROM quality_stores) AS checked, (SELECT count(score) FR
 SELECT d.id AS dispensary_id, d.name AS store, d.platform, d.state, q.crawled_at, q.score,
        CASE WHEN q.dispensary_id IS NULL THEN 'no menu measured yet' ELSE q.reason END AS reason, q.completeness,
        coalesce(q.crawls, 0) AS crawls, coalesce(f.critical, 0) AS critical, coalesce(f.warning, 0) AS warning,
-       coalesce(f.info, 0) AS info, q.bands
+       coalesce(f.info, 0) AS info, t.name AS point_of_sale, q.bands
   FROM dispensaries d
   LEFT JOIN quality_stores q ON q.dispensary_id = d.id
+  LEFT JOIN quality_points_of_sale t ON t.dispensary_id = d.id
   LEFT JOIN LATERAL (
     SELECT count(*) FILTER (WHERE f.severity = 'critical') AS critical, count(*) FILTER (WHERE f.severity = 'warning') AS warning,
            count(*) FILTER (WHERE f.severity = 'info') AS info
@@ -68,5 +69,12 @@ VALUES (%(measure)s, %(condition)s, %(amount)s, %(severity)s, %(platform)s, %(di
 -- name: remove_rule
 DELETE FROM quality_rules WHERE id = %(id)s;
 
--- name: store_names
+-- name: store_exists
 SELECT id FROM dispensaries WHERE id = %(id)s;
+
+-- name: put_point_of_sale
+INSERT INTO quality_points_of_sale (dispensary_id, name) VALUES (%(id)s, %(name)s)
+ON CONFLICT (dispensary_id) DO UPDATE SET name = excluded.name;
+
+-- name: remove_point_of_sale
+DELETE FROM quality_points_of_sale WHERE dispensary_id = %(id)s;

@@ -27,6 +27,7 @@ from menuwatch.matching.locations import service as locations
 from menuwatch.pipeline import store_changes
 from menuwatch.pipeline.store_discovery import add_store as add_store_by_url
 from menuwatch.platforms.registry import unknown_platform
+from menuwatch.quality import service as quality
 from menuwatch.queue.enqueue import TaskRequest, enqueue
 from menuwatch.queue.model import Role
 from menuwatch.storefront import page_queries
@@ -231,6 +232,7 @@ async def _one(
         "store": store,
         "location": None if location_id is None else await locations.get_location(conn, location_id),
         "health": health,
+        "quality": await quality.get_store(conn, store_id),
         "freshness": FRESHNESS[Freshness(health.freshness)],
         "outcomes": draw_outcomes,
         "crawling": crawling,

@@ -53,12 +53,18 @@ CREATE TABLE quality_findings (
   scope_affected           integer NOT NULL DEFAULT 1,   -- stores of the scope with the same finding at the same time,
   scope_stores             integer NOT NULL DEFAULT 1,   -- of so many that were measured
   closed_at                timestamptz,
-  outcome                  text CHECK (outcome IN ('recovered', 'accepted', 'worsened', 'ignored')),
+  outcome                  text CHECK (outcome IN ('recovered', 'accepted', 'worsened', 'unmeasured', 'ignored')),
   CONSTRAINT quality_findings_closed CHECK ((closed_at IS NULL) = (outcome IS NULL))
 );
 CREATE UNIQUE INDEX quality_findings_open ON quality_findings (dispensary_id, measure, coalesce(rule_id, 0)) WHERE closed_at IS NULL;
 CREATE INDEX quality_findings_store ON quality_findings (dispensary_id, opened_at);
 CREATE INDEX quality_findings_time ON quality_findings (opened_at DESC, id DESC);
+
+-- The point of sale (the shop's own software) of a store, as people say: menus do not name it.
+CREATE TABLE quality_points_of_sale (
+  dispensary_id            integer PRIMARY KEY REFERENCES dispensaries (id) ON DELETE CASCADE,
+  name                     text NOT NULL
+);
 
 -- The newest check of each store: its bands as {measure: {value, expected, low, high, scale, crawls, weekday}}, and its score.
 CREATE TABLE quality_stores (

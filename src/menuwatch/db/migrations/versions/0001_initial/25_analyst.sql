@@ -134,6 +134,22 @@ CREATE VIEW analyst.report_price_dispersion AS SELECT * FROM analytics_price_dis
 CREATE VIEW analyst.report_cheapest_quarter AS SELECT * FROM analytics_cheapest_quarter;
 CREATE VIEW analyst.price_index AS SELECT * FROM price_index_days;
 
+CREATE VIEW analyst.quality_measures AS
+SELECT m.dispensary_id, d.name AS store, d.platform, d.state, m.crawled_at, m.is_quarantined, m.release, v.key AS measure,
+       v.value::double precision AS value
+  FROM quality_measures m JOIN dispensaries d ON d.id = m.dispensary_id CROSS JOIN LATERAL jsonb_each(m.values) v;
+
+CREATE VIEW analyst.quality_findings AS
+SELECT f.id, f.dispensary_id, d.name AS store, d.platform, d.state, f.measure, f.direction, f.severity, f.opened_at,
+       f.seen_at AS last_observed_at, f.crawls, f.value, f.expected, f.low, f.high, f.scope, f.scope_key, f.scope_affected, f.scope_stores,
+       f.rule_id, f.closed_at, f.outcome
+  FROM quality_findings f JOIN dispensaries d ON d.id = f.dispensary_id;
+
+CREATE VIEW analyst.quality_scores AS
+SELECT d.id AS dispensary_id, d.name AS store, d.platform, d.state, q.crawled_at, q.score,
+       CASE WHEN q.dispensary_id IS NULL THEN 'no menu measured yet' ELSE q.reason END AS reason, q.completeness, q.crawls
+  FROM dispensaries d LEFT JOIN quality_stores q ON q.dispensary_id = d.id;
+
 COMMENT ON SCHEMA analyst IS 'Read-only views for analysts (docs/how-to/sql.md).';
 COMMENT ON VIEW analyst.stores IS 'One row per store: one menu on one platform. A shop on two platforms has two, with one location_id.';
 COMMENT ON VIEW analyst.crawls IS 'One row per menu that was applied to the catalog: one observation of a store.';
@@ -160,6 +176,9 @@ COMMENT ON VIEW analyst.report_distribution IS 'Locations that have each canonic
 COMMENT ON VIEW analyst.report_distribution_of_brands IS 'Locations that have any product of each brand in stock, by state and category.';
 COMMENT ON VIEW analyst.report_price_dispersion IS 'What locations ask for one size of a canonical product, by state.';
 COMMENT ON VIEW analyst.report_cheapest_quarter IS 'How often each location is in the cheapest quarter of its state, in all, by category and by brand.';
+COMMENT ON VIEW analyst.quality_measures IS 'One row per menu and measure: shares of nulls, medians, mixes and changes, as the data quality monitors measured them. Large: filter by time and store.';
+COMMENT ON VIEW analyst.quality_findings IS 'One row each time a measure of a store was not as usual, or met a rule: from the first crawl that has it until it ended.';
+COMMENT ON VIEW analyst.quality_scores IS 'One row per store: the data quality score of its last menu.';
 COMMENT ON VIEW analyst.price_index IS 'Links of the price index by state, category and day (UTC): index = 100 * exp(level - level of the base day).';
 
 -- A column of one name means the same in every view, but for those that a view is named before.
@@ -400,6 +419,30 @@ BEGIN
         (NULL, 'outliers', 'Of carried, those whose price is more than five times the earlier one, or less than a fifth.'),
         (NULL, 'change', 'Mean logarithm of the price relatives of matched items; null without any.'),
         ('price_index', 'level', 'Sum of all changes; read the difference between two days.'),
+        (NULL, 'measure', 'What was measured, for example null.brand or level.price.'),
+        ('quality_measures', 'value', 'A share from 0 to 1, a count, a median or a level, by the measure.'),
+        ('quality_findings', 'value', 'Value at the last crawl that has it.'),
+        (NULL, 'is_quarantined', 'Whether the menu is in quarantine: only its products are counted.'),
+        (NULL, 'release', 'Version of Menuwatch and of the normalizer of the platform that read the menu.'),
+        (NULL, 'direction', 'up: above the band or the limit; down: below.'),
+        (NULL, 'severity', 'critical, warning or info.'),
+        (NULL, 'opened_at', 'First crawl that has it.'),
+        (NULL, 'closed_at', 'Crawl that ended it; null while it is open.'),
+        ('quality_findings', 'crawls', 'Crawls that have it.'),
+        ('quality_scores', 'crawls', 'Earlier menus that were measured.'),
+        (NULL, 'expected', 'Usual value; null for a rule.'),
+        ('quality_findings', 'low', 'Lower limit of the band at the first crawl; null for a rule.'),
+        ('quality_findings', 'high', 'Upper limit of the band at the first crawl; null for a rule.'),
+        ('quality_findings', 'last_observed_at', 'Last crawl that has it.'),
+        (NULL, 'scope', 'Whose fault it is: store, chain, point_of_sale, platform, or normalizer for a release of Menuwatch.'),
+        (NULL, 'scope_key', 'The chain, point of sale or platform; null for a single store.'),
+        (NULL, 'scope_affected', 'Stores of the scope that show it.'),
+        (NULL, 'scope_stores', 'Stores of the scope that were measured meanwhile.'),
+        (NULL, 'rule_id', 'Rule that it meets; null for a band.'),
+        ('quality_findings', 'outcome', 'How it ended: recovered, accepted, worsened, unmeasured or ignored; null while it is open.'),
+        (NULL, 'score', 'From 0 to 100; null with a reason.'),
+        ('quality_scores', 'reason', 'Why there is no score.'),
+        (NULL, 'completeness', 'Mean share of products with price, stock, brand, category, weight and THC; null without a menu.'),
         (NULL, 'deviations', 'What each of 20 groups of stores added to the level beyond its share, for confidence intervals.')
       ) t(view_name, column_name, meaning)
         ON t.column_name = c.column_name AND (t.view_name IS NULL OR c.table_name = t.view_name OR c.table_name LIKE t.view_name || '\_%')
