@@ -173,7 +173,7 @@ async def test_the_readings_are_those_of_the_installation(pool: Pool, tmp_path: 
         now = await read(conn, names)
     assert {name: round(now[name].value) for name in names if name != "disk_low"} == {
         "stores_stale": 1, "failure_rate": 0, "backlog_age": 0, "no_worker": 0, "quarantined": 1, "schema_drift": 1,
-        "proxies_down": 2, "proxies_below": 2, "backup_age": 30,
+        "proxies_down": 2, "proxies_below": 2, "backup_age": 30, "coverage_below": 0, "quality_findings": 0, "new_category_words": 0,
     }  # fmt: skip
 
 

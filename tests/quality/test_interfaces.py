@@ -6,15 +6,20 @@ import asyncio
 import csv
 import io
 import json
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import httpx
 import pytest
+from msgspec import structs
 from typer.testing import CliRunner
 
+from menuwatch.alerts.model import Condition
 from menuwatch.cli.main import app as commands
+from menuwatch.config.settings import Settings
 from menuwatch.db.pool import Pool
+from menuwatch.ops import alert_readings
 from menuwatch.quality import check as checks
 from tests.api.shop import Shop as ShopOfApi
 from tests.dashboard.test_catalogue import words
@@ -150,6 +155,73 @@ async def test_rules_find_and_ignore(shop: ShopOfApi, database_url: str, monkeyp
     assert (await shop.ask("/api/quality/findings", params={"measure": "products", "status": "all"}))["items"] == []
 
 
+async def test_category_words_that_come_later_are_events(
+    shop: ShopOfApi, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    rng = Random(1)
+    real = World(2, [Shop("dutchie", None, made_menu(rng, 50)) for _ in range(2)])
+    async with shop.pool.connection() as conn:
+        await conn.set_autocommit(True)
+        await real.open(conn)
+        await history(conn, real, 3)
+
+        def reworded(one: Shop, menu: list[world.Product]) -> list[world.Product]:
+            new = {0: ("Moon Rocks", None), 1: ("Buds", "flower")}
+            if one is real.shops[0]:
+                return menu
+            return [
+                structs.replace(item, category=new[n][0], category_canon=new[n][1]) if n in new else item
+                for n, item in enumerate(menu)
+            ]
+
+        await real.crawl(conn, reworded)
+        await checks.check(conn, NORMALIZERS)
+    found = (await shop.ask("/api/quality/category-words"))["items"]
+    assert {(one["word"], one["category"], one["dispensary_id"]) for one in found} == {
+        ("moon rocks", None, real.shops[1].id), ("buds", "flower", real.shops[1].id),
+    }  # fmt: skip
+    assert json.loads((await _run("words", "--json")).stdout) == found
+    assert [one["word"] for one in json.loads((await _run("words", "--unknown", "--json")).stdout)] == ["moon rocks"]
+    kinds = {one["word"] for one in (await shop.ask("/api/quality/category-words", params={"events": False}))["items"]}
+    assert kinds == {"flower", "vaporizer", "edible", "pre_roll", "concentrate", "moon rocks", "buds"}
+    first = await shop.ask("/api/quality/category-words", params={"limit": 1})
+    second = await shop.ask("/api/quality/category-words", params={"limit": 1, "cursor": first["next"]})
+    assert first["items"] + second["items"] == found
+
+
+async def test_alert_readings_of_data_quality(pool: Pool, tmp_path: Path) -> None:
+    names: list[Condition] = ["quality_findings", "new_category_words", "coverage_below"]
+    read = alert_readings.reader(Settings(home=tmp_path))
+    async with pool.connection() as conn:
+        before = await read(conn, names)
+    assert [before[name].value for name in names] == [0, 0, 100]
+    await _market(pool)
+    async with pool.connection() as conn:
+        await conn.execute(
+            "INSERT INTO quality_category_words VALUES ('dutchie', 'new', NULL, NULL, now(), true), ('dutchie', 'old', NULL, NULL,"
+            " now() - interval '2 days', true)"
+        )
+        # Menus of the market are of March: all but one are stale.
+        await conn.execute(
+            "UPDATE dispensaries SET last_crawled_at = now() WHERE id = (SELECT min(id) FROM dispensaries)"
+        )
+        now = await read(conn, names)
+    assert [now[name].value for name in names] == [1, 1, 20]
+    assert now["coverage_below"].detail == "1 of 5 crawled stores with a current menu"
+
+
+async def test_the_score_is_with_the_store(shop: ShopOfApi) -> None:
+    real = await _market(shop.pool)
+    for one in real.shops[:3]:
+        store, own = await shop.ask(f"/api/stores/{one.id}"), await shop.ask(f"/api/quality/stores/{one.id}")
+        assert (store["quality_score"], store["quality_reason"]) == (own["score"], None)
+        assert 0 < own["score"] < 100
+    store_id = await shop.store("empty")
+    store = await shop.ask(f"/api/stores/{store_id}")
+    assert (store["quality_score"], store["quality_reason"]) == (None, "no menu measured yet")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -214,6 +286,8 @@ async def test_the_screens(admin: httpx.AsyncClient, viewer: httpx.AsyncClient, 
     page = await viewer.get(f"/admin/stores/{store}")
     assert f'href="/admin/quality/stores/{store}"' in page.text
     assert "Quality score" in words(page)
+    assert "concentrate Dutchie concentrate store-" in words(await viewer.get("/admin/quality/words?show=all"))
+    assert "No such category words" in words(await viewer.get("/admin/quality/words"))
     rules = await viewer.get("/admin/quality/rules")
     assert "Add a rule" not in words(rules)
     wrong = await admin.post(

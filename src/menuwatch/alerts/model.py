@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 Condition = Literal[
     "price_below", "price_drops_by", "back_in_stock", "out_of_stock", "new_product", "stores_stale", "failure_rate", "backlog_age",
     "no_worker", "quarantined", "schema_drift", "circuit_opened", "proxies_down", "proxies_below", "disk_low", "backup_age",
+    "coverage_below", "quality_findings", "new_category_words",
 ]  # fmt: skip
 Price = Literal["effective", "rec", "special", "med", "med_special"]
 Digest = Literal["immediately", "hourly", "daily"]
@@ -114,6 +115,31 @@ CONDITIONS: Mapping[Condition, ConditionKind] = {
         "the newest menu of {size} or more has items that cannot be read",
         ("amount", "debounce_minutes"),
         "stores",
+        usual=1,
+    ),
+    "coverage_below": ConditionKind(
+        "Too few current menus",
+        "few menus are current",
+        "less than {size} of the crawled stores have a menu that is not stale",
+        ("percent", "debounce_minutes"),
+        "%",
+        below=True,
+        usual=90,
+    ),
+    "quality_findings": ConditionKind(
+        "Critical findings of data quality",
+        "menus are not as usual",
+        "{size} or more are critical and open",
+        ("amount", "debounce_minutes"),
+        "findings",
+        usual=1,
+    ),
+    "new_category_words": ConditionKind(
+        "New category words",
+        "platforms use new category words",
+        "{size} or more were first seen in the last 24 hours",
+        ("amount", "debounce_minutes"),
+        "category words",
         usual=1,
     ),
     "circuit_opened": ConditionKind(

@@ -30,6 +30,7 @@ from menuwatch.quality.service import (
     SCOPES,
     SEVERITIES,
     STATUSES,
+    CategoryWord,
     Finding,
     FindingFilter,
     QualityRule,
@@ -76,6 +77,13 @@ _BAND_COLUMNS = (
     Column("Outside", "is_out"),
     Column("Crawls", "crawls"),
     Column("Weekday", "weekday"),
+)
+_WORD_COLUMNS = (
+    Column("Platform", "platform"),
+    Column("Word", "word", rank=0),
+    Column("Category", "category"),
+    Column("First store", "store"),
+    Column("First menu (UTC)", "first_seen_at"),
 )
 _RULE_COLUMNS = (
     Column("#", "id"),
@@ -176,6 +184,22 @@ def show_store(
                 f"- {one.severity}: {measure_label(one.measure)} {value_text(one.measure, one.value)}, {band}; "
                 f"since {one.opened_at:%Y-%m-%d %H:%M} UTC; {cause_text(one)}"
             )
+
+
+@app.command("words")
+def list_words(
+    out: LimitedOutput,
+    platform: Annotated[str | None, typer.Option("--platform", help="Only this platform.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Also the words of the first day of a platform.")] = False,
+    unknown: Annotated[bool, typer.Option("--unknown", help="Only words that the taxonomy does not know.")] = False,
+) -> None:
+    """List words that platforms began to use for categories, newest first."""
+
+    async def act(system: System, conn: Connection) -> list[CategoryWord]:
+        check_platform(system.platforms, platform)
+        return await quality.list_words(conn, platform=platform, events=not all_, unknown=unknown, limit=out.rows + 1)
+
+    out.show(read(act), _WORD_COLUMNS, "word", empty="No such category words.")
 
 
 @app.command("point-of-sale")

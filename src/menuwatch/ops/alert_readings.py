@@ -16,6 +16,7 @@ from menuwatch.db.query import fetch_all
 from menuwatch.ops.backup import log as backups
 from menuwatch.ops.disk_space import least_free_anywhere
 from menuwatch.ops.overview import Overview, overview
+from menuwatch.quality import service as quality
 
 _q = sql.load(__package__, "alert_readings.sql")
 
@@ -31,6 +32,8 @@ def reader(settings: Settings) -> ReadOperations:
             readings["backup_age"] = await _backup(conn)
         if "schema_drift" in conditions:
             readings["schema_drift"] = await _drift(conn)
+        if {"quality_findings", "new_category_words"} & set(conditions):
+            readings |= await _quality(conn)
         if set(conditions) - set(readings):
             readings |= _work(await overview(conn))
         return {name: reading for name, reading in readings.items() if name in conditions}
@@ -44,6 +47,7 @@ def _work(seen: Overview) -> dict[Condition, Reading]:
     finished = failed + seen.completed_last_hour
     rate = failed / finished if finished else 0.0
     waited = seen.oldest_ready_seconds or 0.0
+    current = stores.crawled - stores.never - stores.stale
     active = f"{proxies.active:,} of {pluralize(proxies.known, 'proxy', 'proxies')} active"
     return {
         "stores_stale": Reading(stores.stale, f"{stores.stale:,} of {pluralize(stores.crawled, 'store')} stale"),
@@ -59,6 +63,11 @@ def _work(seen: Overview) -> dict[Condition, Reading]:
         ),
         "no_worker": Reading(
             workers.live, f"{pluralize(workers.live, 'worker')} online, {pluralize(seen.pending, 'task')} pending"
+        ),
+        # Before the first store is crawled nothing is missing.
+        "coverage_below": Reading(
+            current / stores.crawled * 100 if stores.crawled else 100.0,
+            f"{current:,} of {pluralize(stores.crawled, 'crawled store')} with a current menu",
         ),
         "quarantined": Reading(seen.quarantined, f"{pluralize(seen.quarantined, 'payload')} in quarantine"),
         # Before the first proxy is added nothing is down.
@@ -78,6 +87,15 @@ async def _backup(conn: Connection) -> Reading:
         return Reading(math.inf, "no backup yet")
     seconds = (await database_now(conn) - newest[0]["made_at"]).total_seconds()
     return Reading(seconds / 3600, f"the last backup is {approx_duration(max(seconds, 0))} old")
+
+
+async def _quality(conn: Connection) -> dict[Condition, Reading]:
+    critical = (await quality.get_summary(conn)).critical
+    words = await quality.count_new_words(conn)
+    return {
+        "quality_findings": Reading(critical, f"{pluralize(critical, 'critical finding')} of data quality open"),
+        "new_category_words": Reading(words, f"{pluralize(words, 'new category word')} in the last 24 hours"),
+    }
 
 
 async def _drift(conn: Connection) -> Reading:

@@ -92,6 +92,7 @@ async def _check(conn: Connection, normalizers: Mapping[str, int], most: int) ->
     due = await fetch_all(conn, _q.unchecked, {"most": most})
     if not due:
         return CheckResult()
+    await conn.execute(_q.note_words, {"stores": list({menu["dispensary_id"] for menu in due})})
     pools = {(one["platform"], one["measure"]): one["scale"] for one in await fetch_all(conn, _q.pools, {})}
     opened = closed = 0
     for menu in due:

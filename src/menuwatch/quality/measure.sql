@@ -122,6 +122,17 @@ ON CONFLICT DO NOTHING;
 -- name: unchecked
 SELECT m.dispensary_id, m.crawled_at FROM quality_measures m WHERE m.checked_at IS NULL ORDER BY m.crawled_at, m.dispensary_id LIMIT %(most)s;
 
+-- name: note_words
+-- Category words of newly applied menus that the platform was not known to use.
+INSERT INTO quality_category_words (platform, word, category, dispensary_id, first_seen_at, is_event)
+SELECT DISTINCT ON (d.platform, lower(p.category)) d.platform, lower(p.category), p.category_canon, d.id, d.last_crawled_at,
+       EXISTS (SELECT FROM quality_category_words k WHERE k.platform = d.platform AND k.first_seen_at < d.last_crawled_at - interval '1 day')
+  FROM dispensaries d JOIN catalog_products p ON p.dispensary_id = d.id AND p.last_seen_at IS NULL
+ WHERE d.id = ANY (%(stores)s) AND d.last_crawled_at IS NOT NULL AND length(p.category) BETWEEN 1 AND 200
+   AND NOT EXISTS (SELECT FROM quality_category_words k WHERE k.platform = d.platform AND k.word = lower(p.category))
+ ORDER BY d.platform, lower(p.category), d.last_crawled_at
+ON CONFLICT DO NOTHING;
+
 -- name: menus
 -- A store's measured menus of the last weeks up to one of them, oldest first, with the weekday at the store (0 is Monday).
 SELECT m.crawled_at, m.release, m.is_quarantined, m.values,

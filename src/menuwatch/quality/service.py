@@ -128,6 +128,22 @@ class StoreQualityDetail(StoreQuality, kw_only=True, frozen=True):
     findings: Annotated[list[Finding], doc("Open findings, newest first.")]
 
 
+class CategoryWord(Struct, kw_only=True, frozen=True):
+    """A word that a platform uses for a category, from the first menu that has it."""
+
+    platform: str
+    word: Annotated[str, doc("In lower case.")]
+    category: Annotated[
+        str | None, doc("Canonical category, as of the first menu; null if the taxonomy does not know the word.")
+    ]
+    dispensary_id: Annotated[int | None, doc("Store of the first menu; null if it was removed.")]
+    store: Annotated[str | None, doc("Name of that store.")]
+    first_seen_at: Instant
+    is_event: Annotated[
+        bool, doc("Whether the platform was known for a day by then; false for the words that it began with.")
+    ]
+
+
 class QualityRule(Struct, kw_only=True, frozen=True):
     """A rule of an operator."""
 
@@ -226,6 +242,26 @@ async def set_point_of_sale(conn: Connection, store_id: int, name: str | None) -
     row = await fetch_one(conn, _q.get_store, {"id": store_id})
     assert row is not None, "the store exists"
     return _store(row)
+
+
+async def list_words(
+    conn: Connection, *, platform: str | None = None, events: bool = True, unknown: bool = False,
+    before: tuple[datetime, str, str] | None = None, limit: int = 50,
+) -> list[CategoryWord]:  # fmt: skip
+    """Category words, newest first, those before (first_seen_at, platform, word). `events`: only those that came later; `unknown`:
+    only those that the taxonomy does not know."""
+    at, of, word = before or (None, None, None)
+    values = {
+        "platform": platform, "events": events, "unknown": unknown, "before_at": at, "before_platform": of, "before_word": word,
+        "limit": limit,
+    }  # fmt: skip
+    return await fetch_structs(conn, CategoryWord, _q.list_words, values, prepare=False)
+
+
+async def count_new_words(conn: Connection) -> int:
+    """Category words that platforms began to use in the last 24 hours."""
+    (row,) = await fetch_all(conn, _q.count_new_words, {})
+    return int(row["n"])
 
 
 async def list_rules(conn: Connection) -> list[QualityRule]:

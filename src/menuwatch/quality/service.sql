@@ -56,6 +56,16 @@ SELECT d.id AS dispensary_id, d.name AS store, d.platform, d.state, q.crawled_at
 {store}
  WHERE d.id = %(id)s;
 
+-- name: list_words
+SELECT w.platform, w.word, w.category, w.dispensary_id, d.name AS store, w.first_seen_at, w.is_event
+  FROM quality_category_words w LEFT JOIN dispensaries d ON d.id = w.dispensary_id
+ WHERE (%(platform)s::text IS NULL OR w.platform = %(platform)s) AND (NOT %(events)s OR w.is_event) AND (NOT %(unknown)s OR w.category IS NULL)
+   AND (%(before_at)s::timestamptz IS NULL OR (w.first_seen_at, w.platform, w.word) < (%(before_at)s, %(before_platform)s::text, %(before_word)s::text))
+ ORDER BY w.first_seen_at DESC, w.platform DESC, w.word DESC LIMIT %(limit)s;
+
+-- name: count_new_words
+SELECT count(*) AS n FROM quality_category_words WHERE is_event AND first_seen_at > now() - interval '1 day';
+
 -- name: list_rules
 SELECT r.id, r.measure, r.condition, r.amount, r.severity, r.platform, r.dispensary_id, d.name AS store, r.note, r.created_by, r.created_at,
        (SELECT count(*) FROM quality_findings f WHERE f.rule_id = r.id AND f.closed_at IS NULL) AS open_findings

@@ -112,6 +112,10 @@ class StoreDetail(Store, kw_only=True, frozen=True):
     """A store with its last crawl."""
 
     last_crawl: Annotated[LastCrawl | None, doc("Null before the first crawl.")]
+    quality_score: Annotated[
+        int | None, doc("Data quality of the last menu, from 0 to 100; null with `quality_reason`.")
+    ]
+    quality_reason: Annotated[str | None, doc("Why there is no score.")]
 
 
 async def list_stores(
@@ -127,7 +131,16 @@ async def get_store(conn: Connection, store_id: int) -> StoreDetail:
     if store is None:
         raise NotFound(f"store {store_id} does not exist")
     last_crawl = await fetch_struct(conn, LastCrawl, _q.last_crawl, {"id": store_id})
-    return StoreDetail(**msgspec.structs.asdict(store), last_crawl=last_crawl)
+    score, reason = await quality_score(conn, store_id)
+    return StoreDetail(
+        **msgspec.structs.asdict(store), last_crawl=last_crawl, quality_score=score, quality_reason=reason
+    )
+
+
+async def quality_score(conn: Connection, store_id: int) -> tuple[int | None, str | None]:
+    """The data quality score of a store, or why there is none (`quality/score.py`)."""
+    row = await fetch_one(conn, _q.quality_score, {"id": store_id})
+    return (row["score"], row["reason"]) if row else (None, "no menu measured yet")
 
 
 async def lock_store(conn: Connection, store_id: int) -> None:

@@ -24,6 +24,9 @@ SELECT crawled_at, payload_id, products, new_products, changed, unchanged, retur
        stock_changes, warnings
   FROM store_crawls WHERE dispensary_id = %(id)s ORDER BY crawled_at DESC LIMIT 1;
 
+-- name: quality_score
+SELECT score, reason FROM quality_stores WHERE dispensary_id = %(id)s;
+
 -- name: lock_crawl_settings
 SELECT crawl_enabled AS enabled, crawl_interval_hours AS interval_hours FROM dispensaries WHERE id = %(id)s FOR NO KEY UPDATE;
 

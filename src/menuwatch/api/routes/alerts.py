@@ -73,11 +73,12 @@ class _RuleInput(Input):
         None,
         description="Price threshold or size of the price drop in US dollars, or limit of a rule about operations: stores "
         "(`stores_stale`, `schema_drift`), minutes (`backlog_age`), payloads (`quarantined`), proxies (`proxies_below`), GB "
-        "(`disk_low`), hours (`backup_age`).",
+        "(`disk_low`), hours (`backup_age`), findings (`quality_findings`), category words (`new_category_words`).",
     )
     percent: Number | None = Field(
         None,
-        description="Size of the price drop in percent of the previous price, or limit of `failure_rate` in percent.",
+        description="Size of the price drop in percent of the previous price, or limit of `failure_rate` or `coverage_below` in "
+        "percent.",
     )
     option: Short | None = Field(None, description="Size or package to compare; the cheapest one if omitted.")
     digest_at: (

@@ -17,6 +17,7 @@ from menuwatch.quality import service as quality
 from menuwatch.quality.attribution import Scope
 from menuwatch.quality.measures import NAMES, Severity
 from menuwatch.quality.service import (
+    CategoryWord,
     Condition,
     Finding,
     FindingFilter,
@@ -54,6 +55,14 @@ class QualityStoresQuery(PageQuery):
 
     platform: _PLATFORM = None
     state: _STATE = None
+
+
+class CategoryWordQuery(PageQuery):
+    """Which words."""
+
+    platform: _PLATFORM = None
+    events: bool = Field(True, description="Only words that came after the first day of their platform.")
+    unknown: bool = Field(False, description="Only words that the taxonomy does not know.")
 
 
 class NewQualityRule(Input):
@@ -130,6 +139,17 @@ async def get_store_quality(
 async def set_point_of_sale(request: Request, conn: WriteConn, store_id: StorePath, new: PointOfSale) -> Response:
     """Findings that the stores of one point of sale have in common are then put down to it."""
     return answer(request, await quality.set_point_of_sale(conn, store_id, new.name))
+
+
+@router.get("/category-words", **returns_page(CategoryWord), summary="List category words of platforms")
+async def list_category_words(
+    request: Request, conn: ReadConn, query: Annotated[CategoryWordQuery, Query()]
+) -> Response:
+    """Lists words that platforms began to use for categories, newest first."""
+    where = query.model_dump(exclude={"cursor", "limit"})
+    pages = Keyset(query, tuple[datetime, str, str], "category_words", *where.values())
+    rows = await quality.list_words(conn, **where, before=pages.after, limit=pages.limit)
+    return pages.page(request, rows, lambda row: (row.first_seen_at, row.platform, row.word))
 
 
 @router.get("/rules", **returns(QualityRuleList), summary="List data quality rules")

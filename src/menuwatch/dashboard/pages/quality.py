@@ -24,7 +24,8 @@ from menuwatch.web.forms import FormInput, fields
 
 router = APIRouter(prefix="/quality", dependencies=[require(Permission.READ)])
 
-TABS = (("", "Findings"), ("/stores", "Stores"), ("/rules", "Rules"))
+TABS = (("", "Findings"), ("/stores", "Stores"), ("/words", "Category words"), ("/rules", "Rules"))
+WORDS = {"new": "New ones", "unknown": "Not in the taxonomy", "all": "All"}
 STATUSES = {"open": "Open", "closed": "Ended", "all": "All"}
 SCOPE_NAMES = {
     "store": "One store", "chain": "A chain", "point_of_sale": "A point of sale", "platform": "A platform",
@@ -124,6 +125,34 @@ async def show_store(request: Request, conn: ReadConn, store_id: StorePath) -> R
         "text": _TEXT,
     }
     return screen.render(request, "quality/store.html", context, live="products")
+
+
+@router.get("/words")
+async def list_words(
+    request: Request,
+    form: Annotated[FormInput, fields("platform", "show", longest=80)],
+    conn: ReadConn,
+    cursor: Annotated[str, Query(max_length=400)] = "",
+) -> Response:
+    """Words that platforms began to use for categories, newest first."""
+    show = form.parse_choice("show", tuple(WORDS)) or "new"
+    before = screen.parse_cursor(request, cursor, tuple[datetime, str, str])
+    rows = await quality.list_words(
+        conn, platform=form.text("platform"), events=show == "new", unknown=show == "unknown", before=before,
+        limit=tables.page_size(request) + 1,
+    )  # fmt: skip
+    shown, page = tables.page(request, rows, "first_seen_at", "platform", "word")
+    platforms, _ = await stores.platforms_and_states(conn)
+    context = {
+        "tabs": TABS,
+        "tab": "/words",
+        "form": form,
+        "words": shown,
+        "shows": list(WORDS.items()),
+        "platforms": screen.platform_choices(request, platforms),
+        "page": page,
+    }
+    return screen.render(request, "quality/words.html", context, live="products", status=200 if form.ok else 422)
 
 
 @router.get("/rules")

@@ -14,6 +14,7 @@ from menuwatch.site import screen, store_map
 from menuwatch.site.pages.items import number_of
 from menuwatch.site.search_query import SearchQuery
 from menuwatch.storefront import page_queries
+from menuwatch.stores.service import quality_score
 from menuwatch.web.dependencies import ReadConn
 
 router = APIRouter()
@@ -94,6 +95,7 @@ async def one(request: Request, conn: ReadConn, address: str) -> Response:
     context = {
         "place": place,
         "store": store,
+        "quality": (await quality_score(conn, store.id))[0],
         "categories": categories,
         "menus": await page_queries.list_other_menus(conn, store.id),
         "menu": [

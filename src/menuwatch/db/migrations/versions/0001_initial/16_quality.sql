@@ -60,6 +60,18 @@ CREATE UNIQUE INDEX quality_findings_open ON quality_findings (dispensary_id, me
 CREATE INDEX quality_findings_store ON quality_findings (dispensary_id, opened_at);
 CREATE INDEX quality_findings_time ON quality_findings (opened_at DESC, id DESC);
 
+-- Words that platforms use for categories, from the first menu that has each. `is_event`: the platform was known for a day by then.
+CREATE TABLE quality_category_words (
+  platform                 text NOT NULL,
+  word                     text NOT NULL,
+  category                 text,                   -- canonical, at that time; null: not known to the taxonomy
+  dispensary_id            integer REFERENCES dispensaries (id) ON DELETE SET NULL,
+  first_seen_at            timestamptz NOT NULL,
+  is_event                 boolean NOT NULL,
+  PRIMARY KEY (platform, word)
+);
+CREATE INDEX quality_category_words_time ON quality_category_words (first_seen_at DESC) WHERE is_event;
+
 -- The point of sale (the shop's own software) of a store, as people say: menus do not name it.
 CREATE TABLE quality_points_of_sale (
   dispensary_id            integer PRIMARY KEY REFERENCES dispensaries (id) ON DELETE CASCADE,

@@ -7,7 +7,8 @@ CREATE TABLE alert_rules (
   condition                text NOT NULL CHECK (condition IN (
                              'price_below', 'price_drops_by', 'back_in_stock', 'out_of_stock', 'new_product', 'circuit_opened',
                              'proxies_down', 'proxies_below', 'no_worker', 'backlog_age', 'failure_rate', 'stores_stale',
-                             'quarantined', 'schema_drift', 'disk_low', 'backup_age')),
+                             'quarantined', 'schema_drift', 'disk_low', 'backup_age', 'coverage_below', 'quality_findings',
+                             'new_category_words')),
   reach                    text NOT NULL CHECK (reach IN ('product', 'canonical_product', 'brand', 'category', 'search', 'store', 'operations')),
   product_id               bigint,
   canonical_product_id     bigint REFERENCES canonical_products (id),
@@ -21,7 +22,7 @@ CREATE TABLE alert_rules (
   longitude                double precision,
   miles                    double precision,
   amount                   numeric,       -- the threshold, or by how much a price drops, in the store's currency; of operations in the condition's unit
-  percent                  numeric,       -- by what share of the price before; of failure_rate the share of tasks
+  percent                  numeric,       -- by what share of the price before; of failure_rate the share of tasks, of coverage_below of stores
   option                   text,          -- of a product that has several; null: the cheapest
   price                    text NOT NULL DEFAULT 'effective' CHECK (price IN ('effective', 'rec', 'special', 'med', 'med_special')),
   hysteresis_percent       numeric NOT NULL DEFAULT 2 CHECK (hysteresis_percent >= 0),
