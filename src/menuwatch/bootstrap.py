@@ -121,8 +121,7 @@ async def run_maintenance(system: System) -> AsyncIterator[Janitor]:
     products and of stores, the storefront."""
     pages = PageArchive(system.archive.storage)
     retention = Retention.configured(system.settings)
-    normalizers = {name: platform.normalizer_version for name, platform in system.platforms.items()}
-    janitor = Janitor(system.pool, retention=retention, archive=system.archive, pages=pages, normalizers=normalizers)
+    janitor = Janitor(system.pool, retention=retention, archive=system.archive, pages=pages, platforms=system.platforms)
     prober = Prober(system.pool, system.settings, clock=system.clock)
     readings = alert_readings.reader(system.settings)
     deliverer = AlertDeliverer(system.pool, system.settings, read=readings, clock=system.clock)

@@ -28,7 +28,7 @@ async def test_a_duty_is_done_once_when_it_is_due(pool: Pool) -> None:
     await asyncio.gather(*(Janitor(pool).step() for _ in range(5)))
     first = await _done(pool)
     assert set(first) == {
-        "names", "totals", "horizon", "history", "records", "visitors", "statistics", "crawls", "payloads", "quality",
+        "names", "totals", "horizon", "history", "records", "visitors", "statistics", "crawls", "payloads", "quality", "audit",
     }  # fmt: skip
     assert first["visitors"] < min(first["payloads"], first["crawls"]), "removing files may take long"
     await Janitor(pool).step()
@@ -88,7 +88,7 @@ async def test_one_that_fails_hinders_no_other_and_is_tried_again(pool: Pool) ->
     assert [line["job"] for line in logs if line["action"] == "maintenance_failed"] == ["records"]
     rows = await _do(pool, "SELECT job, succeeded_at IS NOT NULL, error FROM maintenance_runs ORDER BY job")
     assert rows == [
-        ("crawls", True, None), ("history", True, None), ("horizon", True, None), ("names", True, None),
+        ("audit", True, None), ("crawls", True, None), ("history", True, None), ("horizon", True, None), ("names", True, None),
         ("payloads", True, None), ("quality", True, None), ("records", False, "RaiseException: out of order"),
         ("statistics", True, None),
         ("totals", True, None), ("visitors", True, None),

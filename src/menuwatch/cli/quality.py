@@ -24,6 +24,7 @@ from menuwatch.core.errors import Refused, unknown_value
 from menuwatch.core.format import percent, pluralize
 from menuwatch.db.pool import Connection
 from menuwatch.quality import service as quality
+from menuwatch.quality.audit import AuditedValue, audit_sample, list_audits
 from menuwatch.quality.check import CheckResult, check
 from menuwatch.quality.labels import band_text, cause_text, measure_label, value_text
 from menuwatch.quality.service import (
@@ -84,6 +85,21 @@ _WORD_COLUMNS = (
     Column("Category", "category"),
     Column("First store", "store"),
     Column("First menu (UTC)", "first_seen_at"),
+)
+_AUDIT_COLUMNS = (
+    Column("#", "id"),
+    Column("Result", "result", rank=0),
+    Column("Store", "store"),
+    Column("Product", "name"),
+    Column("Field", "field", rank=1),
+    Column("Catalog", "value", rank=2),
+    Column("Payload says", "found", rank=3),
+    Column("Payload", "payload_id"),
+    Column("Page", "page"),
+    Column("Offset", "offset"),
+    Column("Bytes", "length"),
+    Column("Audited (UTC)", "audited_at"),
+    Column("Detail", "detail"),
 )
 _RULE_COLUMNS = (
     Column("#", "id"),
@@ -200,6 +216,29 @@ def list_words(
         return await quality.list_words(conn, platform=platform, events=not all_, unknown=unknown, limit=out.rows + 1)
 
     out.show(read(act), _WORD_COLUMNS, "word", empty="No such category words.")
+
+
+@app.command("audit")
+def audit(
+    out: LimitedOutput,
+    sample: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Audit so many values now; else earlier results are listed.")
+    ] = None,
+) -> None:
+    """List audited values, or audit a sample now: values traced back to the bytes of their payload."""
+
+    async def act(system: System, conn: Connection) -> list[AuditedValue]:
+        if sample is None:
+            return await list_audits(conn, limit=out.rows + 1)
+        return await audit_sample(conn, system.archive, system.platforms, count=sample)
+
+    values = in_connection(act, read_only=sample is None)
+    out.show(
+        values, _AUDIT_COLUMNS, "value", empty="Nothing audited yet. Use --sample 20, or wait for the weekly sample."
+    )
+    if sample is not None and out.is_table and values:
+        odd = sum(value.result != "equal" for value in values)
+        notice(f"{len(values) - odd} of {pluralize(len(values), 'value')} equal to what the payload says.")
 
 
 @app.command("point-of-sale")

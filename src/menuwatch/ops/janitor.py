@@ -19,7 +19,9 @@ from menuwatch.db.loop import Loop
 from menuwatch.db.pool import Connection, Pool
 from menuwatch.ops import retention as rules
 from menuwatch.ops.retention import ClockReading, Retention
+from menuwatch.platforms.base import Platform
 from menuwatch.quality import check as quality
+from menuwatch.quality.audit import audit_sample
 from menuwatch.queue import store as tasks
 from menuwatch.search_crawl.pages import PageArchive
 
@@ -59,23 +61,24 @@ class Janitor(Loop):
         retention: Retention | None = None,
         archive: FileArchive | None = None,
         pages: PageArchive | None = None,
-        normalizers: Mapping[str, int] | None = None,
+        platforms: Mapping[str, Platform] | None = None,
         clock: Clock | None = None,
         interval: float = 300.0,
     ) -> None:
-        """`archive` has the payloads and `pages` those of search crawls; without them, these are not pruned. `normalizers` are the
-        versions of the platforms' normalizers, which data quality checks note."""
+        """`archive` has the payloads and `pages` those of search crawls; without them, these are not pruned. `platforms` have the
+        normalizers, by which data quality is checked and audited."""
         super().__init__(interval=interval)
         self._pool = pool
         self._retention = retention or Retention()
         self._archive = archive
         self._pages = pages
-        self._normalizers = normalizers or {}
+        self._platforms = platforms or {}
         self._clock = clock
         self._doubted = False
         self.jobs: Mapping[str, _Job] = {
             "names": _Job(every=timedelta(seconds=interval * 0.9), run=self._fold_names),
             "quality": _Job(every=timedelta(seconds=interval * 0.9), run=self._check_quality),
+            "audit": _Job(every=timedelta(days=7), run=self._audit_quality),
             "totals": _Job(every=timedelta(minutes=15), run=self._count_totals),
             "horizon": _Job(every=timedelta(seconds=interval * 0.9), run=self._watch_horizon),
             "history": _Job(every=timedelta(hours=1), run=self._drop_history, deletes=True),
@@ -154,12 +157,24 @@ class Janitor(Loop):
         return {"new": names} if names else None
 
     async def _check_quality(self, conn: Connection, _: ClockReading) -> Mapping[str, Any] | None:
-        result = await quality.check(conn, self._normalizers)
+        result = await quality.check(conn, {name: one.normalizer_version for name, one in self._platforms.items()})
         return (
             {"menus": result.menus, "opened": result.opened, "closed": result.closed}
             if result and result.menus
             else None
         )
+
+    async def _audit_quality(self, conn: Connection, _: ClockReading) -> Mapping[str, Any] | None:
+        if self._archive is None or not self._platforms:
+            return None
+        values = await audit_sample(conn, self._archive, self._platforms)
+        odd = [value for value in values if value.result != "equal"]
+        for value in odd:
+            log.warning(
+                "audited value differs from its payload", action="audit_differs", audit_id=value.id, result=value.result,
+                product_id=value.product_id, payload_id=value.payload_id, field=value.field,
+            )  # fmt: skip
+        return {"audited": len(values), "not_equal": len(odd)}
 
     async def _count_totals(self, conn: Connection, _: ClockReading) -> Mapping[str, Any] | None:
         await catalog.count_totals(conn)

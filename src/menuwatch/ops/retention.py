@@ -8,7 +8,7 @@
 | past states, batches and lab values of products | for good | PRODUCT_HISTORY_DAYS |
 | ended search crawls, their products and archived pages | for good | CRAWL_HISTORY_DAYS |
 | runs of schedules, events of hosts, alerts, measures and closed findings of data quality | 90 days | SCHEDULE_RUN_DAYS |
-| audit log | 730 days | AUDIT_DAYS |
+| audit log, audit samples of data quality | 730 days | AUDIT_DAYS |
 | stopped and lost workers | 7 days | `Retention.workers` |
 | log lines of workers | 7 days, and the newest 50,000 of each worker | `workers.logs` |
 | sessions and login failures, idempotency keys | until they expire, a day | `accounts` |
@@ -41,6 +41,7 @@ from menuwatch.config.settings import Settings
 from menuwatch.db import partitions, sql
 from menuwatch.db.pool import Connection
 from menuwatch.hosts import store as hosts
+from menuwatch.quality import audit as quality_audit
 from menuwatch.quality import check as quality
 from menuwatch.queue.schedules import store as schedules
 from menuwatch.search_crawl import service as search_crawl
@@ -162,6 +163,7 @@ class Retention:
             "host_events": await hosts.prune(conn, now - self.runs),
             "alerts": await alerts.prune(conn, now - self.runs),
             "quality": await quality.prune(conn, now - self.runs),
+            "audits": await quality_audit.prune(conn, now - self.audit) if self.audit else 0,
             "sessions": await credentials.prune(conn),
             "idempotency_keys": await idempotency.prune(conn),
             "audit": await credentials.prune_audit(conn, now - self.audit) if self.audit else 0,

@@ -74,6 +74,7 @@ BY_COLUMN: dict[str, Any] = {
     "product_detail_history.ended_at": LATER,
     "product_history.ended_at": LATER,
     "product_history.stock_status": "oos",
+    "quality_audits.result": "equal",
     "quality_findings.direction": "up",
     "quality_findings.severity": "warning",
     "quality_rules.condition": "above",

@@ -15,6 +15,7 @@ from menuwatch.api.paging import Keyset
 from menuwatch.api.responses import answer, returns, returns_page
 from menuwatch.quality import service as quality
 from menuwatch.quality.attribution import Scope
+from menuwatch.quality.audit import AuditedValue, list_audits
 from menuwatch.quality.measures import NAMES, Severity
 from menuwatch.quality.service import (
     CategoryWord,
@@ -150,6 +151,14 @@ async def list_category_words(
     pages = Keyset(query, tuple[datetime, str, str], "category_words", *where.values())
     rows = await quality.list_words(conn, **where, before=pages.after, limit=pages.limit)
     return pages.page(request, rows, lambda row: (row.first_seen_at, row.platform, row.word))
+
+
+@router.get("/audits", **returns_page(AuditedValue), summary="List audited values")
+async def list_audited_values(request: Request, conn: ReadConn, query: Annotated[PageQuery, Query()]) -> Response:
+    """Lists values of the weekly samples, traced back to the bytes of their payload, newest first."""
+    pages = Keyset(query, int, "quality_audits")
+    rows = await list_audits(conn, before=pages.after, limit=pages.limit)
+    return pages.page(request, rows, lambda row: row.id)
 
 
 @router.get("/rules", **returns(QualityRuleList), summary="List data quality rules")

@@ -22,6 +22,7 @@ router = APIRouter(prefix="/system", dependencies=[require(Permission.READ)])
 MAINTENANCE_JOBS = {
     "names": "updates the list of names for search and filters",
     "quality": "measures new menus and compares them with what is usual for their stores",
+    "audit": "traces a sample of values back to their archived payloads",
     "totals": "counts the brands and categories of a large catalog",
     "horizon": "warns of long transactions that block vacuum",
     "history": "drops expired tasks, requests and states; creates new partitions; counts the tasks of past days",

@@ -72,6 +72,23 @@ CREATE TABLE quality_category_words (
 );
 CREATE INDEX quality_category_words_time ON quality_category_words (first_seen_at DESC) WHERE is_event;
 
+-- Values of the weekly audit sample, traced back to the bytes of their payload.
+CREATE TABLE quality_audits (
+  id                       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  audited_at               timestamptz NOT NULL DEFAULT now(),
+  dispensary_id            integer NOT NULL REFERENCES dispensaries (id) ON DELETE CASCADE,
+  product_id               bigint NOT NULL,
+  payload_id               bigint NOT NULL,
+  field                    text NOT NULL,
+  value                    text NOT NULL,          -- what the catalogue said
+  found                    text,                   -- what the payload says, normalized again
+  result                   text NOT NULL CHECK (result IN ('equal', 'different', 'not_found', 'unreadable')),
+  detail                   text,
+  page                     integer,                -- from 1; the item's place in the payload
+  item_offset              bigint,
+  item_length              bigint
+);
+
 -- The point of sale (the shop's own software) of a store, as people say: menus do not name it.
 CREATE TABLE quality_points_of_sale (
   dispensary_id            integer PRIMARY KEY REFERENCES dispensaries (id) ON DELETE CASCADE,
