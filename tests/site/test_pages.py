@@ -415,10 +415,10 @@ async def test_a_store_states_its_data_quality_or_that_it_is_not_known(front: Fr
     store = await front.shop.store("green-leaf")
     await front.crawl(store, 0, [item("a", "Blue Dream")])
     await front.index()
-    assert "Data quality not known yet" in (await front.page(f"/s/{store}")).text
+    assert "Data quality not known yet" in (await front.page(f"/s/{store}-green-leaf")).text
     await front.shop.execute(
         "INSERT INTO quality_stores (dispensary_id, platform, crawled_at, crawls, bands, score, completeness)"
         " VALUES (%s, 'dutchie', now(), 9, '{}', 87, 0.9)",
         [store],
     )
-    assert "Data quality 87 of 100" in (await front.page(f"/s/{store}")).text
+    assert "Data quality 87 of 100" in (await front.page(f"/s/{store}-green-leaf")).text
