@@ -22,6 +22,8 @@ _q = sql.load(__package__, "products.sql")
 
 LEAST = 3
 """Locations below which a spread of prices is not stated."""
+IMPLAUSIBLE = 5
+"""A price this many times above or below the median of its product and size is taken for a slip of the menu."""
 
 
 class PriceSpread(Struct, kw_only=True, frozen=True):

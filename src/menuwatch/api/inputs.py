@@ -25,9 +25,8 @@ from pydantic import (
 
 from menuwatch.core.errors import Refused
 from menuwatch.geo.states import parse_state
-from menuwatch.geo.units import METERS_PER_MILE
 from menuwatch.queue.model import PRIORITY_MAX, PRIORITY_MIN, ROLE_ALIASES, Role, parse_role
-from menuwatch.stores.service import Circle
+from menuwatch.stores.service import FARTHEST_MILES, Circle
 
 INTEGER_MAX = 2**31 - 1
 BIGINT_MAX = 2**63 - 1
@@ -222,27 +221,27 @@ class LongPageQuery(PageQuery):
     limit: int = Field(50, ge=1, le=1000, description="Maximum number of items per page.")
 
 
-_POSITION = re.compile(r"-?\d{1,3}(?:\.\d{1,12})?, ?-?\d{1,3}(?:\.\d{1,12})?")
-
-
 def _position(text: str) -> str:
-    if _POSITION.fullmatch(text):
-        latitude, longitude = map(float, text.split(","))
-        if abs(latitude) <= 90 and abs(longitude) <= 180:
-            return text
-    raise ValueError("must be latitude and longitude in degrees, such as 35.08,-106.65")
+    try:
+        Circle.around(text, FARTHEST_MILES)
+    except Refused as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+POSITION = Annotated[str, AfterValidator(_position)]
 
 
 class NearQuery(Input):
     """Which stores, by their distance from a position."""
 
-    near: Annotated[str, AfterValidator(_position)] | None = Field(
+    near: POSITION | None = Field(
         None,
         description="Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a position are "
         "left out.",
         examples=["35.08,-106.65"],
     )
-    miles: float = Field(25, gt=0, le=500, description="Distance from `near`, in miles.")
+    miles: float = Field(25, gt=0, le=FARTHEST_MILES, description="Distance from `near`, in miles.")
 
     @field_validator("miles")
     @classmethod
@@ -254,10 +253,7 @@ class NearQuery(Input):
     @property
     def circle(self) -> Circle | None:
         """The position with the distance; None if none is given."""
-        if self.near is None:
-            return None
-        latitude, longitude = map(float, self.near.split(","))
-        return Circle(latitude, longitude, self.miles * METERS_PER_MILE)
+        return None if self.near is None else Circle.around(self.near, self.miles)
 
 
 class SpanQuery(PageQuery):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from json import loads
 from typing import Annotated, Any
@@ -28,27 +28,26 @@ from menuwatch.analytics.service import (
     StockGroup,
     read_report,
 )
-from menuwatch.catalog.taxonomy.categories import CATEGORIES
+from menuwatch.cli import bargains
+from menuwatch.cli.analytics_options import (
+    BrandOption,
+    CanonicalOption,
+    CategoryOption,
+    StateOption,
+    parse_category,
+    parse_day,
+    parse_scope,
+)
 from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, StoresOption, find_store_ids, parse_since
 from menuwatch.cli.output import Column, Format, ago, echo, notice, print_json, print_list
 from menuwatch.cli.startup import read, with_system
-from menuwatch.core.errors import Refused, unknown_value
+from menuwatch.core.errors import Refused
 from menuwatch.core.format import percent, pluralize
 from menuwatch.db.pool import Connection
-from menuwatch.geo.states import parse_state
 from menuwatch.system import System
 
 app = Commands("Show analytics over all stores, with the data they are based on.")
-
-StateOption = Annotated[
-    str | None, typer.Option("--state", help="Only this state (two letters); `all`: all states together; `unknown`.")
-]
-CategoryOption = Annotated[str | None, typer.Option("--category", help="Only this canonical category, or `unknown`.")]
-BrandOption = Annotated[str | None, typer.Option("--brand", help="Only this brand, case-insensitive.")]
-CanonicalOption = Annotated[
-    int | None,
-    typer.Option("--canonical-product", min=1, max=2**63 - 1, help="Only this canonical product, by id."),
-]
+app.add_typer(bargains.app)
 
 _COVERAGE = (("coverage_stores", "Stores"), ("coverage_stale_stores", "Stale"), ("coverage_share", "Crawls ok"))
 _COLUMNS = {
@@ -118,19 +117,19 @@ _COLUMNS = {
 @app.command("price-per-gram")
 def price_per_gram(out: LimitedOutput, state: StateOption = None, category: CategoryOption = None) -> None:
     """Show prices per gram of products on offer, by state and category."""
-    _print_report(Report.PRICES, ReportFilter(state=_state(state), category=_category(category)), out)
+    _print_report(Report.PRICES, ReportFilter(state=parse_scope(state), category=parse_category(category)), out)
 
 
 @app.command("brands")
 def brands(out: LimitedOutput, state: StateOption = None, brand: BrandOption = None) -> None:
     """Show the brand distribution by state."""
-    _print_report(Report.BRANDS, ReportFilter(state=_state(state), brand=brand), out)
+    _print_report(Report.BRANDS, ReportFilter(state=parse_scope(state), brand=brand), out)
 
 
 @app.command("categories")
 def categories(out: LimitedOutput, state: StateOption = None, category: CategoryOption = None) -> None:
     """Show the category distribution by state."""
-    _print_report(Report.CATEGORIES, ReportFilter(state=_state(state), category=_category(category)), out)
+    _print_report(Report.CATEGORIES, ReportFilter(state=parse_scope(state), category=parse_category(category)), out)
 
 
 @app.command("discounts")
@@ -142,7 +141,7 @@ def discounts(
     ] = None,
 ) -> None:
     """Show the share and depth of discounts."""
-    _print_report(Report.DISCOUNTS, ReportFilter(state=_state(state), category=_category(category, ALL)), out)
+    _print_report(Report.DISCOUNTS, ReportFilter(state=parse_scope(state), category=parse_category(category, ALL)), out)
 
 
 @app.command("out-of-stock")
@@ -160,7 +159,7 @@ def out_of_stock(
     brand: BrandOption = None,
 ) -> None:
     """Show the share of observed time that products were out of stock."""
-    filters = ReportFilter(state=_state(state), category=_category(category), brand=brand, by=by)
+    filters = ReportFilter(state=parse_scope(state), category=parse_category(category), brand=brand, by=by)
     if filters.state == ALL:
         raise Refused("--state all is not supported here: use --by all or --by category")
     if brand is not None and not products:
@@ -180,7 +179,7 @@ def new_and_gone(
 ) -> None:
     """Show new and removed products by day (UTC)."""
     start = parse_since(since, datetime.now(UTC)).astimezone(UTC).date() if since else None
-    _print_report(Report.DAYS, ReportFilter(state=_state(state), since=start, by=by), out, store)
+    _print_report(Report.DAYS, ReportFilter(state=parse_scope(state), since=start, by=by), out, store)
 
 
 @app.command("stores")
@@ -194,14 +193,14 @@ def list_stores(
     """Show the last crawl of each store and the outcome of its crawls."""
     if stale and fresh:
         raise Refused("--stale and --fresh are mutually exclusive")
-    filters = ReportFilter(state=_state(state), stale=stale if stale or fresh else None)
+    filters = ReportFilter(state=parse_scope(state), stale=stale if stale or fresh else None)
     _print_report(Report.STORES, filters, out, store)
 
 
 @app.command("coverage")
 def coverage(out: LimitedOutput, state: StateOption = None) -> None:
     """Show the crawl coverage by state."""
-    _print_report(Report.COVERAGE, ReportFilter(state=_state(state)), out)
+    _print_report(Report.COVERAGE, ReportFilter(state=parse_scope(state)), out)
 
 
 @app.command("distribution")
@@ -217,8 +216,8 @@ def distribution(
     if brands and product is not None:
         raise Refused("--brands and --canonical-product are mutually exclusive")
     filters = ReportFilter(
-        state=_state(state),
-        category=_category(category, *([ALL] if brands else [])),
+        state=parse_scope(state),
+        category=parse_category(category, *([ALL] if brands else [])),
         brand=brand,
         canonical_product=product,
     )
@@ -234,7 +233,9 @@ def price_dispersion(
     product: CanonicalOption = None,
 ) -> None:
     """Show the prices of one size of a canonical product over locations."""
-    filters = ReportFilter(state=_state(state), category=_category(category), brand=brand, canonical_product=product)
+    filters = ReportFilter(
+        state=parse_scope(state), category=parse_category(category), brand=brand, canonical_product=product
+    )
     _print_report(Report.DISPERSION, filters, out)
 
 
@@ -247,7 +248,9 @@ def widest_gaps(
     product: CanonicalOption = None,
 ) -> None:
     """Show where the dearest location asks the most above the cheapest one."""
-    filters = ReportFilter(state=_state(state), category=_category(category), brand=brand, canonical_product=product)
+    filters = ReportFilter(
+        state=parse_scope(state), category=parse_category(category), brand=brand, canonical_product=product
+    )
     _print_report(Report.GAPS, filters, out)
 
 
@@ -261,7 +264,7 @@ def cheapest_quarter(
     store: StoresOption = None,
 ) -> None:
     """Show how often locations are in the cheapest quarter of their state."""
-    filters = ReportFilter(state=_state(state), category=_category(category), brand=brand, by=by)
+    filters = ReportFilter(state=parse_scope(state), category=parse_category(category), brand=brand, by=by)
     if filters.state in (ALL, UNKNOWN):
         raise Refused(f"--state {filters.state} is not supported here: prices are compared within a state")
     _print_report(Report.CHEAPEST, filters, out, store)
@@ -290,8 +293,8 @@ def show_price_index(
     """Show how prices of the same items changed by day (UTC)."""
     if days is not None and first is not None:
         raise Refused("--days and --from are mutually exclusive")
-    where, what = _state(state) or ALL, _category(category, ALL) or ALL
-    span = {"first": _day(first, "--from"), "last": _day(last, "--to"), "days": days or index.USUAL_DAYS}
+    where, what = parse_scope(state) or ALL, parse_category(category, ALL) or ALL
+    span = {"first": parse_day(first, "--from"), "last": parse_day(last, "--to"), "days": days or index.USUAL_DAYS}
 
     async def act(_: System, conn: Connection) -> PriceIndex:
         return await index.read_price_index(conn, state=where, category=what, **span)  # type: ignore[arg-type]
@@ -308,13 +311,6 @@ def show_price_index(
             notice(found.notice)
         if len(found.items) > out.rows and out.limit is None:
             notice(f"The last {out.rows} days; use --limit or --csv for more.")
-
-
-def _day(text: str | None, option: str) -> date | None:
-    try:
-        return None if text is None else date.fromisoformat(text)
-    except ValueError:
-        raise Refused(f"{option} {text!r} is not a date: write it as 2026-11-20") from None
 
 
 @app.command("refresh")
@@ -341,21 +337,6 @@ async def _refresh(system: System) -> RefreshResult | RefreshRunning:
     async with system.pool.connection() as conn:
         await audit.record(conn, "figures_refreshed")
     return await refreshing.refresh(system.pool, window=timedelta(days=system.settings.analytics_window_days))
-
-
-def _state(text: str | None) -> str | None:
-    if text is None or text.strip().lower() in (ALL, UNKNOWN):
-        return text and text.strip().lower()
-    return parse_state(text)
-
-
-def _category(text: str | None, *more: str) -> str | None:
-    words = (*sorted(CATEGORIES), *more, UNKNOWN)
-    if text is None:
-        return None
-    if (name := text.strip().lower()) in words:
-        return name
-    raise Refused(unknown_value("--category", text, words))
 
 
 def _print_report(report: Report, filters: ReportFilter, out: LimitedOutput, stores: list[str] | None = None) -> None:

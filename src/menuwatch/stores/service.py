@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,11 +15,12 @@ import msgspec
 from msgspec import Raw, Struct
 
 from menuwatch.accounts import audit
-from menuwatch.core.errors import InvalidField, MenuwatchError, NotFound
+from menuwatch.core.errors import InvalidField, MenuwatchError, NotFound, Refused
 from menuwatch.core.shapes import Instant, doc, json_of
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
 from menuwatch.db.query import fetch_all, fetch_one, fetch_struct, fetch_structs, like_pattern
+from menuwatch.geo.units import METERS_PER_MILE
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Store
 
@@ -49,12 +51,26 @@ class Freshness(StrEnum):
     UNRESOLVED = "unresolved"
 
 
+FARTHEST_MILES = 500
+"""Largest distance from a place."""
+_POSITION = re.compile(r"-?\d{1,3}(?:\.\d{1,12})?, ?-?\d{1,3}(?:\.\d{1,12})?")
+
+
 class Circle(NamedTuple):
     """A circle around a position in degrees."""
 
     latitude: float
     longitude: float
     meters: float
+
+    @classmethod
+    def around(cls, position: str, miles: float) -> Circle:
+        """The circle around `35.08,-106.65`, latitude and longitude in degrees; raises Refused."""
+        if _POSITION.fullmatch(position):
+            latitude, longitude = map(float, position.split(","))
+            if abs(latitude) <= 90 and abs(longitude) <= 180:
+                return cls(latitude, longitude, miles * METERS_PER_MILE)
+        raise Refused("must be latitude and longitude in degrees, such as 35.08,-106.65")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,100 @@
+"""`menuwatch analytics`, bargains: the cheapest basket near a place."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from msgspec import structs
+
+from menuwatch.analytics import basket
+from menuwatch.analytics.basket import Basket, CheapestBasket
+from menuwatch.cli.options import Commands, Output
+from menuwatch.cli.output import Column, Format, ago, echo, notice, print_json, print_list
+from menuwatch.cli.startup import read
+from menuwatch.core.errors import Refused
+from menuwatch.core.format import pluralize
+from menuwatch.db.pool import Connection
+from menuwatch.stores.service import FARTHEST_MILES, Circle
+from menuwatch.system import System
+
+app = Commands("Bargains.")
+
+_BASKETS = (
+    ("one_store", "At one store"), ("two_stores", "At two stores at most"), ("any_stores", "At any number of stores")
+)  # fmt: skip
+_LINES = (
+    Column("Store", "store"), Column("Miles", "miles"), Column("Item", "item"), Column("Product", "name"),
+    Column("Size", "size"), Column("Quantity", "quantity"), Column("Price", "price"), Column("Cost", "cost"),
+    Column("Crawled", lambda row: ago(row["crawled_at"])),
+)  # fmt: skip
+_STORES = (
+    Column("#", "dispensary_id"), Column("Store", "store"), Column("Miles", "miles"), Column("Items", "items"), Column("Cost", "cost"),
+    Column("Crawled", lambda row: ago(row.crawled_at)), Column("Missing", lambda row: ", ".join(row.missing)),
+)  # fmt: skip
+
+
+@app.command("cheapest-basket")
+def cheapest_basket(
+    out: Output,
+    item: Annotated[
+        list[str],
+        typer.Argument(
+            help="What to buy: `4711:3.5 g` (a canonical product) or `flower:3.5 g` (any of a category), `*2` behind it for two.",
+            metavar="ITEM",
+        ),
+    ],
+    near: Annotated[str, typer.Option(help="The place: latitude and longitude in degrees, such as 35.08,-106.65.")],
+    miles: Annotated[float, typer.Option(min=0.1, max=FARTHEST_MILES, help="Distance from it, in miles.")] = 25,
+    medical: Annotated[
+        bool, typer.Option("--medical", help="Count prices for patients where there is no other.")
+    ] = False,
+) -> None:
+    """Find where several products cost least together: at one store, over two and over any number."""
+    wants = basket.parse_items(item)
+    try:
+        circle = Circle.around(near, miles)
+    except Refused as error:
+        raise Refused(f"--near {error}") from None
+
+    async def act(_: System, conn: Connection) -> CheapestBasket:
+        return await basket.find_cheapest_basket(conn, wants, circle, medical=medical)
+
+    found = read(act)
+    if out.format is Format.JSON:
+        print_json(found)
+    elif out.format is Format.CSV:
+        print_list(basket.basket_rows(found), [Column(name, name) for name in basket.ROW_FIELDS], out.format)
+    else:
+        _print_baskets(found)
+
+
+def _print_baskets(found: CheapestBasket) -> None:
+    for name, title in _BASKETS:
+        _print_basket(title, getattr(found, name), found.currency)
+    if found.stores:
+        echo("", "What each store has")
+        print_list(found.stores, _STORES, Format.TABLE)
+    if found.notice:
+        notice(found.notice)
+    compared = [f"Compared: {pluralize(found.compared_stores, 'store')}."]
+    if found.stale_stores:
+        compared.append(f"Left out: {pluralize(found.stale_stores, 'stale menu')}.")
+    if found.other_currency_stores:
+        compared.append(f"Left out: {pluralize(found.other_currency_stores, 'menu')} in another currency.")
+    if found.farther_stores:
+        compared.append(f"Left out: {pluralize(found.farther_stores, 'farther menu')}.")
+    if slips := sum(one.implausible for one in found.items):
+        compared.append(f"Left out: {pluralize(slips, 'implausible price')}.")
+    notice(" ".join(compared))
+
+
+def _print_basket(title: str, one: Basket | None, currency: str | None) -> None:
+    if one is None:
+        echo("", f"{title}: no store has all items." if title == _BASKETS[0][1] else f"{title}: nothing found.")
+        return
+    echo("", f"{title}: {one.cost:,.2f} {currency}")
+    rows = [structs.asdict(stop) | structs.asdict(line) for stop in one.stops for line in stop.lines]
+    print_list(rows, _LINES, Format.TABLE)
+    if one.missing:
+        echo(f"Missing: {', '.join(one.missing)}")
