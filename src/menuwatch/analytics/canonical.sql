@@ -3,7 +3,8 @@
 
 -- name: create_places
 CREATE TEMPORARY TABLE IF NOT EXISTS places (
-  dispensary_id integer NOT NULL, place integer NOT NULL, state text, last_crawled_at timestamptz NOT NULL, is_stale boolean NOT NULL);
+  dispensary_id integer NOT NULL, place integer NOT NULL, state text, currency text NOT NULL, last_crawled_at timestamptz NOT NULL,
+  is_stale boolean NOT NULL);
 
 -- name: create_carriers
 -- Which place has which canonical product on its menu, and whether in stock.
@@ -17,13 +18,18 @@ CREATE TEMPORARY TABLE IF NOT EXISTS sellers (place integer NOT NULL, state text
 CREATE TEMPORARY TABLE IF NOT EXISTS sizes (key text NOT NULL, size text NOT NULL);
 
 -- name: create_priced
--- What a place asks for a size of a canonical product.
+-- What a place asks for a size of a canonical product. `fault`: why the price is compared with no other one.
 CREATE TEMPORARY TABLE IF NOT EXISTS priced (
-  canonical bigint NOT NULL, size text NOT NULL, place integer NOT NULL, state text, is_stale boolean NOT NULL, price numeric NOT NULL);
+  canonical bigint NOT NULL, size text NOT NULL, place integer NOT NULL, dispensary_id integer NOT NULL, state text, currency text NOT NULL,
+  price numeric NOT NULL, fault text);
 
 -- name: fill_places
-INSERT INTO places (dispensary_id, place, state, last_crawled_at, is_stale)
-SELECT s.dispensary_id, coalesce(k.location_id, -s.dispensary_id), coalesce(l.state, s.state), s.last_crawled_at, s.is_stale
+-- A menu is stale as well where a newer one is in quarantine: what the store asks now is not known.
+INSERT INTO places (dispensary_id, place, state, currency, last_crawled_at, is_stale)
+SELECT s.dispensary_id, coalesce(k.location_id, -s.dispensary_id), coalesce(l.state, s.state), currency_of(coalesce(l.state, s.state)),
+       s.last_crawled_at,
+       s.is_stale OR EXISTS (SELECT FROM attempts a WHERE a.dispensary_id = s.dispensary_id AND a.verdict = 'quarantined'
+                                                      AND a.ended_at > s.last_crawled_at)
   FROM analytics_store_stats s
   LEFT JOIN store_locations k ON k.dispensary_id = s.dispensary_id
   LEFT JOIN locations l ON l.id = k.location_id
@@ -51,13 +57,22 @@ SELECT DISTINCT size_key FROM offers WHERE canonical IS NOT NULL;
 INSERT INTO sizes (key, size) SELECT * FROM unnest(%(keys)s::text[], %(sizes)s::text[]);
 
 -- name: fill_priced
-INSERT INTO priced (canonical, size, place, state, is_stale, price)
-SELECT DISTINCT ON (o.canonical, z.size, w.place) o.canonical, z.size, w.place, w.state, w.is_stale, o.price
-  FROM offers o
-  JOIN sizes z ON z.key = o.size_key
-  JOIN places w ON w.dispensary_id = o.dispensary_id
- WHERE o.canonical IS NOT NULL AND o.price > 0
- ORDER BY o.canonical, z.size, w.place, w.last_crawled_at DESC, o.dispensary_id, o.price;
+WITH p AS (
+  SELECT DISTINCT ON (o.canonical, z.size, w.place) o.canonical, z.size, w.place, w.dispensary_id, w.state, w.currency, w.is_stale, o.price
+    FROM offers o
+    JOIN sizes z ON z.key = o.size_key
+    JOIN places w ON w.dispensary_id = o.dispensary_id
+   WHERE o.canonical IS NOT NULL AND o.price > 0
+   ORDER BY o.canonical, z.size, w.place, w.last_crawled_at DESC, o.dispensary_id, o.price
+), m AS (
+  SELECT canonical, size, currency, percentile_cont(0.5) WITHIN GROUP (ORDER BY price::double precision) AS median
+    FROM p WHERE NOT is_stale GROUP BY canonical, size, currency HAVING count(*) >= 3
+)
+INSERT INTO priced (canonical, size, place, dispensary_id, state, currency, price, fault)
+SELECT p.canonical, p.size, p.place, p.dispensary_id, p.state, p.currency, p.price,
+       CASE WHEN p.is_stale THEN 'stale'
+            WHEN p.price * %(implausible)s::integer < m.median OR p.price > m.median * %(implausible)s THEN 'implausible' END
+  FROM p LEFT JOIN m ON m.canonical = p.canonical AND m.size = p.size AND m.currency = p.currency;
 
 -- piece: bases
 -- Places with a menu, and with a menu that has the category.
@@ -103,19 +118,27 @@ SELECT %(run)s::bigint, row_number() OVER (ORDER BY x.all_states DESC, x.state, 
         AND k.state IS NOT DISTINCT FROM x.state;
 
 -- name: fill_dispersion
--- Of prices of one size at three places at least.
-WITH x AS (
-  SELECT grouping(state) = 1 AS all_states, state, canonical, size, count(*) AS locations, count(*) FILTER (WHERE is_stale) AS stale, min(price) AS min,
-         max(price) AS max, avg(price) AS mean, stddev_samp(price) AS deviation,
-         percentile_cont('{0.25,0.5,0.75}'::double precision[]) WITHIN GROUP (ORDER BY price::double precision) AS q
-    FROM priced GROUP BY GROUPING SETS ((canonical, size), (state, canonical, size)) HAVING count(*) >= 3
+-- Of prices of one size at three places at least, without those that have a fault. Currencies are not compared: all states together are
+-- those with the currency of the most places.
+WITH g AS (
+  SELECT grouping(state) = 1 AS all_states, state, currency, canonical, size, count(*) FILTER (WHERE fault IS NULL) AS locations,
+         count(*) FILTER (WHERE fault = 'stale') AS stale, count(*) FILTER (WHERE fault = 'implausible') AS implausible,
+         min(price) FILTER (WHERE fault IS NULL) AS min, max(price) FILTER (WHERE fault IS NULL) AS max,
+         avg(price) FILTER (WHERE fault IS NULL) AS mean, stddev_samp(price) FILTER (WHERE fault IS NULL) AS deviation,
+         percentile_cont('{0.25,0.5,0.75}'::double precision[]) WITHIN GROUP (ORDER BY price::double precision) FILTER (WHERE fault IS NULL) AS q,
+         (array_agg(dispensary_id ORDER BY price, place) FILTER (WHERE fault IS NULL))[1] AS cheapest,
+         (array_agg(dispensary_id ORDER BY price DESC, place) FILTER (WHERE fault IS NULL))[1] AS dearest
+    FROM priced GROUP BY GROUPING SETS ((currency, canonical, size), (state, currency, canonical, size))
+  HAVING count(*) FILTER (WHERE fault IS NULL) >= 3
+), x AS (
+  SELECT DISTINCT ON (all_states, state, canonical, size) * FROM g ORDER BY all_states, state, canonical, size, locations DESC, currency DESC
 )
-INSERT INTO analytics_dispersion_stats (run_id, place, gap_place, all_states, state, canonical_product_id, size, brand_id, category, locations,
-       stale_locations, min, p25, median, p75, max, mean, cv)
+INSERT INTO analytics_dispersion_stats (run_id, place, gap_place, all_states, state, canonical_product_id, size, brand_id, category, currency,
+       locations, stale_locations, implausible_locations, min, p25, median, p75, max, mean, cv, cheapest_dispensary_id, dearest_dispensary_id)
 SELECT %(run)s::bigint, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.locations DESC, x.canonical, x.size),
        row_number() OVER (ORDER BY x.all_states DESC, x.state, x.max / x.min DESC, x.max - x.min DESC, x.canonical, x.size), x.all_states, x.state,
-       x.canonical, x.size, c.brand_id, c.category, x.locations, x.stale, x.min, round(x.q[1]::numeric, 4), round(x.q[2]::numeric, 4),
-       round(x.q[3]::numeric, 4), x.max, round(x.mean, 4), round(x.deviation / x.mean, 4)
+       x.canonical, x.size, c.brand_id, c.category, x.currency, x.locations, x.stale, x.implausible, x.min, round(x.q[1]::numeric, 4), round(x.q[2]::numeric, 4),
+       round(x.q[3]::numeric, 4), x.max, round(x.mean, 4), round(x.deviation / x.mean, 4), x.cheapest, x.dearest
   FROM x JOIN canonical_product_brands c ON c.canonical_product_id = x.canonical;
 
 -- name: fill_cheapest
@@ -126,6 +149,7 @@ WITH p AS (
     FROM priced q
     JOIN analytics_dispersion_stats d ON d.run_id = %(run)s::bigint AND NOT d.all_states AND d.state = q.state AND d.canonical_product_id = q.canonical
      AND d.size = q.size
+   WHERE q.fault IS NULL
 ), x AS (
   SELECT CASE grouping(category, brand_id) WHEN 3 THEN 'all' WHEN 1 THEN 'category' ELSE 'brand' END AS level, state, place, category, brand_id,
          count(*) AS compared, count(*) FILTER (WHERE cheap) AS cheapest

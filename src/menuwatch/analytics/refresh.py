@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql as statements
 
 from menuwatch.analytics import price_index
+from menuwatch.analytics.products import IMPLAUSIBLE
 from menuwatch.catalog.taxonomy.sizes import size_of
 from menuwatch.core.logging import get_logger
 from menuwatch.db import sql
@@ -182,6 +183,7 @@ async def _run(conn: Connection, run_id: int, since: datetime, until: datetime, 
             values: dict[str, Any] = {"run": run_id, "since": first, "until": until, "days": days}
             if name == "sizes":
                 values |= await _sizes(conn)
+            values["implausible"] = IMPLAUSIBLE
             # Planned with the current tables: the ones that a statement reads were empty until now.
             written = (await conn.execute(_statements[query], values, prepare=False)).rowcount
             await conn.execute(statements.SQL("ANALYZE {}").format(statements.Identifier(table)))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
-from typing import Annotated
+from json import loads
+from typing import Annotated, Any
 
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field, structs
 
 from menuwatch.core.shapes import Instant, doc, json_of
 
@@ -273,7 +274,8 @@ class BrandDistribution(_Carried, kw_only=True, frozen=True):
 
 
 class PriceDispersion(Struct, kw_only=True, frozen=True):
-    """What locations ask for one size of a canonical product, in US dollars, specials included."""
+    """What locations ask for one size of a canonical product, specials included. Only
+    prices without a fault are compared."""
 
     all_states: bool
     state: _State
@@ -283,8 +285,18 @@ class PriceDispersion(Struct, kw_only=True, frozen=True):
     brand: _BrandName
     category: _Category
     size: Annotated[str, doc("Size as it is written everywhere, for example `3.5 g`.")]
-    locations: Annotated[int, doc("Locations that offer it, three at least.")]
-    stale_locations: Annotated[int, doc("Of `locations`, those not crawled for more than twice their interval.")]
+    currency: Annotated[str, doc("USD or CAD; all states together are those with the currency of the most locations.")]
+    locations: Annotated[int, doc("Locations that offer it and are compared, three at least.")]
+    stale_locations: Annotated[
+        int,
+        doc(
+            "Further locations left out: not crawled for more than twice their interval, or a newer menu is in quarantine."
+        ),
+    ]
+    implausible_locations: Annotated[
+        int,
+        doc("Further locations left out: their price is more than five times the median, or less than a fifth of it."),
+    ]
     min: Decimal
     p25: Annotated[Decimal, doc("First quartile.")]
     median: Decimal
@@ -294,6 +306,11 @@ class PriceDispersion(Struct, kw_only=True, frozen=True):
     cv: Annotated[Decimal, doc("Coefficient of variation: sample standard deviation divided by the mean.")]
     gap: Annotated[Decimal, doc("`max` minus `min`.")]
     gap_share: Annotated[Decimal, doc("`gap` divided by `min`: 1 means that the dearest asks double.")]
+    ratio: Annotated[Decimal, doc("`max` divided by `min`.")]
+    cheapest_dispensary_id: Annotated[int, doc("Store with the lowest price.")]
+    cheapest_store: str
+    dearest_dispensary_id: Annotated[int, doc("Store with the highest price.")]
+    dearest_store: str
 
 
 class CheapestQuarter(Struct, kw_only=True, frozen=True):
@@ -313,3 +330,15 @@ class CheapestQuarter(Struct, kw_only=True, frozen=True):
         int, doc("Of `compared`, those whose price is at or below the first quartile and below the median.")
     ]
     share: Annotated[Decimal, doc("`cheapest` divided by `compared`, 0 to 1.")]
+
+
+def flat_row(row: Struct) -> dict[str, Any]:
+    """Objects in a row as columns of their own: `coverage_share`, `regular_median`."""
+    flat: dict[str, Any] = {}
+    for key, value in structs.asdict(row).items():
+        if isinstance(value, Raw):
+            members = loads(bytes(value), parse_float=Decimal)
+            flat |= {f"{key}_{name}": member for name, member in members.items()}
+        elif value is not UNSET:
+            flat[key] = value
+    return flat

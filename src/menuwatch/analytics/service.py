@@ -187,7 +187,8 @@ SOURCES = {
     Report.DISPERSION: ReportSource(
         PriceDispersion, _q.price_dispersion, _PLACE, "Price dispersion of canonical products",
         "Prices of one size of a canonical product over at least three locations, most locations first. Unlike sizes, and options\n"
-        "without a size, are never compared. A shop on two platforms counts once, with its fresher menu.",
+        "without a size, are never compared. A shop on two platforms counts once, with its fresher menu. Left out and counted are\n"
+        "stale menus, those with a newer one in quarantine, and prices above five times the median or below a fifth of it.",
     ),
     Report.GAPS: ReportSource(
         PriceDispersion, _q.widest_gaps, {"gap_place": int}, "Widest price gaps",

@@ -227,9 +227,13 @@ SELECT f.place, f.all_states, f.state, f.brand_id, b.name AS brand, f.all_catego
  ORDER BY f.place LIMIT %(limit)s;
 
 -- piece: dispersion_columns
-f.all_states, f.state, f.canonical_product_id, c.name, f.brand_id, b.name AS brand, f.category, f.size, f.locations, f.stale_locations, f.min, f.p25,
-       f.median, f.p75, f.max, f.mean, f.cv, f.max - f.min AS gap, round((f.max - f.min) / f.min, 4) AS gap_share
+f.all_states, f.state, f.canonical_product_id, c.name, f.brand_id, b.name AS brand, f.category, f.size, f.currency, f.locations, f.stale_locations, f.implausible_locations,
+       f.min, f.p25,
+       f.median, f.p75, f.max, f.mean, f.cv, f.max - f.min AS gap, round((f.max - f.min) / f.min, 4) AS gap_share, round(f.max / f.min, 4) AS ratio,
+       f.cheapest_dispensary_id, lo.name AS cheapest_store, f.dearest_dispensary_id, hi.name AS dearest_store
   FROM analytics_dispersion_stats f JOIN canonical_products c ON c.id = f.canonical_product_id LEFT JOIN brands b ON b.id = f.brand_id
+  JOIN analytics_store_stats lo ON lo.run_id = f.run_id AND lo.dispensary_id = f.cheapest_dispensary_id
+  JOIN analytics_store_stats hi ON hi.run_id = f.run_id AND hi.dispensary_id = f.dearest_dispensary_id
 
 -- name: price_dispersion
 SELECT f.place, {dispersion_columns}

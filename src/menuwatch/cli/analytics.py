@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from json import loads
 from typing import Annotated, Any
 
-import msgspec
 import typer
-from msgspec import Struct, structs
+from msgspec import structs
 
 from menuwatch.accounts import audit
 from menuwatch.analytics import price_index as index
 from menuwatch.analytics import refresh as refreshing
 from menuwatch.analytics.price_index import PriceIndex
 from menuwatch.analytics.refresh import RefreshResult, RefreshRunning
+from menuwatch.analytics.reports import flat_row
 from menuwatch.analytics.service import (
     ALL,
     UNKNOWN,
@@ -105,7 +104,8 @@ _COLUMNS = {
     ),
     Report.GAPS: (
         ("canonical_product_id", "#"), ("name", "Product"), ("brand", "Brand"), ("where", "State"), ("size", "Size"),
-        ("locations", "Locations"), ("min", "Min"), ("max", "Max"), ("gap", "Gap"), ("gap_share", "Above min"),
+        ("locations", "Locations"), ("min", "Min"), ("cheapest_store", "At"), ("max", "Max"), ("dearest_store", "At"), ("gap", "Gap"),
+        ("gap_share", "Above min"), ("stale_locations", "Stale"), ("implausible_locations", "Implausible"),
     ),
     Report.CHEAPEST: (
         ("location_id", "Location"), ("dispensary_id", "Store #"), ("store", "Store"), ("state", "State"), ("category", "Category"),
@@ -350,7 +350,7 @@ def _print_report(report: Report, filters: ReportFilter, out: LimitedOutput, sto
     if out.format is Format.JSON:
         print_json({**structs.asdict(page.info), "items": page.rows})
         return
-    rows = [_flat(row) for row in page.rows]
+    rows = [flat_row(row) for row in page.rows]
     empty = page.info.notice or "No matching rows."
     left_out = [row for row in rows if not row["options"]] if out.is_table and report is Report.PRICES else []
     if left_out:
@@ -400,15 +400,3 @@ def _print_info(page: Page) -> None:
         notice(f"Refreshed {ago(info.refreshed_at)}; window since {info.window.from_:%Y-%m-%d %H:%M} UTC.")
     if info.failed is not None:
         notice(f"Refresh failed {ago(info.failed.at)}: {info.failed.error}")
-
-
-def _flat(row: Struct) -> dict[str, Any]:
-    """Objects in a row as columns of their own: `coverage_share`, `regular_median`."""
-    flat: dict[str, Any] = {}
-    for key, value in structs.asdict(row).items():
-        if isinstance(value, msgspec.Raw):
-            members = loads(bytes(value), parse_float=Decimal)
-            flat |= {f"{key}_{name}": member for name, member in members.items()}
-        elif value is not msgspec.UNSET:
-            flat[key] = value
-    return flat

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
 from menuwatch.analytics.price_index import PriceIndex, read_price_index
+from menuwatch.analytics.reports import flat_row
 from menuwatch.analytics.service import (
     ALL,
     SOURCES,
     UNKNOWN,
+    CheapestGroup,
     DayGroup,
     ExpiredRun,
     Report,
@@ -25,6 +28,7 @@ from menuwatch.analytics.service import (
 from menuwatch.catalog.taxonomy.categories import CATEGORIES
 from menuwatch.dashboard import screen
 from menuwatch.dashboard.charts.time_chart import Series, TimeChart
+from menuwatch.dashboard.csv_file import csv_response
 from menuwatch.dashboard.decode import decoded
 from menuwatch.db.pool import Connection
 from menuwatch.web import paging
@@ -36,6 +40,10 @@ router = APIRouter(prefix="/analytics", dependencies=[require(Permission.READ)])
 
 _MOST = 50
 _MOST_STATES = 200
+_MOST_IN_FILE = 100_000
+CATEGORY_CHOICES = [
+    *((name, name.replace("_", " ").capitalize()) for name in sorted(CATEGORIES)), (UNKNOWN, "Unknown")
+]  # fmt: skip
 
 
 class _Column(NamedTuple):
@@ -67,6 +75,9 @@ _PRICES = (
     _Column("Locations", "locations"), _Column("Lowest", "min", "money"), _Column("First quartile", "p25", "money"),
     _Column("Median", "median", "money"), _Column("Third quartile", "p75", "money"), _Column("Highest", "max", "money"),
     _Column("Variation", "cv", "percent"),
+)  # fmt: skip
+_LEFT_OUT = (
+    _Column("Left out: stale", "stale_locations"), _Column("Left out: implausible", "implausible_locations")
 )  # fmt: skip
 REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
     Report.PRICES: ("Price per gram", (
@@ -108,9 +119,12 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
         _Column("Brand", "brand", "name"), _STATE, _Column("Locations", "locations"), _Column("In stock", "in_stock"),
         _Column("Share of locations", "share", "share"), _Column("Products per location", "products_per_location", "hours"),
     )),
-    Report.DISPERSION: ("Price dispersion", _PRICES),
-    Report.GAPS: ("Widest gaps", (*_PRICES[:6], _Column("Highest", "max", "money"), _Column("Gap", "gap", "money"),
-        _Column("Above the lowest", "gap_share", "percent"))),
+    Report.DISPERSION: ("Price dispersion", (*_PRICES, *_LEFT_OUT)),
+    Report.GAPS: ("Widest gaps", (
+        *_PRICES[:6], _Column("At", "cheapest_store", "cheapest"), _Column("Highest", "max", "money"),
+        _Column("At", "dearest_store", "dearest"), _Column("Gap", "gap", "money"),
+        _Column("Above the lowest", "gap_share", "percent"), *_LEFT_OUT,
+    )),
     Report.CHEAPEST: ("Cheapest quarter", (
         _Column("Location", "store", "store"), _Column("State", "state", "text"), _Column("Compared", "compared"),
         _Column("In the cheapest quarter", "cheapest"), _Column("Share", "share", "share"),
@@ -125,7 +139,28 @@ async def _states(conn: Connection) -> list[tuple[str, str]]:
     return [(ALL, "All states"), *known]
 
 
-def _filter(report: Report, state: str) -> ReportFilter:
+_OF_CATEGORY = frozenset({
+    Report.PRICES, Report.DISCOUNTS, Report.STOCK, Report.OUT_PRODUCTS, Report.DISTRIBUTION, Report.BRAND_DISTRIBUTION,
+    Report.DISPERSION, Report.GAPS, Report.CHEAPEST,
+})  # fmt: skip
+_OF_BRAND = frozenset({
+    Report.OUT_PRODUCTS, Report.DISTRIBUTION, Report.BRAND_DISTRIBUTION, Report.DISPERSION, Report.GAPS, Report.CHEAPEST
+})  # fmt: skip
+"""Reports that can be filtered by category, and by brand."""
+
+
+def _filter(report: Report, state: str, category: str | None, brand: str | None) -> ReportFilter:
+    where = _in_state(report, state)
+    if report is Report.CHEAPEST and (category or brand):
+        where = replace(where, by=CheapestGroup.BRAND if brand else CheapestGroup.CATEGORY)
+    return replace(
+        where,
+        category=category if report in _OF_CATEGORY else None,
+        brand=brand if report in _OF_BRAND else None,
+    )
+
+
+def _in_state(report: Report, state: str) -> ReportFilter:
     """All states are rows of their own where a report has such, and else all rows."""
     every = state == ALL
     match report:
@@ -161,11 +196,10 @@ async def show_price_index(
 ) -> Response:
     """The price index of a state and category, as a chart and a table."""
     found = await read_price_index(conn, state=state, category=category, days=days if days in _SPANS else _SPANS[1])
-    names = [(name, name.replace("_", " ").capitalize()) for name in sorted(CATEGORIES)]
     context = {
         "form": FormInput({"state": state, "category": category, "days": str(days)}),
         "states": await _states(conn),
-        "categories": [(ALL, "All categories"), *names, (UNKNOWN, "Unknown")],
+        "categories": [(ALL, "All categories"), *CATEGORY_CHOICES],
         "spans": [(str(one), f"{one} days") for one in _SPANS],
         "reports": REPORTS,
         "info": (await read_report(conn, Report.COVERAGE, ReportFilter(), limit=1)).info,
@@ -205,12 +239,18 @@ async def show_report(
     conn: ReadConn,
     report: Report,
     state: Annotated[str, Query(max_length=20)] = ALL,
+    category: Annotated[str, Query(max_length=20)] = "",
+    brand: Annotated[str, Query(max_length=200)] = "",
+    as_file: Annotated[Literal["csv"] | None, Query(alias="format")] = None,
     cursor: Annotated[str, Query(max_length=400)] = "",
 ) -> Response:
-    """One report as a table."""
+    """One report as a table, or all of it as a file."""
     if report not in REPORTS:
         return screen.redirect(request, "/analytics")
-    where = _filter(report, state)
+    where = _filter(report, state, category or None, brand.strip() or None)
+    if as_file:
+        rows = [flat_row(row) for row in (await read_report(conn, report, where, limit=_MOST_IN_FILE)).rows]
+        return csv_response(report, list(rows[0]) if rows else SOURCES[report].row.__struct_fields__, rows)
     after = screen.parse_cursor(request, cursor, cursor_type(report, where))
     try:
         page = await read_report(conn, report, where, after=after, limit=_MOST)
@@ -219,8 +259,10 @@ async def show_report(
         page = await read_report(conn, report, where, limit=_MOST)
     title, columns = REPORTS[report]
     context = {
-        "form": FormInput({"state": state}),
+        "form": FormInput({"state": state, "category": category, "brand": brand}),
         "states": await _states(conn),
+        "categories": CATEGORY_CHOICES if report in _OF_CATEGORY else None,
+        "of_brand": report in _OF_BRAND,
         "info": page.info,
         "reports": REPORTS,
         "report": report,

@@ -242,7 +242,8 @@ CREATE TABLE analytics_brand_distribution_stats (
 CREATE INDEX analytics_brand_distribution_stats_brand ON analytics_brand_distribution_stats (run_id, brand_id, place);
 CREATE INDEX analytics_brand_distribution_stats_state ON analytics_brand_distribution_stats (run_id, all_states, state, place);
 
--- What locations ask for one size of a canonical product, specials included; of three locations at least.
+-- What locations ask for one size of a canonical product, specials included; of three locations at least. Prices of stale menus and implausible
+-- ones are left out.
 CREATE TABLE analytics_dispersion_stats (
   run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
   place                    integer NOT NULL,
@@ -253,8 +254,10 @@ CREATE TABLE analytics_dispersion_stats (
   size                     text NOT NULL COLLATE "C",
   brand_id                 integer,
   category                 text,
+  currency                 text NOT NULL,
   locations                integer NOT NULL,
-  stale_locations          integer NOT NULL,
+  stale_locations          integer NOT NULL,       -- left out
+  implausible_locations    integer NOT NULL,       -- left out
   min                      numeric NOT NULL,
   p25                      numeric NOT NULL,
   median                   numeric NOT NULL,
@@ -262,6 +265,8 @@ CREATE TABLE analytics_dispersion_stats (
   max                      numeric NOT NULL,
   mean                     numeric NOT NULL,
   cv                       numeric NOT NULL,       -- standard deviation of the sample, divided by the mean
+  cheapest_dispensary_id   integer NOT NULL,
+  dearest_dispensary_id    integer NOT NULL,
   PRIMARY KEY (run_id, place)
 );
 CREATE INDEX analytics_dispersion_stats_gap ON analytics_dispersion_stats (run_id, gap_place);
