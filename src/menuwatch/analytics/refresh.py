@@ -15,7 +15,7 @@ import msgspec
 import psycopg
 from psycopg import sql as statements
 
-from menuwatch.analytics import price_index
+from menuwatch.analytics import price_index, special_checks
 from menuwatch.analytics.products import IMPLAUSIBLE
 from menuwatch.catalog.taxonomy.sizes import size_of
 from menuwatch.core.logging import get_logger
@@ -60,7 +60,7 @@ class RefreshRunning:
 
 log = get_logger(__name__)
 _q = sql.load(__package__)
-_statements = {**_q, **sql.load(__package__, "canonical.sql")}
+_statements = {**_q, **sql.load(__package__, "canonical.sql"), **sql.load(__package__, "bargains.sql")}
 
 _WORK_MEMORY = "64MB"
 """Memory for the sorts of one step; about what a refresh takes of the server's memory."""
@@ -78,6 +78,8 @@ TABLES = (
     "analytics_brand_distribution_stats",
     "analytics_dispersion_stats",
     "analytics_cheapest_stats",
+    "analytics_special_stats",
+    "analytics_special_group_stats",
 )
 """Tables of the reports. Rows are deleted in reverse order."""
 
@@ -108,6 +110,8 @@ _STEPS: tuple[tuple[str, str, str], ...] = (
     ("priced", "fill_priced", "priced"),
     ("dispersion", "fill_dispersion", "analytics_dispersion_stats"),
     ("cheapest", "fill_cheapest", "analytics_cheapest_stats"),
+    ("specials", "fill_specials", "analytics_special_stats"),
+    ("special_groups", "fill_special_groups", "analytics_special_group_stats"),
 )
 """Name, statement and target table of each step, in order: later steps read earlier ones."""
 
@@ -143,6 +147,7 @@ async def _refresh(conn: Connection, window: timedelta, now: datetime | None) ->
     steps: list[Step] = []
     began = time.perf_counter()
     try:
+        steps.append(await _check_specials(conn, until))
         await _run(conn, run_id, since, until, steps)
     except (Exception, asyncio.CancelledError) as error:
         await _record_failure(conn, run_id, steps, error)
@@ -189,6 +194,13 @@ async def _run(conn: Connection, run_id: int, since: datetime, until: datetime, 
             await conn.execute(statements.SQL("ANALYZE {}").format(statements.Identifier(table)))
             steps.append(Step(step=name, seconds=round(time.perf_counter() - began, 3), rows=written))
         await conn.execute(_q.end_run, {"run": run_id, "steps": _encode_steps(steps)})
+
+
+async def _check_specials(conn: Connection, until: datetime) -> Step:
+    """Before the reports, which show the checks; in transactions of its own, since it may take a minute."""
+    began = time.perf_counter()
+    checked = await special_checks.check_specials(conn, until)
+    return Step(step="special_checks", seconds=round(time.perf_counter() - began, 3), rows=checked)
 
 
 async def _compute_price_index(conn: Connection, until: datetime) -> Step:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field, structs
 
+from menuwatch.analytics.special_checks import Verdict
 from menuwatch.core.shapes import Instant, doc, json_of
 
 _State = Annotated[str | None, doc("Two-letter state; null if unknown or not grouped by state.")]
@@ -330,6 +331,72 @@ class CheapestQuarter(Struct, kw_only=True, frozen=True):
         int, doc("Of `compared`, those whose price is at or below the first quartile and below the median.")
     ]
     share: Annotated[Decimal, doc("`cheapest` divided by `compared`, 0 to 1.")]
+
+
+class CheckedSpecial(Struct, kw_only=True, frozen=True):
+    """A special, and what the store really asked within 90 days."""
+
+    product_id: int
+    name: Annotated[str | None, doc("Null if the product was removed since.")]
+    size: Annotated[str | None, doc("Size; null for options without one.")]
+    dispensary_id: int
+    store: str
+    state: _State
+    category: _Category
+    brand_id: _BrandId
+    brand: _BrandName
+    price: Annotated[Decimal, doc("Price of the special.")]
+    regular: Annotated[Decimal, doc("Regular price according to the menu.")]
+    stated_saving: Annotated[Decimal, doc("Saving according to the menu, 0 to 1.")]
+    usual: Annotated[
+        Decimal | None, doc("Price at which, or below which, it cost for half of the observed time; null without any.")
+    ]
+    saving: Annotated[
+        Decimal | None,
+        doc("Saving against the usual price, 0 to 1; negative if it usually costs less. Null without one."),
+    ]
+    verdict: Annotated[
+        Verdict,
+        doc("`genuine`: the regular price, or more, was asked within 90 days. `doubtful`: the same, with a score below 50. "
+            "`never_asked`: it was not. `unknown`: it was not, within less than 30 observed days."),
+    ]  # fmt: skip
+    score: Annotated[
+        int | None,
+        doc(
+            "How much of the stated saving is one against the usual price, 0 to 100; null if observed for less than 30 days."
+        ),
+    ]
+    observed_days: Annotated[
+        Decimal, doc("Days of the last 90 in which it could be bought and the store was observed.")
+    ]
+    observed_from: Annotated[Instant | None, doc("Start of the observed time; null if there is none.")]
+    began_at: Annotated[Instant, doc("Since when it has been on special.")]
+    regular_until: Annotated[
+        Instant | None, doc("When the regular price, or more, was asked for the last time; null if not within 90 days.")
+    ]
+    checked_at: Annotated[Instant, doc("When the special was checked: at this refresh, or an earlier one.")]
+
+
+class SpecialShare(Struct, kw_only=True, frozen=True):
+    """Checked specials of a state, store, brand or category."""
+
+    all_states: bool
+    state: _State
+    dispensary_id: Annotated[int | None, doc("Id of the store; null if not grouped by store.")]
+    store: Annotated[str | None, doc("Name of the store; null if not grouped by store.")]
+    brand_id: _BrandId
+    brand: Annotated[str | None, doc("Null for products without a brand, or if not grouped by brand.")]
+    category: _Category
+    specials: Annotated[int, doc("Specials on offer.")]
+    genuine: Annotated[int, doc("Of `specials`, those whose regular price was really asked.")]
+    doubtful: Annotated[int, doc("Of `specials`, those whose regular price was asked for less than half of the time.")]
+    never_asked: Annotated[int, doc("Of `specials`, those whose regular price was never asked.")]
+    unknown: Annotated[int, doc("Of `specials`, those that were observed for too short a time.")]
+    never_asked_share: Annotated[
+        Decimal | None, doc("`never_asked` divided by `specials` less `unknown`, 0 to 1; null if all are unknown.")
+    ]
+    score_median: Annotated[Decimal | None, doc("Median of the scores, 0 to 100; null if none has one.")]
+    oldest_check_at: Annotated[Instant, doc("When the oldest of them was checked.")]
 
 
 def flat_row(row: Struct) -> dict[str, Any]:

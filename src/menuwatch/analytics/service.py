@@ -20,6 +20,7 @@ from menuwatch.analytics.reports import (
     BrandShare,
     CategoryShare,
     CheapestQuarter,
+    CheckedSpecial,
     Discounts,
     Failure,
     NewAndGone,
@@ -30,11 +31,13 @@ from menuwatch.analytics.reports import (
     ProductDistribution,
     ReportSize,
     RunInfo,
+    SpecialShare,
     StateCoverage,
     StockTimes,
     StoreFreshness,
     Window,
 )
+from menuwatch.analytics.special_checks import Verdict
 from menuwatch.core.errors import Refused
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
@@ -69,6 +72,8 @@ class Report(StrEnum):
     DISPERSION = "price-dispersion"
     GAPS = "widest-gaps"
     CHEAPEST = "cheapest-quarter"
+    SPECIALS = "specials"
+    SPECIAL_GROUPS = "specials/groups"
 
 
 class StockGroup(StrEnum):
@@ -98,6 +103,15 @@ class CheapestGroup(StrEnum):
     BRAND = "brand"
 
 
+class SpecialGroup(StrEnum):
+    """Dimension to aggregate specials by."""
+
+    STATE = "state"
+    STORE = "store"
+    BRAND = "brand"
+    CATEGORY = "category"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFilter:
     """Which rows of a report; None takes all. Each report knows some of these. `state` is a state, ALL or UNKNOWN; `category` is of
@@ -110,7 +124,8 @@ class ReportFilter:
     platform: str | None = None
     product: int | None = None
     stale: bool | None = None
-    by: StockGroup | DayGroup | CheapestGroup | None = None
+    by: StockGroup | DayGroup | CheapestGroup | SpecialGroup | None = None
+    verdict: Verdict | None = None
     since: date | None = None
     until: date | None = None
     brand_id: int | None = None
@@ -199,6 +214,15 @@ SOURCES = {
         "How often a location is in the cheapest quarter of its state: its price for a product and size is at or below the\n"
         "first quartile, and below the median. Most often first; of at least five comparisons.",
     ),
+    Report.SPECIALS: ReportSource(
+        CheckedSpecial, _q.specials, _PLACE, "Specials and what was really asked",
+        "Each special on offer with a verdict: whether the store asked the regular price, or more, within 90 days, and a score for\n"
+        "how much of the stated saving is one against the usual price. Those that were never asked come first.",
+    ),
+    Report.SPECIAL_GROUPS: ReportSource(
+        SpecialShare, _q.special_groups, _PLACE, "Specials by state, store, brand or category",
+        "Share of specials whose regular price was never asked within 90 days, of those of which that is known; the highest first.",
+    ),
 }  # fmt: skip
 _DAYS_BY_STORE = SOURCES[Report.DAYS]._replace(
     query=_q.new_and_gone_by_store, order={"day": date, "dispensary_id": int}
@@ -207,6 +231,7 @@ _DEFAULT_BY = {
     Report.STOCK: StockGroup.STATE_CATEGORY,
     Report.DAYS: DayGroup.STATE,
     Report.CHEAPEST: CheapestGroup.ALL,
+    Report.SPECIAL_GROUPS: SpecialGroup.STORE,
 }
 
 

@@ -258,6 +258,29 @@ SELECT f.place, f.state, f.location_id, f.dispensary_id, coalesce(l.name, d.name
         OR f.location_id IN (SELECT k.location_id FROM store_locations k WHERE k.dispensary_id = ANY (%(store)s)))
  ORDER BY f.place LIMIT %(limit)s;
 
+-- name: specials
+SELECT f.place, f.product_id, p.name, nullif(f.size, '') AS size, f.dispensary_id, s.name AS store, f.state, f.category, f.brand_id, f.brand, f.price,
+       f.regular, round(1 - f.price / f.regular, 4) AS stated_saving, f.usual, round(1 - f.price / nullif(f.usual, 0), 4) AS saving, f.verdict, f.score,
+       f.observed_days, f.observed_from, f.began_at, f.regular_until, f.checked_at
+  FROM analytics_special_stats f
+  JOIN analytics_store_stats s ON s.run_id = f.run_id AND s.dispensary_id = f.dispensary_id
+  LEFT JOIN catalog_products p ON p.id = f.product_id
+ WHERE {of_run_f} AND {in_state} AND {at_stores} AND {of_category}
+   AND (%(brand)s::text IS NULL OR lower(f.brand) = lower(%(brand)s))
+   AND (%(brand_id)s::integer IS NULL OR f.brand_id = (SELECT live_brand(%(brand_id)s)))
+   AND (%(verdict)s::text IS NULL OR f.verdict = %(verdict)s)
+ ORDER BY f.place LIMIT %(limit)s;
+
+-- name: special_groups
+SELECT f.place, f.all_states, f.state, f.dispensary_id, s.name AS store, f.brand_id, f.brand, f.category, f.specials, f.genuine, f.doubtful, f.never_asked,
+       f.unknown, f.never_asked_share, f.score_median, f.oldest_check_at
+  FROM analytics_special_group_stats f
+  LEFT JOIN analytics_store_stats s ON s.run_id = f.run_id AND s.dispensary_id = f.dispensary_id
+ WHERE {of_run_f} AND f.by = %(by)s AND ({in_scope_f} OR (%(state)s = 'all' AND f.by = 'store')) AND {at_stores} AND {of_category}
+   AND (%(brand)s::text IS NULL OR lower(f.brand) = lower(%(brand)s))
+   AND (%(brand_id)s::integer IS NULL OR f.brand_id = (SELECT live_brand(%(brand_id)s)))
+ ORDER BY f.place LIMIT %(limit)s;
+
 -- name: report_sizes
 -- How many rows each figure has.
 SELECT 'price-per-gram' AS figure, (SELECT count(*) FROM analytics_price_stats WHERE run_id = %(run)s) AS rows
@@ -272,4 +295,6 @@ SELECT 'price-per-gram' AS figure, (SELECT count(*) FROM analytics_price_stats W
  UNION ALL SELECT 'distribution/brands', (SELECT coalesce(max(place), 0) FROM analytics_brand_distribution_stats WHERE run_id = %(run)s)
  UNION ALL SELECT 'price-dispersion', (SELECT coalesce(max(place), 0) FROM analytics_dispersion_stats WHERE run_id = %(run)s)
  UNION ALL SELECT 'widest-gaps', (SELECT coalesce(max(place), 0) FROM analytics_dispersion_stats WHERE run_id = %(run)s)
- UNION ALL SELECT 'cheapest-quarter', (SELECT coalesce(max(place), 0) FROM analytics_cheapest_stats WHERE run_id = %(run)s);
+ UNION ALL SELECT 'cheapest-quarter', (SELECT coalesce(max(place), 0) FROM analytics_cheapest_stats WHERE run_id = %(run)s)
+ UNION ALL SELECT 'specials', (SELECT coalesce(max(place), 0) FROM analytics_special_stats WHERE run_id = %(run)s)
+ UNION ALL SELECT 'specials/groups', (SELECT coalesce(max(place), 0) FROM analytics_special_group_stats WHERE run_id = %(run)s);

@@ -24,9 +24,11 @@ from menuwatch.analytics.service import (
     Page,
     Report,
     ReportFilter,
+    SpecialGroup,
     StockGroup,
     read_report,
 )
+from menuwatch.analytics.special_checks import Verdict
 from menuwatch.cli import bargains
 from menuwatch.cli.analytics_options import (
     BrandOption,
@@ -110,6 +112,15 @@ _COLUMNS = {
     Report.CHEAPEST: (
         ("location_id", "Location"), ("dispensary_id", "Store #"), ("store", "Store"), ("state", "State"), ("category", "Category"),
         ("brand", "Brand"), ("compared", "Compared"), ("cheapest", "Cheapest"), ("share", "Share"),
+    ),
+    Report.SPECIALS: (
+        ("product_id", "#"), ("name", "Product"), ("store", "Store"), ("state", "State"), ("size", "Size"), ("price", "Price"),
+        ("regular", "Regular"), ("usual", "Usual"), ("verdict", "Verdict"), ("score", "Score"), ("observed_days", "Days"),
+    ),
+    Report.SPECIAL_GROUPS: (
+        ("where", "State"), ("dispensary_id", "#"), ("store", "Store"), ("brand", "Brand"), ("category", "Category"),
+        ("specials", "Specials"), ("genuine", "Genuine"), ("doubtful", "Doubtful"), ("never_asked", "Never asked"),
+        ("unknown", "Unknown"), ("never_asked_share", "Share"), ("score_median", "Score"),
     ),
 }  # fmt: skip
 
@@ -268,6 +279,27 @@ def cheapest_quarter(
     if filters.state in (ALL, UNKNOWN):
         raise Refused(f"--state {filters.state} is not supported here: prices are compared within a state")
     _print_report(Report.CHEAPEST, filters, out, store)
+
+
+@app.command("specials")
+def specials(
+    out: LimitedOutput,
+    by: Annotated[
+        SpecialGroup | None, typer.Option(help="Aggregate by this dimension instead of listing specials.")
+    ] = None,
+    verdict: Annotated[Verdict | None, typer.Option(help="Only specials with this verdict.")] = None,
+    state: StateOption = None,
+    category: CategoryOption = None,
+    brand: BrandOption = None,
+    store: StoresOption = None,
+) -> None:
+    """Show specials, and whether the store really asked the regular price."""
+    if by is not None and verdict is not None:
+        raise Refused("--by and --verdict are mutually exclusive")
+    filters = ReportFilter(
+        state=parse_scope(state), category=parse_category(category), brand=brand, by=by, verdict=verdict
+    )
+    _print_report(Report.SPECIALS if by is None else Report.SPECIAL_GROUPS, filters, out, store)
 
 
 _INDEX_COLUMNS = (

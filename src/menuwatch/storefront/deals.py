@@ -14,9 +14,9 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from psycopg import AsyncConnection
 
+from menuwatch.catalog.asked_prices import WINDOW, Asked, asked_prices, past_of_special
 from menuwatch.catalog.history import PriceSpan, list_price_spans
 from menuwatch.catalog.model import Special
-from menuwatch.catalog.taxonomy.sizes import size_of
 from menuwatch.core.shapes import doc
 from menuwatch.db import sql
 from menuwatch.db.clock import database_now
@@ -28,8 +28,6 @@ _q = sql.load(__package__, "deals.sql")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _specials = msgspec.json.Decoder(list[Special], float_hook=Decimal)
 
-WINDOW = timedelta(days=90)
-"""How long a price that was asked counts."""
 _FARTHEST = timedelta(days=366)
 """Menus give specials that do not end an end in decades."""
 MOST_OFF = 95
@@ -276,7 +274,7 @@ async def _write_new(
     sizes = {product["id"]: {one.option: one.size or "" for one in _options(product)} for product in products}
     rows = []
     for key, deal in new.items():
-        past = list(_asked(spans.get(key.product_id, ()), sizes[key.product_id], key.size))
+        past = list(asked_prices(spans.get(key.product_id, ()), sizes[key.product_id], key.size))
         percent = round((deal.regular - deal.price) * 100 / deal.regular)
         rows.append(
             {
@@ -290,46 +288,17 @@ async def _write_new(
     await conn.execute(_q.put, {"store_id": store_id, "rows": _encode(rows).decode()})
 
 
-class Asked(NamedTuple):
-    """What a size cost in a time, in cents; `special` below a struck price."""
-
-    start: datetime
-    end: datetime
-    price: int
-    special: bool
-
-
-def _asked(spans: Sequence[PriceSpan], sizes: Mapping[str, str], size: str) -> Iterator[Asked]:
-    """The times in which a size could be bought, oldest first."""
-    for span in spans:
-        options = [
-            one
-            for one in (span.options() if span.present else ())
-            if one.price is not None
-            and one.in_stock is not False
-            and (sizes[one.option] if one.option in sizes else size_of({"option": one.option}) or "") == size
-        ]
-        best = min(options, key=lambda one: one.price or 0, default=None)
-        if best is not None and best.price is not None:
-            yield Asked(span.from_, span.until, round(best.price * 100), best.regular is not None)
-
-
 def _seconds(moment: datetime) -> int:
     return int(moment.timestamp())
 
 
 def _past(asked: Sequence[Asked], deal: OnSpecial, now: datetime) -> dict[str, Any]:
-    """Since when the size has been on special, since when its price is known, and when other prices were asked for the last time."""
-    began = now
-    for one in reversed(asked):
-        if not one.special:
-            break
-        began = one.start
+    past = past_of_special(asked, deal.price, deal.regular, now)
     return {
-        "began": _seconds(began),
-        "observed_from": asked[0].start if asked else now,
-        "offered_until": max((one.end for one in asked if one.price >= deal.regular), default=None),
-        "lower_until": max((one.end for one in asked if one.price < deal.price), default=None),
+        "began": _seconds(past.began),
+        "observed_from": past.observed_from or now,
+        "offered_until": past.regular_until,
+        "lower_until": past.lower_until,
     }
 
 

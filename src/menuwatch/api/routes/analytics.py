@@ -23,8 +23,10 @@ from menuwatch.analytics.service import (
     ExpiredRun,
     Report,
     ReportFilter,
+    SpecialGroup,
     StockGroup,
 )
+from menuwatch.analytics.special_checks import Verdict
 from menuwatch.api.inputs import BigId, Input, NoQuery, PageQuery, StoreId, Text
 from menuwatch.api.paging import Keyset
 from menuwatch.api.problems import BadCursor
@@ -88,6 +90,8 @@ _STALE = Annotated[
 ]
 _STOCK_GROUP = Annotated[StockGroup, Field(description="Dimension to aggregate by.")]
 _CHEAPEST_GROUP = Annotated[CheapestGroup, Field(description="Dimension to aggregate by.")]
+_SPECIAL_GROUP = Annotated[SpecialGroup, Field(description="Dimension to aggregate by.")]
+_VERDICT = Annotated[Verdict | None, Field(description="Only specials with this verdict.")]
 _DAY_GROUP = Annotated[DayGroup, Field(description="Dimension to aggregate each day by.")]
 
 _FILTERS: dict[Report, tuple[str, dict[str, Any]]] = {
@@ -120,12 +124,17 @@ _FILTERS: dict[Report, tuple[str, dict[str, Any]]] = {
         "state": _SCOPE, "category": _CATEGORY, "brand": _BRAND, "brand_id": _BRAND_ID, "canonical_product": _CANONICAL}),
     Report.CHEAPEST: ("list_cheapest_quarter", {
         "by": _CHEAPEST_GROUP, "state": _STATE, "category": _CATEGORY, "brand": _BRAND, "brand_id": _BRAND_ID, "store": _STORES}),
+    Report.SPECIALS: ("list_specials", {
+        "verdict": _VERDICT, "state": _STATE, "category": _CATEGORY, "brand": _BRAND, "brand_id": _BRAND_ID, "store": _STORES}),
+    Report.SPECIAL_GROUPS: ("list_special_groups", {
+        "by": _SPECIAL_GROUP, "state": _SCOPE, "category": _CATEGORY, "brand": _BRAND, "brand_id": _BRAND_ID, "store": _STORES}),
 }  # fmt: skip
 """Operation id and filters of each report."""
 _DEFAULTS = {
     _STOCK_GROUP: StockGroup.STATE_CATEGORY,
     _DAY_GROUP: DayGroup.STATE,
     _CHEAPEST_GROUP: CheapestGroup.ALL,
+    _SPECIAL_GROUP: SpecialGroup.STORE,
 }
 _UNPAGED = (Report.COVERAGE,)
 

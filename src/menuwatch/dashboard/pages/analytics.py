@@ -21,6 +21,7 @@ from menuwatch.analytics.service import (
     ExpiredRun,
     Report,
     ReportFilter,
+    SpecialGroup,
     StockGroup,
     cursor_type,
     read_report,
@@ -76,6 +77,11 @@ _PRICES = (
     _Column("Median", "median", "money"), _Column("Third quartile", "p75", "money"), _Column("Highest", "max", "money"),
     _Column("Variation", "cv", "percent"),
 )  # fmt: skip
+_VERDICTS = (
+    _Column("Specials", "specials"), _Column("Genuine", "genuine"), _Column("Doubtful", "doubtful"),
+    _Column("Never asked", "never_asked"), _Column("Unknown", "unknown"),
+    _Column("Share never asked", "never_asked_share", "share"), _Column("Median score", "score_median", "hours"),
+)  # fmt: skip
 _LEFT_OUT = (
     _Column("Left out: stale", "stale_locations"), _Column("Left out: implausible", "implausible_locations")
 )  # fmt: skip
@@ -129,6 +135,15 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
         _Column("Location", "store", "store"), _Column("State", "state", "text"), _Column("Compared", "compared"),
         _Column("In the cheapest quarter", "cheapest"), _Column("Share", "share", "share"),
     )),
+    Report.SPECIALS: ("Specials", (
+        _Column("Product", "name", "product"), _STORE, _Column("Brand", "brand", "name"), _Column("Size", "size", "name"),
+        _Column("Price", "price", "money"), _Column("Regular", "regular", "money"), _Column("Usual", "usual", "money"),
+        _Column("Stated saving", "stated_saving", "percent"), _Column("Saving", "saving", "percent"),
+        _Column("Verdict", "verdict", "verdict"), _Column("Score", "score"), _Column("Days observed", "observed_days", "hours"),
+    )),
+    Report.SPECIAL_GROUPS: ("Specials by store", (
+        _Column("Store", "store", "store"), _STATE, *_VERDICTS
+    )),
 }  # fmt: skip
 """Tab and columns of the reports that are tables."""
 
@@ -141,10 +156,11 @@ async def _states(conn: Connection) -> list[tuple[str, str]]:
 
 _OF_CATEGORY = frozenset({
     Report.PRICES, Report.DISCOUNTS, Report.STOCK, Report.OUT_PRODUCTS, Report.DISTRIBUTION, Report.BRAND_DISTRIBUTION,
-    Report.DISPERSION, Report.GAPS, Report.CHEAPEST,
+    Report.DISPERSION, Report.GAPS, Report.CHEAPEST, Report.SPECIALS, Report.SPECIAL_GROUPS,
 })  # fmt: skip
 _OF_BRAND = frozenset({
-    Report.OUT_PRODUCTS, Report.DISTRIBUTION, Report.BRAND_DISTRIBUTION, Report.DISPERSION, Report.GAPS, Report.CHEAPEST
+    Report.OUT_PRODUCTS, Report.DISTRIBUTION, Report.BRAND_DISTRIBUTION, Report.DISPERSION, Report.GAPS, Report.CHEAPEST,
+    Report.SPECIALS, Report.SPECIAL_GROUPS,
 })  # fmt: skip
 """Reports that can be filtered by category, and by brand."""
 
@@ -153,6 +169,8 @@ def _filter(report: Report, state: str, category: str | None, brand: str | None)
     where = _in_state(report, state)
     if report is Report.CHEAPEST and (category or brand):
         where = replace(where, by=CheapestGroup.BRAND if brand else CheapestGroup.CATEGORY)
+    if report is Report.SPECIAL_GROUPS and (category or brand):
+        where = replace(where, by=SpecialGroup.BRAND if brand else SpecialGroup.CATEGORY)
     return replace(
         where,
         category=category if report in _OF_CATEGORY else None,

@@ -293,6 +293,53 @@ CREATE INDEX analytics_cheapest_stats_level ON analytics_cheapest_stats (run_id,
 CREATE INDEX analytics_cheapest_stats_brand ON analytics_cheapest_stats (run_id, brand_id, place) WHERE brand_id IS NOT NULL;
 CREATE INDEX analytics_cheapest_stats_store ON analytics_cheapest_stats (run_id, dispensary_id, place);
 
+-- Checked specials (special_checks): whether the store really asked the regular price.
+CREATE TABLE analytics_special_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  place                    integer NOT NULL,
+  product_id               bigint NOT NULL,
+  size                     text NOT NULL,          -- empty for options without one
+  dispensary_id            integer NOT NULL,
+  state                    text,
+  category                 text,
+  brand_id                 integer,
+  brand                    text,
+  price                    numeric NOT NULL,
+  regular                  numeric NOT NULL,
+  verdict                  text NOT NULL,
+  score                    integer,
+  usual                    numeric,
+  observed_days            numeric NOT NULL,
+  began_at                 timestamptz NOT NULL,
+  observed_from            timestamptz,
+  regular_until            timestamptz,
+  checked_at               timestamptz NOT NULL,
+  PRIMARY KEY (run_id, place)
+);
+CREATE INDEX analytics_special_stats_store ON analytics_special_stats (run_id, dispensary_id, place);
+
+-- The same by store, brand, category and state.
+CREATE TABLE analytics_special_group_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  place                    integer NOT NULL,
+  by                       text NOT NULL CHECK (by IN ('state', 'store', 'brand', 'category')),
+  all_states               boolean NOT NULL,
+  state                    text,
+  dispensary_id            integer,
+  brand_id                 integer,
+  brand                    text,
+  category                 text,
+  specials                 integer NOT NULL,
+  genuine                  integer NOT NULL,
+  doubtful                 integer NOT NULL,
+  never_asked              integer NOT NULL,
+  unknown                  integer NOT NULL,
+  never_asked_share        numeric,                -- of the specials whose verdict is known
+  score_median             numeric,
+  oldest_check_at          timestamptz NOT NULL,
+  PRIMARY KEY (run_id, place)
+);
+
 -- The run that is read.
 CREATE VIEW analytics_run AS
 SELECT id, finished_at AS refreshed_at, started_at, window_from, window_to, seconds, steps
@@ -322,6 +369,32 @@ SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_brand_distributio
 CREATE VIEW analytics_price_dispersion AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_dispersion_stats f ON f.run_id = r.id;
 
 CREATE VIEW analytics_cheapest_quarter AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_cheapest_stats f ON f.run_id = r.id;
+
+CREATE VIEW analytics_specials AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_special_stats f ON f.run_id = r.id;
+
+CREATE VIEW analytics_special_groups AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_special_group_stats f ON f.run_id = r.id;
+
+-- The last check of each special, and when the specials of each store were checked (analytics/special_checks.py).
+CREATE TABLE special_checks (
+  product_id               bigint NOT NULL,
+  size                     text NOT NULL,          -- empty for options without one
+  dispensary_id            integer NOT NULL,
+  price                    numeric NOT NULL,
+  regular                  numeric NOT NULL,
+  verdict                  text NOT NULL CHECK (verdict IN ('genuine', 'doubtful', 'never_asked', 'unknown')),
+  score                    integer CHECK (score BETWEEN 0 AND 100),  -- null: observed for too short a time
+  usual                    numeric,                -- price for half of the observed time
+  observed_days            numeric NOT NULL,       -- of the last 90
+  began_at                 timestamptz NOT NULL,   -- since when it has been on special
+  observed_from            timestamptz,
+  regular_until            timestamptz,            -- when the regular price, or more, was asked for the last time
+  PRIMARY KEY (product_id, size)
+);
+CREATE INDEX special_checks_store ON special_checks (dispensary_id);
+CREATE TABLE special_check_stores (
+  dispensary_id            integer PRIMARY KEY REFERENCES dispensaries (id) ON DELETE CASCADE,
+  checked_at               timestamptz NOT NULL
+);
 
 -- The price index (docs/explanation/analytics.md#price-index). Days stay as they were computed. `state` and `category` are `all` for all of
 -- them together; `change` is the mean logarithm of price relatives, `level` the sum of all changes, and `deviations` what each of 20 groups of

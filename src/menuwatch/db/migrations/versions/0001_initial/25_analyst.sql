@@ -132,6 +132,8 @@ CREATE VIEW analyst.report_distribution AS SELECT * FROM analytics_distribution;
 CREATE VIEW analyst.report_distribution_of_brands AS SELECT * FROM analytics_distribution_of_brands;
 CREATE VIEW analyst.report_price_dispersion AS SELECT * FROM analytics_price_dispersion;
 CREATE VIEW analyst.report_cheapest_quarter AS SELECT * FROM analytics_cheapest_quarter;
+CREATE VIEW analyst.report_specials AS SELECT * FROM analytics_specials;
+CREATE VIEW analyst.report_special_groups AS SELECT * FROM analytics_special_groups;
 CREATE VIEW analyst.price_index AS SELECT * FROM price_index_days;
 
 CREATE VIEW analyst.quality_measures AS
@@ -174,6 +176,8 @@ COMMENT ON VIEW analyst.report_out_of_stock_products IS 'Products that were out 
 COMMENT ON VIEW analyst.report_new_and_gone IS 'New, removed and changed products by store and day (UTC).';
 COMMENT ON VIEW analyst.report_distribution IS 'Locations that have each canonical product in stock, by state.';
 COMMENT ON VIEW analyst.report_distribution_of_brands IS 'Locations that have any product of each brand in stock, by state and category.';
+COMMENT ON VIEW analyst.report_specials IS 'Specials on offer, and whether the store really asked the regular price within 90 days.';
+COMMENT ON VIEW analyst.report_special_groups IS 'The same by state, store, brand and category: see the column by.';
 COMMENT ON VIEW analyst.report_price_dispersion IS 'What locations ask for one size of a canonical product, by state.';
 COMMENT ON VIEW analyst.report_cheapest_quarter IS 'How often each location is in the cheapest quarter of its state, in all, by category and by brand.';
 COMMENT ON VIEW analyst.quality_measures IS 'One row per menu and measure: shares of nulls, medians, mixes and changes, as the data quality monitors measured them. Large: filter by time and store.';
@@ -409,6 +413,27 @@ BEGIN
         (NULL, 'max', 'Highest price.'),
         (NULL, 'mean', 'Mean price.'),
         (NULL, 'cv', 'Standard deviation of prices divided by their mean.'),
+        ('report_specials', 'price', 'Price of the special.'),
+        ('report_specials', 'size', 'Size; empty for options without one.'),
+        (NULL, 'regular', 'Regular price according to the menu.'),
+        (NULL, 'verdict', 'genuine, doubtful, never_asked or unknown; see docs/how-to/bargains.md.'),
+        (NULL, 'score', 'How much of the stated saving is one against the usual price, 0 to 100; null if observed for less than 30 days.'),
+        (NULL, 'usual', 'Price at which, or below which, it cost for half of the observed time.'),
+        (NULL, 'observed_days', 'Days of the last 90 in which it could be bought and the store was observed.'),
+        (NULL, 'began_at', 'Since when it has been on special.'),
+        (NULL, 'observed_from', 'Start of the observed time; null if there is none.'),
+        (NULL, 'regular_until', 'When the regular price, or more, was asked for the last time; null if not within 90 days.'),
+        (NULL, 'checked_at', 'When the special was checked.'),
+        (NULL, 'by', 'What the row is about: state, store, brand or category.'),
+        (NULL, 'specials', 'Specials on offer.'),
+        ('report_special_groups', 'specials', 'Specials on offer.'),
+        (NULL, 'genuine', 'Of specials, those that are genuine.'),
+        (NULL, 'doubtful', 'Of specials, those that are doubtful.'),
+        (NULL, 'never_asked', 'Of specials, those whose regular price was never asked.'),
+        (NULL, 'unknown', 'Of specials, those that were observed for too short a time.'),
+        (NULL, 'never_asked_share', 'never_asked as a share of specials without unknown, 0 to 1.'),
+        (NULL, 'score_median', 'Median of the scores.'),
+        (NULL, 'oldest_check_at', 'When the oldest of them was checked.'),
         (NULL, 'compared', 'Products and sizes that at least two other shops of the state offer.'),
         (NULL, 'cheapest', 'Of compared, those in the cheapest quarter.'),
         ('price_index', 'state', 'State or province; all: all of them together; unknown.'),
