@@ -96,6 +96,7 @@ class CanonicalFilter:
     q: str | None = None
     brand_id: int | None = None
     category: str | None = None
+    product: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,20 +111,29 @@ async def list_canonical_products(
     conn: Connection, where: CanonicalFilter, *, after: tuple[int, int] | None = None, limit: int = 50
 ) -> CanonicalPage:
     """Products in the most stores first, after the (stores, id) of an earlier page."""
+    shown, following = await list_product_rows(conn, where, after=after, limit=limit)
+    offers = await _offers(conn, [row["id"] for row in shown], None)
+    items = [CanonicalProductRow(**row, sizes=_spreads(offers[row["id"]])) for row in shown]
+    return CanonicalPage(items=items, next=following)
+
+
+async def list_product_rows(
+    conn: Connection, where: CanonicalFilter, *, after: tuple[int, int] | None, limit: int
+) -> tuple[list[Row], tuple[int, int] | None]:
+    """Products without their prices, in the same order, and the key of the next page."""
     stores, number = after or (None, None)
     values = {
         "q": None if where.q is None else like_pattern(where.q),
         "brand_id": where.brand_id,
         "category": where.category,
+        "product": where.product,
         "after_stores": stores,
         "after_id": number,
         "limit": limit + 1,
     }
     rows = await fetch_all(conn, _q.list_products, values, prepare=False)
     shown = rows[:limit]
-    offers = await _offers(conn, [row["id"] for row in shown], None)
-    items = [CanonicalProductRow(**row, sizes=_spreads(offers[row["id"]])) for row in shown]
-    return CanonicalPage(items=items, next=(shown[-1]["stores"], shown[-1]["id"]) if len(rows) > limit else None)
+    return shown, (shown[-1]["stores"], shown[-1]["id"]) if len(rows) > limit else None
 
 
 async def get_canonical_product(conn: Connection, number: int, *, state: str | None = None) -> CanonicalProductDetail:

@@ -8,6 +8,7 @@ SELECT c.id, c.name, n.brand_id, b.name AS brand, c.category, c.form, c.strain, 
   LEFT JOIN brands b ON b.id = n.brand_id
  WHERE c.merged_into IS NULL AND c.listings > 0
    AND (%(category)s::text IS NULL OR c.category = %(category)s)
+   AND (%(product)s::bigint IS NULL OR c.id = live_canonical_product(%(product)s))
    AND (%(brand_id)s::integer IS NULL OR c.brand_id = ANY (merged_brands(ARRAY[%(brand_id)s])))
    AND (%(q)s::text IS NULL OR c.name ILIKE %(q)s OR b.name ILIKE %(q)s OR b.name || ' ' || c.name ILIKE %(q)s)
    AND (%(after_stores)s::integer IS NULL OR c.stores <= %(after_stores)s)

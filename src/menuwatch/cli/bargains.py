@@ -1,4 +1,4 @@
-"""`menuwatch analytics`, bargains: the cheapest basket near a place."""
+"""`menuwatch analytics`, bargains: the cheapest basket near a place, and lowest prices."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from typing import Annotated
 import typer
 from msgspec import structs
 
-from menuwatch.analytics import basket
+from menuwatch.analytics import basket, lowest_prices
 from menuwatch.analytics.basket import Basket, CheapestBasket
-from menuwatch.cli.options import Commands, Output
+from menuwatch.analytics.lowest_prices import LowestPage, ObservedPrice
+from menuwatch.analytics.products import CanonicalFilter
+from menuwatch.analytics.service import UNKNOWN
+from menuwatch.catalog.cold_storage import ParquetPartitions
+from menuwatch.cli.analytics_options import CanonicalOption, CategoryOption, parse_category
+from menuwatch.cli.options import Commands, Output, check_text
 from menuwatch.cli.output import Column, Format, ago, echo, notice, print_json, print_list
 from menuwatch.cli.startup import read
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import pluralize
 from menuwatch.db.pool import Connection
+from menuwatch.geo.states import parse_state
 from menuwatch.stores.service import FARTHEST_MILES, Circle
 from menuwatch.system import System
 
@@ -98,3 +104,51 @@ def _print_basket(title: str, one: Basket | None, currency: str | None) -> None:
     print_list(rows, _LINES, Format.TABLE)
     if one.missing:
         echo(f"Missing: {', '.join(one.missing)}")
+
+
+def _price(one: ObservedPrice | None) -> str | None:
+    return None if one is None else f"{one.price:,.2f}"
+
+
+def _where(one: ObservedPrice) -> str:
+    return f"{one.store}, {one.from_:%Y-%m-%d}"
+
+
+_LOWEST = (
+    Column("#", "canonical_product_id"), Column("Product", "name"), Column("Brand", "brand"), Column("Size", "size"),
+    Column("Stores", "stores"), Column("Now", "now", _price, align="right"),
+    Column("90 days", "lowest_90_days", _price, align="right"), Column("Ever", "lowest_ever", _price, align="right"),
+    Column("At", lambda row: _where(row.lowest_ever)), Column("Since", lambda row: f"{row.observed_from:%Y-%m-%d}"),
+)  # fmt: skip
+
+
+@app.command("lowest-prices")
+def show_lowest_prices(
+    out: Output,
+    product: CanonicalOption = None,
+    q: Annotated[str | None, typer.Option("--q", help="Only products whose name or brand contains this text.")] = None,
+    state: Annotated[str | None, typer.Option(help="Only prices at stores in this state (two letters).")] = None,
+    category: CategoryOption = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of products.")] = lowest_prices.USUAL_PRODUCTS,
+) -> None:
+    """Show the lowest price of each size of canonical products: now, within 90 days and since the first observation."""
+    check_text("--q", q)
+    if category is not None and category.strip().lower() == UNKNOWN:
+        raise Refused("--category unknown is not supported here: name a category")
+    where = CanonicalFilter(q=q, category=parse_category(category), product=product)
+    code = None if state is None else parse_state(state)
+
+    async def act(system: System, conn: Connection) -> LowestPage:
+        archived = ParquetPartitions(system.archive.storage)
+        return await lowest_prices.list_lowest_prices(conn, where, state=code, limit=limit, archived=archived)
+
+    found = read(act)
+    if out.format is Format.JSON:
+        print_json({"items": found.items})
+    elif out.format is Format.CSV:
+        rows = [lowest_prices.flat_lowest(row) for row in found.items]
+        print_list(rows, [Column(name, name) for name in lowest_prices.FLAT_FIELDS], out.format)
+    else:
+        print_list(found.items, _LOWEST, out.format, empty="No matching products with a price.")
+        if found.next is not None:
+            notice(f"First {pluralize(limit, 'product')}; use --limit for more.")

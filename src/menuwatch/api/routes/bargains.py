@@ -1,4 +1,4 @@
-"""Bargains: the cheapest basket near a place."""
+"""Bargains: the cheapest basket near a place, and lowest prices."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from menuwatch.accounts.model import Permission
-from menuwatch.analytics import basket
+from menuwatch.analytics import basket, lowest_prices
 from menuwatch.analytics.basket import CheapestBasket
-from menuwatch.api.inputs import POSITION, Input, Text
-from menuwatch.api.responses import answer, returns
+from menuwatch.analytics.lowest_prices import LowestPrice
+from menuwatch.analytics.products import CanonicalFilter
+from menuwatch.api.inputs import POSITION, BigId, Input, PageQuery, Search, State, StoreId, Text
+from menuwatch.api.paging import Keyset
+from menuwatch.api.responses import answer, page, returns, returns_page
+from menuwatch.catalog.cold_storage import ParquetPartitions
+from menuwatch.catalog.taxonomy.categories import Category
 from menuwatch.stores.service import FARTHEST_MILES, Circle
 from menuwatch.web.auth import require
-from menuwatch.web.dependencies import ReadConn
+from menuwatch.web.dependencies import AppDep, ReadConn
 
 router = APIRouter(prefix="/api/analytics", tags=["analytics"], dependencies=[require(Permission.READ)])
 
@@ -45,3 +50,44 @@ async def find_cheapest_basket(request: Request, conn: ReadConn, query: Annotate
     wants = basket.parse_items(query.item)
     circle = Circle.around(query.near, query.miles)
     return answer(request, await basket.find_cheapest_basket(conn, wants, circle, medical=query.medical))
+
+
+class LowestQuery(PageQuery):
+    """Which canonical products."""
+
+    limit: int = Field(
+        lowest_prices.USUAL_PRODUCTS,
+        ge=1,
+        le=lowest_prices.MOST_PRODUCTS,
+        description="Maximum number of products per page; each has a row for each size.",
+    )
+    canonical_product: BigId | None = Field(
+        None, description="Only this canonical product; one that was merged into another is followed."
+    )
+    q: Search | None = Field(
+        None, description="Only products whose name or brand contains this text, case-insensitive."
+    )
+    brand_id: StoreId | None = Field(None, description="Only products of this brand; a merged brand is followed.")
+    category: Category | None = Field(None, description="Only this canonical category.")
+    state: State | None = Field(None, description="Only prices at stores in this state.")
+
+
+@router.get("/lowest-prices", **returns_page(LowestPrice), summary="Lowest prices now, in 90 days and ever")
+async def list_lowest_prices(
+    request: Request, conn: ReadConn, app: AppDep, query: Annotated[LowestQuery, Query()]
+) -> Response:
+    """The lowest price of each size of canonical products: now, within 90 days and since it was first observed, with when and where.
+    Products in the most stores come first. Computed from the whole history, packed months included."""
+    where = CanonicalFilter(
+        q=query.q, brand_id=query.brand_id, category=query.category, product=query.canonical_product
+    )
+    keys = Keyset(query, tuple[int, int], "lowest prices", where, query.state)
+    found = await lowest_prices.list_lowest_prices(
+        conn,
+        where,
+        state=query.state,
+        after=keys.after,
+        limit=query.limit,
+        archived=ParquetPartitions(app.archive.storage),
+    )
+    return page(request, found.items, keys.cursor(found.next))

@@ -148,7 +148,8 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
 """Tab and columns of the reports that are tables."""
 
 
-async def _states(conn: Connection) -> list[tuple[str, str]]:
+async def list_states(conn: Connection) -> list[tuple[str, str]]:
+    """All states together, and those with stores, to choose from."""
     rows = (await read_report(conn, Report.COVERAGE, ReportFilter(), limit=_MOST_STATES)).rows
     known = [(one.state or UNKNOWN, one.state or "Unknown") for one in rows if not one.all_states]
     return [(ALL, "All states"), *known]
@@ -216,7 +217,7 @@ async def show_price_index(
     found = await read_price_index(conn, state=state, category=category, days=days if days in _SPANS else _SPANS[1])
     context = {
         "form": FormInput({"state": state, "category": category, "days": str(days)}),
-        "states": await _states(conn),
+        "states": await list_states(conn),
         "categories": [(ALL, "All categories"), *CATEGORY_CHOICES],
         "spans": [(str(one), f"{one} days") for one in _SPANS],
         "reports": REPORTS,
@@ -278,7 +279,7 @@ async def show_report(
     title, columns = REPORTS[report]
     context = {
         "form": FormInput({"state": state, "category": category, "brand": brand}),
-        "states": await _states(conn),
+        "states": await list_states(conn),
         "categories": CATEGORY_CHOICES if report in _OF_CATEGORY else None,
         "of_brand": report in _OF_BRAND,
         "info": page.info,
@@ -311,7 +312,7 @@ async def shown(request: Request, conn: ReadConn, state: Annotated[str, Query(ma
     brands = await read_report(conn, Report.BRANDS, where, limit=_MOST)
     context = {
         "form": FormInput({"state": state}),
-        "states": await _states(conn),
+        "states": await list_states(conn),
         "reports": REPORTS,
         "info": categories.info,
         "categories": categories.rows,

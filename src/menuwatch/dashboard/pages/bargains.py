@@ -1,25 +1,28 @@
-"""The cheapest basket near a place."""
+"""Bargains: the cheapest basket near a place, and lowest prices."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
-from menuwatch.analytics import basket
+from menuwatch.analytics import basket, lowest_prices
 from menuwatch.analytics.basket import CheapestBasket
-from menuwatch.analytics.service import Report, ReportFilter, read_report
+from menuwatch.analytics.products import CanonicalFilter
+from menuwatch.analytics.service import ALL, UNKNOWN, Report, ReportFilter, read_report
+from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.errors import InvalidField, Refused
 from menuwatch.dashboard import screen
 from menuwatch.dashboard.csv_file import csv_response
-from menuwatch.dashboard.pages.analytics import REPORTS
+from menuwatch.dashboard.pages.analytics import CATEGORY_CHOICES, REPORTS, list_states
 from menuwatch.db.pool import Connection
 from menuwatch.stores.service import FARTHEST_MILES, Circle
+from menuwatch.web import paging
 from menuwatch.web.auth import require
-from menuwatch.web.dependencies import ReadConn
+from menuwatch.web.dependencies import AppDep, ReadConn
 from menuwatch.web.forms import FormInput, fields
 
 router = APIRouter(prefix="/analytics", dependencies=[require(Permission.READ)])
@@ -68,3 +71,41 @@ async def _find(conn: Connection, form: FormInput) -> CheapestBasket | None:
     except InvalidField as error:
         form.add_error("items", "; ".join(map(str, error.errors)))
         return None
+
+
+@router.get("/lowest-prices")
+async def show_lowest_prices(
+    request: Request,
+    conn: ReadConn,
+    app: AppDep,
+    state: Annotated[str, Query(max_length=20)] = ALL,
+    category: Annotated[str, Query(max_length=20)] = "",
+    q: Annotated[str, Query(max_length=200)] = "",
+    product: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
+    as_file: Annotated[Literal["csv"] | None, Query(alias="format")] = None,
+    cursor: Annotated[str, Query(max_length=400)] = "",
+) -> Response:
+    """The lowest price of each size of canonical products, as a table or as a file of the same page."""
+    where = CanonicalFilter(q=q.replace("\0", "").strip() or None, category=category or None, product=product)
+    after = screen.parse_cursor(request, cursor, tuple[int, int])
+    page = await lowest_prices.list_lowest_prices(
+        conn,
+        where,
+        state=None if state == ALL else state,
+        after=after,
+        limit=lowest_prices.USUAL_PRODUCTS,
+        archived=ParquetPartitions(app.archive.storage),
+    )
+    if as_file:
+        rows = [lowest_prices.flat_lowest(row) for row in page.items]
+        return csv_response("lowest-prices", lowest_prices.FLAT_FIELDS, rows)
+    context = {
+        "form": FormInput({"state": state, "category": category, "q": q}),
+        "states": [one for one in await list_states(conn) if one[0] != UNKNOWN],
+        "categories": [one for one in CATEGORY_CHOICES if one[0] != UNKNOWN],
+        "reports": REPORTS,
+        "info": (await read_report(conn, Report.COVERAGE, ReportFilter(), limit=1)).info,
+        "rows": page.items,
+        **screen.page_links(request, paging.encode(*page.next) if page.next else None),
+    }
+    return screen.render(request, "analytics/lowest_prices.html", context)
