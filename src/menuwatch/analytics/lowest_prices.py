@@ -1,9 +1,9 @@
 """The lowest price of each size of a canonical product: now, within 90 days, and since it was first observed, with when and where.
 
 Computed on request from the history of all its listings, packed months included, so that corrections of matches, rebuilt and late
-menus count at once. Prices are what customers paid, specials included, while the size could be bought and the store was observed. Prices
-in different currencies are rows of their own. A price below a fifth of the median of all observed prices of the size is taken for a slip
-of a menu and left out.
+menus count at once. Prices are what customers paid, specials included, while the size could be bought and the store was observed.
+Prices in different currencies are rows of their own. A price below a fifth of the median of all observed prices of the size is taken
+for a slip of a menu and left out.
 """
 
 from __future__ import annotations

@@ -149,14 +149,12 @@ SELECT %(run)s::bigint, d.id, d.platform, d.name, d.state, d.crawl_enabled, d.cr
 
 -- name: fill_offers
 -- What can be bought: of products that were in their store's last crawl and are not out of stock, the options that are not. The regular
--- price is that of the menu which the effective one is of: the recreational, where the option has a price there. `size_key` is what decides
--- its size (taxonomy/sizes.py), after a letter that says which it is.
+-- price is that of the menu which the effective one is of: the recreational, where the option has a price there.
 INSERT INTO offers (product_id, dispensary_id, category, named, grams, regular, effective, canonical, size_key, price)
 SELECT p.id, p.dispensary_id, p.category_canon, coalesce(jsonb_array_length(p.specials) > 0, false), nullif(v.weight_g, 0),
        nullif(CASE WHEN v.price_rec IS NULL AND v.special_rec IS NULL THEN v.price_med ELSE v.price_rec END, 0),
        nullif(coalesce(v.special_rec, v.price_rec, v.special_med, v.price_med), 0), i.canonical_product_id,
-       CASE WHEN v.weight_g > 0 THEN 'g' || v.weight_g WHEN v.content_mg IS NOT NULL THEN 'm' || v.content_mg
-            WHEN v.pieces IS NOT NULL THEN 'p' || v.pieces ELSE 'o' || coalesce(v.option, '') END,
+       size_key(v.weight_g, v.content_mg, v.pieces, v.option),
        effective_price(v.price_rec::numeric, v.special_rec::numeric, v.price_med::numeric, v.special_med::numeric)
   FROM catalog_products p
   LEFT JOIN product_identities i ON i.product_id = p.id

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import msgspec
@@ -80,11 +81,13 @@ TABLES = (
     "analytics_cheapest_stats",
     "analytics_special_stats",
     "analytics_special_group_stats",
+    "analytics_shrinkflation_stats",
 )
 """Tables of the reports. Rows are deleted in reverse order."""
 
 _TEMPORARY = (
     "attempts", "crawls", "offers", "carried", "times", "places", "carriers", "sellers", "sizes", "priced",
+    "pack_sizes", "packs",
 )  # fmt: skip
 
 _STEPS: tuple[tuple[str, str, str], ...] = (
@@ -112,6 +115,10 @@ _STEPS: tuple[tuple[str, str, str], ...] = (
     ("cheapest", "fill_cheapest", "analytics_cheapest_stats"),
     ("specials", "fill_specials", "analytics_special_stats"),
     ("special_groups", "fill_special_groups", "analytics_special_group_stats"),
+    ("gone_options", "note_gone_options", "gone_options"),
+    ("pack_sizes", "fill_pack_sizes", "pack_sizes"),
+    ("packs", "fill_packs", "packs"),
+    ("shrinkflation", "fill_shrinkflation", "analytics_shrinkflation_stats"),
 )
 """Name, statement and target table of each step, in order: later steps read earlier ones."""
 
@@ -186,13 +193,16 @@ async def _run(conn: Connection, run_id: int, since: datetime, until: datetime, 
             # Attempts reach back as far as the days do; statements on the window alone exclude the earlier ones.
             first = days if name == "attempts" else since
             values: dict[str, Any] = {"run": run_id, "since": first, "until": until, "days": days}
+            values["implausible"] = IMPLAUSIBLE
             if name == "sizes":
                 values |= await _sizes(conn)
-            values["implausible"] = IMPLAUSIBLE
+            if name == "pack_sizes":
+                values |= await _pack_sizes(conn, until)
             # Planned with the current tables: the ones that a statement reads were empty until now.
             written = (await conn.execute(_statements[query], values, prepare=False)).rowcount
             await conn.execute(statements.SQL("ANALYZE {}").format(statements.Identifier(table)))
             steps.append(Step(step=name, seconds=round(time.perf_counter() - began, 3), rows=written))
+        await conn.execute(_statements["prune_gone_options"], {"until": until})
         await conn.execute(_q.end_run, {"run": run_id, "steps": _encode_steps(steps)})
 
 
@@ -215,10 +225,33 @@ _SIZE_FIELDS = {"g": "weight_g", "m": "content_mg", "p": "pieces", "o": "option"
 
 async def _sizes(conn: Connection) -> dict[str, list[str]]:
     """The size of each kind of option that is on offer; those without one are left out: they are compared with nothing."""
-    keys = [row[0] for row in await (await conn.execute(_statements["size_keys"])).fetchall()]
-    sizes = {key: size_of({_SIZE_FIELDS[key[0]]: int(key[1:]) if key[0] == "p" else key[1:]}) for key in keys}
-    known = {key: size for key, size in sizes.items() if size is not None}
+    known = await _read_sizes(conn, _statements["size_keys"])
     return {"keys": list(known), "sizes": list(known.values())}
+
+
+_UNITS = {"g": "g", "mg": "mg", "piece": "pieces", "pieces": "pieces"}
+
+
+async def _pack_sizes(conn: Connection, until: datetime) -> dict[str, list[Any]]:
+    """The sizes that are amounts, with their units, of what is or was on a menu."""
+    found = {}
+    for key, size in (await _read_sizes(conn, _statements["pack_size_keys"], {"until": until})).items():
+        amount, _, unit = size.partition(" ")
+        try:
+            number = Decimal(amount)
+        except InvalidOperation:
+            continue
+        if unit in _UNITS and number > 0:
+            found[key] = (size, _UNITS[unit], number)
+    sizes, units, amounts = zip(*found.values(), strict=True) if found else ((), (), ())
+    return {"keys": list(found), "sizes": list(sizes), "units": list(units), "amounts": list(amounts)}
+
+
+async def _read_sizes(conn: Connection, query: Any, values: dict[str, Any] | None = None) -> dict[str, str]:
+    """The size of each key that has one."""
+    keys = [row[0] for row in await (await conn.execute(query, values)).fetchall()]
+    sizes = {key: size_of({_SIZE_FIELDS[key[0]]: int(key[1:]) if key[0] == "p" else key[1:]}) for key in keys}
+    return {key: size for key, size in sizes.items() if size is not None}
 
 
 async def _remove_old(conn: Connection) -> None:

@@ -399,6 +399,35 @@ class SpecialShare(Struct, kw_only=True, frozen=True):
     oldest_check_at: Annotated[Instant, doc("When the oldest of them was checked.")]
 
 
+class Shrinkflation(Struct, kw_only=True, frozen=True):
+    """A smaller size of a canonical product in place of a larger one, at a higher price per unit."""
+
+    canonical_product_id: int
+    name: str
+    brand_id: _BrandId
+    brand: _BrandName
+    category: _Category
+    dispensary_id: Annotated[
+        int | None,
+        doc(
+            "Id of the store; null if no store had both: then the larger size went, and the smaller one came, elsewhere."
+        ),
+    ]
+    store: Annotated[str | None, doc("Name of the store; null for evidence over stores.")]
+    state: _State
+    stores: Annotated[int, doc("Stores at which this size took the place of that one; 0 for evidence over stores.")]
+    larger: Annotated[str, doc("The size that is on no menu any more.")]
+    smaller: Annotated[str, doc("The size in its place.")]
+    larger_price: Annotated[Decimal, doc("Its last regular price; over stores the median of these.")]
+    smaller_price: Annotated[Decimal, doc("Its regular price now; over stores the median of these.")]
+    larger_until: Annotated[Instant, doc("Last crawl that saw the larger size.")]
+    smaller_from: Annotated[Instant, doc("First crawl that saw the smaller size.")]
+    larger_product_id: Annotated[int | None, doc("Listing of the larger size; null over stores.")]
+    smaller_product_id: Annotated[int | None, doc("Listing of the smaller size; null over stores.")]
+    size_change: Annotated[Decimal, doc("Change of the size: -0.2 is a fifth less.")]
+    unit_price_change: Annotated[Decimal, doc("Change of the regular price per unit: 0.25 is a quarter more.")]
+
+
 def flat_row(row: Struct) -> dict[str, Any]:
     """Objects in a row as columns of their own: `coverage_share`, `regular_median`."""
     flat: dict[str, Any] = {}

@@ -31,6 +31,7 @@ from menuwatch.analytics.reports import (
     ProductDistribution,
     ReportSize,
     RunInfo,
+    Shrinkflation,
     SpecialShare,
     StateCoverage,
     StockTimes,
@@ -74,6 +75,7 @@ class Report(StrEnum):
     CHEAPEST = "cheapest-quarter"
     SPECIALS = "specials"
     SPECIAL_GROUPS = "specials/groups"
+    SHRINKFLATION = "shrinkflation"
 
 
 class StockGroup(StrEnum):
@@ -222,6 +224,11 @@ SOURCES = {
     Report.SPECIAL_GROUPS: ReportSource(
         SpecialShare, _q.special_groups, _PLACE, "Specials by state, store, brand or category",
         "Share of specials whose regular price was never asked within 90 days, of those of which that is known; the highest first.",
+    ),
+    Report.SHRINKFLATION: ReportSource(
+        Shrinkflation, _q.shrinkflation, _PLACE, "Smaller sizes at higher prices per unit",
+        "A smaller size of a canonical product in place of a larger one that is on no menu any more, at a higher regular price per\n"
+        "gram, milligram or piece. Sizes of half or less are other packages and left out. Most stores first.",
     ),
 }  # fmt: skip
 _DAYS_BY_STORE = SOURCES[Report.DAYS]._replace(

@@ -281,6 +281,17 @@ SELECT f.place, f.all_states, f.state, f.dispensary_id, s.name AS store, f.brand
    AND (%(brand_id)s::integer IS NULL OR f.brand_id = (SELECT live_brand(%(brand_id)s)))
  ORDER BY f.place LIMIT %(limit)s;
 
+-- name: shrinkflation
+SELECT f.place, f.canonical_product_id, c.name, f.brand_id, b.name AS brand, f.category, f.dispensary_id, s.name AS store, f.state, f.stores, f.larger,
+       f.smaller, f.larger_price, f.smaller_price, f.larger_until, f.smaller_from, f.larger_product_id, f.smaller_product_id, f.size_change,
+       f.unit_price_change
+  FROM analytics_shrinkflation_stats f
+  JOIN canonical_products c ON c.id = f.canonical_product_id
+  LEFT JOIN brands b ON b.id = f.brand_id
+  LEFT JOIN analytics_store_stats s ON s.run_id = f.run_id AND s.dispensary_id = f.dispensary_id
+ WHERE {of_run_f} AND {in_state} AND {at_stores} AND {of_brand} AND {of_category} AND {of_canonical}
+ ORDER BY f.place LIMIT %(limit)s;
+
 -- name: report_sizes
 -- How many rows each figure has.
 SELECT 'price-per-gram' AS figure, (SELECT count(*) FROM analytics_price_stats WHERE run_id = %(run)s) AS rows
@@ -297,4 +308,5 @@ SELECT 'price-per-gram' AS figure, (SELECT count(*) FROM analytics_price_stats W
  UNION ALL SELECT 'widest-gaps', (SELECT coalesce(max(place), 0) FROM analytics_dispersion_stats WHERE run_id = %(run)s)
  UNION ALL SELECT 'cheapest-quarter', (SELECT coalesce(max(place), 0) FROM analytics_cheapest_stats WHERE run_id = %(run)s)
  UNION ALL SELECT 'specials', (SELECT coalesce(max(place), 0) FROM analytics_special_stats WHERE run_id = %(run)s)
+ UNION ALL SELECT 'shrinkflation', (SELECT coalesce(max(place), 0) FROM analytics_shrinkflation_stats WHERE run_id = %(run)s)
  UNION ALL SELECT 'specials/groups', (SELECT coalesce(max(place), 0) FROM analytics_special_group_stats WHERE run_id = %(run)s);

@@ -122,6 +122,11 @@ _COLUMNS = {
         ("specials", "Specials"), ("genuine", "Genuine"), ("doubtful", "Doubtful"), ("never_asked", "Never asked"),
         ("unknown", "Unknown"), ("never_asked_share", "Share"), ("score_median", "Score"),
     ),
+    Report.SHRINKFLATION: (
+        ("canonical_product_id", "#"), ("name", "Product"), ("brand", "Brand"), ("store", "Store"), ("stores", "Stores"),
+        ("larger", "Was"), ("smaller", "Is"), ("larger_price", "Price"), ("smaller_price", "Price now"),
+        ("unit_price_change", "Per unit"), ("larger_until", "Last seen (UTC)"), ("smaller_from", "First seen (UTC)"),
+    ),
 }  # fmt: skip
 
 
@@ -302,6 +307,22 @@ def specials(
     _print_report(Report.SPECIALS if by is None else Report.SPECIAL_GROUPS, filters, out, store)
 
 
+@app.command("shrinkflation")
+def shrinkflation(
+    out: LimitedOutput,
+    state: StateOption = None,
+    category: CategoryOption = None,
+    brand: BrandOption = None,
+    product: CanonicalOption = None,
+    store: StoresOption = None,
+) -> None:
+    """Show smaller sizes that took the place of larger ones, at a higher price per unit."""
+    filters = ReportFilter(
+        state=parse_scope(state), category=parse_category(category), brand=brand, canonical_product=product
+    )
+    _print_report(Report.SHRINKFLATION, filters, out, store)
+
+
 _INDEX_COLUMNS = (
     Column("Day", "day"), Column("Index", "index"), Column("Low", "low"), Column("High", "high"),
     Column("Change", "change", lambda value: None if value is None else percent(float(value), 2), align="right"),
@@ -405,7 +426,7 @@ def _columns(report: Report, rows: list[dict[str, Any]]) -> list[Column]:
     columns = []
     for key, heading in _COLUMNS[report]:
         value = _TOTALS.get(key, key)
-        form = _share if key.endswith("share") else _depth if key.startswith("depth_") else None
+        form = _share if key.endswith(("share", "_change")) else _depth if key.startswith("depth_") else None
         column = Column(heading, value, form, rank=ranks.get(key), align="right" if form else None)
         if key in ranks or any(column.get(row) is not None for row in rows):
             columns.append(column)

@@ -128,6 +128,9 @@ _FILTERS: dict[Report, tuple[str, dict[str, Any]]] = {
         "verdict": _VERDICT, "state": _STATE, "category": _CATEGORY, "brand": _BRAND, "brand_id": _BRAND_ID, "store": _STORES}),
     Report.SPECIAL_GROUPS: ("list_special_groups", {
         "by": _SPECIAL_GROUP, "state": _SCOPE, "category": _CATEGORY, "brand": _BRAND, "brand_id": _BRAND_ID, "store": _STORES}),
+    Report.SHRINKFLATION: ("list_shrinkflation", {
+        "state": _STATE, "category": _CATEGORY, "brand": _BRAND, "brand_id": _BRAND_ID, "store": _STORES,
+        "canonical_product": _CANONICAL}),
 }  # fmt: skip
 """Operation id and filters of each report."""
 _DEFAULTS = {

@@ -141,6 +141,20 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
         _Column("Stated saving", "stated_saving", "percent"), _Column("Saving", "saving", "percent"),
         _Column("Verdict", "verdict", "verdict"), _Column("Score", "score"), _Column("Days observed", "observed_days", "hours"),
     )),
+    Report.SHRINKFLATION: ("Shrinkflation", (
+        _Column("Product", "name", "canonical"), _Column("Brand", "brand", "name"), _STORE, _Column("Stores", "stores"),
+        _Column("Was", "larger", "text"), _Column("Is", "smaller", "text"), _Column("Price", "larger_price", "money"),
+        _Column("Price now", "smaller_price", "money"), _Column("Size", "size_change", "percent"),
+        _Column("Price per unit", "unit_price_change", "percent"), _Column("Last seen", "larger_until", "time"),
+        _Column("First seen", "smaller_from", "time"),
+    )),
+    Report.SHRINKFLATION: ("Shrinkflation", (
+        _Column("Product", "name", "canonical"), _Column("Brand", "brand", "name"), _STORE, _Column("Stores", "stores"),
+        _Column("Was", "larger", "text"), _Column("Is", "smaller", "text"), _Column("Price", "larger_price", "money"),
+        _Column("Price now", "smaller_price", "money"), _Column("Size", "size_change", "percent"),
+        _Column("Price per unit", "unit_price_change", "percent"), _Column("Last seen", "larger_until", "time"),
+        _Column("First seen", "smaller_from", "time"),
+    )),
     Report.SPECIAL_GROUPS: ("Specials by store", (
         _Column("Store", "store", "store"), _STATE, *_VERDICTS
     )),
@@ -157,11 +171,12 @@ async def list_states(conn: Connection) -> list[tuple[str, str]]:
 
 _OF_CATEGORY = frozenset({
     Report.PRICES, Report.DISCOUNTS, Report.STOCK, Report.OUT_PRODUCTS, Report.DISTRIBUTION, Report.BRAND_DISTRIBUTION,
-    Report.DISPERSION, Report.GAPS, Report.CHEAPEST, Report.SPECIALS, Report.SPECIAL_GROUPS,
+    Report.DISPERSION, Report.GAPS, Report.CHEAPEST, Report.SPECIALS, Report.SPECIAL_GROUPS, Report.SHRINKFLATION,
+    Report.SHRINKFLATION,
 })  # fmt: skip
 _OF_BRAND = frozenset({
     Report.OUT_PRODUCTS, Report.DISTRIBUTION, Report.BRAND_DISTRIBUTION, Report.DISPERSION, Report.GAPS, Report.CHEAPEST,
-    Report.SPECIALS, Report.SPECIAL_GROUPS,
+    Report.SPECIALS, Report.SPECIAL_GROUPS, Report.SHRINKFLATION,
 })  # fmt: skip
 """Reports that can be filtered by category, and by brand."""
 

@@ -10,6 +10,13 @@
 -- `scheduled` in the window and `succeeded`. Where `state` is null and not `all_states`, the state is unknown; likewise category. `place`
 -- is the order in which they are listed.
 
+-- What decides the size of an option (taxonomy/sizes.py), after a letter that says which it is.
+CREATE FUNCTION size_key(weight_g double precision, content_mg numeric, pieces integer, option text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN weight_g > 0 THEN 'g' || weight_g WHEN content_mg IS NOT NULL THEN 'm' || content_mg
+              WHEN pieces IS NOT NULL THEN 'p' || pieces ELSE 'o' || coalesce(option, '') END
+$$;
+
 CREATE TABLE analytics_runs (
   id                       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   status                   text NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'done', 'failed')),
@@ -340,6 +347,30 @@ CREATE TABLE analytics_special_group_stats (
   PRIMARY KEY (run_id, place)
 );
 
+-- Smaller sizes in place of larger ones, at a higher price per unit. At one store, or over stores (`dispensary_id` null).
+CREATE TABLE analytics_shrinkflation_stats (
+  run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
+  place                    integer NOT NULL,
+  canonical_product_id     bigint NOT NULL,
+  brand_id                 integer,
+  category                 text,
+  dispensary_id            integer,
+  state                    text,
+  stores                   integer NOT NULL,       -- at which this size took the place of that one
+  unit                     text NOT NULL CHECK (unit IN ('g', 'mg', 'pieces')),
+  larger                   text NOT NULL,
+  smaller                  text NOT NULL,
+  larger_price             numeric NOT NULL,       -- regular prices
+  smaller_price            numeric NOT NULL,
+  larger_until             timestamptz NOT NULL,   -- last crawl that saw the larger size
+  smaller_from             timestamptz NOT NULL,   -- first crawl that saw the smaller one
+  larger_product_id        bigint,
+  smaller_product_id       bigint,
+  size_change              numeric NOT NULL,
+  unit_price_change        numeric NOT NULL,
+  PRIMARY KEY (run_id, place)
+);
+
 -- The run that is read.
 CREATE VIEW analytics_run AS
 SELECT id, finished_at AS refreshed_at, started_at, window_from, window_to, seconds, steps
@@ -373,6 +404,17 @@ CREATE VIEW analytics_cheapest_quarter AS SELECT r.refreshed_at, f.* FROM analyt
 CREATE VIEW analytics_specials AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_special_stats f ON f.run_id = r.id;
 
 CREATE VIEW analytics_special_groups AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_special_group_stats f ON f.run_id = r.id;
+
+CREATE VIEW analytics_shrinkflation AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_shrinkflation_stats f ON f.run_id = r.id;
+
+-- Options that a product on a menu had, and has no more.
+CREATE TABLE gone_options (
+  product_id               bigint NOT NULL,
+  option                   text NOT NULL,
+  regular                  numeric,                -- its last regular price
+  seen_to                  timestamptz NOT NULL,
+  PRIMARY KEY (product_id, option)
+);
 
 -- The last check of each special, and when the specials of each store were checked (analytics/special_checks.py).
 CREATE TABLE special_checks (

@@ -134,6 +134,7 @@ CREATE VIEW analyst.report_price_dispersion AS SELECT * FROM analytics_price_dis
 CREATE VIEW analyst.report_cheapest_quarter AS SELECT * FROM analytics_cheapest_quarter;
 CREATE VIEW analyst.report_specials AS SELECT * FROM analytics_specials;
 CREATE VIEW analyst.report_special_groups AS SELECT * FROM analytics_special_groups;
+CREATE VIEW analyst.report_shrinkflation AS SELECT * FROM analytics_shrinkflation;
 CREATE VIEW analyst.price_index AS SELECT * FROM price_index_days;
 
 CREATE VIEW analyst.quality_measures AS
@@ -178,6 +179,7 @@ COMMENT ON VIEW analyst.report_distribution IS 'Locations that have each canonic
 COMMENT ON VIEW analyst.report_distribution_of_brands IS 'Locations that have any product of each brand in stock, by state and category.';
 COMMENT ON VIEW analyst.report_specials IS 'Specials on offer, and whether the store really asked the regular price within 90 days.';
 COMMENT ON VIEW analyst.report_special_groups IS 'The same by state, store, brand and category: see the column by.';
+COMMENT ON VIEW analyst.report_shrinkflation IS 'Smaller sizes of a product in place of larger ones, at a higher price per unit.';
 COMMENT ON VIEW analyst.report_price_dispersion IS 'What locations ask for one size of a canonical product, by state.';
 COMMENT ON VIEW analyst.report_cheapest_quarter IS 'How often each location is in the cheapest quarter of its state, in all, by category and by brand.';
 COMMENT ON VIEW analyst.quality_measures IS 'One row per menu and measure: shares of nulls, medians, mixes and changes, as the data quality monitors measured them. Large: filter by time and store.';
@@ -434,6 +436,19 @@ BEGIN
         (NULL, 'never_asked_share', 'never_asked as a share of specials without unknown, 0 to 1.'),
         (NULL, 'score_median', 'Median of the scores.'),
         (NULL, 'oldest_check_at', 'When the oldest of them was checked.'),
+        ('report_shrinkflation', 'dispensary_id', 'Store; null for evidence over stores.'),
+        ('report_shrinkflation', 'stores', 'Stores at which this size took the place of that one; 0 for evidence over stores.'),
+        (NULL, 'unit', 'Unit of the sizes: g, mg or pieces.'),
+        (NULL, 'larger', 'The larger size, which is on no menu any more.'),
+        (NULL, 'smaller', 'The smaller size in its place.'),
+        (NULL, 'larger_price', 'Last regular price of the larger size; over stores the median.'),
+        (NULL, 'smaller_price', 'Regular price of the smaller size now; over stores the median.'),
+        (NULL, 'larger_until', 'Last crawl that saw the larger size.'),
+        (NULL, 'smaller_from', 'First crawl that saw the smaller size.'),
+        (NULL, 'larger_product_id', 'Listing of the larger size; null over stores.'),
+        (NULL, 'smaller_product_id', 'Listing of the smaller size; null over stores.'),
+        (NULL, 'size_change', 'Change of the size: -0.2 is a fifth less.'),
+        (NULL, 'unit_price_change', 'Change of the regular price per unit: 0.25 is a quarter more.'),
         (NULL, 'compared', 'Products and sizes that at least two other shops of the state offer.'),
         (NULL, 'cheapest', 'Of compared, those in the cheapest quarter.'),
         ('price_index', 'state', 'State or province; all: all of them together; unknown.'),
