@@ -157,3 +157,59 @@ SELECT %(run)s::bigint, row_number() OVER (ORDER BY x.stores DESC, x.canonical, 
   FROM x
   JOIN canonical_product_brands c ON c.canonical_product_id = x.canonical
   LEFT JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = x.dispensary_id;
+
+-- name: clear_market_days
+-- A day has the figures of its last refresh.
+DELETE FROM market_days WHERE day = (%(until)s::timestamptz AT TIME ZONE 'UTC')::date;
+
+-- name: clear_brand_days
+DELETE FROM brand_days WHERE day = (%(until)s::timestamptz AT TIME ZONE 'UTC')::date;
+
+-- name: fill_market_days
+-- Of menus that are not stale: the products on them by stock, and what is reduced of those on offer with a regular price.
+WITH fresh AS (
+  SELECT dispensary_id, coalesce(state, 'unknown') AS state FROM analytics_store_stats
+   WHERE run_id = %(run)s::bigint AND NOT is_stale
+), listed AS (
+  SELECT s.state, coalesce(p.category_canon, 'unknown') AS category, p.dispensary_id, count(*) AS products,
+         count(*) FILTER (WHERE p.stock_status = 'in_stock') AS in_stock, count(*) FILTER (WHERE p.stock_status = 'oos') AS out_of_stock
+    FROM catalog_products p JOIN fresh s ON s.dispensary_id = p.dispensary_id
+   WHERE p.last_seen_at IS NULL GROUP BY 1, 2, 3
+), l AS (
+  SELECT CASE grouping(state) WHEN 1 THEN 'all' ELSE state END AS state, CASE grouping(category) WHEN 1 THEN 'all' ELSE category END AS category,
+         sum(products) AS products, sum(in_stock) AS in_stock, sum(out_of_stock) AS out_of_stock, count(DISTINCT dispensary_id) AS stores
+    FROM listed GROUP BY CUBE (state, category)
+), depths AS (
+  SELECT s.state, coalesce(o.category, 'unknown') AS category, o.product_id, max(1 - o.effective / o.regular) FILTER (WHERE o.effective < o.regular) AS depth
+    FROM offers o JOIN fresh s ON s.dispensary_id = o.dispensary_id
+   WHERE o.regular > 0 AND o.effective > 0 GROUP BY 1, 2, 3
+), d AS (
+  SELECT CASE grouping(state) WHEN 1 THEN 'all' ELSE state END AS state, CASE grouping(category) WHEN 1 THEN 'all' ELSE category END AS category,
+         count(*) AS priced, count(depth) AS on_special, percentile_cont(0.5) WITHIN GROUP (ORDER BY depth) AS depth_median, avg(depth) AS depth_mean
+    FROM depths GROUP BY CUBE (state, category)
+), k AS (
+  SELECT CASE grouping(state) WHEN 1 THEN 'all' ELSE coalesce(state, 'unknown') END AS state, count(*) AS known_stores
+    FROM analytics_store_stats WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
+)
+INSERT INTO market_days (day, state, category, products, in_stock, out_of_stock, priced, on_special, depth_median, depth_mean, stores, known_stores)
+SELECT (%(until)s::timestamptz AT TIME ZONE 'UTC')::date, l.state, l.category, l.products, l.in_stock, l.out_of_stock, coalesce(d.priced, 0),
+       coalesce(d.on_special, 0), round(d.depth_median::numeric, 4), round(d.depth_mean::numeric, 4), l.stores, k.known_stores
+  FROM l LEFT JOIN d ON d.state = l.state AND d.category = l.category JOIN k ON k.state = l.state
+ WHERE l.products > 0;
+
+-- name: fill_brand_days
+-- Canonical brands on menus that are not stale.
+WITH c AS (
+  SELECT coalesce(s.state, 'unknown') AS state, c.dispensary_id, c.brand_id, sum(c.products) AS products, sum(c.in_stock) AS in_stock
+    FROM carried c JOIN analytics_store_stats s ON s.run_id = %(run)s::bigint AND s.dispensary_id = c.dispensary_id AND NOT s.is_stale
+   GROUP BY 1, 2, 3
+), w AS (
+  SELECT CASE grouping(state) WHEN 1 THEN 'all' ELSE state END AS state, sum(products) AS of_products, count(DISTINCT dispensary_id) AS of_stores
+    FROM c GROUP BY GROUPING SETS ((), (state))
+), b AS (
+  SELECT CASE grouping(state) WHEN 1 THEN 'all' ELSE state END AS state, brand_id, sum(products) AS products, sum(in_stock) AS in_stock, count(*) AS stores
+    FROM c WHERE brand_id IS NOT NULL GROUP BY GROUPING SETS ((brand_id), (state, brand_id))
+)
+INSERT INTO brand_days (day, state, brand_id, products, in_stock, of_products, stores, of_stores)
+SELECT (%(until)s::timestamptz AT TIME ZONE 'UTC')::date, b.state, b.brand_id, b.products, b.in_stock, w.of_products, b.stores, w.of_stores
+  FROM b JOIN w ON w.state = b.state;

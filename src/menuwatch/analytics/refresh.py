@@ -119,6 +119,10 @@ _STEPS: tuple[tuple[str, str, str], ...] = (
     ("pack_sizes", "fill_pack_sizes", "pack_sizes"),
     ("packs", "fill_packs", "packs"),
     ("shrinkflation", "fill_shrinkflation", "analytics_shrinkflation_stats"),
+    ("clear_market_days", "clear_market_days", "market_days"),
+    ("market_days", "fill_market_days", "market_days"),
+    ("clear_brand_days", "clear_brand_days", "brand_days"),
+    ("brand_days", "fill_brand_days", "brand_days"),
 )
 """Name, statement and target table of each step, in order: later steps read earlier ones."""
 

@@ -428,6 +428,46 @@ class Shrinkflation(Struct, kw_only=True, frozen=True):
     unit_price_change: Annotated[Decimal, doc("Change of the regular price per unit: 0.25 is a quarter more.")]
 
 
+_DayState = Annotated[str, doc("Two-letter state, `all` or `unknown`.")]
+
+
+class MarketDay(Struct, kw_only=True, frozen=True):
+    """Stock and discounts of one day (UTC), state and category, of menus that were not stale."""
+
+    day: date
+    state: _DayState
+    category: Annotated[str, doc("Canonical category, `all` or `unknown`.")]
+    products: Annotated[int, doc("Products on the menus.")]
+    in_stock: Annotated[int, doc("Of `products`, those in stock.")]
+    out_of_stock: Annotated[int, doc("Of `products`, those listed as out of stock; of the rest the menu does not say.")]
+    out_share: Annotated[
+        Decimal | None, doc("`out_of_stock` divided by the sum of both, 0 to 1; null if no menu says.")
+    ]
+    priced: Annotated[int, doc("Products on offer with a regular price.")]
+    on_special: Annotated[int, doc("Of `priced`, those with an option below it.")]
+    special_share: Annotated[Decimal | None, doc("`on_special` divided by `priced`, 0 to 1; null without any.")]
+    depth_median: Annotated[Decimal | None, doc("Median discount of these, 0 to 1: 0.25 is a quarter off.")]
+    depth_mean: Annotated[Decimal | None, doc("Mean discount of these, 0 to 1.")]
+    stores: Annotated[int, doc("Stores with such products on a menu that was not stale.")]
+    known_stores: Annotated[int, doc("Known stores of the state, crawled or not.")]
+
+
+class BrandDay(Struct, kw_only=True, frozen=True):
+    """Share of a canonical brand on the menus of one day (UTC) and state, of menus that were not stale."""
+
+    day: date
+    state: _DayState
+    brand_id: Annotated[int, doc("Id of the canonical brand on that day; it may be merged since.")]
+    brand: str
+    products: Annotated[int, doc("Its products on the menus.")]
+    in_stock: Annotated[int, doc("Of `products`, those in stock.")]
+    of_products: Annotated[int, doc("All products on the menus.")]
+    share: Annotated[Decimal, doc("`products` divided by `of_products`, 0 to 1.")]
+    stores: Annotated[int, doc("Stores that carry it.")]
+    of_stores: Annotated[int, doc("Stores with a menu that was not stale.")]
+    store_share: Annotated[Decimal, doc("`stores` divided by `of_stores`, 0 to 1.")]
+
+
 def flat_row(row: Struct) -> dict[str, Any]:
     """Objects in a row as columns of their own: `coverage_share`, `regular_median`."""
     flat: dict[str, Any] = {}

@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 
 from menuwatch.analytics.reports import (
     NOT_REFRESHED,
+    BrandDay,
     BrandDistribution,
     BrandShare,
     CategoryShare,
@@ -23,6 +24,7 @@ from menuwatch.analytics.reports import (
     CheckedSpecial,
     Discounts,
     Failure,
+    MarketDay,
     NewAndGone,
     OutProduct,
     Overview,
@@ -76,6 +78,8 @@ class Report(StrEnum):
     SPECIALS = "specials"
     SPECIAL_GROUPS = "specials/groups"
     SHRINKFLATION = "shrinkflation"
+    MARKET_DAYS = "by-day"
+    BRAND_DAYS = "by-day/brands"
 
 
 class StockGroup(StrEnum):
@@ -229,6 +233,16 @@ SOURCES = {
         Shrinkflation, _q.shrinkflation, _PLACE, "Smaller sizes at higher prices per unit",
         "A smaller size of a canonical product in place of a larger one that is on no menu any more, at a higher regular price per\n"
         "gram, milligram or piece. Sizes of half or less are other packages and left out. Most stores first.",
+    ),
+    Report.MARKET_DAYS: ReportSource(
+        MarketDay, _q.market_days, {"day": date, "state": str, "category": str}, "Stock and discounts by day",
+        "Products on the menus by stock, and share and depth of discounts, by day (UTC), state and category, newest first. As of the\n"
+        "last refresh of each day, of menus that were not stale then. Days are kept.",
+    ),
+    Report.BRAND_DAYS: ReportSource(
+        BrandDay, _q.brand_days, {"day": date, "state": str, "products": int, "brand_id": int}, "Brand shares by day",
+        "Share of each canonical brand on the menus, by day (UTC) and state, newest first. As of the last refresh of each day, of\n"
+        "menus that were not stale then. Days are kept.",
     ),
 }  # fmt: skip
 _DAYS_BY_STORE = SOURCES[Report.DAYS]._replace(

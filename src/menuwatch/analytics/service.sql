@@ -292,6 +292,28 @@ SELECT f.place, f.canonical_product_id, c.name, f.brand_id, b.name AS brand, f.c
  WHERE {of_run_f} AND {in_state} AND {at_stores} AND {of_brand} AND {of_category} AND {of_canonical}
  ORDER BY f.place LIMIT %(limit)s;
 
+-- name: market_days
+SELECT day, state, category, products, in_stock, out_of_stock, round(out_of_stock::numeric / nullif(in_stock + out_of_stock, 0), 4) AS out_share,
+       priced, on_special, round(on_special::numeric / nullif(priced, 0), 4) AS special_share, depth_median, depth_mean, stores, known_stores
+  FROM market_days
+ WHERE (%(since)s::date IS NULL OR day >= %(since)s) AND (%(until)s::date IS NULL OR day < %(until)s)
+   AND (%(state)s::text IS NULL OR state = %(state)s) AND (%(category)s::text IS NULL OR category = %(category)s)
+   AND (%(after_day)s::date IS NULL OR day < %(after_day)s OR (day = %(after_day)s AND (state, category) > (%(after_state)s::text, %(after_category)s::text)))
+ ORDER BY day DESC, state, category LIMIT %(limit)s;
+
+-- name: brand_days
+-- Days before a merge keep the brand that it was; a filter by brand finds both.
+SELECT f.day, f.state, f.brand_id, b.name AS brand, f.products, f.in_stock, f.of_products, round(f.products::numeric / f.of_products, 6) AS share, f.stores,
+       f.of_stores, round(f.stores::numeric / f.of_stores, 6) AS store_share
+  FROM brand_days f JOIN brands b ON b.id = f.brand_id
+ WHERE (%(since)s::date IS NULL OR f.day >= %(since)s) AND (%(until)s::date IS NULL OR f.day < %(until)s)
+   AND (%(state)s::text IS NULL OR f.state = %(state)s)
+   AND (%(brand_id)s::integer IS NULL OR f.brand_id = ANY (merged_brands(ARRAY[%(brand_id)s])))
+   AND (%(brand)s::text IS NULL OR f.brand_id = ANY (merged_brands(ARRAY (SELECT n.id FROM brands n WHERE lower(n.name) = lower(%(brand)s)))))
+   AND (%(after_day)s::date IS NULL OR f.day < %(after_day)s
+        OR (f.day = %(after_day)s AND (f.state, -f.products, f.brand_id) > (%(after_state)s::text, -%(after_products)s::integer, %(after_brand_id)s::integer)))
+ ORDER BY f.day DESC, f.state, f.products DESC, f.brand_id LIMIT %(limit)s;
+
 -- name: report_sizes
 -- How many rows each figure has.
 SELECT 'price-per-gram' AS figure, (SELECT count(*) FROM analytics_price_stats WHERE run_id = %(run)s) AS rows
@@ -309,4 +331,6 @@ SELECT 'price-per-gram' AS figure, (SELECT count(*) FROM analytics_price_stats W
  UNION ALL SELECT 'cheapest-quarter', (SELECT coalesce(max(place), 0) FROM analytics_cheapest_stats WHERE run_id = %(run)s)
  UNION ALL SELECT 'specials', (SELECT coalesce(max(place), 0) FROM analytics_special_stats WHERE run_id = %(run)s)
  UNION ALL SELECT 'shrinkflation', (SELECT coalesce(max(place), 0) FROM analytics_shrinkflation_stats WHERE run_id = %(run)s)
+ UNION ALL SELECT 'by-day', (SELECT count(*) FROM market_days)
+ UNION ALL SELECT 'by-day/brands', (SELECT count(*) FROM brand_days)
  UNION ALL SELECT 'specials/groups', (SELECT coalesce(max(place), 0) FROM analytics_special_group_stats WHERE run_id = %(run)s);

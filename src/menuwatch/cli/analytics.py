@@ -122,6 +122,15 @@ _COLUMNS = {
         ("specials", "Specials"), ("genuine", "Genuine"), ("doubtful", "Doubtful"), ("never_asked", "Never asked"),
         ("unknown", "Unknown"), ("never_asked_share", "Share"), ("score_median", "Score"),
     ),
+    Report.MARKET_DAYS: (
+        ("day", "Day"), ("state", "State"), ("category", "Category"), ("products", "Products"), ("in_stock", "In stock"),
+        ("out_of_stock", "Out"), ("out_share", "Out share"), ("priced", "Priced"), ("on_special", "Discounted"),
+        ("special_share", "Share"), ("depth_median", "Depth"), ("stores", "Stores"), ("known_stores", "Known"),
+    ),
+    Report.BRAND_DAYS: (
+        ("day", "Day"), ("state", "State"), ("brand_id", "#"), ("brand", "Brand"), ("products", "Products"), ("in_stock", "In stock"),
+        ("share", "Share"), ("stores", "Stores"), ("store_share", "Of stores"),
+    ),
     Report.SHRINKFLATION: (
         ("canonical_product_id", "#"), ("name", "Product"), ("brand", "Brand"), ("store", "Store"), ("stores", "Stores"),
         ("larger", "Was"), ("smaller", "Is"), ("larger_price", "Price"), ("smaller_price", "Price now"),
@@ -321,6 +330,36 @@ def shrinkflation(
         state=parse_scope(state), category=parse_category(category), brand=brand, canonical_product=product
     )
     _print_report(Report.SHRINKFLATION, filters, out, store)
+
+
+@app.command("by-day")
+def by_day(
+    out: LimitedOutput,
+    brands: Annotated[bool, typer.Option("--brands", help="Shares of brands instead of stock and discounts.")] = False,
+    state: StateOption = None,
+    category: Annotated[
+        str | None, typer.Option(help="Only this canonical category; `all`: all of them together; `unknown`.")
+    ] = None,
+    brand: BrandOption = None,
+    since: Annotated[str | None, typer.Option("--from", help="First day, for example 2026-11-20.")] = None,
+    until: Annotated[str | None, typer.Option("--to", help="Last day, included.")] = None,
+) -> None:
+    """Show stock, discounts or brand shares by day (UTC); days are kept."""
+    if brands and category is not None:
+        raise Refused("--brands and --category are mutually exclusive")
+    if brand is not None and not brands:
+        raise Refused("--brand is for shares of brands: add --brands")
+    first, last = parse_day(since, "--from"), parse_day(until, "--to")
+    if first and last and first > last:
+        raise Refused(f"--from {first} is after --to {last}")
+    filters = ReportFilter(
+        state=parse_scope(state),
+        category=parse_category(category, ALL),
+        brand=brand,
+        since=first,
+        until=last and last + timedelta(days=1),
+    )
+    _print_report(Report.BRAND_DAYS if brands else Report.MARKET_DAYS, filters, out)
 
 
 _INDEX_COLUMNS = (

@@ -131,6 +131,10 @@ _FILTERS: dict[Report, tuple[str, dict[str, Any]]] = {
     Report.SHRINKFLATION: ("list_shrinkflation", {
         "state": _STATE, "category": _CATEGORY, "brand": _BRAND, "brand_id": _BRAND_ID, "store": _STORES,
         "canonical_product": _CANONICAL}),
+    Report.MARKET_DAYS: ("list_market_days", {
+        "state": _SCOPE, "category": _ANY_CATEGORY, "since": _SINCE, "until": _UNTIL}),
+    Report.BRAND_DAYS: ("list_brand_days", {
+        "state": _SCOPE, "brand": _BRAND, "brand_id": _BRAND_ID, "since": _SINCE, "until": _UNTIL}),
 }  # fmt: skip
 """Operation id and filters of each report."""
 _DEFAULTS = {

@@ -141,6 +141,17 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
         _Column("Stated saving", "stated_saving", "percent"), _Column("Saving", "saving", "percent"),
         _Column("Verdict", "verdict", "verdict"), _Column("Score", "score"), _Column("Days observed", "observed_days", "hours"),
     )),
+    Report.MARKET_DAYS: ("By day", (
+        _Column("Day (UTC)", "day", "text"), _STATE, _CATEGORY, _Column("Products", "products"),
+        _Column("Out of stock", "out_of_stock"), _Column("Share out", "out_share", "share"), _Column("On special", "on_special"),
+        _Column("Share on special", "special_share", "share"), _Column("Median discount", "depth_median", "share"),
+        _Column("Stores", "stores"), _Column("Known stores", "known_stores"),
+    )),
+    Report.BRAND_DAYS: ("Brands by day", (
+        _Column("Day (UTC)", "day", "text"), _STATE, _Column("Brand", "brand", "name"), _Column("Products", "products"),
+        _Column("In stock", "in_stock"), _Column("Share of products", "share", "share"), _Column("Stores", "stores"),
+        _Column("Share of stores", "store_share", "share"),
+    )),
     Report.SHRINKFLATION: ("Shrinkflation", (
         _Column("Product", "name", "canonical"), _Column("Brand", "brand", "name"), _STORE, _Column("Stores", "stores"),
         _Column("Was", "larger", "text"), _Column("Is", "smaller", "text"), _Column("Price", "larger_price", "money"),
@@ -172,17 +183,25 @@ async def list_states(conn: Connection) -> list[tuple[str, str]]:
 _OF_CATEGORY = frozenset({
     Report.PRICES, Report.DISCOUNTS, Report.STOCK, Report.OUT_PRODUCTS, Report.DISTRIBUTION, Report.BRAND_DISTRIBUTION,
     Report.DISPERSION, Report.GAPS, Report.CHEAPEST, Report.SPECIALS, Report.SPECIAL_GROUPS, Report.SHRINKFLATION,
-    Report.SHRINKFLATION,
+    Report.MARKET_DAYS,
 })  # fmt: skip
 _OF_BRAND = frozenset({
     Report.OUT_PRODUCTS, Report.DISTRIBUTION, Report.BRAND_DISTRIBUTION, Report.DISPERSION, Report.GAPS, Report.CHEAPEST,
-    Report.SPECIALS, Report.SPECIAL_GROUPS, Report.SHRINKFLATION,
+    Report.SPECIALS, Report.SPECIAL_GROUPS, Report.SHRINKFLATION, Report.BRAND_DAYS,
 })  # fmt: skip
-"""Reports that can be filtered by category, and by brand."""
+_OF_DAYS = frozenset({Report.DAYS, Report.MARKET_DAYS, Report.BRAND_DAYS})
+"""Reports that can be filtered by category, by brand, and by day."""
 
 
-def _filter(report: Report, state: str, category: str | None, brand: str | None) -> ReportFilter:
-    where = _in_state(report, state)
+def _filter(report: Report, form: FormInput) -> ReportFilter:
+    """The filter of a report; errors go to the form."""
+    category, brand = form.text("category"), form.text("brand")
+    where = _in_state(report, form.value("state"))
+    if report in _OF_DAYS:
+        first, last = form.parse_date("from"), form.parse_date("to")
+        where = replace(where, since=first, until=last and last + timedelta(days=1))
+    if report is Report.MARKET_DAYS:
+        category = category or ALL
     if report is Report.CHEAPEST and (category or brand):
         where = replace(where, by=CheapestGroup.BRAND if brand else CheapestGroup.CATEGORY)
     if report is Report.SPECIAL_GROUPS and (category or brand):
@@ -211,6 +230,9 @@ def _in_state(report: Report, state: str) -> ReportFilter:
             | Report.BRAND_DISTRIBUTION
             | Report.DISPERSION
             | Report.GAPS
+            | Report.SPECIAL_GROUPS
+            | Report.MARKET_DAYS
+            | Report.BRAND_DAYS
         ):
             return ReportFilter(state=state)
         case _:
@@ -275,13 +297,17 @@ async def show_report(
     state: Annotated[str, Query(max_length=20)] = ALL,
     category: Annotated[str, Query(max_length=20)] = "",
     brand: Annotated[str, Query(max_length=200)] = "",
+    first: Annotated[str, Query(alias="from", max_length=20)] = "",
+    last: Annotated[str, Query(alias="to", max_length=20)] = "",
     as_file: Annotated[Literal["csv"] | None, Query(alias="format")] = None,
     cursor: Annotated[str, Query(max_length=400)] = "",
 ) -> Response:
     """One report as a table, or all of it as a file."""
     if report not in REPORTS:
         return screen.redirect(request, "/analytics")
-    where = _filter(report, state, category or None, brand.strip() or None)
+    values = {"state": state, "category": category, "brand": brand.replace("\0", ""), "from": first, "to": last}
+    form = FormInput(values)
+    where = _filter(report, form)
     if as_file:
         rows = [flat_row(row) for row in (await read_report(conn, report, where, limit=_MOST_IN_FILE)).rows]
         return csv_response(report, list(rows[0]) if rows else SOURCES[report].row.__struct_fields__, rows)
@@ -293,7 +319,8 @@ async def show_report(
         page = await read_report(conn, report, where, limit=_MOST)
     title, columns = REPORTS[report]
     context = {
-        "form": FormInput({"state": state, "category": category, "brand": brand}),
+        "form": form,
+        "of_days": report in _OF_DAYS,
         "states": await list_states(conn),
         "categories": CATEGORY_CHOICES if report in _OF_CATEGORY else None,
         "of_brand": report in _OF_BRAND,

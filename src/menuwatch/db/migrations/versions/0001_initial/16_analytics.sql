@@ -416,6 +416,36 @@ CREATE TABLE gone_options (
   PRIMARY KEY (product_id, option)
 );
 
+-- Figures by day (UTC), which are kept: as of the last refresh of the day, of menus that were not stale then. `state` and `category` are `all` for
+-- all of them together.
+CREATE TABLE market_days (
+  day                      date NOT NULL,
+  state                    text NOT NULL COLLATE "C",
+  category                 text NOT NULL COLLATE "C",
+  products                 integer NOT NULL,       -- on the menus
+  in_stock                 integer NOT NULL,
+  out_of_stock             integer NOT NULL,       -- listed as such; of the rest the menu does not say
+  priced                   integer NOT NULL,       -- on offer, with a regular price
+  on_special               integer NOT NULL,       -- of these, with an option below it
+  depth_median             numeric,
+  depth_mean               numeric,
+  stores                   integer NOT NULL,
+  known_stores             integer NOT NULL,
+  PRIMARY KEY (day, state, category)
+);
+CREATE TABLE brand_days (
+  day                      date NOT NULL,
+  state                    text NOT NULL COLLATE "C",
+  brand_id                 integer NOT NULL,
+  products                 integer NOT NULL,
+  in_stock                 integer NOT NULL,
+  of_products              integer NOT NULL,       -- all on the menus there
+  stores                   integer NOT NULL,
+  of_stores                integer NOT NULL,
+  PRIMARY KEY (day, state, brand_id)
+);
+CREATE INDEX brand_days_brand ON brand_days (brand_id, state, day);
+
 -- The last check of each special, and when the specials of each store were checked (analytics/special_checks.py).
 CREATE TABLE special_checks (
   product_id               bigint NOT NULL,

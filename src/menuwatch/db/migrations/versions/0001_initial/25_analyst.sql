@@ -135,6 +135,10 @@ CREATE VIEW analyst.report_cheapest_quarter AS SELECT * FROM analytics_cheapest_
 CREATE VIEW analyst.report_specials AS SELECT * FROM analytics_specials;
 CREATE VIEW analyst.report_special_groups AS SELECT * FROM analytics_special_groups;
 CREATE VIEW analyst.report_shrinkflation AS SELECT * FROM analytics_shrinkflation;
+CREATE VIEW analyst.market_days AS SELECT * FROM market_days;
+CREATE VIEW analyst.brand_days AS
+SELECT d.day, d.state, live_brand(d.brand_id) AS brand_id, b.name AS brand, d.products, d.in_stock, d.of_products, d.stores, d.of_stores
+  FROM brand_days d JOIN brands b ON b.id = d.brand_id;
 CREATE VIEW analyst.price_index AS SELECT * FROM price_index_days;
 
 CREATE VIEW analyst.quality_measures AS
@@ -180,6 +184,8 @@ COMMENT ON VIEW analyst.report_distribution_of_brands IS 'Locations that have an
 COMMENT ON VIEW analyst.report_specials IS 'Specials on offer, and whether the store really asked the regular price within 90 days.';
 COMMENT ON VIEW analyst.report_special_groups IS 'The same by state, store, brand and category: see the column by.';
 COMMENT ON VIEW analyst.report_shrinkflation IS 'Smaller sizes of a product in place of larger ones, at a higher price per unit.';
+COMMENT ON VIEW analyst.market_days IS 'Stock and discounts by day, state and category, as of the last refresh of each day. Kept.';
+COMMENT ON VIEW analyst.brand_days IS 'Share of each canonical brand on the menus by day and state, as of the last refresh of each day. Kept.';
 COMMENT ON VIEW analyst.report_price_dispersion IS 'What locations ask for one size of a canonical product, by state.';
 COMMENT ON VIEW analyst.report_cheapest_quarter IS 'How often each location is in the cheapest quarter of its state, in all, by category and by brand.';
 COMMENT ON VIEW analyst.quality_measures IS 'One row per menu and measure: shares of nulls, medians, mixes and changes, as the data quality monitors measured them. Large: filter by time and store.';
@@ -449,6 +455,16 @@ BEGIN
         (NULL, 'smaller_product_id', 'Listing of the smaller size; null over stores.'),
         (NULL, 'size_change', 'Change of the size: -0.2 is a fifth less.'),
         (NULL, 'unit_price_change', 'Change of the regular price per unit: 0.25 is a quarter more.'),
+        ('market_days', 'state', 'State or province; all: all of them together; unknown.'),
+        ('market_days', 'category', 'Canonical category; all: all of them together; unknown.'),
+        ('market_days', 'products', 'Products on the menus.'),
+        ('market_days', 'stores', 'Stores with such products on a menu that was not stale.'),
+        ('market_days', 'out_of_stock', 'Of products, those that are listed as out of stock.'),
+        (NULL, 'priced', 'Products on offer with a regular price.'),
+        ('brand_days', 'state', 'State or province; all: all of them together; unknown.'),
+        ('brand_days', 'brand', 'Name of the brand now.'),
+        ('brand_days', 'products', 'Its products on the menus.'),
+        ('brand_days', 'stores', 'Stores with its products on a menu that was not stale.'),
         (NULL, 'compared', 'Products and sizes that at least two other shops of the state offer.'),
         (NULL, 'cheapest', 'Of compared, those in the cheapest quarter.'),
         ('price_index', 'state', 'State or province; all: all of them together; unknown.'),
