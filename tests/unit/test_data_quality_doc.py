@@ -31,6 +31,7 @@ FIGURES = (
     "analytics_price_per_gram", "analytics_brand_distribution", "analytics_category_distribution", "analytics_discounts",
     "analytics_out_of_stock",    "analytics_out_of_stock_products", "analytics_new_and_gone", "analytics_stores",
     "analytics_distribution", "analytics_distribution_of_brands", "analytics_price_dispersion", "analytics_cheapest_quarter",
+    "analytics_specials", "analytics_special_groups", "analytics_shrinkflation",
 )  # fmt: skip
 
 PRODUCT_SECTIONS = (

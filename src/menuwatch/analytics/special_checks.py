@@ -143,8 +143,8 @@ def find_specials(variants: Iterable[Mapping[str, Any]], prices: msgspec.Raw) ->
     sizes: dict[str, str] = {}
     stock: dict[str, str] = {}
     for one in variants:
-        option = str(one.get("option", ""))
-        sizes[option], stock[option] = size_of(one) or "", one.get("stock_status", "unknown")
+        name = str(one.get("option", ""))
+        sizes[name], stock[name] = size_of(one) or "", one.get("stock_status", "unknown")
     best: dict[str, OptionPrice] = {}
     for option in read_option_prices(prices, stock):
         if option.price and option.in_stock is not False:
