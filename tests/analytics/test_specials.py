@@ -42,8 +42,8 @@ async def test_specials_are_judged_by_what_was_asked(shop: Shop) -> None:
         # (32 - 30) / (50 - 30)
         "fake": ("never_asked", 10, 32),
         "always": ("never_asked", 0, 30),
-        "new": ("unknown", None, 20),
-        "far": ("unknown", None, 20),
+        "new": ("unknown", None, None),
+        "far": ("unknown", None, None),
     }
     assert [row["name"] for row in rows] == ["always", "fake", "real", "new", "far"]
     fake = found["fake"]

@@ -48,3 +48,75 @@ async def test_the_cheapest_basket_as_tables_and_as_a_file(viewer: httpx.AsyncCl
     assert "is neither the id of a canonical product" in wrong
     assert "must be latitude and longitude in degrees" in wrong
     assert "enter a distance up to 500 miles" in wrong
+
+
+DAYS = """
+INSERT INTO market_days (day, state, category, products, in_stock, out_of_stock, priced, on_special, depth_median, depth_mean, stores,
+       known_stores)
+VALUES ('2026-11-01', 'NM', 'all', 100, 80, 20, 80, 8, 0.25, 0.2, 3, 4), ('2026-11-03', 'NM', 'all', 110, 90, 10, 90, 18, 0.3, 0.3, 4, 4),
+       ('2026-11-03', 'NM', 'flower', 50, 40, 10, 40, 4, 0.1, 0.1, 4, 4), ('2026-11-03', 'all', 'all', 999, 9, 9, 9, 9, 0.1, 0.1, 9, 9)
+"""
+RUN = """
+INSERT INTO analytics_runs (status, finished_at, window_from, window_to) VALUES ('done', now(), now() - interval '7 days', now())
+RETURNING id
+"""
+STORE_ROW = """
+INSERT INTO analytics_store_stats (run_id, dispensary_id, platform, name, state, crawl_enabled, interval_hours, is_scheduled, is_stale, scheduled,
+       succeeded, failed, quarantined, never_begun, undecided, observed_seconds)
+VALUES (%(run)s, 7, 'dutchie', 'Shop <7>', 'NM', true, 4, false, false, 0, 0, 0, 0, 0, 0, 0)
+"""
+SPECIAL = """
+INSERT INTO analytics_special_stats (run_id, place, product_id, size, dispensary_id, state, category, brand, price, regular, verdict, score,
+       usual, observed_days, began_at, checked_at)
+VALUES (%(run)s, 1, 1, '3.5 g', 7, 'NM', 'flower', 'Acme', 30, 50, 'never_asked', 10, 32, 60, now(), now()),
+       (%(run)s, 2, 2, '', 7, 'NM', 'edible', 'Zen', 10, 20, 'unknown', NULL, NULL, 3, now(), now())
+"""
+
+
+async def test_figures_by_day_have_a_chart_a_period_and_a_file(viewer: httpx.AsyncClient, database_url: str) -> None:
+    with psycopg.connect(database_url) as conn:
+        conn.execute(RUN)
+        conn.execute(DAYS)
+    path = "/admin/analytics/by-day"
+    shown = await viewer.get(f"{path}?state=NM")
+    text = words(shown)
+    assert "2026-11-03 110 10 10.0 % 18 20.0 % 30.0 % 4 4" in text
+    assert "2026-11-01 100 20 20.0 %" in text
+    assert "999" not in text
+    assert 'id="chart-by-day"' in shown.text
+    # The day between has no figures.
+    assert '"values":[0.2,null,0.1]' in shown.text.replace("&#34;", '"').replace(" ", "")
+    assert "2026-11-01" not in words(await viewer.get(f"{path}?state=NM&from=2026-11-02"))
+    assert "2026-11-03" not in words(await viewer.get(f"{path}?state=NM&to=2026-11-02"))
+    assert "is not a date: use the form" in words(await viewer.get(f"{path}?from=yesterday"))
+    file = await viewer.get(f"{path}?state=NM&category=flower&format=csv")
+    (row,) = csv.DictReader(io.StringIO(file.text))
+    assert (row["day"], row["products"], row["out_share"], row["depth_median"]) == ("2026-11-03", "50", "0.2000", "0.1")
+
+
+async def test_specials_are_filtered_and_named(viewer: httpx.AsyncClient, database_url: str) -> None:
+    with psycopg.connect(database_url) as conn:
+        run = conn.execute(RUN).fetchone()
+        assert run is not None
+        for statement in (STORE_ROW, SPECIAL):
+            conn.execute(statement, {"run": run[0]})
+    path = "/admin/analytics/specials"
+    shown = words(await viewer.get(path))
+    assert "$30.00 $50.00 $32.00 40.0 % 6.2 % never asked 10 60" in shown
+    assert "unknown" in shown
+    assert "Zen" not in words(await viewer.get(f"{path}?brand=acme"))
+    assert "Acme" not in words(await viewer.get(f"{path}?category=edible"))
+    file = await viewer.get(f"{path}?format=csv")
+    rows = list(csv.DictReader(io.StringIO(file.text)))
+    assert [(row["verdict"], row["score"], row["store"]) for row in rows] == [
+        ("never_asked", "10", "Shop <7>"),
+        ("unknown", "", "Shop <7>"),
+    ]
+    assert "attachment" in file.headers["content-disposition"]
+
+
+async def test_lowest_prices_of_nothing(viewer: httpx.AsyncClient) -> None:
+    shown = words(await viewer.get("/admin/analytics/lowest-prices?q=kush&category=flower"))
+    assert "No matched product with a price meets these filters." in shown
+    file = await viewer.get("/admin/analytics/lowest-prices?format=csv")
+    assert file.text.startswith("canonical_product_id,name,brand")

@@ -349,7 +349,8 @@ class CheckedSpecial(Struct, kw_only=True, frozen=True):
     regular: Annotated[Decimal, doc("Regular price according to the menu.")]
     stated_saving: Annotated[Decimal, doc("Saving according to the menu, 0 to 1.")]
     usual: Annotated[
-        Decimal | None, doc("Price at which, or below which, it cost for half of the observed time; null without any.")
+        Decimal | None,
+        doc("Price at which, or below which, it cost for half of the observed time; null below 30 observed days."),
     ]
     saving: Annotated[
         Decimal | None,

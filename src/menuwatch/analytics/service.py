@@ -213,7 +213,8 @@ SOURCES = {
     ),
     Report.GAPS: ReportSource(
         PriceDispersion, _q.widest_gaps, {"gap_place": int}, "Widest price gaps",
-        "The same rows, by how much more the dearest location asks than the cheapest one.",
+        "What the dearest location asks above the cheapest one for one size of a canonical product, by the ratio. The rows are those\n"
+        "of the price dispersion, with the same left out: stale menus, those with a newer one in quarantine, and implausible prices.",
     ),
     Report.CHEAPEST: ReportSource(
         CheapestQuarter, _q.cheapest_quarter, _PLACE, "Locations in the cheapest quarter",

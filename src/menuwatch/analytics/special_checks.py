@@ -2,9 +2,10 @@
 
 - **Special.** The cheapest option of a size on offer, if it costs less than its regular price.
 - **Observed.** The time of the last 90 days in which the size could be bought and the store was observed.
-- **Usual price.** The price at which, or below which, the size cost for half of the observed time, specials included.
+- **Usual price.** The price at which, or below which, the size cost for half of the observed time, specials included. Not stated if
+  observed for less than LEAST_DAYS.
 - **Score.** How much of the stated saving is one against the usual price: 100 x (usual - price) / (regular - price), from 0 to 100. A
-  special that lasts for more than half of the time is the usual price and has 0. Null if observed for less than LEAST_DAYS.
+  special that lasts for more than half of the time is the usual price and has 0. Null without a usual price.
 - **Verdict.** `genuine`: the regular price, or more, was asked within 90 days (catalog/asked_prices.py: the rule of the public site).
   `doubtful`: the same, with a score below DOUBTFUL. `never_asked`: it was not asked. `unknown`: it was not asked, and the size was
   observed for less than LEAST_DAYS.
@@ -86,9 +87,9 @@ def judge(asked: Sequence[Asked], price: int, regular: int, now: datetime) -> Ch
     usual, observed = usual_price(asked)
     days = observed.total_seconds() / 86_400
     past = past_of_special(asked, price, regular, now)
-    score = None
-    if usual is not None and days >= LEAST_DAYS:
-        score = min(100, max(0, round(100 * (usual - price) / (regular - price))))
+    if days < LEAST_DAYS:
+        usual = None
+    score = None if usual is None else min(100, max(0, round(100 * (usual - price) / (regular - price))))
     if past.regular_until is not None and past.regular_until > now - WINDOW:
         verdict = Verdict.DOUBTFUL if score is not None and score < DOUBTFUL else Verdict.GENUINE
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple
@@ -11,7 +12,7 @@ from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
 from menuwatch.analytics.price_index import PriceIndex, read_price_index
-from menuwatch.analytics.reports import flat_row
+from menuwatch.analytics.reports import MarketDay, flat_row
 from menuwatch.analytics.service import (
     ALL,
     SOURCES,
@@ -82,9 +83,7 @@ _VERDICTS = (
     _Column("Never asked", "never_asked"), _Column("Unknown", "unknown"),
     _Column("Share never asked", "never_asked_share", "share"), _Column("Median score", "score_median", "hours"),
 )  # fmt: skip
-_LEFT_OUT = (
-    _Column("Left out: stale", "stale_locations"), _Column("Left out: implausible", "implausible_locations")
-)  # fmt: skip
+_LEFT_OUT = _Column("Left out", "stale_locations", "left_out")
 REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
     Report.PRICES: ("Price per gram", (
         _STATE, _CATEGORY, _Column("Products", "products"), _Column("Median", "effective.median", "money"),
@@ -125,11 +124,10 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
         _Column("Brand", "brand", "name"), _STATE, _Column("Locations", "locations"), _Column("In stock", "in_stock"),
         _Column("Share of locations", "share", "share"), _Column("Products per location", "products_per_location", "hours"),
     )),
-    Report.DISPERSION: ("Price dispersion", (*_PRICES, *_LEFT_OUT)),
+    Report.DISPERSION: ("Price dispersion", (*_PRICES, _LEFT_OUT)),
     Report.GAPS: ("Widest gaps", (
-        *_PRICES[:6], _Column("At", "cheapest_store", "cheapest"), _Column("Highest", "max", "money"),
-        _Column("At", "dearest_store", "dearest"), _Column("Gap", "gap", "money"),
-        _Column("Above the lowest", "gap_share", "percent"), *_LEFT_OUT,
+        *_PRICES[:5], _Column("Lowest", "min", "cheapest"), _Column("Highest", "max", "dearest"), _Column("Gap", "gap", "money"),
+        _Column("Above the lowest", "gap_share", "percent"), _LEFT_OUT,
     )),
     Report.CHEAPEST: ("Cheapest quarter", (
         _Column("Location", "store", "store"), _Column("State", "state", "text"), _Column("Compared", "compared"),
@@ -141,33 +139,26 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
         _Column("Stated saving", "stated_saving", "percent"), _Column("Saving", "saving", "percent"),
         _Column("Verdict", "verdict", "verdict"), _Column("Score", "score"), _Column("Days observed", "observed_days", "hours"),
     )),
+    Report.SPECIAL_GROUPS: ("Specials by store", (
+        _Column("Store, brand or category", "store", "group"), _STATE, *_VERDICTS
+    )),
+    Report.SHRINKFLATION: ("Shrinkflation", (
+        _Column("Product", "name", "canonical"), _Column("Brand", "brand", "name"), _STORE, _Column("Stores", "stores"),
+        _Column("Was", "larger", "text"), _Column("Is", "smaller", "text"), _Column("Price", "larger_price", "money"),
+        _Column("Price now", "smaller_price", "money"), _Column("Size", "size_change", "percent"),
+        _Column("Price per unit", "unit_price_change", "percent"), _Column("Last seen", "larger_until", "time"),
+        _Column("First seen", "smaller_from", "time"),
+    )),
     Report.MARKET_DAYS: ("By day", (
-        _Column("Day (UTC)", "day", "text"), _STATE, _CATEGORY, _Column("Products", "products"),
-        _Column("Out of stock", "out_of_stock"), _Column("Share out", "out_share", "share"), _Column("On special", "on_special"),
+        _Column("Day (UTC)", "day", "text"), _Column("Products", "products"), _Column("Out of stock", "out_of_stock"),
+        _Column("Share out", "out_share", "share"), _Column("On special", "on_special"),
         _Column("Share on special", "special_share", "share"), _Column("Median discount", "depth_median", "share"),
         _Column("Stores", "stores"), _Column("Known stores", "known_stores"),
     )),
     Report.BRAND_DAYS: ("Brands by day", (
-        _Column("Day (UTC)", "day", "text"), _STATE, _Column("Brand", "brand", "name"), _Column("Products", "products"),
+        _Column("Day (UTC)", "day", "text"), _Column("Brand", "brand", "name"), _Column("Products", "products"),
         _Column("In stock", "in_stock"), _Column("Share of products", "share", "share"), _Column("Stores", "stores"),
         _Column("Share of stores", "store_share", "share"),
-    )),
-    Report.SHRINKFLATION: ("Shrinkflation", (
-        _Column("Product", "name", "canonical"), _Column("Brand", "brand", "name"), _STORE, _Column("Stores", "stores"),
-        _Column("Was", "larger", "text"), _Column("Is", "smaller", "text"), _Column("Price", "larger_price", "money"),
-        _Column("Price now", "smaller_price", "money"), _Column("Size", "size_change", "percent"),
-        _Column("Price per unit", "unit_price_change", "percent"), _Column("Last seen", "larger_until", "time"),
-        _Column("First seen", "smaller_from", "time"),
-    )),
-    Report.SHRINKFLATION: ("Shrinkflation", (
-        _Column("Product", "name", "canonical"), _Column("Brand", "brand", "name"), _STORE, _Column("Stores", "stores"),
-        _Column("Was", "larger", "text"), _Column("Is", "smaller", "text"), _Column("Price", "larger_price", "money"),
-        _Column("Price now", "smaller_price", "money"), _Column("Size", "size_change", "percent"),
-        _Column("Price per unit", "unit_price_change", "percent"), _Column("Last seen", "larger_until", "time"),
-        _Column("First seen", "smaller_from", "time"),
-    )),
-    Report.SPECIAL_GROUPS: ("Specials by store", (
-        _Column("Store", "store", "store"), _STATE, *_VERDICTS
     )),
 }  # fmt: skip
 """Tab and columns of the reports that are tables."""
@@ -239,7 +230,36 @@ def _in_state(report: Report, state: str) -> ReportFilter:
             return ReportFilter(state=None if every else state)
 
 
+def days_chart(rows: Sequence[MarketDay]) -> TimeChart:
+    """Shares of one state and category, of days from the newest on; a day without a refresh is a gap. Pure."""
+    known = {row.day: row for row in rows}
+    newest, oldest = max(known), min(known)
+    days = [oldest + timedelta(days=n) for n in range((newest - oldest).days + 1)]
+
+    def values(name: str) -> list[float | None]:
+        return [
+            None if day not in known or (value := getattr(known[day], name)) is None else float(value) for day in days
+        ]
+
+    return TimeChart(
+        "by-day",
+        "Shares by day",
+        [datetime(day.year, day.month, day.day, tzinfo=UTC) for day in days],
+        [
+            Series("Out of stock", values("out_share"), "bad"),
+            Series("On special", values("special_share"), "info"),
+            Series("Median discount", values("depth_median"), "good", dash=True),
+        ],
+        unit="percent",
+        step=timedelta(days=1),
+        partial=False,
+        height=240,
+    )
+
+
 _SPANS = (30, 90, 365)
+_MOST_DAYS = 1100
+"""Days of a chart, the newest ones."""
 
 
 @router.get("/price-index")
@@ -317,10 +337,17 @@ async def show_report(
     except ExpiredRun:
         request.state.lost_place = True
         page = await read_report(conn, report, where, limit=_MOST)
+    chart = None
+    if (
+        report is Report.MARKET_DAYS
+        and len(days := (await read_report(conn, report, where, limit=_MOST_DAYS)).rows) > 1
+    ):
+        chart = days_chart(days)
     title, columns = REPORTS[report]
     context = {
         "form": form,
         "of_days": report in _OF_DAYS,
+        "chart": chart,
         "states": await list_states(conn),
         "categories": CATEGORY_CHOICES if report in _OF_CATEGORY else None,
         "of_brand": report in _OF_BRAND,

@@ -426,7 +426,7 @@ BEGIN
         (NULL, 'regular', 'Regular price according to the menu.'),
         (NULL, 'verdict', 'genuine, doubtful, never_asked or unknown; see docs/how-to/bargains.md.'),
         (NULL, 'score', 'How much of the stated saving is one against the usual price, 0 to 100; null if observed for less than 30 days.'),
-        (NULL, 'usual', 'Price at which, or below which, it cost for half of the observed time.'),
+        (NULL, 'usual', 'Price at which, or below which, it cost for half of the observed time; null if observed for less than 30 days.'),
         (NULL, 'observed_days', 'Days of the last 90 in which it could be bought and the store was observed.'),
         (NULL, 'began_at', 'Since when it has been on special.'),
         (NULL, 'observed_from', 'Start of the observed time; null if there is none.'),
