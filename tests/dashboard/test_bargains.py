@@ -53,7 +53,8 @@ async def test_the_cheapest_basket_as_tables_and_as_a_file(viewer: httpx.AsyncCl
 DAYS = """
 INSERT INTO market_days (day, state, category, products, in_stock, out_of_stock, priced, on_special, depth_median, depth_mean, stores,
        known_stores)
-VALUES ('2026-11-01', 'NM', 'all', 100, 80, 20, 80, 8, 0.25, 0.2, 3, 4), ('2026-11-03', 'NM', 'all', 110, 90, 10, 90, 18, 0.3, 0.3, 4, 4),
+VALUES ('2026-11-01', 'NM', 'all', 100, 80, 20, 80, 8, 0.25, 0.2, 3, 4),
+       ('2026-11-03', 'NM', 'all', 110, 90, 10, 90, 18, 0.3, 0.3, 4, 4),
        ('2026-11-03', 'NM', 'flower', 50, 40, 10, 40, 4, 0.1, 0.1, 4, 4), ('2026-11-03', 'all', 'all', 999, 9, 9, 9, 9, 0.1, 0.1, 9, 9)
 """
 RUN = """
@@ -61,13 +62,13 @@ INSERT INTO analytics_runs (status, finished_at, window_from, window_to) VALUES 
 RETURNING id
 """
 STORE_ROW = """
-INSERT INTO analytics_store_stats (run_id, dispensary_id, platform, name, state, crawl_enabled, interval_hours, is_scheduled, is_stale, scheduled,
-       succeeded, failed, quarantined, never_begun, undecided, observed_seconds)
+INSERT INTO analytics_store_stats (run_id, dispensary_id, platform, name, state, crawl_enabled, interval_hours, is_scheduled,
+       is_stale, scheduled, succeeded, failed, quarantined, never_begun, undecided, observed_seconds)
 VALUES (%(run)s, 7, 'dutchie', 'Shop <7>', 'NM', true, 4, false, false, 0, 0, 0, 0, 0, 0, 0)
 """
 SPECIAL = """
-INSERT INTO analytics_special_stats (run_id, place, product_id, size, dispensary_id, state, category, brand, price, regular, verdict, score,
-       usual, observed_days, began_at, checked_at)
+INSERT INTO analytics_special_stats (run_id, place, product_id, size, dispensary_id, state, category, brand, price, regular,
+       verdict, score, usual, observed_days, began_at, checked_at)
 VALUES (%(run)s, 1, 1, '3.5 g', 7, 'NM', 'flower', 'Acme', 30, 50, 'never_asked', 10, 32, 60, now(), now()),
        (%(run)s, 2, 2, '', 7, 'NM', 'edible', 'Zen', 10, 20, 'unknown', NULL, NULL, 3, now(), now())
 """
@@ -80,7 +81,7 @@ async def test_figures_by_day_have_a_chart_a_period_and_a_file(viewer: httpx.Asy
     path = "/admin/analytics/by-day"
     shown = await viewer.get(f"{path}?state=NM")
     text = words(shown)
-    assert "2026-11-03 110 10 10.0 % 18 20.0 % 30.0 % 4 4" in text
+    assert "2026-11-03 110 10 10.0 % 20.0 % 30.0 % 4 4" in text
     assert "2026-11-01 100 20 20.0 %" in text
     assert "999" not in text
     assert 'id="chart-by-day"' in shown.text

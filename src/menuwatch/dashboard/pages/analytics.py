@@ -134,7 +134,7 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
         _Column("In the cheapest quarter", "cheapest"), _Column("Share", "share", "share"),
     )),
     Report.SPECIALS: ("Specials", (
-        _Column("Product", "name", "product"), _STORE, _Column("Brand", "brand", "name"), _Column("Size", "size", "name"),
+        _Column("Product", "name", "product"), _STORE, _Column("Size", "size", "text"),
         _Column("Price", "price", "money"), _Column("Regular", "regular", "money"), _Column("Usual", "usual", "money"),
         _Column("Stated saving", "stated_saving", "percent"), _Column("Saving", "saving", "percent"),
         _Column("Verdict", "verdict", "verdict"), _Column("Score", "score"), _Column("Days observed", "observed_days", "hours"),
@@ -151,7 +151,7 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
     )),
     Report.MARKET_DAYS: ("By day", (
         _Column("Day (UTC)", "day", "text"), _Column("Products", "products"), _Column("Out of stock", "out_of_stock"),
-        _Column("Share out", "out_share", "share"), _Column("On special", "on_special"),
+        _Column("Share out", "out_share", "share"),
         _Column("Share on special", "special_share", "share"), _Column("Median discount", "depth_median", "share"),
         _Column("Stores", "stores"), _Column("Known stores", "known_stores"),
     )),
