@@ -41,42 +41,37 @@ SELECT %(run)s, row_number() OVER (ORDER BY by, all_states DESC, CASE WHEN by <>
   FROM x;
 
 -- name: create_packs
--- Sizes of canonical products at stores: those on a menu now, and those that a menu does not have any more (`gone_at`: the last crawl that saw it).
+-- Options of canonical products at stores: those on a menu now, and those that a menu does not have any more (`gone_at`: the last crawl that saw it).
 CREATE TEMPORARY TABLE IF NOT EXISTS packs (
-  canonical bigint NOT NULL, dispensary_id integer NOT NULL, product_id bigint NOT NULL, option text NOT NULL, size text NOT NULL, unit text NOT NULL,
-  amount numeric NOT NULL, regular numeric NOT NULL, listed_at timestamptz NOT NULL, gone_at timestamptz);
+  canonical bigint NOT NULL, dispensary_id integer NOT NULL, product_id bigint NOT NULL, option text NOT NULL, size_key text NOT NULL,
+  regular numeric NOT NULL, listed_at timestamptz NOT NULL, gone_at timestamptz);
 
 -- name: create_pack_sizes
 CREATE TEMPORARY TABLE IF NOT EXISTS pack_sizes (key text NOT NULL, size text NOT NULL, unit text NOT NULL, amount numeric NOT NULL);
 
--- piece: listed
-SELECT i.canonical_product_id AS canonical, p.dispensary_id, p.id AS product_id, coalesce(v.option, '') AS option, size_key(v.weight_g, v.content_mg, v.pieces, v.option) AS size_key,
-         coalesce(v.price_rec, v.price_med) AS regular, p.first_seen_at AS listed_at, p.last_seen_at AS gone_at
-    FROM catalog_products p
-    JOIN product_identities i ON i.product_id = p.id AND i.canonical_product_id IS NOT NULL
-   CROSS JOIN LATERAL jsonb_to_recordset(p.variants) v(option text, weight_g double precision, content_mg numeric, pieces integer, price_rec numeric,
-         price_med numeric)
-   WHERE (p.last_seen_at IS NULL OR (p.consecutive_misses = 3 AND p.last_seen_at > %(until)s::timestamptz - interval '180 days'))
-   UNION ALL
-  SELECT i.canonical_product_id, p.dispensary_id, p.id, g.option, 'o' || g.option, g.regular, p.first_seen_at, g.seen_to
-    FROM gone_options g
-    JOIN catalog_products p ON p.id = g.product_id AND p.last_seen_at IS NULL
-    JOIN product_identities i ON i.product_id = p.id AND i.canonical_product_id IS NOT NULL
-   WHERE g.seen_to > %(until)s::timestamptz - interval '180 days'
-     AND NOT jsonb_path_exists(p.variants, '$[*] ? (@.option == $o)', jsonb_build_object('o', g.option))
+-- name: fill_packs
+INSERT INTO packs (canonical, dispensary_id, product_id, option, size_key, regular, listed_at, gone_at)
+SELECT i.canonical_product_id, p.dispensary_id, p.id, coalesce(v.option, ''), size_key(v.weight_g, v.content_mg, v.pieces, v.option),
+       coalesce(v.price_rec, v.price_med), p.first_seen_at, p.last_seen_at
+  FROM catalog_products p
+  JOIN product_identities i ON i.product_id = p.id AND i.canonical_product_id IS NOT NULL
+ CROSS JOIN LATERAL jsonb_to_recordset(p.variants) v(option text, weight_g double precision, content_mg numeric, pieces integer, price_rec numeric,
+       price_med numeric)
+ WHERE (p.last_seen_at IS NULL OR (p.consecutive_misses = 3 AND p.last_seen_at > %(until)s::timestamptz - interval '90 days'))
+   AND coalesce(v.price_rec, v.price_med) > 0
+ UNION ALL
+SELECT i.canonical_product_id, p.dispensary_id, p.id, g.option, 'o' || g.option, g.regular, p.first_seen_at, g.seen_to
+  FROM gone_options g
+  JOIN catalog_products p ON p.id = g.product_id AND p.last_seen_at IS NULL
+  JOIN product_identities i ON i.product_id = p.id AND i.canonical_product_id IS NOT NULL
+ WHERE g.regular > 0 AND NOT jsonb_path_exists(p.variants, '$[*] ? (@.option == $o)', jsonb_build_object('o', g.option));
 
 -- name: pack_size_keys
-SELECT DISTINCT size_key FROM ({listed}) l;
+SELECT DISTINCT size_key FROM packs;
 
 -- name: fill_pack_sizes
 INSERT INTO pack_sizes (key, size, unit, amount)
 SELECT * FROM unnest(%(keys)s::text[], %(sizes)s::text[], %(units)s::text[], %(amounts)s::numeric[]);
-
--- name: fill_packs
-INSERT INTO packs (canonical, dispensary_id, product_id, option, size, unit, amount, regular, listed_at, gone_at)
-SELECT l.canonical, l.dispensary_id, l.product_id, l.option, z.size, z.unit, z.amount, l.regular, l.listed_at, l.gone_at
-  FROM ({listed}) l JOIN pack_sizes z ON z.key = l.size_key
- WHERE l.regular > 0;
 
 -- name: note_gone_options
 -- Options of states that ended since the last refresh and that their product does not have now, with the last crawl that saw them.
@@ -93,33 +88,33 @@ SELECT DISTINCT ON (h.product_id, o.v ->> 0) h.product_id, o.v ->> 0, coalesce((
 
 -- name: prune_gone_options
 DELETE FROM gone_options g
- WHERE g.seen_to < %(until)s::timestamptz - interval '180 days' OR NOT EXISTS (SELECT FROM catalog_products p WHERE p.id = g.product_id);
+ WHERE g.seen_to < %(until)s::timestamptz - interval '90 days' OR NOT EXISTS (SELECT FROM catalog_products p WHERE p.id = g.product_id);
 
 -- name: fill_shrinkflation
 -- A smaller size in place of a larger one that is on no menu any more, at a higher regular price per gram, milligram or piece: at one store, or
 -- else over stores. The smaller size came at most 14 days before the larger one went, and 30 days after. One that was on a store's first menu may
 -- always have been there.
-WITH gone AS (
+WITH sized AS MATERIALIZED (
+  SELECT p.*, z.size, z.unit, z.amount FROM packs p JOIN pack_sizes z ON z.key = p.size_key
+), gone AS (
   SELECT DISTINCT ON (g.canonical, g.dispensary_id, g.size) g.*
-    FROM packs g
-   WHERE g.gone_at IS NOT NULL AND NOT EXISTS (SELECT FROM packs k WHERE k.canonical = g.canonical AND k.size = g.size AND k.gone_at IS NULL)
+    FROM sized g
+   WHERE g.gone_at IS NOT NULL AND NOT EXISTS (SELECT FROM sized k WHERE k.canonical = g.canonical AND k.size = g.size AND k.gone_at IS NULL)
    ORDER BY g.canonical, g.dispensary_id, g.size, g.gone_at DESC, g.regular
+), listings AS (
+  -- Listings of smaller sizes, and since when they have had the size: where the listing is older, since its last state without the option.
+  SELECT s.*, coalesce((SELECT max(h.ended_at) FROM product_history h
+                         WHERE h.product_id = s.product_id AND h.present AND s.gone_at IS NULL
+                           AND NOT EXISTS (SELECT FROM json_array_elements(h.prices) e WHERE e ->> 0 = s.option)), s.listed_at) AS from_at
+    FROM sized s
+   WHERE EXISTS (SELECT FROM gone g WHERE g.canonical = s.canonical AND g.unit = s.unit AND s.amount < g.amount AND s.amount * 2 > g.amount)
 ), smaller AS (
-  -- Of each size on a menu, since when the store has had it: where its listing is older, since the last state without the option.
-  SELECT DISTINCT ON (s.canonical, s.dispensary_id, s.size) s.*,
-         CASE WHEN f.from_at > d.first_crawled_at THEN f.from_at ELSE '-infinity' END AS from_at
-    FROM packs s
-    JOIN dispensaries d ON d.id = s.dispensary_id
-   CROSS JOIN LATERAL (
-      SELECT least(coalesce((SELECT max(h.ended_at) FROM product_history h
-                              WHERE h.product_id = s.product_id AND h.present
-                                AND NOT EXISTS (SELECT FROM json_array_elements(h.prices) e WHERE e ->> 0 = s.option)), s.listed_at),
-                   (SELECT min(k.listed_at) FROM packs k
-                     WHERE k.canonical = s.canonical AND k.dispensary_id = s.dispensary_id AND k.size = s.size
-                       AND k.product_id <> s.product_id)) AS from_at) f
-   WHERE s.gone_at IS NULL
-     AND EXISTS (SELECT FROM gone g WHERE g.canonical = s.canonical AND g.unit = s.unit AND s.amount < g.amount AND s.amount * 2 > g.amount)
-   ORDER BY s.canonical, s.dispensary_id, s.size, s.regular
+  SELECT s.canonical, s.dispensary_id, s.unit, s.size, s.amount, currency_of(d.state) AS currency,
+         CASE WHEN min(s.from_at) > d.first_crawled_at THEN min(s.from_at) ELSE '-infinity' END AS from_at,
+         min(s.regular) FILTER (WHERE s.gone_at IS NULL) AS regular,
+         (array_agg(s.product_id ORDER BY s.regular, s.product_id) FILTER (WHERE s.gone_at IS NULL))[1] AS product_id
+    FROM listings s JOIN dispensaries d ON d.id = s.dispensary_id
+   GROUP BY s.canonical, s.dispensary_id, s.unit, s.size, s.amount, d.state, d.first_crawled_at
 ), pairs AS (
   SELECT g.canonical, g.dispensary_id, g.unit, g.size AS larger, s.size AS smaller, g.amount AS larger_amount, s.amount AS smaller_amount,
          g.regular AS larger_price, s.regular AS smaller_price, g.gone_at AS larger_until, s.from_at AS smaller_from, g.product_id AS larger_product_id,
@@ -127,16 +122,16 @@ WITH gone AS (
     FROM gone g
     JOIN smaller s ON s.canonical = g.canonical AND s.dispensary_id = g.dispensary_id AND s.unit = g.unit AND s.amount < g.amount
                   AND s.amount * 2 > g.amount
-   WHERE s.from_at BETWEEN g.gone_at - interval '14 days' AND g.gone_at + interval '30 days'
+   WHERE s.product_id IS NOT NULL AND s.from_at BETWEEN g.gone_at - interval '14 days' AND g.gone_at + interval '30 days'
      AND s.regular * g.amount > g.regular * s.amount * 1.01
 ), larger AS (
   SELECT g.canonical, g.unit, g.size, g.amount, currency_of(d.state) AS currency, max(g.gone_at) AS until,
          percentile_cont(0.5) WITHIN GROUP (ORDER BY g.regular::double precision)::numeric AS regular
     FROM gone g JOIN dispensaries d ON d.id = g.dispensary_id GROUP BY 1, 2, 3, 4, 5
 ), after AS (
-  SELECT s.canonical, s.unit, s.size, s.amount, currency_of(d.state) AS currency, min(s.from_at) AS from_at,
-         percentile_cont(0.5) WITHIN GROUP (ORDER BY s.regular::double precision)::numeric AS regular
-    FROM smaller s JOIN dispensaries d ON d.id = s.dispensary_id GROUP BY 1, 2, 3, 4, 5
+  SELECT canonical, unit, size, amount, currency, min(from_at) AS from_at,
+         percentile_cont(0.5) WITHIN GROUP (ORDER BY regular::double precision)::numeric AS regular
+    FROM smaller GROUP BY canonical, unit, size, amount, currency HAVING count(regular) > 0
 ), x AS (
   SELECT p.*, count(*) OVER (PARTITION BY p.canonical, p.larger, p.smaller) AS stores FROM pairs p
    UNION ALL
@@ -145,7 +140,6 @@ WITH gone AS (
     JOIN after s ON s.canonical = l.canonical AND s.unit = l.unit AND s.currency = l.currency AND s.amount < l.amount AND s.amount * 2 > l.amount
    WHERE s.from_at BETWEEN l.until - interval '14 days' AND l.until + interval '30 days' AND s.regular * l.amount > l.regular * s.amount * 1.01
      AND NOT EXISTS (SELECT FROM pairs p WHERE p.canonical = l.canonical AND p.larger = l.size)
-     AND NOT EXISTS (SELECT FROM packs k WHERE k.canonical = s.canonical AND k.size = s.size AND k.listed_at < s.from_at)
 )
 INSERT INTO analytics_shrinkflation_stats (run_id, place, canonical_product_id, brand_id, category, dispensary_id, state, stores, unit, larger, smaller,
        larger_price, smaller_price, larger_until, smaller_from, larger_product_id, smaller_product_id, size_change, unit_price_change)

@@ -116,8 +116,8 @@ _STEPS: tuple[tuple[str, str, str], ...] = (
     ("specials", "fill_specials", "analytics_special_stats"),
     ("special_groups", "fill_special_groups", "analytics_special_group_stats"),
     ("gone_options", "note_gone_options", "gone_options"),
-    ("pack_sizes", "fill_pack_sizes", "pack_sizes"),
     ("packs", "fill_packs", "packs"),
+    ("pack_sizes", "fill_pack_sizes", "pack_sizes"),
     ("shrinkflation", "fill_shrinkflation", "analytics_shrinkflation_stats"),
     ("clear_market_days", "clear_market_days", "market_days"),
     ("market_days", "fill_market_days", "market_days"),
@@ -201,7 +201,7 @@ async def _run(conn: Connection, run_id: int, since: datetime, until: datetime, 
             if name == "sizes":
                 values |= await _sizes(conn)
             if name == "pack_sizes":
-                values |= await _pack_sizes(conn, until)
+                values |= await _pack_sizes(conn)
             # Planned with the current tables: the ones that a statement reads were empty until now.
             written = (await conn.execute(_statements[query], values, prepare=False)).rowcount
             await conn.execute(statements.SQL("ANALYZE {}").format(statements.Identifier(table)))
@@ -236,10 +236,10 @@ async def _sizes(conn: Connection) -> dict[str, list[str]]:
 _UNITS = {"g": "g", "mg": "mg", "piece": "pieces", "pieces": "pieces"}
 
 
-async def _pack_sizes(conn: Connection, until: datetime) -> dict[str, list[Any]]:
+async def _pack_sizes(conn: Connection) -> dict[str, list[Any]]:
     """The sizes that are amounts, with their units, of what is or was on a menu."""
     found = {}
-    for key, size in (await _read_sizes(conn, _statements["pack_size_keys"], {"until": until})).items():
+    for key, size in (await _read_sizes(conn, _statements["pack_size_keys"])).items():
         amount, _, unit = size.partition(" ")
         try:
             number = Decimal(amount)
@@ -251,9 +251,9 @@ async def _pack_sizes(conn: Connection, until: datetime) -> dict[str, list[Any]]
     return {"keys": list(found), "sizes": list(sizes), "units": list(units), "amounts": list(amounts)}
 
 
-async def _read_sizes(conn: Connection, query: Any, values: dict[str, Any] | None = None) -> dict[str, str]:
+async def _read_sizes(conn: Connection, query: Any) -> dict[str, str]:
     """The size of each key that has one."""
-    keys = [row[0] for row in await (await conn.execute(query, values)).fetchall()]
+    keys = [row[0] for row in await (await conn.execute(query)).fetchall()]
     sizes = {key: size_of({_SIZE_FIELDS[key[0]]: int(key[1:]) if key[0] == "p" else key[1:]}) for key in keys}
     return {key: size for key, size in sizes.items() if size is not None}
 
