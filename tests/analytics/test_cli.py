@@ -92,6 +92,7 @@ def test_every_figure_in_every_form(run: Any) -> None:
         ("brands", "--brand", "acme"), ("categories", "--state", "nm", "--category", "Flower"),
         ("out-of-stock",), ("out-of-stock", "--by", "store", "--store", "shop"),
         ("new-and-gone", "--by", "store", "--since", "7d"), ("stores", "--fresh"), ("coverage",),
+        ("specials", "--verdict", "unknown", "--brand", "ACME"), ("specials", "--by", "store"), ("by-day", "--category", "flower"),
     ):  # fmt: skip
         assert json.loads(run(*words, "--json").stdout)["items"], words
         assert len(run(*words).stdout.splitlines()) > 1, words
@@ -140,7 +141,43 @@ def test_coverage_takes_a_limit(run: Any) -> None:
         (("stores", "--stale", "--fresh"), "--stale and --fresh are mutually exclusive"),
         (("brands", "--json", "--format", "csv"), "mutually exclusive"),
         (("new-and-gone", "--since", "soon"), "--since 'soon' is not a time"),
+        (("specials", "--by", "store", "--verdict", "unknown"), "--by and --verdict are mutually exclusive"),
+        (("by-day", "--brand", "x"), "add --brands"),
+        (("by-day", "--from", "soon"), "--from 'soon' is not a date"),
+        (("by-day", "--from", "2026-02-02", "--to", "2026-02-01"), "--from 2026-02-02 is after --to 2026-02-01"),
+        (("lowest-prices", "--category", "unknown"), "--category unknown is not supported here"),
+        (("lowest-prices", "--state", "XX"), "unknown state 'XX'"),
     ],
 )
 def test_what_is_refused(run: Any, words: tuple[str, ...], said: str) -> None:
     assert said in str(run(*words).exception)
+
+
+def test_lowest_prices_in_every_form(run: Any, database_url: str) -> None:
+    with psycopg.connect(database_url) as conn:
+        conn.execute(
+            "INSERT INTO canonical_products (name, category, listings, stores) VALUES ('Kush', 'flower', 1, 1)"
+        )
+        conn.execute(
+            "INSERT INTO match_signatures (key, block, parsed, canonical_product_id)"
+            " SELECT gen_random_uuid(), 'b', '{}', id FROM canonical_products"
+        )
+        conn.execute(
+            "INSERT INTO product_matches (product_id, dispensary_id, source_version, signature_id, canonical_product_id)"
+            " SELECT p.id, p.dispensary_id, 1, s.id, s.canonical_product_id FROM catalog_products p, match_signatures s"
+            " WHERE p.provider_product_id = '0'"
+        )
+    (row,) = json.loads(run("lowest-prices", "--q", "kush", "--json").stdout)["items"]
+    assert (row["size"], row["now"]["price"], row["now"]["store"], row["is_lowest_ever"]) == (
+        "1 g",
+        8,
+        "The Shop",
+        True,
+    )
+    (flat,) = csv.DictReader(io.StringIO(run("lowest-prices", "--csv").stdout))
+    assert (flat["now_price"], flat["lowest_ever_store"]) == ("8", "The Shop")
+    table = run("lowest-prices").stdout.splitlines()
+    assert table[1].split()[:7] == ["1", "Kush", "-", "1", "g", "1", "8.00"]
+    assert "No matching products" in run("lowest-prices", "--category", "edible").stderr
+    run("refresh")
+    assert json.loads(run("shrinkflation", "--json").stdout)["items"] == []
