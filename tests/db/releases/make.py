@@ -1,4 +1,4 @@
-"""Makes the dump of a release: `python -m tests.db.releases.make tests/db/releases/schema_0_2_0.sql`.
+"""Makes the dump of a release: `python -m tests.db.releases.make 0_2_0`.
 
 A database is migrated to the newest schema and gets a row in every table, so run it on the commit of the release. The result is plain
 SQL without anything that differs between two runs.
@@ -20,6 +20,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from menuwatch.db import embedded, migrate
+from tests.db.releases import files
 
 AT = "2026-11-01T00:00:00Z"
 LATER = "2026-11-01T06:00:00Z"
@@ -164,7 +165,7 @@ def _pg_dump() -> Path:
     return max(installed, key=lambda tool: int(re.sub(r"\D", "", tool.parts[-3]) or 0))
 
 
-def main(target: Path) -> None:
+def main(version: str) -> None:
     with tempfile.TemporaryDirectory(prefix="menuwatch-release-") as folder:
         url, stack = embedded.start(Path(folder) / "data")
         with stack:
@@ -174,20 +175,22 @@ def main(target: Path) -> None:
             migrate.migrate(url)
             with psycopg.connect(url) as conn:
                 fill(conn)
-            arguments = [
-                str(_pg_dump()),
-                "--no-owner",
-                "--no-comments",
-                "--no-privileges",
-                "--rows-per-insert=100",
-                "--restrict-key=x",
-                url,
-            ]
-            done = subprocess.run(
-                arguments, capture_output=True, text=True, check=True, env={**os.environ, "TZ": "UTC"}
-            )
-            target.write_text(plain(done.stdout), encoding="utf-8")
+            for target, sections in zip(files(version), (["pre-data"], ["data", "post-data"]), strict=True):
+                arguments = [
+                    str(_pg_dump()),
+                    "--no-owner",
+                    "--no-comments",
+                    "--no-privileges",
+                    "--rows-per-insert=100",
+                    "--restrict-key=x",
+                    *(f"--section={section}" for section in sections),
+                    url,
+                ]
+                done = subprocess.run(
+                    arguments, capture_output=True, text=True, check=True, env={**os.environ, "TZ": "UTC"}
+                )
+                target.write_text(plain(done.stdout), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1])
