@@ -14,11 +14,12 @@ from menuwatch.accounts import first_password as first_login
 from menuwatch.accounts import users
 from menuwatch.accounts.passwords import Passwords
 from menuwatch.cli.output import echo, notice
-from menuwatch.cli.startup import load_settings, on_signals
+from menuwatch.cli.startup import load_settings
 from menuwatch.cli.worker_processes import run_worker_pool, start_pod
 from menuwatch.config.settings import Settings
 from menuwatch.core import gc_tuning as collector
 from menuwatch.core.logging import get_logger
+from menuwatch.core.signals import on_signals
 from menuwatch.db import embedded
 from menuwatch.db import migrate as migrations
 from menuwatch.ops.backup.mark import refuse_unfinished

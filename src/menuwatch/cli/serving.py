@@ -12,10 +12,10 @@ from starlette.types import ASGIApp
 
 from menuwatch import bootstrap
 from menuwatch.api.app import create_app
-from menuwatch.cli.startup import on_signals
 from menuwatch.config.settings import Settings
 from menuwatch.core.errors import Refused
 from menuwatch.core.logging import get_logger
+from menuwatch.core.signals import on_signals
 from menuwatch.dashboard.app import create_dashboard
 from menuwatch.db.loop import running
 from menuwatch.geo import postcodes

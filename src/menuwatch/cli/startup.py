@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from menuwatch.config.settings import Settings
@@ -78,22 +76,3 @@ def in_transaction(act: Callable[[System, Connection], Awaitable[T]]) -> T:
             return await act(system, conn)
 
     return in_connection(run)
-
-
-@contextlib.contextmanager
-def on_signals(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> Iterator[None]:
-    """The first SIGTERM or SIGINT asks for a graceful stop; a second one has its usual effect."""
-    handled = (signal.SIGTERM, signal.SIGINT)
-
-    def once() -> None:
-        for number in handled:
-            loop.remove_signal_handler(number)
-        act()
-
-    for number in handled:
-        loop.add_signal_handler(number, once)
-    try:
-        yield
-    finally:
-        for number in handled:
-            loop.remove_signal_handler(number)

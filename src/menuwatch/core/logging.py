@@ -193,6 +193,11 @@ def configure(log_format: str = "console", level: str = "info", stream: TextIO |
     root.addHandler(_Libraries(max(_LEVELS[level], logging.WARNING)))
 
 
+def is_configured() -> bool:
+    """Whether this process has set up logging, by `configure` or by means of its own."""
+    return _set_up is not None or bool(_structlog().is_configured())
+
+
 _set_up: Callable[[], None] | None = None
 """What is left to do of the last `configure`."""
 _setting_up = Lock()

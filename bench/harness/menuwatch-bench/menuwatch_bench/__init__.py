@@ -1,0 +1,1 @@
+"""Menuwatch's task queue in the benchmark hardbyte/postgresql-job-queue-benchmarking."""
