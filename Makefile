@@ -11,7 +11,7 @@ SLOW := test_embedded.py test_embedded_refusals.py test_keeper.py test_page_plan
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast chaos soak months attack screenshots check fix bench bench-fetch bench-images bench-volume bench-pages bench-queue bench-storage lock openapi sample clean
+.PHONY: help setup demo test test-fast chaos soak months attack screenshots check fix bench bench-fetch bench-images bench-volume bench-pages bench-harness bench-queue bench-storage lock openapi sample clean
 
 help: ## List all targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -83,6 +83,9 @@ bench-matching: $(READY) ## Benchmark product matching against Splink and plain 
 
 bench-queue: $(READY) ## Benchmark the task queue against four others (half an hour; bench/queue/README.md)
 	@$(BIN)/python bench/queue/run.py
+
+bench-harness: $(READY) ## Run the cells of a public queue benchmark: throughput, pressure, chaos (half an hour; bench/harness/README.md)
+	@$(BIN)/python bench/harness/run.py
 
 bench-fetch: $(READY) ## Benchmark the fetch path against curl_cffi, crawlee and Scrapy (bench/fetch/README.md)
 	@$(BIN)/python bench/fetch.py

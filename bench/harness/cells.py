@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -52,6 +52,10 @@ class Cell:
     depth: int = 4000
     batch_max: int = 128
     ledger: bool = False
+
+    def scaled(self, by: float) -> Cell:
+        """The same with longer or shorter phases."""
+        return replace(self, phases=tuple(replace(phase, seconds=phase.seconds * by) for phase in self.phases))
 
 
 def _throughput(workers: int) -> Cell:

@@ -63,14 +63,8 @@ def _pressure(results: Results) -> str:
     for cell, by_system in results.items():
         for system, found in by_system.items():
             clean, stress = ([_phase(found, label, name) for name in _SHOWN] for label in ("clean", "stress"))
-            rows.append(
-                [
-                    system,
-                    cell,
-                    *map(_number, (clean[0], stress[0], found.get("ratio"), clean[1], stress[1], stress[2], stress[3])),
-                ]
-                + _outcome(found)
-            )
+            rates = (clean[0], stress[0], found.get("ratio"), clean[1], stress[1], stress[2], stress[3])
+            rows.append([system, cell, *map(_number, rates), *_outcome(found)])
     return _table(rows) if results else ""
 
 

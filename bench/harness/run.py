@@ -49,12 +49,20 @@ def main() -> None:
     parser.add_argument(
         "--rounds", type=int, default=1, help="how often each cell is measured (default 1); medians are reported"
     )
+    parser.add_argument(
+        "--scale",
+        type=float,
+        default=1.0,
+        help="multiplies the length of every phase (default 1); below 0.4 they have no sample",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     given = parser.parse_args()
     if given.rounds < 1:
         parser.error("--rounds must be at least 1")
+    if not 0.4 <= given.scale <= 100:
+        parser.error("--scale must be between 0.4 and 100")
     wanted = [cell for cell in catalog.CELLS if cell.name in given.cells or cell.group in given.cells]
-    measured, left_out, version = _measure(given.only, wanted, given.rounds)
+    measured, left_out, version = _measure(given.only, [cell.scaled(given.scale) for cell in wanted], given.rounds)
     results = {
         cell: {system: _middle(rounds) for system, rounds in by_system.items()} for cell, by_system in measured.items()
     }

@@ -1,5 +1,5 @@
-"""The PostgreSQL server of a run: the binaries of the embedded server, the benchmark's settings, a port of its own; it can be stopped and
-started again at the same address."""
+"""The PostgreSQL server of a run: the binaries of the embedded server, the benchmark's settings, a port of its own. It can be stopped
+and started again at the same address."""
 
 from __future__ import annotations
 

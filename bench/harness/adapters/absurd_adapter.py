@@ -1,4 +1,4 @@
-"""Absurd by its Python SDK; its schema is the one that absurdctl brings along. It has no bulk enqueue: `spawn_task` is called in a pipeline."""
+"""Absurd by its Python SDK and the schema of absurdctl. It has no bulk enqueue: `spawn_task` is called in a pipeline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TASK = "bench_job"
 
 class Absurd:
     name = "absurd"
-    event_tables = [f"absurd.t_{QUEUE}", f"absurd.r_{QUEUE}"]
+    event_tables = (f"absurd.t_{QUEUE}", f"absurd.r_{QUEUE}")
 
     def __init__(self, settings: Settings) -> None:
         self.version = f"absurd-sdk {version('absurd-sdk')}"

@@ -23,7 +23,7 @@ class BenchJob:
 
 class Awa:
     name = "awa"
-    event_tables: list[str] = []
+    event_tables = ()
 
     def __init__(self, settings: Settings) -> None:
         self.version = f"awa-pg {version('awa-pg')}"

@@ -20,7 +20,7 @@ SILENT = 5.0
 
 class Procrastinate:
     name = "procrastinate"
-    event_tables = ["public.procrastinate_jobs", "public.procrastinate_events"]
+    event_tables = ("public.procrastinate_jobs", "public.procrastinate_events")
 
     def __init__(self, settings: Settings) -> None:
         self.version = f"procrastinate {version('procrastinate')}"

@@ -34,7 +34,7 @@ class Menuwatch:
     """Its producer and its observer each have a connection, which is opened anew when it is lost."""
 
     name = "menuwatch"
-    event_tables = ["public.task_live", "public.task_history"]
+    event_tables = ("public.task_live", "public.task_history")
 
     def __init__(self, settings: Settings) -> None:
         self.version = version("menuwatch")

@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,7 +39,7 @@ class Queue(Protocol):
 
     name: str
     version: str
-    event_tables: list[str]
+    event_tables: Sequence[str]
 
     async def install(self) -> None:
         """Brings the empty database to the queue's schema; another replica may have done so."""
