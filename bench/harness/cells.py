@@ -51,6 +51,7 @@ class Cell:
     rate: float | None = 800
     depth: int = 4000
     batch_max: int = 128
+    work_ms: int = 1
     ledger: bool = False
 
     def scaled(self, by: float) -> Cell:
@@ -72,7 +73,7 @@ def _pressure(name: str, act: Callable[[Stage, float], AbstractContextManager[No
 
 def _chaos(name: str, *phases: Phase) -> Cell:
     whole = (Phase("warmup", 2), Phase("baseline", 5), *phases, Phase("recovery", 6))
-    return Cell(name=name, group="chaos", phases=whole, workers=8, replicas=2, rate=100, ledger=True)
+    return Cell(name=name, group="chaos", phases=whole, workers=8, replicas=2, rate=100, work_ms=50, ledger=True)
 
 
 CELLS = (
@@ -132,6 +133,7 @@ def _run(cell: Cell, system: System, stage: Stage) -> dict[str, Any]:
         "PRODUCER_BATCH_MAX": str(cell.batch_max),
         "TARGET_DEPTH": str(cell.depth),
         "WORKER_COUNT": str(cell.workers),
+        "JOB_WORK_MS": str(cell.work_ms),
         "SAMPLE_EVERY_S": str(SAMPLE_SECONDS),
         "LATENCY_WINDOW_MS": "4000",
     }

@@ -151,7 +151,7 @@ async function observe() {
       depth = rows[0].n;
       depthFrom = before;
     } catch {}
-    await sleep(100);
+    await sleep(250);
   }
 }
 function sample(ms) {

@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 Job = dict[str, Any]
 Work = Callable[[Job], Awaitable[None]]
 
-_IDLE = 0.1
+_OBSERVE_EVERY = 0.25
 _AFTER_ERROR = 0.2
 _LAST_WORDS = 4.0
 """Seconds that a worker has to end after SIGTERM: the contract gives the process five."""
@@ -269,7 +269,7 @@ class Adapter:
                     before = (self._enqueued, self._started)
                     self._depth = await self._queue.depth()
                     self._depth_from = before
-            await asyncio.sleep(_IDLE)
+            await asyncio.sleep(_OBSERVE_EVERY)
 
     async def _sample(self) -> None:
         every = self._settings.every
