@@ -19,7 +19,7 @@ _READERS = 4
 _READ_EVERY = 0.1
 _KILLS_PER_SECOND = 10
 _IDLE_CONNECTIONS = 300
-_KILL_EVERY = 3.0
+_KILL_EVERY = 5.0
 
 _CUT = """
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity

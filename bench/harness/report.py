@@ -56,7 +56,7 @@ def _pressure(results: Results) -> str:
         "dead",
         "dead/job",
         "drained s",
-        "lost",
+        "unfinished",
         "passed",
     ]
     rows = [head]
@@ -72,7 +72,9 @@ _SHOWN = ("completion_rate", "claim_p95_ms", "dead_tuples", "dead_rows_per_job")
 
 
 def _chaos(results: Results) -> str:
-    rows = [["chaos", "cell", "before/s", "after/s", "ratio", "enqueued", "repeated", "drained s", "lost", "passed"]]
+    rows = [
+        ["chaos", "cell", "before/s", "after/s", "ratio", "enqueued", "repeated", "drained s", "unfinished", "passed"]
+    ]
     for cell, by_system in results.items():
         for system, found in by_system.items():
             rates = [_phase(found, label, "completion_rate") for label in ("baseline", "recovery")]
@@ -93,7 +95,7 @@ def _outcome(found: dict[str, Any]) -> list[str]:
         return ["", "", f"no: {found['failed'].splitlines()[-1][:60]}"]
     return [
         _number(found["drained_seconds"]) if found["drained_seconds"] is not None else "never",
-        _number(found["jobs"]["lost"]),
+        _number(found["jobs"]["unfinished"]),
         "yes" if found["passed"] else "no",
     ]
 

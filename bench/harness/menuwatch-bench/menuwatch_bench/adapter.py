@@ -43,6 +43,10 @@ class Menuwatch:
         self._connections: dict[str, Any] = {}
 
     async def install(self) -> None:
+        conn = await self._connection("observer")
+        cursor = await conn.execute("SELECT to_regclass('worker_tasks') IS NOT NULL")
+        if (await cursor.fetchone())[0]:
+            return
         with tempfile.TemporaryDirectory() as home:
             await asyncio.to_thread(
                 subprocess.run,

@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -144,6 +144,8 @@ class Adapter:
         self._numbers = itertools.count()
         self._latencies = Latencies(settings.window)
         self._enqueued = self._started = self._done = 0
+        self._sampled = (time.monotonic(), 0, 0)
+        """When the last samples were taken, and how many jobs were enqueued and done by then."""
         self._depth = 0
         self._depth_from = (0, 0)
         self._worker_restarts = 0
@@ -166,7 +168,7 @@ class Adapter:
         await asyncio.gather(*others, return_exceptions=True)
         await asyncio.wait({worker}, timeout=_LAST_WORDS)
         worker.cancel()
-        self._emit_samples(self._settings.every)
+        self._emit_samples()
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self._queue.close(), 1)
         for task in ended - {stopped}:
@@ -192,6 +194,7 @@ class Adapter:
         while not self._stop.is_set():
             try:
                 await self._queue.work(self._job, self._settings.slots, self._stop)
+                return
             except Exception as error:
                 if self._stop.is_set():
                     return
@@ -223,7 +226,7 @@ class Adapter:
             self._enqueued += count
             self._note("e", jobs)
 
-    async def _orders(self) -> Any:
+    async def _orders(self) -> AsyncIterator[int]:
         """How many jobs to enqueue, each time when it is time."""
         settings = self._settings
         if settings.mode == "fixed" and settings.pacing == "harness":
@@ -273,18 +276,16 @@ class Adapter:
 
     async def _sample(self) -> None:
         every = self._settings.every
-        last = time.monotonic()
-        self._before = (0, 0)
         while True:
             await asyncio.sleep(every - time.time() % every)
-            now = time.monotonic()
-            self._emit_samples(now - last)
-            last = now
+            self._emit_samples()
 
-    def _emit_samples(self, seconds: float) -> None:
+    def _emit_samples(self) -> None:
         settings = self._settings
-        enqueued, done = getattr(self, "_before", (0, 0))
-        self._before = (self._enqueued, self._done)
+        since, enqueued, done = self._sampled
+        now = time.monotonic()
+        seconds = max(now - since, 0.001)
+        self._sampled = (now, self._enqueued, self._done)
         samples: list[tuple[str, float, float]] = [
             ("enqueue_rate", (self._enqueued - enqueued) / seconds, settings.every),
             ("completion_rate", (self._done - done) / seconds, settings.every),
