@@ -190,17 +190,18 @@ class Adapter:
     # Worker
 
     async def _work(self) -> None:
-        """A worker that ends with an error is started again, as a supervisor would."""
-        while not self._stop.is_set():
+        """A worker that ends by itself is started again, as a supervisor would."""
+        while True:
+            why = "it returned"
             try:
                 await self._queue.work(self._job, self._settings.slots, self._stop)
-                return
             except Exception as error:
-                if self._stop.is_set():
-                    return
-                self._worker_restarts += 1
-                _say(f"the worker ended, it is started again: {type(error).__name__}: {error}")
-                await asyncio.sleep(_AFTER_ERROR)
+                why = f"{type(error).__name__}: {error}"
+            if self._stop.is_set():
+                return
+            self._worker_restarts += 1
+            _say(f"the worker ended, it is started again: {why}")
+            await asyncio.sleep(_AFTER_ERROR)
 
     async def _job(self, job: Job) -> None:
         self._latencies.add(max(0.0, time.time() * 1000 - job["at"]))
