@@ -322,7 +322,7 @@ PAGES = [
     "/admin/analytics/price-index",
     "/admin/analytics/price-index?state=AZ&category=flower&days=365",
     "/admin/analytics/cheapest-basket",
-    "/admin/analytics/cheapest-basket?item=flower:3.5+g&item=edible:100+mg&near=33.45,-112.07&miles=50",
+    "/admin/analytics/cheapest-basket?items=flower:3.5+g&near=33.45,-112.07&miles=50",
     "/admin/analytics/lowest-prices",
     "/admin/quality",
     "/admin/quality/stores",

@@ -13,11 +13,13 @@ from menuwatch.analytics import basket, lowest_prices
 from menuwatch.analytics.basket import CheapestBasket
 from menuwatch.analytics.products import CanonicalFilter
 from menuwatch.analytics.service import ALL, UNKNOWN, Report, ReportFilter, read_report
+from menuwatch.catalog.asked_prices import WINDOW
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.errors import InvalidField, Refused
 from menuwatch.dashboard import screen
 from menuwatch.dashboard.csv_file import csv_response
 from menuwatch.dashboard.pages.analytics import CATEGORY_CHOICES, REPORTS, list_states
+from menuwatch.db.clock import database_now
 from menuwatch.db.pool import Connection
 from menuwatch.stores.service import FARTHEST_MILES, Circle
 from menuwatch.web import paging
@@ -106,6 +108,7 @@ async def show_lowest_prices(
         "reports": REPORTS,
         "info": (await read_report(conn, Report.COVERAGE, ReportFilter(), limit=1)).info,
         "rows": page.items,
+        "long_ago": await database_now(conn) - WINDOW,
         **screen.page_links(request, paging.encode(*page.next) if page.next else None),
     }
     return screen.render(request, "analytics/lowest_prices.html", context)
