@@ -186,6 +186,15 @@ async def test_every_route_that_changes_something(shop: Shop, database_url: str)
         ("POST", "/api/payloads/{payload_id}/release", f"/api/payloads/{has['bad']}/release", None, "payload_released"),
         ("POST", "/api/payloads/{payload_id}/reject", f"/api/payloads/{has['worse']}/reject", None, "payload_rejected"),
         (
+            "POST", "/api/quality/rules", "/api/quality/rules", {"measure": "null.price", "condition": "ignore"},
+            "quality_rule_added",
+        ),
+        ("DELETE", "/api/quality/rules/{rule_id}", "/api/quality/rules/1", None, "quality_rule_removed"),
+        (
+            "PUT", "/api/quality/stores/{store_id}/point-of-sale", f"/api/quality/stores/{store}/point-of-sale",
+            {"name": "Till"}, "point_of_sale_set",
+        ),
+        (
             "POST", "/api/stores", "/api/stores", {"menu_url": "https://dutchie.com/dispensary/another-one"}, "store_added",
         ),
         ("PATCH", "/api/stores/{store_id}", f"/api/stores/{store}", {"crawl_enabled": False}, "store_disabled"),

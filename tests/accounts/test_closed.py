@@ -41,6 +41,7 @@ WRITES = {
     "/api/proxies": P.PROXIES,
     "/api/hosts": P.HOSTS,
     "/api/alerts": P.ALERTS,
+    "/api/quality": P.ALERTS,
     "/api/matching": P.MATCHING,
     "/api/crawl/jobs": P.TASKS,
 }
