@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+RUNNABLE := $(VENV)/.runnable
+QUIETLY := -qq --disable-pip-version-check
 JOBS ?= 2
 SLOW := test_embedded.py test_embedded_refusals.py test_keeper.py test_page_plans.py test_releases.py test_tasks_model.py test_tasks_plans.py test_volume.py
 
@@ -18,17 +20,22 @@ help: ## List all targets
 
 setup: $(READY) ## Create the virtual environment with the locked dependencies
 
-$(READY): requirements.lock pyproject.toml package-lock.json hatch_build.py
+# What the program needs to run, without what its development needs.
+$(RUNNABLE): deploy/requirements.lock deploy/requirements-build.lock pyproject.toml package-lock.json hatch_build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Menuwatch needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Use another: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) has no venv module; on Debian: apt-get install python3-venv"; exit 1; }
 	@echo "Setting up $(VENV) (once, about a minute) ..."
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
-	@command -v npm >/dev/null || $(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-node.lock
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install $(QUIETLY) --require-hashes -r deploy/requirements.lock -r deploy/requirements-build.lock
+	@command -v npm >/dev/null || $(BIN)/python -m pip install $(QUIETLY) --require-hashes -r requirements-node.lock
+	@$(BIN)/python -m pip install $(QUIETLY) --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## Run the demo: crawl a simulated market; in a terminal, keep its dashboard and site running
+$(READY): requirements.lock $(RUNNABLE)
+	@$(BIN)/python -m pip install $(QUIETLY) --require-hashes -r requirements.lock
+	@touch $@
+
+demo: $(RUNNABLE) ## Run the demo: crawl a simulated market; in a terminal, keep its dashboard and site running
 	@if [ -n "$(KEEP)" ] || { [ -t 0 ] && [ -t 1 ]; }; then $(BIN)/menuwatch demo --keep; else $(BIN)/menuwatch demo; fi
 
 test: $(READY) check ## Check style, types and imports, and run all tests
@@ -105,7 +112,7 @@ sample: $(READY) ## Regenerate the sample menu of the README
 lock: ## Pin the newest dependencies with hashes, also for the image (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock pyproject.toml
 	uv pip compile --quiet --universal --python-version 3.11 --extra ip2location --generate-hashes --no-header --no-emit-index-url --no-annotate -c requirements.lock -o deploy/requirements.lock pyproject.toml
-	echo 'hatchling>=1.27' | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate -c requirements.lock -o deploy/requirements-build.lock -
+	printf 'hatchling>=1.27\neditables>=0.5\n' | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate -c requirements.lock -o deploy/requirements-build.lock -
 
 clean: ## Remove build and test artifacts (not your data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis dist build

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,17 +73,21 @@ def products(count: int, seed: int) -> list[Product]:
 def listings(count: int, stores: int, true_products: int, seed: int = 1) -> Iterator[tuple[dict[str, Any], int]]:
     """(listing, number of its true product); each store has equally many, a few products stand in very many stores."""
     goods = products(true_products, seed)
-    each = count // stores
     for store in range(stores):
-        rng = random.Random(seed * 1_000_003 + store)
-        style = _STYLES[store % len(_STYLES)]
-        region = rng.random()
-        chosen: set[tuple[int, str]] = set()
-        while len(chosen) < each:
-            near = int(len(goods) * ((region + 0.3 * rng.random() ** 2) % 1.0))
-            chosen.add((near, rng.choice(_KINDS[goods[near].kind][3])))
-        for at, (number, size) in enumerate(sorted(chosen)):
-            yield _listing(goods[number], size, store, at, style, rng), number
+        yield from store_listings(goods, store, count // stores, seed)
+
+
+def store_listings(goods: Sequence[Product], store: int, count: int, seed: int) -> Iterator[tuple[dict[str, Any], int]]:
+    """The listings of one store."""
+    rng = random.Random(seed * 1_000_003 + store)
+    style = _STYLES[store % len(_STYLES)]
+    region = rng.random()
+    chosen: set[tuple[int, str]] = set()
+    while len(chosen) < count:
+        near = int(len(goods) * ((region + 0.3 * rng.random() ** 2) % 1.0))
+        chosen.add((near, rng.choice(_KINDS[goods[near].kind][3])))
+    for at, (number, size) in enumerate(sorted(chosen)):
+        yield _listing(goods[number], size, store, at, style, rng), number
 
 
 def _listing(product: Product, size: str, store: int, at: int, style: str, rng: random.Random) -> dict[str, Any]:
