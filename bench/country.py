@@ -1,6 +1,6 @@
 """A whole country: what a day's crawl, history, matching, analytics and the public site cost with millions of products.
 
-    python bench/country.py --keep DIR [--stores 12000] [--products 600] [--processes 1,2,4] [--json]
+    python bench/country.py [--keep DIR] [--stores 12000] [--products 600] [--processes 1,2,4] [--json]
 
 Menus of Dutchie are written to the archive for a first day and for one more day of each number of `--processes`. Their items are
 those of the simulated market, with names of bench/matching/market.py (17 listings for each true product), so no two stores have the
@@ -9,8 +9,7 @@ another price, half another quantity. The menus of a day are then applied by `me
 from the archive, on an embedded server with its default durability. One of these processes matches products and indexes them for the
 public site meanwhile, as in any installation.
 
-`--keep` is the folder of the database. A run that ended begins again at the step that it was in; figures of finished steps are kept in
-country.json there.
+With `--keep`, database, archive and figures (country.json) stay in that folder, and a run that ended goes on with its next step.
 
     first_day, days[]   seconds from the first claim to the last commit, products per second, the largest memory of one worker process
     refresh             matching, index of the public site, analytics and data quality after the last day, each in seconds
@@ -31,6 +30,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -480,7 +480,7 @@ def run(home: Path, sizes: Sizes, processes: Sequence[int], last: str, told: Tol
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keep", type=Path, required=True, help="folder of the database and the archive")
+    parser.add_argument("--keep", type=Path, help="folder in which the database and the archive are kept")
     parser.add_argument("--stores", type=int, default=12_000)
     parser.add_argument("--products", type=int, default=600, help="products of each menu")
     parser.add_argument("--processes", default="1,2,4", help="worker processes of each day, comma-separated")
@@ -490,7 +490,9 @@ def main() -> None:
     processes = [int(count) for count in args.processes.split(",")]
     sizes = Sizes(stores=args.stores, products=args.products, days=1 + len(processes))
     told = lambda text: print(text, file=sys.stderr, flush=True)  # noqa: E731
-    report = run(args.keep, sizes, processes, args.until, told)
+    with contextlib.ExitStack() as stack:
+        home = args.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="menuwatch-bench-")))
+        report = run(home, sizes, processes, args.until, told)
     if args.json:
         print(json.dumps(report))
         return
