@@ -328,6 +328,7 @@ PAGES = [
     "/admin/quality/stores",
     "/admin/quality/stores/{store_id}",
     "/admin/quality/words",
+    "/admin/quality/audits",
     "/admin/quality/rules",
     "/admin/changes",
     "/admin/changes?kind=price_drop&percent=20",

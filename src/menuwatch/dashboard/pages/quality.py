@@ -12,8 +12,10 @@ from menuwatch.accounts.model import Permission
 from menuwatch.core.errors import InvalidField, NotFound
 from menuwatch.dashboard import screen, tables
 from menuwatch.dashboard.pages.stores import StorePath
+from menuwatch.db.pool import Connection
 from menuwatch.quality import labels
 from menuwatch.quality import service as quality
+from menuwatch.quality.audit import list_audits
 from menuwatch.quality.measures import NAMES
 from menuwatch.quality.service import CONDITIONS, SCOPES, SEVERITIES, FindingFilter, store_key
 from menuwatch.stores import service as stores
@@ -24,7 +26,13 @@ from menuwatch.web.forms import FormInput, fields
 
 router = APIRouter(prefix="/quality", dependencies=[require(Permission.READ)])
 
-TABS = (("", "Findings"), ("/stores", "Stores"), ("/words", "Category words"), ("/rules", "Rules"))
+TABS = (
+    ("", "Findings"),
+    ("/stores", "Stores"),
+    ("/words", "Category words"),
+    ("/audits", "Audits"),
+    ("/rules", "Rules"),
+)
 WORDS = {"new": "New ones", "unknown": "Not in the taxonomy", "all": "All"}
 STATUSES = {"open": "Open", "closed": "Ended", "all": "All"}
 SCOPE_NAMES = {
@@ -32,6 +40,11 @@ SCOPE_NAMES = {
     "normalizer": "A release of Menuwatch",
 }  # fmt: skip
 CONDITION_NAMES = {"above": "Above", "below": "Below", "ignore": "Do not monitor"}
+RESULTS = {
+    "equal": ("equal", "good"), "different": ("different", "bad"), "not_found": ("not in the payload", "bad"),
+    "unreadable": ("payload unreadable", "bad"),
+}  # fmt: skip
+"""Label and colour of each result of an audit."""
 KINDS = {"critical": "bad", "warning": "warn", "info": "none"}
 """Colour of each severity."""
 RulePath = Annotated[int, Path(ge=1, le=2**31 - 1)]
@@ -117,14 +130,48 @@ async def list_stores(
 @router.get("/stores/{store_id}")
 async def show_store(request: Request, conn: ReadConn, store_id: StorePath) -> Response:
     """One store: its score, the measures of its last menu with their bands, and its findings."""
+    return await _store(request, conn, store_id)
+
+
+async def _store(request: Request, conn: Connection, store_id: int, form: FormInput | None = None) -> Response:
+    found = await quality.get_store(conn, store_id)
+    form = form or FormInput({"name": found.point_of_sale or ""})
     context = {
+        "form": form,
+        "may": screen.may(request, Permission.ALERTS),
         "store": await stores.get_store(conn, store_id),
-        "quality": await quality.get_store(conn, store_id),
+        "quality": found,
         "past": await quality.list_findings(conn, FindingFilter(status="closed", store=[store_id]), limit=20),
         "kinds": KINDS,
         "text": _TEXT,
     }
-    return screen.render(request, "quality/store.html", context, live="products")
+    return screen.render(request, "quality/store.html", context, live="products", status=200 if form.ok else 422)
+
+
+@router.post("/stores/{store_id}/point-of-sale", dependencies=[require(Permission.ALERTS)])
+async def set_point_of_sale(
+    request: Request, form: Annotated[FormInput, fields("name", longest=200)], conn: WriteConn, store_id: StorePath
+) -> Response:
+    """Says which software the shop uses; an empty name says that it is not known."""
+    try:
+        found = await quality.set_point_of_sale(conn, store_id, form.text("name"))
+    except InvalidField as error:
+        form.add_error(error.field, str(error))
+        return await _store(request, conn, store_id, form)
+    said = f"Point of sale: {found.point_of_sale}." if found.point_of_sale else "The point of sale is not known now."
+    return screen.flash_to(request, f"/quality/stores/{store_id}", said)
+
+
+@router.get("/audits")
+async def list_audited_values(
+    request: Request, conn: ReadConn, cursor: Annotated[str, Query(max_length=400)] = ""
+) -> Response:
+    """Values of the weekly samples, traced back to the bytes of their payload, newest first."""
+    before = screen.parse_number_cursor(request, cursor)
+    rows = await list_audits(conn, before=before, limit=tables.page_size(request) + 1)
+    shown, page = tables.page(request, rows, "id")
+    context = {"tabs": TABS, "tab": "/audits", "values": shown, "results": RESULTS, "page": page}
+    return screen.render(request, "quality/audits.html", context)
 
 
 @router.get("/words")
