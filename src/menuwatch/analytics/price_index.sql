@@ -176,9 +176,10 @@ UPDATE price_index_items i SET price = n.price, day = NULL
   FROM index_prices n WHERE n.product_id = i.product_id AND n.option = i.option AND (i.day IS NOT NULL OR i.price <> n.price);
 
 -- name: insert_items
+-- Not by NOT EXISTS: where the table was vacuumed while it was empty, that is planned as one scan of the table for each row.
 INSERT INTO price_index_items (product_id, option, price)
 SELECT n.product_id, n.option, n.price FROM index_prices n
- WHERE NOT EXISTS (SELECT FROM price_index_items i WHERE i.product_id = n.product_id AND i.option = n.option);
+    ON CONFLICT (product_id, option) DO NOTHING;
 
 -- name: put_stores
 INSERT INTO price_index_stores (dispensary_id, day, crawled_at) SELECT dispensary_id, %(day)s::date, crawled_at FROM index_crawls
