@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Path
 from pydantic import (
     AfterValidator,
-    AwareDatetime,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     Strict,
     ValidationInfo,
@@ -24,25 +20,52 @@ from pydantic import (
 )
 
 from menuwatch.core.errors import Refused
-from menuwatch.geo.states import parse_state
 from menuwatch.queue.model import PRIORITY_MAX, PRIORITY_MIN, ROLE_ALIASES, Role, parse_role
 from menuwatch.stores.service import FARTHEST_MILES, Circle
+from menuwatch.web.inputs import (
+    BIGINT_MAX,
+    INTEGER_MAX,
+    BigId,
+    Input,
+    Instant,
+    Search,
+    State,
+    StoreId,
+    Text,
+    clean_text,
+)
 
-INTEGER_MAX = 2**31 - 1
-BIGINT_MAX = 2**63 - 1
-
-_BLANK_OFFSET = re.compile(r" (\d\d:?\d\d)$")
-
-
-def _clean(text: str) -> str:
-    if "\x00" in text:
-        raise ValueError("a text must not contain a NUL character")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("a text must not contain an unpaired surrogate") from None
-    return text
-
+__all__ = [
+    "BIGINT_MAX",
+    "BRAND_IDS",
+    "CANONICAL_PRODUCTS",
+    "INTEGER_MAX",
+    "LOCATIONS",
+    "POSITION",
+    "Amount",
+    "AnyRole",
+    "BigId",
+    "Cursor",
+    "Input",
+    "Instant",
+    "JsonObject",
+    "LongPageQuery",
+    "NearQuery",
+    "NoQuery",
+    "PageQuery",
+    "PayloadPath",
+    "Priority",
+    "ProductPath",
+    "Search",
+    "SpanQuery",
+    "StartTime",
+    "State",
+    "StoreId",
+    "StorePath",
+    "TaskPath",
+    "Text",
+    "between",
+]
 
 _DEEPEST = 50
 
@@ -64,22 +87,10 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
 def _storable(value: dict[str, Any]) -> dict[str, Any]:
     try:
         for text in _texts(value):
-            _clean(text)
+            clean_text(text)
         json.dumps(value, allow_nan=False)
     except ValueError as error:
         raise ValueError(f"cannot be stored: {error}") from None
-    return value
-
-
-def _plus(value: Any) -> Any:
-    # A plus sign that was not percent-encoded arrives as a blank: "2026-11-20T10:00:00 02:00".
-    return _BLANK_OFFSET.sub(r"+\1", value) if isinstance(value, str) else value
-
-
-def _number(value: Any) -> Any:
-    # In Python true is 1, which is never intended.
-    if isinstance(value, bool):
-        raise ValueError("must be an integer")
     return value
 
 
@@ -97,24 +108,6 @@ def between(lowest: N, highest: N) -> Callable[[N], N]:
     return check
 
 
-Text = Annotated[str, AfterValidator(_clean)]
-"""Text that the database can hold."""
-
-
-def state_code(text: str) -> str:
-    """State in the form stores use; raises ValueError listing the valid states."""
-    try:
-        return parse_state(text)
-    except Refused as error:
-        raise ValueError(str(error)) from None
-
-
-State = Annotated[Text, AfterValidator(state_code)]
-"""A state or province by its two letters."""
-
-Search = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_clean)]
-"""Text that is looked for."""
-
 Cursor = Annotated[str, Field(max_length=4000)]
 """Where a page starts, as paging.py writes it."""
 
@@ -122,27 +115,8 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(_storable)]
 """A JSON object that the database can hold."""
 
 
-_NONE, _LARGEST_OFFSET = timedelta(), timedelta(hours=16)
-
-
-def _in_utc(moment: datetime) -> datetime:
-    """The same moment in UTC. PostgreSQL accepts offsets below 16 hours only."""
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        if abs(moment.utcoffset() or _NONE) >= _LARGEST_OFFSET:
-            raise ValueError("this time is out of range: years are 1 to 9999 in UTC") from None
-        return moment  # the database knows years beyond these
-
-
-Instant = Annotated[AwareDatetime, BeforeValidator(_plus), AfterValidator(_in_utc)]
-"""A time with its offset from UTC."""
-
 Amount = Annotated[Decimal, WithJsonSchema({"type": "number"})]
 """An exact decimal number, written as a JSON number."""
-
-BigId = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_number)]
-StoreId = Annotated[int, Field(ge=1, le=INTEGER_MAX), BeforeValidator(_number)]
 
 CANONICAL_PRODUCTS = Field(
     None, description="Only these canonical products (repeatable); one that was merged into another is followed."
@@ -193,12 +167,6 @@ AnyRole = Annotated[
     WithJsonSchema({"type": "string", "enum": [*Role, *ROLE_ALIASES]}, mode="validation"),
 ]
 """A role by its name or former name."""
-
-
-class Input(BaseModel):
-    """A request body or query. Unknown names are rejected, so that a misspelt filter does not select everything."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class NoQuery(Input):

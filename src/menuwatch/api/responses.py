@@ -15,7 +15,7 @@ import msgspec
 from fastapi import Header, Request, Response
 
 from menuwatch.api.problems import Changed
-from menuwatch.core.shapes import REF, embedded_schemas
+from menuwatch.core.shapes import REF, as_encoded, embedded_schemas
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -113,7 +113,7 @@ def returns_page(*items: type, **more: Any) -> dict[str, Any]:
 def members_of(shape: type) -> dict[str, Any]:
     """The JSON schemas of a shape's members, for a page that has them beside its items."""
     _, components = msgspec.json.schema_components([shape], ref_template=REF)
-    return dict(_as_encoded(components[shape.__name__]["properties"]))
+    return dict(as_encoded(components[shape.__name__]["properties"]))
 
 
 def _documented(schema: dict[str, Any], status: int, also: Mapping[int, str] | None = None) -> dict[str, Any]:
@@ -126,15 +126,4 @@ def _documented(schema: dict[str, Any], status: int, also: Mapping[int, str] | N
 def response_schemas(*others: type) -> dict[str, Any]:
     """The JSON schema of `others` and of every shape that a route returns, by component name."""
     _, components = msgspec.json.schema_components([*_shapes.values(), *others], ref_template=REF)
-    return {name: _as_encoded(schema) for name, schema in (embedded_schemas | components).items()}
-
-
-def _as_encoded(schema: Any) -> Any:
-    """`answer` encodes decimals as numbers, while msgspec's own schema declares strings."""
-    if isinstance(schema, Mapping):
-        if schema.get("format") == "decimal":
-            return {k: v for k, v in schema.items() if k != "format"} | {"type": "number"}
-        return {k: _as_encoded(v) for k, v in schema.items()}
-    if isinstance(schema, list | tuple):
-        return [_as_encoded(part) for part in schema]
-    return schema
+    return {name: as_encoded(schema) for name, schema in (embedded_schemas | components).items()}

@@ -96,6 +96,7 @@ COMMANDS = {
     "server": Entry(_RUN, "Run the server: dashboard, public site, API, schedules.", "run"),
     "worker": Entry(_RUN, "Run tasks until stopped.", "run"),
     "supervisor": Entry(_RUN, "Run the desired number of workers.", "run"),
+    "mcp": Entry(_RUN, "Serve an AI client on standard input and output.", "mcp"),
     "products": Entry(_DATA, "List products with price, stock and potency.", "products"),
     "changes": Entry(_DATA, "List price and stock changes, newest first.", "products"),
     "history": Entry(_DATA, "Show a product's history; manage packed history."),

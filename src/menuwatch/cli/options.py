@@ -7,7 +7,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_origin, get_type_hints
@@ -20,6 +20,7 @@ from menuwatch.cli import completion
 from menuwatch.cli.output import Column, Format, notice, print_list
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import pluralize
+from menuwatch.core.moments import parse_since as parse_since
 from menuwatch.geo.states import parse_state
 
 if TYPE_CHECKING:
@@ -228,26 +229,6 @@ def _completed(name: str, kind: Any) -> Any:
         if kind.__origin__ in _TEXTS and complete is not None and info.autocompletion is None:
             info.autocompletion = complete
     return kind
-
-
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-
-def parse_since(text: str, now: datetime, option: str = "--since", *, sign: int = -1) -> datetime:
-    """Parses a time: an age (`90m`, `6h`, `7d`, `2w`; with `sign` 1 a delay), or an ISO 8601 date or time, UTC by default.
-
-    `option` is the option's name in errors.
-    """
-    age = re.fullmatch(r"(\d{1,6})([mhdw])", text.strip())
-    try:
-        if age:
-            return now + sign * timedelta(**{_UNITS[age[2]]: int(age[1])})
-        moment = datetime.fromisoformat(text.strip())
-    except (ValueError, OverflowError):
-        raise Refused(
-            f"{option} {text!r} is not a time: give a date (2026-11-20), a time (2026-11-20T14:30) or an age (6h)"
-        ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def parse_period(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:

@@ -20,6 +20,7 @@ from menuwatch.dashboard.app import create_dashboard
 from menuwatch.db.loop import running
 from menuwatch.geo import postcodes
 from menuwatch.geo.database import opened
+from menuwatch.mcp.http import McpEndpoint
 from menuwatch.site.app import create_site
 from menuwatch.system import System
 from menuwatch.web import request_middleware as observe
@@ -139,7 +140,7 @@ async def serve(
 async def open_app(
     system: System, traffic: Traffic | None = None, *, demo_token: str | None = None
 ) -> AsyncIterator[ASGIApp]:
-    """API, dashboard and public site on this system, with their background loops, for as long as the context
+    """API, dashboard, public site and MCP server on this system, with their background loops, for as long as the context
     lasts. `traffic` is shown among their metrics. Raises Refused for a GEOIP_DATABASE that cannot be used."""
     traffic, live = traffic or observe.Traffic(), Live(system.pool)
     scaled = await system.at_end.enter_async_context(bootstrap.run_scaler(system))
@@ -161,11 +162,12 @@ async def open_app(
         demo_token=demo_token,
     )
     postcodes.warm()  # else the first search by postcode would block all requests
-    async with running(visits), bootstrap.run_search_crawls(system):
+    async with running(visits), bootstrap.run_search_crawls(system), McpEndpoint(served, traffic).running() as mcp:
         yield Apps(
             api=create_app(served, traffic, live),
             dashboard=create_dashboard(served, traffic, live),
             site=create_site(served, traffic),
+            mcp=mcp,
             prefix=prefix_of(system.settings.public_url),
             https=over_https(system.settings.public_url),
         )

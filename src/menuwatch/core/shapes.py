@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -30,6 +31,17 @@ def json_of(shape: Any) -> Meta:
     (schema,), components = msgspec.json.schema_components([shape], ref_template=REF)
     embedded_schemas.update(components)
     return Meta(extra_json_schema=schema)
+
+
+def as_encoded(schema: Any) -> Any:
+    """The JSON schema of what is encoded with decimals as numbers, while msgspec's own schema declares strings."""
+    if isinstance(schema, Mapping):
+        if schema.get("format") == "decimal":
+            return {k: v for k, v in schema.items() if k != "format"} | {"type": "number"}
+        return {k: as_encoded(v) for k, v in schema.items()}
+    if isinstance(schema, list | tuple):
+        return [as_encoded(part) for part in schema]
+    return schema
 
 
 def to_row(struct: msgspec.Struct) -> dict[str, Any]:

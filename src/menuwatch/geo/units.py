@@ -5,12 +5,14 @@ Searches and alerts keep their radius in miles everywhere; only what is shown di
 
 from __future__ import annotations
 
+import math
 import re
 
 from menuwatch.geo import states
 
 METERS_PER_MILE = 1609.344
 KM_PER_MILE = METERS_PER_MILE / 1000
+_EARTH_METERS = 6_371_008.8
 _STATE = re.compile(r", ([A-Z]{2})\b")
 
 
@@ -31,6 +33,14 @@ def distance(meters: float | None, state: str | None) -> str:
         return ""
     length, unit = (meters / 1000, "km") if is_metric(state) else (meters / METERS_PER_MILE, "mi")
     return f"{length:.1f} {unit}" if length < 9.95 else f"{length:,.0f} {unit}"
+
+
+def meters_between(a: tuple[float, float], b: tuple[float, float]) -> float:
+    """Length of the great circle between two positions, latitude and longitude in degrees."""
+    (north, east), (other_north, other_east) = (map(math.radians, position) for position in (a, b))
+    half = math.sin((other_north - north) / 2) ** 2
+    half += math.cos(north) * math.cos(other_north) * math.sin((other_east - east) / 2) ** 2
+    return 2 * _EARTH_METERS * math.asin(min(1.0, math.sqrt(half)))
 
 
 def radius(miles: int, state: str | None) -> str:

@@ -141,6 +141,22 @@ async def list_stores(
     return await fetch_structs(conn, Store, _q.list_stores, {**where.values(), "after": after, "limit": limit})
 
 
+class ObservedStores(Struct, kw_only=True, frozen=True):
+    """How many stores have a menu, and the times of their last crawls; null without any."""
+
+    known_stores: int
+    stores: int
+    oldest_at: datetime | None
+    newest_at: datetime | None
+
+
+async def count_observed(conn: Connection, where: StoreFilter, ids: Sequence[int] | None = None) -> ObservedStores:
+    """Counts the stores of a filter, or those of them with these ids, and how many were crawled."""
+    values = {**where.values(), "ids": None if ids is None else list(ids)}
+    (observed,) = await fetch_structs(conn, ObservedStores, _q.observed_stores, values, prepare=False)
+    return observed
+
+
 async def get_store(conn: Connection, store_id: int) -> StoreDetail:
     """One store with its last crawl; raises NotFound."""
     store = await stores.get(conn, store_id)

@@ -19,6 +19,11 @@ SELECT s.id, s.platform, s.platform_dispensary_id, s.slug, s.name, s.menu_url, s
    AND (%(after)s::integer IS NULL OR s.id > %(after)s)
  ORDER BY s.id LIMIT %(limit)s;
 
+-- name: observed_stores
+SELECT count(*) AS known_stores, count(s.last_crawled_at) AS stores, min(s.last_crawled_at) AS oldest_at, max(s.last_crawled_at) AS newest_at
+  FROM dispensaries s CROSS JOIN LATERAL store_freshness(s) h
+ WHERE {store_filter} AND (%(ids)s::integer[] IS NULL OR s.id = ANY (%(ids)s));
+
 -- name: last_crawl
 SELECT crawled_at, payload_id, products, new_products, changed, unchanged, returned, missing, out_of_stock, price_changes,
        stock_changes, warnings

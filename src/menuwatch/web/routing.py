@@ -1,8 +1,8 @@
 """Routing: the app that answers a path, and the registration of its routes.
 
 Adding a screen or an endpoint is adding a module with a `router` to a package that `include_package` lists. `Apps` passes a request
-to the API, the dashboard below `/admin`, or the public site, which has every other address, and removes the prefix below which all of
-them are served behind a proxy."""
+to the API, the dashboard below `/admin`, the MCP server at `/mcp`, or the public site, which has every other address, and removes the
+prefix below which all of them are served behind a proxy."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ def _included(
 API = ("/api", "/img", "/healthz", "/readyz", "/metrics", "/docs", "/openapi.json", "/problems")
 """Paths of the API, with everything below them."""
 ADMIN = "/admin"
+MCP = "/mcp"
 
 
 def prefix_of(public_url: str | None) -> str:
@@ -75,10 +76,18 @@ class Apps:
     """ASGI app that dispatches by path. A proxy in front may strip the prefix or keep it."""
 
     def __init__(
-        self, *, api: ASGIApp, dashboard: ASGIApp, site: ASGIApp, prefix: str = "", https: bool = False
+        self,
+        *,
+        api: ASGIApp,
+        dashboard: ASGIApp,
+        site: ASGIApp,
+        mcp: ASGIApp | None = None,
+        prefix: str = "",
+        https: bool = False,
     ) -> None:
         """`https`: send HSTS."""
         self._api = SecurityHeaders(api, BARE_POLICY, https=https)
+        self._mcp = None if mcp is None else SecurityHeaders(mcp, BARE_POLICY, https=https)
         self._dashboard, self._site = (SecurityHeaders(app, https=https) for app in (dashboard, site))
         self._prefix = prefix
 
@@ -93,6 +102,8 @@ class Apps:
         app = self._site
         if any(_below(path, own) for own in API):
             app = self._api
+        elif path == MCP and self._mcp is not None:
+            app = self._mcp
         elif _below(path, ADMIN):
             app, root = self._dashboard, self._prefix + ADMIN
             path = path if path != ADMIN else ADMIN + "/"

@@ -1,0 +1,112 @@
+"""Types of arguments that several tools share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from menuwatch.analytics.service import ALL, UNKNOWN
+from menuwatch.catalog.taxonomy.categories import Category
+from menuwatch.core.errors import InvalidField, Refused
+from menuwatch.core.moments import parse_since
+from menuwatch.geo import postcodes
+from menuwatch.geo.states import parse_state
+from menuwatch.stores.service import FARTHEST_MILES, Circle
+from menuwatch.web.inputs import BigId, Input, Search, State, StoreId, Text
+
+
+def _since(text: str) -> str:
+    _moment(text)
+    return text
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return parse_since(text, datetime.now(UTC), "the time").astimezone(UTC)
+    except Refused as error:
+        raise ValueError(str(error)) from None
+    except OverflowError:
+        raise ValueError(f"the time {text[:40]!r} is out of range: years are 1 to 9999 in UTC") from None
+
+
+Moment = Annotated[Text, Field(max_length=60), AfterValidator(_since)]
+"""A time as text, checked; `at` reads it."""
+WHEN = "a date (2026-11-20) or time (2026-11-20T14:30, UTC if it has no offset), or an age: 90m, 24h, 7d, 2w"
+
+
+def at(text: str | None) -> datetime | None:
+    """The time that a Moment means."""
+    return None if text is None else _moment(text)
+
+
+def _scope(text: str) -> str:
+    word = text.strip().lower()
+    if word in (ALL, UNKNOWN):
+        return word
+    try:
+        return parse_state(text)
+    except Refused as error:
+        raise ValueError(f"{error}; or `all` for all states together, or `unknown`") from None
+
+
+Scope = Annotated[Text, AfterValidator(_scope)]
+"""A state, ALL or UNKNOWN."""
+
+STATE: State | None = Field(None, description="Only stores in this state, two letters.")
+ANY_SCOPE: Scope | None = Field(
+    None, description="State (two letters), `all` for all states together, or `unknown`; each of them if omitted."
+)
+ONE_SCOPE: Scope = Field(ALL, description="State (two letters), `all` for all states together, or `unknown`.")
+ReportCategory = Literal[Category, "unknown"]
+AnyCategory = Literal[Category, "all", "unknown"]
+CATEGORY: Category | None = Field(None, description="Only this category.")
+REPORT_CATEGORY: ReportCategory | None = Field(None, description="Only this category; `unknown`: products without one.")
+BRAND: Text | None = Field(None, max_length=200, description="Only this brand, in any case.")
+CANONICAL: BigId | None = Field(
+    None, description="Only this canonical product (id, as from search_canonical_products)."
+)
+STORE: StoreId | None = Field(None, description="Only this store (id, as from search_stores).")
+TEXT: Search | None = Field(None, description="Only those whose name contains this text, in any case.")
+
+
+def day_of(name: str, text: str | None) -> datetime | None:
+    """As `at`; errors name the argument."""
+    try:
+        return at(text)
+    except ValueError as error:
+        raise InvalidField(name, str(error)) from None
+
+
+class NearInput(Input):
+    """An area around a place."""
+
+    near: Annotated[Text, Field(min_length=1, max_length=postcodes.LONGEST_TEXT)] = Field(
+        description="The place: `Santa Fe, NM`, a ZIP or postal code, or latitude and longitude such as `35.08,-106.65`."
+    )
+    miles: Annotated[float, Field(allow_inf_nan=False)] = Field(
+        25, gt=0, le=FARTHEST_MILES, description="Distance from the place, in miles."
+    )
+
+    @property
+    def area(self) -> tuple[Circle, str]:
+        """The circle, and how it is called; raises InvalidField for a place that is not known."""
+        return area(self.near, self.miles)
+
+
+def area(near: str, miles: float) -> tuple[Circle, str]:
+    """The circle around a place, and how it is called; raises InvalidField."""
+    try:
+        return Circle.around(near.strip(), miles), f"within {miles:g} miles of {near.strip()}"
+    except Refused:
+        place = postcodes.find(near)
+    if place is None:
+        raise InvalidField(
+            "near",
+            f"unknown place {near[:40]!r}: give a city with its state (Santa Fe, NM), a ZIP or postal code, or latitude and longitude "
+            "(35.08,-106.65)",
+        )
+    position = f"{place.latitude},{place.longitude}"
+    label = place.label if place.state and not place.is_position else position
+    return Circle.around(position, miles), f"within {miles:g} miles of {label}"

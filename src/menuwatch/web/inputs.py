@@ -1,0 +1,83 @@
+"""Types of inputs that interfaces share: texts, states, times, ids."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+
+from menuwatch.core.errors import Refused
+from menuwatch.geo.states import parse_state
+
+INTEGER_MAX = 2**31 - 1
+BIGINT_MAX = 2**63 - 1
+
+_BLANK_OFFSET = re.compile(r" (\d\d:?\d\d)$")
+
+
+def clean_text(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("a text must not contain a NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("a text must not contain an unpaired surrogate") from None
+    return text
+
+
+def _plus(value: Any) -> Any:
+    # A plus sign that was not percent-encoded arrives as a blank: "2026-11-20T10:00:00 02:00".
+    return _BLANK_OFFSET.sub(r"+\1", value) if isinstance(value, str) else value
+
+
+def _number(value: Any) -> Any:
+    # In Python true is 1, which is never intended.
+    if isinstance(value, bool):
+        raise ValueError("must be an integer")
+    return value
+
+
+Text = Annotated[str, AfterValidator(clean_text)]
+"""Text that the database can hold."""
+
+
+def state_code(text: str) -> str:
+    """State in the form stores use; raises ValueError listing the valid states."""
+    try:
+        return parse_state(text)
+    except Refused as error:
+        raise ValueError(str(error)) from None
+
+
+State = Annotated[Text, AfterValidator(state_code)]
+"""A state or province by its two letters."""
+
+Search = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(clean_text)]
+"""Text that is looked for."""
+
+_NONE, _LARGEST_OFFSET = timedelta(), timedelta(hours=16)
+
+
+def _in_utc(moment: datetime) -> datetime:
+    """The same moment in UTC. PostgreSQL accepts offsets below 16 hours only."""
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        if abs(moment.utcoffset() or _NONE) >= _LARGEST_OFFSET:
+            raise ValueError("this time is out of range: years are 1 to 9999 in UTC") from None
+        return moment  # the database knows years beyond these
+
+
+Instant = Annotated[AwareDatetime, BeforeValidator(_plus), AfterValidator(_in_utc)]
+"""A time with its offset from UTC."""
+
+BigId = Annotated[int, Field(ge=1, le=BIGINT_MAX), BeforeValidator(_number)]
+StoreId = Annotated[int, Field(ge=1, le=INTEGER_MAX), BeforeValidator(_number)]
+
+
+class Input(BaseModel):
+    """A request body or query. Unknown names are rejected, so that a misspelt filter does not select everything."""
+
+    model_config = ConfigDict(extra="forbid")
