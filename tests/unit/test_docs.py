@@ -12,6 +12,7 @@ from menuwatch.config.environment import describe
 from menuwatch.config.platforms import PlatformSettings
 from menuwatch.config.settings import variables
 from menuwatch.fetch import retry_policy as reaction
+from menuwatch.mcp import reference as ai_tools
 from menuwatch.platforms.registry import built_in, with_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +56,11 @@ def _commands() -> set[str]:
 def test_every_command_is_documented() -> None:
     text = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^## `menuwatch ([a-z -]+)`", text, re.MULTILINE)) == _commands()
+
+
+def test_the_reference_of_tools_for_ai_clients_is_that_of_the_program() -> None:
+    text = (ROOT / "docs" / "reference" / "ai-tools.md").read_text(encoding="utf-8")
+    assert text == ai_tools.page(), "run: python -m menuwatch.mcp.reference docs/reference/ai-tools.md"
 
 
 def test_every_verdict_is_explained_as_it_is_acted_on() -> None:

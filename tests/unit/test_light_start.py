@@ -10,7 +10,7 @@ import typer.main
 
 from menuwatch.cli import main
 
-HEAVY = ("menuwatch.api", "fastapi", "uvicorn", "alembic", "sqlalchemy", "lightkube", "httpx2")
+HEAVY = ("menuwatch.api", "fastapi", "uvicorn", "alembic", "sqlalchemy", "lightkube", "httpx2", "mcp", "mcp_types")
 
 
 def test_the_command_line_loads_neither_the_api_nor_the_migration_tool() -> None:
@@ -38,6 +38,14 @@ def test_a_command_that_reads_loads_no_adapter_and_nothing_for_logs_and_progress
         "import sys, menuwatch.system, menuwatch.cli.products, menuwatch.cli.stores, menuwatch.cli.tasks\n"
         "print([name for name in sys.modules if name.startswith('menuwatch.platforms.') and name.endswith('.adapter')]\n"
         "      + sorted({'structlog', 'rich.progress'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_server_starts_without_the_sdk_of_mcp() -> None:
+    code = (
+        "import sys, menuwatch.cli.serving, menuwatch.cli.mcp; print(sorted({'mcp', 'mcp_types'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"

@@ -55,9 +55,10 @@ _HOST = re.compile(r"[\w.:\[\]-]+", re.ASCII)
 
 
 class ApiExample(NamedTuple):
-    """A request in both forms. `left_out` are filters of the page that it lacks."""
+    """A request in both forms. `left_out` are filters of the page that it lacks; `mcp` is the address for AI clients."""
 
     url: str
+    mcp: str
     curl: str
     python: str
     left_out: Sequence[str]
@@ -93,4 +94,6 @@ def of_page(request: Request, path: str) -> ApiExample | None:
         "print(json.load(urllib.request.urlopen(request)))"
     )
     curl = f'curl -H "Authorization: Bearer $MENUWATCH_TOKEN" {shlex.quote(url)}'
-    return ApiExample(url, curl, code, sorted({name for name, _ in given if name not in names}))
+    return ApiExample(
+        url, f"{base_url(request)}/mcp", curl, code, sorted({name for name, _ in given if name not in names})
+    )

@@ -72,20 +72,21 @@ def glossary() -> str:
     for source in SOURCES.values():
         lines += [f"## {source.summary}", "", " ".join(source.description.split()), ""]
         if source.row not in seen:
-            lines += [*_fields(source.row), ""]
+            lines += [*field_rows(source.row), ""]
         seen.add(source.row)
     for shape, title in (
         (Coverage, "Coverage of a row"),
         (Distribution, "Distribution"),
         (StoreQuality, "Data quality of a store"),
     ):
-        lines += [f"## {title}", "", shape.__doc__ or "", "", *_fields(shape), ""]
+        lines += [f"## {title}", "", shape.__doc__ or "", "", *field_rows(shape), ""]
     lines += ["## Measures of data quality", "", "| measure | meaning |", "|---|---|"]
     lines += [f"| `{name}` | {measure_label(name)} |" for name in NAMES]
     return "\n".join([*lines, ""])
 
 
-def _fields(shape: type[Struct]) -> list[str]:
+def field_rows(shape: type[Struct]) -> list[str]:
+    """The fields of a shape that have a description, as rows of a table."""
     hints = get_type_hints(shape, include_extras=True)
     names = dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
     rows = [(names[name], _description(hints[name])) for name in shape.__struct_fields__]

@@ -145,7 +145,7 @@ list_discounts = _report(
 list_time_out_of_stock = _report(
     "list_time_out_of_stock", Report.STOCK, "Time out of stock by group",
     "Share of the observed time in the report's window that products were out of stock, by state, category or store.",
-    by=(StockGroup, Field(StockGroup.STATE_CATEGORY, description="Dimension to aggregate by.")),
+    by=(StockGroup, Field(StockGroup.STATE_CATEGORY, description="What each row is about.")),
     state=_ONLY_STATE, category=_OF_CATEGORY, store=(StoreId | None, STORE),
 )  # fmt: skip
 list_price_dispersion = _report(

@@ -1,0 +1,65 @@
+"""The ten jobs of an analyst: one call each, with freshness, coverage and limits in every answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from menuwatch.mcp.answer import MAX_CHARACTERS
+from tests.mcp.clients import LEGACY, Asking, context, endpoint, over_http
+from tests.mcp.proof import Market
+from tests.users_fixture import bearer
+
+JOBS: dict[str, tuple[str, dict[str, Any]]] = {
+    "price per gram by category and state": ("list_price_per_gram", {}),
+    "top brands by distribution": ("list_brands_by_distribution", {}),
+    "discount depth over time": ("list_discount_depth", {"state": "NM"}),
+    "what went out of stock last week": ("list_stock_outs", {}),
+    "one product's history": ("get_price_history", {"product_id": 1}),
+    "all changes since yesterday": ("list_changes", {"since": "2d"}),
+    "the index of a state": ("get_price_index", {"state": "NM"}),
+    "the cheapest basket": ("find_cheapest_basket", {"items": ["flower:3.5 g", "preroll:1 g"], "near": "Santa Fe, NM"}),
+    "coverage of a state": ("get_coverage", {"state": "NM"}),
+    "price dispersion of a product": ("list_price_dispersion", {"state": "NM"}),
+}
+
+
+async def test_ten_jobs_take_one_call_each(simulated_market: Market) -> None:
+    headers = await bearer(simulated_market.pool, role="viewer", scopes=["read"])
+    async with (
+        endpoint(context(simulated_market.pool, simulated_market.folder)) as port,
+        over_http(port, headers) as asking,
+    ):
+        for job, (tool, arguments) in JOBS.items():
+            answer = await asking(tool, **arguments)
+            assert answer["items"] if "items" in answer else answer["basket"]["any_stores"], job
+            freshness, coverage, limits = (answer[name] for name in ("freshness", "coverage", "limits"))
+            assert freshness["oldest_observed_at"] <= freshness["newest_observed_at"], job
+            assert 0 < coverage["stores"] <= coverage["known_stores"], job
+            assert limits["max_characters"] == MAX_CHARACTERS, job
+            assert limits["is_cut"] == (limits["next"] is not None) == (limits["how_to_get_more"] is not None), job
+        assert asking.calls == len(JOBS)
+
+
+async def test_answers_are_cut_by_rows_and_by_characters(simulated_market: Market) -> None:
+    headers = await bearer(simulated_market.pool, role="viewer", scopes=["read"])
+    async with (
+        endpoint(context(simulated_market.pool, simulated_market.folder)) as port,
+        over_http(port, headers, mode=LEGACY) as asking,
+    ):
+        await _cut_by_rows(asking)
+        whole = await asking("list_changes", since="30d", limit=200)
+        limits = whole["limits"]
+        assert (limits["is_cut"], limits["cut_by"]) == (True, "characters")
+        assert 0 < limits["rows"] < limits["max_rows"] == 200
+        one_by_one = await asking.all("list_changes", since="30d", limit=7)
+        at_once = await asking.all("list_changes", since="30d")
+        assert one_by_one == at_once
+        assert len(one_by_one) > limits["rows"]
+
+
+async def _cut_by_rows(asking: Asking) -> None:
+    first = await asking("search_products", limit=2)
+    assert (first["limits"]["rows"], first["limits"]["is_cut"], first["limits"]["cut_by"]) == (2, True, "rows")
+    second = await asking("search_products", limit=2, cursor=first["limits"]["next"])
+    ids = [row["id"] for row in first["items"] + second["items"]]
+    assert ids == [row["id"] for row in (await asking("search_products", limit=4))["items"]]
