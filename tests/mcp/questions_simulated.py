@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from itertools import groupby
 from typing import Any
 
 from tests.analytics.reference_stats import quantile
@@ -154,13 +155,13 @@ async def _(asking: Asking, ledger: Ledger) -> Answered:
     return [(_at(row["from"]), row["price"]) for row in states[::-1]], expected
 
 
-@ask("When did Sunset Sherbert at Alpha Greens change within 4 days?")
+@ask("Which prices of Sunset Sherbert were seen at Alpha Greens within 4 days?")
 async def _(asking: Asking, ledger: Ledger) -> Answered:
     text, since = _days_ago(ledger, 4)
     states = await asking.all("get_price_history", product_id=await _listing(asking, ledger, 0, SHERBERT), since=text)
-    times = [at for at, _ in ledger.states(0, SHERBERT)]
-    before = max(at for at in times if at <= since)
-    return sorted(_at(row["from"]) for row in states), [at for at in times if at >= before]
+    days = [day for day in range(DAYS) if ledger.crawled_at(0, day) >= since]
+    expected = [ledger.seen[0, SHERBERT, day].cheapest for day in days]
+    return [row["price"] for row in states[::-1]], [price for price, _ in groupby(expected)]
 
 
 @ask("What was on special at Foxtrot Flower, by the history of its listings?")
@@ -262,12 +263,10 @@ def _index_days(ledger: Ledger) -> list[int]:
 @ask("How did the price index of Colorado move?")
 async def _(asking: Asking, ledger: Ledger) -> Answered:
     answer = await asking("get_price_index", state="CO")
-    found = [(row["day"], float(row["index"])) for row in answer["items"][::-1]]
+    found = [(row["day"], row["index"]) for row in answer["items"][::-1]]
     days = _index_days(ledger)
     expected = zip(days, ledger.index("CO", days), strict=True)
-    return [(day, round(value, 3)) for day, value in found], [
-        (ledger.crawled_at(0, day).date().isoformat(), round(value, 3)) for day, value in expected
-    ]
+    return found, [(ledger.crawled_at(0, day).date().isoformat(), _four(value)) for day, value in expected]
 
 
 def _market(ledger: Ledger, day: int, state: str, category: str | None = None) -> list[Seen]:
