@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
+import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -119,7 +124,41 @@ def _failed(message: str) -> types.CallToolResult:
 
 
 async def serve_stdio(app: AppContext, principal: Principal) -> None:
-    """Serves one client on standard input and output until it closes them."""
+    """Serves one client on standard input and output until it closes them. Can be cancelled."""
     server = create_server(app, lambda _: principal)
-    async with stdio_server() as (reading, writing):
+    lines = cast("anyio.AsyncFile[str]", _Lines(0))
+    async with stdio_server(stdin=lines) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
+
+
+class _Lines:
+    """The lines that come from a file descriptor, in UTF-8.
+
+    The SDK's own reader waits in a thread that nothing can end but the client: Ctrl-C would have to wait for it. This thread is left
+    behind; it reads the descriptor without a lock that the end of the process would need."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = os.dup(descriptor)
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._read, args=(loop,), name="mcp-input", daemon=True).start()
+
+    def __aiter__(self) -> _Lines:
+        return self
+
+    async def __anext__(self) -> str:
+        line = await self._lines.get()
+        if line is None:
+            raise StopAsyncIteration
+        return line
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        rest = b""
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            while chunk := os.read(self._descriptor, 1 << 16):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    loop.call_soon_threadsafe(self._lines.put_nowait, line.decode(errors="replace"))
+            if rest:
+                loop.call_soon_threadsafe(self._lines.put_nowait, rest.decode(errors="replace"))
+            loop.call_soon_threadsafe(self._lines.put_nowait, None)

@@ -94,7 +94,7 @@ class Observe:
         async def sending(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status = int(message["status"])  # some send an enum
                 message["headers"] = [*message.get("headers", ()), (b"x-request-id", trace_id.encode())]
             await send(message)
 
