@@ -50,5 +50,10 @@ async def test_the_request_has_the_filters_of_the_page(
         assert f"without the filters {name}" in page
 
 
+async def test_the_address_for_ai_clients_is_named(admin: httpx.AsyncClient) -> None:
+    page = (await admin.get("/admin/stores", headers={"Host": "menus.example:8640"})).text
+    assert "AI clients connect to <code>http://menus.example:8640/mcp</code>" in page
+
+
 async def test_a_page_that_is_no_list_has_no_example(admin: httpx.AsyncClient) -> None:
     assert "api-curl" not in (await admin.get("/admin/system")).text
