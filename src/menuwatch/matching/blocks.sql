@@ -44,10 +44,11 @@ SELECT id, key, block, parsed::text, canonical_product_id, linked_to, confidence
   FROM match_signatures WHERE block = ANY (%(blocks)s::text[]) ORDER BY key;
 
 -- name: sharing_ids
--- Signatures of these blocks that have an id of these signatures.
+-- Signatures of these blocks that have an id of these signatures. By single ids: a join of arrays compares each with each.
 SELECT DISTINCT s.id
-  FROM product_matches m JOIN product_matches x ON x.platform_ids && m.platform_ids JOIN match_signatures s ON s.id = x.signature_id
- WHERE m.signature_id = ANY (%(signatures)s::bigint[]) AND m.platform_ids <> '{}' AND s.block = ANY (%(blocks)s::text[]);
+  FROM match_signatures s JOIN product_matches x ON x.signature_id = s.id CROSS JOIN unnest(x.platform_ids) i(id)
+ WHERE s.block = ANY (%(blocks)s::text[])
+   AND i.id IN (SELECT unnest(m.platform_ids) FROM product_matches m WHERE m.signature_id = ANY (%(signatures)s::bigint[]));
 
 -- name: listings
 SELECT m.product_id, m.dispensary_id, m.signature_id, coalesce(c.merged_into, c.id), m.platform_ids, m.sizes,
