@@ -13,6 +13,7 @@ price (half of them) or another quantity. The menu's bytes are made before the c
     menu_p95_ms              the whole menu of one store as it was at an instant
     bytes_per_snapshot       past states and crawls with all their indexes, over products times crawls
     parquet_bytes_per_snapshot   the same snapshots as `menuwatch export snapshots --format parquet` writes them
+    dataset_bytes_per_snapshot   the same history, one row per option and state, as `menuwatch publish` writes it
     peak_rss_mb              of this process
 """
 
@@ -49,6 +50,7 @@ from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Connection, connect
 from menuwatch.exports.tables import ExportTable, Format
 from menuwatch.ops import export
+from menuwatch.ops import publish as publishing
 from menuwatch.pipeline import product_refresh
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.sim.dutchie import render_product
@@ -337,6 +339,18 @@ async def measure(
     )
     rate = snapshots / (time.perf_counter() - started)
     told(f"export of snapshots: {rate:,.0f} rows/s, {file.stat().st_size / 1e6:,.0f} MB of Parquet")
+    started = time.perf_counter()
+    published = await publishing.publish(
+        conn, ParquetPartitions(folder), publishing.open_destination(str(folder / "dataset"), None), title="Bench",
+        licence=None, keep_versions=2, now=START,
+    )  # fmt: skip
+    seconds = time.perf_counter() - started
+    files = list((folder / "dataset/data/price_history").rglob("*.parquet"))
+    dataset = sum(file.stat().st_size for file in files)
+    told(
+        f"publish: {sum(published.rows.values()):,} rows in {seconds:.1f} s; history: {published.rows['price_history']:,} rows, "
+        f"{len(files)} files, {dataset / 1e6:,.1f} MB"
+    )
     past = await (await conn.execute(f"SELECT count(*) FROM {HISTORY}")).fetchone()
     version = await (await conn.execute("SHOW server_version")).fetchone()
     growth = [crawls[0].relative(0.75, 1.0) / crawls[0].relative(0.0, 0.25)]
@@ -349,6 +363,9 @@ async def measure(
         "menu_p95_ms": round(waits["menu_at"][1], 2),
         "bytes_per_snapshot": round(kept / snapshots, 2),
         "parquet_bytes_per_snapshot": round(file.stat().st_size / snapshots, 2),
+        "dataset_bytes_per_snapshot": round(dataset / snapshots, 2),
+        "dataset_rows": published.rows["price_history"],
+        "publish_seconds": round(seconds, 1),
         "peak_rss_mb": _peak_mb(),
         "snapshots": snapshots,
         "changes": sum(one.changed for one in crawls),
@@ -411,6 +428,7 @@ def main() -> None:
         "menu_p95_ms",
         "bytes_per_snapshot",
         "parquet_bytes_per_snapshot",
+        "dataset_bytes_per_snapshot",
         "peak_rss_mb",
     ):
         print(f"{name:28} {report[name]:>10,}")

@@ -104,6 +104,7 @@ COMMANDS = {
     "quality": Entry(_DATA, "Show what is unusual in menus; data quality of stores."),
     "match": Entry(_DATA, "Match products across stores and platforms.", "matching", group=True),
     "export": Entry(_DATA, "Export products, snapshots or changes to a file.", "export"),
+    "publish": Entry(_DATA, "Publish an open dataset: Parquet, description, catalogue.", "publish"),
     "replay": Entry(_DATA, "Import recorded responses.", "replay"),
     "payloads": Entry(_DATA, "Manage archived responses and quarantined menus."),
     "coverage": Entry(_DATA, "Report which fields of a payload are used.", "coverage"),

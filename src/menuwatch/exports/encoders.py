@@ -111,6 +111,7 @@ class Parquet:
             Kind.TEXT: pa.string(),
             Kind.FLAG: pa.bool_(),
             Kind.NUMBER: pa.decimal128(PRECISION, SCALE),
+            Kind.REAL: pa.float64(),
             Kind.TIME: pa.timestamp("us", tz="UTC"),
             Kind.DATE: pa.date32(),
             Kind.JSON: pa.string(),

@@ -15,6 +15,8 @@ class Kind(StrEnum):
     FLAG = "flag"
     NUMBER = "number"
     """Exact decimal; in Parquet DECIMAL(18, 6): the catalog takes no number of 10^9 or more, and none below a millionth."""
+    REAL = "real"
+    """Floating-point number (double precision)."""
     TIME = "time"
     """An instant, in UTC."""
     DATE = "date"

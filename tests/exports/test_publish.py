@@ -1,0 +1,380 @@
+"""A published dataset: equal to the database row for row, and readable whatever happens while it is written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from menuwatch.catalog import packing
+from menuwatch.catalog.cold_storage import ParquetPartitions
+from menuwatch.core.errors import Refused
+from menuwatch.exports.dataset import DATASET
+from menuwatch.matching.engine import match_all
+from menuwatch.ops import publish as publishing
+from menuwatch.ops.publish import Destination, Published
+from tests.api.shop import START, Shop
+from tests.commands import menuwatch
+from tests.exports.dataset_reader import HISTORY, Dataset, history_of, lake, market, normal
+from tests.storage.server import BUCKET, S3Server, running
+
+NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
+KILLED = """
+import os, signal, sys
+from menuwatch.storage.local import LocalStorage
+count, at, before = 0, int(sys.argv[1]), sys.argv[2] == "before"
+write, put, remove = LocalStorage._write, LocalStorage.put, LocalStorage.remove
+def die(): os.kill(os.getpid(), signal.SIGKILL)
+def counted(self, target, data):
+    global count
+    count += 1
+    write(self, target, data)
+    if before and count == at: die()
+def whole(self, path, data):
+    put(self, path, data)
+    if not before and count == at: die()
+def removed(self, path):
+    remove(self, path)
+    if at == 0: die()
+LocalStorage._write, LocalStorage.put, LocalStorage.remove = counted, whole, removed
+sys.argv[1:] = sys.argv[3:]
+from menuwatch.cli.main import main
+main()
+"""
+
+
+async def _publish(shop: Shop, destination: Destination | Path, **more: Any) -> Published:
+    if isinstance(destination, Path):
+        destination = publishing.open_destination(str(destination), None)
+    given = {"title": "Menus", "licence": None, "keep_versions": 2, "now": NOW} | more
+    async with shop.pool.connection() as conn:
+        return await publishing.publish(conn, ParquetPartitions(shop.archive.storage), destination, **given)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with running(tmp_path_factory.mktemp("s3")) as found:
+        yield found
+
+
+@pytest.fixture(params=["local", "s3"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Destination, Path]:
+    """Where to publish, and where its files can be read."""
+    if request.param == "local":
+        return publishing.open_destination(str(tmp_path / "dataset"), None), tmp_path / "dataset"
+    server: S3Server = request.getfixturevalue("server")
+    found = Destination(name="s3://menus/one/two", storage=server.storage(), data_path="s3://menus/one/two/", lock=None)
+    return found, server.data / BUCKET / "one/two"
+
+
+async def _pack(shop: Shop, month: int) -> int:
+    before = START.replace(month=month, day=1, hour=0)
+    async with shop.pool.connection() as conn:
+        done = await packing.pack(conn, ParquetPartitions(shop.archive.storage), before, now=NOW)
+    return sum(one.states for one in done)
+
+
+async def _equal_to_the_views(shop: Shop, dataset: Dataset) -> None:
+    """All tables but the history, column by column."""
+    columns = {table.name: [column.name for column in table.columns if column.name != "month"] for table in DATASET}
+    for table in DATASET:
+        if table.name == "price_history":
+            continue
+        names = ", ".join(columns[table.name])
+        async with shop.pool.connection() as conn:
+            cursor = await conn.execute(f"SELECT {names} FROM analyst.{table.view}")
+            assert normal(dataset.rows(table.name, names)) == normal(await cursor.fetchall()), table.name
+
+
+async def test_it_equals_the_database_before_and_after_history_is_packed(
+    shop: Shop, target: tuple[Destination, Path], tmp_path: Path
+) -> None:
+    destination, root = target
+    await market(shop)
+    await match_all(shop.pool)
+    async with shop.pool.connection() as conn:
+        expected = await history_of(conn)
+    assert len(expected) > 300
+    first = await _publish(shop, destination)
+    assert (first.version, first.changed, first.rows["price_history"]) == (1, True, len(expected))
+    dataset = Dataset(root)
+    dataset.check()
+    assert normal(dataset.rows("price_history", HISTORY)) == expected
+    await _equal_to_the_views(shop, dataset)
+    assert {path.split("/")[2] for path in dataset.files("price_history")} == {"AZ", "NM", "unknown"}
+    counted = {name: len(dataset.rows(name)) for name in first.rows}
+    assert counted == first.rows
+    assert min(counted[name] for name in ("changes", "menus", "products", "canonical_products", "brands")) > 0
+
+    assert await _pack(shop, 6) > 50
+    again = await _publish(shop, destination)
+    assert (again.version, again.changed, again.written) == (1, False, 0), "where a row is stored makes no difference"
+    await shop.execute("UPDATE dispensaries SET city = 'Tucson' WHERE state = 'AZ'")
+    second = await _publish(shop, destination)
+    assert (second.version, second.written) == (2, 1)
+    assert normal(Dataset(root).rows("price_history", HISTORY)) == expected
+    with lake(root, tmp_path / "extensions") as db:
+        assert normal(db.execute(f"SELECT {HISTORY} FROM lake.price_history").fetchall()) == expected
+        for table in DATASET:
+            names = ", ".join(column.name for column in table.columns)
+            found = db.execute(f"SELECT {names} FROM lake.{table.name}").fetchall()
+            assert normal(found) == normal(Dataset(root).rows(table.name, names)), table.name
+        assert ("Tucson",) in db.execute("SELECT city FROM lake.stores WHERE state = 'AZ'").fetchall()
+
+
+async def test_only_files_that_changed_are_written(shop: Shop, tmp_path: Path) -> None:
+    await market(shop, range(6))
+    await _publish(shop, tmp_path / "one")
+    before = Dataset(tmp_path / "one")
+    times = {path: (before.root / path).stat().st_mtime_ns for paths in before.everything().values() for path in paths}
+    await market(shop, range(6, 8))
+    done = await _publish(shop, tmp_path / "one")
+    after = Dataset(tmp_path / "one")
+    after.check()
+    kept = [path for paths in after.everything().values() for path in paths if path in times]
+    assert any("changes/AZ/2026-04" in path for path in kept)
+    assert done.written == done.files - len(kept) > 0
+    assert all((after.root / path).stat().st_mtime_ns == times[path] for path in kept)
+    await _publish(shop, tmp_path / "complete")
+    assert Dataset(tmp_path / "complete").everything() == after.everything(), "in parts or at once: the same files"
+    before.check()
+
+
+async def test_files_of_old_versions_are_removed(shop: Shop, tmp_path: Path) -> None:
+    root = tmp_path / "dataset"
+    versions = []
+    for crawl in range(4):
+        await market(shop, range(crawl, crawl + 1))
+        await _publish(shop, root)
+        versions.append(Dataset(root))
+    assert sorted(entry.name for entry in (root / "versions").iterdir() if any(entry.iterdir())) == ["3", "4"]
+    versions[2].check()
+    versions[3].check()
+    kept = {path for one in versions[2:] for paths in one.everything().values() for path in paths}
+    assert {str(file.relative_to(root)) for file in (root / "data").rglob("*.parquet")} == kept
+    assert not (root / versions[0].files("menus")[0]).exists()
+    await _publish(shop, root, keep_versions=1, title="Other")
+    assert Dataset(root).package["menuwatch"]["versions"] == [5]
+
+
+async def test_readers_never_see_a_version_in_part(shop: Shop, tmp_path: Path) -> None:
+    root, extensions = tmp_path / "dataset", tmp_path / "extensions"
+    await market(shop, range(1))
+    published = {1: (await _publish(shop, root)).rows["price_history"]}
+    stop = threading.Event()
+    seen: list[tuple[int, int]] = []
+    listed: list[int] = []
+
+    def read() -> None:
+        while not stop.is_set():
+            dataset = Dataset(root)
+            seen.append((dataset.version, len(dataset.rows("price_history"))))
+            with lake(root, extensions) as db:
+                listed.append(db.execute("SELECT count(*) FROM lake.price_history").fetchall()[0][0])
+
+    reader = asyncio.create_task(asyncio.to_thread(read))
+    try:
+        for crawl in range(1, 6):
+            await market(shop, range(crawl, crawl + 1))
+            done = await _publish(shop, root)
+            published[done.version] = done.rows["price_history"]
+    finally:
+        stop.set()
+        await reader
+    assert len(set(published.values())) == 6
+    assert {published[version] == count for version, count in seen} == {True}
+    assert set(listed) <= set(published.values())
+    assert len({version for version, _ in seen}) > 1, "versions changed while they were read"
+
+
+async def test_a_kill_at_any_write_leaves_the_last_version(shop: Shop, tmp_path: Path, database_url: str) -> None:
+    first = tmp_path / "first"
+    env = {
+        **os.environ, "DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path), "STORAGE_PATH": str(shop.storage),
+    }  # fmt: skip
+    await market(shop, range(2))
+    rows = (await _publish(shop, first)).rows["price_history"]
+    await market(shop, range(2, 3))
+    changed = (await _publish(shop, tmp_path / "other")).rows["price_history"]
+    assert changed != rows
+
+    def run(root: Path, point: int, when: str, *more: str) -> int:
+        words = [sys.executable, "-c", KILLED, str(point), when, "publish", str(root), *more]
+        return subprocess.run(words, env=env, capture_output=True, timeout=120, check=False).returncode
+
+    def read(root: Path) -> tuple[int, int, int]:
+        dataset = Dataset(root)
+        dataset.check()
+        with lake(root, tmp_path / "extensions") as db:
+            listed = db.execute("SELECT count(*) FROM lake.price_history").fetchall()[0][0]
+        return dataset.version, len(dataset.rows("price_history")), listed
+
+    killed: list[Path] = []
+    for point in range(1, 100, 2):
+        root = shutil.copytree(first, tmp_path / f"killed-{point}")
+        code = await asyncio.to_thread(run, root, point, "before" if point % 4 == 1 else "after")
+        version, current, listed = read(root)
+        if version == 2:
+            assert (current, listed) == (changed, changed)
+            break
+        assert (code, version, current) == (-9, 1, rows)
+        assert listed in (rows, changed), "the catalogue is replaced right before the description"
+        killed.append(root)
+    assert len(killed) > 6
+
+    # While old files are removed; and what was left is removed by the next publish.
+    for root in (killed[2], killed[-1]):
+        assert await asyncio.to_thread(run, root, 0, "", "--keep-versions", "1") == -9
+        assert read(root)[1:] == (changed, changed)
+        await _publish(shop, root, keep_versions=1)
+        last = read(root)[0]
+        assert [int(entry.parent.name) for entry in (root / "versions").glob("*/datapackage.json")] == [last]
+        referred = {path for paths in Dataset(root).everything().values() for path in paths}
+        assert {str(file.relative_to(root)) for file in (root / "data").rglob("*") if file.is_file()} == referred
+
+
+async def test_one_publish_at_a_time(shop: Shop, tmp_path: Path) -> None:
+    import fcntl
+
+    root = tmp_path / "dataset"
+    await market(shop, range(1))
+    await _publish(shop, root)
+    with (root / ".publish.lock").open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(Refused, match="another publish"):
+            await _publish(shop, root)
+    results = await asyncio.gather(
+        *(_publish(shop, root, title=f"Title {n}") for n in range(2)), return_exceptions=True
+    )
+    done = [one.version for one in results if isinstance(one, Published)]
+    refused = [one for one in results if isinstance(one, Refused)]
+    assert (done, len(refused)) == ([2], 1)
+
+
+async def test_the_description_says_what_the_files_hold(shop: Shop, tmp_path: Path) -> None:
+    root = tmp_path / "dataset"
+    await market(shop, range(2))
+    await _publish(shop, root)
+    dataset = Dataset(root)
+    package = dataset.package
+    assert package["$schema"] == "https://datapackage.org/profiles/2.0/datapackage.json"
+    assert (package["title"], package["version"], package["created"]) == ("Menus", "1.1.0", "2026-11-28T12:00:00Z")
+    assert "licenses" not in package
+    assert "No licence is granted" in package["description"]
+    assert [one["title"] for one in package["sources"]] == ["Menus that dutchie serves"]
+    (source,) = package["menuwatch"]["provenance"]
+    assert (source["stores"], source["crawls"]) == (3, 6)
+    kinds = {
+        "integer": "int64",
+        "string": "string",
+        "boolean": "bool",
+        "datetime": "timestamp[us, tz=UTC]",
+        "date": "date32[day]",
+    }
+    for resource in package["resources"]:
+        fields = resource["schema"]["fields"]
+        assert all(field["description"] for field in fields)
+        for path in dataset.files(resource["name"]):
+            schema = parquet.read_schema(root / path)
+            assert schema.names == [field["name"] for field in fields]
+            for field in fields:
+                kind = str(schema.field(field["name"]).type)
+                assert kind == kinds.get(field["type"], kind), field
+        key = ", ".join(resource["schema"]["primaryKey"])
+        rows = dataset.rows(resource["name"], key)
+        assert len(set(rows)) == len(rows), resource["name"]
+        for reference in resource["schema"].get("foreignKeys", ()):
+            (column,), (other,) = reference["fields"], reference["reference"]["fields"]
+            known = {row[0] for row in dataset.rows(reference["reference"]["resource"], other)} | {None}
+            assert {row[0] for row in dataset.rows(resource["name"], column)} <= known, (resource["name"], column)
+    page = (root / "DICTIONARY.md").read_text()
+    assert "| `seen_to` | TIMESTAMP WITH TIME ZONE | Last crawl that saw it like this; null while it lasts. |" in page
+    await _publish(shop, root, licence="CC-BY-4.0")
+    licensed = Dataset(root).package
+    assert licensed["licenses"] == [{"name": "CC-BY-4.0", "title": "CC-BY-4.0"}]
+    assert "No licence" not in licensed["description"]
+
+
+async def test_nothing_private_is_published(shop: Shop, tmp_path: Path) -> None:
+    root = tmp_path / "dataset"
+    await market(shop, range(1))
+    secret = "http://images.example/a.png?token=s3cr3t"
+    await shop.execute("UPDATE catalog_products SET image_url = %s, description = %s", [secret, secret])
+    await shop.execute("UPDATE dispensaries SET menu_url = %s, phone = '555-0100'", [secret])
+    await _publish(shop, root)
+    dataset = Dataset(root)
+    texts = [str(row) for table in dataset.everything() for row in dataset.rows(table)]
+    assert len(texts) > 100
+    assert not [text for text in texts if "s3cr3t" in text or "555-0100" in text or "://" in text]
+    names = {column.name for table in DATASET for column in table.columns}
+    assert not names & {
+        "payload_id",
+        "image_url",
+        "local_image_path",
+        "certificate_url",
+        "menu_url",
+        "phone",
+        "description",
+    }
+    assert str(tmp_path).encode() not in (root / "catalog.ducklake").read_bytes()
+
+
+async def test_without_ducklake_the_rest_is_published(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "dataset"
+    await market(shop, range(1))
+    assert (await _publish(shop, root)).catalogue
+    assert (root / "catalog.ducklake").exists()
+    monkeypatch.setitem(sys.modules, "duckdb_extensions", None)
+    done = await _publish(shop, root)
+    assert (done.catalogue, done.version, done.written) == (False, 2, 0)
+    assert not (root / "catalog.ducklake").exists(), "that of an earlier version would outlive its files"
+    assert Dataset(root).package["menuwatch"]["catalogue"] is None
+
+
+async def test_the_command(shop: Shop, tmp_path: Path, database_url: str) -> None:
+    env = {
+        **os.environ, "DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path), "STORAGE_PATH": str(shop.storage),
+    }  # fmt: skip
+
+    async def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return await asyncio.to_thread(menuwatch, "publish", *words, env=env)
+
+    await market(shop, range(1))
+    root = tmp_path / "dataset"
+    done = await run(str(root), "--json", "--title", "Prices", "--licence", "CC0-1.0")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["version"], report["changed"], report["rows"]["stores"]) == (1, True, 3)
+    assert Dataset(root).package["title"] == "Prices"
+    again = await run(str(root), "--title", "Prices", "--licence", "CC0-1.0")
+    assert "Nothing changed" in again.stderr + again.stdout
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/letter.txt").write_text("mine")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/datapackage.json").write_text('{"name": "other"}')
+    for words, reason in (
+        (("ftp://host/x",), "give a directory, or s3://BUCKET/PREFIX"),
+        (("s3://bucket",), "give a directory, or s3://BUCKET/PREFIX"),
+        ((str(tmp_path / "no/such"),), "does not exist"),
+        ((str(tmp_path / "mine"),), "letter.txt"),
+        ((str(tmp_path / "other"),), "another dataset"),
+        ((str(root), "--title", " "), "--title is empty"),
+        ((str(root), "--keep-versions", "0"), "keep-versions"),
+    ):
+        refused = await run(*words)
+        assert refused.returncode != 0
+        assert reason in " ".join(refused.stderr.split()), (words, refused.stderr)
+    assert sorted(entry.name for entry in (tmp_path / "mine").iterdir()) == ["letter.txt"]
