@@ -29,6 +29,7 @@ from menuwatch.core.format import pluralize, size
 from menuwatch.db.pool import Connection
 from menuwatch.exports.tables import ExportTable, Format
 from menuwatch.ops import export as exporting
+from menuwatch.ops import incremental as increments
 from menuwatch.ops.export import ExportRequest, PartitionBy
 from menuwatch.stores import store as stores
 from menuwatch.system import System
@@ -75,6 +76,10 @@ def export(
         PartitionBy | None, typer.Option(help="Write a directory with one Parquet file per state or month.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")] = False,
+    incremental: Annotated[
+        bool,
+        typer.Option("--incremental", help="Write what is new since the last run into a directory, as one more file."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Export products, their history or what they are matched to. The file appears when it is complete; a failed export leaves no
@@ -83,10 +88,12 @@ def export(
         raise Refused("--states is for snapshots only")
     if str(out) == "-" and (partition is not None or json):
         raise Refused("standard output takes a single file only: omit --partition and --json")
+    if incremental and (str(out) == "-" or partition or states or overwrite or since or until):
+        raise Refused("--incremental takes a directory, without --since, --until, --states, --partition or --overwrite")
     start, end = parse_period(since, until)
     request = ExportRequest(
         what=ExportTable.STATES if states else ExportTable(what.value),
-        fmt=fmt or _by_ending(out, partition),
+        fmt=fmt or (Format.PARQUET if incremental else _by_ending(out, partition)),
         since=start,
         until=end,
         states=parse_states(state),
@@ -100,11 +107,14 @@ def export(
             check_platform(system.platforms, name)
         ids = [(await stores.resolve(conn, text)).id for text in store or ()]
         archived = ParquetPartitions(system.archive.storage)
-        return await _export(conn, replace(request, stores=ids or None), out, partition, archived, overwrite=overwrite)
+        chosen = replace(request, stores=ids or None)
+        return await _export(conn, chosen, out, partition, archived, overwrite=overwrite, incremental=incremental)
 
     report = read(act)
     if json:
         print_json(report)
+    elif incremental and not report["files"]:
+        notice(f"Nothing new since the last export to {out}")
     elif str(out) != "-":
         files = f"{pluralize(report['files'], 'file')} in {out}" if partition else str(out)
         notice(f"Wrote {pluralize(report['rows'], 'row')}, {report['bytes']:,} bytes: {files}")
@@ -129,6 +139,7 @@ async def _export(
     archived: ParquetPartitions,
     *,
     overwrite: bool,
+    incremental: bool,
 ) -> dict[str, Any]:
     report: dict[str, Any] = {"what": request.what, "format": request.fmt, "rows": 0, "bytes": 0, "files": 1}
     with progress_bar(f"Exporting {request.what}", remaining=False) as update:
@@ -138,7 +149,10 @@ async def _export(
             report["bytes"] += count
             update(report["rows"], description=f"Exporting {request.what}: {size(report['bytes'])}, rows")
 
-        if partition is not None:
+        if incremental:
+            part = await increments.to_folder(conn, request, out, archived, on_progress=on_progress)
+            report |= {"files": 0, "bytes": 0} if part is None else {"file": part.file}
+        elif partition is not None:
             report["files"] = await exporting.to_folder(
                 conn, request, partition, out, archived, overwrite=overwrite, on_progress=on_progress
             )

@@ -128,5 +128,9 @@ SELECT DISTINCT date_trunc('month', c.crawled_at, 'UTC') AS month
    AND (%(until)s::timestamptz IS NULL OR c.crawled_at < %(until)s)
  ORDER BY 1;
 
+-- name: last_crawls
+-- The last crawl of each store that was applied, as this snapshot sees it.
+SELECT d.id, d.last_crawled_at FROM dispensaries d WHERE d.last_crawled_at IS NOT NULL AND {chosen_menus};
+
 -- name: known_stores
 SELECT id FROM dispensaries WHERE id = ANY (%(ids)s::integer[]);
