@@ -154,6 +154,8 @@ async def test_only_files_that_changed_are_written(shop: Shop, tmp_path: Path) -
 async def test_files_of_old_versions_are_removed(shop: Shop, tmp_path: Path) -> None:
     root = tmp_path / "dataset"
     versions = []
+    (root / "data/prices").mkdir(parents=True)
+    (root / "data/prices/mine.parquet").touch()
     for crawl in range(4):
         await market(shop, range(crawl, crawl + 1))
         await _publish(shop, root)
@@ -162,8 +164,9 @@ async def test_files_of_old_versions_are_removed(shop: Shop, tmp_path: Path) -> 
     versions[2].check()
     versions[3].check()
     kept = {path for one in versions[2:] for paths in one.everything().values() for path in paths}
-    assert {str(file.relative_to(root)) for file in (root / "data").rglob("*.parquet")} == kept
+    assert {str(file.relative_to(root)) for file in (root / "data").rglob("*-*.parquet")} == kept
     assert not (root / versions[0].files("menus")[0]).exists()
+    assert (root / "data/prices/mine.parquet").exists(), "what is not of the dataset is left alone"
     await _publish(shop, root, keep_versions=1, title="Other")
     assert Dataset(root).package["menuwatch"]["versions"] == [5]
 
@@ -240,6 +243,7 @@ async def test_a_kill_at_any_write_leaves_the_last_version(shop: Shop, tmp_path:
         await _publish(shop, root, keep_versions=1)
         last = read(root)[0]
         assert [int(entry.parent.name) for entry in (root / "versions").glob("*/datapackage.json")] == [last]
+        assert not [file for file in root.rglob(".*") if file.name != ".publish.lock"], "no half-written file"
         referred = {path for paths in Dataset(root).everything().values() for path in paths}
         assert {str(file.relative_to(root)) for file in (root / "data").rglob("*") if file.is_file()} == referred
 

@@ -54,7 +54,10 @@ CATALOGUE = "catalog.ducklake"
 DICTIONARY = "DICTIONARY.md"
 LOCK = ".publish.lock"
 _OURS = {"data", "versions", MANIFEST, CATALOGUE, DICTIONARY, LOCK}
-_VERSION = re.compile(r"versions/([0-9]+)/.+")
+_VERSION = re.compile(rf"versions/([0-9]+)/({MANIFEST}|{CATALOGUE}|{DICTIONARY})")
+_DATA = re.compile(rf"data/({'|'.join(table.name for table in DATASET)})/([^/]+/)?[^/.][^/]*-[0-9a-f]{{16}}\.parquet")
+_PARTIAL = re.compile(r"((data|versions)/(.+/)?)?\.[^/]+~[0-9a-f]{32}")
+"""What a write to a disk leaves that did not end (`storage/local.py`)."""
 _HISTORY = {view.rpartition(".")[2] for view in cold_storage.VIEWS if view.startswith("analyst.")}
 _UNKNOWN = "unknown"
 """Folder of stores whose state is not known."""
@@ -262,18 +265,22 @@ def _is_there(storage: Storage, file: DataFile) -> bool:
 
 
 def _clean(storage: Storage, oldest: int) -> int:
-    """Removes versions before `oldest`, then the data files that no other version has; returns how many of these."""
+    """Removes versions before `oldest`, what interrupted writes left, and the data files that no other version has; returns how many
+    of these. Touches nothing that is not named as a publish names it."""
     kept: set[str] = set()
     old: list[str] = []
-    for entry in storage.walk("versions", hidden=True):
-        found = _VERSION.fullmatch(entry.path)
-        if found is None or int(found[1]) < oldest or entry.path.rpartition("/")[2].startswith("."):
+    data: list[str] = []
+    for entry in storage.walk("", hidden=True):
+        version = _VERSION.fullmatch(entry.path)
+        if _PARTIAL.fullmatch(entry.path) or (version and int(version[1]) < oldest):
             old.append(entry.path)
-        elif entry.path.endswith(f"/{MANIFEST}"):
+        elif version and version[2] == MANIFEST:
             package = msgspec.json.decode(storage.get(entry.path))
             kept |= {file["path"] for resource in package["resources"] for file in resource["files"]}
+        elif _DATA.fullmatch(entry.path):
+            data.append(entry.path)
     storage.remove_all(old)
-    unused = [entry.path for entry in storage.walk("data", hidden=True) if entry.path not in kept]
+    unused = [path for path in data if path not in kept]
     storage.remove_all(unused)
     return len(unused)
 
