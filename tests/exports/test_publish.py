@@ -382,3 +382,23 @@ async def test_the_command(shop: Shop, tmp_path: Path, database_url: str) -> Non
         assert refused.returncode != 0
         assert reason in " ".join(refused.stderr.split()), (words, refused.stderr)
     assert sorted(entry.name for entry in (tmp_path / "mine").iterdir()) == ["letter.txt"]
+
+
+async def test_the_command_with_a_bucket(shop: Shop, server: S3Server, tmp_path: Path, database_url: str) -> None:
+    env = {
+        **os.environ, **server.environ, "STORAGE_DRIVER": "local", "DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path),
+        "STORAGE_PATH": str(shop.storage),
+    }  # fmt: skip
+    await market(shop, range(1))
+    done = await asyncio.to_thread(menuwatch, "publish", f"s3://{BUCKET}/open/data", "--json", env=env)
+    assert done.returncode == 0, done.stderr
+    root = server.data / BUCKET / "open/data"
+    dataset = Dataset(root)
+    dataset.check()
+    async with shop.pool.connection() as conn:
+        assert normal(dataset.rows("price_history", HISTORY)) == await history_of(conn)
+    dead = env | {"S3_ENDPOINT": "http://127.0.0.1:9"}
+    failed = await asyncio.to_thread(menuwatch, "publish", f"s3://{BUCKET}/open/data", env=dead)
+    assert failed.returncode != 0
+    assert "http://127.0.0.1:9" in failed.stderr
+    assert "Traceback" not in failed.stderr
