@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import importlib
+import pkgutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from datetime import timedelta
@@ -287,6 +288,8 @@ async def run_worker(system: System) -> AsyncIterator[Worker]:
 
 
 def load_apps() -> None:
-    """Loads what `cli.serving` needs, which takes a while: call it in a thread beside a busy event loop."""
-    for app in ("api", "dashboard", "site"):
-        importlib.import_module(f"menuwatch.{app}.app")
+    """Imports all routes, which takes a second or two: call it in a thread beside a busy event loop."""
+    for package in ("api.routes", "dashboard.pages", "site.pages"):
+        found = importlib.import_module(f"menuwatch.{package}")
+        for module in pkgutil.iter_modules(found.__path__):
+            importlib.import_module(f"{found.__name__}.{module.name}")

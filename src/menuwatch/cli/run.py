@@ -110,6 +110,8 @@ async def _server(
     settings = load_settings(quiet=False, host=host, port=port, scaler=scaler)
     # The port comes first: a second server that cannot have it must not recover tasks, create the first admin or fire schedules.
     with listening(settings) as listener:
+        # While the database starts; later the supervisor needs the event loop.
+        apps = asyncio.create_task(asyncio.to_thread(bootstrap.load_apps))
         async with open_system(settings, goes_on=True) as system, contextlib.AsyncExitStack() as stack:
             await bootstrap.recover_tasks(system)
             login = await _first_login(system)
@@ -120,8 +122,7 @@ async def _server(
             await stack.enter_async_context(bootstrap.run_maintenance(system))
             if with_workers:
                 await stack.enter_async_context(run_worker_pool(system, requested=workers))
-                # Importing the apps takes a while, longer on a busy machine: the supervisor needs the event loop meanwhile.
-                await asyncio.to_thread(bootstrap.load_apps)
+            await apps
 
             def on_up(address: str) -> None:
                 def show() -> None:
