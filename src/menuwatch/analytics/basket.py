@@ -29,8 +29,8 @@ from menuwatch.core.shapes import Instant, doc
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
 from menuwatch.db.query import Row, fetch_all
+from menuwatch.geo.circle import Circle
 from menuwatch.geo.units import METERS_PER_MILE
-from menuwatch.stores.service import Circle
 
 _q = sql.load(__package__, "basket.sql")
 

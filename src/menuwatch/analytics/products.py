@@ -6,6 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from menuwatch.core.shapes import Instant, doc
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
 from menuwatch.db.query import Row, fetch_all, fetch_one, like_pattern
+from menuwatch.geo.circle import Circle, circle_values
 
 _q = sql.load(__package__, "products.sql")
 
@@ -91,12 +93,16 @@ class CanonicalProductDetail(CanonicalProductRow, kw_only=True, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanonicalFilter:
-    """Which products; None takes all. `q` is text that the name or the brand contains."""
+    """Which products; None takes all. `q` is text that the name or the brand contains. `states` and `circle`: those on the menu of a
+    store there. `updated_since`: their listings or stores, or what they were merged into, changed at or after this time."""
 
     q: str | None = None
     brand_id: int | None = None
     category: str | None = None
     product: int | None = None
+    states: Sequence[str] | None = None
+    circle: Circle | None = None
+    updated_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +116,9 @@ class CanonicalPage:
 async def list_canonical_products(
     conn: Connection, where: CanonicalFilter, *, after: tuple[int, int] | None = None, limit: int = 50
 ) -> CanonicalPage:
-    """Products in the most stores first, after the (stores, id) of an earlier page."""
+    """Products in the most stores first, after the (stores, id) of an earlier page; prices are those of the filter's stores."""
     shown, following = await list_product_rows(conn, where, after=after, limit=limit)
-    offers = await _offers(conn, [row["id"] for row in shown], None)
+    offers = await _offers(conn, [row["id"] for row in shown], where.states, where.circle)
     items = [CanonicalProductRow(**row, sizes=_spreads(offers[row["id"]])) for row in shown]
     return CanonicalPage(items=items, next=following)
 
@@ -127,6 +133,10 @@ async def list_product_rows(
         "brand_id": where.brand_id,
         "category": where.category,
         "product": where.product,
+        "states": where.states,
+        **circle_values(where.circle),
+        "anywhere": where.states is None and where.circle is None,
+        "updated_since": where.updated_since,
         "after_stores": stores,
         "after_id": number,
         "limit": limit + 1,
@@ -136,12 +146,15 @@ async def list_product_rows(
     return shown, (shown[-1]["stores"], shown[-1]["id"]) if len(rows) > limit else None
 
 
-async def get_canonical_product(conn: Connection, number: int, *, state: str | None = None) -> CanonicalProductDetail:
-    """One product, or the one that it was merged into, with the offers of a state or of all. Raises NotFound."""
+async def get_canonical_product(
+    conn: Connection, number: int, *, state: str | None = None, circle: Circle | None = None
+) -> CanonicalProductDetail:
+    """One product, or the one that it was merged into, with the offers of all stores, or of those in a state or a circle. Raises
+    NotFound."""
     row = await fetch_one(conn, _q.get_product, {"id": number})
     if row is None:
         raise NotFound(f"canonical product {number} does not exist")
-    offers = (await _offers(conn, [row["id"]], state))[row["id"]]
+    offers = (await _offers(conn, [row["id"]], None if state is None else [state], circle))[row["id"]]
     spreads = {spread.size: spread for spread in _spreads(offers)}
     shown = []
     for offer in offers:
@@ -154,9 +167,12 @@ async def get_canonical_product(conn: Connection, number: int, *, state: str | N
     return CanonicalProductDetail(**row, sizes=list(spreads.values()), requested_id=number, offers=shown)
 
 
-async def _offers(conn: Connection, ids: Sequence[int], state: str | None) -> dict[int, list[Row]]:
+async def _offers(
+    conn: Connection, ids: Sequence[int], states: Sequence[str] | None, circle: Circle | None
+) -> dict[int, list[Row]]:
     """Offers by product, cheapest first, with their size and whether they count for their location."""
-    rows = await fetch_all(conn, _q.offers, {"ids": list(ids), "state": state}, prepare=False) if ids else []
+    values = {"ids": list(ids), "states": states, **circle_values(circle)}
+    rows = await fetch_all(conn, _q.offers, values, prepare=False) if ids else []
     found: dict[int, list[Row]] = defaultdict(list)
     best: dict[tuple[Any, ...], Row] = {}
     for row in rows:

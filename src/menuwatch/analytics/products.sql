@@ -1,5 +1,10 @@
 -- Canonical products with what stores ask for them now.
 
+-- piece: of_stores
+(%(states)s::text[] IS NULL OR d.state = ANY (%(states)s))
+AND (%(meters)s::double precision IS NULL
+     OR distance_meters(%(latitude)s::double precision, %(longitude)s::double precision, d.latitude, d.longitude) <= %(meters)s)
+
 -- name: list_products
 -- Those in the most stores first.
 SELECT c.id, c.name, n.brand_id, b.name AS brand, c.category, c.form, c.strain, c.listings, c.stores
@@ -11,6 +16,10 @@ SELECT c.id, c.name, n.brand_id, b.name AS brand, c.category, c.form, c.strain, 
    AND (%(product)s::bigint IS NULL OR c.id = live_canonical_product(%(product)s))
    AND (%(brand_id)s::integer IS NULL OR c.brand_id = ANY (merged_brands(ARRAY[%(brand_id)s])))
    AND (%(q)s::text IS NULL OR c.name ILIKE %(q)s OR b.name ILIKE %(q)s OR b.name || ' ' || c.name ILIKE %(q)s)
+   AND (%(updated_since)s::timestamptz IS NULL OR c.changed_at >= %(updated_since)s)
+   AND (%(anywhere)s::boolean
+        OR EXISTS (SELECT FROM product_matches m JOIN catalog_products p ON p.id = m.product_id JOIN dispensaries d ON d.id = p.dispensary_id
+                    WHERE m.canonical_product_id = c.id AND p.last_seen_at IS NULL AND {of_stores}))
    AND (%(after_stores)s::integer IS NULL OR c.stores <= %(after_stores)s)
    AND (%(after_stores)s IS NULL OR (-c.stores, c.id) > (-%(after_stores)s, %(after_id)s::bigint))
  ORDER BY c.stores DESC, c.id LIMIT %(limit)s;
@@ -33,5 +42,5 @@ SELECT m.canonical_product_id, p.id AS product_id, p.dispensary_id, d.name AS st
  CROSS JOIN LATERAL jsonb_to_recordset(p.variants) v(option text, stock_status text, weight_g numeric, content_mg numeric, pieces integer,
        price_rec numeric, special_rec numeric, price_med numeric, special_med numeric)
  WHERE m.canonical_product_id = ANY (%(ids)s::bigint[]) AND p.last_seen_at IS NULL AND d.last_crawled_at IS NOT NULL AND p.stock_status <> 'oos'
-   AND v.stock_status IS DISTINCT FROM 'oos' AND (%(state)s::text IS NULL OR d.state = %(state)s)
+   AND v.stock_status IS DISTINCT FROM 'oos' AND {of_stores}
  ORDER BY price, d.last_crawled_at DESC, p.id;

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field, structs
 
-from menuwatch.analytics.special_checks import Verdict
+from menuwatch.analytics.special_checks import SpecialVerdict
 from menuwatch.core.shapes import Instant, doc, json_of
 
 _State = Annotated[str | None, doc("Two-letter state; null if unknown or not grouped by state.")]
@@ -357,7 +357,7 @@ class CheckedSpecial(Struct, kw_only=True, frozen=True):
         doc("Saving against the usual price, 0 to 1; negative if it usually costs less. Null without one."),
     ]
     verdict: Annotated[
-        Verdict,
+        SpecialVerdict,
         doc("`genuine`: the regular price, or more, was asked within 90 days. `doubtful`: the same, with a score below 50. "
             "`never_asked`: it was not. `unknown`: it was not, within less than 30 observed days."),
     ]  # fmt: skip

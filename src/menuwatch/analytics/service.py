@@ -40,7 +40,7 @@ from menuwatch.analytics.reports import (
     StoreFreshness,
     Window,
 )
-from menuwatch.analytics.special_checks import Verdict
+from menuwatch.analytics.special_checks import SpecialVerdict
 from menuwatch.core.errors import Refused
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
@@ -131,7 +131,7 @@ class ReportFilter:
     product: int | None = None
     stale: bool | None = None
     by: StockGroup | DayGroup | CheapestGroup | SpecialGroup | None = None
-    verdict: Verdict | None = None
+    verdict: SpecialVerdict | None = None
     since: date | None = None
     until: date | None = None
     brand_id: int | None = None

@@ -62,7 +62,7 @@ _AT_ONCE = 500
 """Products whose history is read at once."""
 
 
-class Verdict(StrEnum):
+class SpecialVerdict(StrEnum):
     """What the history says of a special."""
 
     GENUINE = "genuine"
@@ -75,7 +75,7 @@ class Verdict(StrEnum):
 class CheckedSpecial:
     """The result for one special. Prices in cents."""
 
-    verdict: Verdict
+    verdict: SpecialVerdict
     score: int | None
     usual: int | None
     observed_days: float
@@ -91,9 +91,9 @@ def judge(asked: Sequence[Asked], price: int, regular: int, now: datetime) -> Ch
         usual = None
     score = None if usual is None else min(100, max(0, round(100 * (usual - price) / (regular - price))))
     if past.regular_until is not None and past.regular_until > now - WINDOW:
-        verdict = Verdict.DOUBTFUL if score is not None and score < DOUBTFUL else Verdict.GENUINE
+        verdict = SpecialVerdict.DOUBTFUL if score is not None and score < DOUBTFUL else SpecialVerdict.GENUINE
     else:
-        verdict = Verdict.NEVER_ASKED if days >= LEAST_DAYS else Verdict.UNKNOWN
+        verdict = SpecialVerdict.NEVER_ASKED if days >= LEAST_DAYS else SpecialVerdict.UNKNOWN
     return CheckedSpecial(verdict=verdict, score=score, usual=usual, observed_days=days, past=past)
 
 

@@ -20,8 +20,8 @@ from pydantic import (
 )
 
 from menuwatch.core.errors import Refused
+from menuwatch.geo.circle import FARTHEST_MILES, Circle
 from menuwatch.queue.model import PRIORITY_MAX, PRIORITY_MIN, ROLE_ALIASES, Role, parse_role
-from menuwatch.stores.service import FARTHEST_MILES, Circle
 from menuwatch.web.inputs import (
     BIGINT_MAX,
     INTEGER_MAX,
@@ -46,6 +46,7 @@ __all__ = [
     "AnyRole",
     "BigId",
     "Cursor",
+    "FieldsQuery",
     "Input",
     "Instant",
     "JsonObject",
@@ -173,7 +174,20 @@ class NoQuery(Input):
     """Nothing to choose."""
 
 
-class PageQuery(Input):
+class FieldsQuery(Input):
+    """Which members of each item a list returns."""
+
+    fields: str | None = Field(
+        None,
+        # It selects no rows: what takes a query for a filter does not see it. The list itself reads it (responses.py).
+        exclude=True,
+        max_length=2000,
+        description="Only these members of each item, separated by commas; all of them if omitted.",
+        examples=["id,name"],
+    )
+
+
+class PageQuery(FieldsQuery):
     """How a list is walked."""
 
     limit: int = Field(50, ge=1, le=200, description="Maximum number of items per page.")
@@ -200,6 +214,9 @@ def _position(text: str) -> str:
 POSITION = Annotated[str, AfterValidator(_position)]
 
 
+_MILES = 25.0
+
+
 class NearQuery(Input):
     """Which stores, by their distance from a position."""
 
@@ -209,19 +226,22 @@ class NearQuery(Input):
         "left out.",
         examples=["35.08,-106.65"],
     )
-    miles: float = Field(25, gt=0, le=FARTHEST_MILES, description="Distance from `near`, in miles.")
+    # No default in the description: generated clients would send it, also without a position.
+    miles: float | None = Field(
+        None, gt=0, le=FARTHEST_MILES, description="Distance from `near`, in miles; 25 if omitted."
+    )
 
     @field_validator("miles")
     @classmethod
-    def _miles_of_a_position(cls, miles: float, given: ValidationInfo) -> float:
-        if "near" in given.data and given.data["near"] is None:
+    def _miles_of_a_position(cls, miles: float | None, given: ValidationInfo) -> float | None:
+        if miles is not None and "near" in given.data and given.data["near"] is None:
             raise ValueError("needs `near`: the position that the distance is from")
         return miles
 
     @property
     def circle(self) -> Circle | None:
         """The position with the distance; None if none is given."""
-        return None if self.near is None else Circle.around(self.near, self.miles)
+        return None if self.near is None else Circle.around(self.near, self.miles or _MILES)
 
 
 class SpanQuery(PageQuery):

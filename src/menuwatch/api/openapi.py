@@ -14,7 +14,9 @@ from menuwatch.web.auth import permission_of
 
 DESCRIPTION = """\
 **Lists** return `{"items": […], "next": cursor}`. Request the next page with `cursor=` and the same path, order and filters; `next` is
-null on the last page. Pages neither skip nor repeat rows when others are added meanwhile. `limit` is 1 to 200, 50 by default.
+null on the last page. Pages neither skip nor repeat rows when others are added meanwhile. `limit` is 50 by default; each list
+states its maximum. `fields=id,name` returns only these members of each item and leaves out all others, also those that the schema
+requires; an unknown name is refused with the valid ones.
 
 **Errors** are `application/problem+json` (RFC 9457): `detail` says what is wrong and how to fix it, `errors` lists invalid
 values, `type` links to a page about the kind of problem, `trace_id` finds the request in the log. Unknown query parameters

@@ -7,14 +7,15 @@ Clients that need exact values parse them as decimals. Times are ISO 8601 in UTC
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
-from fastapi import Header, Request, Response
+from fastapi import Depends, Header, Request, Response
 
-from menuwatch.api.problems import Changed
+from menuwatch.api.problems import Changed, InvalidRequest
 from menuwatch.core.shapes import REF, as_encoded, embedded_schemas
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -76,12 +77,39 @@ def answer(request: Request, value: Any, *, status: int = 200, headers: Mapping[
 
 
 def page(request: Request, items: Sequence[Any], cursor: str | None, **more: Any) -> Response:
-    """One page of a list: `items`, and `next` to ask for the page behind it; the same as a Link header."""
+    """One page of a list: `items`, and `next` to ask for the page behind it; the same as a Link header. Items have the members that
+    `fields` of the request names."""
     headers = {}
+    if (fields := getattr(request.state, "fields", None)) is not None:
+        whole = msgspec.json.decode(_encode(items), type=list[dict[str, msgspec.Raw]])
+        items = [{name: value for name, value in item.items() if name in fields} for item in whole]
     if cursor is not None:
         query = [(k, v) for k, v in parse_qsl(request.url.query, keep_blank_values=True) if k != "cursor"]
         headers["Link"] = f'<{request.url.path}?{urlencode([*query, ("cursor", cursor)])}>; rel="next"'
     return answer(request, {"items": items, "next": cursor, **more}, headers=headers)
+
+
+class _FieldSelection:
+    """Dependency of a list of these shapes: notes for `page` which members the parameter `fields` names (api/inputs.py)."""
+
+    def __init__(self, shapes: Sequence[type]) -> None:
+        self._shapes = shapes
+
+    async def __call__(self, request: Request) -> None:
+        """Raises InvalidRequest for an unknown name."""
+        text = request.query_params.get("fields")
+        if text is None:
+            return
+        known = self._known
+        names = dict.fromkeys(part.strip() for part in text.split(","))
+        if unknown := [name for name in names if name not in known]:
+            listed = ", ".join(f"`{name[:100]}`" if name else "an empty name" for name in unknown[:10])
+            raise InvalidRequest.parameter("fields", f"unknown: {listed}. Use some of {', '.join(known)}")
+        request.state.fields = frozenset(names)
+
+    @cached_property
+    def _known(self) -> list[str]:
+        return list(dict.fromkeys(name for shape in self._shapes for name in members_of(shape)))
 
 
 _shapes: dict[str, type] = {}
@@ -107,7 +135,8 @@ def returns_page(*items: type, **more: Any) -> dict[str, Any]:
         },
         **more,
     }
-    return _documented({"type": "object", "required": list(members), "properties": members}, 200)
+    route = _documented({"type": "object", "required": list(members), "properties": members}, 200)
+    return route | {"dependencies": [Depends(_FieldSelection(items))]}
 
 
 def members_of(shape: type) -> dict[str, Any]:

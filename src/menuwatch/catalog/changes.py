@@ -38,6 +38,7 @@ from menuwatch.core.shapes import Instant, doc, json_of
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
 from menuwatch.db.query import Row, fetch_all, fetch_structs
+from menuwatch.geo.circle import Circle
 
 _q = sql.load(__package__, "changes.sql")
 
@@ -94,6 +95,8 @@ class ChangeFilter:
     """Listings of these canonical products; numbers that were merged away are followed, as for brands and locations."""
     brand_ids: Sequence[int] | None = None
     locations: Sequence[int] | None = None
+    circle: Circle | None = None
+    """Of stores in this circle; those without a position are left out."""
     listings: Sequence[int] | None = None
     """Set by `resolve`: the listings of `canonical_products` and `brand_ids`."""
 
@@ -111,7 +114,7 @@ class ChangeFilter:
     @property
     def with_matching(self) -> bool:
         """Whether merged and split products can match: they are about no store and have no price."""
-        of_stores = (self.stores, self.states, self.products, self.locations, self.percent)
+        of_stores = (self.stores, self.states, self.products, self.locations, self.circle, self.percent)
         return self.kind in (None, *MATCHING) and all(given is None for given in of_stores)
 
     def values(self) -> dict[str, Any]:
@@ -178,10 +181,11 @@ AnyChange = Change | MatchChange
 
 
 async def resolve(conn: Connection, where: ChangeFilter) -> ChangeFilter:
-    """The filter with the listings of its canonical products and brands, and with the menus of its locations as stores."""
-    if where.listings is not None or (where.canonical_products, where.brand_ids, where.locations) == (None, None, None):
+    """The filter with the listings of its canonical products and brands, and with the menus of its locations and in its circle as
+    stores."""
+    given = where.canonical_products, where.brand_ids, where.locations, where.circle
+    if where.listings is not None or given == (None, None, None, None):
         return where
-    given = where.canonical_products, where.brand_ids, where.locations
     listings, stores = await listings_and_menus(conn, *given, where.stores)
     return replace(where, listings=listings, stores=stores)
 

@@ -36,6 +36,7 @@ from menuwatch.core.shapes import Instant, JsonObject, doc, json_of
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
 from menuwatch.db.query import Row, fetch_all, fetch_struct, fetch_structs, like_pattern
+from menuwatch.geo.circle import Circle, circle_values
 
 _q = sql.load(__package__, "service.sql")
 
@@ -87,40 +88,51 @@ class ProductFilter:
     """Listings of these canonical products; numbers that were merged away are followed, as for brands and locations."""
     brand_ids: Sequence[int] | None = None
     locations: Sequence[int] | None = None
+    circle: Circle | None = None
+    """Of stores in this circle; those without a position are left out."""
     listings: Sequence[int] | None = None
     """Set by `resolve`: the listings of `canonical_products` and `brand_ids`."""
 
     @property
     def by_identity(self) -> bool:
-        """Whether it names canonical products, brands or locations that are not resolved."""
-        return any(given is not None for given in (self.canonical_products, self.brand_ids, self.locations))
+        """Whether it names canonical products, brands, locations or a circle that are not resolved."""
+        given = (self.canonical_products, self.brand_ids, self.locations, self.circle)
+        return any(one is not None for one in given)
 
     def values(self) -> dict[str, Any]:
         """The filter as query parameters, once it is resolved."""
         assert not self.by_identity, "resolve it first"
-        values = {name: getattr(self, name) for name in self.__slots__}
+        values = {name: getattr(self, name) for name in self.__slots__ if name != "circle"}
         return values | {"q": None if self.q is None else like_pattern(self.q)}
 
 
 async def listings_and_menus(
-    conn: Connection, canonical_products: Any, brand_ids: Any, locations: Any, stores: Sequence[int] | None
+    conn: Connection,
+    canonical_products: Any,
+    brand_ids: Any,
+    locations: Any,
+    circle: Circle | None,
+    stores: Sequence[int] | None,
 ) -> tuple[list[int] | None, Sequence[int] | None]:
-    """The listings of these canonical products and brands (None: all), and those of `stores` that are menus of these locations."""
+    """The listings of these canonical products and brands (None: all), and those of `stores` that are menus of these locations and lie
+    in the circle."""
     values = {"canonical_products": canonical_products, "brand_ids": brand_ids, "locations": locations}
-    (found,) = await fetch_all(conn, _q.listings_and_menus, values)
-    menus = found["menus"]
-    if menus is not None:
-        stores = menus if stores is None else [store for store in stores if store in menus]
+    (found,) = await fetch_all(conn, _q.listings_and_menus, values | circle_values(circle))
+    for some in (found["menus"], found["near"]):
+        if some is not None:
+            stores = some if stores is None else [store for store in stores if store in some]
     return found["listings"], stores
 
 
 async def resolve(conn: Connection, where: ProductFilter) -> ProductFilter:
-    """The filter with the listings of its canonical products and brands, and with the menus of its locations as stores."""
+    """The filter with the listings of its canonical products and brands, and with the menus of its locations and in its circle as
+    stores."""
     if not where.by_identity:
         return where
-    given = where.canonical_products, where.brand_ids, where.locations
+    given = where.canonical_products, where.brand_ids, where.locations, where.circle
     listings, stores = await listings_and_menus(conn, *given, where.stores)
-    return replace(where, listings=listings, stores=stores, canonical_products=None, brand_ids=None, locations=None)
+    resolved = {"canonical_products": None, "brand_ids": None, "locations": None, "circle": None}
+    return replace(where, listings=listings, stores=stores, **resolved)
 
 
 class Product(Struct, kw_only=True, frozen=True):

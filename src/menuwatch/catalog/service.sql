@@ -55,7 +55,11 @@ FROM store_products p
 -- Looked up before a list is read: how many there are decides by which index it is best read.
 SELECT CASE WHEN %(canonical_products)s::bigint[] IS NOT NULL OR %(brand_ids)s::integer[] IS NOT NULL
             THEN listings_of(%(canonical_products)s, %(brand_ids)s) END AS listings,
-       CASE WHEN %(locations)s::integer[] IS NOT NULL THEN menus_at(%(locations)s) END AS menus;
+       CASE WHEN %(locations)s::integer[] IS NOT NULL THEN menus_at(%(locations)s) END AS menus,
+       CASE WHEN %(meters)s::double precision IS NOT NULL
+            THEN ARRAY (SELECT d.id FROM dispensaries d
+                         WHERE distance_meters(%(latitude)s::double precision, %(longitude)s::double precision, d.latitude, d.longitude)
+                               <= %(meters)s) END AS near;
 
 -- name: names_with
 -- Names of products that hold this text, of at least three characters.

@@ -28,7 +28,7 @@ from menuwatch.analytics.service import (
     StockGroup,
     read_report,
 )
-from menuwatch.analytics.special_checks import Verdict
+from menuwatch.analytics.special_checks import SpecialVerdict
 from menuwatch.cli import bargains
 from menuwatch.cli.analytics_options import (
     BrandOption,
@@ -301,7 +301,7 @@ def specials(
     by: Annotated[
         SpecialGroup | None, typer.Option(help="Aggregate by this dimension instead of listing specials.")
     ] = None,
-    verdict: Annotated[Verdict | None, typer.Option(help="Only specials with this verdict.")] = None,
+    verdict: Annotated[SpecialVerdict | None, typer.Option(help="Only specials with this verdict.")] = None,
     state: StateOption = None,
     category: CategoryOption = None,
     brand: BrandOption = None,

@@ -20,8 +20,8 @@ from menuwatch.cli.startup import read
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import pluralize
 from menuwatch.db.pool import Connection
+from menuwatch.geo.circle import FARTHEST_MILES, Circle
 from menuwatch.geo.states import parse_state
-from menuwatch.stores.service import FARTHEST_MILES, Circle
 from menuwatch.system import System
 
 app = Commands("Bargains.")

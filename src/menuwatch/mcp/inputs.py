@@ -12,8 +12,8 @@ from menuwatch.catalog.taxonomy.categories import Category
 from menuwatch.core.errors import InvalidField, Refused
 from menuwatch.core.moments import parse_since
 from menuwatch.geo import postcodes
+from menuwatch.geo.circle import FARTHEST_MILES, Circle
 from menuwatch.geo.states import parse_state
-from menuwatch.stores.service import FARTHEST_MILES, Circle
 from menuwatch.web.inputs import BigId, Input, Search, State, StoreId, Text
 
 

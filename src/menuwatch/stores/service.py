@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from itertools import takewhile
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Raw, Struct
 
 from menuwatch.accounts import audit
-from menuwatch.core.errors import InvalidField, MenuwatchError, NotFound, Refused
+from menuwatch.core.errors import InvalidField, MenuwatchError, NotFound
 from menuwatch.core.shapes import Instant, doc, json_of
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
 from menuwatch.db.query import fetch_all, fetch_one, fetch_struct, fetch_structs, like_pattern
-from menuwatch.geo.units import METERS_PER_MILE
+from menuwatch.geo.circle import Circle, circle_values
 from menuwatch.stores import store as stores
 from menuwatch.stores.store import Store
 
@@ -51,28 +50,6 @@ class Freshness(StrEnum):
     UNRESOLVED = "unresolved"
 
 
-FARTHEST_MILES = 500
-"""Largest distance from a place."""
-_POSITION = re.compile(r"-?\d{1,3}(?:\.\d{1,12})?, ?-?\d{1,3}(?:\.\d{1,12})?")
-
-
-class Circle(NamedTuple):
-    """A circle around a position in degrees."""
-
-    latitude: float
-    longitude: float
-    meters: float
-
-    @classmethod
-    def around(cls, position: str, miles: float) -> Circle:
-        """The circle around `35.08,-106.65`, latitude and longitude in degrees; raises Refused."""
-        if _POSITION.fullmatch(position):
-            latitude, longitude = map(float, position.split(","))
-            if abs(latitude) <= 90 and abs(longitude) <= 180:
-                return cls(latitude, longitude, miles * METERS_PER_MILE)
-        raise Refused("must be latitude and longitude in degrees, such as 35.08,-106.65")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFilter:
     """Which stores; None takes all. `q` is text in the name, city or slug. `circle` leaves out stores without a position."""
@@ -83,12 +60,14 @@ class StoreFilter:
     freshness: Sequence[Freshness] | None = None
     q: str | None = None
     circle: Circle | None = None
+    updated_since: datetime | None = None
+    """Its row changed at or after this time: with every crawl, and by people."""
 
     def values(self) -> dict[str, Any]:
         """The filter as query parameters."""
         values = {name: getattr(self, name) for name in self.__slots__ if name != "circle"}
         return values | {
-            **(self.circle._asdict() if self.circle else dict.fromkeys(Circle._fields)),
+            **circle_values(self.circle),
             "freshness": None if self.freshness is None else list(map(str, self.freshness)),
             "q": None if self.q is None else like_pattern(self.q),
         }

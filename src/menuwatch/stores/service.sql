@@ -8,6 +8,7 @@ AND (%(freshness)s::text[] IS NULL OR h.status = ANY (%(freshness)s))
 AND (%(q)s::text IS NULL OR s.name ILIKE %(q)s OR s.city ILIKE %(q)s OR s.slug ILIKE %(q)s)
 AND (%(meters)s::double precision IS NULL
      OR distance_meters(%(latitude)s::double precision, %(longitude)s::double precision, s.latitude, s.longitude) <= %(meters)s)
+AND (%(updated_since)s::timestamptz IS NULL OR s.updated_at >= %(updated_since)s)
 
 -- name: list_stores
 SELECT s.id, s.platform, s.platform_dispensary_id, s.slug, s.name, s.menu_url, s.address, s.city, s.state, s.country, s.zipcode,

@@ -26,8 +26,8 @@ from menuwatch.analytics.service import (
     SpecialGroup,
     StockGroup,
 )
-from menuwatch.analytics.special_checks import Verdict
-from menuwatch.api.inputs import BigId, Input, NoQuery, PageQuery, StoreId, Text
+from menuwatch.analytics.special_checks import SpecialVerdict
+from menuwatch.api.inputs import BigId, FieldsQuery, Input, NoQuery, PageQuery, StoreId, Text
 from menuwatch.api.paging import Keyset
 from menuwatch.api.problems import BadCursor
 from menuwatch.api.responses import answer, members_of, page, returns, returns_page
@@ -91,7 +91,7 @@ _STALE = Annotated[
 _STOCK_GROUP = Annotated[StockGroup, Field(description="Dimension to aggregate by.")]
 _CHEAPEST_GROUP = Annotated[CheapestGroup, Field(description="Dimension to aggregate by.")]
 _SPECIAL_GROUP = Annotated[SpecialGroup, Field(description="Dimension to aggregate by.")]
-_VERDICT = Annotated[Verdict | None, Field(description="Only specials with this verdict.")]
+_VERDICT = Annotated[SpecialVerdict | None, Field(description="Only specials with this verdict.")]
 _DAY_GROUP = Annotated[DayGroup, Field(description="Dimension to aggregate each day by.")]
 
 _FILTERS: dict[Report, tuple[str, dict[str, Any]]] = {
@@ -185,7 +185,7 @@ async def show_price_index(request: Request, conn: ReadConn, query: Annotated[Pr
 
 
 async def _answer_report(request: Request, conn: Connection, report: Report, query: Input) -> Response:
-    paged = query if isinstance(query, PageQuery) else PageQuery(limit=200, cursor=None)
+    paged = query if isinstance(query, PageQuery) else PageQuery(limit=200, cursor=None, fields=None)
     filters = ReportFilter(**query.model_dump(exclude={"limit", "cursor"}))
     keys: Keyset[tuple[Any, ...]] = Keyset(paged, analytics.cursor_type(report, filters), "analytics", report, filters)
     try:
@@ -197,7 +197,7 @@ async def _answer_report(request: Request, conn: Connection, report: Report, que
 
 def _add_route(report: Report) -> None:
     name, filters = _FILTERS[report]
-    base = Input if report in _UNPAGED else PageQuery
+    base = FieldsQuery if report in _UNPAGED else PageQuery
     fields: Any = {field: (kind, _DEFAULTS.get(kind)) for field, kind in filters.items()}
 
     async def read(request: Request, conn: ReadConn, query: Any) -> Response:

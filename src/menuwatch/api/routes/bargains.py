@@ -17,7 +17,7 @@ from menuwatch.api.paging import Keyset
 from menuwatch.api.responses import answer, page, returns, returns_page
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.catalog.taxonomy.categories import Category
-from menuwatch.stores.service import FARTHEST_MILES, Circle
+from menuwatch.geo.circle import FARTHEST_MILES, Circle
 from menuwatch.web.auth import require
 from menuwatch.web.dependencies import AppDep, ReadConn
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from menuwatch.accounts.model import Permission
 from menuwatch.analytics import products
 from menuwatch.analytics.products import CanonicalFilter, CanonicalProductDetail, CanonicalProductRow
-from menuwatch.api.inputs import BIGINT_MAX, Input, PageQuery, Search, State, StoreId
+from menuwatch.api.inputs import BIGINT_MAX, Instant, LongPageQuery, NearQuery, Search, State, StoreId
 from menuwatch.api.paging import Keyset
 from menuwatch.api.responses import answer, page, returns, returns_page
 from menuwatch.catalog.taxonomy.categories import Category
@@ -20,7 +20,7 @@ from menuwatch.web.dependencies import ReadConn
 router = APIRouter(prefix="/api/canonical-products", tags=["catalog"], dependencies=[require(Permission.READ)])
 
 
-class CanonicalQuery(PageQuery):
+class CanonicalQuery(LongPageQuery, NearQuery):
     """Which canonical products."""
 
     q: Search | None = Field(
@@ -28,9 +28,18 @@ class CanonicalQuery(PageQuery):
     )
     brand_id: StoreId | None = Field(None, description="Only products of this brand; a merged brand is followed.")
     category: Category | None = Field(None, description="Only this canonical category.")
+    state: list[State] | None = Field(
+        None,
+        description="Only products on the menu of a store in these states, for example NM (repeatable). Prices are then of the stores "
+        "that `state` and `near` select.",
+    )
+    updated_since: Instant | None = Field(
+        None,
+        description="Only products whose listings or stores became more or fewer at or after this time (ISO 8601 with offset).",
+    )
 
 
-class OffersQuery(Input):
+class OffersQuery(NearQuery):
     """Which offers of a canonical product."""
 
     state: State | None = Field(None, description="Only stores in this state; quartiles are then of this state.")
@@ -41,7 +50,14 @@ async def list_canonical_products(
     request: Request, conn: ReadConn, query: Annotated[CanonicalQuery, Query()]
 ) -> Response:
     """Lists products in the most stores first, with the prices of each size over locations."""
-    where = CanonicalFilter(q=query.q, brand_id=query.brand_id, category=query.category)
+    where = CanonicalFilter(
+        q=query.q,
+        brand_id=query.brand_id,
+        category=query.category,
+        states=query.state,
+        circle=query.circle,
+        updated_since=query.updated_since,
+    )
     keys = Keyset(query, tuple[int, int], "canonical products", where)
     rows = await products.list_canonical_products(conn, where, after=keys.after, limit=query.limit)
     return page(request, rows.items, keys.cursor(rows.next))
@@ -55,4 +71,7 @@ async def get_canonical_product(
     query: Annotated[OffersQuery, Query()],
 ) -> Response:
     """Returns a product with what each store asks. One that was merged away is followed: `id` then differs from `requested_id`."""
-    return answer(request, await products.get_canonical_product(conn, canonical_product_id, state=query.state))
+    return answer(
+        request,
+        await products.get_canonical_product(conn, canonical_product_id, state=query.state, circle=query.circle),
+    )

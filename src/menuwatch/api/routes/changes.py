@@ -16,6 +16,7 @@ from menuwatch.api.inputs import (
     LOCATIONS,
     BigId,
     LongPageQuery,
+    NearQuery,
     SpanQuery,
     State,
     StoreId,
@@ -34,14 +35,14 @@ from menuwatch.web.dependencies import ReadConn
 router = APIRouter(prefix="/api/changes", tags=["catalog"], dependencies=[require(Permission.READ)])
 
 
-class ChangesQuery(LongPageQuery, SpanQuery):
+class ChangesQuery(LongPageQuery, SpanQuery, NearQuery):
     """Filter of changes."""
 
     kind: Kind | None = Field(
         None,
         description="Only price or only stock changes; or price drops and rises of the cheapest option, or products "
         "that went out of stock or came back; or canonical products that were merged or split, which are about no store: a "
-        "filter by store, state, location or percentage has none of them.",
+        "filter by store, state, location, position or percentage has none of them.",
     )
     store: list[StoreId] | None = Field(None, description="Only these stores (repeatable).")
     state: list[State] | None = Field(None, description="Only stores in these states, for example NM (repeatable).")
@@ -70,6 +71,7 @@ def _filter(query: ChangesQuery) -> ChangeFilter:
         canonical_products=query.canonical_product_id,
         brand_ids=query.brand_id,
         locations=query.location_id,
+        circle=query.circle,
     )
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field, model_validator
 
 from menuwatch.accounts.model import Permission
-from menuwatch.api.inputs import INTEGER_MAX, Input, PageQuery, Search, Text
+from menuwatch.api.inputs import INTEGER_MAX, Input, Instant, LongPageQuery, NearQuery, Search, Text
 from menuwatch.api.paging import Keyset
 from menuwatch.api.responses import answer, returns, returns_page
 from menuwatch.geo.states import parse_state
@@ -31,7 +31,7 @@ router = APIRouter(tags=["locations"], dependencies=[require_by_method(Permissio
 LocationPath = Annotated[int, Path(ge=1, le=INTEGER_MAX, description="Id of a location.")]
 
 
-class LocationQuery(PageQuery):
+class LocationQuery(LongPageQuery, NearQuery):
     """Which locations."""
 
     state: list[Text] | None = Field(None, description="Only locations in these states (repeatable).")
@@ -42,9 +42,13 @@ class LocationQuery(PageQuery):
     )
     several: bool | None = Field(None, description="Only locations with several menus (`true`) or one (`false`).")
     q: Search | None = Field(None, description="Only locations whose name, chain, address or city contains this text.")
+    updated_since: Instant | None = Field(
+        None,
+        description="Only locations that moved, or were renamed, merged or split at or after this time (ISO 8601 with offset).",
+    )
 
 
-class LicenceQuery(PageQuery):
+class LicenceQuery(LongPageQuery):
     """Which licences."""
 
     state: list[Text] | None = Field(None, description="Only licences of these states (repeatable).")
@@ -97,7 +101,14 @@ class Register(Input):
 @router.get("/api/locations", **returns_page(Location), summary="List locations")
 async def list_locations(request: Request, conn: ReadConn, query: Annotated[LocationQuery, Query()]) -> Response:
     """Lists shops by id: each once, however many platforms and licences it is on."""
-    where = LocationFilter(states=query.state, status=query.status, several=query.several, q=query.q)
+    where = LocationFilter(
+        states=query.state,
+        status=query.status,
+        several=query.several,
+        q=query.q,
+        circle=query.circle,
+        updated_since=query.updated_since,
+    )
     keys = Keyset(query, int, "locations", where)
     rows = await locations.list_locations(conn, where, after=keys.after, limit=keys.limit)
     return keys.page(request, rows, lambda location: location.id)

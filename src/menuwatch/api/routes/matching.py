@@ -86,7 +86,7 @@ class BrandQuery(PageQuery):
     merged: bool | None = Field(None, description="Only brands that were merged into others, or only the rest.")
 
 
-class Merge(Input):
+class BrandMerge(Input):
     """The brand to merge into."""
 
     into: StoreId = Field(description="Id of the brand that stays.")
@@ -181,7 +181,7 @@ async def rename_brand(request: Request, conn: WriteConn, brand_id: BrandPath, c
 
 
 @router.post("/brands/{brand_id}/merge", **returns(BrandEdit), summary="Merge a brand into another one")
-async def merge_brand(request: Request, conn: WriteConn, brand_id: BrandPath, merge: Merge) -> Response:
+async def merge_brand(request: Request, conn: WriteConn, brand_id: BrandPath, merge: BrandMerge) -> Response:
     """Makes its spellings those of the other brand; it stays as a redirect."""
     return answer(request, await brand_edits.merge_brands(conn, brand_id, merge.into))
 

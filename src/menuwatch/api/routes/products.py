@@ -40,7 +40,7 @@ from menuwatch.catalog.taxonomy.categories import Category, Subcategory
 from menuwatch.catalog.taxonomy.strains import Strain
 from menuwatch.core.shapes import REF, embedded_schemas
 from menuwatch.db.pool import Connection
-from menuwatch.stores.service import StoreFilter, list_stores
+from menuwatch.geo.circle import Circle
 from menuwatch.web.auth import require
 from menuwatch.web.dependencies import AppDep, ReadConn
 
@@ -120,6 +120,7 @@ async def answer_products(
     query: StoreProductQuery,
     stores: Sequence[int] | None,
     states: Sequence[str] | None = None,
+    circle: Circle | None = None,
 ) -> Response:
     """One page of products of those stores."""
     where = ProductFilter(
@@ -142,6 +143,7 @@ async def answer_products(
         canonical_products=query.canonical_product_id,
         brand_ids=query.brand_id,
         locations=query.location_id,
+        circle=circle,
     )
     order = Order(query.order)
     keys: Keyset[tuple[Key, int]] = Keyset(query, _KEYS[order], "products", order, where)
@@ -152,11 +154,7 @@ async def answer_products(
 @router.get("/products", **returns_page(Product), summary="Search products across stores")
 async def list_products(request: Request, conn: ReadConn, query: Annotated[ProductQuery, Query()]) -> Response:
     """Searches all stores, as of their last crawls, including products no longer on the menu."""
-    near = None
-    if query.circle is not None:
-        near = [row.id for row in await list_stores(conn, StoreFilter(circle=query.circle), limit=None)]
-    stores = query.store if near is None else [one for one in near if query.store is None or one in query.store]
-    return await answer_products(request, conn, query, stores, query.state)
+    return await answer_products(request, conn, query, query.store, query.state, query.circle)
 
 
 @router.get("/products/{product_id}", **returns(ProductDetail), summary="Get a product")

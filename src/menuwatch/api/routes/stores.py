@@ -61,6 +61,9 @@ class StoreQuery(LongPageQuery, NearQuery):
     q: Search | None = Field(
         None, description="Only stores whose name, city or slug contains this text, case-insensitive."
     )
+    updated_since: Instant | None = Field(
+        None, description="Only stores that were crawled or changed at or after this time (ISO 8601 with offset)."
+    )
 
 
 class NewStore(Input):
@@ -135,7 +138,7 @@ class RemovalQuery(Input):
     dry_run: bool = Field(False, description="Only count what would be removed.")
 
 
-class Merge(Input):
+class StoreMerge(Input):
     """Which store a store is merged into."""
 
     into: int = Field(ge=1, le=INTEGER_MAX, strict=True, description="Id of the store that stays.")
@@ -165,6 +168,7 @@ async def list_stores(request: Request, conn: ReadConn, query: Annotated[StoreQu
         freshness=query.freshness,
         q=query.q,
         circle=query.circle,
+        updated_since=query.updated_since,
     )
     keys = Keyset(query, int, "stores", where)
     rows = await stores.list_stores(conn, where, after=keys.after, limit=keys.limit)
@@ -217,7 +221,7 @@ async def remove_store(
 
 
 @router.post("/{store_id}/merge", **returns(MergedStore), summary="Merge a store into another one")
-async def merge_store(request: Request, app: AppDep, store_id: StorePath, merge: Merge) -> Response:
+async def merge_store(request: Request, app: AppDep, store_id: StorePath, merge: StoreMerge) -> Response:
     """For two rows of one shop: payloads, products, history, finished tasks and alert rules move to the store that stays, and this one
     is removed. If both have a catalog, it is rebuilt from the payloads of both. Refused (409) where history would be lost."""
     merged = await store_merge.merge_stores(

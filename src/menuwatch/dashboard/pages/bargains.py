@@ -21,7 +21,7 @@ from menuwatch.dashboard.csv_file import csv_response
 from menuwatch.dashboard.pages.analytics import CATEGORY_CHOICES, REPORTS, list_states
 from menuwatch.db.clock import database_now
 from menuwatch.db.pool import Connection
-from menuwatch.stores.service import FARTHEST_MILES, Circle
+from menuwatch.geo.circle import FARTHEST_MILES, Circle
 from menuwatch.web import paging
 from menuwatch.web.auth import require
 from menuwatch.web.dependencies import AppDep, ReadConn

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 from menuwatch.core.errors import InvalidField
 from menuwatch.core.shapes import Instant, doc, json_of
 from menuwatch.db.query import like_pattern
+from menuwatch.geo.circle import Circle, circle_values
 from menuwatch.matching.locations.compare import Reason
 from menuwatch.matching.locations.registers import RejectedLine
 
@@ -159,16 +160,27 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocationFilter:
-    """Which locations; None takes all. `q` is text in name, chain, address or city; `several`: with more than one menu."""
+    """Which locations; None takes all. `q` is text in name, chain, address or city; `several`: with more than one menu;
+    `circle` leaves out those without a position."""
 
     states: list[str] | None = None
     status: LocationStatus | None = None
     several: bool | None = None
     q: str | None = None
+    circle: Circle | None = None
+    updated_since: datetime | None = None
+    """`changed_at` at or after this time."""
 
     def values(self) -> dict[str, Any]:
         status = None if self.status is None else str(self.status)
-        return {"states": self.states, "status": status, "several": self.several, "q": self.q and like_pattern(self.q)}
+        return {
+            "states": self.states,
+            "status": status,
+            "several": self.several,
+            "q": self.q and like_pattern(self.q),
+            "updated_since": self.updated_since,
+            **circle_values(self.circle),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

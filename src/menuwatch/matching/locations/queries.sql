@@ -23,6 +23,9 @@ SELECT * FROM (
      AND (%(id)s::integer IS NULL OR l.id = %(id)s)
      AND (%(states)s::text[] IS NULL OR l.state = ANY (%(states)s))
      AND (%(q)s::text IS NULL OR l.name ILIKE %(q)s OR l.city ILIKE %(q)s OR l.address ILIKE %(q)s OR l.chain ILIKE %(q)s)
+     AND (%(meters)s::double precision IS NULL
+          OR distance_meters(%(latitude)s::double precision, %(longitude)s::double precision, l.latitude, l.longitude) <= %(meters)s)
+     AND (%(updated_since)s::timestamptz IS NULL OR l.changed_at >= %(updated_since)s)
      AND (%(several)s::boolean IS NULL OR (m.menus > 1) = %(several)s)
      AND (%(after)s::integer IS NULL OR l.id > %(after)s)) t
  WHERE %(status)s::text IS NULL OR t.status = %(status)s

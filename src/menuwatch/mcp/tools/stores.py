@@ -9,12 +9,13 @@ from pydantic import Field
 
 from menuwatch.core.errors import InvalidField
 from menuwatch.core.shapes import doc
+from menuwatch.geo.circle import FARTHEST_MILES
 from menuwatch.geo.units import METERS_PER_MILE, meters_between
 from menuwatch.mcp.answer import Page, as_brief, in_brief
 from menuwatch.mcp.inputs import STATE, area
 from menuwatch.mcp.tool import Call, ListInput, Tool, state_name, tool
 from menuwatch.stores import service
-from menuwatch.stores.service import FARTHEST_MILES, Freshness, LastCrawl, StoreDetail, StoreFilter
+from menuwatch.stores.service import Freshness, LastCrawl, StoreDetail, StoreFilter
 from menuwatch.stores.store import Store
 from menuwatch.web.inputs import Input, Search, State, StoreId, Text
 
