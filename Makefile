@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+GENERATOR := $(VENV)/client-generator
 RUNNABLE := $(VENV)/.runnable
 QUIETLY := -qq --disable-pip-version-check
 JOBS ?= 2
@@ -31,14 +32,22 @@ $(RUNNABLE): deploy/requirements.lock deploy/requirements-build.lock pyproject.t
 	@$(BIN)/python -m pip install $(QUIETLY) --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(READY): requirements.lock $(RUNNABLE)
+$(READY): requirements.lock clients/python/pyproject.toml $(RUNNABLE)
 	@$(BIN)/python -m pip install $(QUIETLY) --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install $(QUIETLY) --no-deps --no-build-isolation -e clients/python
+	@touch $@
+
+# The generator of clients that a test runs on openapi.json; its pins are not those of the project.
+$(GENERATOR)/.ready: requirements-client-generator.lock $(READY)
+	@echo "Setting up $(GENERATOR) (once, some seconds) ..."
+	@$(BIN)/python -m venv --clear $(GENERATOR)
+	@$(GENERATOR)/bin/python -m pip install $(QUIETLY) --require-hashes -r requirements-client-generator.lock
 	@touch $@
 
 demo: $(RUNNABLE) ## Run the demo: crawl a simulated market; in a terminal, keep its dashboard and site running
 	@if [ -n "$(KEEP)" ] || { [ -t 0 ] && [ -t 1 ]; }; then $(BIN)/menuwatch demo --keep; else $(BIN)/menuwatch demo; fi
 
-test: $(READY) check ## Check style, types and imports, and run all tests
+test: $(READY) $(GENERATOR)/.ready check ## Check style, types and imports, and run all tests
 	@$(BIN)/python -m pytest -n $(JOBS) -rs
 
 test-fast: $(READY) ## Run the unit and database tests without the slow ones (under three minutes)
@@ -106,8 +115,9 @@ bench-storage: $(READY) ## Benchmark payloads on S3 against bare obstore (a minu
 bench-images: $(READY) ## Benchmark image resizing against sharp and Pillow (a minute)
 	@$(BIN)/python bench/images.py
 
-openapi: $(READY) ## Regenerate openapi.json
+openapi: $(READY) ## Regenerate openapi.json and the Python client
 	@$(BIN)/python -m menuwatch.api.export_openapi
+	@$(BIN)/python clients/python/generate.py
 
 sample: $(READY) ## Regenerate the sample menu of the README
 	@$(BIN)/python -m menuwatch.sim.sample samples/dutchie-menu.json.gz
@@ -115,6 +125,7 @@ sample: $(READY) ## Regenerate the sample menu of the README
 lock: ## Pin the newest dependencies with hashes, also for the image (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock pyproject.toml
 	uv pip compile --quiet --universal --python-version 3.11 --extra ip2location --generate-hashes --no-header --no-emit-index-url --no-annotate -c requirements.lock -o deploy/requirements.lock pyproject.toml
+	echo openapi-python-client | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade -o requirements-client-generator.lock -
 	printf 'hatchling>=1.27\neditables>=0.5\n' | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate -c requirements.lock -o deploy/requirements-build.lock -
 
 clean: ## Remove build and test artifacts (not your data)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Struct, field
@@ -228,7 +228,8 @@ class DiffDetails(Struct, kw_only=True, frozen=True, rename="camel"):
 class PayloadDiff(Struct, kw_only=True, frozen=True, rename="camel"):
     """Differences between two menus of one store."""
 
-    success: Annotated[Literal[True], doc("A failed comparison is a problem response.")] = True
+    # Generators of clients know no constant but texts and numbers.
+    success: Annotated[bool, doc("Always true: a failed comparison is a problem response.")] = True
     from_: DiffPayload = field(name="from")
     to: DiffPayload
     diff: DiffCounts

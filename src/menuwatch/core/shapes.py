@@ -37,7 +37,7 @@ def as_encoded(schema: Any) -> Any:
     """The JSON schema of what is encoded with decimals as numbers, while msgspec's own schema declares strings."""
     if isinstance(schema, Mapping):
         if schema.get("format") == "decimal":
-            return {k: v for k, v in schema.items() if k != "format"} | {"type": "number"}
+            return {**schema, "type": "number"}
         return {k: as_encoded(v) for k, v in schema.items()}
     if isinstance(schema, list | tuple):
         return [as_encoded(part) for part in schema]

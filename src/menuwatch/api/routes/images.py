@@ -86,6 +86,8 @@ _PARAMETERS = [
 ]
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _CONTENT: dict[str, Any] = {f"image/{name}": _BINARY for name in ("webp", "jpeg", "png", "avif")}
+# Generators of clients know no images: for them it is bytes.
+_CONTENT["application/octet-stream"] = _BINARY
 
 
 @router.get(
