@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.api.shop import Shop, at, item
+from tests.api.test_payloads_cli import Run, run
 from tests.matching_rows import add_location, add_product, listing, match
+
+__all__ = ["run"]
 
 ALBUQUERQUE = {"latitude": 35.0844, "longitude": -106.6504}
 SANTA_FE = {"latitude": 35.6870, "longitude": -105.9378}
@@ -104,3 +108,34 @@ async def test_canonical_products_and_offers_near_a_place(shop: Shop, stores: li
     detail = await shop.ask(f"{path}/{everywhere}", params={"near": HERE, "miles": 30})
     assert [offer["dispensary_id"] for offer in detail["offers"]] == [alb]
     assert prices(detail) == (1, 35 + alb, 35 + alb)
+
+
+async def test_the_same_filters_on_the_command_line(shop: Shop, stores: list[int], run: Run) -> None:
+    alb, sf, _, _ = stores
+    near = ("--near", HERE, "--miles", "60", "--json")
+
+    async def found(*arguments: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = json.loads((await run(*arguments)).stdout)
+        return rows
+
+    assert [row["id"] for row in await found("stores", "list", *near)] == [alb, sf]
+    assert sorted(row["dispensary_id"] for row in await found("products", *near)) == [alb, sf]
+    assert sorted(row["dispensary_id"] for row in await found("changes", *near)) == [alb, sf]
+    assert [row["dispensary_id"] for row in await found("products", "--near", HERE, "--json")] == [alb], "25 miles"
+    async with shop.pool.connection() as conn:
+        place = await add_location(conn, "Shop", alb)
+        await conn.execute(
+            "UPDATE locations SET latitude = 35.08, longitude = -106.65, changed_at = %s WHERE id = %s", [at(5), place]
+        )
+        await conn.execute("UPDATE dispensaries SET updated_at = %s WHERE id = %s", [at(5), alb])
+    assert [row["id"] for row in await found("locations", "list", *near)] == [place]
+    since = ("--updated-since", at(6).isoformat(), "--json")
+    assert await found("locations", "list", *since) == []
+    assert [row["id"] for row in await found("stores", "list", *since)] == stores[1:]
+    assert await found("products", *since) == [], "products changed at two hours"
+    assert len(await found("products", "--updated-since", at(2).isoformat(), "--json")) == 4
+    for arguments, message in (
+        (("stores", "list", "--miles", "5"), "--miles needs --near"),
+        (("products", "--near", "Albuquerque"), "--near must be latitude and longitude in degrees"),
+    ):
+        assert message in str((await run(*arguments, code=2)).exception)

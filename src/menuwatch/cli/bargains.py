@@ -14,13 +14,13 @@ from menuwatch.analytics.products import CanonicalFilter
 from menuwatch.analytics.service import UNKNOWN
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.cli.analytics_options import CanonicalOption, CategoryOption, parse_category
-from menuwatch.cli.options import Commands, Output, check_text
+from menuwatch.cli.options import Commands, Output, check_text, parse_circle
 from menuwatch.cli.output import Column, Format, ago, echo, notice, print_json, print_list
 from menuwatch.cli.startup import read
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import pluralize
 from menuwatch.db.pool import Connection
-from menuwatch.geo.circle import FARTHEST_MILES, Circle
+from menuwatch.geo.circle import FARTHEST_MILES
 from menuwatch.geo.states import parse_state
 from menuwatch.system import System
 
@@ -58,10 +58,8 @@ def cheapest_basket(
 ) -> None:
     """Find where several products cost least together: at one store, over two and over any number."""
     wants = basket.parse_items(item)
-    try:
-        circle = Circle.around(near, miles)
-    except Refused as error:
-        raise Refused(f"--near {error}") from None
+    circle = parse_circle(near, miles)
+    assert circle is not None, "near is given"
 
     async def act(_: System, conn: Connection) -> CheapestBasket:
         return await basket.find_cheapest_basket(conn, wants, circle, medical=medical)

@@ -7,7 +7,17 @@ from typing import Annotated
 import msgspec
 import typer
 
-from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, StatesOption
+from menuwatch.cli.options import (
+    Commands,
+    JsonOption,
+    LimitedOutput,
+    MilesOption,
+    NearOption,
+    StatesOption,
+    UpdatedOption,
+    parse_circle,
+    parse_updated,
+)
 from menuwatch.cli.output import Column, Format, ago, echo, print_detail, print_json, print_list
 from menuwatch.cli.startup import in_transaction, read
 from menuwatch.core.errors import Refused
@@ -83,9 +93,15 @@ def list_(
     q: Annotated[
         str | None, typer.Option("--search", help="Only locations with this text in name, chain, address or city.")
     ] = None,
+    near: NearOption = None,
+    miles: MilesOption = None,
+    updated_since: UpdatedOption = None,
 ) -> None:
     """List locations: each shop once, however many platforms it is on."""
-    where = LocationFilter(states=state, status=status, several=several, q=q)
+    where = LocationFilter(
+        states=state, status=status, several=several, q=q,
+        circle=parse_circle(near, miles), updated_since=parse_updated(updated_since),
+    )  # fmt: skip
     rows = read(lambda _, conn: service.list_locations(conn, where, limit=1_000_000))
     empty = "No matching locations."
     if where == LocationFilter():

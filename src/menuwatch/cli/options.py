@@ -21,6 +21,7 @@ from menuwatch.cli.output import Column, Format, notice, print_list
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import pluralize
 from menuwatch.core.moments import parse_since as parse_since
+from menuwatch.geo.circle import FARTHEST_MILES, Circle
 from menuwatch.geo.states import parse_state
 
 if TYPE_CHECKING:
@@ -38,6 +39,22 @@ StatesOption = Annotated[
     list[str] | None,
     typer.Option("--state", help="Only stores in this state or province, for example NM (repeatable)."),
 ]
+NearOption = Annotated[
+    str | None,
+    typer.Option(
+        "--near",
+        help="Only near this place: latitude and longitude in degrees, such as 35.08,-106.65.",
+        metavar="PLACE",
+    ),
+]
+MilesOption = Annotated[
+    float | None,
+    typer.Option("--miles", min=0.1, max=FARTHEST_MILES, help="Distance from --near, in miles; 25 by default."),
+]
+UpdatedOption = Annotated[
+    str | None,
+    typer.Option("--updated-since", help="Only what changed at or after this time: a date, a time or an age (7d)."),
+]
 PlatformsOption = Annotated[list[str] | None, typer.Option("--platform", help="Only this platform (repeatable).")]
 SinceOption = Annotated[
     str | None,
@@ -50,8 +67,26 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would c
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
 UserArgument = Annotated[str, typer.Argument(help="Name of the user.", metavar="USER")]
 
+USUAL_MILES = 25.0
 TABLE_LIMIT = 100
 _UNLIMITED = 10_000_000
+
+
+def parse_circle(near: str | None, miles: float | None) -> Circle | None:
+    """The circle of `--near` and `--miles`; raises Refused."""
+    if near is None:
+        if miles is not None:
+            raise Refused("--miles needs --near: the place that the distance is from")
+        return None
+    try:
+        return Circle.around(near, miles or USUAL_MILES)
+    except Refused as error:
+        raise Refused(f"--near {error}") from None
+
+
+def parse_updated(text: str | None) -> datetime | None:
+    """The time of `--updated-since`; raises Refused."""
+    return None if text is None else parse_since(text, datetime.now(UTC), "--updated-since")
 
 
 def limit_option(maximum: int | None = None) -> Any:

@@ -18,14 +18,19 @@ from menuwatch.catalog.taxonomy.categories import CATEGORIES, SUBCATEGORIES
 from menuwatch.catalog.taxonomy.strains import STRAINS
 from menuwatch.cli.options import (
     LimitedOutput,
+    MilesOption,
+    NearOption,
     PlatformsOption,
     SinceOption,
     StatesOption,
     StoreOption,
+    UpdatedOption,
     check_platform,
     find_store_ids,
+    parse_circle,
     parse_since,
     parse_states,
+    parse_updated,
 )
 from menuwatch.cli.output import Column, format_potency, print_list
 from menuwatch.cli.startup import read
@@ -142,6 +147,9 @@ def products(
     canonical_product: CanonicalProductsOption = None,
     brand_id: BrandIdsOption = None,
     location: LocationsOption = None,
+    near: NearOption = None,
+    miles: MilesOption = None,
+    updated_since: UpdatedOption = None,
 ) -> None:
     """List products with price, stock and potency as of their store's last crawl, by name."""
     now = datetime.now(UTC)
@@ -156,6 +164,8 @@ def products(
         canonical_products=canonical_product or None,
         brand_ids=brand_id or None,
         locations=location or None,
+        circle=parse_circle(near, miles),
+        updated_since=parse_updated(updated_since),
     )
 
     async def act(system: System, conn: Connection) -> tuple[list[Product], bool]:
@@ -197,6 +207,8 @@ def changes(
     canonical_product: CanonicalProductsOption = None,
     brand_id: BrandIdsOption = None,
     location: LocationsOption = None,
+    near: NearOption = None,
+    miles: MilesOption = None,
 ) -> None:
     """List price and stock changes, and canonical products that were merged or split, newest first."""
     now = datetime.now(UTC)
@@ -212,6 +224,7 @@ def changes(
         canonical_products=canonical_product or None,
         brand_ids=brand_id or None,
         locations=location or None,
+        circle=parse_circle(near, miles),
     )
     filtered = where != ChangeFilter()
     where = replace(where, span=Span(since=start))

@@ -20,10 +20,15 @@ from menuwatch.cli.options import (
     DryRunOption,
     JsonOption,
     LimitedOutput,
+    MilesOption,
+    NearOption,
     StatesOption,
+    UpdatedOption,
     YesOption,
     check_platform,
+    parse_circle,
     parse_since,
+    parse_updated,
 )
 from menuwatch.cli.output import Column, ago, echo, notice, print_json, progress_bar
 from menuwatch.cli.startup import in_transaction, read, with_system
@@ -101,9 +106,15 @@ def list_(
         bool | None, typer.Option("--crawl/--no-crawl", help="Only stores with crawling enabled or disabled.")
     ] = None,
     q: Annotated[str | None, typer.Option("--search", help="Only stores with this text in name, city or slug.")] = None,
+    near: NearOption = None,
+    miles: MilesOption = None,
+    updated_since: UpdatedOption = None,
 ) -> None:
     """List stores with their last crawl."""
-    where = StoreFilter(platform=platform, states=state, crawl_enabled=crawl, freshness=freshness, q=q)
+    where = StoreFilter(
+        platform=platform, states=state, crawl_enabled=crawl, freshness=freshness, q=q,
+        circle=parse_circle(near, miles), updated_since=parse_updated(updated_since),
+    )  # fmt: skip
     rows = read(lambda _, conn: service.list_stores(conn, where, limit=None))
     empty = "No matching stores."
     if where == StoreFilter():
