@@ -124,7 +124,7 @@ sample: $(READY) ## Regenerate the sample menu of the README
 
 lock: ## Pin the newest dependencies with hashes, also for the image (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock pyproject.toml
-	uv pip compile --quiet --universal --python-version 3.11 --extra ip2location --generate-hashes --no-header --no-emit-index-url --no-annotate -c requirements.lock -o deploy/requirements.lock pyproject.toml
+	uv pip compile --quiet --universal --python-version 3.11 --extra ip2location --extra ducklake --generate-hashes --no-header --no-emit-index-url --no-annotate -c requirements.lock -o deploy/requirements.lock pyproject.toml
 	echo openapi-python-client | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade -o requirements-client-generator.lock -
 	printf 'hatchling>=1.27\neditables>=0.5\n' | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate -c requirements.lock -o deploy/requirements-build.lock -
 
