@@ -19,6 +19,7 @@ from pyarrow import parquet
 from menuwatch.catalog import changes
 from menuwatch.catalog.changes import ChangeFilter
 from menuwatch.db.pool import Pool
+from menuwatch.exports.tables import TABLES, ExportTable
 from tests.browser import history_data
 from tests.browser.history_data import Planted, Words
 
@@ -116,6 +117,15 @@ async def test_tasks_and_the_audit_log_are_exported(admin: httpx.AsyncClient, de
     answer = await admin.get("/admin/audit/export", params=params)
     (entry,) = [json.loads(line) for line in answer.text.splitlines()]
     assert entry["subject_id"] == str(desert.store)
+
+
+async def test_the_screen_offers_every_table(admin: httpx.AsyncClient, desert: Planted) -> None:
+    page = (await admin.get("/admin/exports")).text
+    for table in ExportTable:
+        assert re.search(rf'/admin/exports/{table}\?[^"]*format=csv', page), table
+        file = await admin.get(f"/admin/exports/{table}", params={"format": "csv"})
+        assert file.status_code == 200
+        assert file.text.partition("\n")[0].split(",") == [column.name for column in TABLES[table]]
 
 
 async def test_a_day_is_exported(admin: httpx.AsyncClient, desert: Planted, sql: Sql) -> None:

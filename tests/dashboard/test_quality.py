@@ -36,7 +36,7 @@ async def test_audited_values_with_their_bytes(viewer: httpx.AsyncClient, databa
         conn.execute(AUDIT, ids)
     shown = words(await viewer.get("/admin/quality/audits"))
     assert "price_rec 25.00 30.00 different" in shown
-    assert "page 2, 560 bytes from 1,234" in shown
+    assert "page 2, 560 bytes from byte 1,234" in shown
     assert "name Blue the file is missing payload unreadable" in shown
 
 

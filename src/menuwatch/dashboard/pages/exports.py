@@ -32,6 +32,8 @@ TABLES = {
     ExportTable.STATES: ("States", "One row per state of a product, with its first and last crawl"),
     ExportTable.DETAILS: ("Details", "One row per batch, lab result and sold count of a product"),
     ExportTable.PRODUCTS: ("Products", "Current products; with days, only those updated on them"),
+    ExportTable.OFFERS: ("Offers", "One row per size or package of each product on a menu; with days, as for products"),
+    ExportTable.STORES: ("Stores", "Stores with position and currency; with days, only those last crawled on them"),
     ExportTable.CANONICAL_PRODUCTS: ("Canonical products", "The same item over all stores and sizes, also merged ones"),
     ExportTable.BRANDS: ("Brands", "Brands of canonical products, also merged ones"),
     ExportTable.LOCATIONS: ("Locations", "Shops over platforms and licences, also merged ones"),
