@@ -288,11 +288,8 @@ async def test_repeating_ends(app: Any, shop: Shop, address: Address) -> None:
 
 
 async def test_lost_connections(app: Any, shop: Shop, address: Address) -> None:
-    """A DELETE is not sent again when it is unknown whether it was processed; everything else is."""
+    """PATCH and DELETE are not sent again when it is unknown whether they were processed; everything else is."""
     store = await _menu(shop)
-
-    async def cut(scope: Any, receive: Any, send: Any) -> None:
-        raise ConnectionResetError
 
     class Cut(Response):
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -311,6 +308,28 @@ async def test_lost_connections(app: Any, shop: Shop, address: Address) -> None:
             await client.remove_store(store)
         assert len(keys) == 5
         assert (await client.get_store(store)).id == store
+
+
+@pytest.mark.parametrize(("status", "requests"), [(504, 1), (502, 1), (503, 3)])
+async def test_deletes_are_repeated_only_if_they_were_not_processed(
+    app: Any, shop: Shop, address: Address, status: int, requests: int
+) -> None:
+    store = await _menu(shop)
+    async with (
+        _in_front(app, lambda *_: Response("", status, headers={"Retry-After": "0"})) as (url, keys),
+        AsyncClient(url, address.token, retries=Retries(attempts=3, first_wait=0.01)) as client,
+    ):
+        with pytest.raises(ServerError):
+            await client.remove_store(store)
+    assert len(keys) == requests
+
+
+async def test_errors_have_no_password_of_the_address() -> None:
+    async with AsyncClient("http://user:s3cr3t@127.0.0.1:1", "mw_x", retries=Retries(attempts=1)) as client:
+        with pytest.raises(ConnectionFailed) as failed:
+            await client.get_store(1)
+    assert "s3cr3t" not in str(failed.value)
+    assert "127.0.0.1:1/api/stores/1" in str(failed.value)
 
 
 async def test_other_programs_at_the_address(app: Any, shop: Shop, address: Address) -> None:

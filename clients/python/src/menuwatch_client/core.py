@@ -24,14 +24,17 @@ from menuwatch_client.errors import ConfigurationError, InvalidResponse, error_o
 from menuwatch_client.models import ProblemDetails
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
-_RETRIED = frozenset({429, 502, 503, 504})
+_REFUSED = frozenset({429, 503})
+"""The server has not processed the request."""
+_UNKNOWN = frozenset({502, 504})
+"""It may have."""
 _REPEATABLE = frozenset({"GET", "HEAD", "PUT"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """When a request is sent again: after a 429, 502, 503 or 504, and after a lost connection if the request has no effect twice. A
-    POST has none, because it carries an `Idempotency-Key`."""
+    """When a request is sent again: after a 429 or 503, and after a 502, a 504 or a lost connection if the request has no effect
+    twice. A POST with an `Idempotency-Key` has none."""
 
     attempts: int = 5
     """Attempts in all; 1 for no retries."""
@@ -152,9 +155,9 @@ class Requests:
             raise InvalidResponse(f"unexpected response to {call.method} {call.path}: {error}") from error
 
 
-def is_retried(response: httpx.Response) -> bool:
+def is_retried(call: Call, response: httpx.Response) -> bool:
     """Whether a response asks for another attempt."""
-    return response.status_code in _RETRIED
+    return response.status_code in _REFUSED or (call.repeatable and response.status_code in _UNKNOWN)
 
 
 def retry_after(response: httpx.Response) -> float | None:

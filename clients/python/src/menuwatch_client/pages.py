@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -59,7 +59,7 @@ class _List(Generic[T, P]):
             raise ValueError("name at least one member, for example select('id', 'name')")
         item = _partial(self._item, names)
         # A type that is known at run time only.
-        generic: Any = Page
+        generic: Any = get_origin(self._page) or Page
         page = generic[item]
         call = replace(self._call, query={**self._call.query, "fields": ",".join(names)}, returns=page)
         return call, item, page

@@ -47,7 +47,7 @@ class SyncTransport:
                 if wait is None:
                     raise _failed(request, error) from error
             else:
-                wait = self._retries.wait(attempt, retry_after(response)) if is_retried(response) else None
+                wait = self._retries.wait(attempt, retry_after(response)) if is_retried(call, response) else None
                 if wait is None:
                     return self._requests.read(call, response)
             time.sleep(wait)
@@ -98,7 +98,7 @@ class AsyncTransport:
                 if wait is None:
                     raise _failed(request, error) from error
             else:
-                wait = self._retries.wait(attempt, retry_after(response)) if is_retried(response) else None
+                wait = self._retries.wait(attempt, retry_after(response)) if is_retried(call, response) else None
                 if wait is None:
                     return self._requests.read(call, response)
             await asyncio.sleep(wait)
@@ -118,5 +118,5 @@ class AsyncTransport:
 
 
 def _failed(request: httpx.Request, error: httpx.TransportError) -> ConnectionFailed:
-    url = request.url.copy_with(query=None)
+    url = request.url.copy_with(query=None, userinfo=b"")
     return ConnectionFailed(f"{request.method} {url} failed: {str(error) or type(error).__name__}")
