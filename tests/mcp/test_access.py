@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
@@ -17,6 +18,7 @@ from menuwatch.accounts import credentials, users
 from menuwatch.accounts.model import ALLOWED, Permission, Role
 from menuwatch.config.settings import Settings
 from menuwatch.db.pool import Pool
+from menuwatch.mcp import http
 from menuwatch.mcp.tools import TOOLS
 from menuwatch.web.cookie import cookie_of
 from tests.mcp.clients import LEGACY, MODERN, Failed, context, endpoint, over_http, over_stdio
@@ -36,8 +38,8 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 async def _post(
     port: int, headers: Mapping[str, str], message: Any = LISTING, method: str = "POST", path: str = "/mcp"
 ) -> httpx.Response:
-    async with httpx.AsyncClient() as http:
-        return await http.request(
+    async with httpx.AsyncClient(timeout=30) as client:
+        return await client.request(
             method, f"http://127.0.0.1:{port}{path}", headers=ACCEPT | dict(headers), json=message
         )
 
@@ -185,6 +187,23 @@ async def test_many_first_requests_at_once(pool: Pool, tmp_path: Path) -> None:
     async with endpoint(context(pool, tmp_path)) as port:
         answers = await asyncio.gather(*(_post(port, headers, CALLING) for _ in range(20)))
         assert {answer.status_code for answer in answers} == {200}
+
+
+async def test_calls_beyond_a_few_wait_and_are_then_refused(
+    pool: Pool, tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "_PATIENCE_SECONDS", 0.3)
+    headers = await bearer(pool)
+    async with endpoint(context(pool, tmp_path)) as port:
+        async with await psycopg.AsyncConnection.connect(database_url) as other:
+            await other.execute("LOCK TABLE dispensaries")
+            calls = [asyncio.create_task(_post(port, headers, CALLING)) for _ in range(5)]
+            done, waiting = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+            (refused,) = [task.result() for task in done]
+            assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
+            await other.rollback()
+        assert [(await task).status_code for task in waiting] == [200] * 4
+        assert (await _post(port, headers, CALLING)).status_code == 200
 
 
 async def test_arguments_are_named_in_errors(pool: Pool, tmp_path: Path) -> None:

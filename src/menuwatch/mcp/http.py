@@ -3,8 +3,8 @@
 Stateless: each request stands alone, so that any replica answers it and nothing is kept between two of them.
 
 - **Tokens only.** A session cookie is ignored: pages of other sites can make no use of a login.
-- **Origin.** Browsers state the origin of a request: only PUBLIC_URL and this machine are accepted, whatever the `Host` header says,
-  so that a name which is pointed at this server (DNS rebinding) is refused.
+- **Origin.** Browsers state the origin of a request: only PUBLIC_URL and loopback addresses are accepted, whatever the `Host` header
+  says, so that a name which is pointed at this server (DNS rebinding) is refused. There is no CORS.
 - **Import.** The SDK is imported at the first request with a valid token, in a thread: the start of the server does not wait for it.
 """
 
@@ -33,6 +33,10 @@ from menuwatch.web.request_middleware import MAX_BODY_BYTES, Observe, Traffic
 log = get_logger(__name__)
 
 PATH = "/mcp"
+_AT_ONCE = 4
+"""Requests that are processed at once: dashboard and API have the same connections to the database."""
+_PATIENCE_SECONDS = 10.0
+"""Longest wait of a request for its turn."""
 
 
 class McpEndpoint:
@@ -41,6 +45,7 @@ class McpEndpoint:
     def __init__(self, system: AppContext, traffic: Traffic) -> None:
         self.state = SimpleNamespace(system=system)
         self._stop = asyncio.Event()
+        self._free = asyncio.Semaphore(_AT_ONCE)
         self._task: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[Any] | None = None
         guarded: ASGIApp = Authenticate(self._answer)
@@ -68,13 +73,25 @@ class McpEndpoint:
             await refusal(scope, receive, send)
             return
         manager = await self._manager()
-        await manager.handle_request(scope, receive, send)
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._free.acquire()
+        except TimeoutError:
+            refusal = _problem(
+                429, "Too many requests", "other calls of AI clients are running: try again later", {"Retry-After": "5"}
+            )
+            await refusal(scope, receive, send)
+            return
+        try:
+            await manager.handle_request(scope, receive, send)
+        finally:
+            self._free.release()
 
     def _refusal(self, request: Request) -> Response | None:
         """The answer to a request that may not go on; None if it may."""
         if not _is_own_origin(request.headers.get("origin"), self.state.system.settings.public_url):
             return _problem(
-                403, "From another site", "this Origin is not accepted; if it is this server's, set PUBLIC_URL to it"
+                403, "Cross-site request", "Origin not accepted; if it is this server's, set PUBLIC_URL to it"
             )
         try:
             principal = principal_of(request)

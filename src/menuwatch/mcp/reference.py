@@ -26,7 +26,7 @@ def page() -> str:
         "The tools and resources of the MCP server ([Connect AI clients](../how-to/ai-clients.md)). All of them only read. This page",
         "is made by `python -m menuwatch.mcp.reference docs/reference/ai-tools.md`.",
         "",
-        "| tool | answers with |",
+        "| tool | purpose |",
         "|---|---|",
         *(f"| [{tool.name}](#{tool.name}) | {tool.title} |" for tool in TOOLS.values()),
         "",

@@ -9,7 +9,7 @@ from msgspec import Meta, Raw, Struct
 from menuwatch.analytics.reports import Coverage, Distribution
 from menuwatch.analytics.service import SOURCES
 from menuwatch.db.pool import Pool
-from menuwatch.mcp.tool import ToolError
+from menuwatch.mcp.tool import ToolError, reading
 from menuwatch.ops import dictionary
 from menuwatch.quality.labels import measure_label
 from menuwatch.quality.measures import NAMES
@@ -46,7 +46,7 @@ async def read(pool: Pool, uri: str) -> str:
     if uri == GLOSSARY:
         return glossary()
     if uri == DICTIONARY or uri.startswith(VIEW_PREFIX):
-        async with pool.connection(timeout=10) as conn:
+        async with reading(pool) as conn:
             views = await dictionary.list_views(conn)
         if uri == DICTIONARY:
             rows = (f"| {VIEW_PREFIX}{view.name} | {view.meaning} |" for view in views)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -20,7 +21,7 @@ from menuwatch.accounts.model import Permission, Principal
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.errors import Refused
 from menuwatch.core.logging import get_logger
-from menuwatch.db.pool import Connection
+from menuwatch.db.pool import Connection, Pool
 from menuwatch.geo.states import NAMES, PROVINCES
 from menuwatch.mcp.answer import (
     MAX_CHARACTERS,
@@ -119,6 +120,15 @@ def state_name(state: str | None) -> str:
     return "all stores" if state in (None, "all") else {**NAMES, **PROVINCES}.get(str(state), f"state {state}")
 
 
+@contextlib.asynccontextmanager
+async def reading(pool: Pool) -> AsyncIterator[Connection]:
+    """A transaction that sees one moment, writes nothing and has a time limit."""
+    async with pool.connection(timeout=10) as conn, conn.transaction():
+        await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        await conn.execute(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'")
+        yield conn
+
+
 Run = Callable[[Call, Q], Awaitable[Page]]
 
 
@@ -160,9 +170,7 @@ class Tool(Generic[Q]):
         started = time.monotonic()
         try:
             query = self.inputs.model_validate(dict(arguments))
-            async with app.pool.connection(timeout=10) as conn, conn.transaction():
-                await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                await conn.execute(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'")
+            async with reading(app.pool) as conn:
                 body = await self._answer(app, conn, query, self._mark(arguments))
         except ValidationError as error:
             raise ToolError(_describe(error, self.inputs)) from None
@@ -171,7 +179,7 @@ class Tool(Generic[Q]):
             raise ToolError(f"{field}: {error}" if field else str(error)) from None
         except psycopg.errors.QueryCanceled:
             raise ToolError(
-                f"the answer takes more than {LONGEST_SECONDS} seconds: ask for less, such as one state, one store or a shorter time"
+                f"the answer takes more than {LONGEST_SECONDS} seconds: narrow the request, for example to one state or store"
             ) from None
         except psycopg.errors.DataError:
             raise ToolError(

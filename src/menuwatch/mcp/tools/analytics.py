@@ -156,7 +156,7 @@ list_price_dispersion = _report(
 )  # fmt: skip
 list_widest_gaps = _report(
     "list_widest_gaps", Report.GAPS, "Widest price gaps",
-    "The same sizes of products by the ratio of the highest to the lowest price, the widest first, with the stores that ask them.",
+    "The same sizes of products by the ratio of the highest to the lowest price, the widest first, with the stores of both prices.",
     state=_ONE_STATE, category=_OF_CATEGORY, brand=_BRAND_NAME, canonical_product=_PRODUCT,
 )  # fmt: skip
 get_coverage = _report(

@@ -60,7 +60,7 @@ class ProductsInput(ListInput):
     price_max: float | None = Field(
         None, ge=0, le=1e7, allow_inf_nan=False, description="Highest price of the cheapest option."
     )
-    new_since: Moment | None = Field(None, description=f"Only those that came to a menu since then: {WHEN}.")
+    new_since: Moment | None = Field(None, description=f"Only those first seen on a menu since then: {WHEN}.")
     order: Literal["name", "price", "-price", "updated"] = Field(
         "name", description="`price`: cheapest first; `updated`: changed last first."
     )
@@ -153,7 +153,7 @@ class CanonicalInput(ListInput):
 
 @tool("Get a canonical product with its offers", CanonicalInput, row=CanonicalOffer, product=CanonicalDetail)
 async def get_canonical_product(call: Call, query: CanonicalInput) -> Page:
-    """One canonical product with what every store asks for each size now, cheapest first."""
+    """One canonical product with every store's current price for each size, cheapest first."""
     found = await canonical.get_canonical_product(call.conn, query.canonical_product_id, state=query.state)
     rows, following = call.part_of(found.offers)
     where = StoreFilter(states=None if query.state is None else [query.state])
