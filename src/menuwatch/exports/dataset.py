@@ -1,7 +1,7 @@
 """Tables of the published dataset: their columns, keys, order and files. Pure.
 
-Columns are listed one by one, so that a column added to a view is not published until it is added here. Links to pictures,
-certificates and menus, telephone numbers, descriptions and package tags are left out.
+Columns of an export are published unless they are left out here; a test has the list of all. Links to images, certificates and menus,
+telephone numbers, descriptions and package tags are left out.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ DATASET: tuple[DatasetTable, ...] = (
             "month": _MONTH_TEXT.format("seen_from"),
             "position": "Place of the option on the menu, from 1; 0 for a product without options.",
             "option": "Size or package, as on the menu; null for a product without options.",
-            "price_rec": "Price of the option for adults, before specials; null if it has none.",
-            "price_rec_special": "Special price of the option for adults.",
-            "price_med": "Price of the option for patients, before specials.",
-            "price_med_special": "Special price of the option for patients.",
+            "price_rec": "Price of the option for adults, before specials, in `stores.currency`; null if it has none.",
+            "price_rec_special": "Special price of the option for adults, in `stores.currency`.",
+            "price_med": "Price of the option for patients, before specials, in `stores.currency`.",
+            "price_med_special": "Special price of the option for patients, in `stores.currency`.",
             "stock_status": "Stock of the option: in_stock, oos (out of stock) or unknown.",
             "quantity": "Packages of the option in stock; null if they are not counted.",
         },

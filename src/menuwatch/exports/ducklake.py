@@ -42,9 +42,13 @@ def write_catalogue(
     out: Path, root: Path, data_path: str, files: Mapping[str, Sequence[DataFile]], texts: Texts, extensions: Path
 ) -> None:
     """Writes the catalogue of the files below `root` to `out`; `data_path` is where readers find them by default."""
+    # DuckDB leaves what was overwritten in free blocks of a file, where paths of this machine would stay: `out` is a copy.
+    draft = out.with_suffix(".draft")
     db = connect(extensions)
     try:
-        db.execute(f"ATTACH {_text(f'ducklake:{out}')} AS lake (DATA_PATH {_text(f'{root}/')}, META_BLOCK_SIZE 16384)")
+        db.execute(
+            f"ATTACH {_text(f'ducklake:{draft}')} AS lake (DATA_PATH {_text(f'{root}/')}, META_BLOCK_SIZE 16384)"
+        )
         db.execute("BEGIN")
         for table in DATASET:
             columns = ", ".join(f'"{column.name}" {sql_type(column.kind)}' for column in table.columns)
@@ -60,7 +64,7 @@ def write_catalogue(
                     db.execute("CALL ducklake_add_data_files('lake', ?, ?)", [table.name, os.fspath(root / file.path)])
         db.execute("COMMIT")
         db.execute("DETACH lake")
-        db.execute(f"ATTACH {_text(str(out))} AS catalogue")
+        db.execute(f"ATTACH {_text(str(draft))} AS catalogue")
         db.execute("USE catalogue")
         db.execute(
             "UPDATE ducklake_data_file SET path = substr(path, ?), path_is_relative = true", [len(f"{root}/") + 1]
@@ -69,6 +73,9 @@ def write_catalogue(
         db.execute("UPDATE ducklake_schema SET path = ''")
         db.execute("UPDATE ducklake_metadata SET value = ? WHERE key = 'data_path'", [data_path])
         db.execute("CHECKPOINT catalogue")
+        db.execute(f"ATTACH {_text(str(out))} AS final (BLOCK_SIZE 16384)")
+        db.execute("COPY FROM DATABASE catalogue TO final")
+        db.execute("DETACH final")
     finally:
         db.close()
 

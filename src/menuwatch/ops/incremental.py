@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -148,8 +149,11 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
+_PART = re.compile(r"part-[0-9]{6}\.[a-z]+")
+
+
 def _is_ours(name: str) -> bool:
-    return name == MANIFEST or name.startswith(("part-", "."))
+    return name == MANIFEST or name.startswith(".") or _PART.fullmatch(name) is not None
 
 
 def _read(folder: Path, request: ExportRequest) -> Manifest:

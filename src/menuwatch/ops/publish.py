@@ -53,7 +53,9 @@ MANIFEST = "datapackage.json"
 CATALOGUE = "catalog.ducklake"
 DICTIONARY = "DICTIONARY.md"
 LOCK = ".publish.lock"
-_OURS = {"data", "versions", MANIFEST, CATALOGUE, DICTIONARY, LOCK}
+MARKER = ".menuwatch-dataset"
+"""Written before anything else into an empty destination: what is there is of the dataset."""
+_OURS = {"data", "versions", MANIFEST, CATALOGUE, DICTIONARY, LOCK, MARKER}
 _VERSION = re.compile(rf"versions/([0-9]+)/({MANIFEST}|{CATALOGUE}|{DICTIONARY})")
 _DATA = re.compile(rf"data/({'|'.join(table.name for table in DATASET)})/([^/]+/)?[^/.][^/]*-[0-9a-f]{{16}}\.parquet")
 _PARTIAL = re.compile(r"((data|versions)/(.+/)?)?\.[^/]+~[0-9a-f]{32}")
@@ -180,6 +182,7 @@ async def _publish(
 ) -> Published:
     storage = destination.storage
     before = await asyncio.to_thread(_manifest, storage)
+    await asyncio.to_thread(_claim, storage, is_new=before is None)
     root = scratch / "dataset"
     async with read_snapshot(conn, ExportRequest(what=ExportTable.STATES, fmt=Format.PARQUET), archived):
         views = {view.name: {c.name: c.meaning for c in view.columns} for view in await list_views(conn)}
@@ -206,7 +209,8 @@ async def _publish(
     )  # fmt: skip
     # After a crash the catalogue may be that of a version which was not published: then a new one is.
     if before is not None and version == last + 1 and _content(before) == _content(package):
-        return msgspec.structs.replace(result, version=last, changed=False)
+        removed = await asyncio.to_thread(_clean, storage, before["menuwatch"]["versions"][0])
+        return msgspec.structs.replace(result, version=last, changed=False, removed=removed)
     new = [file for file in everything if not await asyncio.to_thread(_is_there, storage, file)]
     for file in new:
         with (root / file.path).open("rb") as content:
@@ -225,9 +229,13 @@ async def _publish(
         raise Refused(f"{destination.name} was published by another program meanwhile: run the command again")
     for name, content_of in {**tops, MANIFEST: manifest}.items():
         await asyncio.to_thread(storage.put, name, content_of)
-    if not catalogue:
-        await asyncio.to_thread(storage.remove, CATALOGUE)
-    removed = await asyncio.to_thread(_clean, storage, published[0])
+    removed = 0
+    try:
+        if not catalogue:
+            await asyncio.to_thread(storage.remove, CATALOGUE)
+        removed = await asyncio.to_thread(_clean, storage, published[0])
+    except OSError:  # the version is published; the next run cleans up
+        log.warning("old files not removed", action="dataset_not_cleaned", version=version, exc_info=True)
     log.info("dataset published", action="dataset_published", version=version, files=len(new), removed=removed)
     return msgspec.structs.replace(
         result, written=len(new), bytes_written=sum(file.bytes for file in new), removed=removed
@@ -246,6 +254,15 @@ def _manifest(storage: Storage) -> dict[str, Any] | None:
         list(found["menuwatch"]["versions"])
         return found
     raise Refused(f"{storage.where} holds a {MANIFEST} of another dataset: choose another destination")
+
+
+def _claim(storage: Storage, *, is_new: bool) -> None:
+    """Marks the destination as one of datasets. Raises Refused for a new one that is not empty."""
+    if storage.stat(MARKER) is not None:
+        return
+    if is_new and (other := next((one.path for one in storage.walk("", hidden=True) if one.path != LOCK), None)):
+        raise Refused(f"{storage.where} holds {other} and no dataset: choose an empty destination")
+    storage.put(MARKER, b"A dataset that Menuwatch publishes: see datapackage.json.\n")
 
 
 def _content(package: Mapping[str, Any]) -> list[Any]:
@@ -276,6 +293,8 @@ def _clean(storage: Storage, oldest: int) -> int:
             old.append(entry.path)
         elif version and version[2] == MANIFEST:
             package = msgspec.json.decode(storage.get(entry.path))
+            if "menuwatch" not in package:
+                continue
             kept |= {file["path"] for resource in package["resources"] for file in resource["files"]}
         elif _DATA.fullmatch(entry.path):
             data.append(entry.path)
