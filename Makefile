@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 GENERATOR := $(VENV)/client-generator
 RUNNABLE := $(VENV)/.runnable
-QUIETLY := -qq --disable-pip-version-check
+PIP_FLAGS := -qq --disable-pip-version-check
 JOBS ?= 2
 SLOW := test_embedded.py test_embedded_refusals.py test_keeper.py test_page_plans.py test_releases.py test_tasks_model.py test_tasks_plans.py test_volume.py
 
@@ -27,21 +27,21 @@ $(RUNNABLE): deploy/requirements.lock deploy/requirements-build.lock pyproject.t
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) has no venv module; on Debian: apt-get install python3-venv"; exit 1; }
 	@echo "Setting up $(VENV) (once, about a minute) ..."
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install $(QUIETLY) --require-hashes -r deploy/requirements.lock -r deploy/requirements-build.lock
-	@command -v npm >/dev/null || $(BIN)/python -m pip install $(QUIETLY) --require-hashes -r requirements-node.lock
-	@$(BIN)/python -m pip install $(QUIETLY) --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install $(PIP_FLAGS) --require-hashes -r deploy/requirements.lock -r deploy/requirements-build.lock
+	@command -v npm >/dev/null || $(BIN)/python -m pip install $(PIP_FLAGS) --require-hashes -r requirements-node.lock
+	@$(BIN)/python -m pip install $(PIP_FLAGS) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(READY): requirements.lock clients/python/pyproject.toml $(RUNNABLE)
-	@$(BIN)/python -m pip install $(QUIETLY) --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install $(QUIETLY) --no-deps --no-build-isolation -e clients/python
+	@$(BIN)/python -m pip install $(PIP_FLAGS) --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install $(PIP_FLAGS) --no-deps --no-build-isolation -e clients/python
 	@touch $@
 
 # The generator of clients that a test runs on openapi.json; its pins are not those of the project.
 $(GENERATOR)/.ready: requirements-client-generator.lock $(READY)
 	@echo "Setting up $(GENERATOR) (once, some seconds) ..."
 	@$(BIN)/python -m venv --clear $(GENERATOR)
-	@$(GENERATOR)/bin/python -m pip install $(QUIETLY) --require-hashes -r requirements-client-generator.lock
+	@$(GENERATOR)/bin/python -m pip install $(PIP_FLAGS) --require-hashes -r requirements-client-generator.lock
 	@touch $@
 
 demo: $(RUNNABLE) ## Run the demo: crawl a simulated market; in a terminal, keep its dashboard and site running

@@ -54,6 +54,7 @@ from menuwatch.archive.store import NewPayload  # noqa: E402
 from menuwatch.catalog import history  # noqa: E402
 from menuwatch.catalog.service import Span  # noqa: E402
 from menuwatch.config.settings import Settings  # noqa: E402
+from menuwatch.core import logging as telemetry  # noqa: E402
 from menuwatch.db import embedded, migrate  # noqa: E402
 from menuwatch.db.pool import Connection, Pool, connect, open_pool  # noqa: E402
 from menuwatch.matching.engine import match_all  # noqa: E402
@@ -89,7 +90,7 @@ CITIES = (
 )  # fmt: skip
 """Name, state, ZIP code and position; stores lie within half a degree of them."""
 
-Told = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,7 +362,7 @@ async def _work(conn: Connection, url: str, home: Path, processes: int) -> int:
             process.wait(60)
 
 
-async def refresh(url: str, told: Told) -> dict[str, float]:
+async def refresh(url: str, progress: Progress) -> dict[str, float]:
     """What follows from menus that were applied, in seconds."""
     found: dict[str, float] = {}
 
@@ -386,7 +387,7 @@ async def refresh(url: str, told: Told) -> dict[str, float]:
             started = time.perf_counter()
             await work(pool)
             found[name] = round(time.perf_counter() - started, 1)
-            told(f"  {name}: {found[name]} s")
+            progress(f"  {name}: {found[name]} s")
     return found
 
 
@@ -431,37 +432,37 @@ async def vacuum(url: str) -> dict[str, float]:
 class Report:
     """Figures of the steps that are done, in a file."""
 
-    def __init__(self, path: Path, told: Told) -> None:
-        self._path, self._told = path, told
+    def __init__(self, path: Path, progress: Progress) -> None:
+        self._path, self._progress = path, progress
         self.found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
 
     def step(self, name: str, work: Callable[[], Any]) -> None:
         """Does the step unless it was done."""
         if name in self.found:
             return
-        self._told(f"{name} …")
+        self._progress(f"{name} …")
         self.found[name] = work()
         self._path.write_text(json.dumps(self.found, indent=2))
-        self._told(f"{name}: {json.dumps(self.found[name])}")
+        self._progress(f"{name}: {json.dumps(self.found[name])}")
 
 
-def run(home: Path, sizes: Sizes, processes: Sequence[int], last: str, told: Told) -> dict[str, Any]:
+def run(home: Path, sizes: Sizes, processes: Sequence[int], last: str, progress: Progress) -> dict[str, Any]:
     """All steps up to `last` that are not done."""
     home.mkdir(parents=True, exist_ok=True)
     url, stack = embedded.start(home / "postgres")
-    report = Report(home / "country.json", told)
+    report = Report(home / "country.json", progress)
     with stack:
         migrate.migrate(url)
         steps: dict[str, Callable[[], Any]] = {
             "archive": lambda: write_archive(url, home / "storage", sizes),
             "first_day": lambda: asyncio.run(crawl_day(url, home, sizes, 0, os.cpu_count() or 1)),
             "vacuum": lambda: asyncio.run(vacuum(url)),
-            "first_refresh": lambda: asyncio.run(refresh(url, told)),
+            "first_refresh": lambda: asyncio.run(refresh(url, progress)),
             **{
                 f"day_{day}": lambda day=day, count=count: asyncio.run(crawl_day(url, home, sizes, day, count))  # type: ignore[misc]
                 for day, count in enumerate(processes, 1)
             },
-            "refresh": lambda: asyncio.run(refresh(url, told)),
+            "refresh": lambda: asyncio.run(refresh(url, progress)),
             "history": lambda: asyncio.run(ask(url, sizes)),
         }
         if last and last not in steps:
@@ -487,12 +488,13 @@ def main() -> None:
     parser.add_argument("--until", default="", help="last step of this run; all by default")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
+    telemetry.configure("console", "warning")  # standard output is for the report
     processes = [int(count) for count in args.processes.split(",")]
     sizes = Sizes(stores=args.stores, products=args.products, days=1 + len(processes))
-    told = lambda text: print(text, file=sys.stderr, flush=True)  # noqa: E731
+    progress = lambda text: print(text, file=sys.stderr, flush=True)  # noqa: E731
     with contextlib.ExitStack() as stack:
         home = args.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="menuwatch-bench-")))
-        report = run(home, sizes, processes, args.until, told)
+        report = run(home, sizes, processes, args.until, progress)
     if args.json:
         print(json.dumps(report))
         return

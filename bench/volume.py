@@ -46,6 +46,7 @@ from menuwatch.catalog import service as products
 from menuwatch.catalog.changes import ChangeFilter
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.catalog.service import ProductFilter, Span
+from menuwatch.core import logging as telemetry
 from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Connection, connect
 from menuwatch.exports.tables import ExportTable, Format
@@ -410,6 +411,7 @@ def main() -> None:
     parser.add_argument("--days", type=float, default=20.0, help="between two crawls of a store")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
+    telemetry.configure("console", "warning")  # standard output is for the report
     if args.stores < 8 or args.products < 10 or args.crawls < 1 or not 0 < args.changing <= 1 or args.days <= 0:
         parser.error("at least 8 stores, 10 products and 1 crawl; --changing is a share above 0, --days above 0")
     sizes = Sizes(

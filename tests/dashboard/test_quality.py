@@ -45,20 +45,20 @@ async def test_the_point_of_sale_of_a_store(
 ) -> None:
     with psycopg.connect(database_url) as conn:
         path = f"/admin/quality/stores/{_id(conn, STORE)}"
-    assert "This store's is not known." in words(await viewer.get(path))
+    assert "Software of the shop: not known." in words(await viewer.get(path))
     assert "point-of-sale" not in (await viewer.get(path)).text
     origin = {"Origin": "http://menuwatch"}
     refused = await viewer.post(f"{path}/point-of-sale", data={"name": "Dutchie POS"}, headers=origin)
     assert refused.status_code == 403
     saved = await admin.post(f"{path}/point-of-sale", data={"name": "  Dutchie   POS "}, headers=origin)
     assert (saved.status_code, saved.headers["location"]) == (303, path)
-    assert "This store's: Dutchie POS ." in words(await viewer.get(path))
+    assert "Software of the shop: Dutchie POS ." in words(await viewer.get(path))
     assert 'value="Dutchie POS"' in (await admin.get(path)).text
     wrong = await admin.post(f"{path}/point-of-sale", data={"name": "x" * 150}, headers=origin)
     assert wrong.status_code == 422
     assert "a point of sale needs a name of 1 to" in words(wrong)
     await admin.post(f"{path}/point-of-sale", data={"name": ""}, headers=origin)
-    assert "This store's is not known." in words(await viewer.get(path))
+    assert "Software of the shop: not known." in words(await viewer.get(path))
 
 
 def _id(conn: psycopg.Connection, statement: str, *values: int) -> int:

@@ -44,7 +44,7 @@ NearOption = Annotated[
     typer.Option(
         "--near",
         help="Only near this place: latitude and longitude in degrees, such as 35.08,-106.65.",
-        metavar="PLACE",
+        metavar="LATITUDE,LONGITUDE",
     ),
 ]
 MilesOption = Annotated[

@@ -158,7 +158,7 @@ async def set_point_of_sale(
     except InvalidField as error:
         form.add_error(error.field, str(error))
         return await _store(request, conn, store_id, form)
-    said = f"Point of sale: {found.point_of_sale}." if found.point_of_sale else "The point of sale is not known now."
+    said = f"Point of sale: {found.point_of_sale}." if found.point_of_sale else "Point of sale cleared."
     return screen.flash_to(request, f"/quality/stores/{store_id}", said)
 
 
