@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from menuwatch.db.pool import Pool
 from menuwatch.mcp.answer import MAX_CHARACTERS
 from tests.mcp.clients import LEGACY, Asking, context, endpoint, over_http
 from tests.mcp.proof import Market
@@ -63,3 +65,25 @@ async def _cut_by_rows(asking: Asking) -> None:
     second = await asking("search_products", limit=2, cursor=first["limits"]["next"])
     ids = [row["id"] for row in first["items"] + second["items"]]
     assert ids == [row["id"] for row in (await asking("search_products", limit=4))["items"]]
+
+
+async def test_answers_say_why_there_is_nothing(pool: Pool, tmp_path: Path) -> None:
+    async with pool.connection() as conn:
+        await conn.execute(
+            "INSERT INTO dispensaries (platform_dispensary_id, slug, name, name_raw, state, last_crawled_at, first_crawled_at)"
+            " VALUES ('a', 'a', 'A', 'A', 'NM', now(), now())"
+        )
+        await conn.execute(
+            "INSERT INTO store_crawls (dispensary_id, crawled_at, products, new_products, changed, unchanged, returned, missing,"
+            " out_of_stock, price_changes, stock_changes) SELECT id, last_crawled_at, 1, 1, 0, 0, 0, 0, 0, 0, 0 FROM dispensaries"
+        )
+    async with endpoint(context(pool, tmp_path)) as port, over_http(port, await bearer(pool)) as asking:
+        for tool in ("list_changes", "list_stock_outs"):
+            assert (await asking(tool))["notice"] == "No changes yet: a store must be crawled twice first."
+        assert (await asking("list_changes", state="TX"))[
+            "notice"
+        ] == "No changes yet: a store must be crawled twice first."
+        assert (await asking("search_stores", state="TX"))["notice"] == "No store is known: Texas."
+        near = await asking("list_offers_near", near="35.08,-106.65")
+        assert near["notice"].startswith("None of the 1 stores with a menu has a position: `menuwatch stores place")
+        assert "The first crawl was on" in (await asking("get_price_index", state="NM"))["notice"]

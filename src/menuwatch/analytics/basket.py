@@ -31,6 +31,7 @@ from menuwatch.db.pool import Connection
 from menuwatch.db.query import Row, fetch_all
 from menuwatch.geo.circle import Circle
 from menuwatch.geo.units import METERS_PER_MILE
+from menuwatch.stores.service import explain_no_stores_near
 
 _q = sql.load(__package__, "basket.sql")
 
@@ -241,7 +242,7 @@ async def find_cheapest_basket(
         stale_stores=len(near) - len(fresh),
         other_currency_stores=len(fresh) - len(same),
         farther_stores=len(same) - len(stores),
-        notice=_notice(near, stores, selling),
+        notice=_notice(stores, selling) if near else await explain_no_stores_near(conn),
         items=items,
         one_store=alone if alone is not None and not alone.missing else None,
         two_stores=chosen[2],
@@ -250,9 +251,7 @@ async def find_cheapest_basket(
     )
 
 
-def _notice(near: Sequence[Row], stores: Mapping[int, Row], selling: Sequence[_Place]) -> str | None:
-    if not near:
-        return "No store with a position and a menu is in this circle. Choose a larger distance."
+def _notice(stores: Mapping[int, Row], selling: Sequence[_Place]) -> str | None:
     if not stores:
         return "All menus in this circle are stale: these stores were not crawled for more than twice their interval."
     return None if selling else "No store in this circle offers any of these items now."

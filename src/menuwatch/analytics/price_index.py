@@ -176,10 +176,20 @@ class _Link(Struct, kw_only=True, frozen=True):
         return self.matched + self.carried < LEAST_ITEMS or self.known_stores < LEAST_STORES
 
 
-NOT_COMPUTED = (
-    "No day is computed yet. The task `analytics_refresh` computes a day six hours after its end; "
-    "`menuwatch analytics refresh` does so now."
-)
+def _not_computed(first_crawl: datetime | None, now: datetime) -> str:
+    """Why no day is computed, and when one will be."""
+    if first_crawl is None:
+        return "No day is computed: no store was crawled yet."
+    day = first_crawl.astimezone(UTC).date()
+    due = _start(day) + timedelta(days=1) + DELAY
+    if now < due:
+        return (
+            f"No day is computed yet. The first crawl was on {day}, and that day is computed from {due:%Y-%m-%d %H:%M} UTC on; "
+            "changes need a second day."
+        )
+    return (
+        "No day is computed yet. The task `analytics_refresh` computes days; `menuwatch analytics refresh` does so now."
+    )
 
 
 async def read_price_index(
@@ -207,7 +217,7 @@ async def read_price_index(
     base, items = _chain(links)
     notice = None
     if computed["last_day"] is None:
-        notice = NOT_COMPUTED
+        notice = _not_computed(computed["first_crawl"], datetime.now(UTC))
     elif not links:
         notice = (
             f"No day of this time is computed: there are days from {computed['first_day']} to {computed['last_day']}."

@@ -203,4 +203,5 @@ SELECT d.day, coalesce(c.stores, 0) AS stores, coalesce(c.known_stores, 0) AS kn
  ORDER BY d.day;
 
 -- name: computed_days
-SELECT min(day) AS first_day, max(day) AS last_day FROM price_index_days WHERE state = 'all' AND category = 'all';
+SELECT min(day) AS first_day, max(day) AS last_day, (SELECT min(crawled_at) FROM store_crawls) AS first_crawl
+  FROM price_index_days WHERE state = 'all' AND category = 'all';

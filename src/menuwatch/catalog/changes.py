@@ -37,7 +37,7 @@ from menuwatch.catalog.shapes import (
 from menuwatch.core.shapes import Instant, doc, json_of
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
-from menuwatch.db.query import Row, fetch_all, fetch_structs
+from menuwatch.db.query import Row, fetch_all, fetch_one, fetch_structs
 from menuwatch.geo.circle import Circle
 
 _q = sql.load(__package__, "changes.sql")
@@ -377,3 +377,16 @@ async def _read_changes(conn: Connection, keys: Sequence[Row]) -> list[AnyChange
     changed = iter(await fetch_structs(conn, Change, _q.in_full, values) if listings else [])
     events = await match_changes.read(conn, [-key["product_id"] for key in keys if key["product_id"] < 0])
     return [next(changed) if key["product_id"] > 0 else events[-key["product_id"]] for key in keys]
+
+
+NOT_KNOWN = "No changes yet: a store must be crawled twice first."
+
+
+async def are_known(conn: Connection, where: ChangeFilter) -> bool:
+    """Whether any store of the filter was crawled twice."""
+    values = {
+        name: None if chosen is None else list(chosen)
+        for name, chosen in (("stores", where.stores), ("states", where.states))
+    }
+    found = await fetch_one(conn, _q.are_known, values)
+    return bool(found and found["known"])

@@ -126,3 +126,9 @@ SELECT c.product_id, c.dispensary_id, d.name AS store, d.state, c.provider_produ
   LEFT JOIN product_identities i ON i.product_id = c.product_id
   LEFT JOIN store_locations l ON l.dispensary_id = c.dispensary_id
  ORDER BY k.place;
+
+-- name: are_known
+-- Whether a store was crawled twice: the first crawl of a store changes nothing.
+SELECT EXISTS (SELECT FROM dispensaries d JOIN store_crawls c ON c.dispensary_id = d.id AND c.crawled_at < d.last_crawled_at
+                WHERE (%(stores)s::integer[] IS NULL OR d.id = ANY (%(stores)s)) AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s)))
+    AS known;

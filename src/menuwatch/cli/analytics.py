@@ -94,11 +94,12 @@ _COLUMNS = {
     ),
     Report.DISTRIBUTION: (
         ("canonical_product_id", "#"), ("name", "Product"), ("brand", "Brand"), ("where", "State"), ("category", "Category"),
-        ("locations", "Locations"), ("in_stock", "In stock"), ("share", "Share"), ("category_share", "Of category"),
+        ("locations", "Locations"), ("in_stock", "In stock"), ("share", "Of locations"), ("category_share", "Of category"),
     ),
     Report.BRAND_DISTRIBUTION: (
         ("brand_id", "#"), ("brand", "Brand"), ("where", "State"), ("what", "Category"), ("locations", "Locations"),
-        ("in_stock", "In stock"), ("share", "Share"), ("category_share", "Of category"), ("products_per_location", "Products"),
+        ("in_stock", "In stock"), ("share", "Of locations"), ("category_share", "Of category"),
+        ("products_per_location", "Per location"),
     ),
     Report.DISPERSION: (
         ("canonical_product_id", "#"), ("name", "Product"), ("brand", "Brand"), ("where", "State"), ("size", "Size"),
@@ -479,7 +480,8 @@ _TOTALS = {
 
 
 def _share(value: Decimal | None) -> str | None:
-    return None if value is None else percent(float(value), 1)
+    # As exact as reports are: rounding their four digits again could give another number than the dashboard.
+    return None if value is None else percent(float(value), 2)
 
 
 def _depth(value: Decimal | None) -> str | None:

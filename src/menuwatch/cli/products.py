@@ -11,7 +11,16 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from menuwatch.catalog.changes import AnyChange, Change, ChangeFilter, ChangeSide, Kind, list_changes
+from menuwatch.catalog.changes import (
+    NOT_KNOWN,
+    AnyChange,
+    Change,
+    ChangeFilter,
+    ChangeSide,
+    Kind,
+    are_known,
+    list_changes,
+)
 from menuwatch.catalog.match_changes import MatchChange
 from menuwatch.catalog.service import Product, ProductFilter, Span, brand_spellings, list_products
 from menuwatch.catalog.taxonomy.categories import CATEGORIES, SUBCATEGORIES
@@ -229,23 +238,25 @@ def changes(
     filtered = where != ChangeFilter()
     where = replace(where, span=Span(since=start))
 
-    async def act(_: System, conn: Connection) -> tuple[list[AnyChange], bool]:
-        stores = await find_store_ids(conn, [store] if store is not None else None)
-        return await _collect(
-            lambda after, limit: list_changes(conn, replace(where, stores=stores), after=after, limit=limit), out.rows
-        )
+    async def act(_: System, conn: Connection) -> tuple[list[AnyChange], bool, bool]:
+        chosen = replace(where, stores=await find_store_ids(conn, [store] if store is not None else None))
+        rows, more = await _collect(lambda after, limit: list_changes(conn, chosen, after=after, limit=limit), out.rows)
+        return rows, more, bool(rows) or await are_known(conn, chosen)
 
-    rows, more = read(act)
+    rows, more, known = read(act)
     matched = any(isinstance(row, MatchChange) for row in rows)
     print_list(
         rows,
         CHANGE_COLUMNS if matched or not out.is_table else CHANGE_COLUMNS[:-1],
         out.format,
-        empty="No matching changes."
+        empty=NOT_KNOWN
+        if not known
+        else "No matching changes."
         if filtered
         else "No changes in that period."
         if since
-        else "No changes yet: a store must be crawled twice first.",
+        else "No changes yet.",
+        kind=Change,
     )
     out.note_limit(more)
 

@@ -230,6 +230,9 @@ class Tool(Generic[Q]):
     def _encode(self, page: Page, max_rows: int, mark: str, cut_by: CutBy | None) -> bytes:
         is_cut = page.next is not None
         cursor = None if page.next is None else paging.encode(mark, page.next)
+        notice = page.notice
+        if notice is None and page.coverage is not None and not page.coverage.known_stores:
+            notice = f"No store is known: {page.coverage.scope}."
         items = {"items": list(page.rows)} if "items" in self.answer.__struct_fields__ else {}
         limits = AnswerLimits(
             rows=len(page.rows),
@@ -247,7 +250,7 @@ class Tool(Generic[Q]):
         )
         return encode(
             self.answer(
-                **page.members, **items, notice=page.notice, freshness=freshness, coverage=page.coverage, limits=limits
+                **page.members, **items, notice=notice, freshness=freshness, coverage=page.coverage, limits=limits
             )
         )
 

@@ -346,3 +346,17 @@ async def count_by_freshness(
     for row in await fetch_all(conn, _q.store_freshness_counts, {"platform": platform}):
         counts.setdefault(row["state"], {})[Freshness(row["status"])] = row["n"]
     return counts
+
+
+async def explain_no_stores_near(conn: Connection) -> str:
+    """Why a circle has no store with a menu, and what to do."""
+    found = await fetch_one(conn, _q.count_positions, {})
+    assert found is not None, "an aggregate gives one row"
+    if not found["stores"]:
+        return "No store has a menu yet."
+    if not found["placed"]:
+        return (
+            f"None of the {found['stores']:,} stores with a menu has a position: "
+            "`menuwatch stores place STORE --latitude … --longitude …` sets one."
+        )
+    return "No store with a position and a menu is in this circle. Choose a larger distance."

@@ -114,3 +114,6 @@ SELECT d.id, d.name, d.slug, d.platform, d.city, d.state, d.crawl_enabled,
 SELECT s.state, h.status, count(*) AS n FROM dispensaries s CROSS JOIN LATERAL store_freshness(s) h
  WHERE %(platform)s::text IS NULL OR s.platform = %(platform)s
  GROUP BY s.state, h.status ORDER BY s.state NULLS LAST, h.status;
+
+-- name: count_positions
+SELECT count(*) AS stores, count(latitude) AS placed FROM dispensaries WHERE last_crawled_at IS NOT NULL;

@@ -24,7 +24,7 @@ from menuwatch.geo.units import METERS_PER_MILE, meters_between
 from menuwatch.mcp.answer import Page, as_brief, either, encode, in_brief
 from menuwatch.mcp.inputs import BRAND, CANONICAL, CATEGORY, STATE, STORE, TEXT, WHEN, Moment, NearInput, day_of
 from menuwatch.mcp.tool import Call, ListInput, Tool, state_name, tool
-from menuwatch.stores.service import StoreFilter, list_stores
+from menuwatch.stores.service import StoreFilter, explain_no_stores_near, list_stores
 from menuwatch.web.inputs import BigId, Input, Search, State, StoreId, Text
 
 _KEPT_OFF_LISTS = (
@@ -209,7 +209,7 @@ async def list_offers_near(call: Call, query: OffersNearInput) -> Page:
     observed = await call.observed(
         label, StoreFilter(circle=circle), shown=[row.dispensary_id for row in found.items] or None
     )
-    notice = None if stores else "No store with a known position is in this area. Choose a larger distance."
+    notice = None if stores else await explain_no_stores_near(call.conn)
     return Page(rows=rows, next=found.next, notice=notice, **observed)
 
 
@@ -304,7 +304,8 @@ async def _list_changes(call: Call, query: Any, where: ChangeFilter) -> Page:
     found = await changes.list_changes(call.conn, where, after=after, limit=call.limit)
     scope = state_name(query.state) if query.store_id is None else f"store {query.store_id}"
     observed = await call.observed(scope, StoreFilter(states=where.states), where.stores)
-    return Page(rows=found.items, next=found.next, **observed)
+    known = found.items or after is not None or await changes.are_known(call.conn, where)
+    return Page(rows=found.items, next=found.next, notice=None if known else changes.NOT_KNOWN, **observed)
 
 
 @tool("List changes", ChangesInput, row=either(Change, MatchChange))
