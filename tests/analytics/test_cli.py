@@ -86,7 +86,7 @@ def test_every_figure_in_every_form(run: Any) -> None:
         "1",
     )
     assert run("discounts", "--state", "all", "--category", "all").stdout.splitlines()[1].split()[:7] == [
-        "all", "all", "2", "1", "50.0", "%", "20",
+        "all", "all", "2", "1", "50.00", "%", "20",
     ]  # fmt: skip
     for words in (
         ("brands", "--brand", "acme"), ("categories", "--state", "nm", "--category", "Flower"),

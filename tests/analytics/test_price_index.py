@@ -396,8 +396,8 @@ async def test_the_api_and_the_command_agree(shop: Shop, database_url: str, monk
 
     empty = await shop.ask("/api/analytics/price-index")
     assert (empty["items"], empty["base"]) == ([], None)
-    assert "No day is computed yet" in empty["notice"]
-    assert "No day is computed yet" in (await command()).stderr
+    assert empty["notice"] == "No day is computed: no store was crawled yet."
+    assert "No day is computed: no store was crawled yet." in (await command()).stderr
 
     stores = _Stores(shop.pool)
     for day in range(5):

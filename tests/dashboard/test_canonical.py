@@ -40,6 +40,14 @@ async def test_screens_show_canonical_products(admin: httpx.AsyncClient, pool: P
         if report == "distribution":
             assert f'/admin/products?canonical_product={dream}"' in page.text
             assert "Blue &lt;Dream&gt;" in page.text
+    link = "/admin/analytics/price-dispersion?canonical_product="
+    assert f'{link}{dream}"' in (await admin.get(f"/admin/matching/products/{dream}")).text
+    found = (await admin.get(f"/admin/analytics/distribution?canonical_product={dream}")).text
+    assert "Blue &lt;Dream&gt;" in found
+    other = (await admin.get(f"/admin/analytics/distribution?canonical_product={dream + 1000}")).text
+    assert "Blue &lt;Dream&gt;" not in other
+    assert "is too small" in (await admin.get("/admin/analytics/price-dispersion?canonical_product=0")).text
+    assert "is not an option" not in (await admin.get("/admin/analytics/by-day?category=all")).text
     for name in ("canonical-products", "brands", "locations", "product-matches", "match-events"):
         for fmt in ("csv", "parquet", "jsonl"):
             assert (await admin.get(f"/admin/exports/{name}?format={fmt}")).status_code == 200

@@ -21,7 +21,7 @@ SELECT c.state, c.category, d.day, d.stores, 2, d.matched, CASE WHEN d.change IS
 
 async def test_the_price_index_has_a_chart_and_a_table(viewer: httpx.AsyncClient, database_url: str) -> None:
     empty = words(await viewer.get("/admin/analytics/price-index"))
-    assert "No day is computed yet" in empty
+    assert "No day is computed: no store was crawled yet." in empty
     with psycopg.connect(database_url) as conn:
         conn.execute(ROWS)
     shown = await viewer.get("/admin/analytics/price-index?state=CO&category=flower&days=30")

@@ -161,7 +161,7 @@ _PLACE: dict[str, type] = {"place": int}
 SOURCES = {
     Report.PRICES: ReportSource(
         PricePerGram, _q.price_per_gram, _PLACE, "Price per gram by category and state",
-        "Covers products on offer: options in stock of products that were in their store's last crawl.",
+        "Covers products on offer: options not out of stock, of products that were in their store's last crawl.",
     ),
     Report.BRANDS: ReportSource(
         BrandShare, _q.brands, _PLACE, "Brand distribution by state",

@@ -1010,7 +1010,7 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.PricePerGram, pages.ListPricesPerGramPage[models.PricePerGram]]:
         """Price per gram by category and state.
 
-        Covers products on offer: options in stock of products that were in their store's last crawl.
+        Covers products on offer: options not out of stock, of products that were in their store's last crawl.
 
         limit: Maximum number of items per page.
         cursor: `next` of the previous page, unchanged; omit it for the first page.

@@ -180,8 +180,9 @@ _OF_BRAND = frozenset({
     Report.OUT_PRODUCTS, Report.DISTRIBUTION, Report.BRAND_DISTRIBUTION, Report.DISPERSION, Report.GAPS, Report.CHEAPEST,
     Report.SPECIALS, Report.SPECIAL_GROUPS, Report.SHRINKFLATION, Report.BRAND_DAYS,
 })  # fmt: skip
+_OF_PRODUCT = frozenset({Report.DISTRIBUTION, Report.DISPERSION, Report.GAPS})
 _OF_DAYS = frozenset({Report.DAYS, Report.MARKET_DAYS, Report.BRAND_DAYS})
-"""Reports that can be filtered by category, by brand, and by day."""
+"""Reports that can be filtered by category, by brand, by canonical product, and by day."""
 
 
 def _filter(report: Report, form: FormInput) -> ReportFilter:
@@ -191,6 +192,8 @@ def _filter(report: Report, form: FormInput) -> ReportFilter:
     if report in _OF_DAYS:
         first, last = form.parse_date("from"), form.parse_date("to")
         where = replace(where, since=first, until=last and last + timedelta(days=1))
+    if report in _OF_PRODUCT:
+        where = replace(where, canonical_product=form.parse_int("canonical_product", low=1, high=2**63 - 1))
     if report is Report.MARKET_DAYS:
         category = category or ALL
     if report is Report.CHEAPEST and (category or brand):
@@ -317,6 +320,7 @@ async def show_report(
     state: Annotated[str, Query(max_length=20)] = ALL,
     category: Annotated[str, Query(max_length=20)] = "",
     brand: Annotated[str, Query(max_length=200)] = "",
+    canonical_product: Annotated[str, Query(max_length=20)] = "",
     first: Annotated[str, Query(alias="from", max_length=20)] = "",
     last: Annotated[str, Query(alias="to", max_length=20)] = "",
     as_file: Annotated[Literal["csv"] | None, Query(alias="format")] = None,
@@ -325,7 +329,10 @@ async def show_report(
     """One report as a table, or all of it as a file."""
     if report not in REPORTS:
         return screen.redirect(request, "/analytics")
-    values = {"state": state, "category": category, "brand": brand.replace("\0", ""), "from": first, "to": last}
+    values = {
+        "state": state, "category": "" if category == ALL else category, "brand": brand.replace("\0", ""),
+        "canonical_product": canonical_product, "from": first, "to": last,
+    }  # fmt: skip
     form = FormInput(values)
     where = _filter(report, form)
     if as_file:
@@ -351,6 +358,7 @@ async def show_report(
         "states": await list_states(conn),
         "categories": CATEGORY_CHOICES if report in _OF_CATEGORY else None,
         "of_brand": report in _OF_BRAND,
+        "of_product": report in _OF_PRODUCT,
         "info": page.info,
         "reports": REPORTS,
         "report": report,
