@@ -117,6 +117,8 @@ class Call:
 
 def state_name(state: str | None) -> str:
     """How a scope names a state."""
+    if state == "unknown":
+        return "stores without a known state"
     return "all stores" if state in (None, "all") else {**NAMES, **PROVINCES}.get(str(state), f"state {state}")
 
 

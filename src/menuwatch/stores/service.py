@@ -62,6 +62,8 @@ class StoreFilter:
     circle: Circle | None = None
     updated_since: datetime | None = None
     """Its row changed at or after this time: with every crawl, and by people."""
+    stateless: bool = False
+    """Only stores whose state is not known."""
 
     def values(self) -> dict[str, Any]:
         """The filter as query parameters."""

@@ -9,6 +9,7 @@ AND (%(q)s::text IS NULL OR s.name ILIKE %(q)s OR s.city ILIKE %(q)s OR s.slug I
 AND (%(meters)s::double precision IS NULL
      OR distance_meters(%(latitude)s::double precision, %(longitude)s::double precision, s.latitude, s.longitude) <= %(meters)s)
 AND (%(updated_since)s::timestamptz IS NULL OR s.updated_at >= %(updated_since)s)
+AND (NOT %(stateless)s::boolean OR s.state IS NULL)
 
 -- name: list_stores
 SELECT s.id, s.platform, s.platform_dispensary_id, s.slug, s.name, s.menu_url, s.address, s.city, s.state, s.country, s.zipcode,

@@ -66,13 +66,18 @@ def _day(name: str, text: str | None) -> date | None:
     return None if moment is None else moment.date()
 
 
+def _stores_in(scope: str) -> StoreFilter:
+    """The stores of a state, of all states or of none."""
+    return StoreFilter(states=None if scope in (ALL, UNKNOWN) else [scope], stateless=scope == UNKNOWN)
+
+
 async def _observed(call: Call, state: str | None, refreshed_at: datetime | None) -> dict[str, Any]:
     """Freshness and coverage of a report: those of its own run, of the state or of all stores."""
     scope = state or ALL
     if refreshed_at is None:
-        return await call.observed(state_name(scope), StoreFilter(states=None if scope == ALL else [scope]))
+        return await call.observed(state_name(scope), _stores_in(scope))
     page = await analytics.read_report(call.conn, Report.COVERAGE, ReportFilter(state=scope))
-    now = await call.observed("", StoreFilter(states=None if scope in (ALL, UNKNOWN) else [scope]))
+    now = await call.observed("", _stores_in(scope))
     stores, known = (page.rows[0].crawled_stores, page.rows[0].known_stores) if page.rows else (0, 0)
     return {
         "coverage": AnswerCoverage(scope=state_name(scope), stores=stores, known_stores=known),
@@ -196,9 +201,7 @@ async def get_price_index(call: Call, query: IndexInput) -> Page:
         last=_day("until", query.until),
     )
     rows, following = call.part_of(found.items[::-1])
-    observed = await call.observed(
-        state_name(query.state), StoreFilter(states=None if query.state in (ALL, UNKNOWN) else [query.state])
-    )
+    observed = await call.observed(state_name(query.state), _stores_in(query.state))
     members = {"base": found.base, "first_day": found.first_day, "last_day": found.last_day}
     return Page(rows=rows, next=following, members=members, notice=found.notice, **observed)
 
