@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from menuwatch.core.errors import Refused
-from menuwatch.geo.circle import FARTHEST_MILES, Circle
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, Circle
 from menuwatch.queue.model import PRIORITY_MAX, PRIORITY_MIN, ROLE_ALIASES, Role, parse_role
 from menuwatch.web.inputs import (
     BIGINT_MAX,
@@ -214,9 +214,6 @@ def _position(text: str) -> str:
 POSITION = Annotated[str, AfterValidator(_position)]
 
 
-_MILES = 25.0
-
-
 class NearQuery(Input):
     """Which stores, by their distance from a position."""
 
@@ -241,7 +238,7 @@ class NearQuery(Input):
     @property
     def circle(self) -> Circle | None:
         """The position with the distance; None if none is given."""
-        return None if self.near is None else Circle.around(self.near, self.miles or _MILES)
+        return None if self.near is None else Circle.around(self.near, self.miles or DEFAULT_MILES)
 
 
 class SpanQuery(PageQuery):

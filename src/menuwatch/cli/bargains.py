@@ -20,7 +20,7 @@ from menuwatch.cli.startup import read
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import pluralize
 from menuwatch.db.pool import Connection
-from menuwatch.geo.circle import FARTHEST_MILES
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES
 from menuwatch.geo.states import parse_state
 from menuwatch.system import System
 
@@ -51,7 +51,9 @@ def cheapest_basket(
         ),
     ],
     near: Annotated[str, typer.Option(help="The place: latitude and longitude in degrees, such as 35.08,-106.65.")],
-    miles: Annotated[float, typer.Option(min=0.1, max=FARTHEST_MILES, help="Distance from it, in miles.")] = 25,
+    miles: Annotated[
+        float, typer.Option(min=0.1, max=FARTHEST_MILES, help="Distance from it, in miles.")
+    ] = DEFAULT_MILES,
     medical: Annotated[
         bool, typer.Option("--medical", help="Count prices for patients where there is no other.")
     ] = False,

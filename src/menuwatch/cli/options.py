@@ -21,7 +21,7 @@ from menuwatch.cli.output import Column, Format, notice, print_list
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import pluralize
 from menuwatch.core.moments import parse_since as parse_since
-from menuwatch.geo.circle import FARTHEST_MILES, Circle
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, Circle
 from menuwatch.geo.states import parse_state
 
 if TYPE_CHECKING:
@@ -67,7 +67,6 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would c
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
 UserArgument = Annotated[str, typer.Argument(help="Name of the user.", metavar="USER")]
 
-USUAL_MILES = 25.0
 TABLE_LIMIT = 100
 _UNLIMITED = 10_000_000
 
@@ -79,7 +78,7 @@ def parse_circle(near: str | None, miles: float | None) -> Circle | None:
             raise Refused("--miles needs --near: the place that the distance is from")
         return None
     try:
-        return Circle.around(near, miles or USUAL_MILES)
+        return Circle.around(near, miles or DEFAULT_MILES)
     except Refused as error:
         raise Refused(f"--near {error}") from None
 

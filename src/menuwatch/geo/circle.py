@@ -10,6 +10,8 @@ from menuwatch.geo.units import METERS_PER_MILE
 
 FARTHEST_MILES = 500
 """Largest distance from a place."""
+DEFAULT_MILES = 25
+"""Distance from a place, unless another is given."""
 _POSITION = re.compile(r"-?\d{1,3}(?:\.\d{1,12})?, ?-?\d{1,3}(?:\.\d{1,12})?")
 
 

@@ -12,7 +12,7 @@ from menuwatch.catalog.taxonomy.categories import Category
 from menuwatch.core.errors import InvalidField, Refused
 from menuwatch.core.moments import parse_since
 from menuwatch.geo import postcodes
-from menuwatch.geo.circle import FARTHEST_MILES, Circle
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, Circle
 from menuwatch.geo.states import parse_state
 from menuwatch.web.inputs import BigId, Input, Search, State, StoreId, Text
 
@@ -86,7 +86,7 @@ class NearInput(Input):
         description="The place: `Santa Fe, NM`, a ZIP or postal code, or latitude and longitude such as `35.08,-106.65`."
     )
     miles: Annotated[float, Field(allow_inf_nan=False)] = Field(
-        25, gt=0, le=FARTHEST_MILES, description="Distance from the place, in miles."
+        DEFAULT_MILES, gt=0, le=FARTHEST_MILES, description="Distance from the place, in miles."
     )
 
     @property

@@ -21,7 +21,7 @@ from menuwatch.dashboard.csv_file import csv_response
 from menuwatch.dashboard.pages.analytics import CATEGORY_CHOICES, REPORTS, list_states
 from menuwatch.db.clock import database_now
 from menuwatch.db.pool import Connection
-from menuwatch.geo.circle import FARTHEST_MILES, Circle
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, Circle
 from menuwatch.web import paging
 from menuwatch.web.auth import require
 from menuwatch.web.dependencies import AppDep, ReadConn
@@ -29,7 +29,6 @@ from menuwatch.web.forms import FormInput, fields
 
 router = APIRouter(prefix="/analytics", dependencies=[require(Permission.READ)])
 
-_MILES = 25
 _BASKETS = (
     ("one_store", "At one store", "No store has all items."),
     ("two_stores", "At two stores at most", "No store has any of the items."),
@@ -46,7 +45,7 @@ async def show_cheapest_basket(request: Request, form: Annotated[FormInput, _FOR
     if found is not None and form.value("format") == "csv":
         return csv_response("cheapest-basket", basket.ROW_FIELDS, basket.basket_rows(found))
     if form.text("miles") is None:
-        form = replace(form, values={**form.values, "miles": str(_MILES)})
+        form = replace(form, values={**form.values, "miles": f"{DEFAULT_MILES:g}"})
     context = {
         "form": form,
         "reports": REPORTS,
@@ -59,7 +58,7 @@ async def show_cheapest_basket(request: Request, form: Annotated[FormInput, _FOR
 
 async def _find(conn: Connection, form: FormInput) -> CheapestBasket | None:
     """The baskets; None with errors in the form."""
-    miles = form.parse_decimal("miles", f"a distance up to {FARTHEST_MILES} miles", 0, FARTHEST_MILES) or _MILES
+    miles = form.parse_decimal("miles", f"a distance up to {FARTHEST_MILES} miles", 0, FARTHEST_MILES) or DEFAULT_MILES
     circle = None
     try:
         circle = Circle.around((form.text("near") or ""), float(miles))

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from menuwatch.core.errors import InvalidField
 from menuwatch.core.shapes import doc
-from menuwatch.geo.circle import FARTHEST_MILES
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES
 from menuwatch.geo.units import METERS_PER_MILE, meters_between
 from menuwatch.mcp.answer import Page, as_brief, in_brief
 from menuwatch.mcp.inputs import STATE, area
@@ -54,7 +54,7 @@ class StoresInput(ListInput):
         "`35.08,-106.65`, the nearest first.",
     )
     miles: float = Field(
-        25, gt=0, le=FARTHEST_MILES, allow_inf_nan=False, description="Distance from `near`, in miles."
+        DEFAULT_MILES, gt=0, le=FARTHEST_MILES, allow_inf_nan=False, description="Distance from `near`, in miles."
     )
 
 
