@@ -6,10 +6,11 @@ Menus of Dutchie are written to the archive for a first day and for one more day
 those of the simulated market, with names of bench/matching/market.py (17 listings for each true product), so no two stores have the
 same menu. From one day to the next a tenth of each menu differs: one product in 200 is replaced by a new one, of the others half have
 another price, half another quantity. The menus of a day are then applied by `menuwatch worker` processes, through the task queue and
-from the archive, on an embedded server with its default durability. One of these processes matches products and indexes them for the
-public site meanwhile, as in any installation.
+from the archive, on an embedded server with its default durability. Matching and the index of the public site wait until a day is
+applied, so that each is measured apart; in an installation they go on meanwhile.
 
 With `--keep`, database, archive and figures (country.json) stay in that folder, and a run that ended goes on with its next step.
+`--only-crawls` leaves out `first_refresh` and `refresh`.
 
     first_day, days[]   seconds from the first claim to the last commit, products per second, the largest memory of one worker process
     refresh             matching, index of the public site, analytics and data quality after the last day, each in seconds
@@ -312,7 +313,10 @@ async def crawl_day(url: str, home: Path, sizes: Sizes, day: int, processes: int
         first = (await (await conn.execute("SELECT coalesce(max(id), 0) FROM worker_tasks")).fetchone() or (0,))[0]
         for start in range(0, len(due), 1_000):
             await tasks.enqueue(conn, due[start : start + 1_000])
-        memory = await _work(conn, url, home, processes)
+        async with await connect(url) as holder:
+            for lock in ("product matching", "storefront index"):
+                await holder.execute("SELECT pg_advisory_lock(hashtext(%s))", [lock])
+            memory = await _work(conn, url, home, processes)
         cursor = await conn.execute(
             "SELECT extract(epoch FROM max(completed_at) - min(started_at))::float8, count(*),"
             " coalesce(sum((result->>'changed')::int), 0), coalesce(sum((result->>'new')::int), 0)"
@@ -446,7 +450,9 @@ class Report:
         self._progress(f"{name}: {json.dumps(self.found[name])}")
 
 
-def run(home: Path, sizes: Sizes, processes: Sequence[int], last: str, progress: Progress) -> dict[str, Any]:
+def run(
+    home: Path, sizes: Sizes, processes: Sequence[int], last: str, only_crawls: bool, progress: Progress
+) -> dict[str, Any]:
     """All steps up to `last` that are not done."""
     home.mkdir(parents=True, exist_ok=True)
     url, stack = embedded.start(home / "postgres")
@@ -468,7 +474,8 @@ def run(home: Path, sizes: Sizes, processes: Sequence[int], last: str, progress:
         if last and last not in steps:
             raise SystemExit(f"--until must be one of {', '.join(steps)}")
         for name, work in steps.items():
-            report.step(name, work)
+            if not (only_crawls and name in ("first_refresh", "refresh")):
+                report.step(name, work)
             if name == last:
                 break
     return {
@@ -486,6 +493,7 @@ def main() -> None:
     parser.add_argument("--products", type=int, default=600, help="products of each menu")
     parser.add_argument("--processes", default="1,2,4", help="worker processes of each day, comma-separated")
     parser.add_argument("--until", default="", help="last step of this run; all by default")
+    parser.add_argument("--only-crawls", action="store_true", help="leave out what follows from the menus")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     telemetry.configure("console", "warning")  # standard output is for the report
@@ -494,7 +502,7 @@ def main() -> None:
     progress = lambda text: print(text, file=sys.stderr, flush=True)  # noqa: E731
     with contextlib.ExitStack() as stack:
         home = args.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="menuwatch-bench-")))
-        report = run(home, sizes, processes, args.until, progress)
+        report = run(home, sizes, processes, args.until, args.only_crawls, progress)
     if args.json:
         print(json.dumps(report))
         return

@@ -7,7 +7,7 @@ is no concurrent writer of this store's products.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -57,6 +57,10 @@ class SuspectMenu(MenuwatchError):
     """The menu is not credible; nothing of it was applied."""
 
 
+Examine = Callable[[AsyncConnection[Any], Sequence[msgspec.Raw]], Awaitable[None]]
+"""Examines the unknown items of a menu before anything is written; raises SuspectMenu."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MenuToApply:
     """One archived menu. `items` are the raw items of all its pages, in order; `previous` is the store's last applied crawl.
@@ -88,10 +92,14 @@ class Applied:
     price_changes: int = 0
     stock_changes: int = 0
     warnings: list[ProductWarning] = field(default_factory=list)
+    unknown: Sequence[msgspec.Raw] = ()
+    """Items with other bytes than the stored ones, and items of products that return after a gap."""
 
     def counts(self) -> dict[str, int]:
-        """The figures by name, without the warnings."""
-        return {spec.name: getattr(self, spec.name) for spec in fields(self) if spec.name != "warnings"}
+        """The figures by name."""
+        return {
+            spec.name: getattr(self, spec.name) for spec in fields(self) if spec.name not in ("warnings", "unknown")
+        }
 
 
 class _Known(NamedTuple):
@@ -125,6 +133,8 @@ class _Sorted(NamedTuple):
     changed: list[_Item]
     nameless: list[tuple[int, msgspec.Raw]]
     """Readable items without an id, with their positions."""
+    unknown: list[msgspec.Raw]
+    """All items that are not among the unchanged ones, with those that another item of the same id replaces."""
 
 
 def content_hash(raw: msgspec.Raw, reader: Reader) -> bytes:
@@ -145,12 +155,14 @@ def _sort(menu: MenuToApply, known: Sequence[_Known], reader: Reader) -> _Sorted
     same: dict[int, int] = {}
     read: dict[str, tuple[int, _Item]] = {}
     nameless = []
+    unknown = []
     for position, raw in enumerate(menu.items):
         key = content_hash(raw, reader)
         row = by_hash.get(key)
         if row is not None:
             same[row] = position
             continue
+        unknown.append(raw)
         name = reader.identity(raw)
         if name is None:
             nameless.append((position, raw))
@@ -168,7 +180,7 @@ def _sort(menu: MenuToApply, known: Sequence[_Known], reader: Reader) -> _Sorted
         elif same.get(item.row, -1) < position:
             same.pop(item.row, None)
             changed.append(item)
-    return _Sorted(set(same), new, changed, nameless)
+    return _Sorted(set(same), new, changed, nameless, unknown)
 
 
 @dataclass(slots=True)
@@ -342,10 +354,12 @@ async def _record_gaps(conn: AsyncConnection[Any], menu: MenuToApply, gaps: Sequ
         applied.stock_changes += row[1]
 
 
-async def apply_menu(conn: AsyncConnection[Any], menu: MenuToApply, reader: Reader) -> Applied:
+async def apply_menu(
+    conn: AsyncConnection[Any], menu: MenuToApply, reader: Reader, *, examine: Examine | None = None
+) -> Applied:
     """Applies one menu. The caller holds a transaction and the store's row, and the menu is newer than the last one applied.
 
-    Raises SuspectMenu if too many items are malformed; the caller must then roll back.
+    Raises SuspectMenu if too many items are malformed, or if `examine` does; the caller must then roll back.
     """
     cursor = await conn.execute(
         _q.known_products,
@@ -356,7 +370,9 @@ async def apply_menu(conn: AsyncConnection[Any], menu: MenuToApply, reader: Read
     if not menu.items and not menu.trusted:
         raise SuspectMenu("the menu holds no item")
     items = _sort(menu, known, reader)
-    applied = Applied()
+    if examine is not None:
+        await examine(conn, items.unknown)
+    applied = Applied(unknown=items.unknown)
     reading = _Reading(reader, applied.warnings, menu)
     if items.nameless:
         reading.nameless(items.nameless)

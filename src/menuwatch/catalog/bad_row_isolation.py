@@ -17,7 +17,7 @@ from psycopg import AsyncConnection
 
 from menuwatch.catalog import apply
 from menuwatch.catalog import copy_format as rows
-from menuwatch.catalog.apply import Applied, MenuToApply, Reader
+from menuwatch.catalog.apply import Applied, Examine, MenuToApply, Reader
 from menuwatch.catalog.model import Product, ProductWarning
 from menuwatch.catalog.taxonomy.limits import shorten_id
 
@@ -40,7 +40,12 @@ Check = Callable[[AsyncConnection[Any], MenuToApply, Applied], Awaitable[None]]
 
 
 async def apply_menu(
-    conn: AsyncConnection[Any], menu: MenuToApply, reader: Reader, *, check: Check | None = None
+    conn: AsyncConnection[Any],
+    menu: MenuToApply,
+    reader: Reader,
+    *,
+    examine: Examine | None = None,
+    check: Check | None = None,
 ) -> Applied:
     """Runs `apply.apply_menu` and `check`, leaving out each product that the database refuses, with a fatal warning. Raises the same
     errors, and psycopg.Error if no single product is the cause; the caller's transaction remains usable.
@@ -49,7 +54,7 @@ async def apply_menu(
     while True:
         try:
             async with conn.transaction():
-                applied = await apply.apply_menu(conn, menu, filtered if filtered.refused else reader)
+                applied = await apply.apply_menu(conn, menu, filtered if filtered.refused else reader, examine=examine)
                 if check is not None:
                     await check(conn, menu, applied)
                 return applied

@@ -88,21 +88,9 @@ async def refresh(context: HandlerContext, payload: Payload) -> Done | Fail:
     items = [item for page in pages for item in page]
 
     async def writes(conn: AsyncConnection[Any]) -> Wrote:
-        if reason := await _foreign_store_reason(conn, payload, platform, pages):
-            return Wrote(result={"quarantined": await quarantine.quarantine_payload(conn, payload, reason)})
-        return Wrote(result=await apply_payload(conn, payload, platform, items))
+        return Wrote(result=await apply_payload(conn, payload, platform, items, pages=pages))
 
     return Done(result={"payload_id": payload.id}, writes=writes)
-
-
-async def _foreign_store_reason(
-    conn: AsyncConnection[Any], payload: Payload, platform: Platform, pages: list[Sequence[msgspec.Raw]]
-) -> str | None:
-    """Why this is not the store's own menu; None if it is, or if a person released it as such."""
-    if payload.released_at is not None or payload.applied_at is not None:
-        return None
-    store = await stores.lock(conn, payload.dispensary_id)
-    return None if store is None else await quarantine.foreign_store_reason(conn, store, platform, pages)
 
 
 def _not_from_the_future(payload: Payload) -> None:
@@ -118,10 +106,12 @@ async def apply_payload(
     platform: Platform,
     items: list[msgspec.Raw],
     *,
+    pages: Sequence[Sequence[msgspec.Raw]] = (),
     rebuilding: bool = False,
 ) -> dict[str, Any]:
     """Applies a payload's items in the caller's transaction; returns the task's result. Does nothing if the payload was applied
-    already, or if the catalogue shows a newer crawl of the store. With `rebuilding`, no alerts are evaluated and no images queued.
+    already, or if the catalogue shows a newer crawl of the store. With its `pages`, the menu of another store is quarantined. With
+    `rebuilding`, no alerts are evaluated and no images queued.
     """
     store = await stores.lock(conn, seen.dispensary_id)
     payload = await payloads.lock(conn, seen.id)
@@ -152,9 +142,16 @@ async def apply_payload(
         whole=not payload.is_partial,
         trusted=payload.released_at is not None,
     )
+
+    async def examine(conn: AsyncConnection[Any], unknown: Sequence[msgspec.Raw]) -> None:
+        if pages and not menu.trusted:
+            await quarantine.check_store(conn, store, platform, pages, unknown)
+
     try:
         _not_from_the_future(payload)
-        applied = await bad_row_isolation.apply_menu(conn, menu, platform, check=quarantine.check_changes)
+        applied = await bad_row_isolation.apply_menu(
+            conn, menu, platform, examine=examine, check=quarantine.check_changes
+        )
     except SuspectMenu as error:
         if rebuilding:
             await payloads.quarantine(conn, payload.id, str(error))
@@ -182,8 +179,8 @@ async def apply_payload(
         )
     if applied.new or applied.changed or applied.returned:
         await images.queue_products(conn, store.id)
-    if applied.new:
-        await images.queue_brands(conn, brand_logos(items))
+    if logos := brand_logos(applied.unknown):
+        await images.queue_brands(conn, logos)
     return result
 
 

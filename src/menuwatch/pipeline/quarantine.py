@@ -123,12 +123,24 @@ async def check_changes(conn: AsyncConnection[Any], menu: MenuToApply, applied: 
             raise SuspectMenu(reason)
 
 
-async def foreign_store_reason(
+async def check_store(
+    conn: AsyncConnection[Any],
+    store: Store,
+    platform: Platform,
+    pages: Sequence[Sequence[msgspec.Raw]],
+    unknown: Sequence[msgspec.Raw],
+) -> None:
+    """Raises SuspectMenu if these pages are not this store's menu; the catalog does not have the `unknown` items of them. A store may
+    permanently have another store's menu (shops of one owner): then it had it from its first crawl on, or a person released one.
+    """
+    own = all(platform.is_store(store.platform_dispensary_id, owner) for owner in platform.stores_of(unknown))
+    if not own and (reason := await _foreign_store_reason(conn, store, platform, pages)):
+        raise SuspectMenu(reason)
+
+
+async def _foreign_store_reason(
     conn: AsyncConnection[Any], store: Store, platform: Platform, pages: Sequence[Sequence[msgspec.Raw]]
 ) -> str | None:
-    """Why these pages are not this store's menu, None if they are. A store may permanently have another store's menu (shops of one
-    owner): then it had it from its first crawl on, or a person released one.
-    """
     owners = [platform.stores_of(items) for items in pages]
     named = {owner for page in owners for owner in page}
     foreign = {owner for owner in named if not platform.is_store(store.platform_dispensary_id, owner)}
