@@ -4,7 +4,8 @@
 -- Products of a store that have no image of their own yet. A failed one is requested again only if its URL changed.
 INSERT INTO image_references (product_id, url)
 SELECT p.id, p.image_url FROM catalog_products p
- WHERE p.dispensary_id = %(dispensary_id)s AND p.local_image_path IS NULL AND p.image_url <> ''
+ WHERE p.dispensary_id = %(dispensary_id)s AND (%(changed_at)s::timestamptz IS NULL OR p.changed_at = %(changed_at)s)
+   AND p.local_image_path IS NULL AND p.image_url <> ''
    AND NOT EXISTS (SELECT FROM image_references u WHERE u.product_id = p.id AND (u.status = 'stored' OR u.url = p.image_url))
  ORDER BY p.id
 ON CONFLICT (product_id) DO UPDATE SET url = EXCLUDED.url, status = 'queued', url_id = NULL, error = NULL, queued_at = now(), settled_at = NULL

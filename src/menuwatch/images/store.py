@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -75,9 +76,11 @@ class Reference:
     gone: bool
 
 
-async def queue_products(conn: AsyncConnection[Any], dispensary_id: int) -> int:
-    """Queues the image of each product of a store that has no reference yet; returns how many."""
-    return (await conn.execute(_q.queue_products, {"dispensary_id": dispensary_id})).rowcount
+async def queue_products(conn: AsyncConnection[Any], dispensary_id: int, *, changed_at: datetime | None = None) -> int:
+    """Queues the image of each product of a store that has no reference yet; returns how many. With `changed_at`, only of the
+    products that the crawl of that time added or changed."""
+    values = {"dispensary_id": dispensary_id, "changed_at": changed_at}
+    return (await conn.execute(_q.queue_products, values)).rowcount
 
 
 async def queue_brands(conn: AsyncConnection[Any], logos: Mapping[str, str]) -> int:

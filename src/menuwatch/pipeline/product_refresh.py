@@ -178,7 +178,7 @@ async def apply_payload(
             ),
         )
     if applied.new or applied.changed or applied.returned:
-        await images.queue_products(conn, store.id)
+        await images.queue_products(conn, store.id, changed_at=payload.fetched_at)
     if logos := brand_logos(applied.unknown):
         await images.queue_brands(conn, logos)
     return result
