@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from menuwatch.catalog import service as products
 from menuwatch.catalog import store as catalog
 from menuwatch.catalog.service import Order, ProductFilter
@@ -35,6 +37,42 @@ async def test_a_part_of_a_name_is_found_at_once_and_after_maintenance(pool: Poo
             await catalog.fold_names(conn)
         cursor = await conn.execute("SELECT count(*), (SELECT count(*) FROM catalog_new_names) FROM catalog_names")
         assert await cursor.fetchone() == (5, 0)
+
+
+async def test_many_names_are_folded_by_several_statements(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "NAMES_AT_ONCE", 2)
+    async with pool.connection() as conn:
+        await conn.execute("INSERT INTO dispensaries (name, name_raw) VALUES ('s', 's')")
+        await conn.execute(_NEW.encode(), (["Blue Dream", "Haze", "Kush", "Diesel", "Skunk"],))
+        assert await catalog.fold_names(conn) == 5
+        assert await _found(conn, "lue ") == ["Blue Dream"]
+        assert await _found(conn, "kun") == ["Skunk"]
+        cursor = await conn.execute("SELECT count(*), (SELECT count(*) FROM catalog_new_names) FROM catalog_names")
+        assert await cursor.fetchone() == (5, 0)
+
+
+async def test_a_new_name_is_looked_up_by_the_index_also_by_a_connection_that_knew_few(pool: Pool) -> None:
+    async def scans(conn: Connection) -> int:
+        await conn.execute("SELECT pg_stat_force_next_flush()")
+        row = await (
+            await conn.execute(
+                "SELECT pg_stat_get_numscans('catalog_names'::regclass)::int FROM pg_stat_clear_snapshot()"
+            )
+        ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    async with pool.connection() as conn:
+        await conn.execute("INSERT INTO dispensaries (name, name_raw) VALUES ('s', 's')")
+        for n in range(10):  # a plan is kept after five
+            await conn.execute(_NEW.encode(), ([f"early {n} {m}" for m in range(300)],))
+            await conn.execute("UPDATE catalog_products SET name = name || '!' WHERE name = %s", [f"early {n} 0"])
+        before = await scans(conn)
+        await conn.execute(_NEW.encode(), (["Blue Dream", "Haze"],))
+        await conn.execute("UPDATE catalog_products SET name = 'Kush' WHERE name = 'Haze'")
+        assert await scans(conn) == before
+        assert await (await conn.execute("SELECT count(*) FROM catalog_names")).fetchone() == (0,)
+        assert await scans(conn) == before + 1, "a scan is counted"
 
 
 async def test_names_that_are_known_are_not_noted_again(pool: Pool) -> None:

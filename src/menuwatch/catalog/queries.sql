@@ -44,7 +44,11 @@ UPDATE catalog_products SET local_image_path = NULL WHERE id = ANY (%(ids)s::big
 
 -- name: fold_names
 -- Moves new product names into the index for substring search.
-SELECT fold_catalog_names();
+SELECT fold_catalog_names(%(most)s);
+
+-- name: sort_in_names
+-- The index collects new entries in a list, which is three times as fast as entering them one by one, but which each search reads.
+SELECT gin_clean_pending_list('catalog_names_parts');
 
 -- name: count_totals
 -- Counts brands and categories of a large catalog.

@@ -12,6 +12,9 @@ from menuwatch.db.query import Row, fetch_all
 
 _q = sql.load(__package__)
 
+NAMES_AT_ONCE = 10_000
+"""New names that one statement adds to the index: a second or two."""
+
 
 async def stock_counts(conn: AsyncConnection[Any], stores: Sequence[int]) -> dict[str, int]:
     """Products in these stores' last crawls, by stock status."""
@@ -48,10 +51,16 @@ async def clear_local_images(conn: AsyncConnection[Any], products: Sequence[int]
 
 
 async def fold_names(conn: AsyncConnection[Any]) -> int:
-    """Adds new product names to the index for substring search; returns how many."""
-    row = await (await conn.execute(_q.fold_names)).fetchone()
-    assert row is not None, "a function gives a row"
-    return int(row[0])
+    """Adds new product names to the index for substring search, `NAMES_AT_ONCE` per statement; returns how many."""
+    names, taken = 0, NAMES_AT_ONCE
+    while taken == NAMES_AT_ONCE:
+        row = await (await conn.execute(_q.fold_names, {"most": NAMES_AT_ONCE})).fetchone()
+        assert row is not None, "a function gives a row"
+        taken = int(row[0])
+        names += taken
+    if names:
+        await conn.execute(_q.sort_in_names)
+    return names
 
 
 async def count_totals(conn: AsyncConnection[Any]) -> int:

@@ -663,7 +663,7 @@ CREATE INDEX canonical_products_brand ON public.canonical_products USING btree (
 CREATE INDEX canonical_products_merged_into ON public.canonical_products USING btree (merged_into) WHERE (merged_into IS NOT NULL);
 CREATE INDEX canonical_products_stores ON public.canonical_products USING btree (stores DESC, id) WHERE (merged_into IS NULL);
 CREATE UNIQUE INDEX catalog_names_name ON public.catalog_names USING btree (md5(name));
-CREATE INDEX catalog_names_parts ON public.catalog_names USING gin (public.trigrams(name)) WITH (fastupdate=off);
+CREATE INDEX catalog_names_parts ON public.catalog_names USING gin (public.trigrams(name));
 CREATE INDEX catalog_products_brand ON public.catalog_products USING btree (lower(brand_name));
 CREATE INDEX catalog_products_brand_name ON public.catalog_products USING btree (brand_name, dispensary_id) INCLUDE (is_in_stock) WHERE (brand_name IS NOT NULL);
 CREATE INDEX catalog_products_changed ON public.catalog_products USING btree (changed_at, id);

@@ -935,10 +935,12 @@ BEGIN
    WHERE id = which;
   RETURN made;
 END $$;
-CREATE FUNCTION public.fold_catalog_names() RETURNS bigint
+CREATE FUNCTION public.fold_catalog_names(most integer) RETURNS bigint
     LANGUAGE sql
     AS $$
-  WITH taken AS (DELETE FROM catalog_new_names c WHERE c.ctid = ANY (ARRAY (SELECT n.ctid FROM catalog_new_names n FOR UPDATE SKIP LOCKED)) RETURNING c.name),
+  WITH taken AS (
+    DELETE FROM catalog_new_names c
+     WHERE c.ctid = ANY (ARRAY (SELECT n.ctid FROM catalog_new_names n LIMIT most FOR UPDATE SKIP LOCKED)) RETURNING c.name),
   kept AS (INSERT INTO catalog_names SELECT DISTINCT name FROM taken ORDER BY 1 ON CONFLICT DO NOTHING)
   SELECT count(*) FROM taken
 $$;
@@ -1190,6 +1192,7 @@ BEGIN
 END $$;
 CREATE FUNCTION public.note_name() RETURNS trigger
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
     AS $$
 BEGIN
   INSERT INTO catalog_new_names
@@ -1198,6 +1201,7 @@ BEGIN
 END $$;
 CREATE FUNCTION public.note_names() RETURNS trigger
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
     AS $$
 BEGIN
   INSERT INTO catalog_new_names

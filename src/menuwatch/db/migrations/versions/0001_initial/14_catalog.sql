@@ -159,11 +159,12 @@ $$;
 
 CREATE TABLE catalog_names (name text NOT NULL);
 CREATE UNIQUE INDEX catalog_names_name ON catalog_names (md5(name));  -- a name may be longer than an index takes
-CREATE INDEX catalog_names_parts ON catalog_names USING gin (trigrams(name)) WITH (fastupdate = off);
+CREATE INDEX catalog_names_parts ON catalog_names USING gin (trigrams(name));
 
 CREATE TABLE catalog_new_names (name text NOT NULL);
 
-CREATE FUNCTION note_names() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Without sequential scans: a connection keeps the plan that it made when there were few names.
+CREATE FUNCTION note_names() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
   INSERT INTO catalog_new_names
     SELECT x.name FROM (SELECT DISTINCT lower(m.name) AS name FROM made m) x
@@ -173,7 +174,7 @@ END $$;
 
 CREATE TRIGGER catalog_products_names AFTER INSERT ON catalog_products REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION note_names();
 
-CREATE FUNCTION note_name() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION note_name() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
   INSERT INTO catalog_new_names
     SELECT lower(NEW.name) WHERE NOT EXISTS (SELECT FROM catalog_names k WHERE md5(k.name) = md5(lower(NEW.name)));
@@ -183,9 +184,11 @@ END $$;
 CREATE TRIGGER catalog_products_renamed AFTER UPDATE OF name ON catalog_products
   FOR EACH ROW WHEN (OLD.name IS DISTINCT FROM NEW.name) EXECUTE FUNCTION note_name();
 
--- Moves new names to the others; returns how many there were. Concurrent calls skip each other's rows.
-CREATE FUNCTION fold_catalog_names() RETURNS bigint LANGUAGE sql AS $$
-  WITH taken AS (DELETE FROM catalog_new_names c WHERE c.ctid = ANY (ARRAY (SELECT n.ctid FROM catalog_new_names n FOR UPDATE SKIP LOCKED)) RETURNING c.name),
+-- Moves up to `most` new names to the others; returns how many there were. Concurrent calls skip each other's rows.
+CREATE FUNCTION fold_catalog_names(most integer) RETURNS bigint LANGUAGE sql AS $$
+  WITH taken AS (
+    DELETE FROM catalog_new_names c
+     WHERE c.ctid = ANY (ARRAY (SELECT n.ctid FROM catalog_new_names n LIMIT most FOR UPDATE SKIP LOCKED)) RETURNING c.name),
   kept AS (INSERT INTO catalog_names SELECT DISTINCT name FROM taken ORDER BY 1 ON CONFLICT DO NOTHING)
   SELECT count(*) FROM taken
 $$;
