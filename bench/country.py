@@ -2,7 +2,7 @@
 
     python bench/country.py [--keep DIR] [--stores 12000] [--products 600] [--processes 1,2,4] [--json]
 
-Menus of Dutchie are written to the archive for a first day and for one more day of each number of `--processes`. Their items are
+Menus of Dutchie are written to the archive: for a first day, for a day of each number of `--processes`, and for a last one. Items are
 those of the simulated market, with names of bench/matching/market.py (17 listings for each true product), so no two stores have the
 same menu. From one day to the next a tenth of each menu differs: one product in 200 is replaced by a new one, of the others half have
 another price, half another quantity. The menus of a day are then applied by `menuwatch worker` processes, through the task queue and
@@ -10,10 +10,12 @@ from the archive, on an embedded server with its default durability. Matching an
 applied, so that each is measured apart; in an installation they go on meanwhile.
 
 With `--keep`, database, archive and figures (country.json) stay in that folder, and a run that ended goes on with its next step.
-`--only-crawls` leaves out `first_refresh` and `refresh`.
+`--only-crawls` leaves out `first_refresh`, `refresh` and `site_day`.
 
     first_day, days[]   seconds from the first claim to the last commit, products per second, the largest memory of one worker process
     refresh             matching, index of the public site, analytics and data quality after the last day, each in seconds
+    site_day            one day more with two processes, while 50 pages of the public site a second are asked for: milliseconds from
+                        the time at which a page was due to the first byte of its answer
     history_p95_ms      the history of one product: its states and gaps, newest first
     menu_p95_ms         the whole menu of one store as it was at an instant
     bytes_per_snapshot  past states and crawls with all their indexes, over products times crawls
@@ -28,6 +30,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -38,6 +41,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import urlsplit
 from uuid import NAMESPACE_DNS, uuid5
 
 HERE = Path(__file__).resolve().parent
@@ -69,13 +73,18 @@ from menuwatch.sim.market import Market  # noqa: E402
 from menuwatch.storefront.indexer import index_changed_stores  # noqa: E402
 from menuwatch.stores import store as stores  # noqa: E402
 from menuwatch.stores.store import Details  # noqa: E402
-from volume import pages, percentile, sizes_on_disk  # noqa: E402
+from pages import expanded, samples, server  # noqa: E402
+from pages_addresses import PAGES  # noqa: E402
+from volume import pages as menu_pages  # noqa: E402
+from volume import percentile, sizes_on_disk
 
 PLATFORM = Dutchie()
 CHANGING = 0.1
 NEW = 0.005
 PER_TRUE_PRODUCT = 17
 QUERIES = 500
+PAGES_PER_SECOND = 50
+SITE_SECONDS = 20.0
 TYPES = {
     "flower": "Flower", "Flower": "Flower", "preroll": "Pre-Rolls", "Pre-Rolls": "Pre-Rolls",
     "vaporizer": "Vaporizers", "Vaporizers": "Vaporizers", "concentrate": "Concentrate",
@@ -262,7 +271,7 @@ async def _add_store(conn: Connection, store: int) -> int:
 async def _archive(
     conn: Connection, archive: FileArchive, store_id: int, store: int, at: datetime, items: Sequence[bytes]
 ) -> None:
-    menu = tuple(pages(items))
+    menu = tuple(menu_pages(items))
     staged = archive.stage(
         store_id, Document(platform=PLATFORM.name, platform_dispensary_id=key(store), fetched_at=at, pages=menu)
     )
@@ -433,6 +442,57 @@ async def vacuum(url: str) -> dict[str, float]:
     return {"seconds": round(time.perf_counter() - started, 1)}
 
 
+async def _first_byte(address: tuple[str, int], connections: asyncio.Queue[Any], path: str, due: float) -> float:
+    """Seconds from `due` to the first byte of the page; raises SystemExit for an error."""
+    await asyncio.sleep(due - time.perf_counter())
+    reader, writer = connections.get_nowait() if not connections.empty() else await asyncio.open_connection(*address)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: {address[0]}\r\n\r\n".encode())
+    first = await reader.readexactly(1)
+    took = time.perf_counter() - due
+    head = first + await reader.readuntil(b"\r\n\r\n")
+    if b" 200 " not in head.partition(b"\r\n")[0]:
+        raise SystemExit(f"{path} gave {head[:200]!r}")
+    length = re.search(rb"(?i)content-length: *(\d+)", head)
+    assert length is not None, "a page says how long it is"
+    await reader.readexactly(int(length[1]))
+    connections.put_nowait((reader, writer))
+    return took
+
+
+async def _ask_site(base: str, paths: Sequence[str], seconds: float) -> list[float]:
+    """First-byte times of pages that are asked for at a steady rate, whether or not the earlier ones were answered."""
+    parts, connections = urlsplit(base), asyncio.Queue[Any]()
+    address = (parts.hostname or "127.0.0.1", parts.port or 80)
+    order, start = random.Random(1), time.perf_counter() + 1
+    asked = [
+        _first_byte(address, connections, order.choice(paths), start + n / PAGES_PER_SECOND)
+        for n in range(round(seconds * PAGES_PER_SECOND))
+    ]
+    return await asyncio.gather(*asked)
+
+
+async def site_day(url: str, home: Path, sizes: Sizes) -> dict[str, Any]:
+    """One day's crawl while visitors read the site. `alone` are the same pages without the crawl."""
+    async with await connect(url) as conn:
+        known = await samples(conn)
+    paths = [path for template in PAGES if not template.startswith(("/admin", "/alerts")) for path in expanded(template, known)]
+    found: dict[str, Any] = {"pages": len(paths)}
+    with server(url, home) as base:
+        await _ask_site(base, paths, 10)
+        for name, beside in (("alone", False), ("beside_crawl", True)):
+            crawl = asyncio.create_task(crawl_day(url, home, sizes, sizes.days - 1, 2)) if beside else None
+            await asyncio.sleep(5 if beside else 0)
+            times = sorted(await _ask_site(base, paths, SITE_SECONDS))
+            if crawl is not None:
+                found["ended_before_crawl"] = not crawl.done()
+                found["crawl"] = await crawl
+            found[name] = {
+                "requests": len(times), **{f"first_byte_{p}_ms": round(1e3 * times[int(len(times) * share)], 1)
+                for p, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))},
+            }  # fmt: skip
+    return found
+
+
 class Report:
     """Figures of the steps that are done, in a file."""
 
@@ -469,12 +529,13 @@ def run(
                 for day, count in enumerate(processes, 1)
             },
             "refresh": lambda: asyncio.run(refresh(url, progress)),
+            "site_day": lambda: asyncio.run(site_day(url, home, sizes)),
             "history": lambda: asyncio.run(ask(url, sizes)),
         }
         if last and last not in steps:
             raise SystemExit(f"--until must be one of {', '.join(steps)}")
         for name, work in steps.items():
-            if not (only_crawls and name in ("first_refresh", "refresh")):
+            if not (only_crawls and name in ("first_refresh", "refresh", "site_day")):
                 report.step(name, work)
             if name == last:
                 break
@@ -498,7 +559,7 @@ def main() -> None:
     args = parser.parse_args()
     telemetry.configure("console", "warning")  # standard output is for the report
     processes = [int(count) for count in args.processes.split(",")]
-    sizes = Sizes(stores=args.stores, products=args.products, days=1 + len(processes))
+    sizes = Sizes(stores=args.stores, products=args.products, days=2 + len(processes))
     progress = lambda text: print(text, file=sys.stderr, flush=True)  # noqa: E731
     with contextlib.ExitStack() as stack:
         home = args.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="menuwatch-bench-")))
