@@ -76,7 +76,7 @@ from menuwatch.stores.store import Details  # noqa: E402
 from pages import expanded, samples, server  # noqa: E402
 from pages_addresses import PAGES  # noqa: E402
 from volume import pages as menu_pages  # noqa: E402
-from volume import percentile, sizes_on_disk
+from volume import percentile, sizes_on_disk  # noqa: E402
 
 PLATFORM = Dutchie()
 CHANGING = 0.1
