@@ -475,7 +475,12 @@ async def site_day(url: str, home: Path, sizes: Sizes) -> dict[str, Any]:
     """One day's crawl while visitors read the site. `alone` are the same pages without the crawl."""
     async with await connect(url) as conn:
         known = await samples(conn)
-    paths = [path for template in PAGES if not template.startswith(("/admin", "/alerts")) for path in expanded(template, known)]
+    paths = [
+        path
+        for template in PAGES
+        if not template.startswith(("/admin", "/alerts"))
+        for path in expanded(template, known)
+    ]
     found: dict[str, Any] = {"pages": len(paths)}
     with server(url, home) as base:
         await _ask_site(base, paths, 10)

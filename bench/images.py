@@ -8,6 +8,9 @@ cannot be had is left out and said so. Rounds alternate between the contestants;
 milliseconds of processor time, all threads of a contestant together, so that what else the machine does matters little.
 
     vs_sharp, vs_pillow    our rate over theirs, over the three formats together
+    two_cores_vs_one       images per second of the server with two threads on two cores over those with one thread on one core; files
+                           are found, made and kept, as for visitors, eight at once
+    loops_vs_one           the same of an empty loop in two processes: what the second core adds on this machine
     cached_vs_transform    time of an answer that was kept on disk over that of one that is made, both through the whole of
                            `Pictures.find` and `Pictures.data`
 """
@@ -159,9 +162,61 @@ async def cached(files: list[Path], target: Format, width: int, times: int, fold
     return statistics.median(made), statistics.median(kept)
 
 
+async def per_second(files: list[Path], target: Format, width: int, times: int, folder: Path, cores: int) -> float:
+    """Images that the server makes per second, in as many threads as it may use cores."""
+    storage = ImageFiles(folder / "storage")
+    paths = []
+    for number, file in enumerate(files):
+        paths.append(f"products/az/shop/brand/{number}/image-{number:032x}{file.suffix}")
+        storage.store(paths[-1], file.read_bytes())
+    pictures = ImageServer(storage, ImageCache(folder / "cache", 100_000_000), threads=cores)
+    at_once = asyncio.Semaphore(8)
+
+    async def ask(path: str, size: int) -> None:
+        async with at_once:
+            await pictures.data(await pictures.find(path, Params(w=size), f"image/{target}"))
+
+    await asyncio.gather(*(ask(path, width - 1) for path in paths))
+    started = time.perf_counter()
+    await asyncio.gather(*(ask(path, width + n) for n in range(times) for path in paths))
+    return times * len(paths) / (time.perf_counter() - started)
+
+
+LOOP = "import time\nend, n = time.perf_counter() + 2, 0\nwhile time.perf_counter() < end:\n n += 1\nprint(n)"
+
+
+def loops(cores: int) -> int:
+    """Turns of an empty loop in two seconds, in one process for each core."""
+    running = [subprocess.Popen([sys.executable, "-c", LOOP], stdout=subprocess.PIPE) for _ in range(cores)]
+    return sum(int(process.communicate()[0]) for process in running)
+
+
+def scaling(files: list[Path], options: argparse.Namespace, folder: Path) -> dict[str, float]:
+    """What a second core adds, medians of alternating rounds."""
+    every, rates = os.sched_getaffinity(0), []
+    used = sorted(every)[-2:]
+    if len(used) < 2:
+        return {}
+    for number in range(options.rounds):
+        row = []
+        for cores in (1, 2):
+            os.sched_setaffinity(0, used[:cores])
+            place = folder / f"cores{number}-{cores}"
+            row.append(asyncio.run(per_second(files, options.format, options.width, options.times, place, cores)))
+            row.append(loops(cores))
+        rates.append(row)
+    os.sched_setaffinity(0, every)
+    one, one_loop, two, two_loops = (statistics.median(column) for column in zip(*rates, strict=True))
+    return {
+        "images_per_second": round(one, 1), "images_per_second_two_cores": round(two, 1),
+        "two_cores_vs_one": round(two / one, 2), "loops_vs_one": round(two_loops / one_loop, 2),
+    }  # fmt: skip
+
+
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """All figures."""
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    every = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(every)})
     with tempfile.TemporaryDirectory(prefix="menuwatch-bench-") as name:
         folder = Path(name)
         files = pictures_of(folder, options.side)
@@ -177,12 +232,15 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
                 )  # fmt: skip
                 found.setdefault(peer, []).append(json.loads(done.stdout))
         made, kept = asyncio.run(cached(files, options.format, options.width, options.times, folder))
+        os.sched_setaffinity(0, every)
+        scaled = scaling(files, options, folder)
         figures: dict[str, Any] = {}
         for who, rounds in found.items():
             for file in files:
                 figures[f"{who}_{file.suffix[1:]}_ms"] = round(statistics.median(row[str(file)] for row in rounds), 2)
     totals = {who: sum(figures[f"{who}_{kind}_ms"] for kind in ("jpg", "png", "webp")) for who in found}
     figures |= {f"vs_{who}": round(total / totals["ours"], 3) for who, total in totals.items() if who != "ours"}
+    figures |= scaled
     figures |= {"made_ms": round(made, 2), "kept_ms": round(kept, 2), "cached_vs_transform": round(kept / made, 3)}
     figures["peak_rss_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
     return figures
