@@ -138,7 +138,7 @@ WITH seen AS MATERIALIZED (
   SELECT s.* FROM product_history s WHERE s.dispensary_id = %(dispensary_id)s AND s.ended_at > %(instant)s::timestamptz
    UNION ALL
   SELECT f.* FROM jsonb_populate_recordset(NULL::product_history, %(packed)s::jsonb) f
-   WHERE f.ended_at > %(instant)s::timestamptz
+   WHERE %(packed)s::jsonb <> '[]' AND f.ended_at > %(instant)s::timestamptz
 ), offered AS (
   -- A state that is in a file and in the table as well is there once.
   SELECT DISTINCT ON (product_id) product_id, seen_from, seen_to, price_rec, price_rec_special, price_med, price_med_special, stock_status,
@@ -152,9 +152,9 @@ WITH seen AS MATERIALIZED (
 )
 SELECT p.id AS product_id, p.provider_product_id, p.name, p.brand_name, p.category, p.category_canon, o.seen_from AS from_,
        o.seen_to AS "to", effective_price(o.price_rec, o.price_rec_special, o.price_med, o.price_med_special) AS price, o.price_rec, o.price_rec_special,
-       o.price_med, o.price_med_special, o.stock_status, o.quantity, o.quantity_capped, i.canonical_product_id, i.brand_id, l.location_id
+       o.price_med, o.price_med_special, o.stock_status, o.quantity, o.quantity_capped, i.canonical_product_id, i.brand_id,
+       (SELECT l.location_id FROM store_locations l WHERE l.dispensary_id = %(dispensary_id)s) AS location_id
   FROM offered o JOIN catalog_products p ON p.id = o.product_id
   LEFT JOIN product_identities i ON i.product_id = p.id
-  LEFT JOIN store_locations l ON l.dispensary_id = p.dispensary_id
  WHERE p.dispensary_id = %(dispensary_id)s
  ORDER BY p.name, p.id;
