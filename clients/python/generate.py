@@ -12,7 +12,7 @@ import keyword
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -250,8 +250,8 @@ class Generator:
             elif place == "header":
                 value = f"new_key({attribute})" if raw == "Idempotency-Key" else attribute
                 headers.append(f"{json.dumps(raw)}: {value}")
-            if raw not in HEADERS:
-                about.append((attribute, parameter.get("description", "")))
+            if raw not in HEADERS and "description" in parameter:
+                about.append((attribute, parameter["description"]))
         body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
         if body is not None:
             kind = self._type(body, sent=True, module="models.")
@@ -271,7 +271,7 @@ class Generator:
             inside = "".join(f"        {one},\n" for one in signature)
             line = f"    {'async ' if wait else ''}def {name}(\n{inside}    ) -> {annotation}:\n"
         call = self._call(method, path, parameters, returned, query, headers, body is not None)
-        text = line + _docstring(_about(operation, about), " " * 8)
+        text = line + _docstring(_about(operation), " " * 8, arguments=about)
         text += f"        call = {call}\n"
         if is_list:
             # Types that only an annotation can express are passed on as values.
@@ -357,36 +357,53 @@ def _mapping(name: str, pairs: list[str]) -> str:
     line = f"{name}={{{', '.join(pairs)}}}"
     if len(line) + 12 <= WIDTH:
         return line
-    inner = textwrap.fill(", ".join(pairs) + ",", WIDTH, initial_indent=" " * 16, subsequent_indent=" " * 16)
-    return f"{name}={{\n{inner}\n            }}"
+    # Lines end between pairs only.
+    whole = ", ".join(pair.replace(" ", "\0") for pair in pairs)
+    inner = textwrap.fill(whole + ",", WIDTH, initial_indent=" " * 16, subsequent_indent=" " * 16)
+    return f"{name}={{\n{inner}\n            }}".replace("\0", " ")
 
 
 def _identifier(name: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) or name in ("self", "body") else name
 
 
-def _about(operation: Json, parameters: list[tuple[str, str]]) -> str:
-    text = f"{operation['summary']}."
-    if operation.get("description"):
-        text += f"\n\n{operation['description']}"
-    lines = [f"{name}: {what}" for name, what in parameters if what]
-    return text + ("\n\n" + "\n".join(lines) if lines else "")
+def _about(operation: Json) -> str:
+    return "\n\n".join(
+        [f"{operation['summary']}.", *([operation["description"]] if "description" in operation else [])]
+    )
 
 
-def _docstring(text: str, indent: str, *, always: bool = False) -> str:
-    """The text as a docstring; nothing for no text."""
-    text = text.strip().replace("\\", "\\\\").replace('"""', "'''")
-    if not text and not always:
+_SENTENCE = re.compile(r"""(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s+(?=[A-Z0-9`"'(*])""")
+
+
+def _docstring(text: str, indent: str, *, always: bool = False, arguments: Sequence[tuple[str, str]] = ()) -> str:
+    """The text as a docstring; nothing for no text. What is longer than a line has its first sentence in a paragraph of its own, from
+    the first line on. Where lines of the text end has no meaning, blank lines do."""
+    text = text.replace("\\", "\\\\").replace('"""', "'''")
+    paragraphs = [" ".join(one.split()) for one in re.split(r"\n\s*\n", text.strip())]
+    if paragraphs == [""] and not always:
         return ""
-    if text.endswith('"'):
-        text += " "
-    paragraphs = []
-    for line in text.splitlines():
-        paragraphs += textwrap.wrap(line, WIDTH - len(indent) - 6) or [""]
-    if len(paragraphs) == 1:
+    if paragraphs[-1].endswith('"'):
+        paragraphs[-1] += " "
+    width = WIDTH - len(indent)
+    if len(paragraphs) == 1 and len(paragraphs[0]) + 6 <= width and not arguments:
         return f'{indent}"""{paragraphs[0]}"""\n'
-    inner = "\n".join(f"{indent}{line}".rstrip() for line in paragraphs[1:])
-    return f'{indent}"""{paragraphs[0]}\n{inner}\n{indent}"""\n'
+    first, *others = paragraphs
+    blocks = [_wrapped(part, width) for part in (*_SENTENCE.split(f'"""{first}', maxsplit=1), *others)]
+    if arguments:
+        lines = [line for name, what in arguments for line in _argument(name, what, width)]
+        blocks.append(["Args:", *lines])
+    inner = "\n\n".join("\n".join(f"{indent}{line}" for line in block) for block in blocks)
+    return f'{inner}\n{indent}"""\n'
+
+
+def _argument(name: str, what: str, width: int) -> list[str]:
+    text = what.replace("\\", "\\\\").replace('"""', "'''")
+    return _wrapped(f"    {name}: {' '.join(text.split())}", width, hanging=8)
+
+
+def _wrapped(text: str, width: int, *, hanging: int = 0) -> list[str]:
+    return textwrap.wrap(text, width, subsequent_indent=" " * hanging, break_long_words=False, break_on_hyphens=False)
 
 
 def generated(document: Json) -> dict[Path, str]:

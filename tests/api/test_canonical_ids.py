@@ -273,3 +273,20 @@ async def test_changes_of_a_kind_export_as_that_kind(shop: Shop, world: World) -
     only = await rows(ChangeFilter(canonical_products=[world.old_dream], locations=[world.old_place]))
     assert {row["dispensary_id"] for row in only} == {world.north, world.north_too}
     assert len(only) == 2
+
+
+async def test_newest_changes_export_in_the_order_of_the_list(shop: Shop, world: World) -> None:
+    merged, split = await _events(shop, world)
+    async with shop.pool.connection() as conn:
+        listed = (await changes.list_changes(conn, ChangeFilter(), limit=100)).items
+        for where, expected in (
+            (ChangeFilter(), [one.product_id for one in listed if isinstance(one, changes.Change)]),
+            (ChangeFilter(kind=changes.Kind.MERGED), [merged]),
+            (ChangeFilter(kind=changes.Kind.SPLIT), [split]),
+        ):
+            for limit in (None, 1, 2):
+                request = export.changes_of(where, Format.JSONL, newest_first=True, limit=limit)
+                async with export.read_snapshot(conn, request, ParquetPartitions(shop.archive.storage)):
+                    text = b"".join([piece async for piece in export.stream(conn, request)])
+                rows = [json.loads(line) for line in text.splitlines()]
+                assert [row["id"] if "id" in row else row["product_id"] for row in rows] == expected[:limit]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from tests.api.shop import Shop, item, menu
@@ -53,11 +54,13 @@ async def test_stores_are_shown_hidden_renamed_and_placed(shop: Shop, run: Run) 
     store = await shop.store("green-leaf-west")
     assert (await run("stores", "hide", store)).stdout.endswith("is hidden from the public site.\n")
     assert (await shop.ask(f"/api/stores/{store}"))["shown"] is False
-    assert (await run("stores", "show", store)).stdout.endswith(
+    assert (await run("stores", "publish", store)).stdout.endswith(
         "is shown on the public site, as soon as it has a menu.\n"
     )
     assert (await shop.ask(f"/api/stores/{store}"))["shown"] is True
-    await run("stores", "show", store, "--automatic")
+    assert (await run("stores", "publish", store, "--automatic")).stdout.endswith(
+        "is shown on the public site while crawling is enabled, as soon as it has a menu.\n"
+    )
     assert (await shop.ask(f"/api/stores/{store}"))["shown"] is None
     assert (await run("stores", "rename", store, "Leaf")).stdout == f"Store {store} is now named Leaf.\n"
     said = await run(
@@ -72,6 +75,36 @@ async def test_stores_are_shown_hidden_renamed_and_placed(shop: Shop, run: Run) 
         (("hide", "nowhere"), "'nowhere' does not exist"),
     ):
         assert message in str((await run("stores", *wrong, code=2)).exception)
+
+
+async def test_a_store_is_printed(shop: Shop, run: Run) -> None:
+    store = await shop.store("green-leaf", city="Reno", state="NV", latitude=39.5, longitude=-119.8)
+    text = (await run("stores", "show", "green-leaf")).stdout
+    assert _lines(text, "Last crawl") == ["never"]
+    assert _lines(text, "Data quality") == ["no menu measured yet"]
+    for hour, price in ((0, 20), (5, 18)):
+        await shop.crawl(store, hour, [item("a", options=[("1g", price, 5)]), *([item("b")] if hour else [])])
+    await run("stores", "hide", store)
+    await run("stores", "pause", store)
+    await run("stores", "rename", store, "Leaf")
+    text = (await run("stores", "show", "Leaf")).stdout
+    for heading, value in (
+        ("#", str(store)), ("Name", "Leaf"), ("Slug", "green-leaf"), ("Platform", "dutchie"), ("Address", "Reno, NV"),
+        ("Position", "39.5, -119.8"), ("Set by hand", "name"), ("Crawling", "disabled"),
+        ("Visibility", "hidden from the public site"), ("New", "1"), ("Changed", "1"), ("Price changes", "1"), ("Warnings", "0"),
+    ):  # fmt: skip
+        assert _lines(text, heading) == [value], heading
+    assert _lines(text, "Products") == ["2", "2"], "of the store, and of its last crawl"
+    assert (await shop.ask(f"/api/stores/{store}"))["shown"] is False, "showing a store changes nothing"
+    shown = json.loads((await run("stores", "show", store, "--json")).stdout)
+    assert shown == await shop.ask(f"/api/stores/{store}")
+    assert "'nowhere' does not exist" in str((await run("stores", "show", "nowhere", code=2)).exception)
+
+
+def _lines(text: str, heading: str) -> list[str]:
+    """The values behind a heading."""
+    found = (re.fullmatch(rf" *{re.escape(heading)}  +(.+)", line) for line in text.splitlines())
+    return [match[1] for match in found if match]
 
 
 async def test_a_store_that_is_added_has_a_readable_name(shop: Shop, run: Run) -> None:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.browser import history_data
-from tests.browser.conftest import Look, Served
+from tests.browser.conftest import Look, Served, fits, shot
 from tests.browser.history_data import Planted, Words
 
 
@@ -49,6 +49,32 @@ def test_the_screens(look: Look, page: Page, server: Served, desert: Planted) ->
 )
 def test_the_screens_around_stores(look: Look, desert: Planted, path: str, name: str) -> None:
     look("/admin" + path.format(store=desert.store), name)
+
+
+def test_reports_are_in_groups_of_one_row(page: Page, server: Served, desert: Planted) -> None:
+    groups = page.get_by_role("navigation", name="Groups of reports")
+    for width, rows in ((1440, 1), (390, 4)):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(f"{server.address}/admin/analytics?state=AZ")
+        for name in ("Market", "Prices", "Specials", "Brands", "Stock", "Coverage"):
+            groups.get_by_role("link", name=name, exact=True).click()
+            members = page.get_by_role("navigation", name=f"Reports: {name}")
+            expect(members.locator("[aria-current=page]")).to_have_count(1)
+            assert _rows(groups.get_by_role("link")) == 1
+            assert _rows(members.get_by_role("link")) <= rows, name
+            assert fits(page)
+            shot(page, f"analytics-{name.lower()}-{width}")
+        groups.get_by_role("link", name="Prices", exact=True).click()
+        page.get_by_role("link", name="Shrinkflation").click()
+        expect(page).to_have_url(f"{server.address}/admin/analytics/shrinkflation?state=AZ")
+        expect(page.get_by_role("link", name="Shrinkflation")).to_be_in_viewport()
+
+
+def _rows(links: Locator) -> int:
+    """In how many rows these links are."""
+    boxes = [link.bounding_box() for link in links.all()]
+    assert len(boxes) > 1
+    return len({round(box["y"]) for box in boxes if box is not None})
 
 
 def test_filters_are_in_the_address(page: Page, server: Served, desert: Planted) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
 import json
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,72 @@ def test_files_are_those_that_the_description_gives() -> None:
         same = path.read_text(encoding="utf-8") == text
         assert same, f"{path.name} is out of date: run `make openapi`"
         assert len(text.encode()) < LARGEST, path.name
+
+
+def _docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Column and content of each text that stands as a statement: docstrings, and those of attributes and aliases."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.col_offset, node.value.value
+
+
+def test_docstrings_are_filled_to_the_line_limit() -> None:
+    limit = 118
+    count = 0
+    for name in ("models.py", "sync_methods.py", "async_methods.py", "list_pages.py"):
+        source = (ROOT / "clients" / "python" / "src" / "menuwatch_client" / name).read_text(encoding="utf-8")
+        for column, text in _docstrings(ast.parse(source)):
+            count += 1
+            first, *others = text.split("\n")
+            lines = [" " * (column + 3) + first, *others]
+            assert first == first.lstrip() != "", text
+            if others:
+                assert lines.pop() == " " * column, f"the closing quotes are on a line of their own: {text!r}"
+            else:
+                assert column + len(text) + 6 <= limit, text
+            assert len(max(lines, key=len)) <= limit, text
+            for line, following in pairwise(lines):
+                indent = len(following) - len(following.lstrip())
+                assert line == line.rstrip(), text
+                assert "\n\n\n" not in text
+                if line == "" or following == "" or line.strip() == "Args:":
+                    assert following == "" or indent >= column, text
+                elif (within := indent - column) == 4:
+                    assert following.lstrip().split(" ")[0].endswith(":"), f"an argument: {text!r}"
+                else:
+                    assert within in (0, 8), text
+                    word = following.split()[0]
+                    assert len(f"{line} {word}") > limit, f"{word!r} has room on the line before: {text!r}"
+    assert count > 2_000
+
+
+def test_docstrings_begin_with_their_first_sentence_and_have_every_word() -> None:
+    for operations in description()["paths"].values():
+        for operation in operations.values():
+            if operation["operationId"] == "stream_events":
+                continue
+            text = getattr(Client, operation["operationId"]).__doc__
+            said, _, arguments = text.partition("Args:\n")
+            assert said.startswith(f"{operation['summary']}.")
+            assert said.split() == f"{operation['summary']}. {operation.get('description', '')}".split()
+            assert ("limit: " in arguments) == (
+                "limit" in inspect.signature(getattr(Client, operation["operationId"])).parameters
+            )
+    text = models.MatchChange.__doc__
+    assert text == "Canonical products that were merged, or one that was split."
+
+
+def test_texts_of_several_sentences_and_lines_become_paragraphs() -> None:
+    module = _generator()
+    assert module._docstring("One.  Two\nthree.", "    ") == '    """One. Two three."""\n'
+    assert module._docstring('A "word"', "") == '"""A "word" """\n'
+    long = f"First, e.g. {'a ' * 30}end.\nSecond\n{'b ' * 70}."
+    assert module._docstring(long, "  ") == (
+        f'  """First, e.g. {"a " * 30}end.\n\n  Second {"b " * 54}b\n  {"b " * 15}.\n  """\n'
+    )
+    assert (
+        module._docstring("Do.", "", arguments=[("at", "When.\nUTC.")]) == '"""Do.\n\nArgs:\n    at: When. UTC.\n"""\n'
+    )
 
 
 def test_every_operation_has_a_method_with_its_parameters() -> None:

@@ -17,7 +17,7 @@ from menuwatch.accounts import sql_roles
 from menuwatch.analytics.refresh import refresh
 from menuwatch.matching.engine import match_all
 from menuwatch.matching.locations.engine import match_locations
-from tests.api.shop import START, Shop, item
+from tests.api.shop import START, Shop, at, item
 from tests.clients.conftest import Address
 from tests.conftest import unique
 
@@ -80,8 +80,19 @@ async def _run(path: Path, names: dict[str, str], environment: dict[str, str]) -
     return json.loads(document.cells[-1].outputs[0].text), charts
 
 
+async def _add_other_changes(market: Shop) -> None:
+    """Products whose prices changed more often than any that the file may read: in another state, and before the 30 days."""
+    other, earlier = await market.store("birch", state="CO"), await market.store("juniper", state="NM")
+    for n in range(6):
+        for store, first_hour in ((other, 24), (earlier, -24 * 45)):
+            hours = first_hour + n
+            await market.execute("SELECT ensure_product_history_partition(%s)", [at(hours)])
+            await market.crawl(store, hours, [item("f0", "Blue Dream", options=[("1/8oz", 20 + n, 5)])])
+
+
 @pytest.mark.slow
 async def test_prices_through_the_client(market: Shop, address: Address) -> None:
+    await _add_other_changes(market)
     found, charts = await _run(
         FOLDER / "prices.ipynb",
         {
@@ -89,6 +100,7 @@ async def test_prices_through_the_client(market: Shop, address: Address) -> None
             "stores": "report.set_index(['state', 'category']).stores.unstack().to_dict()",
             "product": "[product.name, product.store]",
             "history": "[[at.isoformat(), price] for at, price in history.items()]",
+            "changes": "len(changes)",
         },
         {"MENUWATCH_URL": address.url, "MENUWATCH_TOKEN": address.token},
     )
@@ -105,6 +117,8 @@ async def test_prices_through_the_client(market: Shop, address: Address) -> None
         ["2026-03-02T12:00:00+00:00", 22.0],
         ["2026-03-03T12:00:00+00:00", 18.0],
     ]
+    # Two changes of four products at two stores: nothing else was read.
+    assert found["changes"] == 16
     assert charts == 2
 
 

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from menuwatch.analytics.refresh import refresh
+from menuwatch.analytics.service import Report
 from menuwatch.db.pool import Pool
 from tests.browser import history_data
 from tests.browser.history_data import Planted
@@ -291,6 +292,50 @@ async def test_analytics_shows_brands_and_categories_of_a_state(
     assert "without a brand 1 1 25.0 %" in arizona
     assert "&lt;b&gt; 1 1 25.0 %" in arizona
     assert "“Q” is not an option" in words(await viewer.get("/admin/analytics?state=Q"))
+
+
+REPORT_GROUPS = {
+    "Market": {"": "Categories and brands", "by-day": "By day", "new-and-gone": "New and gone"},
+    "Prices": {
+        "price-per-gram": "Price per gram", "price-index": "Price index", "lowest-prices": "Lowest prices",
+        "cheapest-basket": "Cheapest basket", "cheapest-quarter": "Cheapest quarter", "price-dispersion": "Price dispersion",
+        "widest-gaps": "Widest gaps", "shrinkflation": "Shrinkflation",
+    },
+    "Specials": {"discounts": "Discounts", "specials": "Specials", "specials/groups": "Specials by store"},
+    "Brands": {"distribution": "Distribution", "distribution/brands": "Brands by location", "by-day/brands": "Brands by day"},
+    "Stock": {"out-of-stock": "Out of stock", "out-of-stock/products": "Out longest"},
+    "Coverage": {"coverage": "Coverage", "stores": "Freshness"},
+}  # fmt: skip
+
+
+def _links(page: str, label: str) -> list[tuple[str, str | None, str]]:
+    """Address, `aria-current` and text of each link of a navigation."""
+    (nav,) = re.findall(rf'<nav class="tabs [a-z]+" aria-label="{label}">(.*?)</nav>', page, re.DOTALL)
+    found = re.findall(r'<a href="([^"]+)"(?: aria-current="([a-z]+)")?>([^<]+)</a>', nav)
+    return [(address, current or None, text) for address, current, text in found]
+
+
+async def test_reports_of_analytics_are_found_by_group(viewer: httpx.AsyncClient) -> None:
+    for group, reports in REPORT_GROUPS.items():
+        for path in reports:
+            page = (await viewer.get(f"/admin/analytics{path and f'/{path}'}")).text
+            assert _links(page, "Groups of reports") == [
+                (f"/admin/analytics{first and f'/{first}'}", "true" if name == group else None, name)
+                for name, (first, *_) in REPORT_GROUPS.items()
+            ], path
+            assert _links(page, f"Reports: {group}") == [
+                (f"/admin/analytics{one and f'/{one}'}", "page" if one == path else None, text)
+                for one, text in reports.items()
+            ], path
+    page = (await viewer.get("/admin/analytics/discounts?state=AZ")).text
+    assert _links(page, "Groups of reports")[1][0] == "/admin/analytics/price-per-gram?state=AZ", "links keep the state"
+    assert _links(page, "Reports: Specials")[1][0] == "/admin/analytics/specials?state=AZ"
+
+
+def test_every_report_is_in_one_group() -> None:
+    of_api = {str(report) for report in Report} - {Report.BRANDS, Report.CATEGORIES}
+    grouped = [path for reports in REPORT_GROUPS.values() for path in reports]
+    assert sorted(grouped) == sorted({*of_api, "", "price-index", "lowest-prices", "cheapest-basket"})
 
 
 async def test_every_report_of_analytics_has_a_screen(

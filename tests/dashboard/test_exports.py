@@ -22,6 +22,7 @@ from menuwatch.db.pool import Pool
 from menuwatch.exports.tables import TABLES, ExportTable
 from tests.browser import history_data
 from tests.browser.history_data import Planted, Words
+from tests.exports.test_history_cli import CHANGE_HEADER, MATCH_EVENT_HEADER
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
 Sql = Callable[..., list[tuple[Any, ...]]]
@@ -66,7 +67,11 @@ async def test_changes_are_exported_as_they_are_listed(admin: httpx.AsyncClient,
     every = "SELECT count(*) FROM product_changes"
     ((total,),) = sql(every)
     assert total > 2
-    assert len(rows_of(await admin.get("/admin/changes/export?days=all"))) == total
+    answer = await admin.get("/admin/changes/export?days=all")
+    assert answer.text.partition("\n")[0] == CHANGE_HEADER
+    assert len(rows_of(answer)) == total
+    merged = await admin.get("/admin/changes/export?days=all&kind=merged")
+    assert merged.text.partition("\n")[0] == MATCH_EVENT_HEADER
     drops = rows_of(await admin.get("/admin/changes/export?days=all&kind=price_drop"))
     price = "effective_price(price_rec_{0}, price_rec_special_{0}, price_med_{0}, price_med_special_{0})"
     before, after = price.format("before"), price.format("after")

@@ -22,6 +22,16 @@ MONTH = 24 * 31
 """Hours."""
 
 
+CHANGE_HEADER = (
+    "changed_at,product_id,dispensary_id,store,state,provider,provider_product_id,name,brand_name,category_canon,price_changed,"
+    "stock_changed,present,price_rec_before,price_rec_after,price_rec_special_before,price_rec_special_after,price_med_before,"
+    "price_med_after,price_med_special_before,price_med_special_after,stock_status_before,stock_status_after,quantity_before,"
+    "quantity_after,prices_before,prices_after,stock_before,stock_after,canonical_product_id,brand_id,location_id"
+)
+"""Of every CSV file of changes, whatever makes it."""
+MATCH_EVENT_HEADER = "id,at,kind,from_canonical_product_id,from_name,canonical_product_id,name,listings,cause"
+
+
 @pytest.fixture
 def run(database_url: str, tmp_path: Path) -> Run:
     env = {
@@ -97,3 +107,31 @@ async def test_lists_are_narrowed(shop: Shop, run: Run) -> None:
     assert await names("changes", "--category-canon", "flower") == ["Aye", "Aye"]
     assert await names("changes", "--state", "NV") == []
     assert "is in the future" in (await run("changes", "--since", "2130-01-01", code=2)).stderr
+
+
+async def test_changes_have_one_form_as_csv(shop: Shop, run: Run) -> None:
+    await _story(shop)
+    header, *listed = (await run("changes", "--csv")).stdout.splitlines()
+    exported = (await run("export", "changes", "-", "--format", "csv")).stdout.splitlines()
+    assert exported[0] == header == CHANGE_HEADER
+    assert sorted(exported[1:]) == sorted(listed)
+    names = (
+        "name",
+        "changed_at",
+        "price_rec_before",
+        "price_rec_after",
+        "quantity_before",
+        "quantity_after",
+        "stock_status_after",
+    )
+    rows = [[row[name] for name in names] for row in csv.DictReader([header, *listed])]
+    first, last = (f"{at(hours):%Y-%m-%dT%H:%M:%S.000000Z}" for hours in (1, MONTH))
+    assert rows == [
+        ["Bee", last, "20", "20", "5", "0", "oos"],
+        ["Aye", last, "8", "12", "7", "7", "in_stock"],
+        ["Aye", first, "10", "8", "7", "7", "in_stock"],
+    ]
+    assert (await run("changes", "--csv", "--limit", "2")).stdout.splitlines() == [header, *listed[:2]]
+    assert (await run("changes", "--format", "csv", "--kind", "price_drop")).stdout.splitlines() == [header, listed[2]]
+    assert (await run("changes", "--csv", "--state", "NV")).stdout.splitlines() == [header]
+    assert (await run("changes", "--csv", "--kind", "merged")).stdout.splitlines() == [MATCH_EVENT_HEADER]

@@ -75,7 +75,9 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Destination,
     if request.param == "local":
         return publishing.open_destination(str(tmp_path / "dataset"), None), tmp_path / "dataset"
     server: S3Server = request.getfixturevalue("server")
-    found = Destination(name="s3://menus/one/two", storage=server.storage(), data_path="s3://menus/one/two/", lock=None)
+    found = Destination(
+        name="s3://menus/one/two", storage=server.storage(), data_path="s3://menus/one/two/", folder=None
+    )
     return found, server.data / BUCKET / "one/two"
 
 

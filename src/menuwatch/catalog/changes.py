@@ -267,9 +267,10 @@ async def _page(
     return await fetch_all(conn, _q.newest, values, prepare=False)
 
 
-def select_keys(where: ChangeFilter) -> tuple[LiteralString, dict[str, Any]]:
-    """A statement that gives the `product_id` and `changed_at` of every change that the filter selects, and its parameters."""
-    every = {"brands_of_many": None, "after_at": None, "after_id": None, "limit": None}
+def select_keys(where: ChangeFilter, limit: int | None = None) -> tuple[LiteralString, dict[str, Any]]:
+    """A statement that gives the `product_id` and `changed_at` of the newest changes that the filter selects (by default of all), and
+    its parameters."""
+    every = {"brands_of_many": None, "after_at": None, "after_id": None, "limit": limit}
     return _q.newest, {**where.values(), **every}
 
 

@@ -54,9 +54,9 @@ async def newest(conn: Connection, values: Mapping[str, Any], *, after: Any, end
     return await fetch_all(conn, _q.newest, {**values, **page}, prepare=False)
 
 
-def select_keys(values: Mapping[str, Any]) -> tuple[LiteralString, dict[str, Any]]:
-    """A statement that gives the keys of all events that the filter selects, and its parameters."""
-    every = {"after_at": None, "after_id": None, "end_at": None, "end_id": None, "limit": None}
+def select_keys(values: Mapping[str, Any], limit: int | None = None) -> tuple[LiteralString, dict[str, Any]]:
+    """A statement that gives the keys of the newest events that the filter selects, by default of all, and its parameters."""
+    every = {"after_at": None, "after_id": None, "end_at": None, "end_id": None, "limit": limit}
     return _q.newest, {**values, **every}
 
 

@@ -161,23 +161,16 @@ class Column(NamedTuple):
         return self.value == "id" or self.value in _NEVER_CUT or self.rank == 0
 
 
-def print_list(
-    rows: Sequence[Any],
-    columns: Sequence[Column],
-    fmt: Format,
-    *,
-    empty: str = "",
-    kind: type[msgspec.Struct] | None = None,
-) -> None:
+def print_list(rows: Sequence[Any], columns: Sequence[Column], fmt: Format, *, empty: str = "") -> None:
     """Prints rows: Structs, dataclasses or dicts. JSON and CSV hold every field, tables the `columns`. `empty` says what to do next.
-    Without rows, CSV has the fields of `kind`, or else those of the columns.
+    Without rows, CSV has the fields of the columns.
 
     A table that is too wide keeps ids, and other columns by their rank. Ids, roles, states, hours and times are never truncated."""
     if fmt is Format.JSON:
         print_json(rows)
     elif fmt is Format.CSV:
         names = [str(column.value) for column in columns if not callable(column.value)]
-        _print_csv([_fields(row) for row in rows], names if kind is None else kind.__struct_encode_fields__)
+        _print_csv([_fields(row) for row in rows], names)
     elif rows:
         _print_table(rows, columns)
     elif empty:

@@ -20,7 +20,9 @@ from menuwatch.catalog.changes import (
     Kind,
     are_known,
     list_changes,
+    resolve,
 )
+from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.catalog.match_changes import MatchChange
 from menuwatch.catalog.service import Product, ProductFilter, Span, brand_spellings, list_products
 from menuwatch.catalog.taxonomy.categories import CATEGORIES, SUBCATEGORIES
@@ -41,10 +43,12 @@ from menuwatch.cli.options import (
     parse_states,
     parse_updated,
 )
-from menuwatch.cli.output import Column, format_potency, print_list
+from menuwatch.cli.output import Column, Format, format_potency, print_list, standard_output
 from menuwatch.cli.startup import read
 from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Connection
+from menuwatch.exports.tables import Format as FileFormat
+from menuwatch.ops import export
 from menuwatch.stores.service import StoreFilter, list_stores
 from menuwatch.system import System
 
@@ -219,7 +223,8 @@ def changes(
     near: NearOption = None,
     miles: MilesOption = None,
 ) -> None:
-    """List price and stock changes, and canonical products that were merged or split, newest first."""
+    """List price and stock changes, and canonical products that were merged or split, newest first. CSV has the columns of
+    `menuwatch export changes`."""
     now = datetime.now(UTC)
     start = parse_since(since, now) if since else None
     if start is not None and start > now:
@@ -238,16 +243,31 @@ def changes(
     filtered = where != ChangeFilter()
     where = replace(where, span=Span(since=start))
 
+    async def find(conn: Connection) -> ChangeFilter:
+        return replace(where, stores=await find_store_ids(conn, [store] if store is not None else None))
+
+    async def write_csv(system: System, conn: Connection) -> None:
+        request = export.changes_of(
+            await resolve(conn, await find(conn)), FileFormat.CSV, newest_first=True, limit=out.limit
+        )
+        file = standard_output()
+        async with export.read_snapshot(conn, request, ParquetPartitions(system.archive.storage)):
+            await export.write(conn, request, file)
+        file.flush()
+
     async def act(_: System, conn: Connection) -> tuple[list[AnyChange], bool, bool]:
-        chosen = replace(where, stores=await find_store_ids(conn, [store] if store is not None else None))
+        chosen = await find(conn)
         rows, more = await _collect(lambda after, limit: list_changes(conn, chosen, after=after, limit=limit), out.rows)
         return rows, more, bool(rows) or await are_known(conn, chosen)
 
+    if out.format is Format.CSV:
+        read(write_csv)
+        return
     rows, more, known = read(act)
     matched = any(isinstance(row, MatchChange) for row in rows)
     print_list(
         rows,
-        CHANGE_COLUMNS if matched or not out.is_table else CHANGE_COLUMNS[:-1],
+        CHANGE_COLUMNS if matched else CHANGE_COLUMNS[:-1],
         out.format,
         empty=NOT_KNOWN
         if not known
@@ -256,7 +276,6 @@ def changes(
         else "No changes in that period."
         if since
         else "No changes yet.",
-        kind=Change,
     )
     out.note_limit(more)
 

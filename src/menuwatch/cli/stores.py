@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 
 import typer
 from msgspec import structs
+from msgspec.json import decode
 
 from menuwatch.catalog import history
 from menuwatch.catalog.cold_storage import ParquetPartitions
@@ -30,7 +31,7 @@ from menuwatch.cli.options import (
     parse_since,
     parse_updated,
 )
-from menuwatch.cli.output import Column, ago, echo, notice, print_json, progress_bar
+from menuwatch.cli.output import Column, ago, echo, notice, print_detail, print_json, progress_bar
 from menuwatch.cli.startup import in_transaction, read, with_system
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import duration, pluralize
@@ -43,7 +44,7 @@ from menuwatch.pipeline.store_merge import MergedStore
 from menuwatch.queue.enqueue import EnqueuedTask
 from menuwatch.stores import editing, service
 from menuwatch.stores import store as stores
-from menuwatch.stores.service import CrawlSettings, Freshness, StoreFilter
+from menuwatch.stores.service import CrawlSettings, Freshness, StoreDetail, StoreFilter
 from menuwatch.stores.store import Store
 from menuwatch.system import System
 
@@ -60,6 +61,46 @@ COLUMNS = (
     Column("Last crawl", "last_crawled_at", ago, rank=1),
     Column("Crawling", "crawl_enabled", rank=3),
     Column("Last error", "last_error", rank=5),
+)
+_VISIBILITY = {
+    True: "shown on the public site",
+    False: "hidden from the public site",
+    None: "shown on the public site while crawling is enabled",
+}
+DETAIL_COLUMNS = (
+    Column("#", "id"),
+    Column("Name", "name"),
+    Column("Slug", "slug"),
+    Column("Platform", "platform"),
+    Column("ID on platform", "platform_dispensary_id", lambda given: given or "not resolved yet"),
+    Column("Menu URL", "menu_url"),
+    Column("Location", "location_id"),
+    Column("Address", lambda store: _address(store)),
+    Column("Position", lambda store: None if store.latitude is None else f"{store.latitude:g}, {store.longitude:g}"),
+    Column("Time zone", "timezone"),
+    Column("Phone", "phone"),
+    Column("Set by hand", lambda store: ", ".join(store.details_by_person) or None),
+    Column("Crawling", lambda store: _crawling(store)),
+    Column("Visibility", "shown", lambda shown: _VISIBILITY[shown]),
+    Column("First crawl", "first_crawled_at"),
+    Column("Last crawl", "last_crawled_at", ago),
+    Column("Last attempt", "last_attempt_at", ago),
+    Column("Last error", "last_error"),
+    Column("Products", "product_count"),
+    Column("Data quality", lambda store: store.quality_reason if store.quality_score is None else store.quality_score),
+)
+LAST_CRAWL_COLUMNS = (
+    Column("Time (UTC)", "crawled_at"),
+    Column("Payload", "payload_id"),
+    Column("Products", "products"),
+    Column("New", "new_products"),
+    Column("Changed", "changed"),
+    Column("Returned", "returned"),
+    Column("Missing", "missing"),
+    Column("Out of stock", "out_of_stock"),
+    Column("Price changes", "price_changes"),
+    Column("Stock changes", "stock_changes"),
+    Column("Warnings", lambda crawl: len(decode(crawl.warnings))),
 )
 MENU_COLUMNS = (
     Column("Product", "name", rank=1),
@@ -122,6 +163,23 @@ def list_(
     elif state and where == StoreFilter(states=state[:1]):
         empty = f"No stores in {state[0]}."
     out.show(rows, COLUMNS, "store", empty=empty)
+
+
+@app.command("show")
+def show(store: StoreArgument, json: JsonOption = False) -> None:
+    """Show a store: its details, crawling and data quality, and what its last crawl changed."""
+
+    async def act(_: System, conn: Connection) -> StoreDetail:
+        return await service.get_store(conn, (await stores.resolve(conn, store)).id)
+
+    detail = read(act)
+    if json:
+        print_json(detail)
+        return
+    print_detail(detail, DETAIL_COLUMNS)
+    if detail.last_crawl is not None:
+        echo("", "Last crawl")
+        print_detail(detail.last_crawl, LAST_CRAWL_COLUMNS, indent=2)
 
 
 @app.command("match")
@@ -202,11 +260,11 @@ def edit(
     echo(f"Menu URL of store {changed.id} ({changed.slug}): {changed.menu_url}")
 
 
-@app.command("show")
-def show(
+@app.command("publish")
+def publish(
     store: StoreArgument,
     automatic: Annotated[
-        bool, typer.Option("--automatic", help="Undo `show` or `hide`: show the store while crawling is enabled.")
+        bool, typer.Option("--automatic", help="Undo `publish` or `hide`: show the store while crawling is enabled.")
     ] = False,
 ) -> None:
     """Show a store on the public site, whether or not it is crawled."""
@@ -224,13 +282,8 @@ def _set_shown(store: str, shown: bool | None) -> None:
         return await editing.set_shown(conn, (await stores.resolve(conn, store)).id, shown)
 
     now = in_transaction(act)
-    what = {
-        True: "is shown on the public site",
-        False: "is hidden from the public site",
-        None: "is shown on the public site while crawling is enabled",
-    }
     menu = "" if now.last_crawled_at or shown is False else ", as soon as it has a menu"
-    echo(f"Store {now.id} ({now.name}) {what[now.shown]}{menu}.")
+    echo(f"Store {now.id} ({now.name}) is {_VISIBILITY[now.shown]}{menu}.")
 
 
 @app.command("rename")
@@ -265,9 +318,18 @@ def place(
     if bool(details) == reset:
         raise Refused("give either values to set, for example --city Denver --state CO, or --reset")
     now = _set_details(store, dict.fromkeys(("latitude", "longitude", *given)) if reset else details)
-    where = ", ".join(part for part in (now.address, now.city, now.state, now.zipcode) if part) or "address unknown"
+    where = _address(now) or "address unknown"
     position = "position unknown" if now.latitude is None else f"at {now.latitude:g}, {now.longitude:g}"
     echo(f"Store {now.id} ({now.name}): {where}; {position}; time zone {now.timezone or 'unknown'}.")
+
+
+def _address(store: Store) -> str | None:
+    return ", ".join(part for part in (store.address, store.city, store.state, store.zipcode) if part) or None
+
+
+def _crawling(store: Store) -> str:
+    every = duration(float(store.crawl_interval_hours) * 3600)
+    return f"every {every}" if store.crawl_enabled else "disabled"
 
 
 def _set_details(store: str, details: Mapping[str, str | float | None]) -> Store:

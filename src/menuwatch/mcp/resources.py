@@ -42,11 +42,11 @@ VIEWS = ResourceInfo(
 
 
 async def read(pool: Pool, uri: str) -> str:
-    """A resource as Markdown; raises ToolError if there is none."""
+    """A resource as Markdown; raises ToolError if there is none, or if the database is away (the glossary does not need it)."""
     if uri == GLOSSARY:
         return glossary()
     if uri == DICTIONARY or uri.startswith(VIEW_PREFIX):
-        async with reading(pool) as conn:
+        async with reading(pool, uri[:100]) as conn:
             views = await dictionary.list_views(conn)
         if uri == DICTIONARY:
             rows = (f"| {VIEW_PREFIX}{view.name} | {view.meaning} |" for view in views)

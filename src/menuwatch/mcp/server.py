@@ -22,7 +22,7 @@ from menuwatch.accounts.model import Principal
 from menuwatch.core.logging import get_logger
 from menuwatch.mcp import resources
 from menuwatch.mcp.answer import MAX_CHARACTERS
-from menuwatch.mcp.tool import MOST_ROWS, Tool, ToolError
+from menuwatch.mcp.tool import MOST_ROWS, DatabaseAway, Tool, ToolError
 from menuwatch.mcp.tools import TOOLS
 from menuwatch.web.dependencies import AppContext
 
@@ -90,6 +90,8 @@ def create_server(app: AppContext, principal_of: Callable[[Context], Principal])
         uri = str(params.uri)
         try:
             text = await resources.read(app.pool, uri)
+        except DatabaseAway as error:
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from None
         except ToolError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         except Exception:  # its text may name the database's host and user

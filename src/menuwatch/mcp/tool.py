@@ -14,7 +14,6 @@ from typing import Any, Generic, TypeVar, get_args
 import msgspec
 import psycopg
 from msgspec import Struct
-from psycopg_pool import PoolTimeout
 from pydantic import Field, ValidationError
 
 from menuwatch.accounts.model import Permission, Principal
@@ -51,6 +50,10 @@ Q = TypeVar("Q", bound=Input)
 
 class ToolError(Exception):
     """A call that cannot be answered; the message says what is wrong and what would be right."""
+
+
+class DatabaseAway(ToolError):
+    """Nothing is wrong with the call: the database cannot be reached."""
 
 
 class ListInput(Input):
@@ -123,12 +126,25 @@ def state_name(state: str | None) -> str:
 
 
 @contextlib.asynccontextmanager
-async def reading(pool: Pool) -> AsyncIterator[Connection]:
-    """A transaction that sees one moment, writes nothing and has a time limit."""
-    async with pool.connection(timeout=10) as conn, conn.transaction():
-        await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        await conn.execute(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'")
-        yield conn
+async def reading(pool: Pool, what: str) -> AsyncIterator[Connection]:
+    """A transaction that sees one moment, writes nothing and has a time limit. `what` names the tool or resource in the log. Raises
+    ToolError where the database is away, refuses a value or takes too long: its own messages may name its host and user."""
+    try:
+        async with pool.connection(timeout=10) as conn, conn.transaction():
+            await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            await conn.execute(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'")
+            yield conn
+    except psycopg.errors.QueryCanceled:
+        raise ToolError(
+            f"the answer takes more than {LONGEST_SECONDS} seconds: narrow the request, for example to one state or store"
+        ) from None
+    except psycopg.errors.DataError:
+        raise ToolError(
+            "a value is out of the range that can be looked up: use a smaller number or an ordinary text"
+        ) from None
+    except psycopg.OperationalError as error:  # among them that no connection became free or could be made in time
+        log.error("database error", action="mcp_database_error", what=what, exc_info=error)
+        raise DatabaseAway("the database cannot be reached at the moment: try again in a minute") from None
 
 
 Run = Callable[[Call, Q], Awaitable[Page]]
@@ -172,24 +188,13 @@ class Tool(Generic[Q]):
         started = time.monotonic()
         try:
             query = self.inputs.model_validate(dict(arguments))
-            async with reading(app.pool) as conn:
+            async with reading(app.pool, self.name) as conn:
                 body = await self._answer(app, conn, query, self._mark(arguments))
         except ValidationError as error:
             raise ToolError(_describe(error, self.inputs)) from None
         except Refused as error:
             field = getattr(error, "field", None)
             raise ToolError(f"{field}: {error}" if field else str(error)) from None
-        except psycopg.errors.QueryCanceled:
-            raise ToolError(
-                f"the answer takes more than {LONGEST_SECONDS} seconds: narrow the request, for example to one state or store"
-            ) from None
-        except psycopg.errors.DataError:
-            raise ToolError(
-                "a value is out of the range that can be looked up: use a smaller number or an ordinary text"
-            ) from None
-        except (psycopg.OperationalError, PoolTimeout) as error:
-            log.error("tool without database", action="mcp_database_error", tool=self.name, exc_info=error)
-            raise ToolError("the database cannot be reached at the moment: try again in a minute") from None
         log.info("tool called", action="mcp_tool", tool=self.name, ms=round((time.monotonic() - started) * 1000, 1))
         return body
 

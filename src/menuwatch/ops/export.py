@@ -98,24 +98,30 @@ def products_of(where: ProductFilter, fmt: Format) -> RowExport:
     )
 
 
-def changes_of(where: ChangeFilter, fmt: Format) -> RowExport:
+def changes_of(where: ChangeFilter, fmt: Format, *, newest_first: bool = False, limit: int | None = None) -> RowExport:
     """The changes of a list whose filter is resolved (`changes.resolve`), as `ExportTable.CHANGES` has them; of merged and split
-    products as `ExportTable.MATCH_EVENTS` has those. Without a kind, changes of listings alone: a file has one kind of row."""
+    products as `ExportTable.MATCH_EVENTS` has those. Without a kind, changes of listings alone: a file has one kind of row. A `limit`
+    takes the newest ones."""
     if where.kind in changes.MATCHING:
-        return _match_events_of(where, fmt)
+        return _match_events_of(where, fmt, newest_first=newest_first, limit=limit)
     everything = ExportRequest(what=ExportTable.CHANGES, fmt=fmt)
-    keys, values = changes.select_keys(where)
-    statement = f"SELECT e.* FROM ({_q.changes}) e JOIN ({keys}) k ON k.product_id = e.product_id AND k.changed_at = e.changed_at"  # noqa: S608
+    keys, values = changes.select_keys(where, limit)
+    order = " ORDER BY e.changed_at DESC, e.product_id DESC" if newest_first else ""
+    match = "k.product_id = e.product_id AND k.changed_at = e.changed_at"
+    statement = f"SELECT e.* FROM ({_q.changes}) e JOIN ({keys}) k ON {match}{order}"  # noqa: S608
     return RowExport(
         columns=everything.columns, statement=statement, parameters={**everything.values(), **values}, fmt=fmt
     )
 
 
-def _match_events_of(where: ChangeFilter, fmt: Format) -> RowExport:
+def _match_events_of(where: ChangeFilter, fmt: Format, *, newest_first: bool, limit: int | None) -> RowExport:
     everything = ExportRequest(what=ExportTable.MATCH_EVENTS, fmt=fmt)
-    keys, values = match_changes.select_keys(where.values())
+    keys, values = match_changes.select_keys(where.values(), limit)
     some = "true" if where.with_matching else "false"
-    statement = f"SELECT e.* FROM ({_q.match_events}) e WHERE {some} AND -e.id IN (SELECT k.product_id FROM ({keys}) k)"  # noqa: S608
+    order = " ORDER BY e.at DESC, e.id" if newest_first else ""
+    statement = (
+        f"SELECT e.* FROM ({_q.match_events}) e WHERE {some} AND -e.id IN (SELECT k.product_id FROM ({keys}) k){order}"  # noqa: S608
+    )
     return RowExport(
         columns=everything.columns, statement=statement, parameters={**everything.values(), **values}, fmt=fmt
     )
@@ -212,7 +218,7 @@ async def stream(
 
 
 async def write(
-    conn: AsyncConnection[Any], request: ExportRequest, file: BinaryIO, *, on_progress: Progress = _silent
+    conn: AsyncConnection[Any], request: ExportRequest | RowExport, file: BinaryIO, *, on_progress: Progress = _silent
 ) -> None:
     """All of it into a file that is open."""
     async for piece in stream(conn, request, on_progress=on_progress):

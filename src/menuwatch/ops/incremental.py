@@ -11,9 +11,8 @@ The folder has `part-000001.parquet` and so on, and `export.json` with the last 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +25,7 @@ from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.errors import Refused
 from menuwatch.db import sql
 from menuwatch.exports.atomic_files import atomic_file
+from menuwatch.exports.destination_folder import check_folder, lock_folder
 from menuwatch.exports.tables import ExportTable
 from menuwatch.ops import export
 from menuwatch.ops.export import ExportRequest, Progress, RowExport, read_snapshot
@@ -72,7 +72,8 @@ async def to_folder(
     for a folder of another export; NotWritten if the disk fails: the folder is then as it was."""
     if request.what not in TIMES:
         raise Refused(f"--incremental is for {', '.join(TIMES)}: export {request.what} as a whole")
-    with _alone(folder):
+    check_folder(folder, _is_own, "an incremental export")
+    with lock_folder(folder, _LOCK, "export"):
         manifest = _read(folder, request)
         async with read_snapshot(conn, request, archived):
             cursor = await conn.execute(_q.last_crawls, {**request.values()})
@@ -128,32 +129,11 @@ def _later(request: ExportRequest, last_crawls: Mapping[int, datetime]) -> RowEx
     )
 
 
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Creates the folder, and locks out other runs. Raises Refused for a folder with other files."""
-    if folder.exists() and not folder.is_dir():
-        raise Refused(f"{folder} is a file: give a directory")
-    if not folder.parent.is_dir():
-        raise Refused(f"{folder}: directory {folder.parent} does not exist")
-    others = [] if not folder.exists() else [one.name for one in folder.iterdir() if not _is_ours(one.name)]
-    if others:
-        raise Refused(
-            f"{folder} contains other files than an incremental export ({others[0]}): choose another directory"
-        )
-    folder.mkdir(exist_ok=True)
-    with (folder / _LOCK).open("ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Refused(f"another export to {folder} is running: wait until it ends") from None
-        yield
-
-
 _PART = re.compile(r"part-[0-9]{6}\.[a-z]+")
 
 
-def _is_ours(name: str) -> bool:
-    return name == MANIFEST or name.startswith(".") or _PART.fullmatch(name) is not None
+def _is_own(name: str) -> bool:
+    return name == MANIFEST or _PART.fullmatch(name) is not None
 
 
 def _read(folder: Path, request: ExportRequest) -> Manifest:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import csv
-import fcntl
 import hashlib
 import re
 import tempfile
@@ -38,6 +37,7 @@ from menuwatch.db.query import fetch_one, fetch_structs
 from menuwatch.exports import datapackage, ducklake
 from menuwatch.exports.datapackage import DataFile, Source
 from menuwatch.exports.dataset import DATASET, DatasetTable
+from menuwatch.exports.destination_folder import already_running, check_folder, lock_folder
 from menuwatch.exports.encoders import Parquet, expression
 from menuwatch.exports.tables import ExportTable, Format
 from menuwatch.ops.dictionary import list_views
@@ -78,7 +78,8 @@ class Destination:
     name: str
     storage: Storage
     data_path: str
-    lock: Path | None
+    folder: Path | None
+    """None for a bucket."""
 
 
 class Published(msgspec.Struct, kw_only=True, frozen=True):
@@ -105,18 +106,11 @@ def open_destination(where: str, endpoint: str | None) -> Destination:
             raise Refused(f"{where}: give a directory, or s3://BUCKET/PREFIX")
         name = f"s3://{bucket}/{prefix.strip('/')}"
         return Destination(
-            name=name, storage=S3Storage(bucket, endpoint=endpoint, prefix=prefix), data_path=f"{name}/", lock=None
+            name=name, storage=S3Storage(bucket, endpoint=endpoint, prefix=prefix), data_path=f"{name}/", folder=None
         )
     folder = Path(where).resolve()
-    if folder.exists() and not folder.is_dir():
-        raise Refused(f"{where} is a file: give a directory")
-    if not folder.parent.is_dir():
-        raise Refused(f"{where}: directory {folder.parent} does not exist")
-    if folder.is_dir() and (others := sorted({entry.name for entry in folder.iterdir()} - _OURS)):
-        named = ", ".join(name for name in others[:3])
-        if not all(name.startswith(".") for name in others):
-            raise Refused(f"{where} contains other files than a dataset ({named}): choose another directory")
-    return Destination(name=str(folder), storage=LocalStorage(folder), data_path="./", lock=folder / LOCK)
+    check_folder(folder, _OURS.__contains__, "a dataset")
+    return Destination(name=str(folder), storage=LocalStorage(folder), data_path="./", folder=folder)
 
 
 async def publish(
@@ -148,20 +142,14 @@ async def publish(
 @contextlib.asynccontextmanager
 async def _alone(conn: Connection, destination: Destination) -> AsyncIterator[None]:
     """Locks out other publishes to the same destination: of this database, and for a folder those of any other."""
-    busy = Refused(f"another publish to {destination.name} is running: wait until it ends")
     row = await fetch_one(conn, _q.lock, {"destination": destination.name})
     if row is None or not row["locked"]:
-        raise busy
+        raise already_running("publish", destination.name)
     try:
-        if destination.lock is None:
+        if destination.folder is None:
             yield
             return
-        destination.lock.parent.mkdir(exist_ok=True)
-        with destination.lock.open("ab") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise busy from None
+        with lock_folder(destination.folder, LOCK, "publish"):
             yield
     finally:
         if not conn.closed:

@@ -52,8 +52,9 @@ class ListTaskLogsPage(Page[T], kw_only=True, frozen=True):
     """A page with further members."""
 
     dropped: int
-    """Lines that the worker dropped: too many at once, or the database was away. Of a task: while it ran, so not
-    all of them need be about it.
+    """Lines that the worker dropped: too many at once, or the database was away.
+
+    Of a task: while it ran, so not all of them need be about it.
     """
     deleted: bool
     """Whether older lines were deleted: lines are kept for 7 days, and the newest 50,000 of each worker."""

@@ -39,8 +39,9 @@ Format = Literal["parquet", "csv", "jsonl"]
 
 
 Freshness = Literal["fresh", "late", "stale", "never", "off", "unresolved"]
-"""Age of a store's menu. `late`: overdue by a quarter of its crawl interval; `stale`: twice as old as its
-interval.
+"""Age of a store's menu.
+
+`late`: overdue by a quarter of its crawl interval; `stale`: twice as old as its interval.
 """
 
 
@@ -57,11 +58,10 @@ Kind = Literal["price", "price_drop", "price_rise", "stock", "out_of_stock", "ba
 
 
 LocationStatus = Literal["open", "licence_ended", "no_menu", "closed"]
-"""State of a shop as its menus and licences show it. `open`: a menu with products was read in the last 7 days.
-`licence_ended`: so
-it was, but all its known licences are gone, expired or inactive. `no_menu`: no current menu. `closed`: no
-current menu, and all
-known licences ended.
+"""State of a shop as its menus and licences show it.
+
+`open`: a menu with products was read in the last 7 days. `licence_ended`: so it was, but all its known licences are
+gone, expired or inactive. `no_menu`: no current menu. `closed`: no current menu, and all known licences ended.
 """
 
 
@@ -203,8 +203,8 @@ class AlertEvent(Struct, kw_only=True, frozen=True):
     due_at: dt.datetime
     """Earliest time of the notification."""
     delivery: str
-    """Result of all notifications of the event: `failed` if one failed, `pending` until all are delivered, `muted`
-    if the rule was muted, `no_channel` if it had no channel.
+    """Result of all notifications of the event: `failed` if one failed, `pending` until all are delivered, `muted` if
+    the rule was muted, `no_channel` if it had no channel.
     """
     deliveries: list[EventNotification]
     facts: dict[str, Any]
@@ -402,8 +402,10 @@ class AuditedValue(Struct, kw_only=True, frozen=True):
     found: str | None
     """What the item of the payload says, normalized again; null if it says nothing or was not found."""
     result: str
-    """`equal`; `different`; `not_found`: the payload has no such item; `unreadable`: the file is missing, damaged
-    or no menu. After an update of Menuwatch, `different` may be the update.
+    """`equal`; `different`; `not_found`: the payload has no such item; `unreadable`: the file is missing, damaged or
+    no menu.
+
+    After an update of Menuwatch, `different` may be the update.
     """
     detail: str | None
     """Why the payload is unreadable; else null."""
@@ -669,10 +671,11 @@ class BulkCancel(Struct, kw_only=True, omit_defaults=True):
     error: str | None | UnsetType = UNSET
     """Only tasks whose reason (`error_message`) contains this text, case-insensitive."""
     q: str | None | UnsetType = UNSET
-    """Search expression as in the dashboard: `role:payload_fetch state:failed,cancelled store:green-leaf
-    worker:NAME platform:dutchie id:12,13 priority:>=10 created:>2026-11-01 created:>=-24h ended:>=-24h
-    args.payload_id:5 cause:3f2a91c04d7e error:"HTTP 403" timeout`. It is combined with the other parameters; a
-    filter may be given only once.
+    """Search expression as in the dashboard: `role:payload_fetch state:failed,cancelled store:green-leaf worker:NAME
+    platform:dutchie id:12,13 priority:>=10 created:>2026-11-01 created:>=-24h ended:>=-24h args.payload_id:5
+    cause:3f2a91c04d7e error:"HTTP 403" timeout`.
+
+    It is combined with the other parameters; a filter may be given only once.
     """
     ids: list[int] | None | UnsetType = UNSET
     """Ids of the tasks, instead of a filter."""
@@ -719,10 +722,10 @@ class BulkResult(Struct, kw_only=True, frozen=True):
     would: int
     """Number of tasks a dry run would change; otherwise 0."""
     skipped: dict[str, int]
-    """Number of skipped tasks by reason: `finished` (already over), `active` (a worker runs it), `waiting` (an
-    equal task is already pending, or retried with these), `scheduled` (planned for later), `completed`,
-    `cancelled` (give this status to retry them), `unhandled` (no handler for the role), `busy` (a worker is
-    completing them right now), `missing` (no such task).
+    """Number of skipped tasks by reason: `finished` (already over), `active` (a worker runs it), `waiting` (an equal
+    task is already pending, or retried with these), `scheduled` (planned for later), `completed`, `cancelled` (give
+    this status to retry them), `unhandled` (no handler for the role), `busy` (a worker is completing them right now),
+    `missing` (no such task).
     """
     dry_run: bool
     """Whether this was a dry run: nothing was changed."""
@@ -748,10 +751,11 @@ class BulkRetry(Struct, kw_only=True, omit_defaults=True):
     error: str | None | UnsetType = UNSET
     """Only tasks whose reason (`error_message`) contains this text, case-insensitive."""
     q: str | None | UnsetType = UNSET
-    """Search expression as in the dashboard: `role:payload_fetch state:failed,cancelled store:green-leaf
-    worker:NAME platform:dutchie id:12,13 priority:>=10 created:>2026-11-01 created:>=-24h ended:>=-24h
-    args.payload_id:5 cause:3f2a91c04d7e error:"HTTP 403" timeout`. It is combined with the other parameters; a
-    filter may be given only once.
+    """Search expression as in the dashboard: `role:payload_fetch state:failed,cancelled store:green-leaf worker:NAME
+    platform:dutchie id:12,13 priority:>=10 created:>2026-11-01 created:>=-24h ended:>=-24h args.payload_id:5
+    cause:3f2a91c04d7e error:"HTTP 403" timeout`.
+
+    It is combined with the other parameters; a filter may be given only once.
     """
     ids: list[int] | None | UnsetType = UNSET
     """Ids of the tasks, instead of a filter."""
@@ -947,6 +951,7 @@ class ChangeSide(Struct, kw_only=True, frozen=True):
 
     price: Decimal | None
     """Price of the cheapest option in US dollars, specials included; the medical price only if there is no other.
+
     Null if it has no price.
     """
     price_rec: Decimal | None
@@ -1073,12 +1078,13 @@ class CheckedSpecial(Struct, kw_only=True, frozen=True):
     saving: Decimal | None
     """Saving against the usual price, 0 to 1; negative if it usually costs less. Null without one."""
     verdict: str
-    """`genuine`: the regular price, or more, was asked within 90 days. `doubtful`: the same, with a score below
-    50. `never_asked`: it was not. `unknown`: it was not, within less than 30 observed days.
+    """`genuine`: the regular price, or more, was asked within 90 days.
+
+    `doubtful`: the same, with a score below 50. `never_asked`: it was not. `unknown`: it was not, within less than 30
+    observed days.
     """
     score: int | None
-    """How much of the stated saving is one against the usual price, 0 to 100; null if observed for less than 30
-    days.
+    """How much of the stated saving is one against the usual price, 0 to 100; null if observed for less than 30 days.
     """
     observed_days: Decimal
     """Days of the last 90 in which it could be bought and the store was observed."""
@@ -1102,12 +1108,15 @@ class Checks(Struct, kw_only=True, frozen=True):
     storage: Check
     """The archive directory is writable."""
     proxies: Check
-    """At least one proxy is active. Without one, workers do not start, running workers wait for a probe to
-    reactivate one, and the server keeps working.
+    """At least one proxy is active.
+
+    Without one, workers do not start, running workers wait for a probe to reactivate one, and the server keeps
+    working.
     """
     hosts: Check
-    """Each platform has an available host. If an operator paused it or its circuit is open, tasks wait, and the
-    server keeps working.
+    """Each platform has an available host.
+
+    If an operator paused it or its circuit is open, tasks wait, and the server keeps working.
     """
 
 
@@ -1130,8 +1139,9 @@ class Claim(Struct, kw_only=True, omit_defaults=True):
     count: int | UnsetType = UNSET
     """Maximum number of tasks."""
     current_task_ids: list[int] | None | UnsetType = UNSET
-    """Ids of all tasks that the worker has. Other tasks that it owns, because the response to a claim was lost,
-    return to the queue first.
+    """Ids of all tasks that the worker has.
+
+    Other tasks that it owns, because the response to a claim was lost, return to the queue first.
     """
 
 
@@ -1196,8 +1206,8 @@ class Correction(Struct, kw_only=True, frozen=True):
     withdrawn_by: str | None
     """Who withdrew it; null if it is in force, or superseded by a newer one."""
     state: str
-    """`waiting` for the matcher, `applied`, `unlisted` (no menu has such listings now), `withdrawn`, or
-    `superseded` by a newer one.
+    """`waiting` for the matcher, `applied`, `unlisted` (no menu has such listings now), `withdrawn`, or `superseded`
+    by a newer one.
     """
 
 
@@ -1205,8 +1215,8 @@ class CorrectionResult(Struct, kw_only=True, frozen=True):
     """The result of a correction."""
 
     outcome: str
-    """`recorded`; `repeated`: the same was said before; `replaced`: the earlier one was withdrawn; `alike`: both
-    are written alike, and so are one product without it.
+    """`recorded`; `repeated`: the same was said before; `replaced`: the earlier one was withdrawn; `alike`: both are
+    written alike, and so are one product without it.
     """
     correction: Correction | None
     """The correction in force; null if both are written alike."""
@@ -1553,8 +1563,8 @@ class CrawledProduct(Struct, kw_only=True, frozen=True):
     listed: int | None
     """Number of shops that list the product, as the site counts them; null if unknown."""
     score: Decimal
-    """Score from 0 to 100: 40 points for demand (`listed`), 30 for low weight, 15 for a single price, 15 for
-    variants with both price and weight.
+    """Score from 0 to 100: 40 points for demand (`listed`), 30 for low weight, 15 for a single price, 15 for variants
+    with both price and weight.
     """
     images: list[str]
     seen_at: dt.datetime
@@ -1584,8 +1594,8 @@ class CrawledProductDetail(Struct, kw_only=True, frozen=True):
     listed: int | None
     """Number of shops that list the product, as the site counts them; null if unknown."""
     score: Decimal
-    """Score from 0 to 100: 40 points for demand (`listed`), 30 for low weight, 15 for a single price, 15 for
-    variants with both price and weight.
+    """Score from 0 to 100: 40 points for demand (`listed`), 30 for low weight, 15 for a single price, 15 for variants
+    with both price and weight.
     """
     images: list[str]
     seen_at: dt.datetime
@@ -1621,8 +1631,9 @@ class CreateSchedule(Struct, kw_only=True, omit_defaults=True):
     cron: str | None | UnsetType = UNSET
     """Minute, hour, day of month, month, day of week; or a time of day."""
     timezone: str | None | UnsetType = UNSET
-    """Time zone of `cron`: an IANA name, or `store` for each store's own. Default: `store` for `payload_fetch`,
-    else UTC.
+    """Time zone of `cron`: an IANA name, or `store` for each store's own.
+
+    Default: `store` for `payload_fetch`, else UTC.
     """
     priority: int | UnsetType = UNSET
     """Priority of its tasks."""
@@ -2192,9 +2203,10 @@ class Finding(Struct, kw_only=True, frozen=True):
     closed_at: dt.datetime | None
     """Crawl that ended it; null while it is open."""
     outcome: str | None
-    """How it ended. `recovered`: inside the band again; `accepted`: it lasted a week and is the usual level now;
-    `worsened`: a further finding follows; `unmeasured`: the menu has nothing to measure it by any more;
-    `ignored`: a rule says so.
+    """How it ended.
+
+    `recovered`: inside the band again; `accepted`: it lasted a week and is the usual level now; `worsened`: a further
+    finding follows; `unmeasured`: the menu has nothing to measure it by any more; `ignored`: a rule says so.
     """
 
 
@@ -2320,9 +2332,10 @@ class Host(Struct, kw_only=True, frozen=True):
     host: str
     """Name, with the port where it is not the default one."""
     state: str
-    """`throttled`: its rate is reduced; `half_open`: the circuit was open, and one identity is probing it;
-    `cooling`: it asked for a pause; `circuit`: it refused every identity; `paused`: by an operator. No requests
-    are sent in the last three.
+    """`throttled`: its rate is reduced; `half_open`: the circuit was open, and one identity is probing it; `cooling`:
+    it asked for a pause; `circuit`: it refused every identity; `paused`: by an operator.
+
+    No requests are sent in the last three.
     """
     reason: str | None
     """Why it is in this state."""
@@ -2445,10 +2458,10 @@ class HostScore(Struct, kw_only=True, frozen=True):
 
 
 class Interval(Struct, kw_only=True, frozen=True):
-    """What came and ended from `start` on. Seconds: of completed tasks from start to end (`duration`), and of
-    tasks that ended from
-        when they were due until they were claimed (`wait`), by the median and the 95th percentile; None without
-    such tasks.
+    """What came and ended from `start` on.
+
+    Seconds: of completed tasks from start to end (`duration`), and of tasks that ended from when they were due until
+    they were claimed (`wait`), by the median and the 95th percentile; None without such tasks.
     """
 
     start: str
@@ -2870,8 +2883,9 @@ class MatchExplanation(Struct, kw_only=True, frozen=True):
     written_alike: bool
     """Whether they have one signature, so that nothing is left to compare."""
     confidence: float | None
-    """That both are one product, from 0 to 1: of the weakest step if they are together. Null until both are
-    matched.
+    """That both are one product, from 0 to 1: of the weakest step if they are together.
+
+    Null until both are matched.
     """
     steps: list[MatchStep]
     """The links that lead from one to the other; empty if they are not together."""
@@ -3031,6 +3045,7 @@ class MenuItem(Struct, kw_only=True, frozen=True):
     """Time of the last crawl with this state; null if it is current."""
     price: Decimal | None
     """Price of the cheapest option in US dollars, specials included; the medical price only if there is no other.
+
     Null if it has no price.
     """
     price_rec: Decimal | None
@@ -3250,8 +3265,9 @@ class NewCrawl(Struct, kw_only=True, omit_defaults=True):
     site: str | None | UnsetType = UNSET
     """Site to search; the first available one if omitted."""
     provider: str | None | UnsetType = UNSET
-    """Provider of the pages: `serpwatch` (requires its token) or `identities`, our own workers. The first
-    available one if omitted.
+    """Provider of the pages: `serpwatch` (requires its token) or `identities`, our own workers.
+
+    The first available one if omitted.
     """
     max_pages: int | UnsetType = UNSET
     """Pages of results per keyword."""
@@ -3262,14 +3278,15 @@ class NewCrawl(Struct, kw_only=True, omit_defaults=True):
     gap_max_seconds: float | None | UnsetType = UNSET
     """Longest time between two submissions, in seconds; the server's setting if omitted."""
     mixing_threshold: int | None | UnsetType = UNSET
-    """Number of ready pages from which pages are submitted without waiting for more candidates; the server's
-    setting if omitted.
+    """Number of ready pages from which pages are submitted without waiting for more candidates; the server's setting
+    if omitted.
     """
     max_retries: int | None | UnsetType = UNSET
     """Retries of a page after its first attempt; the server's setting if omitted."""
     retry_base_minutes: float | None | UnsetType = UNSET
-    """Wait before the first retry, in minutes. Doubles each time; up to a third of this value is added at random.
-    The server's setting if omitted.
+    """Wait before the first retry, in minutes.
+
+    Doubles each time; up to a third of this value is added at random. The server's setting if omitted.
     """
 
 
@@ -3304,8 +3321,7 @@ class NewQualityRule(Struct, kw_only=True, omit_defaults=True):
 
     measure: str
     """One of products, lost, new, changed.price, changed.stock, null.price, null.stock, null.category, stock.oos,
-    level.price, level.thc, special, null.…, category.…, unit.…, word.…, price.…, thc.…; or a family, as
-    `null.*`.
+    level.price, level.thc, special, null.…, category.…, unit.…, word.…, price.…, thc.…; or a family, as `null.*`.
     """
     condition: Literal["above", "below", "ignore"]
     """`above` and `below`: a finding where the value is so; `ignore`: not monitored."""
@@ -3322,16 +3338,18 @@ class NewQualityRule(Struct, kw_only=True, omit_defaults=True):
 
 
 class NewRule(Struct, kw_only=True, omit_defaults=True):
-    """A rule to create. Its scope is the combination of product or canonical product, place, store, brand,
-    category, search, state and
+    """A rule to create.
+
+    Its scope is the combination of product or canonical product, place, store, brand, category, search, state and
     platform.
     """
 
     product_id: int | None | UnsetType = UNSET
     """Only this product."""
     canonical_product_id: int | None | UnsetType = UNSET
-    """Only listings of this canonical product, in all stores. A new listing is evaluated with its store's next
-    menu after it was matched.
+    """Only listings of this canonical product, in all stores.
+
+    A new listing is evaluated with its store's next menu after it was matched.
     """
     store_id: int | None | UnsetType = UNSET
     """Only this store."""
@@ -3353,9 +3371,8 @@ class NewRule(Struct, kw_only=True, omit_defaults=True):
     """Distance from the position, at most 500."""
     amount: float | None | UnsetType = UNSET
     """Price threshold or size of the price drop in US dollars, or limit of a rule about operations: stores
-    (`stores_stale`, `schema_drift`), minutes (`backlog_age`), payloads (`quarantined`), proxies
-    (`proxies_below`), GB (`disk_low`), hours (`backup_age`), findings (`quality_findings`), category words
-    (`new_category_words`).
+    (`stores_stale`, `schema_drift`), minutes (`backlog_age`), payloads (`quarantined`), proxies (`proxies_below`), GB
+    (`disk_low`), hours (`backup_age`), findings (`quality_findings`), category words (`new_category_words`).
     """
     percent: float | None | UnsetType = UNSET
     """Size of the price drop in percent of the previous price, or limit of `failure_rate` or `coverage_below` in
@@ -3560,8 +3577,9 @@ class PageKind(Struct, kw_only=True, frozen=True):
     share: float | None
     """Share of all page views of the period, 0 to 1; null if there are none."""
     daily_uniques_mean: float
-    """Mean number of daily unique visitors over the period. Daily uniques cannot be added up: a visitor who
-    returns the next day counts again.
+    """Mean number of daily unique visitors over the period.
+
+    Daily uniques cannot be added up: a visitor who returns the next day counts again.
     """
     daily_arrivals_mean: float
     """Mean daily number of visitors whose first page of the day was of this kind."""
@@ -3670,8 +3688,9 @@ class PreviewSchedule(Struct, kw_only=True, omit_defaults=True):
 
 
 class PriceDispersion(Struct, kw_only=True, frozen=True):
-    """What locations ask for one size of a canonical product, specials included. Only
-        prices without a fault are compared.
+    """What locations ask for one size of a canonical product, specials included.
+
+    Only prices without a fault are compared.
     """
 
     all_states: bool
@@ -3692,8 +3711,7 @@ class PriceDispersion(Struct, kw_only=True, frozen=True):
     locations: int
     """Locations that offer it and are compared, three at least."""
     stale_locations: int
-    """Further locations left out: not crawled for more than twice their interval, or a newer menu is in
-    quarantine.
+    """Further locations left out: not crawled for more than twice their interval, or a newer menu is in quarantine.
     """
     implausible_locations: int
     """Further locations left out: their price is more than five times the median, or less than a fifth of it."""
@@ -3757,9 +3775,10 @@ class PriceIndexDay(Struct, kw_only=True, frozen=True):
     change: Decimal | None
     """Mean change of matched items since the day before: 0.01 is one per cent more. Null where it is not stated."""
     reason: str | None
-    """Why there is no index. `too_few_items`: fewer than 5 items or 2 stores have an earlier price, the chain ends
-    here; `too_few_observed`: fewer than that were observed on the day; `before_base`: the chain was broken
-    later.
+    """Why there is no index.
+
+    `too_few_items`: fewer than 5 items or 2 stores have an earlier price, the chain ends here; `too_few_observed`:
+    fewer than that were observed on the day; `before_base`: the chain was broken later.
     """
     matched: int
     """Items that the change is based on."""
@@ -3868,6 +3887,7 @@ class Product(Struct, kw_only=True, frozen=True):
     """Canonical strain type; null if unknown."""
     price: Decimal | None
     """Price of the cheapest option in US dollars, specials included; the medical price only if there is no other.
+
     Null if it has no price.
     """
     price_rec: Decimal | None
@@ -3957,6 +3977,7 @@ class ProductDetail(Struct, kw_only=True, frozen=True):
     """Canonical strain type; null if unknown."""
     price: Decimal | None
     """Price of the cheapest option in US dollars, specials included; the medical price only if there is no other.
+
     Null if it has no price.
     """
     price_rec: Decimal | None
@@ -4131,6 +4152,7 @@ class ProductState(Struct, kw_only=True, frozen=True):
     """False from the third consecutive crawl without the product until it returns."""
     price: Decimal | None
     """Price of the cheapest option in US dollars, specials included; the medical price only if there is no other.
+
     Null if it has no price.
     """
     price_rec: Decimal | None
@@ -4172,7 +4194,9 @@ class Proxy(Struct, kw_only=True, frozen=True):
     """Whether the password is stored encrypted (SECRET_KEY)."""
     status: str
     """`untested`: not used before its first test, `inactive`: failed its health checks; both are tested next at
-    `probe_at`. `disabled`: by an operator.
+    `probe_at`.
+
+    `disabled`: by an operator.
     """
     reason: str | None
     """Why it is not active; null if it is."""
@@ -4610,9 +4634,11 @@ class RetryResult(Struct, kw_only=True, frozen=True):
     retried: int
     """Id of the task to retry."""
     outcome: str
-    """What changed. `created`: a new task was enqueued; `joined`: an equal task is already pending; `pulled`: the
-    task was scheduled for later and is due now; `raised`: it was due and has a higher priority now; `waiting`:
-    it was due with at least this priority, so nothing changed.
+    """What changed.
+
+    `created`: a new task was enqueued; `joined`: an equal task is already pending; `pulled`: the task was scheduled
+    for later and is due now; `raised`: it was due and has a higher priority now; `waiting`: it was due with at least
+    this priority, so nothing changed.
     """
 
 
@@ -4691,8 +4717,9 @@ class RuleChange(Struct, kw_only=True, omit_defaults=True):
     product_id: int | None | UnsetType = UNSET
     """Only this product."""
     canonical_product_id: int | None | UnsetType = UNSET
-    """Only listings of this canonical product, in all stores. A new listing is evaluated with its store's next
-    menu after it was matched.
+    """Only listings of this canonical product, in all stores.
+
+    A new listing is evaluated with its store's next menu after it was matched.
     """
     store_id: int | None | UnsetType = UNSET
     """Only this store."""
@@ -4714,9 +4741,8 @@ class RuleChange(Struct, kw_only=True, omit_defaults=True):
     """Distance from the position, at most 500."""
     amount: float | None | UnsetType = UNSET
     """Price threshold or size of the price drop in US dollars, or limit of a rule about operations: stores
-    (`stores_stale`, `schema_drift`), minutes (`backlog_age`), payloads (`quarantined`), proxies
-    (`proxies_below`), GB (`disk_low`), hours (`backup_age`), findings (`quality_findings`), category words
-    (`new_category_words`).
+    (`stores_stale`, `schema_drift`), minutes (`backlog_age`), payloads (`quarantined`), proxies (`proxies_below`), GB
+    (`disk_low`), hours (`backup_age`), findings (`quality_findings`), category words (`new_category_words`).
     """
     percent: float | None | UnsetType = UNSET
     """Size of the price drop in percent of the previous price, or limit of `failure_rate` or `coverage_below` in
@@ -5005,6 +5031,7 @@ class Snapshot(Struct, kw_only=True, frozen=True):
     """Time of the crawl since which the product is unchanged."""
     price: Decimal | None
     """Price of the cheapest option in US dollars, specials included; the medical price only if there is no other.
+
     Null if it has no price.
     """
     price_rec: Decimal | None
@@ -5156,8 +5183,9 @@ class StockTimes(Struct, kw_only=True, frozen=True):
 
 
 class Store(Struct, kw_only=True, frozen=True):
-    """A store with a menu. Without a `platform_dispensary_id` it is known by its menu URL alone and cannot be
-    crawled yet.
+    """A store with a menu.
+
+    Without a `platform_dispensary_id` it is known by its menu URL alone and cannot be crawled yet.
     """
 
     id: int
@@ -5235,8 +5263,9 @@ class StoreChange(Struct, kw_only=True, omit_defaults=True):
     crawl_interval_hours: Decimal | float | None | UnsetType = UNSET
     """Crawl interval in hours, rounded to hundredths."""
     menu_url: str | None | UnsetType = UNSET
-    """URL of the menu, on the same platform. A store that is not resolved yet takes its slug and is resolved
-    again.
+    """URL of the menu, on the same platform.
+
+    A store that is not resolved yet takes its slug and is resolved again.
     """
     shown: bool | None | UnsetType = UNSET
     """Whether the public site shows the store. Null: only while crawling is enabled."""
@@ -5482,8 +5511,10 @@ class TaskAttempt(Struct, kw_only=True, frozen=True):
     attempt: int
     """Number of the attempt, from 1."""
     outcome: str
-    """How it ended. `running`: it has not; `retried`: it failed, and the task is tried again; `postponed`: it
-    could not be done yet; `released`: its worker stopped; `lost`: its worker sent no heartbeat.
+    """How it ended.
+
+    `running`: it has not; `retried`: it failed, and the task is tried again; `postponed`: it could not be done yet;
+    `released`: its worker stopped; `lost`: its worker sent no heartbeat.
     """
     error: str | None
     """Why it ended like that; null if it completed, was released or runs."""
@@ -5509,8 +5540,9 @@ class TaskCounts(Struct, kw_only=True, frozen=True):
 
     total: int
     exact: bool
-    """Whether `completed` is exact: it is an estimate if an exact count would read most of a long history. The
-    other numbers are always exact.
+    """Whether `completed` is exact: it is an estimate if an exact count would read most of a long history.
+
+    The other numbers are always exact.
     """
     pending: int
     """All that wait: the sum of `ready`, `blocked` and `scheduled`."""
@@ -5581,8 +5613,10 @@ class TaskRow(Struct, kw_only=True, frozen=True):
     postpone_host: str | None
     """Host that caused the postponement; null if none did."""
     wait_state: str | None
-    """What a pending task waits for; null for other tasks. `ready`: a worker may claim it, now or after others of
-    its store; `blocked`: its host gets no requests now; `scheduled`: it is not due yet.
+    """What a pending task waits for; null for other tasks.
+
+    `ready`: a worker may claim it, now or after others of its store; `blocked`: its host gets no requests now;
+    `scheduled`: it is not due yet.
     """
     blocked_by: str | None
     """Host that blocks a pending task; null if none does."""
@@ -5656,8 +5690,10 @@ class TaskWithReason(Struct, kw_only=True, frozen=True):
     postpone_host: str | None
     """Host that caused the postponement; null if none did."""
     wait_state: str | None
-    """What a pending task waits for; null for other tasks. `ready`: a worker may claim it, now or after others of
-    its store; `blocked`: its host gets no requests now; `scheduled`: it is not due yet.
+    """What a pending task waits for; null for other tasks.
+
+    `ready`: a worker may claim it, now or after others of its store; `blocked`: its host gets no requests now;
+    `scheduled`: it is not due yet.
     """
     blocked_by: str | None
     """Host that blocks a pending task; null if none does."""
@@ -5748,8 +5784,9 @@ class UserWithPassword(Struct, kw_only=True, frozen=True):
 
 
 class Variant(Struct, kw_only=True, frozen=True):
-    """One size or package of a product. Prices are per package, in the store's currency; omitted fields are
-    unknown or false.
+    """One size or package of a product.
+
+    Prices are per package, in the store's currency; omitted fields are unknown or false.
     """
 
     option: str
@@ -5804,8 +5841,9 @@ class VisitedPage(Struct, kw_only=True, frozen=True):
     """Path on the public site."""
     views: int
     daily_uniques_mean: float
-    """Mean number of daily unique visitors over the period. Daily uniques cannot be added up: a visitor who
-    returns the next day counts again.
+    """Mean number of daily unique visitors over the period.
+
+    Daily uniques cannot be added up: a visitor who returns the next day counts again.
     """
 
 
@@ -5843,8 +5881,9 @@ class VisitorPlace(Struct, kw_only=True, frozen=True):
     share: float | None
     """Share of all page views of the period, 0 to 1; null if there are none."""
     daily_uniques_mean: float
-    """Mean number of daily unique visitors over the period. Daily uniques cannot be added up: a visitor who
-    returns the next day counts again.
+    """Mean number of daily unique visitors over the period.
+
+    Daily uniques cannot be added up: a visitor who returns the next day counts again.
     """
 
 
@@ -5866,8 +5905,9 @@ class Visitors(Struct, kw_only=True, frozen=True):
     """The day after the last one."""
     views: int
     daily_uniques_mean: float
-    """Mean number of daily unique visitors over the period. Daily uniques cannot be added up: a visitor who
-    returns the next day counts again.
+    """Mean number of daily unique visitors over the period.
+
+    Daily uniques cannot be added up: a visitor who returns the next day counts again.
     """
     views_without_place: int
     """Page views without a known location."""
@@ -5923,8 +5963,8 @@ class Worker(Struct, kw_only=True, frozen=True):
     roles: list[str] | None
     """Roles it accepts; null for all roles."""
     status: str
-    """`active`: claims tasks; `paused`: paused by an operator; `backing_off`: the machine is overloaded;
-    `stopping`: finishes running tasks; `stopped`: has deregistered.
+    """`active`: claims tasks; `paused`: paused by an operator; `backing_off`: the machine is overloaded; `stopping`:
+    finishes running tasks; `stopped`: has deregistered.
     """
     alive: bool
     """Whether it has not stopped and sent a heartbeat in the last two minutes."""
@@ -5996,8 +6036,8 @@ class WorkerDetails(Struct, kw_only=True, frozen=True):
     roles: list[str] | None
     """Roles it accepts; null for all roles."""
     status: str
-    """`active`: claims tasks; `paused`: paused by an operator; `backing_off`: the machine is overloaded;
-    `stopping`: finishes running tasks; `stopped`: has deregistered.
+    """`active`: claims tasks; `paused`: paused by an operator; `backing_off`: the machine is overloaded; `stopping`:
+    finishes running tasks; `stopped`: has deregistered.
     """
     alive: bool
     """Whether it has not stopped and sent a heartbeat in the last two minutes."""
@@ -6031,8 +6071,8 @@ class WorkerHour(Struct, kw_only=True, frozen=True):
 
 
 class WorkersNeeded(Struct, kw_only=True, frozen=True):
-    """Number of workers that would finish the pending tasks in time, but for blocked ones; null if none completed
-    in the last hour.
+    """Number of workers that would finish the pending tasks in time, but for blocked ones; null if none completed in
+    the last hour.
     """
 
     for_1_hour: int | None

@@ -31,8 +31,7 @@ class SyncMethods(SyncTransport):
         """Readiness probe.
 
         Checks the database, its schema, the archive directory, the proxies and the hosts. No active proxy, or a
-        platform without
-        an available host, is only a warning: the server works without them, workers do not.
+        platform without an available host, is only a warning: the server works without them, workers do not.
         """
         call = Call(method="GET", path="/readyz", returns=models.Readiness)
         return cast("models.Readiness", self.call(call))
@@ -40,9 +39,8 @@ class SyncMethods(SyncTransport):
     def metrics(self) -> bytes:
         """Prometheus metrics.
 
-        HTTP metrics of this process, and queue, worker, schedule and payload metrics from the database, at most
-        a few seconds old.
-        Workers serve their own metrics (METRICS_PORT).
+        HTTP metrics of this process, and queue, worker, schedule and payload metrics from the database, at most a few
+        seconds old. Workers serve their own metrics (METRICS_PORT).
         """
         call = Call(method="GET", path="/metrics", returns=bytes)
         return cast("bytes", self.call(call))
@@ -57,8 +55,9 @@ class SyncMethods(SyncTransport):
 
         Lists all alert rules by id.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
         """
         call = Call(
             method="GET",
@@ -85,9 +84,8 @@ class SyncMethods(SyncTransport):
     def show_analytics(self) -> models.Overview:
         """List available reports.
 
-        Returns the time of the last refresh and the size of each report. `analytics_refresh` recomputes them,
-        by default every 6
-        hours.
+        Returns the time of the last refresh and the size of each report. `analytics_refresh` recomputes them, by
+        default every 6 hours.
         """
         call = Call(method="GET", path="/api/analytics", returns=models.Overview)
         return cast("models.Overview", self.call(call))
@@ -109,23 +107,24 @@ class SyncMethods(SyncTransport):
 
         Lists all requests within the retention period: proxy, waiting time, duration, outcome.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        since: Only entries at or after this time (ISO 8601 with offset).
-        until: Only entries before this time (ISO 8601 with offset).
-        task_id: Only requests of this task.
-        dispensary_id: Only requests for this store.
-        host: Only requests to this host.
-        proxy_id: Only requests through this proxy.
-        verdict: Only these outcomes (repeatable).
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            since: Only entries at or after this time (ISO 8601 with offset).
+            until: Only entries before this time (ISO 8601 with offset).
+            task_id: Only requests of this task.
+            dispensary_id: Only requests for this store.
+            host: Only requests to this host.
+            proxy_id: Only requests through this proxy.
+            verdict: Only these outcomes (repeatable).
         """
         call = Call(
             method="GET",
             path="/api/attempts",
             returns=Page[models.FetchAttempt],
             query={
-                "limit": limit, "cursor": cursor, "since": since, "until": until, "task_id": task_id, "dispensary_id":
-                dispensary_id, "host": host, "proxy_id": proxy_id, "verdict": verdict,
+                "limit": limit, "cursor": cursor, "since": since, "until": until, "task_id": task_id,
+                "dispensary_id": dispensary_id, "host": host, "proxy_id": proxy_id, "verdict": verdict,
             },
         )
         return Pages(self, call, models.FetchAttempt, Page[models.FetchAttempt])
@@ -146,14 +145,15 @@ class SyncMethods(SyncTransport):
 
         Lists all changes made by users and their programs through the API, the dashboard and the command line.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        since: Only entries at or after this time (ISO 8601 with offset).
-        until: Only entries before this time (ISO 8601 with offset).
-        actor: Only entries of this actor.
-        action: Only this action, for example `user_added`.
-        subject_kind: Only objects of this kind, for example `user` or `alert_rule`.
-        subject_id: Only the object with this id or name.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            since: Only entries at or after this time (ISO 8601 with offset).
+            until: Only entries before this time (ISO 8601 with offset).
+            actor: Only entries of this actor.
+            action: Only this action, for example `user_added`.
+            subject_kind: Only objects of this kind, for example `user` or `alert_rule`.
+            subject_id: Only the object with this id or name.
         """
         call = Call(
             method="GET",
@@ -183,18 +183,19 @@ class SyncMethods(SyncTransport):
 
         Lists products in the most stores first, with the prices of each size over locations.
 
-        near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-        position are left out.
-        miles: Distance from `near`, in miles; 25 if omitted.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        q: Only products whose name or brand contains this text, case-insensitive.
-        brand_id: Only products of this brand; a merged brand is followed.
-        category: Only this canonical category.
-        state: Only products on the menu of a store in these states, for example NM (repeatable). Prices are
-        then of the stores that `state` and `near` select.
-        updated_since: Only products whose listings or stores became more or fewer at or after this time (ISO
-        8601 with offset).
+        Args:
+            near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
+                position are left out.
+            miles: Distance from `near`, in miles; 25 if omitted.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            q: Only products whose name or brand contains this text, case-insensitive.
+            brand_id: Only products of this brand; a merged brand is followed.
+            category: Only this canonical category.
+            state: Only products on the menu of a store in these states, for example NM (repeatable). Prices are then
+                of the stores that `state` and `near` select.
+            updated_since: Only products whose listings or stores became more or fewer at or after this time (ISO 8601
+                with offset).
         """
         call = Call(
             method="GET",
@@ -228,34 +229,33 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.Change | models.MatchChange, Page[models.Change | models.MatchChange]]:
         """List changes, newest first.
 
-        Lists each price or stock change between two crawls of a store, with the product before and after it, by
-        the time of the
-        later crawl. Canonical products that were merged or split are listed among them: `type` tells one from
-        the other.
+        Lists each price or stock change between two crawls of a store, with the product before and after it, by the
+        time of the later crawl. Canonical products that were merged or split are listed among them: `type` tells one
+        from the other.
 
-        A crawl that is accepted late appears further down, at its own time. A program that must not miss
-        anything reads the feed.
-        With rare matches a page may be short or empty and still have a `next`.
+        A crawl that is accepted late appears further down, at its own time. A program that must not miss anything
+        reads the feed. With rare matches a page may be short or empty and still have a `next`.
 
-        near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-        position are left out.
-        miles: Distance from `near`, in miles; 25 if omitted.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        since: Only entries at or after this time (ISO 8601 with offset).
-        until: Only entries before this time (ISO 8601 with offset).
-        kind: Only price or only stock changes; or price drops and rises of the cheapest option, or products
-        that went out of stock or came back; or canonical products that were merged or split, which are about no
-        store: a filter by store, state, location, position or percentage has none of them.
-        store: Only these stores (repeatable).
-        state: Only stores in these states, for example NM (repeatable).
-        category_canon: Only these canonical categories (repeatable).
-        brand: Only these brands, case-insensitive (repeatable).
-        canonical_product_id: Only these canonical products (repeatable); one that was merged into another is
-        followed.
-        brand_id: Only canonical products of these brands, by id (repeatable); merged brands are followed.
-        location_id: Only stores at these locations (repeatable); merged locations are followed.
-        percent: Only prices that changed by at least this much, in percent of the price before.
+        Args:
+            near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
+                position are left out.
+            miles: Distance from `near`, in miles; 25 if omitted.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            since: Only entries at or after this time (ISO 8601 with offset).
+            until: Only entries before this time (ISO 8601 with offset).
+            kind: Only price or only stock changes; or price drops and rises of the cheapest option, or products that
+                went out of stock or came back; or canonical products that were merged or split, which are about no
+                store: a filter by store, state, location, position or percentage has none of them.
+            store: Only these stores (repeatable).
+            state: Only stores in these states, for example NM (repeatable).
+            category_canon: Only these canonical categories (repeatable).
+            brand: Only these brands, case-insensitive (repeatable).
+            canonical_product_id: Only these canonical products (repeatable); one that was merged into another is
+                followed.
+            brand_id: Only canonical products of these brands, by id (repeatable); merged brands are followed.
+            location_id: Only stores at these locations (repeatable); merged locations are followed.
+            percent: Only prices that changed by at least this much, in percent of the price before.
         """
         call = Call(
             method="GET",
@@ -275,7 +275,8 @@ class SyncMethods(SyncTransport):
 
         With known stores, and estimates of the requests that crawling them takes.
 
-        platform: Platform; the first one if omitted.
+        Args:
+            platform: Platform; the first one if omitted.
         """
         call = Call(
             method="GET",
@@ -288,9 +289,8 @@ class SyncMethods(SyncTransport):
     def put(self, body: models.ChooseStates) -> models.DiscoveryChoice:
         """Choose the states in which stores are discovered.
 
-        Creates or enables a `store_discovery` schedule for each chosen state and disables those of the
-        platform's other states. The
-        first run is due at once; every store that is found is crawled every four hours.
+        Creates or enables a `store_discovery` schedule for each chosen state and disables those of the platform's
+        other states. The first run is due at once; every store that is found is crawled every four hours.
         """
         call = Call(method="PUT", path="/api/discovery", returns=models.DiscoveryChoice, body=body)
         return cast("models.DiscoveryChoice", self.call(call))
@@ -320,19 +320,20 @@ class SyncMethods(SyncTransport):
 
         Lists shops by id: each once, however many platforms and licences it is on.
 
-        near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-        position are left out.
-        miles: Distance from `near`, in miles; 25 if omitted.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Only locations in these states (repeatable).
-        status: Only locations of this status. `open`: a menu was read in the last 7 days; `licence_ended`: so
-        it was, but all known licences ended; `no_menu`: no current menu; `closed`: no current menu, and all
-        known licences ended.
-        several: Only locations with several menus (`true`) or one (`false`).
-        q: Only locations whose name, chain, address or city contains this text.
-        updated_since: Only locations that moved, or were renamed, merged or split at or after this time (ISO
-        8601 with offset).
+        Args:
+            near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
+                position are left out.
+            miles: Distance from `near`, in miles; 25 if omitted.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Only locations in these states (repeatable).
+            status: Only locations of this status. `open`: a menu was read in the last 7 days; `licence_ended`: so it
+                was, but all known licences ended; `no_menu`: no current menu; `closed`: no current menu, and all
+                known licences ended.
+            several: Only locations with several menus (`true`) or one (`false`).
+            q: Only locations whose name, chain, address or city contains this text.
+            updated_since: Only locations that moved, or were renamed, merged or split at or after this time (ISO 8601
+                with offset).
         """
         call = Call(
             method="GET",
@@ -359,12 +360,13 @@ class SyncMethods(SyncTransport):
 
         Lists the licences of all imported registers by id, with their locations.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Only licences of these states (repeatable).
-        linked: Only licences with (`true`) or without (`false`) a location.
-        ended: Only licences that are gone, expired or inactive (`true`), or the others.
-        q: Only licences whose number, holder, trade name or city contains this text.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Only licences of these states (repeatable).
+            linked: Only licences with (`true`) or without (`false`) a location.
+            ended: Only licences that are gone, expired or inactive (`true`), or the others.
+            q: Only licences whose number, holder, trade name or city contains this text.
         """
         call = Call(
             method="GET",
@@ -394,10 +396,11 @@ class SyncMethods(SyncTransport):
 
         Lists all archived responses of the platforms.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        status: Only payloads with this status.
-        dispensary_id: Only payloads of this store.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            status: Only payloads with this status.
+            dispensary_id: Only payloads of this store.
         """
         call = Call(
             method="GET",
@@ -439,33 +442,34 @@ class SyncMethods(SyncTransport):
 
         Searches all stores, as of their last crawls, including products no longer on the menu.
 
-        near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-        position are left out.
-        miles: Distance from `near`, in miles; 25 if omitted.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        brand: Only these brands, as /api/brands lists them (repeatable).
-        category: Only these categories, as the platform names them (repeatable).
-        strain_type: Only these strain types, as the platform names them (repeatable).
-        category_canon: Only these canonical categories (repeatable).
-        subcategory_canon: Only these canonical subcategories (repeatable).
-        strain_canon: Only these canonical strain types (repeatable).
-        stock: Only this stock status (repeatable).
-        present: Only products in (`true`) or missing from (`false`) their store's last crawl.
-        q: Only products whose name contains this text, case-insensitive.
-        price_min: Minimum price of the cheapest option, in US dollars.
-        price_max: Maximum price of the cheapest option, in US dollars.
-        new_since: Only products seen for the first time at or after this time (ISO 8601 with offset), other
-        than in the first crawl of their store.
-        gone_since: Only products that left the menu at or after this time (ISO 8601 with offset).
-        updated_since: Only products of which anything changed at or after this time (ISO 8601 with offset).
-        canonical_product_id: Only these canonical products (repeatable); one that was merged into another is
-        followed.
-        brand_id: Only canonical products of these brands, by id (repeatable); merged brands are followed.
-        location_id: Only stores at these locations (repeatable); merged locations are followed.
-        order: `updated` is most recently changed first; products without a price come last.
-        store: Only these stores (repeatable).
-        state: Only stores in these states, for example NM (repeatable).
+        Args:
+            near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
+                position are left out.
+            miles: Distance from `near`, in miles; 25 if omitted.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            brand: Only these brands, as /api/brands lists them (repeatable).
+            category: Only these categories, as the platform names them (repeatable).
+            strain_type: Only these strain types, as the platform names them (repeatable).
+            category_canon: Only these canonical categories (repeatable).
+            subcategory_canon: Only these canonical subcategories (repeatable).
+            strain_canon: Only these canonical strain types (repeatable).
+            stock: Only this stock status (repeatable).
+            present: Only products in (`true`) or missing from (`false`) their store's last crawl.
+            q: Only products whose name contains this text, case-insensitive.
+            price_min: Minimum price of the cheapest option, in US dollars.
+            price_max: Maximum price of the cheapest option, in US dollars.
+            new_since: Only products seen for the first time at or after this time (ISO 8601 with offset), other than
+                in the first crawl of their store.
+            gone_since: Only products that left the menu at or after this time (ISO 8601 with offset).
+            updated_since: Only products of which anything changed at or after this time (ISO 8601 with offset).
+            canonical_product_id: Only these canonical products (repeatable); one that was merged into another is
+                followed.
+            brand_id: Only canonical products of these brands, by id (repeatable); merged brands are followed.
+            location_id: Only stores at these locations (repeatable); merged locations are followed.
+            order: `updated` is most recently changed first; products without a price come last.
+            store: Only these stores (repeatable).
+            state: Only stores in these states, for example NM (repeatable).
         """
         call = Call(
             method="GET",
@@ -475,9 +479,9 @@ class SyncMethods(SyncTransport):
                 "near": near, "miles": miles, "limit": limit, "cursor": cursor, "brand": brand, "category": category,
                 "strain_type": strain_type, "category_canon": category_canon, "subcategory_canon": subcategory_canon,
                 "strain_canon": strain_canon, "stock": stock, "present": present, "q": q, "price_min": price_min,
-                "price_max": price_max, "new_since": new_since, "gone_since": gone_since, "updated_since":
-                updated_since, "canonical_product_id": canonical_product_id, "brand_id": brand_id, "location_id":
-                location_id, "order": order, "store": store, "state": state,
+                "price_max": price_max, "new_since": new_since, "gone_since": gone_since,
+                "updated_since": updated_since, "canonical_product_id": canonical_product_id, "brand_id": brand_id,
+                "location_id": location_id, "order": order, "store": store, "state": state,
             },
         )
         return Pages(self, call, models.Product, Page[models.Product])
@@ -494,10 +498,11 @@ class SyncMethods(SyncTransport):
 
         Lists brands by name, with the number of products. Products without a brand are not counted.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        store: Only names that occur in these stores (repeatable).
-        q: Only names that contain this text, case-insensitive.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            store: Only names that occur in these stores (repeatable).
+            q: Only names that contain this text, case-insensitive.
         """
         call = Call(
             method="GET",
@@ -519,10 +524,11 @@ class SyncMethods(SyncTransport):
 
         Lists categories by name, with the number of products. Products without a category are not counted.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        store: Only names that occur in these stores (repeatable).
-        q: Only names that contain this text, case-insensitive.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            store: Only names that occur in these stores (repeatable).
+            q: Only names that contain this text, case-insensitive.
         """
         call = Call(
             method="GET",
@@ -546,12 +552,13 @@ class SyncMethods(SyncTransport):
 
         Lists proxies with their health, by id.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        active: Only active proxies (`true`), or only inactive ones (`false`).
-        status: Only this status; `failing`: active, with three failures or refusals in a row.
-        tag: Only proxies with this tag.
-        q: Only proxies with this text in address or location.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            active: Only active proxies (`true`), or only inactive ones (`false`).
+            status: Only this status; `failing`: active, with three failures or refusals in a row.
+            tag: Only proxies with this tag.
+            q: Only proxies with this text in address or location.
         """
         call = Call(
             method="GET",
@@ -564,9 +571,8 @@ class SyncMethods(SyncTransport):
     def add_proxies(self, body: models.NewProxies, *, idempotency_key: str | None = None) -> models.ProxyResults:
         """Add proxies.
 
-        Tests each proxy with one request to the platform. A proxy that fails is added as inactive and probed
-        again automatically.
-        Invalid entries are reported by index; the others are added.
+        Tests each proxy with one request to the platform. A proxy that fails is added as inactive and probed again
+        automatically. Invalid entries are reported by index; the others are added.
         """
         call = Call(
             method="POST",
@@ -612,7 +618,8 @@ class SyncMethods(SyncTransport):
 
         Up to 6 results of each kind. Users are found with the permission `accounts:write`.
 
-        q: A number, or words that the name contains; a misspelled word of a store's name finds it too.
+        Args:
+            q: A number, or words that the name contains; a misspelled word of a store's name finds it too.
         """
         call = Call(method="GET", path="/api/search", returns=models.SearchResults, query={"q": q})
         return cast("models.SearchResults", self.call(call))
@@ -647,7 +654,8 @@ class SyncMethods(SyncTransport):
         Lists the settings of this server by group. A secret is shown only as set or not, an address without its
         login.
 
-        changed: Only settings that differ from their default.
+        Args:
+            changed: Only settings that differ from their default.
         """
         call = Call(method="GET", path="/api/settings", returns=models.SettingList, query={"changed": changed})
         return cast("models.SettingList", self.call(call))
@@ -670,18 +678,19 @@ class SyncMethods(SyncTransport):
 
         Lists all known stores by id.
 
-        near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-        position are left out.
-        miles: Distance from `near`, in miles; 25 if omitted.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        platform: Only stores on this platform.
-        state: Only stores in these states or provinces (repeatable).
-        crawl_enabled: Only stores with crawling enabled (`true`) or disabled (`false`).
-        freshness: Only stores with a menu of this age (repeatable). `late`: overdue by a quarter of the crawl
-        interval; `stale`: twice as old as the interval; `off`: crawling disabled.
-        q: Only stores whose name, city or slug contains this text, case-insensitive.
-        updated_since: Only stores that were crawled or changed at or after this time (ISO 8601 with offset).
+        Args:
+            near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
+                position are left out.
+            miles: Distance from `near`, in miles; 25 if omitted.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            platform: Only stores on this platform.
+            state: Only stores in these states or provinces (repeatable).
+            crawl_enabled: Only stores with crawling enabled (`true`) or disabled (`false`).
+            freshness: Only stores with a menu of this age (repeatable). `late`: overdue by a quarter of the crawl
+                interval; `stale`: twice as old as the interval; `off`: crawling disabled.
+            q: Only stores whose name, city or slug contains this text, case-insensitive.
+            updated_since: Only stores that were crawled or changed at or after this time (ISO 8601 with offset).
         """
         call = Call(
             method="GET",
@@ -727,20 +736,21 @@ class SyncMethods(SyncTransport):
 
         Lists all tasks within the retention period.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        role: Only these roles (repeatable).
-        status: Only these statuses (repeatable); `ready`, `blocked` and `scheduled` select pending tasks.
-        dispensary_id: Only tasks for this store.
-        platform: Only tasks for this platform.
-        created_after: Only tasks enqueued at or after this time (ISO 8601 with offset).
-        created_before: Only tasks enqueued before this time (ISO 8601 with offset).
-        worker_id: Only tasks claimed by this worker (id, name or pod/name), now or when they ended.
-        error: Only tasks whose reason (`error_message`) contains this text, case-insensitive.
-        q: Search expression as in the dashboard: `role:payload_fetch state:failed,cancelled store:green-leaf
-        worker:NAME platform:dutchie id:12,13 priority:>=10 created:>2026-11-01 created:>=-24h ended:>=-24h
-        args.payload_id:5 cause:3f2a91c04d7e error:"HTTP 403" timeout`. It is combined with the other
-        parameters; a filter may be given only once.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            role: Only these roles (repeatable).
+            status: Only these statuses (repeatable); `ready`, `blocked` and `scheduled` select pending tasks.
+            dispensary_id: Only tasks for this store.
+            platform: Only tasks for this platform.
+            created_after: Only tasks enqueued at or after this time (ISO 8601 with offset).
+            created_before: Only tasks enqueued before this time (ISO 8601 with offset).
+            worker_id: Only tasks claimed by this worker (id, name or pod/name), now or when they ended.
+            error: Only tasks whose reason (`error_message`) contains this text, case-insensitive.
+            q: Search expression as in the dashboard: `role:payload_fetch state:failed,cancelled store:green-leaf
+                worker:NAME platform:dutchie id:12,13 priority:>=10 created:>2026-11-01 created:>=-24h ended:>=-24h
+                args.payload_id:5 cause:3f2a91c04d7e error:"HTTP 403" timeout`. It is combined with the other
+                parameters; a filter may be given only once.
         """
         call = Call(
             method="GET",
@@ -748,8 +758,8 @@ class SyncMethods(SyncTransport):
             returns=Page[models.TaskRow],
             query={
                 "limit": limit, "cursor": cursor, "role": role, "status": status, "dispensary_id": dispensary_id,
-                "platform": platform, "created_after": created_after, "created_before": created_before, "worker_id":
-                worker_id, "error": error, "q": q,
+                "platform": platform, "created_after": created_after, "created_before": created_before,
+                "worker_id": worker_id, "error": error, "q": q,
             },
         )
         return Pages(self, call, models.TaskRow, Page[models.TaskRow])
@@ -757,9 +767,8 @@ class SyncMethods(SyncTransport):
     def create_task(self, body: models.NewTask, *, idempotency_key: str | None = None) -> models.EnqueuedTask:
         """Enqueue a task.
 
-        Only one task per store and task type is pending at a time: a second request returns that task and may
-        raise its
-        priority.
+        Only one task per store and task type is pending at a time: a second request returns that task and may raise
+        its priority.
         """
         call = Call(
             method="POST",
@@ -781,9 +790,10 @@ class SyncMethods(SyncTransport):
 
         Lists your tokens by id, including expired and revoked ones; with `all` those of all users.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        all: List the tokens of all users; requires `accounts:write`.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            all: List the tokens of all users; requires `accounts:write`.
         """
         call = Call(
             method="GET",
@@ -812,8 +822,9 @@ class SyncMethods(SyncTransport):
 
         Lists all users by id.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
         """
         call = Call(
             method="GET",
@@ -827,8 +838,7 @@ class SyncMethods(SyncTransport):
         """Create a user.
 
         Returns a one-time password, which must be changed at the first login. The new role cannot have more
-        permissions than your
-        own.
+        permissions than your own.
         """
         call = Call(
             method="POST",
@@ -844,7 +854,8 @@ class SyncMethods(SyncTransport):
 
         Lists the views that you saved, of one screen or of all.
 
-        screen: Only views of this screen, for example `/tasks`.
+        Args:
+            screen: Only views of this screen, for example `/tasks`.
         """
         call = Call(method="GET", path="/api/views", returns=models.SavedViewList, query={"screen": screen})
         return cast("models.SavedViewList", self.call(call))
@@ -866,11 +877,11 @@ class SyncMethods(SyncTransport):
     def show_visitors(self, *, since: dt.date | None = None, until: dt.date | None = None) -> models.Visitors:
         """Get views and daily unique visitors.
 
-        Views of the public site by day and by kind of page. Bots and visitors who opt out (DNT, GPC) are not
-        counted.
+        Views of the public site by day and by kind of page. Bots and visitors who opt out (DNT, GPC) are not counted.
 
-        since: First day (UTC), for example 2026-11-20; 30 days ago if omitted.
-        until: Day after the last one (UTC); tomorrow if omitted. At most 400 days.
+        Args:
+            since: First day (UTC), for example 2026-11-20; 30 days ago if omitted.
+            until: Day after the last one (UTC); tomorrow if omitted. At most 400 days.
         """
         call = Call(
             method="GET",
@@ -894,12 +905,13 @@ class SyncMethods(SyncTransport):
 
         Lists workers with their current tasks, including stopped and silent ones.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        status: Only these statuses (repeatable).
-        alive: Only workers with (`true`) or without (`false`) a heartbeat in the last two minutes.
-        role: Only workers that accept this role.
-        pod: Only workers of this pod.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            status: Only these statuses (repeatable).
+            alive: Only workers with (`true`) or without (`false`) a heartbeat in the last two minutes.
+            role: Only workers that accept this role.
+            pod: Only workers of this pod.
         """
         call = Call(
             method="GET",
@@ -934,9 +946,10 @@ class SyncMethods(SyncTransport):
 
         Lists each event once, with the product before and after it, and the result of its notifications.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        rule_id: Only this rule.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            rule_id: Only this rule.
         """
         call = Call(
             method="GET",
@@ -958,10 +971,11 @@ class SyncMethods(SyncTransport):
 
         Lists deliveries with all attempts.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        rule_id: Only this rule.
-        status: Only this status.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            rule_id: Only this rule.
+            status: Only this status.
         """
         call = Call(
             method="GET",
@@ -981,16 +995,15 @@ class SyncMethods(SyncTransport):
     ) -> models.PriceIndex:
         """Price index by day.
 
-        How prices of the same items changed: a chained geometric index of matched items, 100 on the day `base`,
-        with a 95 % confidence
-        interval. Items that come and go have no effect. Relatives have no currency, so nothing is converted.
-        Days are computed six hours
-        after their end, and then stay as they are.
+        How prices of the same items changed: a chained geometric index of matched items, 100 on the day `base`, with
+        a 95 % confidence interval. Items that come and go have no effect. Relatives have no currency, so nothing is
+        converted. Days are computed six hours after their end, and then stay as they are.
 
-        state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state.
-        category: Canonical category, `all` for all of them together, or `unknown`.
-        from_: First day (UTC), for example 2026-11-20; 90 days before the last one if omitted.
-        to: Last day (UTC), included; the last computed one if omitted.
+        Args:
+            state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state.
+            category: Canonical category, `all` for all of them together, or `unknown`.
+            from_: First day (UTC), for example 2026-11-20; 90 days before the last one if omitted.
+            to: Last day (UTC), included; the last computed one if omitted.
         """
         call = Call(
             method="GET",
@@ -1012,11 +1025,12 @@ class SyncMethods(SyncTransport):
 
         Covers products on offer: options not out of stock, of products that were in their store's last crawl.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state;
-        all of these if omitted.
-        category: Canonical category, or `unknown`; all categories if omitted.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state; all
+                of these if omitted.
+            category: Canonical category, or `unknown`; all categories if omitted.
         """
         call = Call(
             method="GET",
@@ -1038,11 +1052,12 @@ class SyncMethods(SyncTransport):
 
         Number of products and stores per brand; within each state the largest first.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state;
-        all of these if omitted.
-        brand: Only this brand, case-insensitive.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state; all
+                of these if omitted.
+            brand: Only this brand, case-insensitive.
         """
         call = Call(
             method="GET",
@@ -1064,11 +1079,12 @@ class SyncMethods(SyncTransport):
 
         Number of products and stores per canonical category; within each state the largest first.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state;
-        all of these if omitted.
-        category: Canonical category, or `unknown`; all categories if omitted.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state; all
+                of these if omitted.
+            category: Canonical category, or `unknown`; all categories if omitted.
         """
         call = Call(
             method="GET",
@@ -1088,14 +1104,14 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.Discounts, pages.ListPricesPerGramPage[models.Discounts]]:
         """Share and depth of discounts.
 
-        Number of products on offer with an option below its regular price, and the discount, by state and
-        category.
+        Number of products on offer with an option below its regular price, and the discount, by state and category.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state;
-        all of these if omitted.
-        category: Canonical category, `all` for all of them together, or `unknown`; all of these if omitted.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state; all
+                of these if omitted.
+            category: Canonical category, `all` for all of them together, or `unknown`; all of these if omitted.
         """
         call = Call(
             method="GET",
@@ -1117,16 +1133,16 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.StockTimes, pages.ListPricesPerGramPage[models.StockTimes]]:
         """Time out of stock by group.
 
-        Share of the observed time in the window. Gaps of more than twice the crawl interval count neither as in
-        nor as out of
-        stock, nor does the time after the last crawl that found a product.
+        Share of the observed time in the window. Gaps of more than twice the crawl interval count neither as in nor
+        as out of stock, nor does the time after the last crawl that found a product.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        by: Dimension to aggregate by.
-        state: Only stores in this state (two letters), or `unknown`.
-        category: Canonical category, or `unknown`; all categories if omitted.
-        store: Only these stores (repeatable).
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            by: Dimension to aggregate by.
+            state: Only stores in this state (two letters), or `unknown`.
+            category: Canonical category, or `unknown`; all categories if omitted.
+            store: Only these stores (repeatable).
         """
         call = Call(
             method="GET",
@@ -1151,21 +1167,22 @@ class SyncMethods(SyncTransport):
 
         Each of the last 30 days (UTC), newest first: products seen for the first and for the last time.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        by: Dimension to aggregate each day by.
-        since: First day (UTC), for example 2026-11-20.
-        until: Day after the last one (UTC).
-        state: Only stores in this state (two letters), or `unknown`.
-        store: Only these stores (repeatable).
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            by: Dimension to aggregate each day by.
+            since: First day (UTC), for example 2026-11-20.
+            until: Day after the last one (UTC).
+            state: Only stores in this state (two letters), or `unknown`.
+            store: Only these stores (repeatable).
         """
         call = Call(
             method="GET",
             path="/api/analytics/new-and-gone",
             returns=pages.ListPricesPerGramPage[models.NewAndGone],
             query={
-                "limit": limit, "cursor": cursor, "by": by, "since": since, "until": until, "state": state, "store":
-                store,
+                "limit": limit, "cursor": cursor, "by": by, "since": since, "until": until, "state": state,
+                "store": store,
             },
         )
         return Pages(self, call, models.NewAndGone, pages.ListPricesPerGramPage[models.NewAndGone])
@@ -1184,20 +1201,21 @@ class SyncMethods(SyncTransport):
 
         Last crawl of each store, and the outcome of its scheduled crawls.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Only stores in this state (two letters), or `unknown`.
-        platform: Only stores on this platform.
-        stale: Only stale stores (`true`), or only stores that are not stale (`false`).
-        store: Only these stores (repeatable).
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Only stores in this state (two letters), or `unknown`.
+            platform: Only stores on this platform.
+            stale: Only stale stores (`true`), or only stores that are not stale (`false`).
+            store: Only these stores (repeatable).
         """
         call = Call(
             method="GET",
             path="/api/analytics/stores",
             returns=pages.ListPricesPerGramPage[models.StoreFreshness],
             query={
-                "limit": limit, "cursor": cursor, "state": state, "platform": platform, "stale": stale, "store":
-                store,
+                "limit": limit, "cursor": cursor, "state": state, "platform": platform, "stale": stale,
+                "store": store,
             },
         )
         return Pages(self, call, models.StoreFreshness, pages.ListPricesPerGramPage[models.StoreFreshness])
@@ -1212,8 +1230,9 @@ class SyncMethods(SyncTransport):
         For all states together and for each state: known and crawled stores, and the success rate of scheduled
         crawls.
 
-        state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state;
-        all of these if omitted.
+        Args:
+            state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state; all
+                of these if omitted.
         """
         call = Call(
             method="GET",
@@ -1236,26 +1255,26 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.ProductDistribution, pages.ListPricesPerGramPage[models.ProductDistribution]]:
         """Distribution of canonical products.
 
-        Share of locations with the product in stock, of all that have a menu and of those that carry its
-        category; the
-        widest first. A shop on two platforms counts once. Products of a single location are left out.
+        Share of locations with the product in stock, of all that have a menu and of those that carry its category;
+        the widest first. A shop on two platforms counts once. Products of a single location are left out.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state;
-        all of these if omitted.
-        category: Canonical category, or `unknown`; all categories if omitted.
-        brand: Only this brand, case-insensitive.
-        brand_id: Only this canonical brand; a merged one is followed.
-        canonical_product: Only this canonical product; one that was merged into another is followed.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state; all
+                of these if omitted.
+            category: Canonical category, or `unknown`; all categories if omitted.
+            brand: Only this brand, case-insensitive.
+            brand_id: Only this canonical brand; a merged one is followed.
+            canonical_product: Only this canonical product; one that was merged into another is followed.
         """
         call = Call(
             method="GET",
             path="/api/analytics/distribution",
             returns=pages.ListPricesPerGramPage[models.ProductDistribution],
             query={
-                "limit": limit, "cursor": cursor, "state": state, "category": category, "brand": brand, "brand_id":
-                brand_id, "canonical_product": canonical_product,
+                "limit": limit, "cursor": cursor, "state": state, "category": category, "brand": brand,
+                "brand_id": brand_id, "canonical_product": canonical_product,
             },
         )
         return Pages(self, call, models.ProductDistribution, pages.ListPricesPerGramPage[models.ProductDistribution])
@@ -1273,29 +1292,28 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.PriceDispersion, pages.ListPricesPerGramPage[models.PriceDispersion]]:
         """Price dispersion of canonical products.
 
-        Prices of one size of a canonical product over at least three locations, most locations first. Unlike
-        sizes, and options
-        without a size, are never compared. A shop on two platforms counts once, with its fresher menu. Left out
-        and counted are
-        stale menus, those with a newer one in quarantine, and prices above five times the median or below a
-        fifth of it.
+        Prices of one size of a canonical product over at least three locations, most locations first. Unlike sizes,
+        and options without a size, are never compared. A shop on two platforms counts once, with its fresher menu.
+        Left out and counted are stale menus, those with a newer one in quarantine, and prices above five times the
+        median or below a fifth of it.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state;
-        all of these if omitted.
-        category: Canonical category, or `unknown`; all categories if omitted.
-        brand: Only this brand, case-insensitive.
-        brand_id: Only this canonical brand; a merged one is followed.
-        canonical_product: Only this canonical product; one that was merged into another is followed.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state; all
+                of these if omitted.
+            category: Canonical category, or `unknown`; all categories if omitted.
+            brand: Only this brand, case-insensitive.
+            brand_id: Only this canonical brand; a merged one is followed.
+            canonical_product: Only this canonical product; one that was merged into another is followed.
         """
         call = Call(
             method="GET",
             path="/api/analytics/price-dispersion",
             returns=pages.ListPricesPerGramPage[models.PriceDispersion],
             query={
-                "limit": limit, "cursor": cursor, "state": state, "category": category, "brand": brand, "brand_id":
-                brand_id, "canonical_product": canonical_product,
+                "limit": limit, "cursor": cursor, "state": state, "category": category, "brand": brand,
+                "brand_id": brand_id, "canonical_product": canonical_product,
             },
         )
         return Pages(self, call, models.PriceDispersion, pages.ListPricesPerGramPage[models.PriceDispersion])
@@ -1313,27 +1331,27 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.PriceDispersion, pages.ListPricesPerGramPage[models.PriceDispersion]]:
         """Widest price gaps.
 
-        What the dearest location asks above the cheapest one for one size of a canonical product, by the ratio.
-        The rows are those
-        of the price dispersion, with the same left out: stale menus, those with a newer one in quarantine, and
-        implausible prices.
+        What the dearest location asks above the cheapest one for one size of a canonical product, by the ratio. The
+        rows are those of the price dispersion, with the same left out: stale menus, those with a newer one in
+        quarantine, and implausible prices.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state;
-        all of these if omitted.
-        category: Canonical category, or `unknown`; all categories if omitted.
-        brand: Only this brand, case-insensitive.
-        brand_id: Only this canonical brand; a merged one is followed.
-        canonical_product: Only this canonical product; one that was merged into another is followed.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state; all
+                of these if omitted.
+            category: Canonical category, or `unknown`; all categories if omitted.
+            brand: Only this brand, case-insensitive.
+            brand_id: Only this canonical brand; a merged one is followed.
+            canonical_product: Only this canonical product; one that was merged into another is followed.
         """
         call = Call(
             method="GET",
             path="/api/analytics/widest-gaps",
             returns=pages.ListPricesPerGramPage[models.PriceDispersion],
             query={
-                "limit": limit, "cursor": cursor, "state": state, "category": category, "brand": brand, "brand_id":
-                brand_id, "canonical_product": canonical_product,
+                "limit": limit, "cursor": cursor, "state": state, "category": category, "brand": brand,
+                "brand_id": brand_id, "canonical_product": canonical_product,
             },
         )
         return Pages(self, call, models.PriceDispersion, pages.ListPricesPerGramPage[models.PriceDispersion])
@@ -1352,18 +1370,18 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.CheapestQuarter, pages.ListPricesPerGramPage[models.CheapestQuarter]]:
         """Locations in the cheapest quarter.
 
-        How often a location is in the cheapest quarter of its state: its price for a product and size is at or
-        below the
-        first quartile, and below the median. Most often first; of at least five comparisons.
+        How often a location is in the cheapest quarter of its state: its price for a product and size is at or below
+        the first quartile, and below the median. Most often first; of at least five comparisons.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        by: Dimension to aggregate by.
-        state: Only stores in this state (two letters), or `unknown`.
-        category: Canonical category, or `unknown`; all categories if omitted.
-        brand: Only this brand, case-insensitive.
-        brand_id: Only this canonical brand; a merged one is followed.
-        store: Only these stores (repeatable).
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            by: Dimension to aggregate by.
+            state: Only stores in this state (two letters), or `unknown`.
+            category: Canonical category, or `unknown`; all categories if omitted.
+            brand: Only this brand, case-insensitive.
+            brand_id: Only this canonical brand; a merged one is followed.
+            store: Only these stores (repeatable).
         """
         call = Call(
             method="GET",
@@ -1390,26 +1408,27 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.CheckedSpecial, pages.ListPricesPerGramPage[models.CheckedSpecial]]:
         """Specials and what was really asked.
 
-        Each special on offer with a verdict: whether the store asked the regular price, or more, within 90
-        days, and a score for
-        how much of the stated saving is one against the usual price. Those that were never asked come first.
+        Each special on offer with a verdict: whether the store asked the regular price, or more, within 90 days, and
+        a score for how much of the stated saving is one against the usual price. Those that were never asked come
+        first.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        verdict: Only specials with this verdict.
-        state: Only stores in this state (two letters), or `unknown`.
-        category: Canonical category, or `unknown`; all categories if omitted.
-        brand: Only this brand, case-insensitive.
-        brand_id: Only this canonical brand; a merged one is followed.
-        store: Only these stores (repeatable).
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            verdict: Only specials with this verdict.
+            state: Only stores in this state (two letters), or `unknown`.
+            category: Canonical category, or `unknown`; all categories if omitted.
+            brand: Only this brand, case-insensitive.
+            brand_id: Only this canonical brand; a merged one is followed.
+            store: Only these stores (repeatable).
         """
         call = Call(
             method="GET",
             path="/api/analytics/specials",
             returns=pages.ListPricesPerGramPage[models.CheckedSpecial],
             query={
-                "limit": limit, "cursor": cursor, "verdict": verdict, "state": state, "category": category, "brand":
-                brand, "brand_id": brand_id, "store": store,
+                "limit": limit, "cursor": cursor, "verdict": verdict, "state": state, "category": category,
+                "brand": brand, "brand_id": brand_id, "store": store,
             },
         )
         return Pages(self, call, models.CheckedSpecial, pages.ListPricesPerGramPage[models.CheckedSpecial])
@@ -1429,25 +1448,26 @@ class SyncMethods(SyncTransport):
         """Smaller sizes at higher prices per unit.
 
         A smaller size of a canonical product in place of a larger one that is on no menu any more, at a higher
-        regular price per
-        gram, milligram or piece. Sizes of half or less are other packages and left out. Most stores first.
+        regular price per gram, milligram or piece. Sizes of half or less are other packages and left out. Most stores
+        first.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Only stores in this state (two letters), or `unknown`.
-        category: Canonical category, or `unknown`; all categories if omitted.
-        brand: Only this brand, case-insensitive.
-        brand_id: Only this canonical brand; a merged one is followed.
-        store: Only these stores (repeatable).
-        canonical_product: Only this canonical product; one that was merged into another is followed.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Only stores in this state (two letters), or `unknown`.
+            category: Canonical category, or `unknown`; all categories if omitted.
+            brand: Only this brand, case-insensitive.
+            brand_id: Only this canonical brand; a merged one is followed.
+            store: Only these stores (repeatable).
+            canonical_product: Only this canonical product; one that was merged into another is followed.
         """
         call = Call(
             method="GET",
             path="/api/analytics/shrinkflation",
             returns=pages.ListPricesPerGramPage[models.Shrinkflation],
             query={
-                "limit": limit, "cursor": cursor, "state": state, "category": category, "brand": brand, "brand_id":
-                brand_id, "store": store, "canonical_product": canonical_product,
+                "limit": limit, "cursor": cursor, "state": state, "category": category, "brand": brand,
+                "brand_id": brand_id, "store": store, "canonical_product": canonical_product,
             },
         )
         return Pages(self, call, models.Shrinkflation, pages.ListPricesPerGramPage[models.Shrinkflation])
@@ -1464,25 +1484,25 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.MarketDay, pages.ListPricesPerGramPage[models.MarketDay]]:
         """Stock and discounts by day.
 
-        Products on the menus by stock, and share and depth of discounts, by day (UTC), state and category,
-        newest first. As of the
-        last refresh of each day, of menus that were not stale then. Days are kept.
+        Products on the menus by stock, and share and depth of discounts, by day (UTC), state and category, newest
+        first. As of the last refresh of each day, of menus that were not stale then. Days are kept.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state;
-        all of these if omitted.
-        category: Canonical category, `all` for all of them together, or `unknown`; all of these if omitted.
-        since: First day (UTC), for example 2026-11-20.
-        until: Day after the last one (UTC).
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state; all
+                of these if omitted.
+            category: Canonical category, `all` for all of them together, or `unknown`; all of these if omitted.
+            since: First day (UTC), for example 2026-11-20.
+            until: Day after the last one (UTC).
         """
         call = Call(
             method="GET",
             path="/api/analytics/by-day",
             returns=pages.ListPricesPerGramPage[models.MarketDay],
             query={
-                "limit": limit, "cursor": cursor, "state": state, "category": category, "since": since, "until":
-                until,
+                "limit": limit, "cursor": cursor, "state": state, "category": category, "since": since,
+                "until": until,
             },
         )
         return Pages(self, call, models.MarketDay, pages.ListPricesPerGramPage[models.MarketDay])
@@ -1497,17 +1517,16 @@ class SyncMethods(SyncTransport):
     ) -> models.CheapestBasket:
         """Cheapest basket near a place.
 
-        Where several products cost least together: at one store, over two stores and over any number of stores,
-        with what is missing
-        where. As of now: options on offer, specials included, of menus that are not stale. A shop with menus on
-        two platforms is one
-        store.
+        Where several products cost least together: at one store, over two stores and over any number of stores, with
+        what is missing where. As of now: options on offer, specials included, of menus that are not stale. A shop
+        with menus on two platforms is one store.
 
-        item: What to buy (repeatable): the id of a canonical product or a canonical category, a colon and the
-        size; `*2` behind it for two of them. A product that is offered in one size only needs none.
-        near: The place: latitude and longitude in degrees. Stores without a position are left out.
-        miles: Distance from `near`, in miles.
-        medical: Whether prices for patients count where there is no other.
+        Args:
+            item: What to buy (repeatable): the id of a canonical product or a canonical category, a colon and the
+                size; `*2` behind it for two of them. A product that is offered in one size only needs none.
+            near: The place: latitude and longitude in degrees. Stores without a position are left out.
+            miles: Distance from `near`, in miles.
+            medical: Whether prices for patients count where there is no other.
         """
         call = Call(
             method="GET",
@@ -1530,25 +1549,26 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.LowestPrice, Page[models.LowestPrice]]:
         """Lowest prices now, in 90 days and ever.
 
-        The lowest price of each size of canonical products: now, within 90 days and since it was first
-        observed, with when and where.
-        Products in the most stores come first. Computed from the whole history, packed months included.
+        The lowest price of each size of canonical products: now, within 90 days and since it was first observed, with
+        when and where. Products in the most stores come first. Computed from the whole history, packed months
+        included.
 
-        limit: Maximum number of products per page; each has a row for each size.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        canonical_product: Only this canonical product; one that was merged into another is followed.
-        q: Only products whose name or brand contains this text, case-insensitive.
-        brand_id: Only products of this brand; a merged brand is followed.
-        category: Only this canonical category.
-        state: Only prices at stores in this state.
+        Args:
+            limit: Maximum number of products per page; each has a row for each size.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            canonical_product: Only this canonical product; one that was merged into another is followed.
+            q: Only products whose name or brand contains this text, case-insensitive.
+            brand_id: Only products of this brand; a merged brand is followed.
+            category: Only this canonical category.
+            state: Only prices at stores in this state.
         """
         call = Call(
             method="GET",
             path="/api/analytics/lowest-prices",
             returns=Page[models.LowestPrice],
             query={
-                "limit": limit, "cursor": cursor, "canonical_product": canonical_product, "q": q, "brand_id":
-                brand_id, "category": category, "state": state,
+                "limit": limit, "cursor": cursor, "canonical_product": canonical_product, "q": q,
+                "brand_id": brand_id, "category": category, "state": state,
             },
         )
         return Pages(self, call, models.LowestPrice, Page[models.LowestPrice])
@@ -1556,8 +1576,7 @@ class SyncMethods(SyncTransport):
     def list_capacity(self) -> models.CapacityList:
         """Get the capacity of every role.
 
-        Backlog, throughput, and the number of workers that would finish the backlog in one, four and eight
-        hours.
+        Backlog, throughput, and the number of workers that would finish the backlog in one, four and eight hours.
         """
         call = Call(method="GET", path="/api/tasks/capacity", returns=models.CapacityList)
         return cast("models.CapacityList", self.call(call))
@@ -1583,33 +1602,31 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.Change | models.MatchChange, pages.FollowChangesPage[models.Change | models.MatchChange]]:
         """Get the change feed.
 
-        Returns the same changes in the order in which crawls were accepted, and by product within a crawl.
-        Store `next` and use it
-        for the next request: it returns everything accepted since, once, including crawls with older times.
-        Without a cursor the
-        feed starts with the first crawl. A store that is rebuilt from its archive appears again: a change is
-        identified by its
-        product and time.
+        Returns the same changes in the order in which crawls were accepted, and by product within a crawl. Store
+        `next` and use it for the next request: it returns everything accepted since, once, including crawls with
+        older times. Without a cursor the feed starts with the first crawl. A store that is rebuilt from its archive
+        appears again: a change is identified by its product and time.
 
-        near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-        position are left out.
-        miles: Distance from `near`, in miles; 25 if omitted.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        since: Only entries at or after this time (ISO 8601 with offset).
-        until: Only entries before this time (ISO 8601 with offset).
-        kind: Only price or only stock changes; or price drops and rises of the cheapest option, or products
-        that went out of stock or came back; or canonical products that were merged or split, which are about no
-        store: a filter by store, state, location, position or percentage has none of them.
-        store: Only these stores (repeatable).
-        state: Only stores in these states, for example NM (repeatable).
-        category_canon: Only these canonical categories (repeatable).
-        brand: Only these brands, case-insensitive (repeatable).
-        canonical_product_id: Only these canonical products (repeatable); one that was merged into another is
-        followed.
-        brand_id: Only canonical products of these brands, by id (repeatable); merged brands are followed.
-        location_id: Only stores at these locations (repeatable); merged locations are followed.
-        percent: Only prices that changed by at least this much, in percent of the price before.
+        Args:
+            near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
+                position are left out.
+            miles: Distance from `near`, in miles; 25 if omitted.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            since: Only entries at or after this time (ISO 8601 with offset).
+            until: Only entries before this time (ISO 8601 with offset).
+            kind: Only price or only stock changes; or price drops and rises of the cheapest option, or products that
+                went out of stock or came back; or canonical products that were merged or split, which are about no
+                store: a filter by store, state, location, position or percentage has none of them.
+            store: Only these stores (repeatable).
+            state: Only stores in these states, for example NM (repeatable).
+            category_canon: Only these canonical categories (repeatable).
+            brand: Only these brands, case-insensitive (repeatable).
+            canonical_product_id: Only these canonical products (repeatable); one that was merged into another is
+                followed.
+            brand_id: Only canonical products of these brands, by id (repeatable); merged brands are followed.
+            location_id: Only stores at these locations (repeatable); merged locations are followed.
+            percent: Only prices that changed by at least this much, in percent of the price before.
         """
         call = Call(
             method="GET",
@@ -1627,9 +1644,8 @@ class SyncMethods(SyncTransport):
     def start_crawl(self, body: models.NewCrawl, *, idempotency_key: str | None = None) -> models.Crawl:
         """Start a search crawl.
 
-        Searches a shop for keywords and reads the products found. The first page is submitted immediately, the
-        others with
-        a random gap (`gap_min_seconds` to `gap_max_seconds`).
+        Searches a shop for keywords and reads the products found. The first page is submitted immediately, the others
+        with a random gap (`gap_min_seconds` to `gap_max_seconds`).
         """
         call = Call(
             method="POST",
@@ -1651,9 +1667,10 @@ class SyncMethods(SyncTransport):
 
         Lists search crawls with their progress.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        status: Only these statuses.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            status: Only these statuses.
         """
         call = Call(
             method="GET",
@@ -1673,14 +1690,14 @@ class SyncMethods(SyncTransport):
     ) -> models.FailureList:
         """List failures by cause.
 
-        Groups failed tasks by role, platform and error message without numbers, ids and names; open ones first,
-        those with the most
-        failed tasks first.
+        Groups failed tasks by role, platform and error message without numbers, ids and names; open ones first, those
+        with the most failed tasks first.
 
-        window: Only tasks that failed within this time; `all`: as long as kept.
-        role: Only these roles (repeatable).
-        status: Only failures with this status.
-        limit: Maximum number of failures.
+        Args:
+            window: Only tasks that failed within this time; `all`: as long as kept.
+            role: Only these roles (repeatable).
+            status: Only failures with this status.
+            limit: Maximum number of failures.
         """
         call = Call(
             method="GET",
@@ -1707,8 +1724,8 @@ class SyncMethods(SyncTransport):
     def enqueue_batch(self, body: models.Batch, *, idempotency_key: str | None = None) -> models.BatchResult:
         """Enqueue up to 10,000 tasks.
 
-        All of them are enqueued, or none if one is invalid. Only one task per store and task type is pending at
-        a time.
+        All of them are enqueued, or none if one is invalid. Only one task per store and task type is pending at a
+        time.
         """
         call = Call(
             method="POST",
@@ -1727,8 +1744,7 @@ class SyncMethods(SyncTransport):
     ) -> models.StoresEnqueued:
         """Enqueue work for every store of a state.
 
-        Creates one task for each enabled and resolved store of the state, or with `only_due` for those that are
-        due.
+        Creates one task for each enabled and resolved store of the state, or with `only_due` for those that are due.
         """
         call = Call(
             method="POST",
@@ -1742,9 +1758,8 @@ class SyncMethods(SyncTransport):
     def import_licences(self, body: models.Register, *, idempotency_key: str | None = None) -> models.LicenceImport:
         """Import a licence register.
 
-        Imports the register of a state. Idempotent: licences are added, updated, or marked as gone. Lines that
-        are no licence are
-        skipped and returned with the reason. Stores are linked to the licences within seconds.
+        Imports the register of a state. Idempotent: licences are added, updated, or marked as gone. Lines that are no
+        licence are skipped and returned with the reason. Stores are linked to the licences within seconds.
         """
         call = Call(
             method="POST",
@@ -1768,8 +1783,9 @@ class SyncMethods(SyncTransport):
 
         Explains why two products of stores are, or are not, one canonical product.
 
-        a: Id of a product of a store.
-        b: Id of a product of a store.
+        Args:
+            a: Id of a product of a store.
+            b: Id of a product of a store.
         """
         call = Call(
             method="GET",
@@ -1794,14 +1810,15 @@ class SyncMethods(SyncTransport):
 
         Lists pairs that a person should judge, the most doubtful and most used first.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        category: Only this kind of product: flower, vape, concentrate, edible, topical, gear, cultivation or
-        other.
-        brand: Only pairs of this brand: id, name or a spelling.
-        together: Whether they are in one canonical product now.
-        min_impact: Minimum number of listings it moves.
-        skipped: Only pairs that were skipped, else only those that were not.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            category: Only this kind of product: flower, vape, concentrate, edible, topical, gear, cultivation or
+                other.
+            brand: Only pairs of this brand: id, name or a spelling.
+            together: Whether they are in one canonical product now.
+            min_impact: Minimum number of listings it moves.
+            skipped: Only pairs that were skipped, else only those that were not.
         """
         call = Call(
             method="GET",
@@ -1828,20 +1845,21 @@ class SyncMethods(SyncTransport):
 
         Lists decisions of people about pairs of products, and whether the matcher has applied them.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        same: Only those that say same (`true`) or different (`false`).
-        active: Only those in force, or only those that were withdrawn.
-        made_by: Only those by this user.
-        product: Only those about these products.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            same: Only those that say same (`true`) or different (`false`).
+            active: Only those in force, or only those that were withdrawn.
+            made_by: Only those by this user.
+            product: Only those about these products.
         """
         call = Call(
             method="GET",
             path="/api/matching/corrections",
             returns=Page[models.Correction],
             query={
-                "limit": limit, "cursor": cursor, "same": same, "active": active, "made_by": made_by, "product":
-                product,
+                "limit": limit, "cursor": cursor, "same": same, "active": active, "made_by": made_by,
+                "product": product,
             },
         )
         return Pages(self, call, models.Correction, Page[models.Correction])
@@ -1854,9 +1872,8 @@ class SyncMethods(SyncTransport):
     ) -> models.CorrectionResult:
         """Correct the matching of two products.
 
-        Says that two products are the same, or different. It holds for everything that is written like them,
-        and wins over the matcher.
-        A contradiction of earlier corrections is refused, naming their ids.
+        Says that two products are the same, or different. It holds for everything that is written like them, and wins
+        over the matcher. A contradiction of earlier corrections is refused, naming their ids.
         """
         call = Call(
             method="POST",
@@ -1879,10 +1896,11 @@ class SyncMethods(SyncTransport):
 
         Lists canonical brands by name.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        q: Text that the name or a spelling contains, case-insensitive.
-        merged: Only brands that were merged into others, or only the rest.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            q: Text that the name or a spelling contains, case-insensitive.
+            merged: Only brands that were merged into others, or only the rest.
         """
         call = Call(
             method="GET",
@@ -1897,7 +1915,8 @@ class SyncMethods(SyncTransport):
 
         Tasks enqueued and finished, with percentiles of their duration and wait.
 
-        hours: How far to go back; longer times have longer intervals.
+        Args:
+            hours: How far to go back; longer times have longer intervals.
         """
         call = Call(method="GET", path="/api/overview/throughput", returns=models.Throughput, query={"hours": hours})
         return cast("models.Throughput", self.call(call))
@@ -1919,23 +1938,24 @@ class SyncMethods(SyncTransport):
 
         Lists measures of stores outside their bands, and those that meet a rule, newest first.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        status: Only open or closed findings, or `all`.
-        severity: Only these severities (repeatable).
-        scope: Only findings with this cause.
-        measure: Only this measure, or a family of measures such as `null`.
-        store: Only these stores (repeatable).
-        platform: Only stores on this platform.
-        state: Only stores in this state (two letters).
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            status: Only open or closed findings, or `all`.
+            severity: Only these severities (repeatable).
+            scope: Only findings with this cause.
+            measure: Only this measure, or a family of measures such as `null`.
+            store: Only these stores (repeatable).
+            platform: Only stores on this platform.
+            state: Only stores in this state (two letters).
         """
         call = Call(
             method="GET",
             path="/api/quality/findings",
             returns=Page[models.Finding],
             query={
-                "limit": limit, "cursor": cursor, "status": status, "severity": severity, "scope": scope, "measure":
-                measure, "store": store, "platform": platform, "state": state,
+                "limit": limit, "cursor": cursor, "status": status, "severity": severity, "scope": scope,
+                "measure": measure, "store": store, "platform": platform, "state": state,
             },
         )
         return Pages(self, call, models.Finding, Page[models.Finding])
@@ -1952,10 +1972,11 @@ class SyncMethods(SyncTransport):
 
         Lists stores by score, the worst first; those without a score last.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        platform: Only stores on this platform.
-        state: Only stores in this state (two letters).
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            platform: Only stores on this platform.
+            state: Only stores in this state (two letters).
         """
         call = Call(
             method="GET",
@@ -1978,11 +1999,12 @@ class SyncMethods(SyncTransport):
 
         Lists words that platforms began to use for categories, newest first.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        platform: Only stores on this platform.
-        events: Only words that came after the first day of their platform.
-        unknown: Only words that the taxonomy does not know.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            platform: Only stores on this platform.
+            events: Only words that came after the first day of their platform.
+            unknown: Only words that the taxonomy does not know.
         """
         call = Call(
             method="GET",
@@ -2002,8 +2024,9 @@ class SyncMethods(SyncTransport):
 
         Lists values of the weekly samples, traced back to the bytes of their payload, newest first.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
         """
         call = Call(
             method="GET",
@@ -2110,26 +2133,28 @@ class SyncMethods(SyncTransport):
 
         Counts the selected tasks by status.
 
-        role: Only these roles (repeatable).
-        status: Only these statuses (repeatable); `ready`, `blocked` and `scheduled` select pending tasks.
-        dispensary_id: Only tasks for this store.
-        platform: Only tasks for this platform.
-        created_after: Only tasks enqueued at or after this time (ISO 8601 with offset).
-        created_before: Only tasks enqueued before this time (ISO 8601 with offset).
-        worker_id: Only tasks claimed by this worker (id, name or pod/name), now or when they ended.
-        error: Only tasks whose reason (`error_message`) contains this text, case-insensitive.
-        q: Search expression as in the dashboard: `role:payload_fetch state:failed,cancelled store:green-leaf
-        worker:NAME platform:dutchie id:12,13 priority:>=10 created:>2026-11-01 created:>=-24h ended:>=-24h
-        args.payload_id:5 cause:3f2a91c04d7e error:"HTTP 403" timeout`. It is combined with the other
-        parameters; a filter may be given only once.
+        Args:
+            role: Only these roles (repeatable).
+            status: Only these statuses (repeatable); `ready`, `blocked` and `scheduled` select pending tasks.
+            dispensary_id: Only tasks for this store.
+            platform: Only tasks for this platform.
+            created_after: Only tasks enqueued at or after this time (ISO 8601 with offset).
+            created_before: Only tasks enqueued before this time (ISO 8601 with offset).
+            worker_id: Only tasks claimed by this worker (id, name or pod/name), now or when they ended.
+            error: Only tasks whose reason (`error_message`) contains this text, case-insensitive.
+            q: Search expression as in the dashboard: `role:payload_fetch state:failed,cancelled store:green-leaf
+                worker:NAME platform:dutchie id:12,13 priority:>=10 created:>2026-11-01 created:>=-24h ended:>=-24h
+                args.payload_id:5 cause:3f2a91c04d7e error:"HTTP 403" timeout`. It is combined with the other
+                parameters; a filter may be given only once.
         """
         call = Call(
             method="GET",
             path="/api/tasks/counts",
             returns=models.TaskCounts,
             query={
-                "role": role, "status": status, "dispensary_id": dispensary_id, "platform": platform, "created_after":
-                created_after, "created_before": created_before, "worker_id": worker_id, "error": error, "q": q,
+                "role": role, "status": status, "dispensary_id": dispensary_id, "platform": platform,
+                "created_after": created_after, "created_before": created_before, "worker_id": worker_id,
+                "error": error, "q": q,
             },
         )
         return cast("models.TaskCounts", self.call(call))
@@ -2142,9 +2167,8 @@ class SyncMethods(SyncTransport):
     ) -> models.RecoveryResult:
         """Recover stale tasks.
 
-        Returns tasks to the queue whose worker has sent no heartbeat for that long, or fails them if no retry
-        is left. Workers do
-        this continuously; this endpoint does it now.
+        Returns tasks to the queue whose worker has sent no heartbeat for that long, or fails them if no retry is
+        left. Workers do this continuously; this endpoint does it now.
         """
         call = Call(
             method="POST",
@@ -2169,12 +2193,13 @@ class SyncMethods(SyncTransport):
 
         By country, region or city, as the GEOIP_DATABASE resolved them at the time of the visit.
 
-        since: First day (UTC), for example 2026-11-20; 30 days ago if omitted.
-        until: Day after the last one (UTC); tomorrow if omitted. At most 400 days.
-        by: Level of detail.
-        country: Only this country (two letters).
-        region: Only this region, by name, for example `Arizona`.
-        limit: Maximum number of places.
+        Args:
+            since: First day (UTC), for example 2026-11-20; 30 days ago if omitted.
+            until: Day after the last one (UTC); tomorrow if omitted. At most 400 days.
+            by: Level of detail.
+            country: Only this country (two letters).
+            region: Only this region, by name, for example `Arizona`.
+            limit: Maximum number of places.
         """
         call = Call(
             method="GET",
@@ -2196,10 +2221,11 @@ class SyncMethods(SyncTransport):
 
         Products, stores and brands within the last 400 days, most views first.
 
-        since: First day (UTC), for example 2026-11-20; 30 days ago if omitted.
-        until: Day after the last one (UTC); tomorrow if omitted. At most 400 days.
-        kind: Only pages of this kind.
-        limit: Maximum number of pages.
+        Args:
+            since: First day (UTC), for example 2026-11-20; 30 days ago if omitted.
+            until: Day after the last one (UTC); tomorrow if omitted. At most 400 days.
+            kind: Only pages of this kind.
+            limit: Maximum number of pages.
         """
         call = Call(
             method="GET",
@@ -2212,9 +2238,8 @@ class SyncMethods(SyncTransport):
     def register_worker(self, body: models.Registration, *, idempotency_key: str | None = None) -> models.Registered:
         """Register a worker.
 
-        For third-party workers at their start; Menuwatch's own workers register themselves. Tasks that an
-        earlier process with this id
-        left behind return to the queue, with one retry used up.
+        For third-party workers at their start; Menuwatch's own workers register themselves. Tasks that an earlier
+        process with this id left behind return to the queue, with one retry used up.
         """
         call = Call(
             method="POST",
@@ -2252,9 +2277,8 @@ class SyncMethods(SyncTransport):
     ) -> models.WorkerDetails:
         """Deregister a worker.
 
-        For workers that stop: tasks that it still holds return to the queue as they were. The record stays for
-        a while with status
-        `stopped`.
+        For workers that stop: tasks that it still holds return to the queue as they were. The record stays for a
+        while with status `stopped`.
         """
         call = Call(
             method="POST",
@@ -2288,21 +2312,22 @@ class SyncMethods(SyncTransport):
 
         Lists products that were out of stock at some time in the window; others are not listed.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Only stores in this state (two letters), or `unknown`.
-        category: Canonical category, or `unknown`; all categories if omitted.
-        store: Only these stores (repeatable).
-        brand: Only this brand, case-insensitive.
-        product: Only this product.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Only stores in this state (two letters), or `unknown`.
+            category: Canonical category, or `unknown`; all categories if omitted.
+            store: Only these stores (repeatable).
+            brand: Only this brand, case-insensitive.
+            product: Only this product.
         """
         call = Call(
             method="GET",
             path="/api/analytics/out-of-stock/products",
             returns=pages.ListPricesPerGramPage[models.OutProduct],
             query={
-                "limit": limit, "cursor": cursor, "state": state, "category": category, "store": store, "brand":
-                brand, "product": product,
+                "limit": limit, "cursor": cursor, "state": state, "category": category, "store": store,
+                "brand": brand, "product": product,
             },
         )
         return Pages(self, call, models.OutProduct, pages.ListPricesPerGramPage[models.OutProduct])
@@ -2319,24 +2344,25 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.BrandDistribution, pages.ListPricesPerGramPage[models.BrandDistribution]]:
         """Distribution of brands by location.
 
-        Share of locations with any product of the brand in stock, the widest first; by category for one brand
-        or category.
+        Share of locations with any product of the brand in stock, the widest first; by category for one brand or
+        category.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state;
-        all of these if omitted.
-        category: Canonical category, `all` for all of them together, or `unknown`; all of these if omitted.
-        brand: Only this brand, case-insensitive.
-        brand_id: Only this canonical brand; a merged one is followed.
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state; all
+                of these if omitted.
+            category: Canonical category, `all` for all of them together, or `unknown`; all of these if omitted.
+            brand: Only this brand, case-insensitive.
+            brand_id: Only this canonical brand; a merged one is followed.
         """
         call = Call(
             method="GET",
             path="/api/analytics/distribution/brands",
             returns=pages.ListPricesPerGramPage[models.BrandDistribution],
             query={
-                "limit": limit, "cursor": cursor, "state": state, "category": category, "brand": brand, "brand_id":
-                brand_id,
+                "limit": limit, "cursor": cursor, "state": state, "category": category, "brand": brand,
+                "brand_id": brand_id,
             },
         )
         return Pages(self, call, models.BrandDistribution, pages.ListPricesPerGramPage[models.BrandDistribution])
@@ -2355,18 +2381,19 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.SpecialShare, pages.ListPricesPerGramPage[models.SpecialShare]]:
         """Specials by state, store, brand or category.
 
-        Share of specials whose regular price was never asked within 90 days, of those of which that is known;
-        the highest first.
+        Share of specials whose regular price was never asked within 90 days, of those of which that is known; the
+        highest first.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        by: Dimension to aggregate by.
-        state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state;
-        all of these if omitted.
-        category: Canonical category, or `unknown`; all categories if omitted.
-        brand: Only this brand, case-insensitive.
-        brand_id: Only this canonical brand; a merged one is followed.
-        store: Only these stores (repeatable).
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            by: Dimension to aggregate by.
+            state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state; all
+                of these if omitted.
+            category: Canonical category, or `unknown`; all categories if omitted.
+            brand: Only this brand, case-insensitive.
+            brand_id: Only this canonical brand; a merged one is followed.
+            store: Only these stores (repeatable).
         """
         call = Call(
             method="GET",
@@ -2392,26 +2419,26 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.BrandDay, pages.ListPricesPerGramPage[models.BrandDay]]:
         """Brand shares by day.
 
-        Share of each canonical brand on the menus, by day (UTC) and state, newest first. As of the last refresh
-        of each day, of
-        menus that were not stale then. Days are kept.
+        Share of each canonical brand on the menus, by day (UTC) and state, newest first. As of the last refresh of
+        each day, of menus that were not stale then. Days are kept.
 
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state;
-        all of these if omitted.
-        brand: Only this brand, case-insensitive.
-        brand_id: Only this canonical brand; a merged one is followed.
-        since: First day (UTC), for example 2026-11-20.
-        until: Day after the last one (UTC).
+        Args:
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state; all
+                of these if omitted.
+            brand: Only this brand, case-insensitive.
+            brand_id: Only this canonical brand; a merged one is followed.
+            since: First day (UTC), for example 2026-11-20.
+            until: Day after the last one (UTC).
         """
         call = Call(
             method="GET",
             path="/api/analytics/by-day/brands",
             returns=pages.ListPricesPerGramPage[models.BrandDay],
             query={
-                "limit": limit, "cursor": cursor, "state": state, "brand": brand, "brand_id": brand_id, "since":
-                since, "until": until,
+                "limit": limit, "cursor": cursor, "state": state, "brand": brand, "brand_id": brand_id,
+                "since": since, "until": until,
             },
         )
         return Pages(self, call, models.BrandDay, pages.ListPricesPerGramPage[models.BrandDay])
@@ -2480,9 +2507,8 @@ class SyncMethods(SyncTransport):
     def get_migration_status(self) -> models.MigrationStatus:
         """Legacy migration status.
 
-        Returns the legacy tables `job_schedules`, `job_run_logs` and `dispensary_crawl_jobs`, if the database
-        has them, and what
-        is left to do.
+        Returns the legacy tables `job_schedules`, `job_run_logs` and `dispensary_crawl_jobs`, if the database has
+        them, and what is left to do.
         """
         call = Call(method="GET", path="/api/tasks/migration/status", returns=models.MigrationStatus)
         return cast("models.MigrationStatus", self.call(call))
@@ -2533,9 +2559,8 @@ class SyncMethods(SyncTransport):
     ) -> models.MigrationResult:
         """Create resync tasks.
 
-        Creates one `payload_fetch` for each store that can be crawled, in one state or all, one
-        `store_discovery` and one
-        `analytics_refresh`; skips those that are already pending.
+        Creates one `payload_fetch` for each store that can be crawled, in one state or all, one `store_discovery` and
+        one `analytics_refresh`; skips those that are already pending.
         """
         call = Call(
             method="POST",
@@ -2574,8 +2599,7 @@ class SyncMethods(SyncTransport):
         """Distribute a day's crawls of all stores.
 
         Spreads one crawl of every store evenly over the batches of the day. Planning a day again adds only new
-        stores; past
-        batches are due immediately.
+        stores; past batches are due immediately.
         """
         call = Call(
             method="POST",
@@ -2608,9 +2632,8 @@ class SyncMethods(SyncTransport):
     def bulk_retry_tasks(self, body: models.BulkRetry, *, idempotency_key: str | None = None) -> models.BulkResult:
         """Bulk retry tasks.
 
-        Retries all selected tasks in one transaction, each as if retried alone. Without `status` and `ids`:
-        failed tasks and tasks
-        that wait for a retry. At most 100,000 at once.
+        Retries all selected tasks in one transaction, each as if retried alone. Without `status` and `ids`: failed
+        tasks and tasks that wait for a retry. At most 100,000 at once.
         """
         call = Call(
             method="POST",
@@ -2646,9 +2669,8 @@ class SyncMethods(SyncTransport):
     def scale_workers(self, body: models.Scale, *, idempotency_key: str | None = None) -> models.ReplicaCount:
         """Scale workers.
 
-        Sets the desired number; workers start and stop afterwards. 400 outside the limits; 409 if nothing that
-        can scale workers
-        is connected.
+        Sets the desired number; workers start and stop afterwards. 400 outside the limits; 409 if nothing that can
+        scale workers is connected.
         """
         call = Call(
             method="POST",
@@ -2667,7 +2689,8 @@ class SyncMethods(SyncTransport):
 
         The same for one role.
 
-        role: Role of the tasks, by its current or former name.
+        Args:
+            role: Role of the tasks, by its current or former name.
         """
         call = Call(method="GET", path=path_of("/api/tasks/capacity/{role}", role=role), returns=models.Capacity)
         return cast("models.Capacity", self.call(call))
@@ -2677,7 +2700,8 @@ class SyncMethods(SyncTransport):
 
         Returns progress and statistics.
 
-        job_id: Id of the crawl.
+        Args:
+            job_id: Id of the crawl.
         """
         call = Call(
             method="GET",
@@ -2689,11 +2713,11 @@ class SyncMethods(SyncTransport):
     def take_webhook(self, secret: str, body: Any, *, idempotency_key: str | None = None) -> models.WebhookResult:
         """Receive a crawl webhook.
 
-        Stores the results and returns immediately; they are processed a moment later. Results may arrive twice,
-        late, and in any
-        order. The secret in the URL is the only authentication.
+        Stores the results and returns immediately; they are processed a moment later. Results may arrive twice, late,
+        and in any order. The secret in the URL is the only authentication.
 
-        secret: Secret that the provider received from this server.
+        Args:
+            secret: Secret that the provider received from this server.
         """
         call = Call(
             method="POST",
@@ -2709,7 +2733,8 @@ class SyncMethods(SyncTransport):
 
         Returns one brand with its spellings; `merged_into` names the successor of a merged one.
 
-        brand_id: Id of the brand.
+        Args:
+            brand_id: Id of the brand.
         """
         call = Call(
             method="GET",
@@ -2723,7 +2748,8 @@ class SyncMethods(SyncTransport):
 
         Changes the name that is shown.
 
-        brand_id: Id of the brand.
+        Args:
+            brand_id: Id of the brand.
         """
         call = Call(
             method="PATCH",
@@ -2738,7 +2764,8 @@ class SyncMethods(SyncTransport):
 
         Returns one canonical product; `merged_into` names the successor of a merged one.
 
-        canonical_id: Id of the canonical product.
+        Args:
+            canonical_id: Id of the canonical product.
         """
         call = Call(
             method="GET",
@@ -2759,10 +2786,11 @@ class SyncMethods(SyncTransport):
 
         Lists all archived responses for one store.
 
-        dispensary_id: Id of the store.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        status: Only payloads with this status.
+        Args:
+            dispensary_id: Id of the store.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            status: Only payloads with this status.
         """
         call = Call(
             method="GET",
@@ -2781,11 +2809,11 @@ class SyncMethods(SyncTransport):
     ) -> models.ProxyBulkResult:
         """Change many proxies.
 
-        Acts on all matching proxies at once. Workers make the tests of `test` and `enable` within minutes: a
-        proxy that fails is
-        inactive, and probed again automatically. With `dry_run` it only counts them.
+        Acts on all matching proxies at once. Workers make the tests of `test` and `enable` within minutes: a proxy
+        that fails is inactive, and probed again automatically. With `dry_run` it only counts them.
 
-        action: What to do.
+        Args:
+            action: What to do.
         """
         call = Call(
             method="POST",
@@ -2801,7 +2829,8 @@ class SyncMethods(SyncTransport):
 
         Returns its score, the measures of its last menu with their bands, and its open findings.
 
-        store_id: Id of the store.
+        Args:
+            store_id: Id of the store.
         """
         call = Call(
             method="GET",
@@ -2815,7 +2844,8 @@ class SyncMethods(SyncTransport):
 
         Removes a rule with its findings; returns it as it was.
 
-        rule_id: Id of the rule.
+        Args:
+            rule_id: Id of the rule.
         """
         call = Call(
             method="DELETE",
@@ -2829,7 +2859,8 @@ class SyncMethods(SyncTransport):
 
         Sends the same message again under the same key; its `replay` field counts the replays.
 
-        delivery_id: Id of the delivery.
+        Args:
+            delivery_id: Id of the delivery.
         """
         call = Call(
             method="POST",
@@ -2853,12 +2884,13 @@ class SyncMethods(SyncTransport):
 
         Lists every URL of the crawl once, in the order found.
 
-        job_id: Id of the crawl.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        status: Only these statuses.
-        url_type: Only pages of this kind.
-        keyword: Only pages found by this keyword.
+        Args:
+            job_id: Id of the crawl.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            status: Only these statuses.
+            url_type: Only pages of this kind.
+            keyword: Only pages found by this keyword.
         """
         call = Call(
             method="GET",
@@ -2879,9 +2911,10 @@ class SyncMethods(SyncTransport):
 
         Lists submissions with their outcomes.
 
-        job_id: Id of the crawl.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
+        Args:
+            job_id: Id of the crawl.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
         """
         call = Call(
             method="GET",
@@ -2904,11 +2937,12 @@ class SyncMethods(SyncTransport):
 
         Lists each product once, by score.
 
-        job_id: Id of the crawl.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        keyword: Only products found by this keyword.
-        search: Only products whose name contains this text.
+        Args:
+            job_id: Id of the crawl.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            keyword: Only products found by this keyword.
+            search: Only products whose name contains this text.
         """
         call = Call(
             method="GET",
@@ -2923,7 +2957,8 @@ class SyncMethods(SyncTransport):
 
         Stops submitting; unfinished pages fail, and later results are ignored.
 
-        job_id: Id of the crawl.
+        Args:
+            job_id: Id of the crawl.
         """
         call = Call(
             method="POST",
@@ -2938,7 +2973,8 @@ class SyncMethods(SyncTransport):
 
         Retries all failed pages with a full number of retries. A cancelled crawl resumes.
 
-        job_id: Id of the crawl.
+        Args:
+            job_id: Id of the crawl.
         """
         call = Call(
             method="POST",
@@ -2957,11 +2993,11 @@ class SyncMethods(SyncTransport):
     ) -> models.CrawlReparse:
         """Read a crawl's archived pages again.
 
-        Parses archived pages again after a parser was corrected, without requests. Pages that cannot be read
-        keep their result.
-        Repeat with `after` until `next` is null.
+        Parses archived pages again after a parser was corrected, without requests. Pages that cannot be read keep
+        their result. Repeat with `after` until `next` is null.
 
-        job_id: Id of the crawl.
+        Args:
+            job_id: Id of the crawl.
         """
         call = Call(
             method="POST",
@@ -2977,7 +3013,8 @@ class SyncMethods(SyncTransport):
 
         Ends a correction: the matcher decides again.
 
-        correction_id: Id of the correction.
+        Args:
+            correction_id: Id of the correction.
         """
         call = Call(
             method="POST",
@@ -2998,7 +3035,8 @@ class SyncMethods(SyncTransport):
 
         Makes its spellings those of the other brand; it stays as a redirect.
 
-        brand_id: Id of the brand.
+        Args:
+            brand_id: Id of the brand.
         """
         call = Call(
             method="POST",
@@ -3014,7 +3052,8 @@ class SyncMethods(SyncTransport):
 
         Gives a brand that was merged its spellings back.
 
-        brand_id: Id of the brand.
+        Args:
+            brand_id: Id of the brand.
         """
         call = Call(
             method="POST",
@@ -3035,9 +3074,10 @@ class SyncMethods(SyncTransport):
 
         Lists its listings over all stores: those on a menu first, then by price.
 
-        canonical_id: Id of the canonical product.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
+        Args:
+            canonical_id: Id of the canonical product.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
         """
         call = Call(
             method="GET",
@@ -3058,9 +3098,10 @@ class SyncMethods(SyncTransport):
 
         Lists merges and splits that concern the product, newest first.
 
-        canonical_id: Id of the canonical product.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
+        Args:
+            canonical_id: Id of the canonical product.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
         """
         call = Call(
             method="GET",
@@ -3078,11 +3119,12 @@ class SyncMethods(SyncTransport):
     ) -> models.Payload:
         """Get a store's newest payload.
 
-        Returns the newest archived response of a store, of any status unless one is given. `Content-Location`
-        is its own URL.
+        Returns the newest archived response of a store, of any status unless one is given. `Content-Location` is its
+        own URL.
 
-        dispensary_id: Id of the store.
-        status: The newest payload with this status; the newest of all if omitted.
+        Args:
+            dispensary_id: Id of the store.
+            status: The newest payload with this status; the newest of all if omitted.
         """
         call = Call(
             method="GET",
@@ -3101,13 +3143,14 @@ class SyncMethods(SyncTransport):
     ) -> models.PayloadDiff:
         """Compare two menus of a store.
 
-        Compares two archived menus product by product, as if they were consecutive. Without parameters these
-        are the two newest ok
-        ones; a quarantined one shows what it would change. `Content-Location` is the URL of this comparison.
+        Compares two archived menus product by product, as if they were consecutive. Without parameters these are the
+        two newest ok ones; a quarantined one shows what it would change. `Content-Location` is the URL of this
+        comparison.
 
-        dispensary_id: Id of the store.
-        from_: Id of the older payload; if omitted, the ok one before `to`.
-        to: Id of the newer payload; if omitted, the newest ok one.
+        Args:
+            dispensary_id: Id of the store.
+            from_: Id of the older payload; if omitted, the ok one before `to`.
+            to: Id of the newer payload; if omitted, the newest ok one.
         """
         call = Call(
             method="GET",
@@ -3122,7 +3165,8 @@ class SyncMethods(SyncTransport):
 
         Findings that the stores of one point of sale have in common are then put down to it.
 
-        store_id: Id of the store.
+        Args:
+            store_id: Id of the store.
         """
         call = Call(
             method="PUT",
@@ -3140,7 +3184,8 @@ class SyncMethods(SyncTransport):
 
         Returns the newest completed task of that role.
 
-        role: Role of the tasks, by its current or former name.
+        Args:
+            role: Role of the tasks, by its current or former name.
         """
         call = Call(
             method="GET",
@@ -3161,10 +3206,11 @@ class SyncMethods(SyncTransport):
 
         Lists tasks of one role that completed, or that ended with the given statuses, latest end first.
 
-        role: Role of the tasks, by its current or former name.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        status: Only these outcomes (repeatable); `completed` if omitted.
+        Args:
+            role: Role of the tasks, by its current or former name.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            status: Only these outcomes (repeatable); `completed` if omitted.
         """
         call = Call(
             method="GET",
@@ -3179,7 +3225,8 @@ class SyncMethods(SyncTransport):
 
         Returns the task that a worker holds for this store; there is at most one.
 
-        dispensary_id: Id of the store.
+        Args:
+            dispensary_id: Id of the store.
         """
         call = Call(
             method="GET",
@@ -3193,8 +3240,9 @@ class SyncMethods(SyncTransport):
 
         Returns a product with its variants.
 
-        job_id: Id of the crawl.
-        product_id: Id of the product.
+        Args:
+            job_id: Id of the crawl.
+            product_id: Id of the product.
         """
         call = Call(
             method="GET",
@@ -3208,7 +3256,8 @@ class SyncMethods(SyncTransport):
 
         Returns one rule.
 
-        rule_id: Id of the rule.
+        Args:
+            rule_id: Id of the rule.
         """
         call = Call(method="GET", path=path_of("/api/alerts/{rule_id}", rule_id=rule_id), returns=models.AlertRule)
         return cast("models.AlertRule", self.call(call))
@@ -3224,7 +3273,8 @@ class SyncMethods(SyncTransport):
 
         Changes the given fields. A new scope or condition, or enabling the rule, resets its state.
 
-        rule_id: Id of the rule.
+        Args:
+            rule_id: Id of the rule.
         """
         call = Call(
             method="PATCH",
@@ -3240,7 +3290,8 @@ class SyncMethods(SyncTransport):
 
         Deletes the rule with its events and deliveries; returns the deleted rule.
 
-        rule_id: Id of the rule.
+        Args:
+            rule_id: Id of the rule.
         """
         call = Call(
             method="DELETE",
@@ -3259,14 +3310,15 @@ class SyncMethods(SyncTransport):
     ) -> models.CanonicalProductDetail:
         """Get a canonical product.
 
-        Returns a product with what each store asks. One that was merged away is followed: `id` then differs
-        from `requested_id`.
+        Returns a product with what each store asks. One that was merged away is followed: `id` then differs from
+        `requested_id`.
 
-        canonical_product_id: Id of the canonical product.
-        near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-        position are left out.
-        miles: Distance from `near`, in miles; 25 if omitted.
-        state: Only stores in this state; quartiles are then of this state.
+        Args:
+            canonical_product_id: Id of the canonical product.
+            near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
+                position are left out.
+            miles: Distance from `near`, in miles; 25 if omitted.
+            state: Only stores in this state; quartiles are then of this state.
         """
         call = Call(
             method="GET",
@@ -3289,29 +3341,30 @@ class SyncMethods(SyncTransport):
     ) -> bytes:
         """Export a table as one file.
 
-        Returns all rows that match the filters, as of one moment and without paging. `menuwatch export` writes
-        the same file.
+        Returns all rows that match the filters, as of one moment and without paging. `menuwatch export` writes the
+        same file.
 
-        what: `products`: current products; `offers`: one row per option of the products on menus; `stores`;
-        `snapshots`: one row per product and crawl; `states`: one row per state of a product; `changes`: price
-        and stock changes with before and after; `details`: one row per batch, lab result and sold count of a
-        product; `canonical-products`, `brands` and `locations`: what rows name by id, merged ones with their
-        successor; `product-matches`: which canonical product each product is, with confidence and reasons;
-        `match-events`: canonical products that were merged or split.
-        format: File format.
-        since: Only rows crawled, changed or valid at or after this time (ISO 8601 with offset).
-        until: Only rows before this time (ISO 8601 with offset).
-        state: Only stores in these states, for example NM (repeatable).
-        store: Only these stores (repeatable).
-        platform: Only these platforms (repeatable).
+        Args:
+            what: `products`: current products; `offers`: one row per option of the products on menus; `stores`;
+                `snapshots`: one row per product and crawl; `states`: one row per state of a product; `changes`: price
+                and stock changes with before and after; `details`: one row per batch, lab result and sold count of a
+                product; `canonical-products`, `brands` and `locations`: what rows name by id, merged ones with their
+                successor; `product-matches`: which canonical product each product is, with confidence and reasons;
+                `match-events`: canonical products that were merged or split.
+            format: File format.
+            since: Only rows crawled, changed or valid at or after this time (ISO 8601 with offset).
+            until: Only rows before this time (ISO 8601 with offset).
+            state: Only stores in these states, for example NM (repeatable).
+            store: Only these stores (repeatable).
+            platform: Only these platforms (repeatable).
         """
         call = Call(
             method="GET",
             path=path_of("/api/export/{what}", what=what),
             returns=bytes,
             query={
-                "format": format, "since": since, "until": until, "state": state, "store": store, "platform":
-                platform,
+                "format": format, "since": since, "until": until, "state": state, "store": store,
+                "platform": platform,
             },
         )
         return cast("bytes", self.call(call))
@@ -3319,11 +3372,11 @@ class SyncMethods(SyncTransport):
     def get_host(self, host: str) -> models.HostDetail:
         """Get a host.
 
-        Returns its state with reason and remedy, active leases, request outcomes, requests by hour, best and
-        worst proxies, and recent
-        events.
+        Returns its state with reason and remedy, active leases, request outcomes, requests by hour, best and worst
+        proxies, and recent events.
 
-        host: Host name, with the port if its URLs contain one.
+        Args:
+            host: Host name, with the port if its URLs contain one.
         """
         call = Call(method="GET", path=path_of("/api/hosts/{host}", host=host), returns=models.HostDetail)
         return cast("models.HostDetail", self.call(call))
@@ -3331,11 +3384,11 @@ class SyncMethods(SyncTransport):
     def change_host(self, host: str, body: models.HostChange) -> models.Host:
         """Set a host's limits.
 
-        Effective immediately for all workers. For a new host, omitted limits come from the server's settings.
-        The current rate
-        rises to a higher limit by a tenth of it per minute.
+        Effective immediately for all workers. For a new host, omitted limits come from the server's settings. The
+        current rate rises to a higher limit by a tenth of it per minute.
 
-        host: Host name, with the port if its URLs contain one.
+        Args:
+            host: Host name, with the port if its URLs contain one.
         """
         call = Call(method="PATCH", path=path_of("/api/hosts/{host}", host=host), returns=models.Host, body=body)
         return cast("models.Host", self.call(call))
@@ -3343,10 +3396,11 @@ class SyncMethods(SyncTransport):
     def delete_host(self, host: str) -> models.Host:
         """Delete a host.
 
-        Deletes its limits, events and scores, and returns it as it was. Refused while it is paused or an
-        identity uses it.
+        Deletes its limits, events and scores, and returns it as it was. Refused while it is paused or an identity
+        uses it.
 
-        host: Host name, with the port if its URLs contain one.
+        Args:
+            host: Host name, with the port if its URLs contain one.
         """
         call = Call(method="DELETE", path=path_of("/api/hosts/{host}", host=host), returns=models.Host)
         return cast("models.Host", self.call(call))
@@ -3354,11 +3408,11 @@ class SyncMethods(SyncTransport):
     def get_location(self, location_id: int) -> models.LocationDetail:
         """Get a location.
 
-        Returns one shop with its menus, licences, history and nearby locations. The number of a location that
-        was merged returns the
-        one that it was merged into.
+        Returns one shop with its menus, licences, history and nearby locations. The number of a location that was
+        merged returns the one that it was merged into.
 
-        location_id: Id of a location.
+        Args:
+            location_id: Id of a location.
         """
         call = Call(
             method="GET",
@@ -3372,7 +3426,8 @@ class SyncMethods(SyncTransport):
 
         Returns the metadata of one archived response; its content is at `/api/payloads/{id}/data`.
 
-        payload_id: Id of the payload.
+        Args:
+            payload_id: Id of the payload.
         """
         call = Call(
             method="GET",
@@ -3386,7 +3441,8 @@ class SyncMethods(SyncTransport):
 
         Returns all details of one product at one store.
 
-        product_id: Id of the product.
+        Args:
+            product_id: Id of the product.
         """
         call = Call(
             method="GET",
@@ -3400,7 +3456,8 @@ class SyncMethods(SyncTransport):
 
         Returns one proxy with its health.
 
-        proxy_id: Id of the proxy.
+        Args:
+            proxy_id: Id of the proxy.
         """
         call = Call(method="GET", path=path_of("/api/proxies/{proxy_id}", proxy_id=proxy_id), returns=models.Proxy)
         return cast("models.Proxy", self.call(call))
@@ -3410,7 +3467,8 @@ class SyncMethods(SyncTransport):
 
         The location of its exit IP determines the request language and the browser profiles.
 
-        proxy_id: Id of the proxy.
+        Args:
+            proxy_id: Id of the proxy.
         """
         call = Call(
             method="PATCH",
@@ -3425,7 +3483,8 @@ class SyncMethods(SyncTransport):
 
         Deletes the proxy; returns the deleted proxy.
 
-        proxy_id: Id of the proxy.
+        Args:
+            proxy_id: Id of the proxy.
         """
         call = Call(
             method="DELETE",
@@ -3439,7 +3498,8 @@ class SyncMethods(SyncTransport):
 
         Returns one schedule. Send its ETag as `If-Match` when changing it.
 
-        schedule_id: Id of the schedule.
+        Args:
+            schedule_id: Id of the schedule.
         """
         call = Call(
             method="GET",
@@ -3459,7 +3519,8 @@ class SyncMethods(SyncTransport):
 
         Changes the given fields. A schedule that is enabled after its next run was due runs once.
 
-        schedule_id: Id of the schedule.
+        Args:
+            schedule_id: Id of the schedule.
         """
         call = Call(
             method="PUT",
@@ -3473,11 +3534,11 @@ class SyncMethods(SyncTransport):
     def delete_schedule(self, schedule_id: int) -> models.Schedule:
         """Delete a schedule.
 
-        Deletes the schedule with its runs and returns it; its tasks stay. 409 for a default schedule, which
-        servers would create
-        again: disable it instead.
+        Deletes the schedule with its runs and returns it; its tasks stay. 409 for a default schedule, which servers
+        would create again: disable it instead.
 
-        schedule_id: Id of the schedule.
+        Args:
+            schedule_id: Id of the schedule.
         """
         call = Call(
             method="DELETE",
@@ -3491,7 +3552,8 @@ class SyncMethods(SyncTransport):
 
         Returns one store with the changes of its last crawl.
 
-        store_id: Id of the store.
+        Args:
+            store_id: Id of the store.
         """
         call = Call(
             method="GET",
@@ -3509,12 +3571,12 @@ class SyncMethods(SyncTransport):
     ) -> models.StoreDetail:
         """Change a store.
 
-        Changes crawling, crawl interval, menu URL, visibility on the public site, name, address, coordinates or
-        time zone. A store with
-        crawling disabled is never contacted. Name, address, coordinates and time zone set here override the
-        platform's.
+        Changes crawling, crawl interval, menu URL, visibility on the public site, name, address, coordinates or time
+        zone. A store with crawling disabled is never contacted. Name, address, coordinates and time zone set here
+        override the platform's.
 
-        store_id: Id of the store.
+        Args:
+            store_id: Id of the store.
         """
         call = Call(
             method="PATCH",
@@ -3528,12 +3590,12 @@ class SyncMethods(SyncTransport):
     def remove_store(self, store_id: int, *, dry_run: bool | None = None) -> models.RemovedStore:
         """Remove a store.
 
-        Removes the store with its payloads, products, history and alert rules, cancels its tasks, and returns
-        what was removed.
-        Finished tasks and the audit log stay.
+        Removes the store with its payloads, products, history and alert rules, cancels its tasks, and returns what
+        was removed. Finished tasks and the audit log stay.
 
-        store_id: Id of the store.
-        dry_run: Only count what would be removed.
+        Args:
+            store_id: Id of the store.
+            dry_run: Only count what would be removed.
         """
         call = Call(
             method="DELETE",
@@ -3548,7 +3610,8 @@ class SyncMethods(SyncTransport):
 
         Returns one task and why it is in its current state.
 
-        task_id: Id of the task.
+        Args:
+            task_id: Id of the task.
         """
         call = Call(
             method="GET",
@@ -3562,7 +3625,8 @@ class SyncMethods(SyncTransport):
 
         Changes the priority of a pending task, up or down.
 
-        task_id: Id of the task.
+        Args:
+            task_id: Id of the task.
         """
         call = Call(
             method="PATCH",
@@ -3577,7 +3641,8 @@ class SyncMethods(SyncTransport):
 
         Returns one token without its secret.
 
-        token_id: Id of the token, the number in `mw_<number>_…`.
+        Args:
+            token_id: Id of the token, the number in `mw_<number>_…`.
         """
         call = Call(method="GET", path=path_of("/api/tokens/{token_id}", token_id=token_id), returns=models.Token)
         return cast("models.Token", self.call(call))
@@ -3587,7 +3652,8 @@ class SyncMethods(SyncTransport):
 
         The token is invalid from the next request on.
 
-        token_id: Id of the token, the number in `mw_<number>_…`.
+        Args:
+            token_id: Id of the token, the number in `mw_<number>_…`.
         """
         call = Call(method="DELETE", path=path_of("/api/tokens/{token_id}", token_id=token_id), returns=models.Token)
         return cast("models.Token", self.call(call))
@@ -3597,7 +3663,8 @@ class SyncMethods(SyncTransport):
 
         Returns one user.
 
-        user_id: Id of the user.
+        Args:
+            user_id: Id of the user.
         """
         call = Call(method="GET", path=path_of("/api/users/{user_id}", user_id=user_id), returns=models.User)
         return cast("models.User", self.call(call))
@@ -3605,11 +3672,11 @@ class SyncMethods(SyncTransport):
     def change_user(self, user_id: int, body: models.UserChange, *, if_match: str | None = None) -> models.User:
         """Change a user.
 
-        Changes role or state, effective immediately for sessions and tokens too. The last enabled admin cannot
-        be disabled or
-        demoted.
+        Changes role or state, effective immediately for sessions and tokens too. The last enabled admin cannot be
+        disabled or demoted.
 
-        user_id: Id of the user.
+        Args:
+            user_id: Id of the user.
         """
         call = Call(
             method="PATCH",
@@ -3625,7 +3692,8 @@ class SyncMethods(SyncTransport):
 
         Deletes the user with their sessions and tokens; returns the deleted user. Their audit entries stay.
 
-        user_id: Id of the user.
+        Args:
+            user_id: Id of the user.
         """
         call = Call(method="DELETE", path=path_of("/api/users/{user_id}", user_id=user_id), returns=models.User)
         return cast("models.User", self.call(call))
@@ -3635,7 +3703,8 @@ class SyncMethods(SyncTransport):
 
         Deletes one of your views; returns it.
 
-        view_id: Id of the view.
+        Args:
+            view_id: Id of the view.
         """
         call = Call(method="DELETE", path=path_of("/api/views/{view_id}", view_id=view_id), returns=models.SavedView)
         return cast("models.SavedView", self.call(call))
@@ -3645,7 +3714,8 @@ class SyncMethods(SyncTransport):
 
         Returns one worker with its commands.
 
-        worker_id: Id of the worker.
+        Args:
+            worker_id: Id of the worker.
         """
         call = Call(
             method="GET",
@@ -3665,7 +3735,8 @@ class SyncMethods(SyncTransport):
 
         Events of a muted rule are recorded, and no notification of them is sent.
 
-        rule_id: Id of the rule.
+        Args:
+            rule_id: Id of the rule.
         """
         call = Call(
             method="POST",
@@ -3681,7 +3752,8 @@ class SyncMethods(SyncTransport):
 
         Sends one to each channel within seconds; the result is in the list of deliveries.
 
-        rule_id: Id of the rule.
+        Args:
+            rule_id: Id of the rule.
         """
         call = Call(
             method="POST",
@@ -3702,9 +3774,10 @@ class SyncMethods(SyncTransport):
 
         Lists the requests of all attempts of the task.
 
-        task_id: Id of the task.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
+        Args:
+            task_id: Id of the task.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
         """
         call = Call(
             method="GET",
@@ -3725,7 +3798,8 @@ class SyncMethods(SyncTransport):
 
         Stops all requests until the host is resumed, or until the given time. Tasks wait without using retries.
 
-        host: Host name, with the port if its URLs contain one.
+        Args:
+            host: Host name, with the port if its URLs contain one.
         """
         call = Call(
             method="POST",
@@ -3740,10 +3814,10 @@ class SyncMethods(SyncTransport):
         """Resume a host.
 
         Allows requests again, unless the host cools down or its circuit is open. Tasks that the pause postponed
-        become due within a
-        minute.
+        become due within a minute.
 
-        host: Host name, with the port if its URLs contain one.
+        Args:
+            host: Host name, with the port if its URLs contain one.
         """
         call = Call(
             method="POST",
@@ -3758,7 +3832,8 @@ class SyncMethods(SyncTransport):
 
         Ends cool-down, open circuit and reduced rate: requests resume immediately. A pause stays.
 
-        host: Host name, with the port if its URLs contain one.
+        Args:
+            host: Host name, with the port if its URLs contain one.
         """
         call = Call(
             method="POST",
@@ -3779,9 +3854,10 @@ class SyncMethods(SyncTransport):
 
         Lists events within the retention period, newest first.
 
-        host: Host name, with the port if its URLs contain one.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
+        Args:
+            host: Host name, with the port if its URLs contain one.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
         """
         call = Call(
             method="GET",
@@ -3800,10 +3876,11 @@ class SyncMethods(SyncTransport):
     ) -> models.LocationDetail:
         """Link a store or licence.
 
-        Puts a store or a licence into this location. The matcher never overrules it. Refused (409) if a person
-        said the opposite.
+        Puts a store or a licence into this location. The matcher never overrules it. Refused (409) if a person said
+        the opposite.
 
-        location_id: Id of a location.
+        Args:
+            location_id: Id of a location.
         """
         call = Call(
             method="POST",
@@ -3826,7 +3903,8 @@ class SyncMethods(SyncTransport):
         Makes two locations one; this number then redirects to the other one. Refused (409) if a person said the
         opposite.
 
-        location_id: Id of a location.
+        Args:
+            location_id: Id of a location.
         """
         call = Call(
             method="POST",
@@ -3846,10 +3924,11 @@ class SyncMethods(SyncTransport):
     ) -> models.LocationDetail:
         """Unlink a store or licence.
 
-        Takes a store or a licence out of this location: the matcher never puts it back. A store gets a location
-        of its own.
+        Takes a store or a licence out of this location: the matcher never puts it back. A store gets a location of
+        its own.
 
-        location_id: Id of a location.
+        Args:
+            location_id: Id of a location.
         """
         call = Call(
             method="POST",
@@ -3871,7 +3950,8 @@ class SyncMethods(SyncTransport):
 
         Withdraws what people decided about a store or a licence: the matcher places it again, within seconds.
 
-        location_id: Id of a location.
+        Args:
+            location_id: Id of a location.
         """
         call = Call(
             method="POST",
@@ -3894,10 +3974,11 @@ class SyncMethods(SyncTransport):
 
         Lists what workers logged during all attempts at the task. Lines appear within about a second.
 
-        task_id: Id of the task.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        level: Lowest level.
+        Args:
+            task_id: Id of the task.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            level: Lowest level.
         """
         call = Call(
             method="GET",
@@ -3920,10 +4001,11 @@ class SyncMethods(SyncTransport):
         Lists what the worker logged, also while it had no task. Lines appear within about a second. Third-party
         workers have none.
 
-        worker_id: Id of the worker.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        level: Lowest level.
+        Args:
+            worker_id: Id of the worker.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            level: Lowest level.
         """
         call = Call(
             method="GET",
@@ -3937,10 +4019,10 @@ class SyncMethods(SyncTransport):
         """Download an archived document.
 
         Returns the file as archived, compressed for clients that accept gzip. It never changes: its ETag is the
-        SHA-256 of the
-        document, with the suffix `-gzip` if sent compressed.
+        SHA-256 of the document, with the suffix `-gzip` if sent compressed.
 
-        payload_id: Id of the payload.
+        Args:
+            payload_id: Id of the payload.
         """
         call = Call(
             method="GET",
@@ -3960,7 +4042,8 @@ class SyncMethods(SyncTransport):
 
         Accepts a suspicious menu after review: its status becomes `ok`, and it is applied with raised priority.
 
-        payload_id: Id of the payload.
+        Args:
+            payload_id: Id of the payload.
         """
         call = Call(
             method="POST",
@@ -3982,7 +4065,8 @@ class SyncMethods(SyncTransport):
 
         Refuses a suspicious menu after review: its status becomes `rejected`. It is kept and never applied.
 
-        payload_id: Id of the payload.
+        Args:
+            payload_id: Id of the payload.
         """
         call = Call(
             method="POST",
@@ -4006,11 +4090,12 @@ class SyncMethods(SyncTransport):
 
         Prices, stock and potency: one row per change, newest first. Periods without observations are in `gaps`.
 
-        product_id: Id of the product.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        since: Only entries at or after this time (ISO 8601 with offset).
-        until: Only entries before this time (ISO 8601 with offset).
+        Args:
+            product_id: Id of the product.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            since: Only entries at or after this time (ISO 8601 with offset).
+            until: Only entries before this time (ISO 8601 with offset).
         """
         call = Call(
             method="GET",
@@ -4031,15 +4116,15 @@ class SyncMethods(SyncTransport):
     ) -> Pages[models.ProductDetails, Page[models.ProductDetails]]:
         """List a product's batches and lab values.
 
-        Batch, cannabinoids, terpenes and sold count over time: one row per change, newest first. Periods in
-        which the menu had none
-        of them are left out.
+        Batch, cannabinoids, terpenes and sold count over time: one row per change, newest first. Periods in which the
+        menu had none of them are left out.
 
-        product_id: Id of the product.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        since: Only entries at or after this time (ISO 8601 with offset).
-        until: Only entries before this time (ISO 8601 with offset).
+        Args:
+            product_id: Id of the product.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            since: Only entries at or after this time (ISO 8601 with offset).
+            until: Only entries before this time (ISO 8601 with offset).
         """
         call = Call(
             method="GET",
@@ -4062,11 +4147,12 @@ class SyncMethods(SyncTransport):
 
         The product as of each crawl, newest first: its history with one row per crawl.
 
-        product_id: Id of the product.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        since: Only entries at or after this time (ISO 8601 with offset).
-        until: Only entries before this time (ISO 8601 with offset).
+        Args:
+            product_id: Id of the product.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            since: Only entries at or after this time (ISO 8601 with offset).
+            until: Only entries before this time (ISO 8601 with offset).
         """
         call = Call(
             method="GET",
@@ -4081,7 +4167,8 @@ class SyncMethods(SyncTransport):
 
         Returns its requests of the last 24 hours: by hour with response times, and by host with block rates.
 
-        proxy_id: Id of the proxy.
+        Args:
+            proxy_id: Id of the proxy.
         """
         call = Call(
             method="GET",
@@ -4099,10 +4186,11 @@ class SyncMethods(SyncTransport):
     ) -> models.Proxy:
         """Enable a proxy.
 
-        Resets its counters and tests it. If the test fails it is inactive instead of disabled, and is probed
-        again automatically.
+        Resets its counters and tests it. If the test fails it is inactive instead of disabled, and is probed again
+        automatically.
 
-        proxy_id: Id of the proxy.
+        Args:
+            proxy_id: Id of the proxy.
         """
         call = Call(
             method="POST",
@@ -4124,7 +4212,8 @@ class SyncMethods(SyncTransport):
 
         It stays disabled until it is enabled again. Running requests through it finish.
 
-        proxy_id: Id of the proxy.
+        Args:
+            proxy_id: Id of the proxy.
         """
         call = Call(
             method="POST",
@@ -4138,10 +4227,10 @@ class SyncMethods(SyncTransport):
     def test_proxy(self, proxy_id: int, *, idempotency_key: str | None = None) -> models.ProxyTest:
         """Test a proxy.
 
-        Sends one request to the platform through the proxy and returns the result. Does not affect its
-        counters.
+        Sends one request to the platform through the proxy and returns the result. Does not affect its counters.
 
-        proxy_id: Id of the proxy.
+        Args:
+            proxy_id: Id of the proxy.
         """
         call = Call(
             method="POST",
@@ -4156,7 +4245,8 @@ class SyncMethods(SyncTransport):
 
         Enqueues its tasks now, in addition to its planned runs. Stores that are not due are skipped.
 
-        schedule_id: Id of the schedule.
+        Args:
+            schedule_id: Id of the schedule.
         """
         call = Call(
             method="POST",
@@ -4175,12 +4265,12 @@ class SyncMethods(SyncTransport):
     ) -> models.MergedStore:
         """Merge a store into another one.
 
-        For two rows of one shop: payloads, products, history, finished tasks and alert rules move to the store
-        that stays, and this one
-        is removed. If both have a catalog, it is rebuilt from the payloads of both. Refused (409) where history
-        would be lost.
+        For two rows of one shop: payloads, products, history, finished tasks and alert rules move to the store that
+        stays, and this one is removed. If both have a catalog, it is rebuilt from the payloads of both. Refused (409)
+        where history would be lost.
 
-        store_id: Id of the store.
+        Args:
+            store_id: Id of the store.
         """
         call = Call(
             method="POST",
@@ -4196,7 +4286,8 @@ class SyncMethods(SyncTransport):
 
         Enqueues a crawl ahead of scheduled work; a store that is not resolved yet is resolved first.
 
-        store_id: Id of the store.
+        Args:
+            store_id: Id of the store.
         """
         call = Call(
             method="POST",
@@ -4211,7 +4302,8 @@ class SyncMethods(SyncTransport):
 
         Disables crawling: the store is not contacted until it is resumed. Idempotent.
 
-        store_id: Id of the store.
+        Args:
+            store_id: Id of the store.
         """
         call = Call(
             method="POST",
@@ -4226,7 +4318,8 @@ class SyncMethods(SyncTransport):
 
         Enables crawling again. Idempotent.
 
-        store_id: Id of the store.
+        Args:
+            store_id: Id of the store.
         """
         call = Call(
             method="POST",
@@ -4265,29 +4358,30 @@ class SyncMethods(SyncTransport):
 
         Lists the menu of one store, including products no longer on it.
 
-        store_id: Id of the store.
-        limit: Maximum number of items per page.
-        cursor: `next` of the previous page, unchanged; omit it for the first page.
-        brand: Only these brands, as /api/brands lists them (repeatable).
-        category: Only these categories, as the platform names them (repeatable).
-        strain_type: Only these strain types, as the platform names them (repeatable).
-        category_canon: Only these canonical categories (repeatable).
-        subcategory_canon: Only these canonical subcategories (repeatable).
-        strain_canon: Only these canonical strain types (repeatable).
-        stock: Only this stock status (repeatable).
-        present: Only products in (`true`) or missing from (`false`) their store's last crawl.
-        q: Only products whose name contains this text, case-insensitive.
-        price_min: Minimum price of the cheapest option, in US dollars.
-        price_max: Maximum price of the cheapest option, in US dollars.
-        new_since: Only products seen for the first time at or after this time (ISO 8601 with offset), other
-        than in the first crawl of their store.
-        gone_since: Only products that left the menu at or after this time (ISO 8601 with offset).
-        updated_since: Only products of which anything changed at or after this time (ISO 8601 with offset).
-        canonical_product_id: Only these canonical products (repeatable); one that was merged into another is
-        followed.
-        brand_id: Only canonical products of these brands, by id (repeatable); merged brands are followed.
-        location_id: Only stores at these locations (repeatable); merged locations are followed.
-        order: `updated` is most recently changed first; products without a price come last.
+        Args:
+            store_id: Id of the store.
+            limit: Maximum number of items per page.
+            cursor: `next` of the previous page, unchanged; omit it for the first page.
+            brand: Only these brands, as /api/brands lists them (repeatable).
+            category: Only these categories, as the platform names them (repeatable).
+            strain_type: Only these strain types, as the platform names them (repeatable).
+            category_canon: Only these canonical categories (repeatable).
+            subcategory_canon: Only these canonical subcategories (repeatable).
+            strain_canon: Only these canonical strain types (repeatable).
+            stock: Only this stock status (repeatable).
+            present: Only products in (`true`) or missing from (`false`) their store's last crawl.
+            q: Only products whose name contains this text, case-insensitive.
+            price_min: Minimum price of the cheapest option, in US dollars.
+            price_max: Maximum price of the cheapest option, in US dollars.
+            new_since: Only products seen for the first time at or after this time (ISO 8601 with offset), other than
+                in the first crawl of their store.
+            gone_since: Only products that left the menu at or after this time (ISO 8601 with offset).
+            updated_since: Only products of which anything changed at or after this time (ISO 8601 with offset).
+            canonical_product_id: Only these canonical products (repeatable); one that was merged into another is
+                followed.
+            brand_id: Only canonical products of these brands, by id (repeatable); merged brands are followed.
+            location_id: Only stores at these locations (repeatable); merged locations are followed.
+            order: `updated` is most recently changed first; products without a price come last.
         """
         call = Call(
             method="GET",
@@ -4295,11 +4389,11 @@ class SyncMethods(SyncTransport):
             returns=Page[models.Product],
             query={
                 "limit": limit, "cursor": cursor, "brand": brand, "category": category, "strain_type": strain_type,
-                "category_canon": category_canon, "subcategory_canon": subcategory_canon, "strain_canon":
-                strain_canon, "stock": stock, "present": present, "q": q, "price_min": price_min, "price_max":
-                price_max, "new_since": new_since, "gone_since": gone_since, "updated_since": updated_since,
-                "canonical_product_id": canonical_product_id, "brand_id": brand_id, "location_id": location_id,
-                "order": order,
+                "category_canon": category_canon, "subcategory_canon": subcategory_canon,
+                "strain_canon": strain_canon, "stock": stock, "present": present, "q": q, "price_min": price_min,
+                "price_max": price_max, "new_since": new_since, "gone_since": gone_since,
+                "updated_since": updated_since, "canonical_product_id": canonical_product_id, "brand_id": brand_id,
+                "location_id": location_id, "order": order,
             },
         )
         return Pages(self, call, models.Product, Page[models.Product])
@@ -4309,8 +4403,9 @@ class SyncMethods(SyncTransport):
 
         Lists all products of the last crawl before that time, with their prices and stock.
 
-        store_id: Id of the store.
-        at: Point in time (ISO 8601 with offset); now if omitted.
+        Args:
+            store_id: Id of the store.
+            at: Point in time (ISO 8601 with offset); now if omitted.
         """
         call = Call(
             method="GET",
@@ -4323,11 +4418,12 @@ class SyncMethods(SyncTransport):
     def explain_task(self, task_id: int) -> models.ExplanationWithTrace:
         """Explain a task.
 
-        For a pending task: what keeps it from running (time, queue position, store, host or workers). For a
-        running one its
-        worker, for a finished one its outcome. With its trace: what enqueued it, its requests, follow-up tasks.
+        For a pending task: what keeps it from running (time, queue position, store, host or workers). For a running
+        one its worker, for a finished one its outcome. With its trace: what enqueued it, its requests, follow-up
+        tasks.
 
-        task_id: Id of the task.
+        Args:
+            task_id: Id of the task.
         """
         call = Call(
             method="GET",
@@ -4341,7 +4437,8 @@ class SyncMethods(SyncTransport):
 
         Cancels the task. A worker that runs it stops.
 
-        task_id: Id of the task.
+        Args:
+            task_id: Id of the task.
         """
         call = Call(
             method="POST",
@@ -4360,13 +4457,12 @@ class SyncMethods(SyncTransport):
     ) -> models.RetryResult:
         """Retry a task.
 
-        A finished task is enqueued again and stays in the history; if an equal task is already pending, that
-        one is returned. A
-        scheduled task, or one that waits for a retry, becomes due immediately; a due task can only get a higher
-        priority
-        (`outcome` says what changed). If a worker is running the task, the response is a conflict.
+        A finished task is enqueued again and stays in the history; if an equal task is already pending, that one is
+        returned. A scheduled task, or one that waits for a retry, becomes due immediately; a due task can only get a
+        higher priority (`outcome` says what changed). If a worker is running the task, the response is a conflict.
 
-        task_id: Id of the task.
+        Args:
+            task_id: Id of the task.
         """
         call = Call(
             method="POST",
@@ -4386,10 +4482,11 @@ class SyncMethods(SyncTransport):
     ) -> models.EnqueuedTask:
         """Clone a task.
 
-        Enqueues a task like that one, with the given differences. If an equal task is already pending, that one
-        is returned.
+        Enqueues a task like that one, with the given differences. If an equal task is already pending, that one is
+        returned.
 
-        task_id: Id of the task.
+        Args:
+            task_id: Id of the task.
         """
         call = Call(
             method="POST",
@@ -4403,10 +4500,11 @@ class SyncMethods(SyncTransport):
     def reset_user_password(self, user_id: int, *, idempotency_key: str | None = None) -> models.UserWithPassword:
         """Reset a user's password.
 
-        Returns a one-time password for the next login. The user's sessions end; their tokens stay valid until
-        they are revoked.
+        Returns a one-time password for the next login. The user's sessions end; their tokens stay valid until they
+        are revoked.
 
-        user_id: Id of the user.
+        Args:
+            user_id: Id of the user.
         """
         call = Call(
             method="POST",
@@ -4425,12 +4523,12 @@ class SyncMethods(SyncTransport):
     ) -> models.ClaimedTasks:
         """Claim tasks.
 
-        Claims due tasks by the rules of Menuwatch's own workers: by priority and age, a share for the role that
-        has waited longest, one
-        active task per store. A paused or stopping worker gets none; roles that make requests are withheld
-        while all hosts are blocked.
+        Claims due tasks by the rules of Menuwatch's own workers: by priority and age, a share for the role that has
+        waited longest, one active task per store. A paused or stopping worker gets none; roles that make requests are
+        withheld while all hosts are blocked.
 
-        worker_id: Id of the worker.
+        Args:
+            worker_id: Id of the worker.
         """
         call = Call(
             method="POST",
@@ -4452,7 +4550,8 @@ class SyncMethods(SyncTransport):
 
         The worker claims no more tasks, finishes the running ones, deregisters and exits.
 
-        worker_id: Id of the worker.
+        Args:
+            worker_id: Id of the worker.
         """
         call = Call(
             method="POST",
@@ -4474,7 +4573,8 @@ class SyncMethods(SyncTransport):
 
         The worker finishes running tasks and claims no more until it is resumed.
 
-        worker_id: Id of the worker.
+        Args:
+            worker_id: Id of the worker.
         """
         call = Call(
             method="POST",
@@ -4496,7 +4596,8 @@ class SyncMethods(SyncTransport):
 
         Ends a pause.
 
-        worker_id: Id of the worker.
+        Args:
+            worker_id: Id of the worker.
         """
         call = Call(
             method="POST",
@@ -4512,7 +4613,8 @@ class SyncMethods(SyncTransport):
 
         Returns the next five runs, also of a disabled schedule.
 
-        schedule_id: Id of the schedule.
+        Args:
+            schedule_id: Id of the schedule.
         """
         call = Call(
             method="GET",
@@ -4531,12 +4633,12 @@ class SyncMethods(SyncTransport):
     ) -> models.TaskRow:
         """Start an attempt.
 
-        The task shows as running. Short attempts need not be started. As for all ends of attempts: 409 if the
-        attempt is no longer the
-        worker's, which must then stop working on it; nothing was changed.
+        The task shows as running. Short attempts need not be started. As for all ends of attempts: 409 if the attempt
+        is no longer the worker's, which must then stop working on it; nothing was changed.
 
-        worker_id: Id of the worker.
-        task_id: Id of the task.
+        Args:
+            worker_id: Id of the worker.
+            task_id: Id of the task.
         """
         call = Call(
             method="POST",
@@ -4558,11 +4660,11 @@ class SyncMethods(SyncTransport):
         """Complete a task.
 
         Completes the task and enqueues its follow-up tasks, atomically. A repeated request for the same attempt
-        changes nothing
-        and gets the same response.
+        changes nothing and gets the same response.
 
-        worker_id: Id of the worker.
-        task_id: Id of the task.
+        Args:
+            worker_id: Id of the worker.
+            task_id: Id of the task.
         """
         call = Call(
             method="POST",
@@ -4585,8 +4687,9 @@ class SyncMethods(SyncTransport):
 
         Uses up a retry; without one left, the task fails.
 
-        worker_id: Id of the worker.
-        task_id: Id of the task.
+        Args:
+            worker_id: Id of the worker.
+            task_id: Id of the task.
         """
         call = Call(
             method="POST",
@@ -4609,8 +4712,9 @@ class SyncMethods(SyncTransport):
 
         Uses up no retry, except when a task has already been postponed 50 times with `counted`.
 
-        worker_id: Id of the worker.
-        task_id: Id of the task.
+        Args:
+            worker_id: Id of the worker.
+            task_id: Id of the task.
         """
         call = Call(
             method="POST",
@@ -4633,8 +4737,9 @@ class SyncMethods(SyncTransport):
 
         The task fails at once, whatever retries are left.
 
-        worker_id: Id of the worker.
-        task_id: Id of the task.
+        Args:
+            worker_id: Id of the worker.
+            task_id: Id of the task.
         """
         call = Call(
             method="POST",
@@ -4661,30 +4766,30 @@ class SyncMethods(SyncTransport):
     ) -> bytes:
         """Get an image in a given size and format.
 
-        The result is cached on disk. A missing image returns status 404, with a gray placeholder of that size
-        for clients that
-        accept images (`Accept: image/…`). The response is always an image or a problem.
+        The result is cached on disk. A missing image returns status 404, with a gray placeholder of that size for
+        clients that accept images (`Accept: image/…`). The response is always an image or a problem.
 
-        path: The product's `local_image_path`, with or without `images/`; `placeholder` for the placeholder
-        image.
-        w: Width in pixels; proportional to the height if omitted.
-        h: Height in pixels; proportional to the width if omitted.
-        q: Quality, 80 by default, 50 as AVIF; not for PNG.
-        fit: With both `w` and `h`: `cover` fills both and crops, `contain` fits with margins, `fill` distorts,
-        `inside` is the largest proportional size that fits, `outside` the smallest that covers.
-        blur: Sigma of a Gaussian blur, in pixels of the result.
-        gray: `1` for grayscale.
-        format: Format of the result; chosen by the Accept header if omitted.
-        s: Signature, if the server requires one (docs/explanation/images.md).
-        expires: Expiry of the signature, in seconds since 1970; part of the signed URL.
+        Args:
+            path: The product's `local_image_path`, with or without `images/`; `placeholder` for the placeholder
+                image.
+            w: Width in pixels; proportional to the height if omitted.
+            h: Height in pixels; proportional to the width if omitted.
+            q: Quality, 80 by default, 50 as AVIF; not for PNG.
+            fit: With both `w` and `h`: `cover` fills both and crops, `contain` fits with margins, `fill` distorts,
+                `inside` is the largest proportional size that fits, `outside` the smallest that covers.
+            blur: Sigma of a Gaussian blur, in pixels of the result.
+            gray: `1` for grayscale.
+            format: Format of the result; chosen by the Accept header if omitted.
+            s: Signature, if the server requires one (docs/explanation/images.md).
+            expires: Expiry of the signature, in seconds since 1970; part of the signed URL.
         """
         call = Call(
             method="GET",
             path=path_of("/img/{path}", path=path),
             returns=bytes,
             query={
-                "w": w, "h": h, "q": q, "fit": fit, "blur": blur, "gray": gray, "format": format, "s": s, "expires":
-                expires,
+                "w": w, "h": h, "q": q, "fit": fit, "blur": blur, "gray": gray, "format": format, "s": s,
+                "expires": expires,
             },
         )
         return cast("bytes", self.call(call))

@@ -161,7 +161,25 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
         _Column("Share of stores", "store_share", "share"),
     )),
 }  # fmt: skip
-"""Tab and columns of the reports that are tables."""
+"""Title and columns of the reports that are tables."""
+_SCREENS = {
+    "": "Categories and brands", "price-index": "Price index", "lowest-prices": "Lowest prices", "cheapest-basket": "Cheapest basket",
+}  # fmt: skip
+"""Titles of the reports that have screens of their own, by their path."""
+_GROUPS: dict[str, tuple[str, ...]] = {
+    "Market": ("", Report.MARKET_DAYS, Report.DAYS),
+    "Prices": (
+        Report.PRICES, "price-index", "lowest-prices", "cheapest-basket", Report.CHEAPEST, Report.DISPERSION, Report.GAPS,
+        Report.SHRINKFLATION,
+    ),
+    "Specials": (Report.DISCOUNTS, Report.SPECIALS, Report.SPECIAL_GROUPS),
+    "Brands": (Report.DISTRIBUTION, Report.BRAND_DISTRIBUTION, Report.BRAND_DAYS),
+    "Stock": (Report.STOCK, Report.OUT_PRODUCTS),
+    "Coverage": (Report.COVERAGE, Report.STORES),
+}  # fmt: skip
+_TITLES: dict[str, str] = {**_SCREENS, **{str(report): title for report, (title, _) in REPORTS.items()}}
+REPORT_GROUPS = [(group, [(path, _TITLES[path]) for path in paths]) for group, paths in _GROUPS.items()]
+"""Groups of reports, with the path and the title of each report."""
 
 
 async def list_states(conn: Connection) -> list[tuple[str, str]]:
@@ -280,7 +298,7 @@ async def show_price_index(
         "states": await list_states(conn),
         "categories": [(ALL, "All categories"), *CATEGORY_CHOICES],
         "spans": [(str(one), f"{one} days") for one in _SPANS],
-        "reports": REPORTS,
+        "report_groups": REPORT_GROUPS,
         "info": (await read_report(conn, Report.COVERAGE, ReportFilter(), limit=1)).info,
         "found": found,
         "chart": index_chart(found),
@@ -360,7 +378,7 @@ async def show_report(
         "of_brand": report in _OF_BRAND,
         "of_product": report in _OF_PRODUCT,
         "info": page.info,
-        "reports": REPORTS,
+        "report_groups": REPORT_GROUPS,
         "report": report,
         "title": title,
         "about": SOURCES[report].description.replace("\n", " "),
@@ -390,7 +408,7 @@ async def shown(request: Request, conn: ReadConn, state: Annotated[str, Query(ma
     context = {
         "form": FormInput({"state": state}),
         "states": await list_states(conn),
-        "reports": REPORTS,
+        "report_groups": REPORT_GROUPS,
         "info": categories.info,
         "categories": categories.rows,
         "brands": brands.rows,

@@ -18,7 +18,7 @@ from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.errors import InvalidField, Refused
 from menuwatch.dashboard import screen
 from menuwatch.dashboard.csv_file import csv_response
-from menuwatch.dashboard.pages.analytics import CATEGORY_CHOICES, REPORTS, list_states
+from menuwatch.dashboard.pages.analytics import CATEGORY_CHOICES, REPORT_GROUPS, list_states
 from menuwatch.db.clock import database_now
 from menuwatch.db.pool import Connection
 from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, Circle
@@ -48,7 +48,7 @@ async def show_cheapest_basket(request: Request, form: Annotated[FormInput, _FOR
         form = replace(form, values={**form.values, "miles": f"{DEFAULT_MILES:g}"})
     context = {
         "form": form,
-        "reports": REPORTS,
+        "report_groups": REPORT_GROUPS,
         "info": (await read_report(conn, Report.COVERAGE, ReportFilter(), limit=1)).info,
         "found": found,
         "baskets": [(title, getattr(found, name), nothing) for name, title, nothing in _BASKETS] if found else [],
@@ -104,7 +104,7 @@ async def show_lowest_prices(
         "form": FormInput({"state": state, "category": category, "q": q}),
         "states": [one for one in await list_states(conn) if one[0] != UNKNOWN],
         "categories": [one for one in CATEGORY_CHOICES if one[0] != UNKNOWN],
-        "reports": REPORTS,
+        "report_groups": REPORT_GROUPS,
         "info": (await read_report(conn, Report.COVERAGE, ReportFilter(), limit=1)).info,
         "rows": page.items,
         "long_ago": await database_now(conn) - WINDOW,
