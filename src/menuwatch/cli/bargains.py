@@ -20,7 +20,7 @@ from menuwatch.cli.startup import read
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import pluralize
 from menuwatch.db.pool import Connection
-from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, PLACE_FORMS
 from menuwatch.geo.states import parse_state
 from menuwatch.system import System
 
@@ -50,7 +50,7 @@ def cheapest_basket(
             metavar="ITEM",
         ),
     ],
-    near: Annotated[str, typer.Option(help="The place: latitude and longitude in degrees, such as 35.08,-106.65.")],
+    near: Annotated[str, typer.Option(help=f"The place: {PLACE_FORMS}.", metavar="PLACE")],
     miles: Annotated[
         float, typer.Option(min=0.1, max=FARTHEST_MILES, help="Distance from it, in miles.")
     ] = DEFAULT_MILES,
