@@ -31,8 +31,21 @@ def distance(meters: float | None, state: str | None) -> str:
     """`0.4 mi`, `12 mi` from a place in that state, `0.6 km`, `19 km` from one in Canada; empty if unknown."""
     if meters is None:
         return ""
-    length, unit = (meters / 1000, "km") if is_metric(state) else (meters / METERS_PER_MILE, "mi")
+    length, unit = _length(meters, state)
     return f"{length:.1f} {unit}" if length < 9.95 else f"{length:,.0f} {unit}"
+
+
+def approximate_distance(meters: float, state: str | None, area: str) -> str:
+    """`about 12 mi`, from a place in Canada `about 19 km`; `in 85001`, which is `area`, where that is less than one.
+
+    For a position that is only known by the area that it is in.
+    """
+    length, unit = _length(meters, state)
+    return f"about {length:,.0f} {unit}" if length >= 1 else f"in {area}"
+
+
+def _length(meters: float, state: str | None) -> tuple[float, str]:
+    return (meters / 1000, "km") if is_metric(state) else (meters / METERS_PER_MILE, "mi")
 
 
 def meters_between(a: tuple[float, float], b: tuple[float, float]) -> float:

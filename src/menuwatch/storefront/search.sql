@@ -312,14 +312,15 @@ SELECT o.product_id, o.store_id, o.location_key, d.name AS store, d.platform, d.
  LIMIT 3 * %(limit)s;
 
 -- name: nearby_stores
--- Stores around a point, nearest first. The box limits the exact computation to a few of them.
-SELECT store_id, location_key, meters, offers FROM (
+-- Stores around a point, nearest first. The box limits the exact computation to a few of them. `zipcode`: where the position is the middle of its area.
+SELECT x.store_id, x.location_key, x.meters, x.offers, CASE WHEN num_nulls(d.latitude, d.longitude) > 0 THEN d.zipcode END AS zipcode FROM (
   SELECT s.dispensary_id AS store_id, s.location_key, s.offers,
          distance_meters(s.latitude, s.longitude, %(lat)s::double precision, %(lon)s::double precision) AS meters
     FROM storefront_stores s
    WHERE s.latitude BETWEEN %(lat)s::double precision - %(lat_span)s::double precision AND %(lat)s::double precision + %(lat_span)s::double precision
      AND s.longitude BETWEEN %(lon)s::double precision - %(lon_span)s::double precision AND %(lon)s::double precision + %(lon_span)s::double precision) x
- WHERE meters <= %(meters)s ORDER BY meters, store_id LIMIT %(limit)s;
+  JOIN dispensaries d ON d.id = x.store_id
+ WHERE x.meters <= %(meters)s ORDER BY x.meters, x.store_id LIMIT %(limit)s;
 
 -- name: matching
 -- Items that the words match.
