@@ -22,6 +22,7 @@ from menuwatch.core.format import pluralize
 from menuwatch.db.pool import Connection
 from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, PLACE_FORMS
 from menuwatch.geo.states import parse_state
+from menuwatch.geo.units import distance_of_miles
 from menuwatch.system import System
 
 app = Commands("Bargains.")
@@ -30,12 +31,14 @@ _BASKETS = (
     ("one_store", "At one store"), ("two_stores", "At two stores at most"), ("any_stores", "At any number of stores")
 )  # fmt: skip
 _LINES = (
-    Column("Store", "store"), Column("Miles", "miles"), Column("Item", "item"), Column("Product", "name"),
+    Column("Store", "store"), Column("Distance", lambda row: distance_of_miles(row["miles"], row["state"])),
+    Column("Item", "item"), Column("Product", "name"),
     Column("Size", "size"), Column("Quantity", "quantity"), Column("Price", "price"), Column("Cost", "cost"),
     Column("Crawled", lambda row: ago(row["crawled_at"])),
 )  # fmt: skip
 _STORES = (
-    Column("#", "dispensary_id"), Column("Store", "store"), Column("Miles", "miles"), Column("Items", "items"), Column("Cost", "cost"),
+    Column("#", "dispensary_id"), Column("Store", "store"),
+    Column("Distance", lambda row: distance_of_miles(row.miles, row.state)), Column("Items", "items"), Column("Cost", "cost"),
     Column("Crawled", lambda row: ago(row.crawled_at)), Column("Missing", lambda row: ", ".join(row.missing)),
 )  # fmt: skip
 
