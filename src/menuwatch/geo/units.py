@@ -1,4 +1,4 @@
-"""Distances in the unit that people of a place use: kilometers in Canada, miles in the United States. Pure.
+"""Units that people of a place use: kilometers and Canadian dollars in Canada, miles and US dollars in the United States. Pure.
 
 Searches and alerts keep their radius in miles everywhere; only what is shown differs.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 
 from menuwatch.geo import states
 
@@ -21,6 +22,11 @@ def is_metric(state: str | None) -> bool:
     return state in states.PROVINCES
 
 
+def currency(state: str | None) -> str:
+    """Currency of the stores in this state or province, USD or CAD: that of the SQL function `currency_of`."""
+    return "CAD" if is_metric(state) else "USD"
+
+
 def state_of(label: str) -> str | None:
     """The state or province in a place's label: `ON` for "Toronto, ON M5V"; None if it names none."""
     match = _STATE.search(label)
@@ -33,6 +39,11 @@ def distance(meters: float | None, state: str | None) -> str:
         return ""
     length, unit = _length(meters, state)
     return f"{length:.1f} {unit}" if length < 9.95 else f"{length:,.0f} {unit}"
+
+
+def distance_of_miles(miles: Decimal | float, state: str | None) -> str:
+    """As `distance`, of a length in miles."""
+    return distance(float(miles) * METERS_PER_MILE, state)
 
 
 def approximate_distance(meters: float, state: str | None, area: str) -> str:

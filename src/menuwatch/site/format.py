@@ -7,8 +7,9 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from menuwatch.core.format import pluralize
+from menuwatch.core.format import currency_sign, pluralize
 from menuwatch.geo import states
+from menuwatch.geo.units import currency
 from menuwatch.matching.titles import title as title_of
 from menuwatch.storefront.deals import MOST_OFF, Deal
 from menuwatch.storefront.options import BY_WEIGHT
@@ -63,7 +64,7 @@ def strain(word: str | None) -> str:
 
 def sign(state: str | None) -> str:
     """Currency sign of a state's stores."""
-    return "CA$" if state in states.PROVINCES else "$"
+    return currency_sign(currency(state))
 
 
 def dollars(cents: int | None, state: str | None = None) -> str:

@@ -71,7 +71,7 @@ class _RuleInput(Input):
     miles: Position | None = Field(None, description="Distance from the position, at most 500.")
     amount: Number | None = Field(
         None,
-        description="Price threshold or size of the price drop in US dollars, or limit of a rule about operations: stores "
+        description="Price threshold or size of the price drop in the store's currency, or limit of a rule about operations: stores "
         "(`stores_stale`, `schema_drift`), minutes (`backlog_age`), payloads (`quarantined`), proxies (`proxies_below`), GB "
         "(`disk_low`), hours (`backup_age`), findings (`quality_findings`), category words (`new_category_words`).",
     )
