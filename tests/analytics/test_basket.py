@@ -218,4 +218,4 @@ async def test_the_screen_and_the_file(
     refused = await asyncio.to_thread(
         lambda: CliRunner().invoke(app, ["analytics", "cheapest-basket", "1", "--near", "here"])
     )
-    assert "--near must be latitude and longitude" in str(refused.exception)
+    assert "--near: unknown place 'here': give a city with its state" in str(refused.exception)
