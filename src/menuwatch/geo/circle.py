@@ -15,7 +15,7 @@ DEFAULT_MILES = 25
 """Distance from a place, unless another is given."""
 PLACE_FORMS = "a city with its state (Santa Fe, NM), a ZIP or postal code, or latitude and longitude (35.08,-106.65)"
 """What names a place."""
-_POSITION = re.compile(r"(-?[0-9]{1,3}(?:\.[0-9]{1,12})?) ?, ?(-?[0-9]{1,3}(?:\.[0-9]{1,12})?)")
+_POSITION = re.compile(r"(-?[0-9]{1,3}(?:\.[0-9]{1,20})?) ?, ?(-?[0-9]{1,3}(?:\.[0-9]{1,20})?)")
 
 
 class Circle(NamedTuple):
