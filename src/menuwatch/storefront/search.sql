@@ -352,8 +352,11 @@ SELECT b.id, b.slug, b.name, u.path AS logo FROM brands b
  WHERE b.id = live_brand(coalesce((SELECT id FROM brands WHERE slug = %(slug)s), (SELECT brand_id FROM brand_aliases WHERE alias = %(alias)s)));
 
 -- name: brand_totals
-SELECT count(*) AS items, count(*) FILTER (WHERE in_stock > 0) AS in_stock, min(price) AS price FROM storefront_items
- WHERE brand_id = %(id)s AND stores > 0;
+-- `state` is that of a store that asks the lowest price.
+SELECT t.*, (SELECT d.state FROM storefront_items i JOIN storefront_offers o ON o.item_id = i.id AND o.price = i.price JOIN dispensaries d ON d.id = o.store_id
+              WHERE i.brand_id = %(id)s AND i.stores > 0 AND i.price = t.price ORDER BY d.state LIMIT 1) AS state
+  FROM (SELECT count(*) AS items, count(*) FILTER (WHERE in_stock > 0) AS in_stock, min(price) AS price FROM storefront_items
+         WHERE brand_id = %(id)s AND stores > 0) t;
 
 -- name: brand_categories
 SELECT category, count(*) AS items FROM storefront_items WHERE brand_id = %(id)s AND stores > 0 GROUP BY category ORDER BY 2 DESC, 1;
