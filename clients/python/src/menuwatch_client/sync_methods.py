@@ -183,8 +183,8 @@ class SyncMethods(SyncTransport):
 
         Lists products in the most stores first, with the prices of each size over locations.
 
-        near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-        position are left out.
+        near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
+        code, or latitude and longitude (35.08,-106.65). Stores without a position are left out.
         miles: Distance from `near`, in miles; 25 if omitted.
         limit: Maximum number of items per page.
         cursor: `next` of the previous page, unchanged; omit it for the first page.
@@ -237,8 +237,8 @@ class SyncMethods(SyncTransport):
         anything reads the feed.
         With rare matches a page may be short or empty and still have a `next`.
 
-        near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-        position are left out.
+        near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
+        code, or latitude and longitude (35.08,-106.65). Stores without a position are left out.
         miles: Distance from `near`, in miles; 25 if omitted.
         limit: Maximum number of items per page.
         cursor: `next` of the previous page, unchanged; omit it for the first page.
@@ -320,8 +320,8 @@ class SyncMethods(SyncTransport):
 
         Lists shops by id: each once, however many platforms and licences it is on.
 
-        near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-        position are left out.
+        near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
+        code, or latitude and longitude (35.08,-106.65). Stores without a position are left out.
         miles: Distance from `near`, in miles; 25 if omitted.
         limit: Maximum number of items per page.
         cursor: `next` of the previous page, unchanged; omit it for the first page.
@@ -439,8 +439,8 @@ class SyncMethods(SyncTransport):
 
         Searches all stores, as of their last crawls, including products no longer on the menu.
 
-        near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-        position are left out.
+        near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
+        code, or latitude and longitude (35.08,-106.65). Stores without a position are left out.
         miles: Distance from `near`, in miles; 25 if omitted.
         limit: Maximum number of items per page.
         cursor: `next` of the previous page, unchanged; omit it for the first page.
@@ -453,8 +453,8 @@ class SyncMethods(SyncTransport):
         stock: Only this stock status (repeatable).
         present: Only products in (`true`) or missing from (`false`) their store's last crawl.
         q: Only products whose name contains this text, case-insensitive.
-        price_min: Minimum price of the cheapest option, in US dollars.
-        price_max: Maximum price of the cheapest option, in US dollars.
+        price_min: Minimum price of the cheapest option, in the store's currency.
+        price_max: Maximum price of the cheapest option, in the store's currency.
         new_since: Only products seen for the first time at or after this time (ISO 8601 with offset), other
         than in the first crawl of their store.
         gone_since: Only products that left the menu at or after this time (ISO 8601 with offset).
@@ -670,8 +670,8 @@ class SyncMethods(SyncTransport):
 
         Lists all known stores by id.
 
-        near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-        position are left out.
+        near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
+        code, or latitude and longitude (35.08,-106.65). Stores without a position are left out.
         miles: Distance from `near`, in miles; 25 if omitted.
         limit: Maximum number of items per page.
         cursor: `next` of the previous page, unchanged; omit it for the first page.
@@ -1505,7 +1505,8 @@ class SyncMethods(SyncTransport):
 
         item: What to buy (repeatable): the id of a canonical product or a canonical category, a colon and the
         size; `*2` behind it for two of them. A product that is offered in one size only needs none.
-        near: The place: latitude and longitude in degrees. Stores without a position are left out.
+        near: The place: a city with its state (Santa Fe, NM), a ZIP or postal code, or latitude and longitude
+        (35.08,-106.65). Stores without a position are left out.
         miles: Distance from `near`, in miles.
         medical: Whether prices for patients count where there is no other.
         """
@@ -1591,8 +1592,8 @@ class SyncMethods(SyncTransport):
         identified by its
         product and time.
 
-        near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-        position are left out.
+        near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
+        code, or latitude and longitude (35.08,-106.65). Stores without a position are left out.
         miles: Distance from `near`, in miles; 25 if omitted.
         limit: Maximum number of items per page.
         cursor: `next` of the previous page, unchanged; omit it for the first page.
@@ -3263,8 +3264,8 @@ class SyncMethods(SyncTransport):
         from `requested_id`.
 
         canonical_product_id: Id of the canonical product.
-        near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-        position are left out.
+        near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
+        code, or latitude and longitude (35.08,-106.65). Stores without a position are left out.
         miles: Distance from `near`, in miles; 25 if omitted.
         state: Only stores in this state; quartiles are then of this state.
         """
@@ -4277,8 +4278,8 @@ class SyncMethods(SyncTransport):
         stock: Only this stock status (repeatable).
         present: Only products in (`true`) or missing from (`false`) their store's last crawl.
         q: Only products whose name contains this text, case-insensitive.
-        price_min: Minimum price of the cheapest option, in US dollars.
-        price_max: Maximum price of the cheapest option, in US dollars.
+        price_min: Minimum price of the cheapest option, in the store's currency.
+        price_max: Maximum price of the cheapest option, in the store's currency.
         new_since: Only products seen for the first time at or after this time (ISO 8601 with offset), other
         than in the first crawl of their store.
         gone_since: Only products that left the menu at or after this time (ISO 8601 with offset).
