@@ -42,13 +42,13 @@ async def test_a_place_is_given_by_its_name(stocked: Shop) -> None:
     assert [changed["rule"][name] for name in place] == [35.08, -106.65, 5]
     anywhere = await stocked.ask("/api/alerts/1", method="PATCH", json={"near": None})
     assert [anywhere["rule"][name] for name in place] == [None] * 3
-    for body, message in (
-        ({"near": "Nowhere"}, "unknown place 'Nowhere': give a city with its state"),
-        ({"near": "87501", "latitude": 35}, "give one of them"),
-        ({"near": "87501", "miles": 501}, "miles must be more than 0 and at most 500"),
+    for body, status, message in (
+        ({"near": "Nowhere"}, 422, "unknown place 'Nowhere': give a city with its state"),
+        ({"near": "87501", "latitude": 35}, 422, "give one of them"),
+        ({"near": "87501", "miles": 501}, 400, "miles must be more than 0 and at most 500"),
     ):
         refused = await stocked.http.patch("/api/alerts/1", json=body)
-        assert (refused.status_code, message in refused.text) == (422, True), body
+        assert (refused.status_code, message in refused.text) == (status, True), body
 
 
 async def test_make_show_change_remove(stocked: Shop) -> None:

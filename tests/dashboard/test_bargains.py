@@ -59,7 +59,10 @@ async def test_the_cheapest_basket_as_tables_and_as_a_file(viewer: httpx.AsyncCl
     ]
     wrong = words(await viewer.get(path, params={**query, "items": "weed:1 g", "near": "here", "miles": "far"}))
     assert "is neither the id of a canonical product" in wrong
-    assert "unknown place 'here': give a city with its state (Santa Fe, NM), a ZIP or postal code, or latitude" in wrong
+    assert (
+        "unknown place &#39;here&#39;: give a city with its state (Santa Fe, NM), a ZIP or postal code, or latitude"
+        in wrong
+    )
     assert "enter a distance up to 500 miles" in wrong
 
 
